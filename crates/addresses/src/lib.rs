@@ -1,8 +1,8 @@
-//! Which addresses may be connected to.
+//! Checks the destination addresses of outbound connections.
 //!
-//! Anyone who connects to a host that a tenant or an agent names asks here first, and connects to what was answered: a name is
-//! resolved once, and every one of its addresses must be public, or in a network that the operator lists. A name with one
-//! public and one private address is refused as a whole.
+//! A connection to a host from a tenant or an agent goes only to addresses returned by [`Addresses::of`]. The name is
+//! resolved once, and all its addresses must be public or in a network listed by the operator. A name with one public
+//! and one private address is refused.
 
 mod public;
 
@@ -13,24 +13,24 @@ use ipnet::IpNet;
 
 pub use self::public::is_public;
 
-/// Why a host may not be connected to.
+/// Why a connection to a host is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
-    /// The name is unknown.
+    /// The name can't be resolved.
     #[error("the name can't be resolved: {0}")]
     Unresolved(#[source] io::Error),
-    /// One of its addresses is not public.
+    /// The name has an address that is not public.
     #[error("it has an address that is not public")]
     Inward,
 }
 
-/// Finds the addresses of a name.
+/// Resolves names.
 pub trait Resolve: std::fmt::Debug + Send + Sync + 'static {
-    /// All addresses of the name.
+    /// Returns all addresses of a name.
     fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// As the system does it.
+/// The system's resolver.
 #[derive(Debug)]
 pub struct System;
 
@@ -43,7 +43,7 @@ impl Resolve for System {
     }
 }
 
-/// The public internet, and the networks that the operator lists.
+/// The allowed addresses: the public internet, and the networks listed by the operator.
 #[derive(Clone, Debug)]
 pub struct Addresses {
     networks: Arc<[IpNet]>,
@@ -51,17 +51,17 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// With the system's names. `networks` are those beside the public ones.
+    /// Allows the public internet and `networks`, with the system's resolver.
     pub fn new(networks: Vec<IpNet>) -> Self {
         Self::with(networks, Arc::new(System))
     }
 
-    /// With other names.
+    /// Like [`Addresses::new`], with another resolver.
     pub fn with(networks: Vec<IpNet>, resolver: Arc<dyn Resolve>) -> Self {
         Self { networks: networks.into(), resolver }
     }
 
-    /// The addresses of a host, all of them allowed. Connect to these, and don't resolve the name again.
+    /// Resolves a host to allowed addresses. Connect to these instead of resolving the name again.
     pub async fn of(&self, host: &str) -> Result<Vec<IpAddr>, AddressError> {
         let found = match literal(host) {
             Some(address) => vec![address],
@@ -76,20 +76,20 @@ impl Addresses {
         if found.iter().all(|address| self.allow(*address)) { Ok(found) } else { Err(AddressError::Inward) }
     }
 
-    /// Whether this address may be connected to.
+    /// Whether a connection to this address is allowed.
     pub fn allow(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         is_public(address) || self.lists(address)
     }
 
-    /// Whether the operator lists this address: it is trusted more than the public internet.
+    /// Whether the operator lists this address. It is trusted more than a public one.
     pub fn lists(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.networks.iter().any(|network| network.contains(&address))
     }
 }
 
-/// An address in digits, also as it stands in a URL.
+/// Parses an IP address, also in a URL's brackets.
 fn literal(host: &str) -> Option<IpAddr> {
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     bare.parse().ok()
@@ -111,7 +111,6 @@ mod tests {
         assert!(!listed.lists("1.1.1.1".parse().unwrap()));
     }
 
-    /// One name, and its addresses.
     #[derive(Debug)]
     struct Fixed(Vec<IpAddr>);
 
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_address_inward_refuses_the_name() {
+    async fn one_private_address_refuses_the_name() {
         let of = async |found: &[&str]| {
             let found = found.iter().map(|text| text.parse().unwrap()).collect();
             Addresses::with(Vec::new(), Arc::new(Fixed(found))).of("a.test").await
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn digits_are_checked_too() {
+    async fn literal_addresses_are_checked() {
         let addresses = Addresses::new(Vec::new());
         for inward in ["127.0.0.1", "::1", "[::1]", "[::ffff:127.0.0.1]"] {
             assert!(matches!(addresses.of(inward).await, Err(AddressError::Inward)), "{inward}");

@@ -1,8 +1,8 @@
-//! Whether an address belongs to the public internet.
+//! Public IP addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address belongs to the public internet. One of IPv4 that is written as IPv6 counts as what it is.
+/// Whether an address belongs to the public internet. An IPv4 address mapped to IPv6 counts as IPv4.
 pub fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),
@@ -25,12 +25,12 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
             | (198, 51, 100)
             | (203, 0, 113)
     );
-    // The last one is where Azure's machines find their keys.
+    // Azure serves the keys of its machines at 168.63.129.16.
     !is_reserved && address != Ipv4Addr::new(168, 63, 129, 16)
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    // Public is 2000::/3 alone, less what stands for IPv4 or for documents: Teredo and others, 6to4, documentation.
+    // Only 2000::/3 is public, without Teredo and other special ranges, 6to4 and documentation.
     let [a, b, ..] = address.segments();
     (0x2000..=0x3fff).contains(&a)
         && !(a == 0x2001 && b < 0x200)

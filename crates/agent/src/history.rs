@@ -1,7 +1,6 @@
-//! What of a session is kept in its file, `<home>/.muster-agent/sessions/<id>.json`, so that an agent that was killed
-//! resumes it.
+//! The stored part of a session, `<home>/.muster-agent/sessions/<id>.json`: a killed agent resumes from it.
 //!
-//! A file is written whole under another name, and then renamed: it is there as it was or as it is.
+//! A file is written under another name and then renamed, so that it is never incomplete.
 
 use std::{
     collections::VecDeque,
@@ -16,81 +15,65 @@ use uuid::Uuid;
 
 use crate::bounds::{LARGEST, LIST, TEXT};
 
-/// A session that goes on without end, in bytes of text. What is older is forgotten, turn by turn.
-const MOST_BYTES: usize = 1024 * 1024;
+/// Bytes of text per session. The oldest turns beyond that are dropped.
+const MAX_BYTES: usize = 1024 * 1024;
 
-/// A session as it is stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// Its name.
     pub id: String,
-    /// The folder it works in.
     pub cwd: PathBuf,
-    /// How many turns it has had, the running one included.
+    /// Including the running one.
     #[serde(default)]
     pub turns: u64,
-    /// What it was told to remember.
+    /// From the word `remember`.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// What was said and done, oldest first.
+    /// Oldest first.
     #[serde(default)]
     pub entries: VecDeque<Entry>,
 }
 
-/// Something that was said or done.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Entry {
-    /// The beginning of a turn: what the person said.
-    User(Said),
-    /// What the agent said.
-    Agent(Said),
-    /// What it thought.
-    Thought(Said),
-    /// A tool that it called.
+    /// The person's message, which begins a turn.
+    User(Message),
+    Agent(Message),
+    Thought(Message),
     Tool(Call),
 }
 
-/// A text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Said {
-    /// The message's id.
+pub struct Message {
     pub id: String,
-    /// The text.
     pub text: String,
 }
 
-/// A tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// The call's id.
     pub id: String,
-    /// The tool's name, if it has one. Where a model made it up, it may be any text.
+    /// Any text if a model made it up.
     pub name: Option<String>,
-    /// What people read.
+    /// Shown to people.
     pub title: String,
-    /// The kind of tool, in the protocol's words.
     pub tool: agent_client_protocol::v1::schema::ToolKind,
-    /// The input.
     pub input: Value,
-    /// What came of it: none as long as it runs, and forever if the agent was killed meanwhile.
+    /// None while the call runs, and if the agent was killed during it.
     pub result: Option<Outcome>,
 }
 
-/// What came of a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Whether it failed.
     pub failed: bool,
-    /// The output.
     pub text: String,
 }
 
 impl Entry {
-    /// The same, with the beginnings of what is too long.
-    fn shortened(mut self) -> Self {
+    fn truncated(mut self) -> Self {
         match &mut self {
-            Self::User(said) | Self::Agent(said) | Self::Thought(said) => cut(&mut said.text, TEXT),
+            Self::User(message) | Self::Agent(message) | Self::Thought(message) => {
+                truncate(&mut message.text, TEXT);
+            }
             Self::Tool(call) => {
                 let bytes = call.input.to_string().len();
                 if bytes > TEXT {
@@ -101,10 +84,10 @@ impl Entry {
         self
     }
 
-    /// Its size in bytes of text.
+    /// The size in bytes of text.
     pub fn bytes(&self) -> usize {
         match self {
-            Self::User(said) | Self::Agent(said) | Self::Thought(said) => said.text.len(),
+            Self::User(message) | Self::Agent(message) | Self::Thought(message) => message.text.len(),
             Self::Tool(call) => {
                 call.input.to_string().len() + call.result.as_ref().map_or(0, |outcome| outcome.text.len())
             }
@@ -112,37 +95,34 @@ impl Entry {
     }
 }
 
-/// The beginning of a text that is too long.
-pub fn cut(text: &mut String, longest: usize) {
-    if text.len() > longest {
-        text.truncate(text.floor_char_boundary(longest));
+pub fn truncate(text: &mut String, max: usize) {
+    if text.len() > max {
+        text.truncate(text.floor_char_boundary(max));
         text.push_str(" […]");
     }
 }
 
 impl Record {
-    /// A new session.
     pub fn new(cwd: PathBuf) -> Self {
         let id = Uuid::new_v4().to_string();
         Self { id, cwd, turns: 0, notes: Vec::new(), entries: VecDeque::new() }
     }
 
-    /// Adds an entry, and forgets the oldest turns if there is too much.
+    /// Adds an entry, and drops the oldest turns if the session is too large.
     pub fn push(&mut self, entry: Entry) {
-        self.entries.push_back(entry.shortened());
+        self.entries.push_back(entry.truncated());
         let mut bytes = self.bytes();
-        while bytes > MOST_BYTES && self.entries.len() > 1 {
+        while bytes > MAX_BYTES && self.entries.len() > 1 {
             bytes -= self.entries.pop_front().map_or(0, |entry| entry.bytes());
-            // What is left begins with what a person said.
+            // The history must begin with a person's message.
             while self.entries.len() > 1 && !matches!(self.entries[0], Entry::User(_)) {
                 bytes -= self.entries.pop_front().map_or(0, |entry| entry.bytes());
             }
         }
     }
 
-    /// Notes what came of a call.
-    pub fn finish(&mut self, id: &str, failed: bool, mut text: String) {
-        cut(&mut text, TEXT);
+    pub fn finish_call(&mut self, id: &str, failed: bool, mut text: String) {
+        truncate(&mut text, TEXT);
         for entry in self.entries.iter_mut().rev() {
             if let Entry::Tool(call) = entry
                 && call.id == id
@@ -153,39 +133,37 @@ impl Record {
         }
     }
 
-    /// Adds a note, and forgets the oldest if there are too many.
-    pub fn note(&mut self, mut text: String) {
-        cut(&mut text, 1024);
+    /// Adds a note, and drops the oldest if there are too many.
+    pub fn add_note(&mut self, mut text: String) {
+        truncate(&mut text, 1024);
         self.notes.push(text);
         if self.notes.len() > LIST {
             self.notes.remove(0);
         }
     }
 
-    /// The size of what is remembered, in bytes of text.
+    /// The size in bytes of text.
     pub fn bytes(&self) -> usize {
         self.entries.iter().map(Entry::bytes).sum()
     }
 }
 
-/// The folder of the sessions' files.
+/// Sessions in files.
 #[derive(Clone)]
-pub struct Folder(PathBuf);
+pub struct SessionStore(PathBuf);
 
-impl Folder {
-    /// In a home.
+impl SessionStore {
     pub fn new(home: &Path) -> Self {
         Self(home.join(".muster-agent/sessions"))
     }
 
-    /// Where a session is. A client's id must not lead anywhere else.
-    fn file(&self, id: &str) -> Option<PathBuf> {
+    /// The file of a session. The id comes from the client, so it must be a UUID and not a path.
+    fn path(&self, id: &str) -> Option<PathBuf> {
         Uuid::try_parse(id).ok().map(|id| self.0.join(format!("{id}.json")))
     }
 
-    /// Stores a session.
-    pub async fn store(&self, record: &Record) -> io::Result<()> {
-        let Some(path) = self.file(&record.id) else { return Err(io::ErrorKind::InvalidInput.into()) };
+    pub async fn save(&self, record: &Record) -> io::Result<()> {
+        let Some(path) = self.path(&record.id) else { return Err(io::ErrorKind::InvalidInput.into()) };
         let bytes = serde_json::to_vec(record)?;
         fs::create_dir_all(&self.0).await?;
         let new = path.with_extension("new");
@@ -195,21 +173,20 @@ impl Folder {
         fs::rename(new, path).await
     }
 
-    /// Reads a session, if it exists.
     pub async fn load(&self, id: &str) -> io::Result<Option<Record>> {
-        let Some(path) = self.file(id) else { return Ok(None) };
+        let Some(path) = self.path(id) else { return Ok(None) };
         let file = match fs::File::open(path).await {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
         let mut bytes = Vec::new();
-        // A larger file is none of ours.
+        // The agent writes no larger file.
         file.take(LARGEST as u64).read_to_end(&mut bytes).await?;
         Ok(Some(serde_json::from_slice(&bytes)?))
     }
 
-    /// The latest sessions, the latest first.
+    /// The latest sessions first.
     pub async fn list(&self) -> io::Result<Vec<Record>> {
         let mut files = match fs::read_dir(&self.0).await {
             Ok(files) => files,
@@ -226,7 +203,7 @@ impl Folder {
         found.sort_by(|a, b| b.cmp(a));
         let mut records = Vec::new();
         for (_, id) in found.into_iter().take(LIST) {
-            // A file that can't be read must not hide the others.
+            // An unreadable file must not hide the others.
             records.extend(self.load(&id).await.ok().flatten());
         }
         Ok(records)
@@ -237,43 +214,43 @@ impl Folder {
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> Said {
-        Said { id: "m".to_owned(), text: text.to_owned() }
+    fn message(text: &str) -> Message {
+        Message { id: "m".to_owned(), text: text.to_owned() }
     }
 
     #[test]
-    fn whole_turns_are_forgotten_from_the_beginning() {
+    fn the_oldest_turns_are_dropped_as_a_whole() {
         let mut record = Record::new("/".into());
         let long = "x".repeat(2 * TEXT);
         for turn in 0..10 {
-            record.push(Entry::User(said(&format!("turn {turn}"))));
-            record.push(Entry::Agent(said(&long)));
+            record.push(Entry::User(message(&format!("turn {turn}"))));
+            record.push(Entry::Agent(message(&long)));
         }
-        assert!(record.bytes() <= MOST_BYTES);
-        assert_eq!(record.entries[0], Entry::User(said("turn 3")));
+        assert!(record.bytes() <= MAX_BYTES);
+        assert_eq!(record.entries[0], Entry::User(message("turn 3")));
         assert_eq!(record.entries.len(), 14);
     }
 
     #[test]
-    fn an_input_that_is_too_long_is_forgotten_and_a_result_is_cut() {
+    fn long_tool_inputs_are_dropped_and_results_truncated() {
         let mut record = Record::new("/".into());
         let long = "é".repeat(TEXT);
         let tool = agent_client_protocol::v1::schema::ToolKind::Other;
         let (id, title, input) = ("c".to_owned(), String::new(), json!({ "text": long }));
         record.push(Entry::Tool(Call { id, name: None, title, tool, input, result: None }));
-        record.finish("c", false, long);
+        record.finish_call("c", false, long);
         assert!(record.bytes() < TEXT + 100, "{}", record.bytes());
     }
 
     #[tokio::test]
-    async fn an_id_that_is_a_path_names_no_session() {
+    async fn a_path_is_no_session_id() {
         let home = tempfile::tempdir().unwrap();
-        let folder = Folder::new(home.path());
+        let store = SessionStore::new(home.path());
         std::fs::write(home.path().join("x.json"), "{}").unwrap();
-        assert!(folder.load("../../x").await.unwrap().is_none());
+        assert!(store.load("../../x").await.unwrap().is_none());
         let record = Record::new("/".into());
-        folder.store(&record).await.unwrap();
-        assert_eq!(folder.load(&record.id).await.unwrap().unwrap().id, record.id);
-        assert_eq!(folder.list().await.unwrap().len(), 1);
+        store.save(&record).await.unwrap();
+        assert_eq!(store.load(&record.id).await.unwrap().unwrap().id, record.id);
+        assert_eq!(store.list().await.unwrap().len(), 1);
     }
 }

@@ -1,20 +1,20 @@
 //! Muster's reference agent (`docs/agents.md`, "The reference agent").
 //!
-//! It speaks the Agent Client Protocol, version 1, on its standard input and output. With access to a model it is a
-//! small but complete agent: it answers, and uses the tools of its sessions' MCP servers after asking for permission.
-//! Without one, documented words in a prompt make it do what agents do, and misbehave as agents do, always in the same
-//! way: that is what hosts, tests and demonstrations need.
+//! The agent speaks the Agent Client Protocol, version 1, on standard input and output. With access to a model it is a
+//! small but complete agent: it answers, and calls the tools of its sessions' MCP servers after asking for permission.
+//! Without a model, documented words in a prompt trigger normal and faulty behaviour deterministically, for hosts,
+//! tests and demonstrations.
 //!
-//! | Module | What it is for |
+//! | Module | Purpose |
 //! |---|---|
 //! | `protocol` | the methods of the protocol |
-//! | `options` | what can be chosen in a session: model and mode |
-//! | `wire` | lines in and out, bounded |
-//! | `session`, `history` | what a session is, and what of it is kept in a file |
-//! | `turn` | what the agent can do while it answers: say, call, ask |
-//! | `words`, `deterministic` | the words, and what they do |
-//! | `model` | the same with a model: OpenAI's and Anthropic's interfaces |
-//! | `mcp`, `skills`, `outbound`, `settings` | tools, skills, HTTP, environment |
+//! | `options` | a session's options: model and mode |
+//! | `wire` | standard input and output |
+//! | `session`, `history` | sessions, and their files |
+//! | `turn` | the actions of a turn: messages, tool calls, questions |
+//! | `words`, `deterministic` | the words, and their execution |
+//! | `model` | answers with a model, by OpenAI's and Anthropic's APIs |
+//! | `mcp`, `skills`, `outbound`, `settings` | tools, skills, HTTP client, environment |
 
 #![forbid(unsafe_code)]
 
@@ -25,8 +25,8 @@ mod mcp;
 mod model;
 mod options;
 mod outbound;
+mod output;
 mod protocol;
-mod say;
 mod session;
 mod settings;
 mod skills;
@@ -56,27 +56,30 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match args.into_iter().next() {
         None => {}
         Some(arg) if arg == "--help" || arg == "-h" => {
-            return say::print(HELP);
+            return output::print(HELP);
         }
         Some(arg) if arg == "--version" || arg == "-V" => {
-            return say::print(concat!("muster-agent ", env!("CARGO_PKG_VERSION"), "\n"));
+            return output::print(concat!("muster-agent ", env!("CARGO_PKG_VERSION"), "\n"));
         }
         Some(arg) => {
-            say::complain(format_args!("unknown argument {}: it takes none (see --help)", arg.display()));
+            output::report_error(format_args!(
+                "unknown argument {}: it takes none (see --help)",
+                arg.display()
+            ));
             return ExitCode::from(2);
         }
     }
     let settings = match Settings::read() {
         Ok(settings) => settings,
         Err(error) => {
-            say::complain(error);
+            output::report_error(error);
             return ExitCode::from(2);
         }
     };
     match serve(settings) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say::complain(error);
+            output::report_error(error);
             ExitCode::FAILURE
         }
     }
@@ -84,8 +87,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn serve(settings: Settings) -> Result<(), protocol::ServeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let served = runtime.block_on(protocol::serve(settings));
-    // A turn may be told to hang.
+    let result = runtime.block_on(protocol::serve(settings));
+    // A turn can hang.
     runtime.shutdown_background();
-    served
+    result
 }

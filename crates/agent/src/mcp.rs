@@ -1,7 +1,7 @@
-//! The MCP servers of a session: programs that the agent starts, and streamable HTTP.
+//! The MCP servers of a session, over stdio and streamable HTTP.
 //!
-//! They are connected in the background while the session is already open; anyone who needs their tools waits. A server
-//! that can't be reached takes nothing away from the others.
+//! They connect in the background while the session is already open; a request for their tools waits. An unreachable
+//! server does not affect the others.
 
 use std::{collections::HashMap, process::Stdio, str::FromStr, sync::Arc};
 
@@ -28,11 +28,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     bounds::{ANSWER_WAIT, NETWORK_WAIT, TEXT},
-    history::{Outcome, cut},
+    history::{Outcome, truncate},
     outbound::Http,
 };
 
-/// What of the agent's environment a server's program gets. The rest may be secret, such as the key of the model.
+/// The environment variables that a server inherits. The others may be secret, such as the model's key.
 const INHERITED: [&str; 8] = ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER"];
 
 type Client = RunningService<RoleClient, ClientConfig>;
@@ -43,28 +43,22 @@ struct Connection {
     tools: Vec<rmcp::model::Tool>,
 }
 
-/// The servers of a session.
 pub struct Servers {
     list: Vec<(String, Connecting)>,
     closed: CancellationToken,
 }
 
-/// A tool of a server.
 #[derive(Clone)]
 pub struct Tool {
-    /// The server's name.
     pub server: String,
-    /// Its name there.
     pub name: String,
-    /// What it does.
     pub description: String,
-    /// The JSON Schema of its input.
+    /// The JSON Schema of the input.
     pub schema: Arc<Map<String, Value>>,
     connection: Arc<Connection>,
 }
 
 impl Servers {
-    /// Begins to connect.
     pub fn connect(servers: Vec<McpServer>, http: &Http, tasks: &TaskTracker) -> Self {
         let closed = CancellationToken::new();
         let list = servers.into_iter().take(32).map(|server| {
@@ -79,14 +73,14 @@ impl Servers {
                 }
             };
             let connecting = connecting.boxed().shared();
-            // Driven whether anyone waits or not.
+            // The connection must progress without a waiting caller too.
             tasks.spawn(connecting.clone());
             (name, connecting)
         });
         Self { list: list.collect(), closed }
     }
 
-    /// The tools of all servers, and what is wrong with the others.
+    /// The tools of all connected servers, and the problems of the others.
     pub async fn tools(&self) -> (Vec<Tool>, Vec<String>) {
         let (mut tools, mut problems) = (Vec::new(), Vec::new());
         let connected = join_all(self.list.iter().map(|(_, connecting)| connecting.clone())).await;
@@ -105,7 +99,6 @@ impl Servers {
         (tools, problems)
     }
 
-    /// Ends all connections, and the programs behind them.
     pub fn close(&self) {
         self.closed.cancel();
         for (_, connecting) in &self.list {
@@ -117,7 +110,7 @@ impl Servers {
 }
 
 impl Tool {
-    /// Its name among all tools, made of what every model accepts: at most 64 letters, digits, `_` and `-`.
+    /// A unique name that every model accepts: at most 64 letters, digits, `_` and `-`.
     pub fn full_name(&self) -> String {
         let mut name = format!("{}__{}", self.server, self.name);
         name.retain(|c| c.is_ascii());
@@ -125,13 +118,13 @@ impl Tool {
         name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_")
     }
 
-    /// Calls it. To stop waiting is to cancel the call.
+    /// Calls the tool. Dropping the future cancels the call.
     pub async fn call(&self, input: Map<String, Value>) -> (Outcome, Option<Value>) {
         let request = CallToolRequestParams::new(self.name.clone()).with_arguments(input);
-        // A server may have to ask someone.
+        // A server may have to ask a person.
         match timeout(ANSWER_WAIT, self.connection.client.call_tool(request)).await {
             Ok(Ok(result)) => {
-                let outcome = Outcome { failed: result.is_error == Some(true), text: text(&result) };
+                let outcome = Outcome { failed: result.is_error == Some(true), text: result_text(&result) };
                 (outcome, result.structured_content.filter(|value| value.to_string().len() <= TEXT))
             }
             Ok(Err(error)) => (Outcome { failed: true, text: format!("The call failed: {error}") }, None),
@@ -140,17 +133,17 @@ impl Tool {
     }
 }
 
-fn text(result: &CallToolResult) -> String {
-    let mut parts: Vec<String> = result.content.iter().map(block).collect();
+fn result_text(result: &CallToolResult) -> String {
+    let mut parts: Vec<String> = result.content.iter().map(block_text).collect();
     if let (true, Some(structured)) = (parts.is_empty(), &result.structured_content) {
         parts.push(structured.to_string());
     }
     let mut text = parts.join("\n");
-    cut(&mut text, TEXT);
+    truncate(&mut text, TEXT);
     text
 }
 
-fn block(block: &ContentBlock) -> String {
+fn block_text(block: &ContentBlock) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
         ContentBlock::Image(image) => format!("[an image, {}]", image.mime_type),
@@ -164,8 +157,8 @@ type Connected = BoxFuture<'static, Result<Connection, Arc<str>>>;
 
 fn connect(server: McpServer, http: Http) -> (String, Connected) {
     match server {
-        McpServer::Stdio(server) => (server.name.clone(), stdio(server).boxed()),
-        McpServer::Http(server) => (server.name.clone(), streamable_http(server, http).boxed()),
+        McpServer::Stdio(server) => (server.name.clone(), connect_stdio(server).boxed()),
+        McpServer::Http(server) => (server.name.clone(), connect_http(server, http).boxed()),
         McpServer::Sse(server) => {
             let problem = "this agent speaks MCP over stdio and streamable HTTP, not over server-sent events";
             (server.name, async move { Err(problem.into()) }.boxed())
@@ -174,7 +167,7 @@ fn connect(server: McpServer, http: Http) -> (String, Connected) {
     }
 }
 
-async fn stdio(server: McpServerStdio) -> Result<Connection, Arc<str>> {
+async fn connect_stdio(server: McpServerStdio) -> Result<Connection, Arc<str>> {
     let mut command = Command::new(&server.command);
     command.args(&server.args).kill_on_drop(true).env_clear();
     for name in INHERITED {
@@ -187,10 +180,10 @@ async fn stdio(server: McpServerStdio) -> Result<Connection, Arc<str>> {
         .stderr(Stdio::inherit())
         .spawn()
         .map_err(|error| format!("{} can't be started: {error}", server.command.display()))?;
-    begin(this_client().serve(transport).await).await
+    list_tools(client_config().serve(transport).await).await
 }
 
-async fn streamable_http(server: McpServerHttp, http: Http) -> Result<Connection, Arc<str>> {
+async fn connect_http(server: McpServerHttp, http: Http) -> Result<Connection, Arc<str>> {
     let mut headers = HashMap::new();
     for header in &server.headers {
         let (name, value) = (HeaderName::from_str(&header.name), HeaderValue::from_str(&header.value));
@@ -203,16 +196,15 @@ async fn streamable_http(server: McpServerHttp, http: Http) -> Result<Connection
     let config = StreamableHttpClientTransportConfig::with_uri(server.url).custom_headers(headers);
     let http = http.client().map_err(|error| format!("the system's certificates can't be read: {error}"))?;
     let transport = StreamableHttpClientTransport::with_client(http, config);
-    begin(this_client().serve(transport).await).await
+    list_tools(client_config().serve(transport).await).await
 }
 
-fn this_client() -> ClientConfig {
+fn client_config() -> ClientConfig {
     let name = Implementation::new("muster-agent", env!("CARGO_PKG_VERSION"));
     ClientConfig::new(ClientCapabilities::default(), name)
 }
 
-/// Lists the tools.
-async fn begin<E: std::fmt::Display>(client: Result<Client, E>) -> Result<Connection, Arc<str>> {
+async fn list_tools<E: std::fmt::Display>(client: Result<Client, E>) -> Result<Connection, Arc<str>> {
     let client = client.map_err(|error| format!("it can't be reached: {error}"))?;
     let mut tools = client.list_all_tools().await.map_err(|error| format!("it lists no tools: {error}"))?;
     tools.retain(|tool| tool.name.len() <= 128 && json!(tool).to_string().len() <= 64 * 1024);

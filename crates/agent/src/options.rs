@@ -1,4 +1,4 @@
-//! What can be chosen in a session: its model, of which there is one, and its mode.
+//! The configuration options of a session: the only model, and the mode.
 
 use agent_client_protocol::{
     Error,
@@ -11,41 +11,38 @@ use agent_client_protocol::{
 
 use crate::{protocol::Agent, session::Session, settings::Access};
 
-/// What it calls working without a model.
+/// The name of the deterministic agent in place of a model.
 const WORDS: &str = "words";
-/// The option that is the mode.
 const MODE: &str = "mode";
-/// The modes: each with its id, its name, and what it is.
+/// The modes, with id, name and description.
 const MODES: [(Mode, &str, &str, &str); 2] = [
     (Mode::Act, "act", "Act", "It carries out instructions, after asking for permission."),
     (Mode::Plan, "plan", "Plan", "It says what it would do, and changes nothing."),
 ];
 
-/// What a session does with what it is asked to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// It does it.
+    /// Carry out instructions.
     #[default]
     Act,
-    /// It says what it would do, and calls no tools.
+    /// Describe a plan, and call no tools.
     Plan,
 }
 
 impl Agent {
-    /// What can be chosen in a session, and what is.
     pub fn options(&self, session: &Session) -> Vec<SessionConfigOption> {
         options(self.settings.model.as_ref(), session.mode())
     }
 
-    /// Chooses. The turn that runs goes on as it began.
-    pub fn choose(
+    /// Sets an option. It applies from the next turn on.
+    pub fn set_option(
         &self,
         request: &SetSessionConfigOptionRequest,
     ) -> Result<SetSessionConfigOptionResponse, Error> {
         let session = self.session(&request.session_id)?;
-        match mode_of(request) {
-            Some(mode) => session.change_to(mode),
-            None if self.options(&session).iter().any(|option| is_chosen(option, request)) => {}
+        match requested_mode(request) {
+            Some(mode) => session.set_mode(mode),
+            None if self.options(&session).iter().any(|option| has_value(option, request)) => {}
             None => return Err(Error::invalid_params().data("there is nothing else to choose from")),
         }
         Ok(SetSessionConfigOptionResponse::new(self.options(&session)))
@@ -67,8 +64,7 @@ fn options(model: Option<&Access>, mode: Mode) -> Vec<SessionConfigOption> {
     vec![model, modes.category(SessionConfigOptionCategory::Mode)]
 }
 
-/// The mode that is chosen.
-fn mode_of(request: &SetSessionConfigOptionRequest) -> Option<Mode> {
+fn requested_mode(request: &SetSessionConfigOptionRequest) -> Option<Mode> {
     if request.config_id != SessionConfigId::new(MODE) {
         return None;
     }
@@ -77,8 +73,8 @@ fn mode_of(request: &SetSessionConfigOptionRequest) -> Option<Mode> {
     found.map(|(mode, ..)| mode)
 }
 
-/// Whether the option has this value already.
-fn is_chosen(option: &SessionConfigOption, request: &SetSessionConfigOptionRequest) -> bool {
+/// Whether the option already has the requested value.
+fn has_value(option: &SessionConfigOption, request: &SetSessionConfigOptionRequest) -> bool {
     let SessionConfigKind::Select(select) = &option.kind else { return false };
     option.id == request.config_id
         && request.value == SessionConfigOptionValue::value_id(select.current_value.clone())
@@ -89,10 +85,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mode_is_chosen_by_its_id_among_those_that_are_offered() {
+    fn a_mode_is_chosen_by_its_id() {
         let chosen = |option: &'static str, value: &'static str| {
             let value = SessionConfigOptionValue::value_id(value);
-            mode_of(&SetSessionConfigOptionRequest::new("s", option, value))
+            requested_mode(&SetSessionConfigOptionRequest::new("s", option, value))
         };
         assert_eq!(chosen("mode", "plan"), Some(Mode::Plan));
         assert_eq!(chosen("mode", "act"), Some(Mode::Act));
@@ -100,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_that_a_session_is_in_is_told() {
+    fn the_current_mode_is_shown() {
         let current = |mode: Mode| {
             let options = serde_json::to_value(options(None, mode)).unwrap();
             (options[0]["currentValue"].clone(), options[1]["currentValue"].clone())

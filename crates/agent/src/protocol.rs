@@ -1,7 +1,7 @@
 //! The methods of the protocol.
 //!
-//! The crate waits for each handler before it reads the next message. So a handler only begins what it has to do, in a
-//! task that answers when it is done; `session/cancel` takes effect at once.
+//! The ACP crate awaits each handler before it reads the next message. So handlers start a task that responds later,
+//! and `session/cancel` takes effect at once.
 
 use std::{
     collections::HashMap,
@@ -35,50 +35,42 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     deterministic,
-    history::{Entry, Folder, Record, cut},
+    history::{Entry, Record, SessionStore, truncate},
     mcp::Servers,
     model,
     outbound::Http,
     session::Session,
     settings::Settings,
-    turn::{Turn, replayed},
+    turn::{Turn, replay_entry},
     wire::{self, Wire},
 };
 
-/// A host that doesn't read, and servers that don't end: so long a stopping agent waits for them.
-const FAREWELL: Duration = Duration::from_secs(3);
+/// How long a stopping agent waits for its host to read and its turns to end.
+const SHUTDOWN_WAIT: Duration = Duration::from_secs(3);
 
-/// Why the agent ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// No thread, or no runtime.
     #[error("it can't start: {0}")]
     Start(#[from] io::Error),
-    /// The connection broke.
     #[error("the connection broke: {0}")]
     Connection(#[from] Error),
 }
 
-/// The agent, with all of its sessions.
 pub struct Agent {
-    /// What it was given.
     pub settings: Settings,
-    /// Standard output.
     pub wire: Wire,
-    /// Calls models and MCP servers.
     pub http: Http,
-    folder: Folder,
+    store: SessionStore,
     client: OnceLock<ClientCapabilities>,
     sessions: Mutex<HashMap<SessionId, Arc<Session>>>,
     tasks: TaskTracker,
 }
 
-/// Serves until standard input ends.
 pub async fn serve(settings: Settings) -> Result<(), ServeError> {
     let wire = Wire::stdout()?;
     let transport = Lines::new(wire.sink(), wire::stdin()?);
     let agent = Arc::new(Agent {
-        folder: Folder::new(&settings.home),
+        store: SessionStore::new(&settings.home),
         settings,
         wire,
         http: Http::default(),
@@ -90,7 +82,7 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
     for session in agent.sessions.lock().values() {
         session.close();
     }
-    let _ = timeout(FAREWELL, agent.wire.flush()).await;
+    let _ = timeout(SHUTDOWN_WAIT, agent.wire.flush()).await;
     Ok(served?)
 }
 
@@ -98,7 +90,7 @@ async fn connect(
     agent: &Arc<Agent>,
     transport: impl agent_client_protocol::ConnectTo<agent_client_protocol::Agent> + 'static,
 ) -> Result<(), Error> {
-    /// A handler that answers with what a method of [`Agent`] returns.
+    /// A handler that responds with the result of a method of [`Agent`].
     macro_rules! answer {
         ($method:ident, $request:ty) => {{
             let agent = agent.clone();
@@ -130,7 +122,7 @@ async fn connect(
             async move |request: SetSessionConfigOptionRequest,
                         responder: Responder<_>,
                         _: ConnectionTo<Client>| {
-                responder.respond_with_result(chosen.choose(&request))
+                responder.respond_with_result(chosen.set_option(&request))
             },
             agent_client_protocol::on_receive_request!(),
         )
@@ -140,8 +132,8 @@ async fn connect(
             async move |request: PromptRequest,
                         responder: Responder<PromptResponse>,
                         cx: ConnectionTo<Client>| {
-                // Here, so that a cancel that follows at once finds the turn.
-                match prompted.begin(&request.session_id) {
+                // Not in the task: an immediate `session/cancel` must find the turn.
+                match prompted.begin_turn(&request.session_id) {
                     Ok((session, cancel)) => {
                         let turn = prompted.clone().prompt(session, cancel, cx, request);
                         prompted.answer(responder, turn);
@@ -172,7 +164,7 @@ impl Agent {
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) {
         self.tasks.spawn(async move {
-            // It fails only if the connection has ended.
+            // Fails only after the connection has ended.
             let _ = responder.respond_with_result(work.await);
         });
     }
@@ -194,32 +186,31 @@ impl Agent {
         InitializeResponse::new(ProtocolVersion::V1).agent_capabilities(capabilities).agent_info(this)
     }
 
-    /// Whether the client can show a form to a person.
+    /// Whether the client can show forms to a person.
     pub fn can_elicit(&self) -> bool {
         self.client.get().and_then(|client| client.elicitation.as_ref()).is_some_and(|can| can.form.is_some())
     }
 
-    /// Tells the client something about a session.
     pub async fn update(&self, session: &Session, update: SessionUpdate) -> io::Result<()> {
         let params = SessionNotification::new(session.id.clone(), update);
         let message = json!({ "jsonrpc": "2.0", "method": "session/update", "params": params });
-        self.wire.line(message.to_string()).await
+        self.wire.write_line(message.to_string()).await
     }
 
     async fn create(&self, request: NewSessionRequest) -> Result<NewSessionResponse, Error> {
         let session = self.open(Record::new(request.cwd), request.mcp_servers)?;
-        if let Err(error) = session.store().await {
+        if let Err(error) = session.save().await {
             self.sessions.lock().remove(&session.id);
             session.close();
-            return Err(internal(format!("the session can't be stored: {error}")));
+            return Err(internal_error(format!("the session can't be stored: {error}")));
         }
         Ok(NewSessionResponse::new(session.id.clone()).config_options(self.options(&session)))
     }
 
     async fn load(&self, request: LoadSessionRequest) -> Result<LoadSessionResponse, Error> {
         let session = self.reopen(&request.session_id, request.cwd, request.mcp_servers).await?;
-        for entry in session.with(|record| record.entries.clone()) {
-            self.update(&session, replayed(entry)).await.map_err(Error::into_internal_error)?;
+        for entry in session.with_record(|record| record.entries.clone()) {
+            self.update(&session, replay_entry(entry)).await.map_err(Error::into_internal_error)?;
         }
         Ok(LoadSessionResponse::new().config_options(self.options(&session)))
     }
@@ -233,22 +224,22 @@ impl Agent {
         let closed = self.sessions.lock().remove(&request.session_id);
         let session = closed.ok_or_else(|| not_found(&request.session_id))?;
         session.close();
-        // A turn that is being cancelled still writes the file. One that hangs hard doesn't.
-        let _ = timeout(FAREWELL, session.idle()).await;
+        // A turn still writes the file while it is cancelled. With `hang hard` it never ends.
+        let _ = timeout(SHUTDOWN_WAIT, session.wait_until_idle()).await;
         Ok(CloseSessionResponse::new())
     }
 
     async fn list(&self, request: ListSessionsRequest) -> Result<ListSessionsResponse, Error> {
-        let records = self.folder.list().await.map_err(Error::into_internal_error)?;
+        let records = self.store.list().await.map_err(Error::into_internal_error)?;
         let here =
             records.into_iter().filter(|record| request.cwd.as_ref().is_none_or(|cwd| *cwd == record.cwd));
         let sessions = here.map(|record| {
             let first = record.entries.iter().find_map(|entry| match entry {
-                Entry::User(said) => said.text.lines().next().map(str::to_owned),
+                Entry::User(message) => message.text.lines().next().map(str::to_owned),
                 _ => None,
             });
             let title = first.map(|mut title| {
-                cut(&mut title, 80);
+                truncate(&mut title, 80);
                 title
             });
             SessionInfo::new(record.id, record.cwd).title(title)
@@ -261,7 +252,7 @@ impl Agent {
             return Err(Error::invalid_params().data("cwd must be an absolute path"));
         }
         let servers = Servers::connect(servers, &self.http, &self.tasks);
-        let session = Session::new(record, self.folder.clone(), servers);
+        let session = Session::new(record, self.store.clone(), servers);
         let before = self.sessions.lock().insert(session.id.clone(), session.clone());
         if let Some(before) = before {
             before.close();
@@ -278,20 +269,19 @@ impl Agent {
         if self.session(id).is_ok_and(|session| session.is_busy()) {
             return Err(Error::invalid_request().data("a turn of this session is running"));
         }
-        let record = self.folder.load(&id.0).await;
-        let record = record.map_err(|error| internal(format!("the session can't be read: {error}")))?;
+        let record = self.store.load(&id.0).await;
+        let record = record.map_err(|error| internal_error(format!("the session can't be read: {error}")))?;
         let record = record.ok_or_else(|| not_found(id))?;
         self.open(Record { cwd, ..record }, servers)
     }
 
-    /// An open session.
     pub fn session(&self, id: &SessionId) -> Result<Arc<Session>, Error> {
         self.sessions.lock().get(id).cloned().ok_or_else(|| not_found(id))
     }
 
-    fn begin(&self, id: &SessionId) -> Result<(Arc<Session>, CancellationToken), Error> {
+    fn begin_turn(&self, id: &SessionId) -> Result<(Arc<Session>, CancellationToken), Error> {
         let session = self.session(id)?;
-        match session.begin() {
+        match session.begin_turn() {
             Some(cancel) => Ok((session, cancel)),
             None => Err(Error::invalid_request().data("a turn of this session is running")),
         }
@@ -304,29 +294,29 @@ impl Agent {
         connection: ConnectionTo<Client>,
         request: PromptRequest,
     ) -> Result<PromptResponse, Error> {
-        let join = |parts: Vec<&ContentBlock>| parts.into_iter().map(text).collect::<Vec<_>>().join("\n");
-        let said = join(request.prompt.iter().filter(|part| !is_instruction(part)).collect());
+        let join =
+            |parts: Vec<&ContentBlock>| parts.into_iter().map(block_text).collect::<Vec<_>>().join("\n");
+        let message = join(request.prompt.iter().filter(|part| !is_instruction(part)).collect());
         let all = join(request.prompt.iter().collect());
         let mut turn = Turn::begin(self.clone(), session.clone(), connection, cancel, &all).await;
         let result = match &self.settings.model {
             Some(access) => model::answer(&mut turn, access).await,
-            None => deterministic::answer(&mut turn, &said).await,
+            None => deterministic::answer(&mut turn, &message).await,
         };
         let response = turn.end(result).await;
-        session.end();
+        session.end_turn();
         response
     }
 }
 
-/// Whether a part of a prompt is only for the agent, such as what a host tells it before the first message. No person has
-/// said it, so it is neither answered nor searched for words.
+/// Whether a part of a prompt is a host's instruction to the agent. It is not a person's message, so it is neither
+/// answered nor searched for words.
 fn is_instruction(block: &ContentBlock) -> bool {
     let ContentBlock::Text(text) = block else { return false };
     text.annotations.as_ref().and_then(|known| known.audience.as_deref()) == Some(&[Role::Assistant])
 }
 
-/// What a part of a prompt says.
-fn text(block: &ContentBlock) -> String {
+fn block_text(block: &ContentBlock) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
         ContentBlock::ResourceLink(link) => format!("[{}]({})", link.name, link.uri),
@@ -343,7 +333,7 @@ fn text(block: &ContentBlock) -> String {
     }
 }
 
-fn internal(message: String) -> Error {
+fn internal_error(message: String) -> Error {
     let mut error = Error::internal_error();
     error.message = message;
     error

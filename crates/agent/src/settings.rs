@@ -2,53 +2,44 @@
 
 use std::path::PathBuf;
 
-/// What the agent was given when it was started.
 pub struct Settings {
-    /// Its folder: skills and sessions are in it.
+    /// The folder with skills and sessions.
     pub home: PathBuf,
-    /// The model to use, if there is access to one.
+    /// None without access to a model.
     pub model: Option<Access>,
 }
 
-/// Access to a model.
 pub struct Access {
-    /// Whose interface it has.
     pub provider: Provider,
-    /// The model's name.
     pub model: String,
-    /// Where the interface is, without a slash at its end.
+    /// Without a slash at the end.
     pub base_url: String,
-    /// The key, unless something on the way adds it.
+    /// None if the gate adds the key.
     pub key: Option<String>,
 }
 
-/// An interface to models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
-    /// OpenAI's chat completions, which many others offer too.
+    /// The chat completions API, which many others offer too.
     OpenAi,
-    /// Anthropic's messages.
+    /// The messages API.
     Anthropic,
 }
 
-/// Why the agent can't start.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// HOME is not set.
     #[error("HOME is not set: set it to a folder that the agent may write to")]
     NoHome,
-    /// The provider is unknown.
     #[error("MUSTER_AGENT_PROVIDER is {0:?}: set it to openai or anthropic")]
     UnknownProvider(String),
 }
 
 impl Settings {
-    /// From the environment of the process.
     pub fn read() -> Result<Self, SettingsError> {
-        Self::from(|name| std::env::var_os(name)?.into_string().ok())
+        Self::from_variables(|name| std::env::var_os(name)?.into_string().ok())
     }
 
-    fn from(variable: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, SettingsError> {
         let given = |name: &str| variable(name).filter(|value| !value.is_empty());
         let home = given("HOME").ok_or(SettingsError::NoHome)?.into();
         let Some(model) = given("MUSTER_AGENT_MODEL") else { return Ok(Self { home, model: None }) };
@@ -66,7 +57,7 @@ impl Settings {
             Provider::Anthropic => ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
         };
         let (key, url) = (given(key), given(url));
-        // A model's name alone gives no access.
+        // A model's name alone is not access.
         let access = (key.is_some() || url.is_some()).then(|| Access {
             provider,
             model,
@@ -83,7 +74,7 @@ mod tests {
 
     fn settings(given: &[(&str, &str)]) -> Result<Settings, SettingsError> {
         let find = |name: &str| given.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
-        Settings::from(find)
+        Settings::from_variables(find)
     }
 
     #[test]
@@ -108,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_unknown_is_named() {
+    fn errors_name_the_variable() {
         assert!(settings(&[]).err().unwrap().to_string().contains("HOME"));
         let unknown = [("HOME", "/h"), ("MUSTER_AGENT_MODEL", "m"), ("MUSTER_AGENT_PROVIDER", "acme")];
         assert!(settings(&unknown).err().unwrap().to_string().contains("acme"));

@@ -1,8 +1,8 @@
-//! Skills: texts that say how to do something, put by the host into `<home>/skills/<name>/SKILL.md`.
+//! Skills: instructions that the host puts into `<home>/skills/<name>/SKILL.md`.
 //!
-//! A file begins with a head between two lines of `---`, in which `name` and `description` are single lines; a value in
-//! double quotes is read as JSON writes it. They are read at the beginning of each turn: a host may change them at any
-//! time.
+//! A file begins with a header between two lines of `---`, in which `name` and `description` are single lines; a value
+//! in double quotes is a JSON string. Skills are read at the beginning of each turn, because a host can change them at
+//! any time.
 
 use std::path::Path;
 
@@ -10,26 +10,24 @@ use tokio::{fs, io::AsyncReadExt};
 
 use crate::bounds::{HEAD, LIST};
 
-/// A skill.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Skill {
-    /// Its name.
     pub name: String,
-    /// When to use it.
+    /// When to use the skill.
     pub description: String,
-    /// Where its text is, in the home.
+    /// Relative to the home.
     pub path: String,
 }
 
-/// The skills in a home, by name. Folders without a readable file are left out.
-pub async fn read(home: &Path) -> Vec<Skill> {
+/// The skills in a home by name, without those whose file can't be read.
+pub async fn read_skills(home: &Path) -> Vec<Skill> {
     let mut skills = Vec::new();
     let Ok(mut folders) = fs::read_dir(home.join("skills")).await else { return skills };
     while let Ok(Some(folder)) = folders.next_entry().await {
         let mut text = Vec::new();
         let Ok(file) = fs::File::open(folder.path().join("SKILL.md")).await else { continue };
         if file.take(HEAD as u64).read_to_end(&mut text).await.is_ok() {
-            skills.push(parse(&folder.file_name().to_string_lossy(), &String::from_utf8_lossy(&text)));
+            skills.push(parse_skill(&folder.file_name().to_string_lossy(), &String::from_utf8_lossy(&text)));
         }
         if skills.len() == LIST {
             break;
@@ -39,10 +37,10 @@ pub async fn read(home: &Path) -> Vec<Skill> {
     skills
 }
 
-fn parse(folder: &str, text: &str) -> Skill {
-    let head = text.strip_prefix("---\n").and_then(|rest| rest.split("\n---").next()).unwrap_or_default();
+fn parse_skill(folder: &str, text: &str) -> Skill {
+    let header = text.strip_prefix("---\n").and_then(|rest| rest.split("\n---").next()).unwrap_or_default();
     let value = |key: &str| {
-        let line = head.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?.trim();
+        let line = header.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?.trim();
         Some(serde_json::from_str(line).unwrap_or_else(|_| line.to_owned()))
     };
     Skill {
@@ -57,11 +55,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_skill_is_named_by_its_head_or_else_its_folder() {
-        let skill = parse("f", "---\nname: refunds\ndescription: \"Say \\\"no\\\"\"\n---\n\nname: other\n");
+    fn a_skill_is_named_by_its_header_or_folder() {
+        let skill =
+            parse_skill("f", "---\nname: refunds\ndescription: \"Say \\\"no\\\"\"\n---\n\nname: other\n");
         assert_eq!((skill.name.as_str(), skill.path.as_str()), ("refunds", "skills/f/SKILL.md"));
         assert_eq!(skill.description, "Say \"no\"");
-        let bare = parse("f", "Just text");
+        let bare = parse_skill("f", "Just text");
         assert_eq!((bare.name.as_str(), bare.description.as_str()), ("f", ""));
     }
 }

@@ -1,7 +1,7 @@
-//! What the agent can do while it answers: say and think, call tools, ask for permission, ask a person.
+//! The actions of a turn: messages, thoughts, tool calls, permission requests, and questions to a person.
 //!
-//! Everything is reported to the client as it happens, and kept in the session's history. Pending requests end when the turn
-//! is cancelled.
+//! Each is reported to the client immediately and stored in the session's history. Cancelling the turn ends pending
+//! requests.
 
 use std::{
     io,
@@ -29,55 +29,47 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    history::{Call, Entry, Outcome, Said},
+    history::{Call, Entry, Message, Outcome},
     mcp::Tool,
+    output,
     protocol::Agent,
-    say,
     session::Session,
 };
 
-/// A turn that is running.
 pub struct Turn {
-    /// The agent.
     pub agent: Arc<Agent>,
-    /// The session.
     pub session: Arc<Session>,
-    /// What was spent, if it is known.
-    pub spent: Option<Spent>,
-    /// How full the context is, in tokens, if it is known.
+    /// If known.
+    pub usage: Option<TokenUsage>,
+    /// Tokens in the context, if known.
     pub context: Option<u64>,
     connection: ConnectionTo<Client>,
     cancel: CancellationToken,
-    /// Its number in the session, from 1.
+    /// The number of the turn in the session, from 1.
     pub number: u64,
     ids: u64,
-    /// How much was read and written, in bytes of text.
-    pub text: Text,
+    pub text_bytes: TextBytes,
 }
 
-/// Bytes of text.
 #[derive(Default)]
-pub struct Text {
-    /// What the person said, and what tools and people answered.
+pub struct TextBytes {
+    /// The prompt, and the answers of tools and people.
     pub read: AtomicUsize,
-    /// What the agent said, thought and gave to tools.
+    /// Messages, thoughts and tool inputs of the agent.
     pub written: AtomicUsize,
 }
 
-/// Tokens, by class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// Read, except cached ones.
+pub struct TokenUsage {
+    /// Without cached tokens.
     pub input: u64,
-    /// Written, thoughts included.
+    /// Including thoughts.
     pub output: u64,
-    /// Read from a cache.
     pub cache_read: u64,
-    /// Written to a cache.
     pub cache_write: u64,
 }
 
-impl std::ops::AddAssign for Spent {
+impl std::ops::AddAssign for TokenUsage {
     fn add_assign(&mut self, other: Self) {
         self.input += other.input;
         self.output += other.output;
@@ -86,14 +78,11 @@ impl std::ops::AddAssign for Spent {
     }
 }
 
-/// Why a turn ends before everything is said.
+/// Why a turn ends early.
 #[derive(Debug)]
 pub enum Stop {
-    /// It was cancelled.
     Cancelled,
-    /// The model ended it.
     Model(StopReason),
-    /// It failed.
     Failed(Error),
 }
 
@@ -103,16 +92,13 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// What a person answered.
-pub enum Answered {
-    /// This.
+pub enum PersonAnswer {
     Text(String),
-    /// Nothing.
     Declined,
 }
 
 impl Turn {
-    /// Begins a turn with what the person said.
+    /// Begins a turn with a person's message.
     pub async fn begin(
         agent: Arc<Agent>,
         session: Arc<Session>,
@@ -120,24 +106,24 @@ impl Turn {
         cancel: CancellationToken,
         prompt: &str,
     ) -> Self {
-        let number = session.with(|record| {
+        let number = session.with_record(|record| {
             record.turns += 1;
             record.turns
         });
-        let (spent, context) = (None, None);
-        let text = Text { read: prompt.len().into(), ..Text::default() };
-        let mut turn = Self { agent, session, spent, context, connection, cancel, number, ids: 0, text };
-        let said = Said { id: turn.new_id(), text: prompt.to_owned() };
-        turn.keep(Entry::User(said)).await;
+        let (usage, context) = (None, None);
+        let text_bytes = TextBytes { read: prompt.len().into(), ..TextBytes::default() };
+        let mut turn =
+            Self { agent, session, usage, context, connection, cancel, number, ids: 0, text_bytes };
+        let message = Message { id: turn.new_id(), text: prompt.to_owned() };
+        turn.record(Entry::User(message)).await;
         turn
     }
 
-    /// Ends it: tells what was spent.
     pub async fn end(self, result: Result<(), Stop>) -> Result<PromptResponse, Error> {
         if let Some(used) = self.context {
-            // Its size is unknown.
+            // The size of the context is unknown.
             let usage = UsageUpdate::new(used, used.max(200_000));
-            // If no one reads it, no one reads the answer either.
+            // If this fails, so does the response.
             let _ = self.update(SessionUpdate::UsageUpdate(usage)).await;
         }
         let reason = match result {
@@ -146,7 +132,7 @@ impl Turn {
             Err(Stop::Model(reason)) => reason,
             Err(Stop::Failed(error)) => return Err(error),
         };
-        let usage = self.spent.map(|Spent { input, output, cache_read, cache_write }| {
+        let usage = self.usage.map(|TokenUsage { input, output, cache_read, cache_write }| {
             Usage::new(input + output + cache_read + cache_write, input, output)
                 .cached_read_tokens(cache_read)
                 .cached_write_tokens(cache_write)
@@ -154,8 +140,8 @@ impl Turn {
         Ok(PromptResponse::new(reason).usage(usage))
     }
 
-    /// Whatever comes first: this, or the end of the turn.
-    pub async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Result<T, Stop> {
+    /// Runs `work` until the turn is cancelled.
+    pub async fn until_cancelled<T>(&self, work: impl Future<Output = T>) -> Result<T, Stop> {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(Stop::Cancelled),
@@ -163,33 +149,31 @@ impl Turn {
         }
     }
 
-    /// An id that no other message or call of the session has.
+    /// A unique id for a message or call of the session.
     pub fn new_id(&mut self) -> String {
         self.ids += 1;
         format!("{}-{}-{}", self.session.id, self.number, self.ids)
     }
 
-    /// Keeps something in the history. A disk that is full must not end the turn.
-    pub async fn keep(&self, entry: Entry) {
-        self.session.with(|record| record.push(entry));
-        self.store().await;
+    /// Adds an entry to the history. A full disk must not end the turn.
+    pub async fn record(&self, entry: Entry) {
+        self.session.with_record(|record| record.push(entry));
+        self.save_session().await;
     }
 
-    /// Stores the session.
-    pub async fn store(&self) {
-        if let Err(error) = self.session.store().await {
-            say::complain(format_args!("the session can't be stored: {error}"));
+    pub async fn save_session(&self) {
+        if let Err(error) = self.session.save().await {
+            output::report_error(format_args!("the session can't be stored: {error}"));
         }
     }
 
-    /// Tells the client something.
     pub async fn update(&self, update: SessionUpdate) -> Result<(), Stop> {
         Ok(self.agent.update(&self.session, update).await?)
     }
 
-    /// Says a piece of a message, or of a thought.
-    pub async fn piece(&self, id: &str, thought: bool, text: &str) -> Result<(), Stop> {
-        self.text.written.fetch_add(text.len(), Relaxed);
+    /// Sends a chunk of a message or a thought.
+    pub async fn send_chunk(&self, id: &str, thought: bool, text: &str) -> Result<(), Stop> {
+        self.text_bytes.written.fetch_add(text.len(), Relaxed);
         let chunk = ContentChunk::new(ContentBlock::from(text)).message_id(MessageId::new(id));
         self.update(if thought {
             SessionUpdate::AgentThoughtChunk(chunk)
@@ -199,16 +183,14 @@ impl Turn {
         .await
     }
 
-    /// Says a whole message.
-    pub async fn say(&mut self, text: impl Into<String>) -> Result<(), Stop> {
-        let said = Said { id: self.new_id(), text: text.into() };
-        // Kept before anyone can know of it.
-        self.keep(Entry::Agent(said.clone())).await;
-        self.piece(&said.id, false, &said.text).await
+    pub async fn send_message(&mut self, text: impl Into<String>) -> Result<(), Stop> {
+        let message = Message { id: self.new_id(), text: text.into() };
+        // Stored before the client sees it.
+        self.record(Entry::Agent(message.clone())).await;
+        self.send_chunk(&message.id, false, &message.text).await
     }
 
-    /// Announces a tool call.
-    pub async fn announce(
+    pub async fn announce_call(
         &mut self,
         name: Option<String>,
         title: String,
@@ -216,26 +198,30 @@ impl Turn {
         input: Value,
     ) -> Result<Call, Stop> {
         let call = Call { id: self.new_id(), name, title, tool, input, result: None };
-        self.text.written.fetch_add(call.input.to_string().len(), Relaxed);
-        self.keep(Entry::Tool(call.clone())).await;
-        self.update(SessionUpdate::ToolCall(announcement(&call).status(ToolCallStatus::Pending))).await?;
+        self.text_bytes.written.fetch_add(call.input.to_string().len(), Relaxed);
+        self.record(Entry::Tool(call.clone())).await;
+        self.update(SessionUpdate::ToolCall(tool_call(&call).status(ToolCallStatus::Pending))).await?;
         Ok(call)
     }
 
-    /// Tells what came of a call.
-    pub async fn finish(&self, call: &Call, outcome: Outcome, output: Option<Value>) -> Result<(), Stop> {
-        self.text.read.fetch_add(outcome.text.len(), Relaxed);
+    pub async fn finish_call(
+        &self,
+        call: &Call,
+        outcome: Outcome,
+        output: Option<Value>,
+    ) -> Result<(), Stop> {
+        self.text_bytes.read.fetch_add(outcome.text.len(), Relaxed);
         let fields = ToolCallUpdateFields::new()
             .status(status(&outcome))
             .content(vec![ToolCallContent::from(outcome.text.as_str())])
             .raw_output(output);
-        self.session.with(|record| record.finish(&call.id, outcome.failed, outcome.text));
-        self.store().await;
-        self.update(SessionUpdate::ToolCallUpdate(changed(call, fields))).await
+        self.session.with_record(|record| record.finish_call(&call.id, outcome.failed, outcome.text));
+        self.save_session().await;
+        self.update(SessionUpdate::ToolCallUpdate(call_update(call, fields))).await
     }
 
-    /// Asks whether a call may be made. If not, the call has failed.
-    pub async fn permitted(&mut self, call: &Call) -> Result<bool, Stop> {
+    /// Requests permission for a call. A denied call is reported as failed.
+    pub async fn request_permission(&mut self, call: &Call) -> Result<bool, Stop> {
         let action = format!("{} {}", json!(call.tool), call.name.as_ref().unwrap_or(&call.title));
         if self.session.allows(&action) {
             return Ok(true);
@@ -251,9 +237,9 @@ impl Turn {
             PermissionOption::new("always", "Always allow", PermissionOptionKind::AllowAlways),
             PermissionOption::new("reject", "Deny", PermissionOptionKind::RejectOnce),
         ];
-        let update = changed(call, fields);
+        let update = call_update(call, fields);
         let request = RequestPermissionRequest::new(self.session.id.clone(), update, options);
-        let answer = self.unless_cancelled(self.connection.send_request(request).block_task()).await;
+        let answer = self.until_cancelled(self.connection.send_request(request).block_task()).await;
         let (text, denied) = match answer.map(|answer| answer.map(|answer| answer.outcome)) {
             Ok(Ok(RequestPermissionOutcome::Selected(chosen))) => match &*chosen.option_id.0 {
                 "allow" => return Ok(true),
@@ -266,55 +252,58 @@ impl Turn {
             Ok(Ok(_)) | Err(_) => ("Cancelled before it was permitted.".to_owned(), Err(Stop::Cancelled)),
             Ok(Err(error)) => (format!("Permission could not be asked for: {error}"), Ok(false)),
         };
-        self.finish(call, Outcome { failed: true, text }, None).await?;
+        self.finish_call(call, Outcome { failed: true, text }, None).await?;
         denied
     }
 
-    /// Tells that a call is being made.
-    pub async fn started(&self, call: &Call) -> Result<(), Stop> {
+    pub async fn report_start(&self, call: &Call) -> Result<(), Stop> {
         let fields = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
-        self.update(SessionUpdate::ToolCallUpdate(changed(call, fields))).await
+        self.update(SessionUpdate::ToolCallUpdate(call_update(call, fields))).await
     }
 
-    /// Calls a tool that has been announced.
+    /// Calls a tool after its announcement.
     pub async fn call(&mut self, call: &Call, tool: &Tool) -> Result<Outcome, Stop> {
-        self.started(call).await?;
+        self.report_start(call).await?;
         let input = call.input.as_object().cloned().unwrap_or_default();
-        match self.unless_cancelled(tool.call(input)).await {
+        match self.until_cancelled(tool.call(input)).await {
             Ok((outcome, output)) => {
-                self.finish(call, outcome.clone(), output).await?;
+                self.finish_call(call, outcome.clone(), output).await?;
                 Ok(outcome)
             }
             Err(stop) => {
                 let text = "Cancelled. Whether it had an effect is not known.".to_owned();
-                self.finish(call, Outcome { failed: true, text }, None).await?;
+                self.finish_call(call, Outcome { failed: true, text }, None).await?;
                 Err(stop)
             }
         }
     }
 
-    /// Asks a person, through the client. None if the client can't.
-    pub async fn ask(&mut self, question: &str, options: &[String]) -> Result<Option<Answered>, Stop> {
+    /// Asks a person through the client. None if the client doesn't support it.
+    pub async fn ask_person(
+        &mut self,
+        question: &str,
+        options: &[String],
+    ) -> Result<Option<PersonAnswer>, Stop> {
         if !self.agent.can_elicit() {
             return Ok(None);
         }
         let scope = ElicitationSessionScope::new(self.session.id.clone());
         let request = CreateElicitationRequest::new(ElicitationFormMode::new(scope, form(options)), question);
-        let answer = self.unless_cancelled(self.connection.send_request(request).block_task()).await?;
+        let answer = self.until_cancelled(self.connection.send_request(request).block_task()).await?;
         Ok(Some(match answer.map_err(Stop::Failed)?.action {
             ElicitationAction::Accept(accepted) => {
-                let said: Vec<String> =
-                    accepted.content.unwrap_or_default().into_values().filter_map(as_text).collect();
-                let said = said.join("\n");
-                self.text.read.fetch_add(said.len(), Relaxed);
-                if said.is_empty() { Answered::Declined } else { Answered::Text(said) }
+                let text: Vec<String> =
+                    accepted.content.unwrap_or_default().into_values().filter_map(value_text).collect();
+                let text = text.join("\n");
+                self.text_bytes.read.fetch_add(text.len(), Relaxed);
+                if text.is_empty() { PersonAnswer::Declined } else { PersonAnswer::Text(text) }
             }
-            _ => Answered::Declined,
+            _ => PersonAnswer::Declined,
         }))
     }
 }
 
-/// A form with a choice, if there are options, and a text.
+/// A form with a text, and a choice if there are options.
 fn form(options: &[String]) -> ElicitationSchema {
     let text = StringPropertySchema::new().title("In your own words".to_owned());
     if options.is_empty() {
@@ -326,7 +315,7 @@ fn form(options: &[String]) -> ElicitationSchema {
     ElicitationSchema::new().property("choice", choice, false).property("text", text, false)
 }
 
-fn as_text(value: ElicitationContentValue) -> Option<String> {
+fn value_text(value: ElicitationContentValue) -> Option<String> {
     match value {
         ElicitationContentValue::String(text) => Some(text).filter(|text| !text.is_empty()),
         ElicitationContentValue::StringArray(texts) => Some(texts.join(", ")),
@@ -338,29 +327,29 @@ fn status(outcome: &Outcome) -> ToolCallStatus {
     if outcome.failed { ToolCallStatus::Failed } else { ToolCallStatus::Completed }
 }
 
-fn changed(call: &Call, fields: ToolCallUpdateFields) -> ToolCallUpdate {
+fn call_update(call: &Call, fields: ToolCallUpdateFields) -> ToolCallUpdate {
     ToolCallUpdate::new(ToolCallId::new(call.id.as_str()), fields)
 }
 
-fn announcement(call: &Call) -> ToolCall {
+fn tool_call(call: &Call) -> ToolCall {
     ToolCall::new(ToolCallId::new(call.id.as_str()), call.title.as_str())
         .name(call.name.clone())
         .kind(call.tool)
         .raw_input(call.input.clone())
 }
 
-/// An entry of the history, as it is sent to a client that loads the session.
-pub fn replayed(entry: Entry) -> SessionUpdate {
-    let chunk =
-        |said: Said| ContentChunk::new(ContentBlock::from(said.text)).message_id(MessageId::new(said.id));
+pub fn replay_entry(entry: Entry) -> SessionUpdate {
+    let chunk = |message: Message| {
+        ContentChunk::new(ContentBlock::from(message.text)).message_id(MessageId::new(message.id))
+    };
     match entry {
-        Entry::User(said) => SessionUpdate::UserMessageChunk(chunk(said)),
-        Entry::Agent(said) => SessionUpdate::AgentMessageChunk(chunk(said)),
-        Entry::Thought(said) => SessionUpdate::AgentThoughtChunk(chunk(said)),
+        Entry::User(message) => SessionUpdate::UserMessageChunk(chunk(message)),
+        Entry::Agent(message) => SessionUpdate::AgentMessageChunk(chunk(message)),
+        Entry::Thought(message) => SessionUpdate::AgentThoughtChunk(chunk(message)),
         Entry::Tool(call) => {
-            let outcome = call.result.clone().unwrap_or_else(interrupted);
+            let outcome = call.result.clone().unwrap_or_else(interrupted_outcome);
             SessionUpdate::ToolCall(
-                announcement(&call)
+                tool_call(&call)
                     .status(status(&outcome))
                     .content(vec![ToolCallContent::from(outcome.text.as_str())]),
             )
@@ -368,7 +357,7 @@ pub fn replayed(entry: Entry) -> SessionUpdate {
     }
 }
 
-/// What came of a call during which the agent was killed.
-pub fn interrupted() -> Outcome {
+/// The outcome of a call during which the agent was killed.
+pub fn interrupted_outcome() -> Outcome {
     Outcome { failed: true, text: "Interrupted. Whether it had an effect is not known.".to_owned() }
 }

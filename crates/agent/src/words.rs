@@ -1,93 +1,77 @@
-//! The words that tell the agent what to do when it has no model. They are documented in `docs/agents.md`.
+//! The words that control the agent without a model, documented in `docs/agents.md`.
 //!
-//! A word stands at the beginning of a line, or after the name of its author: where several people write, each text begins with
-//! it ("Ada: tools"). A line that isn't exactly what the table says is plain text, so that what people say by accident
-//! ("do you …", "call me …") is only answered.
+//! A word stands at the beginning of a line, or after the author's name in a conversation of several people ("Ada:
+//! tools"). A line that deviates from the documented form is plain text: "do you …" or "call me …" in a normal message
+//! must trigger nothing.
 
 use agent_client_protocol::v1::schema::ToolKind;
 use serde_json::{Map, Value};
 
-/// A line, or several lines of plain text.
+/// A word on its line, or several lines of plain text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Word {
-    /// Plain text: answer it.
+    /// Answer plain text.
     Text(String),
-    /// Think something.
+    /// Send a thought.
     Think(String),
-    /// Say something in pieces.
+    /// Send a message in pieces.
     Slowly {
-        /// How many.
         pieces: u64,
-        /// The time between them, in milliseconds.
+        /// Milliseconds.
         pause: u64,
     },
     /// Ask a person.
     Ask {
-        /// The question.
         question: String,
-        /// The options.
         options: Vec<String>,
     },
-    /// Ask for permission, and pretend to act.
+    /// Ask for permission, and pretend an action.
     Do {
-        /// The kind of tool.
         kind: ToolKind,
-        /// What it does.
         title: String,
-        /// Its input.
         input: Value,
     },
-    /// Call a tool.
     Call {
-        /// The tool.
         tool: String,
-        /// Its input.
         input: Map<String, Value>,
     },
-    /// List the tools.
     Tools,
-    /// Send a file.
     File {
-        /// Its name.
         name: String,
-        /// Its content.
         text: String,
     },
-    /// Say very much.
+    /// Send this many updates.
     Flood(u64),
-    /// Never answer.
     Hang {
-        /// Not even when cancelled.
+        /// Ignore a cancel.
         hard: bool,
     },
-    /// Print lines that are not messages.
+    /// Print invalid messages.
     Garbage,
-    /// Print one line of this many bytes.
     LongLine(u64),
-    /// End the process.
+    /// Exit with this code.
     Exit(u8),
-    /// End the process by a signal.
+    /// Abort.
     Crash,
-    /// Write this many MiB into a file.
+    /// Write a file of this many MiB.
     Fill(u64),
-    /// Fail.
     Error,
-    /// Fail as if the model had refused the credential.
+    /// Fail with a rejected credential.
     Auth,
-    /// Tell whether a variable of the environment is set.
+    /// Report whether an environment variable is set.
     Env(String),
-    /// Remember a text.
+    /// Add a note.
     Remember(String),
-    /// Say what was remembered.
+    /// List the notes.
     Recall,
 }
 
-/// What a prompt says, in its order. Lines of plain text that follow each other are one text.
+/// Splits a prompt into words. Consecutive lines of plain text are one text.
 pub fn parse(prompt: &str) -> Vec<Word> {
     let mut words = Vec::new();
     for line in prompt.lines() {
-        let said = word(line.trim()).or_else(|| word(line.split_once(": ")?.1.trim()));
-        match (said, words.last_mut()) {
+        let parsed = parse_word(line.trim()).or_else(|| parse_word(line.split_once(": ")?.1.trim()));
+        match (parsed, words.last_mut()) {
             (Some(word), _) => words.push(word),
             (None, Some(Word::Text(text))) => {
                 text.push('\n');
@@ -105,14 +89,17 @@ pub fn parse(prompt: &str) -> Vec<Word> {
     if words.is_empty() { vec![Word::Text(String::new())] } else { words }
 }
 
-fn word(line: &str) -> Option<Word> {
+fn parse_word(line: &str) -> Option<Word> {
     let (word, rest) = line.split_once(' ').map_or((line, ""), |(word, rest)| (word, rest.trim()));
     let text = (!rest.is_empty()).then(|| rest.to_owned());
     match word {
         "think" => text.map(Word::Think),
         "slowly" => {
             let (pieces, pause) = rest.split_once(' ')?;
-            Some(Word::Slowly { pieces: number(pieces, 100_000)?, pause: number(pause.trim(), 60_000)? })
+            Some(Word::Slowly {
+                pieces: parse_number(pieces, 100_000)?,
+                pause: parse_number(pause.trim(), 60_000)?,
+            })
         }
         "ask" => {
             let mut parts = rest.split('|').map(|part| part.trim().to_owned());
@@ -121,11 +108,15 @@ fn word(line: &str) -> Option<Word> {
         }
         "do" => {
             let (kind, rest) = rest.split_once(' ')?;
-            let (title, input) = with_input(rest)?;
-            Some(Word::Do { kind: tool_kind(kind)?, title: title.to_owned(), input: Value::Object(input) })
+            let (title, input) = split_input(rest)?;
+            Some(Word::Do {
+                kind: parse_tool_kind(kind)?,
+                title: title.to_owned(),
+                input: Value::Object(input),
+            })
         }
         "call" => {
-            let (tool, input) = with_input(rest)?;
+            let (tool, input) = split_input(rest)?;
             (!tool.contains(' ')).then(|| Word::Call { tool: tool.to_owned(), input })
         }
         "file" => {
@@ -133,15 +124,15 @@ fn word(line: &str) -> Option<Word> {
             let file = Word::File { name: name.to_owned(), text: text.trim().to_owned() };
             name.contains('.').then_some(file)
         }
-        "flood" => Some(Word::Flood(number(rest, 1_000_000)?)),
+        "flood" => Some(Word::Flood(parse_number(rest, 1_000_000)?)),
         "hang" => match rest {
             "" => Some(Word::Hang { hard: false }),
             "hard" => Some(Word::Hang { hard: true }),
             _ => None,
         },
-        "longline" => Some(Word::LongLine(number(rest, 256 * 1024 * 1024)?)),
+        "longline" => Some(Word::LongLine(parse_number(rest, 256 * 1024 * 1024)?)),
         "exit" => Some(Word::Exit(rest.parse().ok()?)),
-        "fill" => Some(Word::Fill(number(rest, 64 * 1024)?)),
+        "fill" => Some(Word::Fill(parse_number(rest, 64 * 1024)?)),
         "env" => (!rest.contains(' ')).then_some(text).flatten().map(Word::Env),
         "remember" => text.map(Word::Remember),
         _ if !rest.is_empty() => None,
@@ -155,12 +146,12 @@ fn word(line: &str) -> Option<Word> {
     }
 }
 
-fn number(text: &str, most: u64) -> Option<u64> {
-    text.parse().ok().filter(|number| *number <= most)
+fn parse_number(text: &str, max: u64) -> Option<u64> {
+    text.parse().ok().filter(|number| *number <= max)
 }
 
-/// `TEXT {json}`; the input may be missing.
-fn with_input(text: &str) -> Option<(&str, Map<String, Value>)> {
+/// Splits `TEXT {json}`; the input is optional.
+fn split_input(text: &str) -> Option<(&str, Map<String, Value>)> {
     let (title, input) = match text.find('{') {
         Some(at) => (&text[..at], serde_json::from_str(&text[at..]).ok()?),
         None => (text, Map::new()),
@@ -169,8 +160,7 @@ fn with_input(text: &str) -> Option<(&str, Map<String, Value>)> {
     (!title.is_empty()).then_some((title, input))
 }
 
-/// A kind of tool, in the protocol's words.
-fn tool_kind(name: &str) -> Option<ToolKind> {
+fn parse_tool_kind(name: &str) -> Option<ToolKind> {
     const KINDS: [&str; 9] =
         ["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"];
     KINDS.contains(&name).then(|| serde_json::from_value(name.into()).ok()).flatten()
@@ -215,12 +205,12 @@ mod tests {
     }
 
     #[test]
-    fn a_word_follows_the_name_of_its_author() {
+    fn a_word_may_follow_its_authors_name() {
         assert_eq!(parse("Ada: tools\nBob: exit now"), [Word::Tools, Word::Text("Bob: exit now".to_owned())]);
     }
 
     #[test]
-    fn what_people_say_by_accident_is_text() {
+    fn normal_messages_are_text() {
         for line in [
             "do you know {me}?",
             "do dance now",

@@ -1,4 +1,4 @@
-//! The shim, for this package's tests, which need the agent's end of the gate. `cargo nextest run -p muster-egress` builds it.
+//! The shim for this package's tests: the agent's end of the gate. `cargo nextest run -p muster-egress` builds it.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Bodies, and answers of the gate's own: refusals in words.
+//! Bodies, and the gate's own responses.
 
 use std::task::Poll;
 
@@ -9,31 +9,27 @@ use http_body_util::{BodyExt, Empty, Full, combinators::UnsyncBoxBody};
 use hyper::{body::Incoming, ext::ReasonPhrase};
 use serde_json::{Value, json};
 
-/// Why a body breaks off.
+/// The error of a broken body.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
-/// What comes next of a body.
+/// The next frame of a body.
 pub type Polled = Poll<Option<Result<Frame<Bytes>, BodyError>>>;
-/// A body of whatever kind.
 pub type Body = UnsyncBoxBody<Bytes, BodyError>;
-/// What the agent gets.
+/// A response to the agent.
 pub type Answer = Response<Body>;
 
-/// No body.
 pub fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
-/// A body that is there already.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
-/// A body that is passed on.
+/// An upstream body.
 pub fn passed(body: Incoming) -> Body {
     body.map_err(BodyError::from).boxed_unsync()
 }
 
-/// An answer in JSON.
 pub fn json(status: StatusCode, value: &Value) -> Answer {
     let mut answer = Response::new(full(value.to_string()));
     *answer.status_mut() = status;
@@ -41,8 +37,7 @@ pub fn json(status: StatusCode, value: &Value) -> Answer {
     answer
 }
 
-/// A refusal that people and agents read. The words stand in the status line too: a client that asked for a tunnel shows
-/// nothing else.
+/// A refusal for people and agents. The status line repeats the text: clients show nothing else of a refused tunnel.
 pub fn refusal(status: StatusCode, words: &str) -> Answer {
     let mut answer = Response::new(full(format!("Muster: {words}\n")));
     *answer.status_mut() = status;
@@ -55,7 +50,7 @@ pub fn refusal(status: StatusCode, words: &str) -> Answer {
     answer
 }
 
-/// A refusal in the words of a model's interface. One shape serves all: each client finds its own field.
+/// A refusal in the format of model providers. One shape fits all: each client finds its own field.
 pub fn model_error(status: StatusCode, kind: &str, words: &str) -> Answer {
     let name = match status {
         StatusCode::PAYMENT_REQUIRED | StatusCode::FORBIDDEN => "PERMISSION_DENIED",
@@ -66,7 +61,7 @@ pub fn model_error(status: StatusCode, kind: &str, words: &str) -> Answer {
     let error = json!({ "type": kind, "code": status.as_u16(), "status": name, "message": format!("Muster: {words}") });
     let mut answer = json(status, &json!({ "type": "error", "error": error }));
     if status.is_client_error() {
-        // What the libraries of the large providers look at before they try again.
+        // Client libraries of the large providers check this header before a retry.
         answer.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
     }
     answer

@@ -1,5 +1,5 @@
-//! HTTP/1.1 towards the world, through [`Reach`]. Connections are kept for the next request of the same agent to the same
-//! address; they were checked when they were made.
+//! Outgoing HTTP/1.1 through [`Reach`]. Connections are reused for further requests of the same agent to the same
+//! address, which was checked when they were opened.
 
 use std::{
     pin::Pin,
@@ -26,10 +26,9 @@ use crate::{
     reach::{Reach, ReachError},
 };
 
-/// The client of one gate.
+/// The HTTP client of one gate.
 pub type Client = Pooled<Connector, Body>;
 
-/// A client.
 pub fn client(reach: Arc<Reach>) -> Client {
     let mut builder = Pooled::builder(TokioExecutor::new());
     builder
@@ -39,17 +38,16 @@ pub fn client(reach: Arc<Reach>) -> Client {
     builder.build(Connector(reach))
 }
 
-/// Why there is no answer.
+/// The error of a request.
 pub enum Failed {
     /// The address is not public.
     Inward(String),
-    /// It can't be reached, or broke off.
+    /// Unreachable, or the connection broke.
     Broken(String),
-    /// It took too long.
+    /// Timed out.
     Late,
 }
 
-/// What has failed.
 pub fn cause(error: &hyper_util::client::legacy::Error) -> Failed {
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
@@ -66,7 +64,7 @@ pub fn cause(error: &hyper_util::client::legacy::Error) -> Failed {
     Failed::Broken(words.to_owned())
 }
 
-/// Makes connections.
+/// Opens connections.
 #[derive(Clone, Debug)]
 pub struct Connector(Arc<Reach>);
 
@@ -86,7 +84,7 @@ impl Service<Uri> for Connector {
             let is_secure = to.scheme_str() == Some("https");
             let port = to.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
             let stream: Box<dyn Stream> = if is_secure {
-                Box::new(reach.secured(host, port).await?)
+                Box::new(reach.connect_tls(host, port).await?)
             } else {
                 Box::new(reach.connect(host, port).await?)
             };
@@ -99,7 +97,6 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// A connection.
 pub struct Outgoing(TokioIo<Box<dyn Stream>>);
 
 impl Connection for Outgoing {

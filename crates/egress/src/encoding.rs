@@ -1,15 +1,15 @@
-//! How a body that is read is encoded: as JSON in UTF-8, and in no other way. A reader that goes by a charset in the head, or
-//! guesses one from the first bytes as some readers of JSON do, would read something else than what was judged and counted.
+//! The only accepted encoding of bodies that the gate reads is JSON in UTF-8. A reader that follows a charset in the
+//! head, or guesses one from the first bytes, would read other content than the gate judged and counted.
 
 use http::{HeaderMap, HeaderValue, header};
 
 const CHARSET: &str =
     "The Content-Type names a charset other than UTF-8, or there are several. Send JSON in UTF-8.";
-const ENCODED: &str = "The request has a Content-Encoding. Send it as it is, without compression.";
+const ENCODED: &str = "The request has a Content-Encoding. Send it uncompressed.";
 const NOT_UTF_8: &str =
     "The request is not plain UTF-8: it has other bytes, NUL, or a byte order mark. Send JSON in UTF-8.";
 
-/// What the head says about the body. The error is for the agent to read.
+/// Checks the headers. The error is for the agent.
 pub fn check_head(headers: &HeaderMap) -> Result<(), &'static str> {
     let kinds = headers.get_all(header::CONTENT_TYPE);
     if kinds.iter().count() > 1 || !kinds.iter().all(is_utf_8) {
@@ -18,7 +18,7 @@ pub fn check_head(headers: &HeaderMap) -> Result<(), &'static str> {
     if is_plain(headers) { Ok(()) } else { Err(ENCODED) }
 }
 
-/// Whether a body is as it is, without compression.
+/// Whether a body is uncompressed.
 pub fn is_plain(headers: &HeaderMap) -> bool {
     let mut codings = headers
         .get_all(header::CONTENT_ENCODING)
@@ -28,19 +28,19 @@ pub fn is_plain(headers: &HeaderMap) -> bool {
         .all(|coding| coding.trim_ascii().is_empty() || coding.trim_ascii().eq_ignore_ascii_case(b"identity"))
 }
 
-/// The same of the body's bytes. UTF-16 and UTF-32 have NUL in them where JSON has its signs.
+/// Checks the body. UTF-16 and UTF-32 contain NULs in JSON syntax.
 pub fn check_body(bytes: &[u8]) -> Result<(), &'static str> {
     let is_plain = |text: &str| !text.starts_with('\u{feff}') && !text.contains('\0');
     if std::str::from_utf8(bytes).is_ok_and(is_plain) { Ok(()) } else { Err(NOT_UTF_8) }
 }
 
-/// Has the head say what the body is that is sent on.
+/// Sets the headers of a forwarded body.
 pub fn set(headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.remove(header::CONTENT_ENCODING);
 }
 
-/// Whether a kind names no charset, or UTF-8, of which ASCII is a part.
+/// Whether a content type names no charset, or UTF-8 or its subset ASCII.
 fn is_utf_8(kind: &HeaderValue) -> bool {
     let Ok(kind) = kind.to_str() else { return false };
     let parameters = kind.split([';', ',']).filter_map(|parameter| parameter.split_once('='));

@@ -1,7 +1,7 @@
-//! The fields of a JSON object, read without their values: a value that nobody looks at costs what it is long, and no more.
+//! The fields of a JSON object, without parsing their values: an ignored value costs no more than its length.
 //!
-//! What is sent on is written again from what was read, so that both sides read the same: of several fields of one name the
-//! last one counts, and is the only one that is sent. A name that another reader could take for one that counts is refused.
+//! A forwarded object is rewritten from the parsed fields, so both sides read the same: of duplicate fields the last
+//! one wins, and only that one is sent. A name that another reader could confuse with a relevant one is refused.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::bounds;
 
-/// The fields of an object, in their order.
+/// The fields of an object, in order.
 #[derive(Debug)]
 pub struct Fields<'a>(Vec<(String, Field<'a>)>);
 
@@ -24,12 +24,12 @@ enum Field<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads an object. None if it is none, or has too many fields.
+    /// Reads an object. `None` for anything else, or for too many fields.
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         muster_json::from_slice(bytes).ok()
     }
 
-    /// Reads an object in an object.
+    /// Reads a nested object.
     pub fn within(&self, name: &str) -> Option<Self> {
         Self::read(self.raw(name)?.as_bytes())
     }
@@ -38,7 +38,7 @@ impl<'a> Fields<'a> {
         self.0.iter().any(|(own, _)| own == name)
     }
 
-    /// A value as it is written. None if there is none.
+    /// A value as it is written.
     pub fn raw(&self, name: &str) -> Option<&'a str> {
         self.0.iter().find_map(|(own, field)| match field {
             Field::Read(raw) if own == name => Some(raw.get()),
@@ -46,13 +46,13 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// A value, if it is a short one.
+    /// A short value.
     pub fn value(&self, name: &str) -> Option<Value> {
         let raw = self.raw(name).filter(|raw| raw.len() <= bounds::TEXT)?;
         muster_json::from_str(raw).ok()
     }
 
-    /// A text, if it is a short one.
+    /// A short text.
     pub fn text(&self, name: &str) -> Option<String> {
         match self.value(name) {
             Some(Value::String(text)) => Some(text),
@@ -60,12 +60,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Leaves these, and no others.
-    pub fn leave(&mut self, names: &[&str]) {
+    /// Keeps only these fields.
+    pub fn retain(&mut self, names: &[&str]) {
         self.0.retain(|(own, _)| names.contains(&own.as_str()));
     }
 
-    /// Sets a value, as it is to be written.
+    /// Sets a field to raw JSON.
     pub fn set(&mut self, name: &str, value: String) {
         match self.0.iter_mut().find(|(own, _)| own == name) {
             Some((_, field)) => *field = Field::Written(value),
@@ -73,7 +73,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Whether there is a name that another reader could take for one of these.
+    /// Whether another reader could confuse a name with one of these.
     pub fn misspells(&self, names: &[&str]) -> bool {
         self.0.iter().any(|(own, _)| {
             !names.contains(&own.as_str()) && {
@@ -83,7 +83,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// The object as it is sent: in one line, since lines are messages for some.
+    /// The object to send, on one line, since some transports end messages at a newline.
     pub fn write(&self, size: usize) -> String {
         let mut text = String::with_capacity(size);
         text.push('{');
@@ -94,7 +94,7 @@ impl<'a> Fields<'a> {
             text.push_str(&Value::from(name.as_str()).to_string());
             text.push(':');
             match field {
-                // Between values a line's end is a space; within texts there is none.
+                // Between values a newline is a space; texts contain none.
                 Field::Read(raw) if raw.get().contains(['\n', '\r']) => {
                     text.push_str(&raw.get().replace(['\n', '\r'], " "));
                 }
@@ -107,7 +107,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Gives the parts of a list, each as it is written, one after the other. False if it is none.
+/// Calls `take` with each raw item of a list. False if it is not a list.
 pub fn each(bytes: &[u8], mut take: impl FnMut(&[u8])) -> bool {
     struct Reading<'f, F>(&'f mut F);
     impl<'de, F: FnMut(&[u8])> Visitor<'de> for Reading<'_, F> {
@@ -127,8 +127,7 @@ pub fn each(bytes: &[u8], mut take: impl FnMut(&[u8])) -> bool {
     serde_json::Deserializer::from_slice(bytes).deserialize_seq(Reading(&mut take)).is_ok()
 }
 
-/// What is left of a name for readers that look neither at the case of letters (`ſ` and `K` are letters, too), nor at what is
-/// between them.
+/// Normalizes a field name: lower case (including `ſ` and `K`), letters and digits only.
 pub fn plain(name: &str) -> String {
     let upper = name.chars().flat_map(char::to_uppercase);
     upper.flat_map(char::to_lowercase).filter(|char| char.is_alphanumeric()).collect()
@@ -165,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_read_is_what_is_sent() {
+    fn an_object_is_sent_as_it_was_read() {
         let mut fields = Fields::read(br#" {"a": [1, {"b" : 2}], "c":1,"c":"two", "d\n":null} "#).unwrap();
         assert_eq!(fields.write(0), r#"{"a":[1, {"b" : 2}],"c":"two","d\n":null}"#);
         assert_eq!(
@@ -175,7 +174,7 @@ mod tests {
         fields.set("c", "3".to_owned());
         fields.set("e", "true".to_owned());
         assert_eq!(fields.write(0), r#"{"a":[1, {"b" : 2}],"c":3,"d\n":null,"e":true}"#);
-        fields.leave(&["c", "d\n"]);
+        fields.retain(&["c", "d\n"]);
         assert_eq!(fields.write(0), r#"{"c":3,"d\n":null}"#);
         for wrong in ["[]", "1", "{", "{} {}", r#"{"a":}"#, r#"{"a":[}"#, ""] {
             assert!(Fields::read(wrong.as_bytes()).is_none(), "{wrong}");
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_told_from_those_that_others_take_for_it() {
+    fn lookalike_names_are_detected() {
         let misspells = |name: &str| {
             let text = format!("{{{}:1}}", Value::from(name));
             Fields::read(text.as_bytes()).unwrap().misspells(&["method", "params", "max_tokens"])

@@ -1,4 +1,4 @@
-//! Requests that are passed on: to a credential's address, with its headers, and to listed hosts over plain HTTP.
+//! Forwarded requests: to a credential's address, with its headers, and to listed hosts over plain HTTP.
 
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri,
@@ -14,13 +14,13 @@ use crate::{
     answers::{Answer, Body, passed, refusal},
     bounds,
     client::{self, Failed},
-    crossing, heads,
+    header_filter, host_access,
     queries::{self, MOST_DECODED},
     rules::{NETWORK_IS_OFF, NETWORK_KIND, Rules},
     shared::Shared,
 };
 
-/// Headers that are for one connection alone.
+/// Headers of a single connection.
 const HOP_BY_HOP: [HeaderName; 8] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -32,24 +32,24 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     header::UPGRADE,
 ];
 
-/// Methods that have a server show the request, with its secrets, or make something else of the connection.
+/// Methods that make a server echo the request with its secrets, or change the connection's protocol.
 const ODD: [&str; 4] = ["TRACE", "TRACK", "DEBUG", "CONNECT"];
 
-/// Why a request has no address below a base.
+/// Why a path has no address below a base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Astray {
-    /// The base is none.
+    /// The base address is invalid.
     #[error("The address is invalid.")]
     Base,
     /// The path leads upwards.
     #[error("The path leads out of the address, or is encoded in an unusual way.")]
     Path,
-    /// The query would change what the base says.
+    /// The query overrides the base's parameters.
     #[error("The query sets a parameter that the address sets itself, or is encoded in an unusual way.")]
     Query,
 }
 
-/// A plain request through the proxy.
+/// Forwards a plain request through the proxy.
 pub async fn plain(shared: &Shared, request: Request<Incoming>) -> Answer {
     let to = request.uri();
     let is_http = to.scheme_str() == Some("http");
@@ -57,7 +57,7 @@ pub async fn plain(shared: &Shared, request: Request<Incoming>) -> Answer {
         return refusal(StatusCode::BAD_REQUEST, "The proxy takes http:// addresses, and CONNECT.");
     };
     let port = authority.port_u16().unwrap_or(80);
-    let host = match crossing::permitted(shared, authority.host(), port).await {
+    let host = match host_access::require_access(shared, authority.host(), port).await {
         Ok(host) => host,
         Err(answer) => return *answer,
     };
@@ -78,7 +78,7 @@ pub async fn plain(shared: &Shared, request: Request<Incoming>) -> Answer {
     send(shared, Request::from_parts(head, passed(body)), &host, port).await
 }
 
-/// A request to a credential's address.
+/// Forwards a request to a credential's address.
 pub async fn credential(shared: &Shared, rules: &Rules, rest: &str, request: Request<Incoming>) -> Answer {
     if rules.is_disabled(NETWORK_KIND) {
         return refusal(StatusCode::FORBIDDEN, NETWORK_IS_OFF);
@@ -97,16 +97,16 @@ pub async fn credential(shared: &Shared, rules: &Rules, rest: &str, request: Req
         Err(astray) => return refusal(StatusCode::BAD_REQUEST, &astray.to_string()),
     };
     let base = format!("/c/{}", rest.split_once('/').map_or(rest, |(name, _)| name));
-    let sent = to(request, target, &injected.headers, passed);
-    let (host, port) = place(sent.uri());
+    let sent = retarget(request, target, &injected.headers, passed);
+    let (host, port) = host_and_port(sent.uri());
     let mut answer = send(shared, sent, &host, port).await;
-    stay(answer.headers_mut(), &injected.url, &base);
+    keep_redirect_inside(answer.headers_mut(), &injected.url, &base);
     answer
 }
 
-/// The address below a base, with its parameters and those of the query.
+/// The address below a base, with the parameters of both.
 pub fn below(base: &str, path: &str, query: Option<&str>) -> Result<Uri, Astray> {
-    if leaves(path) {
+    if leads_upwards(path) {
         return Err(Astray::Path);
     }
     let url = Url::parse(base).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
@@ -129,8 +129,8 @@ pub fn below(base: &str, path: &str, query: Option<&str>) -> Result<Uri, Astray>
     text.parse().map_err(|_| Astray::Base)
 }
 
-/// Whether a path has segments that lead upwards, however they are written, or is not text.
-pub fn leaves(path: &str) -> bool {
+/// Whether a path leads upwards in any encoding, or is not text.
+pub fn leads_upwards(path: &str) -> bool {
     if queries::has_odd_escapes(path) {
         return true;
     }
@@ -139,7 +139,7 @@ pub fn leaves(path: &str) -> bool {
         if path.split('/').any(leads_up) || path.chars().any(char::is_control) {
             return true;
         }
-        // Some decode twice, or more often.
+        // Some servers decode more than once.
         let Some(decoded) = queries::decoded(&path) else { return true };
         let decoded = plain_signs(&decoded);
         if decoded == path {
@@ -150,14 +150,14 @@ pub fn leaves(path: &str) -> bool {
     true
 }
 
-/// Whether some server goes upwards for this segment. Some cut parameters off first (`..;x`), and some cut off what is at the end
-/// of `.. ` and `...`.
+/// Whether some server goes upwards for this segment. Some cut parameters first (`..;x`), some trim the end (`.. `,
+/// `...`).
 fn leads_up(segment: &str) -> bool {
     let name = segment.split(';').next().unwrap_or_default();
     name.contains('.') && name.chars().all(|char| char == '.' || char.is_whitespace())
 }
 
-/// A path with its signs as they are read by servers that look for the nearest plain one.
+/// A path with Unicode lookalikes of its separators normalized, as some servers do.
 fn plain_signs(path: &str) -> String {
     let mut text = String::with_capacity(path.len());
     for char in path.chars() {
@@ -175,8 +175,8 @@ fn plain_signs(path: &str) -> String {
     text
 }
 
-/// The request as it goes to `target`, with these headers in place of the agent's own.
-pub fn to(
+/// Redirects a request to `target`, with these headers in place of the agent's own.
+pub fn retarget(
     request: Request<Incoming>,
     target: Uri,
     headers: &[Variable],
@@ -184,14 +184,14 @@ pub fn to(
 ) -> Request<Body> {
     let (mut head, incoming) = request.into_parts();
     strip(&mut head.headers);
-    heads::plainly(&mut head.headers);
+    header_filter::remove_overrides(&mut head.headers);
     head.uri = target;
-    add(&mut head.headers, headers);
+    add_headers(&mut head.headers, headers);
     Request::from_parts(head, body(incoming))
 }
 
-/// Puts secret headers in. A value that is not valid in a header is left out.
-pub fn add(to: &mut HeaderMap, headers: &[Variable]) {
+/// Inserts secret headers. Invalid values are skipped.
+pub fn add_headers(to: &mut HeaderMap, headers: &[Variable]) {
     let valid = headers.iter().filter_map(|Variable { name, value }| {
         let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value.expose()).ok());
         if parsed.is_none() {
@@ -201,7 +201,7 @@ pub fn add(to: &mut HeaderMap, headers: &[Variable]) {
     });
     let valid: Vec<_> = valid.collect();
     for (name, _) in &valid {
-        heads::take_out(to, name);
+        header_filter::remove_aliases(to, name);
     }
     for (name, mut value) in valid {
         value.set_sensitive(true);
@@ -209,16 +209,16 @@ pub fn add(to: &mut HeaderMap, headers: &[Variable]) {
     }
 }
 
-/// Sends a request. Redirects are answers like others: whoever asked decides whether to follow.
+/// Sends a request. Redirects are returned: the agent decides whether to follow.
 pub async fn send(shared: &Shared, request: Request<Body>, host: &str, port: u16) -> Answer {
     match exchange(shared, request).await {
         Ok(answer) => answer.map(passed),
-        Err(failed) => unanswered(shared, failed, host, port),
+        Err(failed) => failure_answer(shared, failed, host, port),
     }
 }
 
-/// The answer where there is none.
-pub fn unanswered(shared: &Shared, failed: Failed, host: &str, port: u16) -> Answer {
+/// The response for a failure.
+pub fn failure_answer(shared: &Shared, failed: Failed, host: &str, port: u16) -> Answer {
     match failed {
         Failed::Inward(reason) => {
             let words = format!("{reason}.");
@@ -232,7 +232,7 @@ pub fn unanswered(shared: &Shared, failed: Failed, host: &str, port: u16) -> Ans
     }
 }
 
-/// Sends a request, and cleans the head of the answer.
+/// Sends a request, and strips the response's connection headers.
 pub async fn exchange(shared: &Shared, request: Request<Body>) -> Result<Response<Incoming>, Failed> {
     let mut answer = match timeout(bounds::THOUGHT, shared.client.request(request)).await {
         Ok(Ok(answer)) => answer,
@@ -243,13 +243,12 @@ pub async fn exchange(shared: &Shared, request: Request<Body>) -> Result<Respons
     Ok(answer)
 }
 
-/// The host and the port of an address.
-pub fn place(to: &Uri) -> (String, u16) {
+pub fn host_and_port(to: &Uri) -> (String, u16) {
     let port = if to.scheme_str() == Some("https") { 443 } else { 80 };
     (to.host().unwrap_or_default().to_owned(), to.port_u16().unwrap_or(port))
 }
 
-/// Removes the headers that are for one connection alone.
+/// Removes headers of a single connection.
 pub fn strip(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
@@ -265,9 +264,9 @@ pub fn strip(headers: &mut HeaderMap) {
     headers.remove(header::EXPECT);
 }
 
-/// A redirect within the credential's address leads through the gate again; every other one is the agent's to follow,
-/// without the credential.
-fn stay(headers: &mut HeaderMap, url: &str, base: &str) {
+/// Redirects within the credential's address go through the gate again. All others are left to the agent, without the
+/// credential.
+fn keep_redirect_inside(headers: &mut HeaderMap, url: &str, base: &str) {
     let Entry::Occupied(mut location) = headers.entry(header::LOCATION) else { return };
     let Ok(text) = location.get().to_str() else { return };
     let url = url.trim_end_matches('/');
@@ -365,7 +364,7 @@ mod tests {
         let led = |location: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::LOCATION, HeaderValue::from_static(location));
-            stay(&mut headers, "https://h.example/org/", "/c/git");
+            keep_redirect_inside(&mut headers, "https://h.example/org/", "/c/git");
             headers[header::LOCATION].to_str().unwrap().to_owned()
         };
         assert_eq!(led("https://h.example/org/repo.git"), "/c/git/repo.git");

@@ -1,4 +1,4 @@
-//! The socket of one launch, its connections, and which part of the gate answers a request.
+//! The socket of one launch, its connections, and the routing of its requests.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -14,63 +14,65 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     answers::{Answer, refusal},
-    bounds, client, forward, mcp, model,
-    model::Purse,
-    outside::Outside,
+    bounds, client, forward,
+    host_services::HostServices,
+    mcp,
+    memory::MemoryBudget,
+    model,
+    model::LeasePool,
     reach::Reach,
     refusals::Refusals,
-    room::Room,
     rules::{Crossings, Rules, STOPPED},
     secrets::Secrets,
     shared::{MOST_HEARD_OUT, Shared},
     tunnel,
 };
 
-/// How many connections an agent may have at the same time, which could open any number. Further ones wait.
+/// Connections of an agent at a time: it could open any number. Further ones wait.
 const MOST_CONNECTIONS: usize = 1024;
-/// What an MCP server gets to know that asks for more than a way out.
 const NOT_FOR_SERVERS: &str = "An MCP server has neither the agent's model nor its credentials.";
 
-/// Whose requests a socket takes.
+/// The sender of a socket's requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
-    /// The agent's.
     Agent,
-    /// Those of MCP servers beside the agent.
+    /// MCP servers next to the agent.
     Server,
 }
 
-/// The gate of one launch. It closes when it is dropped.
+/// The gate of one launch. It closes on drop.
 pub struct Gate {
     rules: watch::Sender<Option<Arc<Rules>>>,
     shared: Arc<Shared>,
 }
 
 impl Gate {
-    /// Serves a socket. Requests wait until there are rules.
-    pub fn serve(listener: UnixListener, reach: Arc<Reach>, outside: Arc<dyn Outside>) -> Self {
+    /// Serves a socket. Requests wait for the first rules.
+    pub fn serve(listener: UnixListener, reach: Arc<Reach>, services: Arc<dyn HostServices>) -> Self {
         let (sender, rules) = watch::channel(None);
         let closing = CancellationToken::new();
-        let purse = Arc::new(Purse::new(Arc::clone(&outside)));
-        let room = Room::new(Arc::clone(&reach.room));
+        let leases = Arc::new(LeasePool::new(Arc::clone(&services)));
+        let memory = MemoryBudget::new(Arc::clone(&reach.memory));
         let shared = Arc::new(Shared {
             rules,
             client: client::client(Arc::clone(&reach)),
             reach,
-            purse,
-            refusals: Refusals::new(Arc::clone(&outside)),
+            leases,
+            refusals: Refusals::new(Arc::clone(&services)),
             crossings: Crossings::default(),
             secrets: Secrets::default(),
-            states: Arc::new(mcp::States::new(Arc::clone(&outside))),
-            programs: mcp::Starts::default(),
-            told: model::Told::default(),
-            room,
+            states: Arc::new(mcp::ServerStates::new(Arc::clone(&services))),
+            programs: mcp::StartLimit::default(),
+            refusal_reports: model::RefusalReports::default(),
+            memory,
             heard_out: Arc::new(Semaphore::new(MOST_HEARD_OUT)),
-            outside,
+            services,
             closing: closing.clone(),
             tasks: TaskTracker::new(),
         });
-        shared.tasks.spawn(closing.clone().run_until_cancelled_owned(look_after(Arc::clone(&shared))));
+        shared
+            .tasks
+            .spawn(closing.clone().run_until_cancelled_owned(run_periodic_tasks(Arc::clone(&shared))));
         shared.tasks.spawn(closing.clone().run_until_cancelled_owned(listen(
             listener,
             Arc::clone(&shared),
@@ -79,56 +81,57 @@ impl Gate {
         Self { rules: sender, shared }
     }
 
-    /// Serves the socket of programs of MCP servers: other people wrote those, and the agent's model and credentials are not theirs.
+    /// Serves the socket of MCP servers. They are third-party programs, so the agent's model and credentials are out of
+    /// reach.
     pub fn serve_servers(&self, listener: UnixListener) {
         let listening = listen(listener, Arc::clone(&self.shared), Side::Server);
         self.shared.tasks.spawn(self.shared.closing.clone().run_until_cancelled_owned(listening));
     }
 
-    /// Serves an MCP server of the agent to its clients in one conversation, for as long as this is polled and the gate is open.
+    /// Serves an MCP server to its clients in one conversation, while this future is polled and the gate is open.
     pub fn serve_mcp(
         &self,
         listener: UnixListener,
-        place: mcp::Place,
+        key: mcp::SessionKey,
     ) -> impl Future<Output = ()> + Send + use<> {
-        mcp::serve(Arc::clone(&self.shared), place, listener)
+        mcp::serve(Arc::clone(&self.shared), key, listener)
     }
 
-    /// Replaces the rules. Tunnels that they don't allow any more end; all that is open ends if the agent is stopped.
+    /// Replaces the rules. Tunnels to newly forbidden hosts end; a stop ends all connections.
     pub fn set_rules(&self, rules: Rules) {
         self.shared.secrets.add(&rules.secrets);
         self.rules.send_replace(Some(Arc::new(rules)));
     }
 
-    /// Forgets that nothing was left to spend: a turn begins, perhaps because more was allowed.
-    pub fn ask_again(&self) {
-        self.shared.purse.ask_again();
+    /// Forgets the last refusal of a lease: a new turn begins, perhaps with a larger budget.
+    pub fn forget_refusal(&self) {
+        self.shared.leases.forget_refusal();
     }
 }
 
 impl Drop for Gate {
     fn drop(&mut self) {
         self.shared.closing.cancel();
-        self.shared.purse.close();
+        self.shared.leases.close();
     }
 }
 
-/// Gives back unused leases, and reports what was held back.
-async fn look_after(shared: Arc<Shared>) {
-    // Reports are held back for as long as `RETRY`: at the same pace, most would wait twice as long.
+/// Periodically returns unused leases, and sends delayed reports.
+async fn run_periodic_tasks(shared: Arc<Shared>) {
+    // Twice per `RETRY`, the delay of reports: at the same rate, most would wait twice as long.
     let mut ticks = interval(bounds::RETRY / 2);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        shared.purse.give_back();
+        shared.leases.give_back();
         shared.refusals.flush();
         shared.states.flush();
     }
 }
 
 async fn listen(listener: UnixListener, shared: Arc<Shared>, side: Side) {
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    while let Ok(held) = Arc::clone(&room).acquire_owned().await {
+    let slots = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    while let Ok(held) = Arc::clone(&slots).acquire_owned().await {
         match listener.accept().await {
             Ok((stream, _)) => {
                 let serving = connection(stream, Arc::clone(&shared), side, Arc::new(held));
@@ -149,7 +152,7 @@ async fn connection(stream: UnixStream, shared: Arc<Shared>, side: Side, held: A
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30)).max_buf_size(bounds::TEXT);
-    // A stop ends what is under way. Who connects afterwards is told why.
+    // A stop ends open requests. Later ones get its reason.
     let mut rules = shared.rules.clone();
     let is_stopped = |rules: &Option<Arc<Rules>>| rules.as_ref().is_some_and(|rules| rules.stopped);
     let was_stopped = is_stopped(&rules.borrow());
@@ -169,7 +172,7 @@ async fn connection(stream: UnixStream, shared: Arc<Shared>, side: Side, held: A
     }
 }
 
-/// Answers one request. A tunnel holds on to its connection's place.
+/// Answers one request. A tunnel keeps its connection's permit.
 async fn answer(
     shared: Arc<Shared>,
     request: Request<Incoming>,

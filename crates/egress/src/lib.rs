@@ -1,4 +1,4 @@
-//! The gate: the one way out of an agent's sandbox. A Unix socket, on which the host answers HTTP/1.1.
+//! The gate: the only way out of an agent's sandbox. The host serves HTTP/1.1 on a Unix socket.
 //!
 //! ```text
 //! agent ── 127.0.0.1:3128 ── relay (muster-shim) ── socket ── Gate ─┬─ /model/…      the agent's model, with its key
@@ -8,39 +8,41 @@
 //! agent ── stdio ── relay (muster-shim mcp) ── socket of an MCP server ── Gate ── the server, each call judged
 //! ```
 //!
-//! The agent holds no key: the gate adds it, towards the address that it is for and nowhere else. What is allowed comes from
-//! the launch plan ([`Rules`]); what the control plane has to decide, grant or know goes through [`Outside`]. Names are
-//! resolved once, by the host, and every address must be public unless the host's operator lists its network
+//! The agent holds no key: the gate adds it, and only towards the key's own address. The launch plan sets the
+//! permissions ([`Rules`]). Decisions, leases and reports of the control plane go through [`HostServices`]. The host
+//! resolves each name once, and every address must be public unless the host's operator lists its network
 //! (`muster-addresses`, [`Reach`]).
 //!
-//! - `gate.rs`: the socket, its connections, and which part answers; `shared.rs`: what all requests share.
-//! - `bounds.rs`: how much and how long. `rules.rs`: what is allowed; `outside.rs`: what the host does for the gate; `answers.rs`: bodies and refusals.
-//! - `reach.rs`: names, addresses, connections; `client.rs`: HTTP towards the world.
-//! - `tunnel.rs`: CONNECT; `hello.rs`: the name in a ClientHello.
-//! - `forward.rs`: requests that are passed on; `queries.rs`, `heads.rs`: their parameters and headers.
-//! - `crossing.rs`: hosts that are not listed; `refusals.rs`: what was refused, counted.
-//! - `secrets.rs`: what others read has none. `encoding.rs`, `fields.rs`: JSON that is passed on; `room.rs`: the memory that it may take.
-//! - `model/`: the model's proxy, usage, prices, leases; `mcp/`: MCP servers.
+//! - `gate.rs`: the socket, its connections, routing; `shared.rs`: state shared by all requests.
+//! - `bounds.rs`: default limits. `rules.rs`: permissions; `host_services.rs`: the host's services; `answers.rs`: bodies and
+//!   refusals.
+//! - `reach.rs`: names, addresses, connections; `client.rs`: outgoing HTTP.
+//! - `tunnel.rs`: CONNECT; `client_hello.rs`: the name in a ClientHello.
+//! - `forward.rs`: forwarded requests; `queries.rs`, `header_filter.rs`: their parameters and headers.
+//! - `host_access.rs`: access to hosts; `refusals.rs`: refused connections, counted.
+//! - `secrets.rs`: removes secrets from text. `encoding.rs`, `fields.rs`: forwarded JSON; `memory.rs`: its memory
+//!   budget.
+//! - `model/`: the model proxy, usage, prices, leases; `mcp/`: MCP servers.
 
 mod answers;
 mod bounds;
 mod client;
-mod crossing;
+mod client_hello;
 mod encoding;
 mod fields;
-#[cfg(test)]
-mod foreign;
 mod forward;
 mod gate;
-mod heads;
-mod hello;
+mod header_filter;
+mod host_access;
+mod host_services;
+#[cfg(test)]
+mod hostile_input;
 mod mcp;
+mod memory;
 mod model;
-mod outside;
 mod queries;
 mod reach;
 mod refusals;
-mod room;
 mod rules;
 mod secrets;
 mod shared;
@@ -48,8 +50,8 @@ mod tunnel;
 
 pub use self::{
     gate::Gate,
-    mcp::{Place, turn_away},
-    outside::{Asking, Leased, Outside, Verdict},
+    host_services::{Asking, CrossingDecision, HostServices, Leased},
+    mcp::{SessionKey, turn_away},
     reach::{Reach, ReachError},
     rules::Rules,
 };

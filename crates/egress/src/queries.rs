@@ -1,5 +1,5 @@
-//! Parameters of an address, under all names that a server could read. What an address sets itself limits the agent
-//! (`read_only=true`), so the agent can't set it again under a name that some server takes for the same.
+//! Query parameters, under every name that a server could read. Parameters of a credential's address restrict the agent
+//! (`read_only=true`), so the agent can't set them again under an equivalent name.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -7,11 +7,11 @@ use percent_encoding::percent_decode_str;
 
 use crate::fields;
 
-/// How often text may be encoded. Some servers decode twice, or more often; an agent encodes as often as it likes.
+/// Levels of encoding. Some servers decode more than once, and an agent can encode any number of times.
 pub const MOST_DECODED: usize = 8;
 
-/// The query of an address that the agent has added to, in its path or in its query. A pair that the address has, and the agent
-/// repeats, is sent once. None if the agent sets what the address sets.
+/// Merges the address's query with the agent's additions in path or query. A repeated identical pair is sent once.
+/// `None` if the agent overrides a parameter of the address.
 pub fn joined(own: Option<&str>, path: &str, asked: Option<&str>) -> Option<String> {
     let (own, asked) = (own.unwrap_or_default(), asked.unwrap_or_default());
     if own.is_empty() {
@@ -23,13 +23,13 @@ pub fn joined(own: Option<&str>, path: &str, asked: Option<&str>) -> Option<Stri
     if has_odd_escapes(path) || has_odd_escapes(&added) {
         return None;
     }
-    // A server that decodes first takes `%3F` in a path for the beginning of the query.
+    // A server that decodes first treats `%3F` in a path as the start of the query.
     let (set, more) = (names(&format!("?{own}"))?, names(&format!("{path}?{added}"))?);
     let both = [own, &added].into_iter().filter(|query| !query.is_empty());
     set.is_disjoint(&more).then(|| both.collect::<Vec<_>>().join("&"))
 }
 
-/// Whether there is a `%` without two digits behind it: `%u0041` is `A` for some servers, and for others not.
+/// Whether a `%` has no two digits behind it: `%u0041` is `A` for some servers only.
 pub fn has_odd_escapes(text: &str) -> bool {
     let is_odd = |(at, _): (usize, &str)| {
         let digits = text.as_bytes().get(at + 1..at + 3);
@@ -38,8 +38,8 @@ pub fn has_odd_escapes(text: &str) -> bool {
     text.match_indices('%').any(is_odd)
 }
 
-/// Text decoded once more. What was decoded already may have a lone `%`, but no `%u0041`; and all of it is UTF-8, in its shortest
-/// form. Else None.
+/// Decodes text once more. Decoded text may contain a lone `%`, but no `%u0041`, and must be shortest-form UTF-8.
+/// Otherwise `None`.
 pub fn decoded(text: &str) -> Option<Cow<'_, str>> {
     let is_unicode = |(at, _): (usize, &str)| {
         let behind = &text.as_bytes()[at + 1..];
@@ -52,13 +52,13 @@ pub fn decoded(text: &str) -> Option<Cow<'_, str>> {
     percent_decode_str(text).decode_utf8().ok()
 }
 
-/// A pair as most read it.
+/// A pair as most servers read it.
 fn value(pair: &str) -> Vec<u8> {
     percent_decode_str(&pair.replace('+', " ")).collect()
 }
 
-/// Whether a path ends before its end for a server that decodes it first: at a question mark, or at a fragment. The rest of the
-/// address's own would not be read.
+/// Whether a server that decodes a path first sees an early end, at a question mark or a fragment. The rest of the
+/// address would be ignored.
 pub fn ends_early(path: &str) -> bool {
     const ENDS: [char; 5] = ['?', '#', '\u{fe56}', '\u{ff1f}', '\u{ff03}'];
     let mut text = path.to_owned();
@@ -75,12 +75,14 @@ pub fn ends_early(path: &str) -> bool {
     true
 }
 
-/// All names that a server could read after the first question mark. None if the text is encoded too often, or oddly.
+/// All names that a server could read after the first question mark. `None` if the text is encoded too deeply or
+/// malformed.
 fn names(text: &str) -> Option<BTreeSet<String>> {
     let (mut found, mut text) = (BTreeSet::new(), text.to_owned());
     for _ in 0..MOST_DECODED {
         let asked = text.split_once('?').map_or("", |(_, asked)| asked);
-        // Some separate by semicolons, also in the path, some stop at the next question mark or at a fragment, and some leave out NULs.
+        // Some servers separate at semicolons, also in the path, some stop at the next question mark or fragment, and
+        // some drop NULs.
         let whole = text.replace('\0', "");
         let (path, rest) = whole.split_once('?').unwrap_or((&whole, ""));
         let matrix = path.split('/').flat_map(|segment| segment.split(';').skip(1));
@@ -96,9 +98,9 @@ fn names(text: &str) -> Option<BTreeSet<String>> {
     None
 }
 
-/// What is left of a parameter's name: of `Read-Only[]=1` and `read_only=0` the same.
+/// Normalizes a parameter's name: `Read-Only[]=1` and `read_only=0` are the same.
 pub fn name(pair: &str) -> String {
-    // `[a]` is `a` for some, and `a[b]` is a part of `a`; a NUL ends texts.
+    // `[a]` is `a` for some servers, and `a[b]` a part of `a`; a NUL ends texts.
     let name = pair.trim_start_matches('[').split(['=', '[', '\0']).next().unwrap_or_default();
     let plain = fields::plain(name);
     if plain.is_empty() { name.trim().to_lowercase() } else { plain }

@@ -1,5 +1,5 @@
-//! Connections to the world: a name is resolved once, every address is checked, and the checked address is the one that is
-//! connected to.
+//! Outgoing connections: a name is resolved once, all addresses are checked, and only a checked address is connected
+//! to.
 
 use std::{
     io,
@@ -13,17 +13,17 @@ use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
 use tokio::{net::TcpStream, sync::Semaphore};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use crate::{bounds::NETWORK_WAIT, room};
+use crate::{bounds::NETWORK_WAIT, memory};
 
-/// Why something can't be reached.
+/// Why a host can't be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum ReachError {
-    /// The name is unknown.
+    /// Unknown name.
     #[error("{host} can't be resolved: {source}")]
     Unresolved {
-        /// The name.
+        /// The host.
         host: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// An address is not public.
@@ -31,34 +31,34 @@ pub enum ReachError {
         "{host} has an address that is not public. Only the operator of the agent's host can allow its network, with --allow-net"
     )]
     Inward {
-        /// The name.
+        /// The host.
         host: String,
     },
-    /// Nobody answers.
+    /// No connection.
     #[error("{host}, port {port}, can't be reached: {source}")]
     Unreachable {
-        /// The name.
+        /// The host.
         host: String,
         /// The port.
         port: u16,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The encryption fails.
+    /// TLS failed.
     #[error("{host} can't be reached securely: {source}")]
     Tls {
-        /// The name.
+        /// The host.
         host: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// How a host reaches the world. All its gates share one.
+/// A host's outgoing connections, shared by all its gates.
 #[derive(Debug)]
 pub struct Reach {
-    /// The memory that all gates share.
-    pub(crate) room: Arc<Semaphore>,
+    /// Memory budget of all gates.
+    pub(crate) memory: Arc<Semaphore>,
     addresses: Addresses,
     tls: TlsConfig,
 }
@@ -73,7 +73,7 @@ impl std::fmt::Debug for TlsConfig {
 }
 
 impl Reach {
-    /// With the system's names and certificates. `networks` are those beside the public ones that the operator allows.
+    /// With the system's resolver and certificates. `networks` are the private networks that the operator allows.
     pub fn new(networks: Vec<IpNet>) -> Self {
         let mut roots = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();
@@ -84,17 +84,17 @@ impl Reach {
         Self::with(networks, Arc::new(System), roots)
     }
 
-    /// With other names and certificates.
+    /// With another resolver and other certificates.
     pub fn with(networks: Vec<IpNet>, resolver: Arc<dyn Resolve>, roots: RootCertStore) -> Self {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider);
         let config = match config.with_safe_default_protocol_versions() {
             Ok(config) => config.with_root_certificates(roots).with_no_client_auth(),
-            // The provider has what the default versions need.
+            // The provider supports the default versions.
             Err(error) => unreachable!("TLS without versions: {error}"),
         };
         let addresses = Addresses::with(networks, resolver);
-        Self { room: room::of_host(), addresses, tls: TlsConfig(Arc::new(config)) }
+        Self { memory: memory::of_host(), addresses, tls: TlsConfig(Arc::new(config)) }
     }
 
     /// Connects, after all addresses of the host were checked.
@@ -117,7 +117,7 @@ impl Reach {
     }
 
     /// Connects with TLS.
-    pub async fn secured(&self, host: &str, port: u16) -> Result<TlsStream<TcpStream>, ReachError> {
+    pub async fn connect_tls(&self, host: &str, port: u16) -> Result<TlsStream<TcpStream>, ReachError> {
         let failed = |source| ReachError::Tls { host: host.to_owned(), source };
         let name = ServerName::try_from(host.to_owned()).map_err(|error| failed(io::Error::other(error)))?;
         let stream = self.connect(host, port).await?;

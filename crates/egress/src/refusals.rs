@@ -1,15 +1,14 @@
-//! Connections that were refused, counted and reported: the first at once, its repetitions together.
+//! Refused connections, counted and reported: the first at once, repetitions together.
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use muster_protocol::{Happening, plan::Destination};
 use parking_lot::Mutex;
 
-use crate::{bounds, outside::Outside};
+use crate::{bounds, host_services::HostServices};
 
-/// What was refused.
 pub struct Refusals {
-    outside: Arc<dyn Outside>,
+    services: Arc<dyn HostServices>,
     counted: Mutex<BTreeMap<Destination, Counted>>,
 }
 
@@ -20,11 +19,10 @@ struct Counted {
 }
 
 impl Refusals {
-    pub fn new(outside: Arc<dyn Outside>) -> Self {
-        Self { outside, counted: Mutex::default() }
+    pub fn new(services: Arc<dyn HostServices>) -> Self {
+        Self { services, counted: Mutex::default() }
     }
 
-    /// Counts a refusal.
     pub fn count(&self, host: &str, port: u16, reason: &str) {
         let destination = Destination { host: host.chars().take(253).collect(), port };
         let mut counted = self.counted.lock();
@@ -32,17 +30,17 @@ impl Refusals {
             known.since += 1;
             return;
         }
-        // An agent may invent as many as it likes.
+        // An agent can invent any number of hosts.
         if counted.len() >= bounds::LIST {
             return;
         }
         let known = Counted { reason: reason.to_owned(), reported: Instant::now(), since: 0 };
         counted.insert(destination.clone(), known);
         drop(counted);
-        self.outside.report(Happening::Unreached { destination, reason: reason.to_owned(), count: 1 });
+        self.services.report(Happening::Unreached { destination, reason: reason.to_owned(), count: 1 });
     }
 
-    /// Reports what has come since, and forgets what has not.
+    /// Reports new repetitions, and forgets hosts without any.
     pub fn flush(&self) {
         let mut counted = self.counted.lock();
         let mut due = Vec::new();
@@ -59,7 +57,7 @@ impl Refusals {
         });
         drop(counted);
         for happening in due {
-            self.outside.report(happening);
+            self.services.report(happening);
         }
     }
 }

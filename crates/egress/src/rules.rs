@@ -1,4 +1,4 @@
-//! What an agent may reach, from its launch plan.
+//! An agent's permissions, from its launch plan.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,28 +15,28 @@ use parking_lot::Mutex;
 
 use crate::bounds;
 
-/// The kind of tool that connections are.
+/// The tool kind of connections.
 pub const NETWORK_KIND: &str = "fetch";
 
-/// What an agent reads that may not connect to anything.
+/// Refusal for an agent without network.
 pub const NETWORK_IS_OFF: &str =
-    "This agent's tool group `fetch` is switched off, so it connects to nothing.";
-/// What an agent reads that was stopped.
+    "This agent's tool group `fetch` is switched off, so it can't connect to any host.";
+/// Refusal for a stopped agent.
 pub const STOPPED: &str = "This agent was stopped: nothing leaves its sandbox until the stop is released.";
 
-/// Hosts that people have allowed, without listing them.
+/// Hosts that people have allowed without listing them.
 #[derive(Debug, Default)]
 pub struct Crossings(Mutex<BTreeMap<(String, u16), Instant>>);
 
 impl Crossings {
-    /// Whether a person has allowed this host in the last ten minutes: tools connect many times.
+    /// Whether a person allowed this host in the last ten minutes: tools connect many times.
     pub fn has(&self, host: &str, port: u16) -> bool {
         let mut approved = self.0.lock();
         approved.retain(|_, since| since.elapsed() < Duration::from_secs(600));
         approved.contains_key(&(host.to_owned(), port))
     }
 
-    pub fn keep(&self, host: &str, port: u16) {
+    pub fn remember(&self, host: &str, port: u16) {
         let mut approved = self.0.lock();
         if approved.len() < bounds::LIST {
             approved.insert((host.to_owned(), port), Instant::now());
@@ -44,36 +44,36 @@ impl Crossings {
     }
 }
 
-/// The rules of one launch. They hold secrets.
+/// The rules of one launch. They contain secrets.
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// Whether nothing may leave: an emergency stop.
     pub stopped: bool,
-    /// The agent's access to its model.
+    /// Access to the agent's model.
     pub model: Option<ModelAccess>,
-    /// Where it may connect to.
+    /// Allowed destinations.
     pub allowed: Vec<Destination>,
-    /// Credentials that are added to its requests.
+    /// Credentials added to requests.
     pub injected: Vec<Injected>,
-    /// Its MCP servers.
+    /// The agent's MCP servers.
     pub mcp_servers: Vec<McpServer>,
-    /// Names of MCP servers, and kinds of tools, that it may not use.
+    /// Disabled MCP servers by name, and disabled kinds of tools.
     pub disabled: BTreeSet<String>,
-    /// All secrets that the agent, its gate or its MCP servers were given: nothing that is reported has them.
+    /// All secrets of the agent, its gate and its MCP servers, removed from reports.
     pub secrets: Vec<Secret>,
-    /// The limits of its programs.
+    /// Limits of the agent's programs.
     pub limits: Limits,
-    /// What calls of models cost.
+    /// Prices of model calls.
     pub prices: Vec<Price>,
-    /// Whether each call of its model needs a lease.
+    /// Whether each model call needs a lease.
     pub metered: bool,
-    /// The status of a call for which nothing may be spent: one after which the agent stops instead of trying again.
+    /// Status of a call without budget: one that makes the agent stop instead of retrying.
     pub stop_status: StatusCode,
 }
 
 impl Rules {
-    /// The rules of a launch.
-    pub fn of(plan: &LaunchPlan) -> Self {
+    /// The rules in a launch plan.
+    pub fn from_plan(plan: &LaunchPlan) -> Self {
         Self {
             stopped: plan.stopped,
             model: plan.model_access.clone(),
@@ -89,12 +89,12 @@ impl Rules {
         }
     }
 
-    /// Whether connections to this host and port are listed. The name is as [`name`] gives it.
+    /// Whether this destination is listed. The name must be normalized by [`name`].
     pub fn allows(&self, host: &str, port: u16) -> bool {
         self.allowed.iter().any(|entry| entry.port == port && covers(&entry.host, host))
     }
 
-    /// Whether the group of tools is switched off: the name of an MCP server, or a kind of tool.
+    /// Whether a tool group is disabled: an MCP server's name, or a kind of tool.
     pub fn is_disabled(&self, group: &str) -> bool {
         self.disabled.contains(&group.trim().to_lowercase())
     }
@@ -113,13 +113,13 @@ fn secrets(plan: &LaunchPlan) -> Vec<Secret> {
     variables.map(|variable| &variable.value).chain(files).chain(keys).cloned().collect()
 }
 
-/// What its profile says; many stop at this one.
+/// From the agent's profile; many agents stop at the default.
 fn stop_status(plan: &LaunchPlan) -> StatusCode {
     let status = plan.profile.as_ref().map(|profile| profile.stop_status);
     status.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or(StatusCode::PAYMENT_REQUIRED)
 }
 
-/// Whether an entry of the list stands for a host. `*.example.org` stands for all names below example.org, and not for itself.
+/// Whether a list entry covers a host. `*.example.org` covers all names below example.org, but not itself.
 fn covers(entry: &str, host: &str) -> bool {
     match entry.strip_prefix("*.") {
         Some(parent) => {
@@ -130,15 +130,15 @@ fn covers(entry: &str, host: &str) -> bool {
     }
 }
 
-/// A host's name in lower case and without a last dot. None if it is not a name: an address in digits, in whatever notation, or
-/// something that no resolver should see.
+/// Normalizes a host name: lower case, no final dot. `None` if it is not a name: an address in any notation, or a name
+/// that no resolver should see.
 pub fn name(host: &str) -> Option<String> {
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
     };
-    // As URLs have it: a name whose last label is a number is an address.
+    // As in URLs: a name whose last label is a number is an address.
     let last = host.rsplit('.').next().unwrap_or_default();
     let is_number = last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x");
     (host.len() <= 253 && host.split('.').all(is_label) && !is_number).then_some(host)
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_stands_for_one_host_or_for_all_below_a_name_of_two_labels() {
+    fn a_wildcard_entry_covers_subdomains_only() {
         let entry = |host: &str, port| Destination { host: host.to_owned(), port };
         let plan = LaunchPlan {
             network: muster_protocol::plan::Network {
@@ -174,7 +174,7 @@ mod tests {
             },
             ..LaunchPlan::default()
         };
-        let rules = Rules::of(&plan);
+        let rules = Rules::from_plan(&plan);
         assert!(rules.allows("example.org", 443));
         assert!(!rules.allows("www.example.org", 443));
         assert!(!rules.allows("example.org", 80));

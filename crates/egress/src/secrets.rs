@@ -1,4 +1,4 @@
-//! Secrets in what others read: how one may be written, and texts without any.
+//! Removes secrets from text for others, in every encoding.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -11,14 +11,14 @@ use serde_json::Value;
 use crate::bounds;
 
 const HIDDEN: &str = "•••";
-/// What a part of an address keeps as it is.
+/// Unescaped characters of a path segment.
 const PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The ways in which a secret may be written: as it is, in JSON, in an address, in base64 of a text that it is in. None if it is
-/// too short.
-pub fn forms(secret: &str) -> BTreeSet<String> {
+/// Encoded forms of a secret: plain, in JSON, in an address, in base64 of a surrounding text. Empty for a very short
+/// secret.
+pub fn encoded_forms(secret: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
-    // Half of all texts would go with a shorter one.
+    // Shorter ones would mask half of all texts.
     if secret.len() < 4 {
         return all;
     }
@@ -38,11 +38,11 @@ pub fn forms(secret: &str) -> BTreeSet<String> {
     all
 }
 
-/// What base64 has of a secret whatever is around it, if so many bytes of its group of three are before it.
+/// The base64 characters determined by a secret alone, with this many bytes before it in its group of three.
 fn within_base64(secret: &str, before: usize) -> String {
     let bytes = [&vec![0; before], secret.as_bytes()].concat();
     let encoded = BASE64_STANDARD_NO_PAD.encode(&bytes);
-    // A character stands for six bits, some of which may be a neighbour's.
+    // A character encodes six bits, some of which may belong to neighbours.
     let (from, to) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
     encoded.get(from..to).unwrap_or_default().to_owned()
 }
@@ -64,12 +64,11 @@ fn lower_digits(encoded: &str) -> String {
     encoded.chars().map(lower).collect()
 }
 
-/// The secrets of a launch, also those that were replaced: a program may still speak of them.
+/// The secrets of a launch, including replaced ones: a program may still print them.
 #[derive(Debug, Default)]
 pub struct Secrets(Mutex<VecDeque<Secret>>);
 
 impl Secrets {
-    /// These are known from now on.
     pub fn add(&self, secrets: &[Secret]) {
         let mut known = self.0.lock();
         for secret in secrets {
@@ -81,16 +80,16 @@ impl Secrets {
         known.drain(..many);
     }
 
-    /// A text without them.
+    /// Masks all secrets in a text.
     pub fn hide(&self, text: &str) -> String {
         let known = self.0.lock().clone();
         let whole = known.iter().map(|secret| secret.expose().trim());
         let words = known.iter().flat_map(|secret| secret.expose().split_whitespace());
-        // Shorter words of a file say something in many texts.
+        // Shorter words of a file occur in many texts.
         let words = words.filter(|word| word.len() >= 6);
-        let all: BTreeSet<String> = whole.chain(words).flat_map(forms).collect();
+        let all: BTreeSet<String> = whole.chain(words).flat_map(encoded_forms).collect();
         let mut all: Vec<String> = all.into_iter().collect();
-        // What is a part of another one would leave the rest of it.
+        // A form that is part of another would leave the rest of it.
         all.sort_by_key(|form| std::cmp::Reverse(form.len()));
         all.iter().fold(text.to_owned(), |text, form| text.replace(form, HIDDEN))
     }
@@ -149,6 +148,6 @@ mod tests {
         let known = Secrets::default();
         known.add(&secrets(&["", " ", "a", "no", "abc", "four"]));
         assert_eq!(known.hide("an abc of no use, but four"), "an abc of no use, but •••");
-        assert!(forms("abc").is_empty() && !forms("abcd").is_empty());
+        assert!(encoded_forms("abc").is_empty() && !encoded_forms("abcd").is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! What all requests of a gate share.
+//! State shared by all requests of a gate.
 
 use std::sync::Arc;
 
@@ -11,52 +11,51 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     bounds,
     client::Client,
-    mcp, model,
-    model::Purse,
-    outside::Outside,
+    host_services::HostServices,
+    mcp,
+    memory::MemoryBudget,
+    model,
+    model::LeasePool,
     reach::Reach,
     refusals::Refusals,
-    room::Room,
     rules::{Crossings, Rules},
     secrets::Secrets,
 };
 
-/// How many answers are heard out at the same time. Calls that a budget pays for take their places as they begin: an agent which
-/// hangs up on all of its calls gets no further one.
+/// Answers read in parallel without the agent. Calls paid by a budget take their permit at the start: an agent that
+/// hangs up on all its calls gets no further one.
 pub const MOST_HEARD_OUT: usize = 64;
 
-/// What all requests of a gate share.
 pub(crate) struct Shared {
     pub rules: watch::Receiver<Option<Arc<Rules>>>,
-    pub outside: Arc<dyn Outside>,
+    pub services: Arc<dyn HostServices>,
     pub reach: Arc<Reach>,
     pub client: Client,
-    pub purse: Arc<Purse>,
+    pub leases: Arc<LeasePool>,
     pub refusals: Refusals,
     pub crossings: Crossings,
-    /// What is reported has none of these.
+    /// Removed from all reports.
     pub secrets: Secrets,
-    /// How MCP servers are doing.
-    pub states: Arc<mcp::States>,
-    /// Room for programs of MCP servers, and how often they start.
-    pub programs: mcp::Starts,
-    pub told: model::Told,
-    pub room: Room,
-    /// Answers that are heard out after the agent has hung up.
+    pub states: Arc<mcp::ServerStates>,
+    /// Limits the programs of MCP servers.
+    pub programs: mcp::StartLimit,
+    pub refusal_reports: model::RefusalReports,
+    pub memory: MemoryBudget,
+    /// Permits to read answers after the agent hung up.
     pub heard_out: Arc<Semaphore>,
     pub closing: CancellationToken,
     pub tasks: TaskTracker,
 }
 
 impl Shared {
-    /// The rules, once there are some: after a restart of the host they take a while.
+    /// The rules, once known: after a restart of the host they take a while.
     pub async fn rules(&self) -> Option<Arc<Rules>> {
         let mut rules = self.rules.clone();
         let found = timeout(bounds::WAIT, rules.wait_for(Option::is_some)).await.ok()?.ok()?;
         found.clone()
     }
 
-    /// Whether the present rules list a host.
+    /// Whether the current rules list a destination.
     pub fn is_listed(&self, host: &str, port: u16) -> bool {
         self.rules.borrow().as_ref().is_some_and(|rules| rules.allows(host, port))
     }

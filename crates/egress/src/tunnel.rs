@@ -1,4 +1,4 @@
-//! CONNECT: bytes both ways, to a host that is allowed. What is inside stays between the agent and that host.
+//! CONNECT: a tunnel to an allowed host. Its content stays between the agent and that host.
 
 use std::{
     io::{self, ErrorKind},
@@ -21,15 +21,14 @@ use tokio::{
 
 use crate::{
     answers::{Answer, empty, refusal},
-    bounds, crossing, hello,
+    bounds, client_hello, host_access,
     rules::{NETWORK_KIND, Rules},
     shared::Shared,
 };
 
-/// How long a tunnel may be silent both ways: an agent could keep any number open whose other ends are gone.
+/// Silence in both directions after which a tunnel closes: an agent could keep any number of dead ones open.
 const SILENCE: Duration = Duration::from_secs(900);
 
-/// Opens a tunnel.
 pub async fn open(
     shared: &Arc<Shared>,
     request: Request<Incoming>,
@@ -39,7 +38,7 @@ pub async fn open(
     else {
         return refusal(StatusCode::BAD_REQUEST, "CONNECT needs a host and a port.");
     };
-    let host = match crossing::permitted(shared, host, port).await {
+    let host = match host_access::require_access(shared, host, port).await {
         Ok(host) => host,
         Err(answer) => return *answer,
     };
@@ -61,9 +60,9 @@ pub async fn open(
     shared.tasks.spawn(closing.run_until_cancelled_owned(async move {
         let _held = held;
         let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
-        if let Err(error) = carry(&through, TokioIo::new(upgraded), there, &host, port).await {
+        if let Err(error) = copy_both(&through, TokioIo::new(upgraded), there, &host, port).await {
             if error.kind() == ErrorKind::PermissionDenied {
-                let reason = format!("What the agent sent to {host} is not for it: {error}.");
+                let reason = format!("The agent's first bytes to {host} were refused: {error}.");
                 through.refusals.count(&host, port, &reason);
             }
             tracing::debug!(host, port, %error, "a tunnel has ended");
@@ -72,8 +71,8 @@ pub async fn open(
     Response::new(empty())
 }
 
-/// Carries bytes until either side ends, nothing comes for long, or the host is not allowed any more.
-async fn carry(
+/// Copies until either side ends, the tunnel is silent too long, or its host becomes forbidden.
+async fn copy_both(
     shared: &Shared,
     here: impl AsyncRead + AsyncWrite + Unpin,
     there: TcpStream,
@@ -84,7 +83,7 @@ async fn carry(
     let (mut from_there, mut to_there) = there.into_split();
     let quiet = Quiet::default();
     let out = async {
-        let first = timeout(bounds::WAIT, hello::first_words(&mut from_here, host, port)).await;
+        let first = timeout(bounds::WAIT, client_hello::read_first_bytes(&mut from_here, host, port)).await;
         let first = first.map_err(|_| io::Error::from(ErrorKind::TimedOut))??;
         to_there.write_all(&first).await?;
         copy(&mut from_here, &mut to_there, &quiet).await
@@ -103,7 +102,7 @@ async fn carry(
     }
 }
 
-/// Since when nothing has come, either way.
+/// Time of the last byte in either direction.
 struct Quiet {
     begun: Instant,
     last: AtomicU64,

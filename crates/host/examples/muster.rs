@@ -1,4 +1,4 @@
-//! The host, the shim and the reference agent in one program, as in `muster`. The tests run it.
+//! The host, the shim and the reference agent in one program, as in `muster`, for the tests.
 
 use std::{ffi::OsString, process::ExitCode};
 

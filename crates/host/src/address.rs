@@ -1,34 +1,30 @@
-//! Where the control plane is. A token never travels in clear over a network: plain HTTP is for this machine alone, unless
-//! the operator says otherwise.
+//! The control plane's address. A token never travels in clear text over a network: plain HTTP is for this machine
+//! only, unless the operator allows it.
 
 use url::{Host, Url};
 
-/// Why an address can't be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum AddressError {
-    /// It isn't one.
     #[error("{0:?} is not a valid address: it should look like https://muster.example.org.")]
     Malformed(String),
-    /// It is that of an interface below the control plane's.
+    /// The address of an interface below the control plane's.
     #[error("{given} is the address of one of Muster's interfaces. Give the control plane's own: {base}.")]
     Below {
-        /// What was given.
         given: Url,
-        /// Without the interface.
+        /// The address without the interface.
         base: Url,
     },
-    /// It isn't encrypted.
     #[error(
-        "{0} is not encrypted, so the host's token could be read on the way. Use https, or, if the way is private, \
+        "{0} is not encrypted, so the host's token could be read on the way. Use https, or, on a private network, \
          --insecure-http."
     )]
     Insecure(Url),
 }
 
-/// What the addresses of a control plane's interfaces end in.
+/// Path suffixes of the control plane's interfaces.
 const INTERFACES: &[&str] = &["v1", "graphql", "gateway", "mcp", "health"];
 
-/// Reads the address of a control plane.
+/// Parses the control plane's address.
 pub fn read(text: &str, insecure_http: bool) -> Result<Url, AddressError> {
     let malformed = || AddressError::Malformed(text.to_owned());
     let mut url = Url::parse(text).map_err(|_| malformed())?;
@@ -56,14 +52,14 @@ pub fn read(text: &str, insecure_http: bool) -> Result<Url, AddressError> {
     Ok(url)
 }
 
-/// A place below the control plane's address.
+/// A path below the control plane's address.
 pub fn below(base: &Url, path: &str) -> Url {
     let mut url = base.clone();
     url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
     url
 }
 
-/// The address of the WebSocket.
+/// The WebSocket's address.
 pub fn socket(base: &Url) -> String {
     let url = below(base, muster_protocol::PATH).to_string();
     // `https` becomes `wss`, `http` becomes `ws`.
@@ -89,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_of_an_interface_is_told_from_the_control_planes() {
+    fn an_interface_address_is_recognized() {
         let error = read("https://a.example/muster/v1/", false).unwrap_err();
         assert!(error.to_string().ends_with("own: https://a.example/muster."), "{error}");
         assert!(read("https://a.example/v12", false).is_ok());

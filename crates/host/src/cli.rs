@@ -20,13 +20,13 @@ use crate::{
     folder::Folder,
     join::{self, Outcome},
     programs, rejoin,
-    run::{self, Place},
+    run::{self, AddressArgs},
     runtime::{BoundArgs, Bounds, EngineArgs, Runtime, RuntimeArgs},
     shared::Options,
     stop, unit,
 };
 
-/// Runs agents on this machine, for a Muster control plane.
+/// Runs agents on this machine for a Muster control plane.
 #[derive(Debug, Parser)]
 #[command(name = "host", version)]
 struct Cli {
@@ -38,13 +38,13 @@ struct Cli {
 enum Command {
     /// Join a control plane, once.
     Join(JoinArgs),
-    /// Rejoin from a folder that has joined, after the control plane or the folder was restored from a backup.
+    /// Rejoin from a folder that has joined, after a restore of the control plane or the folder from a backup.
     Rejoin(Box<RejoinArgs>),
-    /// Run the agents that the control plane wants here.
+    /// Run agents for the control plane.
     Run(Box<RunArgs>),
-    /// End every agent of a folder in which no host runs, without the control plane.
+    /// End every agent of a folder without a running host and without the control plane.
     Stop(Box<StopArgs>),
-    /// Say how this machine isolates agents, and what is wrong with it.
+    /// Show how this machine isolates agents, and any problems.
     Doctor(DoctorArgs),
     /// Build the reference agent's image, `muster/agent`, in the engine.
     BuildImage(EngineArgs),
@@ -74,10 +74,10 @@ struct JoinArgs {
     /// The control plane's address, such as https://muster.example.org.
     #[arg(long)]
     url: String,
-    /// Read the provisioning token from standard input. Otherwise it is taken from MUSTER_HOST_TOKEN.
+    /// Read the provisioning token from standard input instead of MUSTER_HOST_TOKEN.
     #[arg(long)]
     token_stdin: bool,
-    /// Allow plain HTTP to another machine: the way there must be private.
+    /// Allow plain HTTP to another machine over a private network.
     #[arg(long)]
     insecure_http: bool,
 }
@@ -87,14 +87,14 @@ struct RejoinArgs {
     #[command(flatten)]
     dir: Dir,
     #[command(flatten)]
-    place: Place,
-    /// Read a new provisioning token of the server from standard input. Without it the host shows its own token, which the control
-    /// plane may not know.
+    place: AddressArgs,
+    /// Read a new provisioning token of the server from standard input. Without it the host shows its own token, which
+    /// the control plane may not know.
     #[arg(long)]
     token_stdin: bool,
     #[command(flatten)]
     runtime: RuntimeArgs,
-    /// How long each step of stopping an agent may take, in milliseconds.
+    /// Time limit for each step of stopping an agent, in milliseconds.
     #[arg(long, default_value_t = 3000)]
     grace_ms: u64,
 }
@@ -104,46 +104,47 @@ struct RunArgs {
     #[command(flatten)]
     dir: Dir,
     #[command(flatten)]
-    place: Place,
+    place: AddressArgs,
     #[command(flatten)]
     runtime: RuntimeArgs,
     #[command(flatten)]
     bounds: BoundArgs,
-    /// The list of programs that may be started, in TOML.
+    /// The list of allowed programs, in TOML.
     #[arg(long, env = "MUSTER_HOST_PROGRAMS")]
     programs: Option<PathBuf>,
-    /// Whether agents run in a sandbox: where one can be made, always, or never.
+    /// Whether agents run in a sandbox: if possible, always, or never.
     #[arg(long, value_enum, default_value_t = Isolation::Auto)]
     isolation: Isolation,
-    /// How many bytes of an agent's output to keep on the disk while the control plane is away. Then the agent waits.
+    /// Bytes of an agent's output to keep on the disk while the control plane is unreachable. Beyond that the agent
+    /// waits.
     #[arg(long, default_value_t = muster_shim::args::SPOOL_BYTES)]
     spool_bytes: u64,
-    /// The longest line of an agent, in bytes. A longer one ends it.
+    /// The longest line of an agent, in bytes. A longer one ends the agent.
     #[arg(long, default_value_t = muster_shim::args::LINE_BYTES)]
     line_bytes: usize,
-    /// How many processes and threads this user may have, agents included.
+    /// Limit of processes and threads of this user, agents included.
     #[arg(long)]
     nproc: Option<u64>,
-    /// A network that agents may reach beside the public internet, such as 10.20.0.0/16, where the organization lists a host
-    /// in it. May be repeated; `allow_net` in host.toml of the host's folder says the same.
+    /// A network that agents may reach in addition to the public internet, such as 10.20.0.0/16, if the organization
+    /// lists a host in it. May be repeated; same as `allow_net` in host.toml of the host's folder.
     #[arg(long, value_name = "CIDR", value_parser = config::network)]
     allow_net: Vec<IpNet>,
-    /// How long `ask_person` waits for a person before the agent is told to end its turn, in seconds.
+    /// Time that `ask_person` waits for a person before the agent should end its turn, in seconds.
     #[arg(long, default_value_t = 45)]
     ask_seconds: u64,
-    /// How long an agent may take to start, in seconds, unless the control plane says.
+    /// Time limit for an agent's start in seconds, unless the control plane sets one.
     #[arg(long, default_value_t = 60)]
     start_seconds: u64,
-    /// How long a session may have nothing to do until it is closed, in seconds. The next message opens it again.
+    /// Idle time in seconds after which a session is closed. The next message opens it again.
     #[arg(long, default_value_t = 900)]
     idle_seconds: u64,
-    /// How much of the disk backups of agents' homes leave free, in MiB.
+    /// Disk space that backups of agents' homes leave free, in MiB.
     #[arg(long, default_value_t = 512)]
     reserve_mb: u64,
-    /// How long each step of stopping an agent may take, in milliseconds.
+    /// Time limit for each step of stopping an agent, in milliseconds.
     #[arg(long, default_value_t = 3000)]
     grace_ms: u64,
-    /// Run until standard input ends: for a program that starts a host for itself. Its agents stay up.
+    /// Run until standard input ends, for a program that starts its own host. Agents stay up.
     #[arg(long)]
     while_stdin: bool,
 }
@@ -154,14 +155,14 @@ struct StopArgs {
     dir: Dir,
     #[command(flatten)]
     runtime: RuntimeArgs,
-    /// How long each step of stopping an agent may take, in milliseconds.
+    /// Time limit for each step of stopping an agent, in milliseconds.
     #[arg(long, default_value_t = 3000)]
     grace_ms: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Isolation {
-    /// bubblewrap where it works, else none.
+    /// bubblewrap if it works, otherwise none.
     Auto,
     /// bubblewrap, or the host doesn't start.
     Bubblewrap,
@@ -175,10 +176,10 @@ struct UnitArgs {
     dir: Dir,
     #[command(flatten)]
     runtime: RuntimeArgs,
-    /// The user that runs the host. Otherwise the folder's owner, or `muster-host` if that is root.
+    /// The user for the host. By default the folder's owner, or `muster-host` if that is root.
     #[arg(long)]
     user: Option<String>,
-    /// The list of programs that may be started.
+    /// The list of allowed programs.
     #[arg(long)]
     programs: Option<PathBuf>,
 }
@@ -203,16 +204,16 @@ pub fn main(prefix: &[&str], args: impl IntoIterator<Item = OsString>) -> ExitCo
         .log_internal_errors(false)
         .try_init();
     muster_printing::log_panics();
-    // Whoever was first has chosen the same.
+    // An earlier call has installed the same provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    // Nobody else reads what this host writes, however open the folder was before.
+    // The host's files are private, however open the folder was before.
     rustix::process::umask(Mode::from_raw_mode(0o077));
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return failed(&error.to_string()),
+        Err(error) => return print_failure(&error.to_string()),
     };
     let code = runtime.block_on(command(prefix, cli.command));
-    // What still waits is in the journal.
+    // Unfinished work is in the journal.
     runtime.shutdown_timeout(Duration::from_secs(1));
     muster_printing::finish();
     code
@@ -230,27 +231,27 @@ async fn command(prefix: &[&str], command: Command) -> ExitCode {
     }
 }
 
-fn failed(text: &str) -> ExitCode {
-    muster_printing::complain(text);
+fn print_failure(text: &str) -> ExitCode {
+    muster_printing::print_error(text);
     ExitCode::FAILURE
 }
 
-/// Rejects an invalid command line, or shows the help that was requested.
+/// Rejects an invalid command line, or shows the requested help.
 fn usage(error: &clap::Error) -> ExitCode {
     let shown = error.print().and_then(|()| io::stdout().flush());
-    match muster_printing::unless_gone(shown) {
+    match muster_printing::ignore_broken_pipe(shown) {
         _ if error.use_stderr() => ExitCode::from(2),
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed(&format!("Standard output can't be written: {error}.")),
+        Err(error) => print_failure(&format!("Standard output can't be written: {error}.")),
     }
 }
 
-/// Says what was done. If standard output can't be written, standard error says it too.
-fn said(text: &str) -> ExitCode {
+/// Prints a result. If standard output fails, standard error gets it.
+fn print_result(text: &str) -> ExitCode {
     match muster_printing::print(text) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            failed(&format!("Standard output can't be written: {error}. This should stand there:\n{text}"))
+            print_failure(&format!("Standard output can't be written: {error}. The output was:\n{text}"))
         }
     }
 }
@@ -258,34 +259,34 @@ fn said(text: &str) -> ExitCode {
 async fn join(args: JoinArgs) -> ExitCode {
     let token = match token(args.token_stdin) {
         Ok(token) => token,
-        Err(text) => return failed(&text),
+        Err(text) => return print_failure(&text),
     };
-    let folder = match Folder::at(&args.dir.dir) {
+    let folder = match Folder::open(&args.dir.dir) {
         Ok(folder) => folder,
-        Err(error) => return failed(&error.to_string()),
+        Err(error) => return print_failure(&error.to_string()),
     };
     let dir = folder.root().display().to_string();
     match join::join(&folder, &args.url, &token, args.insecure_http).await {
-        Ok(Outcome::Now(joined)) => said(&format!(
+        Ok(Outcome::Now(joined)) => print_result(&format!(
             "This machine is now {:?} of {}. Run it with `muster host run --dir {dir}`.\n",
             joined.server_name, joined.url
         )),
-        Ok(Outcome::Before(joined)) => said(&format!(
+        Ok(Outcome::Before(joined)) => print_result(&format!(
             "{dir} has joined {} before, as {:?}. Nothing was changed; to join as another server, choose another folder.\n",
             joined.url, joined.server_name
         )),
-        Err(error) => failed(&error.to_string()),
+        Err(error) => print_failure(&error.to_string()),
     }
 }
 
 async fn rejoin(args: RejoinArgs) -> ExitCode {
     let token = match args.token_stdin.then(|| token(true)).transpose() {
         Ok(token) => token,
-        Err(text) => return failed(&text),
+        Err(text) => return print_failure(&text),
     };
-    let folder = match Folder::at(&args.dir.dir) {
+    let folder = match Folder::open(&args.dir.dir) {
         Ok(folder) => folder,
-        Err(error) => return failed(&error.to_string()),
+        Err(error) => return print_failure(&error.to_string()),
     };
     let grace = Duration::from_millis(args.grace_ms);
     match rejoin::rejoin(&folder, token.as_ref(), &args.place, args.runtime.choice(), grace).await {
@@ -294,14 +295,14 @@ async fn rejoin(args: RejoinArgs) -> ExitCode {
             let ended = stopped
                 .iter()
                 .map(|agent| format!("Agent {} (launch {}) has ended.\n", agent.agent_id, agent.generation));
-            said(&format!(
+            print_result(&format!(
                 "{}{lost}\nThis machine is {:?} of {} again. Start the host, such as with `muster host run --dir {dir}`.\n",
                 ended.collect::<String>(),
                 joined.server_name,
                 joined.url
             ))
         }
-        Err(error) => failed(&error.to_string()),
+        Err(error) => print_failure(&error.to_string()),
     }
 }
 
@@ -309,7 +310,9 @@ fn token(from_stdin: bool) -> Result<Secret, String> {
     let mut text = String::new();
     if from_stdin {
         if io::stdin().is_terminal() {
-            muster_printing::complain("Paste the server's provisioning token, and press Enter and Ctrl-D:");
+            muster_printing::print_error(
+                "Paste the server's provisioning token, and press Enter and Ctrl-D:",
+            );
         }
         let read = io::stdin().take(1024).read_to_string(&mut text);
         read.map_err(|error| format!("The token can't be read from standard input: {error}."))?;
@@ -326,7 +329,7 @@ fn token(from_stdin: bool) -> Result<Secret, String> {
 async fn run(args: RunArgs) -> ExitCode {
     let sandbox = match sandbox(args.isolation) {
         Ok(sandbox) => sandbox,
-        Err(text) => return failed(&text),
+        Err(text) => return print_failure(&text),
     };
     let options = Options {
         spool_bytes: args.spool_bytes,
@@ -340,7 +343,7 @@ async fn run(args: RunArgs) -> ExitCode {
         grace: Duration::from_millis(args.grace_ms),
         allow_net: args.allow_net,
     };
-    let running = match Folder::at(&args.dir.dir) {
+    let running = match Folder::open(&args.dir.dir) {
         Ok(folder) => {
             let (choice, bounds) = (args.runtime.choice(), args.bounds.bounds());
             run::run(folder, args.place, args.programs, choice, bounds, options, args.while_stdin).await
@@ -349,7 +352,7 @@ async fn run(args: RunArgs) -> ExitCode {
     };
     match running {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed(&error.to_string()),
+        Err(error) => print_failure(&error.to_string()),
     }
 }
 
@@ -371,14 +374,14 @@ fn sandbox(wanted: Isolation) -> Result<bool, String> {
 }
 
 async fn end_all(args: StopArgs) -> ExitCode {
-    let folder = match Folder::at(&args.dir.dir) {
+    let folder = match Folder::open(&args.dir.dir) {
         Ok(folder) => folder,
-        Err(error) => return failed(&error.to_string()),
+        Err(error) => return print_failure(&error.to_string()),
     };
     let stopped = match stop::stop(&folder, args.runtime.choice(), Duration::from_millis(args.grace_ms)).await
     {
         Ok(stopped) => stopped,
-        Err(error) => return failed(&error.to_string()),
+        Err(error) => return print_failure(&error.to_string()),
     };
     let mut text = String::new();
     for agent in &stopped {
@@ -388,17 +391,17 @@ async fn end_all(args: StopArgs) -> ExitCode {
     if stopped.is_empty() {
         text = format!("No agent runs in {}.\n", folder.root().display());
     }
-    let code = said(&text);
+    let code = print_result(&text);
     if stopped.iter().all(|agent| agent.is_gone) { code } else { ExitCode::FAILURE }
 }
 
 async fn examine(args: DoctorArgs) -> ExitCode {
-    let folder = match Folder::at(&args.dir.dir) {
+    let folder = match Folder::open(&args.dir.dir) {
         Ok(folder) => folder,
-        Err(error) => return failed(&error.to_string()),
+        Err(error) => return print_failure(&error.to_string()),
     };
     let found = doctor::examine(&folder, &args.runtime.choice()).await;
-    let code = said(&found.iter().map(|finding| format!("{finding}\n")).collect::<String>());
+    let code = print_result(&found.iter().map(|finding| format!("{finding}\n")).collect::<String>());
     let is_bad = found.iter().any(|finding| finding.level == Level::Bad);
     if is_bad { ExitCode::FAILURE } else { code }
 }
@@ -407,33 +410,33 @@ async fn build_image(args: EngineArgs) -> ExitCode {
     let made = args.chosen().made("", Bounds::default());
     let (engine, program) = match made.and_then(|runtime| Ok((runtime, programs::static_agent()?))) {
         Ok((Runtime::Engine(engine), program)) => (engine, program),
-        Ok((Runtime::Process, _)) => return failed("Plain processes have no images."),
-        Err(error) => return failed(&error.to_string()),
+        Ok((Runtime::Process, _)) => return print_failure("Plain processes have no images."),
+        Err(error) => return print_failure(&error.to_string()),
     };
     match engine.build_reference(&program).await {
-        Ok(()) => said("The image muster/agent is built.\n"),
-        Err(error) => failed(&error.to_string()),
+        Ok(()) => print_result("The image muster/agent is built.\n"),
+        Err(error) => print_failure(&error.to_string()),
     }
 }
 
 fn print_unit(prefix: &[&str], args: UnitArgs) -> ExitCode {
-    let runtime = match Folder::at(&args.dir.dir).map(|folder| (folder.joined(), folder)) {
+    let runtime = match Folder::open(&args.dir.dir).map(|folder| (folder.joined(), folder)) {
         Ok((joined, folder)) => {
-            // Whoever prints the unit may not be able to look into the folder.
+            // The printing user may be unable to read the folder.
             let kept = joined.ok().flatten().and_then(|joined| joined.runtime);
             args.runtime.choice().in_folder(&folder, kept.as_ref())
         }
-        Err(error) => return failed(&error.to_string()),
+        Err(error) => return print_failure(&error.to_string()),
     };
     let runtime = match runtime {
         Ok(runtime) => runtime,
-        Err(error) => return failed(&error.to_string()),
+        Err(error) => return print_failure(&error.to_string()),
     };
     let (own, dir) = match (std::env::current_exe(), std::path::absolute(&args.dir.dir)) {
         (Ok(own), Ok(dir)) => (own, dir),
-        (Err(error), _) | (_, Err(error)) => return failed(&error.to_string()),
+        (Err(error), _) | (_, Err(error)) => return print_failure(&error.to_string()),
     };
     let list = args.programs.as_ref().and_then(|path| std::path::absolute(path).ok());
     let words = unit::Words { program: &own, prefix, dir: &dir, list: list.as_deref(), runtime: &runtime };
-    said(&unit::unit(&words, args.user.as_deref()))
+    print_result(&unit::unit(&words, args.user.as_deref()))
 }

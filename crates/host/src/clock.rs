@@ -1,4 +1,4 @@
-//! The time. The control plane's clock is the one that deadlines are told by; the host keeps the difference.
+//! The time. Deadlines use the control plane's clock; the host tracks the difference.
 
 use std::{
     sync::atomic::{AtomicI64, Ordering},
@@ -14,14 +14,14 @@ pub fn now() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Learns the control plane's time, and answers how far it is ahead, in milliseconds.
+/// Learns the control plane's time, and returns how far it is ahead, in milliseconds.
 pub fn learn(theirs: i64) -> i64 {
     let ahead = theirs - now();
     AHEAD.store(ahead, Ordering::Relaxed);
     ahead
 }
 
-/// What to do about a clock that is off, if it is. `ahead` says how far the control plane's clock is ahead, in milliseconds.
+/// Advice about a wrong clock, if needed. `ahead`: how far the control plane's clock is ahead, in milliseconds.
 pub fn difference(ahead: i64) -> Option<String> {
     let (seconds, which) = (ahead.abs() / 1000, if ahead > 0 { "behind" } else { "ahead of" });
     (ahead.abs() > 30_000).then(|| {
@@ -31,7 +31,7 @@ pub fn difference(ahead: i64) -> Option<String> {
     })
 }
 
-/// The control plane's time, as far as it is known.
+/// The control plane's time, as far as known.
 pub fn theirs() -> i64 {
     now() + AHEAD.load(Ordering::Relaxed)
 }

@@ -1,7 +1,8 @@
-//! `host.toml` in the host's folder: what its operator allows, whatever the control plane says. The host never writes it.
+//! `host.toml` in the host's folder: the operator's permissions, independent of the control plane. The host never
+//! writes it.
 //!
 //! ```toml
-//! allow_net = ["10.20.0.0/16"]   # networks that agents may reach beside the public internet, if the organization lists a host there
+//! allow_net = ["10.20.0.0/16"]   # networks that agents may reach in addition to the public internet, if the organization lists a host there
 //! ```
 
 use std::{fmt, io, path::PathBuf};
@@ -14,19 +15,18 @@ use serde::{
 
 use crate::folder::Folder;
 
-/// The file's name.
 const FILE: &str = "host.toml";
 
-/// What the operator allows.
+/// The operator's permissions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Networks beside the public ones.
+    /// Networks in addition to the public internet.
     #[serde(deserialize_with = "networks")]
     pub allow_net: Vec<IpNet>,
 }
 
-/// Reads a network.
+/// Parses a network.
 pub fn network(text: &str) -> Result<IpNet, String> {
     text.parse().map_err(|_| {
         format!(
@@ -41,7 +41,7 @@ fn networks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<IpNet>, D::Error> 
     Ok(all.into_iter().map(|Network(network)| network).collect())
 }
 
-/// A network, read by a visitor, so that the file's parser says where a wrong one is.
+/// A network, parsed by a visitor, so that errors name the position in the file.
 struct Network(IpNet);
 
 impl<'de> Deserialize<'de> for Network {
@@ -64,7 +64,6 @@ impl Visitor<'_> for Reader {
     }
 }
 
-/// The file can't be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{path} can't be used: {reason}")]
 pub struct ConfigError {
@@ -73,8 +72,8 @@ pub struct ConfigError {
 }
 
 impl Config {
-    /// What the folder's file says. No file says nothing.
-    pub fn of(folder: &Folder) -> Result<Self, ConfigError> {
+    /// Reads the folder's file, which is optional.
+    pub fn read(folder: &Folder) -> Result<Self, ConfigError> {
         let path = folder.root().join(FILE);
         let failed = |reason: String| ConfigError { path: path.clone(), reason };
         match std::fs::read_to_string(&path) {
@@ -94,14 +93,14 @@ mod tests {
     #[test]
     fn the_file_is_read_and_says_what_is_wrong_with_it() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::at(&dir.path().join("h")).unwrap();
-        assert_eq!(Config::of(&folder).unwrap(), Config::default());
+        let folder = Folder::open(&dir.path().join("h")).unwrap();
+        assert_eq!(Config::read(&folder).unwrap(), Config::default());
         folder.create().unwrap();
         let write = |text: &str| std::fs::write(folder.root().join(FILE), text).unwrap();
         write("allow_net = [\"10.20.0.0/16\", \"fd00::/8\"]");
-        assert_eq!(Config::of(&folder).unwrap().allow_net.len(), 2);
+        assert_eq!(Config::read(&folder).unwrap().allow_net.len(), 2);
         write("allow_net = [\n  \"10.20.0.0/16\",\n  \"127.0.0.1/33\",\n]");
-        let said = Config::of(&folder).unwrap_err().to_string();
+        let said = Config::read(&folder).unwrap_err().to_string();
         assert!(
             said.contains("line 3, column 3") && said.contains("allow_net: \"127.0.0.1/33\" is not"),
             "{said}"
@@ -109,7 +108,7 @@ mod tests {
         assert!(said.ends_with("(0 to 128)."), "{said}");
         for wrong in ["allow_net = [\"ten\"]", "allow_nets = []"] {
             write(wrong);
-            assert!(Config::of(&folder).unwrap_err().to_string().contains("host.toml"), "{wrong}");
+            assert!(Config::read(&folder).unwrap_err().to_string().contains("host.toml"), "{wrong}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! `doctor`: how this machine isolates agents, and what is wrong with it. It changes nothing, and tries the connection without
-//! saying HELLO, so that a host that runs meanwhile is not disturbed.
+//! `doctor`: this machine's isolation of agents, and problems. It changes nothing, and tests the connection without a
+//! HELLO, so that a running host is not disturbed.
 
 use std::fmt::{self, Display};
 
@@ -13,23 +13,20 @@ use crate::{
     runtime::{Bounds, Choice, Runtime},
 };
 
-/// How serious a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// As it should be.
     Fine,
-    /// Somebody should know.
+    /// Worth knowing.
     Note,
-    /// The host can't work like this.
+    /// Prevents the host from working.
     Bad,
 }
 
-/// A finding.
 #[derive(Debug)]
 pub struct Finding {
-    /// How serious it is.
     pub level: Level,
-    /// What was found, and what to do.
+    /// The finding, and advice.
     pub text: String,
 }
 
@@ -44,13 +41,13 @@ impl Display for Finding {
     }
 }
 
-/// What agents can do without a sandbox.
+/// Rights of agents without a sandbox.
 const WITHOUT: &str = "agents run without a sandbox: they can read and change what the host's user can, and can go around \
                        their gate to the network";
-/// What else there is.
+/// The alternative.
 const CONTAINERS: &str = "or run agents in containers (`--runtime docker` or `podman`)";
 
-/// Looks at everything.
+/// Runs all checks.
 pub async fn examine(folder: &Folder, choice: &Choice) -> Vec<Finding> {
     let mut found = connection(folder).await;
     found.extend(folder.require_own().err().map(|error| note(error.to_string())));
@@ -111,7 +108,7 @@ async fn connection(folder: &Folder) -> Vec<Finding> {
             return found;
         }
     };
-    match gateway::greet(&address::socket(&base), &identity.token).await {
+    match gateway::probe(&address::socket(&base), &identity.token).await {
         Ok(()) => found.push(fine("the control plane can be reached and accepts the host's token")),
         Err(error) => found.push(bad(format!("{error}. {}", gateway::advice(&error)).trim().to_owned())),
     }
@@ -128,11 +125,11 @@ async fn clocks(base: &url::Url) -> Option<Finding> {
     Some(clock::difference(ahead).map_or_else(|| fine("the clocks agree"), note))
 }
 
-/// What agents may reach beside the public internet.
+/// Networks that agents may reach in addition to the public internet.
 fn networks(folder: &Folder) -> Finding {
-    match Config::of(folder) {
+    match Config::read(folder) {
         Ok(Config { allow_net }) if allow_net.is_empty() => fine(
-            "host.toml lists no network: agents reach the public internet alone, where their rules allow it",
+            "host.toml lists no network: agents reach only the public internet, where their rules allow it",
         ),
         Ok(Config { allow_net }) => {
             let all: Vec<String> = allow_net.iter().map(ToString::to_string).collect();
@@ -142,11 +139,11 @@ fn networks(folder: &Folder) -> Finding {
     }
 }
 
-/// What runs beside containers.
+/// MCP servers next to containers.
 fn servers() -> Finding {
     match isolation().bubblewrap {
         Bubblewrap::Works(_) => {
-            fine("bubblewrap works: MCP servers with secrets run in a sandbox beside the containers")
+            fine("bubblewrap works: MCP servers with secrets run in a sandbox next to the containers")
         }
         Bubblewrap::Fails { reason, .. } => note(format!(
             "bubblewrap can't make a sandbox here ({reason}): MCP servers with secrets, which are programs beside the \
@@ -159,7 +156,7 @@ fn servers() -> Finding {
     }
 }
 
-/// How plain processes are kept apart here. `ran`: whether the host was last started with a sandbox.
+/// Isolation of plain processes here. `ran`: whether the host last started with a sandbox.
 fn sandbox(isolation: &Isolation, ran: Option<bool>) -> Vec<Finding> {
     let mut found =
         vec![fine("agents get their own session, a clean environment, limits, and no core dumps")];
@@ -189,8 +186,8 @@ fn sandbox(isolation: &Isolation, ran: Option<bool>) -> Vec<Finding> {
     });
     if isolation.root {
         found.push(note(if works && ran != Some(false) {
-            "this is root: agents in the sandbox have root's user id. They see nothing of /opt, of /etc only what is public, \
-             and all of /usr. Run the host as a user of its own"
+            "this is root: agents in the sandbox have root's user id. They see all of /usr, the public files of \
+             /etc, and nothing of /opt. Run the host as a user of its own"
         } else {
             "this is root: without a sandbox, agents can do everything. Run the host as a user of its own"
         }));
@@ -220,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_without_a_sandbox_are_told_of_with_what_to_do() {
+    fn unsandboxed_agents_are_reported_with_advice() {
         let works = || Bubblewrap::Works("/usr/bin/bwrap".into());
         let fails = Bubblewrap::Fails { path: "/usr/bin/bwrap".into(), reason: "no map".to_owned() };
         for (bubblewrap, ran, remedy) in [
@@ -238,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn root_is_told_what_its_agents_can_do() {
+    fn root_is_warned_about_its_agents_rights() {
         let works = || Bubblewrap::Works("/usr/bin/bwrap".into());
         assert!(said(works(), true, Some(true)).contains("in the sandbox have root's user id"));
         for said in [said(works(), true, Some(false)), said(Bubblewrap::Absent, true, None)] {

@@ -1,14 +1,14 @@
-//! A host's folder: where things are, who owns it, and writing a file so that a crash leaves the old one or the new one.
+//! A host's folder: its layout, its owner, and crash-safe writes of its files.
 //!
 //! ```text
 //! <dir>/lock               one host per folder; holds its process id
-//!      /identity.json      machine id and host token, readable by the owner alone
-//!      /joined.json        whom the host serves
-//!      /journal.redb       commands, events, and how far each agent has been read
+//!      /identity.json      machine id and host token, readable only by the owner
+//!      /joined.json        the control plane that the host serves
+//!      /journal.redb       commands, events, and a record per agent
 //!      /agents/<id>/home/  the agent's own home, kept across launches
-//!      /agents/<id>/created_at.json   whose home it is: another agent may get the number
-//!      /backups/<id>/<backup>.tar.zst   a copy of it
-//!      /before/<time>/     what `rejoin` has put aside: journal, unknown agents
+//!      /agents/<id>/created_at.json   identifies the home's agent: another one may get the number
+//!      /backups/<id>/<backup>.tar.zst   a backup of the home
+//!      /before/<time>/     data put aside by `rejoin`: journal, unknown agents
 //!      /agents/<id>/<generation>.lock   held by the launch's shim
 //!      /agents/<id>/<generation>/   one launch: socket, spool, stderr, record, exit
 //! ```
@@ -23,107 +23,83 @@ use std::{
 use muster_protocol::{Secret, frame};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::runtime::Kept;
+use crate::runtime::SavedRuntime;
 
 /// Why the folder can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// A file can't be read or written.
     #[error("{path}: {source}.{}", advice(.source))]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Something else has the name of a folder.
+    Io { path: PathBuf, source: io::Error },
     #[error("{0} is not a folder. Move it away.")]
     NotAFolder(PathBuf),
-    /// A file isn't what the host wrote.
+    /// The file was not written by the host.
     #[error("{path} is not valid ({source}). Restore it, or join again with another folder.")]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: serde_json::Error,
-    },
+    Content { path: PathBuf, source: serde_json::Error },
     /// Another host uses the folder.
     #[error("A host already uses {path} (process {pid}). Stop it first, or choose another folder.")]
     InUse {
-        /// The folder.
         path: PathBuf,
         /// The process that uses it.
         pid: String,
     },
-    /// The path is too long for a socket below it.
+    /// The path is too long for sockets below it.
     #[error(
         "{path} is too long: sockets below it would exceed the system's limit. Choose a path of at most {most} bytes."
     )]
     TooLong {
-        /// The folder.
         path: PathBuf,
-        /// How long it may be.
+        /// The limit in bytes.
         most: usize,
     },
-    /// This is root, and the folder is another user's.
+    /// The process is root's, and the folder another user's.
     #[error(
         "{path} belongs to another user (uid {owner}), whose host could not read what root writes there. Do this as that \
          user: `sudo -u '#{owner}' muster host …`."
     )]
-    NotRoots {
-        /// The folder.
-        path: PathBuf,
-        /// Who owns it.
-        owner: u32,
-    },
+    NotRoots { path: PathBuf, owner: u32 },
 }
 
-/// What identifies the host. The token is secret.
+/// The host's identity. The token is secret.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Identity {
-    /// Identifies the folder.
+    /// Id of the folder.
     pub machine_id: String,
-    /// The host's token.
     pub token: Secret,
 }
 
-/// Whom the host serves.
+/// The control plane that the host serves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinedState {
-    /// The control plane.
     pub url: String,
-    /// The organization.
     pub organization_id: i64,
-    /// The server.
     pub server_id: i64,
-    /// The server's name when it joined.
+    /// The server's name when the host joined.
     pub server_name: String,
     /// Whether the operator allowed plain HTTP to another machine.
     #[serde(default)]
     pub insecure_http: bool,
-    /// How its agents are run, once it has run.
+    /// The runtime, once the host has run.
     #[serde(default)]
-    pub runtime: Option<Kept>,
-    /// Whether agents were to run in a sandbox when the host was last started.
+    pub runtime: Option<SavedRuntime>,
+    /// Whether the host last started with a sandbox.
     #[serde(default)]
     pub sandbox: Option<bool>,
 }
 
-/// The file that says when an agent was created.
+/// The file with the agent's creation time.
 const CREATED_AT: &str = "created_at.json";
 
-/// A host's folder.
 #[derive(Clone, Debug)]
 pub struct Folder {
     root: PathBuf,
 }
 
 impl Folder {
-    /// Opens the folder, which need not exist. Agents are given its path, so it is the one without symbolic links, which the
-    /// kernel gives to a process that works there.
-    pub fn at(path: &Path) -> Result<Self, FolderError> {
+    /// Opens the folder, which may not exist yet. The path is resolved: agents get it, and the kernel reports real
+    /// paths to a process that works there.
+    pub fn open(path: &Path) -> Result<Self, FolderError> {
         let root = resolved(path).map_err(|source| FolderError::Io { path: path.to_owned(), source })?;
-        // A socket's path has at most 107 bytes; below the folder comes `/agents/<id>/<generation>/mcp/<conversation>`.
+        // A socket's path has at most 107 bytes; `/agents/<id>/<generation>/mcp/<conversation>` follows the folder.
         let most = 107 - 56;
         if root.as_os_str().len() > most {
             return Err(FolderError::TooLong { path: root, most });
@@ -131,38 +107,34 @@ impl Folder {
         Ok(Self { root })
     }
 
-    /// The folder itself.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The journal.
     pub fn journal(&self) -> PathBuf {
         self.root.join("journal.redb")
     }
 
-    /// Everything of an agent.
+    /// All files of an agent.
     pub fn agent(&self, agent_id: i64) -> PathBuf {
         self.root.join("agents").join(agent_id.to_string())
     }
 
-    /// When the agent was created to which this folder belongs, if it was launched.
+    /// The creation time of the folder's agent, if it was launched.
     pub fn created_at(&self, agent_id: i64) -> Result<Option<i64>, FolderError> {
         read_json(&self.agent(agent_id).join(CREATED_AT))
     }
 
-    /// Keeps it.
     pub fn keep_created_at(&self, agent_id: i64, created_at: i64) -> Result<(), FolderError> {
         create_private(&self.agent(agent_id))?;
         write_json(&self.agent(agent_id).join(CREATED_AT), &created_at)
     }
 
-    /// An agent's home.
     pub fn home(&self, agent_id: i64) -> PathBuf {
         self.agent(agent_id).join("home")
     }
 
-    /// What the host gives a contained agent.
+    /// The host's files for a contained agent.
     pub fn given(&self, agent_id: i64) -> PathBuf {
         self.agent(agent_id).join("given")
     }
@@ -172,12 +144,12 @@ impl Folder {
         numbers(&self.root.join("agents"))
     }
 
-    /// The launches of an agent that have a folder.
+    /// The launches of an agent with a folder.
     pub fn launches(&self, agent_id: i64) -> Vec<i64> {
         numbers(&self.agent(agent_id))
     }
 
-    /// Whether agents were given homes by this runtime. Those of containers are the engine's.
+    /// Whether this runtime has homes of agents. Those of containers are in the engine.
     pub fn has_homes(&self, runtime: frame::Runtime) -> bool {
         let mark = |agent_id| match runtime {
             frame::Runtime::Process => self.home(agent_id),
@@ -186,33 +158,31 @@ impl Folder {
         self.agents().into_iter().any(|agent_id| mark(agent_id).is_dir())
     }
 
-    /// Where a shim that reaches a contained agent's home finds the host, while it does this.
+    /// The socket folder for a shim that handles a contained agent's home.
     pub fn keeper(&self, agent_id: i64, task: &str) -> PathBuf {
         self.agent(agent_id).join(task)
     }
 
-    /// The backups of an agent's home.
     pub fn backups(&self, agent_id: i64) -> PathBuf {
         self.root.join("backups").join(agent_id.to_string())
     }
 
-    /// The file of a backup.
     pub fn backup(&self, agent_id: i64, backup_id: i64) -> PathBuf {
         self.backups(agent_id).join(format!("{backup_id}.tar.zst"))
     }
 
-    /// Where what belongs to the time before is put when the host begins again at this instant.
+    /// The folder for data put aside when the host begins again at this time.
     pub fn aside(&self, now: i64) -> PathBuf {
         self.root.join("before").join(now.to_string())
     }
 
-    /// The lock of a launch's shim: held from before it is started until it is gone. A host that is killed in between leaves
-    /// a shim that may still come up.
+    /// The lock of a launch's shim, from before its start to its exit. A host killed in between leaves a shim that may
+    /// still start.
     pub fn shim_lock(&self, agent_id: i64, generation: i64) -> PathBuf {
         self.agent(agent_id).join(format!("{generation}.lock"))
     }
 
-    /// Whether the shim of this launch lives or is starting. In a container it holds a lock in its own folder.
+    /// Whether the launch's shim lives or is starting. In a container the lock is in the shim's own folder.
     pub fn has_shim(&self, agent_id: i64, generation: i64) -> bool {
         let own = self.launch(agent_id, generation).join(muster_shim::folder::LOCK);
         let is_held =
@@ -225,12 +195,11 @@ impl Folder {
         self.launch(agent_id, generation).join("mcp")
     }
 
-    /// A launch of an agent.
     pub fn launch(&self, agent_id: i64, generation: i64) -> PathBuf {
         self.agent(agent_id).join(generation.to_string())
     }
 
-    /// Is there if the host's operator has stopped the launch, without a host.
+    /// The mark of a stop by the operator, without a running host.
     pub fn stop_mark(&self, agent_id: i64, generation: i64) -> PathBuf {
         self.launch(agent_id, generation).join("stopped")
     }
@@ -245,12 +214,12 @@ impl Folder {
         }
     }
 
-    /// Makes the folder, for its owner alone.
+    /// Creates the folder, private to its owner.
     pub fn create(&self) -> Result<(), FolderError> {
         create_private(&self.root.join("agents"))
     }
 
-    /// Claims the folder until the answer is dropped.
+    /// Claims the folder until the returned file is dropped.
     pub fn lock(&self) -> Result<File, FolderError> {
         let path = self.root.join("lock");
         let at = |source| FolderError::Io { path: path.clone(), source };
@@ -267,22 +236,20 @@ impl Folder {
         Ok(file)
     }
 
-    /// The identity, if one was made.
+    /// The identity, if there is one.
     pub fn identity(&self) -> Result<Option<Identity>, FolderError> {
         read_json(&self.root.join("identity.json"))
     }
 
-    /// Whom the host serves, if it has joined.
+    /// The joined control plane, if any.
     pub fn joined(&self) -> Result<Option<JoinedState>, FolderError> {
         read_json(&self.root.join("joined.json"))
     }
 
-    /// Keeps the identity.
     pub fn keep_identity(&self, identity: &Identity) -> Result<(), FolderError> {
         write_json(&self.root.join("identity.json"), identity)
     }
 
-    /// Keeps whom the host serves.
     pub fn keep_joined(&self, joined: &JoinedState) -> Result<(), FolderError> {
         write_json(&self.root.join("joined.json"), joined)
     }
@@ -304,7 +271,7 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Makes a folder and its parents, for their owner alone.
+/// Creates a folder and its parents, private to their owner.
 pub fn create_private(path: &Path) -> Result<(), FolderError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|source| {
@@ -316,7 +283,7 @@ pub fn create_private(path: &Path) -> Result<(), FolderError> {
     })
 }
 
-/// What to do about a file that can't be read or written.
+/// Advice about a file that can't be read or written.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -326,7 +293,7 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// The names in a folder that are numbers.
+/// The numeric names in a folder.
 fn numbers(folder: &Path) -> Vec<i64> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<i64> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
@@ -351,7 +318,7 @@ fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), FolderError> {
     write_durably(path, &bytes).map_err(|source| FolderError::Io { path: path.to_owned(), source })
 }
 
-/// Writes a file for its owner alone: a crash leaves the old content or the new one.
+/// Writes a file, private to its owner: a crash leaves the old or the new content.
 fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let next = path.with_extension("next");
     let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&next)?;
@@ -371,9 +338,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_host_uses_a_folder_and_the_second_is_told_which() {
+    fn a_second_host_in_a_folder_learns_about_the_first() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::at(dir.path()).unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
         folder.create().unwrap();
         let held = folder.lock().unwrap();
         let refused = folder.lock().unwrap_err().to_string();
@@ -385,7 +352,7 @@ mod tests {
     #[test]
     fn the_token_is_readable_by_its_owner_alone_and_is_not_printed() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::at(dir.path()).unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
         folder.create().unwrap();
         assert!(folder.identity().unwrap().is_none());
         let identity = Identity { machine_id: "m".to_owned(), token: "secret-text".to_owned().into() };
@@ -406,7 +373,7 @@ mod tests {
             std::os::unix::fs::symlink(to, &link).unwrap();
             link
         };
-        let root = |path: &Path| Folder::at(path).unwrap().root().to_owned();
+        let root = |path: &Path| Folder::open(path).unwrap().root().to_owned();
         assert_eq!(root(&link("itself", &real.join("host"))), real.join("host"));
         let parent = link("parent", &real);
         assert_eq!(root(&parent.join("host")), real.join("host"));
@@ -414,13 +381,13 @@ mod tests {
         assert_eq!(root(&link("twice", &parent).join("host/")), real.join("host"));
         let long = dir.path().canonicalize().unwrap().join("x".repeat(60));
         fs::create_dir(&long).unwrap();
-        let refused = Folder::at(&link("short", &long)).unwrap_err();
+        let refused = Folder::open(&link("short", &long)).unwrap_err();
         assert!(matches!(refused, FolderError::TooLong { .. }), "what counts is where it leads");
     }
 
     #[test]
     fn a_path_that_leaves_no_room_for_sockets_is_refused() {
-        let refused = Folder::at(Path::new(&format!("/{}", "x".repeat(60)))).unwrap_err();
+        let refused = Folder::open(Path::new(&format!("/{}", "x".repeat(60)))).unwrap_err();
         assert!(matches!(refused, FolderError::TooLong { .. }));
     }
 }

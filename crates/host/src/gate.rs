@@ -1,10 +1,10 @@
-//! What the host does for the gate of a launch (`crates/egress`): it asks the control plane and people, reports, and starts
+//! The host's services for a launch's gate (`crates/egress`): questions to the control plane and people, reports, and
 //! MCP servers.
 
 use std::{io, os::unix::fs::PermissionsExt, path::Path, sync::Arc, time::Instant};
 
 use futures::future::BoxFuture;
-use muster_egress::{Asking, Gate, Leased, Outside, Verdict};
+use muster_egress::{Asking, CrossingDecision, Gate, HostServices, Leased};
 use muster_protocol::{
     Happening,
     event::Asked,
@@ -21,24 +21,24 @@ use crate::{
     bounds::NETWORK_WAIT,
     clock,
     folder::create_private,
-    grants::Granted,
+    gate_address::{self, GateAddress},
+    late_approvals::LateApprovals,
     mcp::Call,
     programs::absolute,
     runtime::Runtime,
     shared::{Ask, Shared},
-    way::{self, Way},
 };
 
-/// Why an MCP server with secrets isn't started beside containers.
-const NO_SANDBOX: &str = "MCP servers with secrets run beside their agent's container, in a sandbox of bubblewrap. This host \
-                          has none: install bubblewrap, and see `muster host doctor`";
+/// Why an MCP server with secrets isn't started next to containers.
+const NO_SANDBOX: &str = "MCP servers with secrets run next to their agent's container, in a sandbox of bubblewrap. \
+                          This host has none: install bubblewrap, and see `muster host doctor`";
 
-/// Why the one in the agent's image isn't used.
-const NOT_INSIDE: &str = "A server with secrets runs beside its agent's container, and never in it";
+/// Why the program in the agent's image isn't used.
+const NOT_INSIDE: &str = "A server with secrets runs next to its agent's container, and never in it";
 
-/// Serves the gate of a launch.
+/// Opens the gate of a launch.
 pub fn open(dir: &Path, outlet: Outlet) -> io::Result<Gate> {
-    let Way { socket, .. } = Way::of(dir);
+    let GateAddress { socket, .. } = GateAddress::new(dir);
     let _ = std::fs::remove_file(&socket);
     let listener = UnixListener::bind(&socket)?;
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(outlet.shared.runtime.socket_mode()))?;
@@ -48,9 +48,9 @@ pub fn open(dir: &Path, outlet: Outlet) -> io::Result<Gate> {
     Ok(gate)
 }
 
-/// Where servers beside the agent get out. They see this socket and no other one.
+/// The socket for servers next to the agent. They see no other one.
 fn listen_for_servers(dir: &Path) -> io::Result<UnixListener> {
-    let Way { socket, .. } = Way::of_servers(dir);
+    let GateAddress { socket, .. } = GateAddress::of_servers(dir);
     if let Some(folder) = socket.parent() {
         create_private(folder).map_err(io::Error::other)?;
     }
@@ -58,20 +58,17 @@ fn listen_for_servers(dir: &Path) -> io::Result<UnixListener> {
     UnixListener::bind(&socket)
 }
 
-/// One launch, as its gate sees the host.
+/// A launch's view of the host.
 pub struct Outlet {
-    /// The agent.
     pub agent_id: i64,
-    /// The launch.
     pub generation: i64,
-    /// The host.
     pub shared: Arc<Shared>,
-    /// To the agent's task: what people have to decide.
+    /// To the agent's task: questions for people.
     pub calls: mpsc::Sender<Call>,
-    /// To the agent's task: what has happened, in which launch.
+    /// To the agent's task: events and their launches.
     pub reports: mpsc::UnboundedSender<(i64, Happening)>,
-    /// What people have allowed meanwhile.
-    pub granted: Granted,
+    /// Late approvals by people.
+    pub granted: LateApprovals,
 }
 
 impl Outlet {
@@ -82,62 +79,64 @@ impl Outlet {
             self.shared.asks.send(ask).await.ok()?;
             answer.await.ok()
         };
-        // The control plane may be away while a call waits.
+        // The control plane may be unreachable during a call.
         timeout(NETWORK_WAIT, asking).await.ok().flatten()
     }
 
-    async fn judged(&self, asking: Asking) -> Verdict {
+    async fn judged(&self, asking: Asking) -> CrossingDecision {
         if self.granted.take(asking.conversation_id, &asking.crossing, Instant::now()) {
-            return Verdict::Approved;
+            return CrossingDecision::Approved;
         }
         match self.ask(Wanted::Judgement(asking.crossing.clone())).await {
-            Some(Given::Judgement(Judgement::Allowed)) => Verdict::Allowed,
+            Some(Given::Judgement(Judgement::Allowed)) => CrossingDecision::Allowed,
             Some(Given::Judgement(Judgement::Refused { reason }) | Given::Refused { reason }) => {
-                Verdict::Refused { reason }
+                CrossingDecision::Refused { reason }
             }
             Some(Given::Judgement(Judgement::Asked)) => self.asked(asking).await,
-            Some(_) => Verdict::Refused { reason: "The control plane's answer is invalid.".to_owned() },
+            Some(_) => {
+                CrossingDecision::Refused { reason: "The control plane's answer is invalid.".to_owned() }
+            }
             None => {
                 let reason = "The control plane, which decides this, can't be reached. Try again later.";
-                Verdict::Refused { reason: reason.to_owned() }
+                CrossingDecision::Refused { reason: reason.to_owned() }
             }
         }
     }
 
-    /// Waits for a person, for as long as clients do.
-    async fn asked(&self, asking: Asking) -> Verdict {
+    /// Waits for a person, as long as clients wait.
+    async fn asked(&self, asking: Asking) -> CrossingDecision {
         let Asking { crossing, conversation_id, title } = asking;
         let Crossing { tool, tool_kind, input, mcp_server_id: _ } = crossing.clone();
         let asked = Asked::Action { tool: Some(tool), tool_kind, title, input };
         let (decided, mut answer) = oneshot::channel();
         let call = Call::Judge { conversation_id, asked, crossing, decided };
         if self.calls.send(call).await.is_err() {
-            return Verdict::Refused { reason: "The agent is being stopped.".to_owned() };
+            return CrossingDecision::Refused { reason: "The agent is being stopped.".to_owned() };
         }
         let answered = match timeout(self.shared.options.ask_wait, &mut answer).await {
             Ok(answered) => answered.ok(),
             Err(_) => {
-                // Whoever answers from here on is told that nobody waits; what came just before is not lost.
+                // A later decision finds no waiting call; one that just arrived is not lost.
                 answer.close();
-                let Ok(answered) = answer.try_recv() else { return Verdict::Asked };
+                let Ok(answered) = answer.try_recv() else { return CrossingDecision::Asked };
                 Some(answered)
             }
         };
-        let refused = |reason: String| Verdict::Refused { reason };
+        let refused = |reason: String| CrossingDecision::Refused { reason };
         match answered {
-            Some((Decision::Approved { .. }, _)) => Verdict::Approved,
+            Some((Decision::Approved { .. }, _)) => CrossingDecision::Approved,
             Some((Decision::Denied { comment: Some(comment) }, _)) => {
-                refused(format!("A person has said no: {comment}"))
+                refused(format!("A person refused it: {comment}"))
             }
             Some((Decision::Closed { reason }, _)) => refused(reason),
-            Some(_) => refused("A person has said no.".to_owned()),
-            None => refused("There is no one to ask: no turn of this agent runs.".to_owned()),
+            Some(_) => refused("A person refused it.".to_owned()),
+            None => refused("No one can be asked: this agent has no running turn.".to_owned()),
         }
     }
 }
 
-impl Outside for Outlet {
-    fn judge(&self, asking: Asking) -> BoxFuture<'_, Verdict> {
+impl HostServices for Outlet {
+    fn judge(&self, asking: Asking) -> BoxFuture<'_, CrossingDecision> {
         Box::pin(self.judged(asking))
     }
 
@@ -147,7 +146,7 @@ impl Outside for Outlet {
                 Some(Given::Lease(lease)) => Leased::Granted(lease),
                 Some(Given::Spent { reason, .. } | Given::Refused { reason }) => Leased::Refused { reason },
                 Some(_) | None => Leased::Refused {
-                    reason: "The control plane, which knows what may be spent, can't be reached.".to_owned(),
+                    reason: "The control plane, which manages the budget, can't be reached.".to_owned(),
                 },
             }
         })
@@ -179,14 +178,20 @@ impl Outside for Outlet {
             }
         }
         let dir = self.shared.folder.launch(self.agent_id, self.generation);
-        // By its id: names are long, and may differ at their ends.
+        // By its id: names are long, and may differ only at their ends.
         let home = self.shared.folder.agent(self.agent_id).join("servers").join(server.id.to_string());
         create_private(&home).map_err(io::Error::other)?;
-        // What is in a container's volume is nothing that a program beside it sees.
+        // Files in a container's volume are invisible to programs next to it.
         let is_here = matches!(self.shared.runtime, Runtime::Process) && server.reads_workspace;
         let workspace = is_here.then(|| self.shared.folder.home(self.agent_id));
         let program = (command.as_str(), args.as_slice(), environment.as_slice());
-        way::server(&self.shared, program, limits, (&home, workspace), &Way::of_servers(&dir))
-            .map_err(io::Error::other)
+        gate_address::server(
+            &self.shared,
+            program,
+            limits,
+            (&home, workspace),
+            &GateAddress::of_servers(&dir),
+        )
+        .map_err(io::Error::other)
     }
 }

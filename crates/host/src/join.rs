@@ -1,5 +1,5 @@
-//! Joining a control plane, once. The host's token is made and kept before it is sent, so a lost response costs nothing:
-//! the same host asks again with the same token.
+//! Joining a control plane, once. The host's token is generated and stored before it is sent, so a lost response is
+//! harmless: the same host asks again with the same token.
 
 use std::error::Error;
 
@@ -17,57 +17,39 @@ use crate::{
     machine,
 };
 
-/// Why a host can't join.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
-    /// The folder.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// The address.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// The token is mistyped.
     #[error("This provisioning token is not complete, or has a wrong character. Copy it again.")]
     Mistyped,
-    /// The token is of another kind.
+    /// A token of another kind.
     #[error(
         "This is not a provisioning token: one begins with `mst_prov_`. A server shows its own once, when it is created or \
          its token is regenerated."
     )]
     OtherToken,
-    /// No random numbers.
-    #[error("The system gives no random numbers: {0}.")]
+    #[error("The system provides no random numbers: {0}.")]
     Random(getrandom::Error),
-    /// The control plane can't be reached.
     #[error("{url} can't be reached: {reason}.")]
-    Unreachable {
-        /// The address.
-        url: String,
-        /// Why.
-        reason: String,
-    },
-    /// The control plane refuses.
-    #[error("The control plane refuses: {0}")]
+    Unreachable { url: String, reason: String },
+    #[error("The control plane refused: {0}")]
     Refused(String),
-    /// The answer isn't one of a control plane.
+    /// The response isn't from a control plane.
     #[error(
         "{url} answered with status {status}, but not as a Muster control plane does. Give the address that people open in \
          their browser, without any path that belongs to an interface."
     )]
-    Stranger {
-        /// The address.
-        url: String,
-        /// The status.
-        status: u16,
-    },
+    Stranger { url: String, status: u16 },
 }
 
-/// What became of joining.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The host has joined now.
+    /// Joined now.
     Now(JoinedState),
-    /// The host had joined before. Nothing was changed.
+    /// Joined earlier; nothing was changed.
     Before(JoinedState),
 }
 
@@ -110,7 +92,7 @@ pub async fn join(
     Ok(Outcome::Now(state))
 }
 
-/// Refuses what is no provisioning token, before anybody is asked.
+/// Refuses a malformed provisioning token before any request.
 pub fn require_well_formed(token: &Secret) -> Result<(), JoinError> {
     if token::is_well_formed(token::PROVISIONING, token.expose()) {
         return Ok(());
@@ -128,10 +110,10 @@ fn new_identity() -> Result<Identity, getrandom::Error> {
     Ok(Identity { machine_id, token: token.into() })
 }
 
-/// Asks the control plane.
+/// Sends a request to join.
 pub async fn send(url: &str, token: &Secret, request: &Join) -> Result<Joined, JoinError> {
     let unreachable =
-        |error: reqwest::Error| JoinError::Unreachable { url: url.to_owned(), reason: why(&error) };
+        |error: reqwest::Error| JoinError::Unreachable { url: url.to_owned(), reason: root_cause(&error) };
     let client = reqwest::Client::builder().timeout(NETWORK_WAIT).redirect(reqwest::redirect::Policy::none());
     let client = client.build().map_err(unreachable)?;
     let response =
@@ -158,14 +140,14 @@ pub async fn send(url: &str, token: &Secret, request: &Join) -> Result<Joined, J
     }
 }
 
-/// The innermost reason: "connection refused", "certificate expired".
-pub fn why(error: &dyn Error) -> String {
+/// The innermost error: "connection refused", "certificate expired".
+pub fn root_cause(error: &dyn Error) -> String {
     let mut reason = error;
     while let Some(source) = reason.source() {
         reason = source;
     }
     let text = reason.to_string().trim_end_matches('.').to_owned();
-    // What rustls says when a server answers in plain HTTP, or closes instead.
+    // rustls' errors for a server that answers in plain HTTP, or closes.
     if text.contains("InvalidContentType") || text.contains("handshake eof") {
         return "this port doesn't speak TLS. If the control plane is served in plain HTTP, the address begins with http://"
             .to_owned();

@@ -1,4 +1,4 @@
-//! The host: runs agents on a machine, for a Muster control plane (`docs/hosts.md`).
+//! The host: runs agents on a machine for a Muster control plane (`docs/hosts.md`).
 //!
 //! ```text
 //! control plane ══ gateway ══ journal ══ agent ══ shim ══ the agent's process
@@ -6,15 +6,15 @@
 //! ```
 //!
 //! - `gateway/`: the connection. Commands come in, events go out, both numbered.
-//! - `journal/`: what may not be forgotten; says why everything happens once.
-//! - `agent/`: one task for each agent. `acp/`: the protocol with agents, as a state machine.
-//! - `runtime/`: how agents are run: as plain processes, or in containers.
-//! - `mcp.rs`: Muster's own MCP server, by which every agent can ask.
-//! - `backup/`: copies of agents' homes.
-//! - `gate.rs`, `way.rs`: the one way out of an agent's sandbox, from the host's side and from the agent's.
-//! - `config.rs`: what the operator allows. `join.rs`, `rejoin.rs`, `run.rs`, `doctor.rs`, `unit.rs`: the commands.
+//! - `journal/`: durable state; explains why everything happens once.
+//! - `agent/`: one task per agent. `acp/`: the protocol with agents, as a state machine.
+//! - `runtime/`: agents as plain processes or in containers.
+//! - `mcp.rs`: Muster's own MCP server, with tools for questions to people.
+//! - `backup/`: backups of agents' homes.
+//! - `gate.rs`, `gate_address.rs`: the only way out of an agent's sandbox, from the host's side and from the agent's.
+//! - `config.rs`: the operator's permissions. `join.rs`, `rejoin.rs`, `run.rs`, `doctor.rs`, `unit.rs`: the commands.
 //!
-//! Nothing here knows the control plane's database or GraphQL.
+//! This crate does not depend on the control plane's database or GraphQL.
 
 #![forbid(unsafe_code)]
 
@@ -23,17 +23,19 @@ mod address;
 mod agent;
 mod backup;
 mod bounds;
-mod checked;
+mod checked_lines;
 mod cli;
 mod clock;
 mod config;
 mod doctor;
+mod environment;
 mod folder;
 mod gate;
+mod gate_address;
 mod gateway;
-mod grants;
 mod join;
 mod journal;
+mod late_approvals;
 mod machine;
 mod mcp;
 mod profile;
@@ -44,6 +46,5 @@ mod runtime;
 mod shared;
 mod stop;
 mod unit;
-mod way;
 
 pub use self::cli::main;

@@ -1,10 +1,10 @@
-//! The machine: what it is, and how busy it is. Read from /proc where there is one; what isn't known is left out.
+//! The machine's description and load, from /proc if available; unknown values are omitted.
 
 use std::{fs, path::Path};
 
 use muster_protocol::{frame::Load, join::Machine};
 
-/// The machine that holds the host's folder.
+/// The machine with the host's folder.
 pub fn describe(id: &str, folder: &Path) -> Machine {
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     Machine {
@@ -19,19 +19,18 @@ pub fn describe(id: &str, folder: &Path) -> Machine {
     }
 }
 
-/// The memory, in MiB.
 pub fn memory_mb() -> Option<i64> {
     memory().map(|(total, _)| total / 1024)
 }
 
-/// The size of the disk, and what is free of it for the host's user, in MiB.
+/// Size of the disk, and free space for the host's user, in MiB.
 pub fn disk(folder: &Path) -> Option<(i64, i64)> {
     let found = rustix::fs::statvfs(folder).ok()?;
     let mib = |blocks: u64| i64::try_from((u128::from(blocks) * u128::from(found.f_frsize)) >> 20).ok();
     Some((mib(found.f_blocks)?, mib(found.f_bavail)?))
 }
 
-/// The memory, and what is available of it, in KiB.
+/// Total and available memory, in KiB.
 fn memory() -> Option<(i64, i64)> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let value = |name: &str| {
@@ -41,14 +40,13 @@ fn memory() -> Option<(i64, i64)> {
     Some((value("MemTotal")?, value("MemAvailable")?))
 }
 
-/// Measures how busy the machine is. Processors are compared with the measurement before.
+/// Measures the load. Processor load is relative to the previous measurement.
 #[derive(Debug, Default)]
 pub struct Meter {
     before: Option<(u64, u64)>,
 }
 
 impl Meter {
-    /// How busy the machine is now.
     pub fn load(&mut self) -> Load {
         let now = ticks();
         let cpu_pct = self.before.zip(now).and_then(|((busy, all), (busy_now, all_now))| {
@@ -62,7 +60,7 @@ impl Meter {
     }
 }
 
-/// Busy and all ticks of the processors since the machine started.
+/// Busy and total ticks of the processors since boot.
 fn ticks() -> Option<(u64, u64)> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let numbers = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace().take(8);

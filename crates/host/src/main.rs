@@ -1,4 +1,4 @@
-//! `muster-host`: the host as a program of its own.
+//! The program `muster-host`.
 
 use std::process::ExitCode;
 

@@ -1,10 +1,10 @@
-//! The sockets of MCP servers, and Muster's own server, which every session of an agent gets: ask a person, ask for approval,
+//! The sockets of MCP servers, and Muster's own server in every session of an agent: ask a person, ask for approval,
 //! send a file.
 //!
-//! The agent starts `muster-shim mcp SOCKET`, which copies its stdin and stdout to a socket that the host listens on, one
-//! for each conversation and server; so a call needs no proof of where it comes from. All other servers are the gate's
-//! (`crates/egress/src/mcp`). Clients give up on a call after a minute or
-//! so, and people take hours: a call waits for a short time, and then says that the answer comes as the next message.
+//! The agent starts `muster-shim mcp SOCKET`, which connects its stdin and stdout to a socket of the host. There is one
+//! socket per conversation and server, so calls need no authentication. The gate serves all other servers
+//! (`crates/egress/src/mcp`). Clients give up on a call after about a minute, and people take hours: a call waits
+//! briefly, and then announces that the answer comes as the next message.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -44,73 +44,68 @@ use tokio::{
 };
 
 use crate::{
-    acp::{in_words, is_too_long, not_judged, short},
+    acp::{decision_text, is_too_long, not_judged, short},
     agent::{
         Decided,
         home::{self, LARGEST_FILE},
     },
-    checked::CheckedLines,
+    checked_lines::CheckedLines,
     runtime::Files,
     shared::Shared,
 };
 
-/// A client of the agent that writes without end, in bytes a message: a file of 512 KiB, and the rest of a call.
+/// Bytes of a message: a client may write without end. Enough for a call with a file of 512 KiB.
 const LONGEST_LINE: usize = 1024 * 1024;
 const CROWDED: &str = "This conversation has too many clients of Muster's MCP server. End one of them first.";
-/// A client of the agent that asks without end: its next request waits until one of these is done.
+/// Open requests of a client, which may send any number: further ones wait.
 const OPEN: usize = 16;
-/// How many options a question may have.
+/// Options of a question.
 const MOST_OPTIONS: usize = 20;
 
-/// A call that concerns the agent's task.
+/// A call for the agent's task.
 #[derive(Debug)]
 pub enum Call {
-    /// A person is to decide.
+    /// A question for a person.
     Ask {
-        /// The conversation.
         conversation_id: i64,
-        /// What.
         asked: Asked,
-        /// Who waits for the decision. Dropped if nobody will decide.
+        /// Receives the decision. Dropped if there will be none.
         decided: oneshot::Sender<Decided>,
     },
-    /// A person is to decide about something that crosses the agent's boundary.
+    /// A crossing of the agent's boundary, for a person to decide.
     Judge {
-        /// The conversation, if it is known.
+        /// The conversation, if known.
         conversation_id: Option<i64>,
-        /// What people read.
+        /// The request as people see it.
         asked: Asked,
-        /// What they decide about.
         crossing: Crossing,
-        /// Who waits for the decision. Dropped if nobody will decide.
+        /// Receives the decision. Dropped if there will be none.
         decided: oneshot::Sender<Decided>,
     },
-    /// A file is to be sent.
+    /// A file to send.
     File {
-        /// The conversation.
         conversation_id: i64,
-        /// The file.
         content: Content,
-        /// It is in the journal.
+        /// Signals that it is in the journal.
         sent: oneshot::Sender<()>,
     },
 }
 
-/// The sockets of an agent's conversations: of Muster's own server, and of the agent's.
+/// The sockets of an agent's conversations, for Muster's own server and for the agent's.
 #[derive(Debug, Default)]
 pub struct McpSockets {
-    /// By the conversation, and the server's id.
+    /// By conversation, and by server id.
     open: BTreeMap<(i64, Option<i64>), AbortHandle>,
     tasks: JoinSet<()>,
 }
 
-/// The name of the socket of a server in a conversation. Muster's own has no id.
+/// The socket's name for a server in a conversation. Muster's own server has no id.
 pub fn socket_name(conversation_id: i64, server_id: Option<i64>) -> String {
     server_id.map_or_else(|| conversation_id.to_string(), |id| format!("{conversation_id}-{id}"))
 }
 
 impl McpSockets {
-    /// Listens for the clients of a server in a conversation, unless that is done already. `serve` is told what listens.
+    /// Listens for the clients of a server in a conversation, unless it already does. `serve` gets the listener.
     pub fn listen<F: Future<Output = ()> + Send + 'static>(
         &mut self,
         conversation_id: i64,
@@ -119,7 +114,7 @@ impl McpSockets {
         mode: u32,
         serve: impl FnOnce(UnixListener) -> F,
     ) {
-        // A gate that is gone has left a task that has ended.
+        // A closed gate has ended its task.
         let key = (conversation_id, server_id);
         if self.open.get(&key).is_some_and(|listening| !listening.is_finished()) {
             return;
@@ -138,7 +133,7 @@ impl McpSockets {
         }
     }
 
-    /// Ends those of a conversation: its session is closed.
+    /// Closes a conversation's sockets: its session is closed.
     pub fn end(&mut self, conversation_id: i64) {
         self.open.retain(|(id, _), listening| {
             if *id == conversation_id {
@@ -162,15 +157,15 @@ pub async fn serve_own(
 }
 
 async fn listen(listener: UnixListener, server: Server) {
-    // Clients of a conversation at the same time.
-    let room = || Arc::new(Semaphore::new(8));
-    let (mut clients, room, lobby) = (JoinSet::new(), room(), room());
+    // Parallel clients of a conversation.
+    let slot = || Arc::new(Semaphore::new(8));
+    let (mut clients, slot, lobby) = (JoinSet::new(), slot(), slot());
     loop {
         let Ok((client, _)) = listener.accept().await else {
             sleep(Duration::from_millis(100)).await;
             continue;
         };
-        if let Ok(held) = Arc::clone(&room).try_acquire_owned() {
+        if let Ok(held) = Arc::clone(&slot).try_acquire_owned() {
             clients.spawn(serve(Connection::new(client, held), server.clone()));
         } else if let Ok(held) = Arc::clone(&lobby).try_acquire_owned() {
             clients.spawn(async move {
@@ -183,25 +178,25 @@ async fn listen(listener: UnixListener, server: Server) {
 }
 
 async fn serve(client: Connection, server: Server) {
-    // Without waiting for the handshake first: it is answered like any other request.
+    // Without waiting for the handshake: it is answered like any other request.
     let _ = serve_directly::<RoleServer, _, _, _, _>(server, client, None).waiting().await;
 }
 
-/// A client. The library would begin a task for each request and for each answer, however many there are, also for a client
-/// that never reads; so here a request waits for room, and whatever comes after it is not read.
+/// A client. The library would start any number of tasks for requests and answers, even of a client that never reads.
+/// Here a request waits for a slot, and nothing behind it is read.
 struct Connection {
     lines: AsyncRwTransport<RoleServer, CheckedLines<OwnedReadHalf>, OwnedWriteHalf>,
-    /// What was read, and waits for room.
+    /// The received message that waits for a slot.
     next: Option<ClientJsonRpcMessage>,
-    room: Arc<Semaphore>,
-    /// Requests that were neither answered nor cancelled.
-    open: HashMap<RequestId, Arc<Room>>,
-    /// Its place among the clients of the conversation.
+    slot: Arc<Semaphore>,
+    /// Requests neither answered nor cancelled.
+    open: HashMap<RequestId, Arc<RequestSlot>>,
+    /// The client's permit in its conversation.
     held: Arc<OwnedSemaphorePermit>,
 }
 
-/// The room of a request: until its handler has ended, which may be later than its client, and its answer is written.
-struct Room {
+/// A request's slot: held until its handler has ended, which may be after its client, and its answer is written.
+struct RequestSlot {
     _request: OwnedSemaphorePermit,
     _client: Arc<OwnedSemaphorePermit>,
 }
@@ -211,8 +206,8 @@ impl Connection {
         let (read, write) = client.into_split();
         let read = CheckedLines::new(read, LONGEST_LINE);
         let lines = AsyncRwTransport::new(read, write).with_max_line_length(LONGEST_LINE);
-        let room = Arc::new(Semaphore::new(OPEN));
-        Self { lines, next: None, room, open: HashMap::new(), held: Arc::new(held) }
+        let slot = Arc::new(Semaphore::new(OPEN));
+        Self { lines, next: None, slot, open: HashMap::new(), held: Arc::new(held) }
     }
 }
 
@@ -228,30 +223,30 @@ impl Transport<RoleServer> for Connection {
             JsonRpcMessage::Error(error) => error.id.as_ref(),
             _ => None,
         };
-        let room = id.and_then(|id| self.open.remove(id));
+        let slot = id.and_then(|id| self.open.remove(id));
         let writing = self.lines.send(item);
         async move {
             let written = writing.await;
-            drop(room);
+            drop(slot);
             written
         }
     }
 
-    /// May be dropped at any time: what was read by then comes with the next call.
+    /// Cancel-safe: a received message is returned by the next call.
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         if self.next.is_none() {
             self.next = Some(self.lines.receive().await?);
         }
         match &mut self.next {
             Some(JsonRpcMessage::Request(asked)) => {
-                let request = Arc::clone(&self.room).acquire_owned().await.ok()?;
-                let room = Arc::new(Room { _request: request, _client: Arc::clone(&self.held) });
-                // Its handler is given this, and drops it when it ends.
-                asked.request.extensions_mut().insert(Arc::clone(&room));
-                self.open.insert(asked.id.clone(), room);
+                let request = Arc::clone(&self.slot).acquire_owned().await.ok()?;
+                let slot = Arc::new(RequestSlot { _request: request, _client: Arc::clone(&self.held) });
+                // Passed to the handler, which drops it at its end.
+                asked.request.extensions_mut().insert(Arc::clone(&slot));
+                self.open.insert(asked.id.clone(), slot);
             }
             Some(JsonRpcMessage::Notification(told)) => {
-                // It is not answered any more.
+                // A cancelled request gets no answer.
                 if let ClientNotification::CancelledNotification(cancelled) = &told.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
@@ -351,7 +346,7 @@ impl ServerHandler for Server {
 }
 
 fn wrong(error: &serde_json::Error) -> String {
-    // It names what it doesn't know, however long that is.
+    // The error quotes unknown fields of any length.
     format!("The arguments are not valid: {}.", short(&error.to_string(), 500))
 }
 
@@ -391,12 +386,12 @@ impl Server {
         let answered = match tokio::time::timeout(self.shared.options.ask_wait, &mut answer).await {
             Ok(answered) => answered.ok(),
             Err(_) => {
-                // Whoever answers from here on is told that nobody waits; what came just before is not lost.
+                // A later decision finds no waiting call; one that just arrived is not lost.
                 answer.close();
                 match answer.try_recv() {
                     Ok(answered) => Some(answered),
                     Err(_) => {
-                        let text = "Asked. Nobody has answered yet. End your turn now: the answer comes as the next \
+                        let text = "Asked. No answer yet. End your turn now: the answer comes as the next \
                                     message of this conversation. Don't ask again.";
                         return Ok(text.to_owned());
                     }
@@ -404,7 +399,7 @@ impl Server {
             }
         };
         let Some((decision, by)) = answered else { return Err("This can't be asked now.".to_owned()) };
-        Ok(in_words(&decision, by.as_deref()).to_string())
+        Ok(decision_text(&decision, by.as_deref()).to_string())
     }
 
     async fn send_file(&self, arguments: Value) -> Result<String, String> {
@@ -498,7 +493,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_has_room_until_its_handler_has_ended_and_its_answer_is_written() {
+    async fn a_request_slot_is_held_until_handled_and_answered() {
         let (mut client, host) = UnixStream::pair().unwrap();
         let slots = Arc::new(Semaphore::new(1));
         let mut connection = Connection::new(host, Arc::clone(&slots).try_acquire_owned().unwrap());

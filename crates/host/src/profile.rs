@@ -1,4 +1,4 @@
-//! Renders a profile: the program's command, environment and files, for one agent on this host.
+//! Renders a profile: command, environment and files of a program, for one agent on this host.
 
 use std::{
     collections::BTreeMap,
@@ -9,72 +9,61 @@ use muster_profiles::{Unknown, filled};
 use muster_protocol::{plan::LaunchPlan, profile::Profile};
 
 use crate::{
+    gate_address::{GateAddress, PLACEHOLDER},
     programs::Program,
-    way::{PLACEHOLDER, Way},
 };
 
-/// Why a profile doesn't fit an agent.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// It has no access to a model.
+    /// No access to a model.
     #[error(
         "The profile {0} needs a model. Give the agent access to one: a key of its own, or the organization's."
     )]
     NoAccess(String),
-    /// Nobody names a model.
+    /// No model is chosen.
     #[error("The profile {0} needs the name of a model. Choose one for the agent or its image.")]
     NoModel(String),
-    /// The program doesn't work with this model.
+    /// The program doesn't support this model.
     #[error(
         "The profile {profile} doesn't work with the model {model:?}. Choose another one for the agent or its image."
     )]
-    Refused {
-        /// The profile.
-        profile: String,
-        /// The model.
-        model: String,
-    },
-    /// The profile is wrong.
+    Refused { profile: String, model: String },
+    /// The profile is invalid.
     #[error("The profile {profile} can't be used: {source}.")]
     Place {
-        /// The profile.
         profile: String,
-        /// The word that isn't a place.
+        /// The unknown placeholder.
         source: Unknown,
     },
 }
 
-/// What the places of a profile stand for. What an agent doesn't have is none.
+/// Values of a profile's placeholders. `None`: the agent has no such value.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
-    /// The address of the model's interface, as the program's library wants it.
+    /// The address of the model's interface, for the program's library.
     pub model_url: Option<String>,
-    /// What the program gives as its key.
+    /// The program's placeholder key.
     pub placeholder: Option<String>,
-    /// The model.
     pub model: Option<String>,
-    /// The model's provider.
     pub provider: Option<String>,
-    /// The agent's home.
     pub home: String,
 }
 
-/// A rendered profile. It holds no secret.
+/// A rendered profile. It contains no secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wiring {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// The environment.
     pub environment: BTreeMap<String, String>,
-    /// Files in the home: their paths, and their texts.
+    /// Files in the home: paths and texts.
     pub files: BTreeMap<String, String>,
 }
 
-/// The places of an agent, whose model is behind the gate.
-pub fn places(plan: &LaunchPlan, home: &Path, way: &Way) -> Places {
+/// The values for an agent, with its model behind the gate.
+pub fn places(plan: &LaunchPlan, home: &Path, address: &GateAddress) -> Places {
     let access = plan.model_access.as_ref();
     Places {
-        model_url: access.map(|_| way.model_url()),
+        model_url: access.map(|_| address.model_url()),
         placeholder: access.map(|_| PLACEHOLDER.to_owned()),
         model: plan.model.clone(),
         provider: access.map(|access| access.provider.clone()),
@@ -85,7 +74,8 @@ pub fn places(plan: &LaunchPlan, home: &Path, way: &Way) -> Places {
 /// Renders a profile for an agent.
 ///
 /// # Errors
-/// The agent lacks something, or the profile is wrong.
+///
+/// The agent lacks a value, or the profile is invalid.
 pub fn render(profile: &Profile, places: &Places) -> Result<Wiring, ProfileError> {
     let name = || profile.name.clone();
     let model = places.model.as_ref().or(profile.model.as_ref());
@@ -127,13 +117,13 @@ pub fn render(profile: &Profile, places: &Places) -> Result<Wiring, ProfileError
     Ok(wiring)
 }
 
-/// A text as JSON writes it between double quotes.
+/// A text in JSON's escaping, for use between double quotes.
 fn inside_quotes(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// What the operator's list leaves out, the profile says. `find` answers where a program is.
+/// Fills gaps in the operator's list from the profile. `find` locates a program.
 pub fn complete(program: &mut Program, wiring: &Wiring, find: impl Fn(&str) -> PathBuf) {
     let Some((command, args)) = wiring.command.split_first() else { return };
     if program.command.as_os_str().is_empty() {
@@ -207,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_a_program_does_not_work_with_is_refused_with_the_reason() {
+    fn an_unsupported_model_is_refused_with_the_reason() {
         let all = Profiles::read(None).unwrap();
         let auto = Places { model: Some("auto".to_owned()), ..places() };
         let error = render(&all.get("gemini").unwrap().wiring, &auto).err().unwrap();

@@ -1,7 +1,7 @@
-//! What is started: the operator's list of agents' programs, the shim, and the reference agent.
+//! Startable programs: the operator's list of agents' programs, the shim, and the reference agent.
 //!
-//! A plain process runs with the rights of the host's user, so only what the operator has listed is started; the
-//! reference agent needs no list. The list is a TOML file:
+//! A plain process has the rights of the host's user, so only programs listed by the operator are started; the
+//! reference agent needs no entry. The list is a TOML file:
 //!
 //! ```toml
 //! ["example/opencode:1"]
@@ -9,10 +9,10 @@
 //! args = ["acp"]
 //! pass = ["HTTPS_PROXY"]              # variables of the host's own environment
 //! set = { OPENCODE_DISABLE_LSP = "1" }
-//! readable = ["/opt/opencode"]        # in a sandbox: what it may read beside the system
+//! readable = ["/opt/opencode"]        # readable in a sandbox, in addition to the system
 //!
 //! ["fast-agent"]
-//! profile = "fast-agent"              # the program, its arguments and its files, as this profile says
+//! profile = "fast-agent"              # program, arguments and files from this profile
 //!
 //! [mcp."/opt/tools/bin/tools"]        # an MCP server, by its command's path: tenants choose names
 //! readable = ["/opt/tools"]
@@ -30,92 +30,76 @@ use muster_profiles::Profiles;
 use muster_protocol::profile::Profile;
 use serde::Deserialize;
 
-/// The reference agent's image. A tag may follow.
+/// The reference agent's image, optionally with a tag.
 const REFERENCE: &str = "muster/agent";
 
-/// Why a program can't be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// The list can't be read.
     #[error("The list of programs {path} can't be read: {reason}")]
-    List {
-        /// The list.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// The operator doesn't list the image.
+    List { path: PathBuf, reason: String },
+    /// The image is not listed.
     #[error("This host doesn't know the image {image:?}. Its operator can add it to {list}.")]
     NotListed {
-        /// The image.
         image: String,
-        /// What to edit.
+        /// The file to edit.
         list: String,
     },
-    /// The operator doesn't list the program of an MCP server with secrets, and a sandbox doesn't show it otherwise.
+    /// The program of an MCP server with secrets is neither listed nor visible in a sandbox.
     #[error(
         "The sandbox of an MCP server shows no {command}. The host's operator can list it, as [mcp.{command:?}], in {list}."
     )]
     McpNotListed {
-        /// The program.
         command: PathBuf,
-        /// What to edit.
+        /// The file to edit.
         list: String,
     },
-    /// A variable could have the operator's program run something else.
+    /// A variable could make the operator's program run other code.
     #[error(
         "A credential may not set {variable} of {command}, a program that the host's operator lists: it can load code. Rename the credential or its field."
     )]
-    McpVariable {
-        /// The variable.
-        variable: String,
-        /// The program.
-        command: PathBuf,
-    },
-    /// The list names a profile that doesn't exist.
+    McpVariable { variable: String, command: PathBuf },
+    /// The list names an unknown profile.
     #[error("The list of programs {list} names the profile {profile:?} for {image:?}. There are: {known}.")]
     NoProfile {
-        /// What to edit.
+        /// The file to edit.
         list: String,
-        /// The profile.
         profile: String,
-        /// The image.
         image: String,
-        /// Those that exist.
+        /// Known profiles.
         known: String,
     },
-    /// The list says neither what to start nor a profile that does.
+    /// Neither the list nor its profile names a program.
     #[error("The list of programs {list} says neither a command nor a profile for {image:?}.")]
     NoCommand {
-        /// What to edit.
+        /// The file to edit.
         list: String,
-        /// The image.
         image: String,
     },
     /// A program of Muster's own is missing.
-    #[error("{name} is not beside {beside}, where this host expects it. Install it there, or set {setting}.")]
+    #[error(
+        "{name} is not next to {beside}, where this host expects it. Install it there, or set {setting}."
+    )]
     Missing {
-        /// The program.
         name: &'static str,
         /// The host's own program.
         beside: PathBuf,
-        /// The setting that names another place.
+        /// The setting for another location.
         setting: &'static str,
     },
     /// A program of Muster's own can't be used in containers.
     #[error(
-        "Containers need a static {name}, and there is none beside {beside} or in {setting}. From Muster's source, this builds it: RUSTFLAGS=\"-C target-feature=+crt-static\" cargo build --locked --target {arch}-unknown-linux-gnu --target-dir target/static -p muster-shim -p muster-agent",
+        "Containers need a static {name}, and there is none next to {beside} or in {setting}. From Muster's source, this builds it: RUSTFLAGS=\"-C target-feature=+crt-static\" cargo build --locked --target {arch}-unknown-linux-gnu --target-dir target/static -p muster-shim -p muster-agent",
         arch = std::env::consts::ARCH
     )]
     NotStatic {
-        /// The program.
         name: &'static str,
         /// The host's own program.
         beside: PathBuf,
-        /// The setting that names another place.
+        /// The setting for another location.
         setting: &'static str,
     },
-    /// The built-in profiles can't be read.
+    /// The built-in profiles are invalid.
     #[error(transparent)]
     Profiles(muster_profiles::Mistakes),
     /// The host's own program can't be found.
@@ -123,26 +107,26 @@ pub enum ProgramError {
     Own(std::io::Error),
 }
 
-/// A program and how to start it.
+/// A program and its settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// The program: a path, or a name on the PATH. Empty: as the profile says.
+    /// A path, or a name on the PATH. Empty: from the profile.
     #[serde(default)]
     pub command: PathBuf,
-    /// Its arguments. Empty: as the profile says.
+    /// Empty: from the profile.
     #[serde(default)]
     pub args: Vec<String>,
-    /// The profile that wires it, instead of the image's.
+    /// The profile to use instead of the image's.
     #[serde(default)]
     pub profile: Option<String>,
-    /// Variables of the host's environment that it gets.
+    /// Variables passed from the host's environment.
     #[serde(default)]
     pub pass: Vec<String>,
-    /// Variables that it gets.
+    /// Additional variables.
     #[serde(default)]
     pub set: BTreeMap<String, String>,
-    /// What it may read in a sandbox, beside the system.
+    /// Readable paths in a sandbox, in addition to the system.
     #[serde(default)]
     pub readable: Vec<PathBuf>,
 }
@@ -150,23 +134,23 @@ pub struct Program {
 /// The operator's list.
 #[derive(Debug, Default, Deserialize)]
 struct List {
-    /// MCP servers, by their commands' paths.
+    /// MCP servers by their commands' paths.
     #[serde(default)]
     mcp: BTreeMap<PathBuf, McpProgram>,
     #[serde(flatten)]
     images: BTreeMap<String, Program>,
 }
 
-/// What is listed for the program of an MCP server.
+/// The entry of an MCP server's program.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct McpProgram {
-    /// What it may read in a sandbox, beside the system.
+    /// Readable paths in a sandbox, in addition to the system.
     #[serde(default)]
     readable: Vec<PathBuf>,
 }
 
-/// Where programs are.
+/// Locations of programs.
 #[derive(Clone, Debug)]
 pub struct Programs {
     list: Option<PathBuf>,
@@ -176,7 +160,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Finds the host's companions: in the program `muster` they are its subcommands, else they are beside the host.
+    /// Finds the host's companions: subcommands in the program `muster`, otherwise programs next to the host.
     pub fn find(list: Option<PathBuf>) -> Result<Self, ProgramError> {
         let own = std::env::current_exe().map_err(ProgramError::Own)?;
         let shim = companion(&own, "shim", "muster-shim", "MUSTER_SHIM");
@@ -192,7 +176,7 @@ impl Programs {
         Ok(found)
     }
 
-    /// What the operator lists for an image. The list is read again each time, so an edit needs no restart.
+    /// The operator's entry for an image. The list is read each time, so an edit needs no restart.
     pub fn instead_of(&self, image: &str) -> Result<Option<Program>, ProgramError> {
         let listed = self.listed()?.images.remove(image);
         let says_nothing =
@@ -203,7 +187,7 @@ impl Programs {
         Ok(listed)
     }
 
-    /// The program of an image, which the operator must have listed.
+    /// The program of an image, which must be listed.
     pub fn of_image(&self, image: &str) -> Result<Program, ProgramError> {
         if let Some(program) = self.instead_of(image)? {
             return Ok(program);
@@ -220,7 +204,7 @@ impl Programs {
         Err(ProgramError::NotListed { image: super::acp::short(image, 200), list: self.place() })
     }
 
-    /// The profile that wires a program: the one that the operator names for it, else the image's.
+    /// The program's profile: from the operator's list, or else the image's.
     pub fn profile_of<'a>(
         &'a self,
         program: &Program,
@@ -243,7 +227,7 @@ impl Programs {
         found.map(Some).ok_or_else(missing)
     }
 
-    /// What the operator edits.
+    /// The file that the operator edits.
     fn place(&self) -> String {
         match &self.list {
             Some(list) => list.display().to_string(),
@@ -251,13 +235,12 @@ impl Programs {
         }
     }
 
-    /// The shim.
     pub fn shim(&self) -> &Program {
         &self.shim
     }
 
-    /// What the program of an MCP server may read in a sandbox beside the system: what the operator lists for its path, and its own
-    /// file then. Nothing for another one: whoever names a command must not open a file of this machine by that.
+    /// Readable paths of an MCP server's program in a sandbox: the operator's entry for its path, with its own file.
+    /// Nothing for an unlisted one: naming a command must not open a file of this machine.
     pub fn readable_by_mcp(&self, command: &Path) -> Result<Vec<PathBuf>, ProgramError> {
         let listed = self.listed()?.mcp.remove(command);
         Ok(listed
@@ -266,7 +249,7 @@ impl Programs {
             .collect())
     }
 
-    /// Why the program of an MCP server isn't started.
+    /// The error for an unlisted MCP server.
     pub fn not_listed_for_mcp(&self, command: PathBuf) -> ProgramError {
         ProgramError::McpNotListed { command, list: self.place() }
     }
@@ -279,7 +262,7 @@ impl Programs {
     }
 }
 
-/// A companion, or the place where it was looked for.
+/// A companion, or its expected location.
 fn companion(own: &Path, word: &str, name: &str, setting: &str) -> Result<Program, PathBuf> {
     if let Some(path) = std::env::var_os(setting) {
         return Ok(Program { command: path.into(), ..Program::default() });
@@ -291,17 +274,17 @@ fn companion(own: &Path, word: &str, name: &str, setting: &str) -> Result<Progra
     if beside.is_file() { Ok(Program { command: beside, ..Program::default() }) } else { Err(own.to_owned()) }
 }
 
-/// The shim, as containers need it: it runs in every image, whatever libraries that has.
+/// The static shim for containers, which runs in every image regardless of its libraries.
 pub fn static_shim() -> Result<PathBuf, ProgramError> {
     static_companion("muster-shim", "MUSTER_SHIM")
 }
 
-/// The reference agent, for an image that has nothing else in it.
+/// The static reference agent, for an image with nothing else.
 pub fn static_agent() -> Result<PathBuf, ProgramError> {
     static_companion("muster-agent", "MUSTER_AGENT")
 }
 
-/// Beside the host, or where the command that [`ProgramError::NotStatic`] names leaves it.
+/// Next to the host, or where the command in [`ProgramError::NotStatic`] leaves it.
 fn static_companion(name: &'static str, setting: &'static str) -> Result<PathBuf, ProgramError> {
     let own = std::env::current_exe().map_err(ProgramError::Own)?;
     let built = format!("../static/{}-unknown-linux-gnu/debug/{name}", std::env::consts::ARCH);
@@ -312,7 +295,7 @@ fn static_companion(name: &'static str, setting: &'static str) -> Result<PathBuf
     found.ok_or(ProgramError::NotStatic { name, beside: own, setting })
 }
 
-/// Whether a file is a program that needs no loader: its headers name none.
+/// Whether a file is a program without a loader, by its headers.
 fn is_static(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(4096).read_to_end(&mut head));
@@ -333,7 +316,7 @@ fn is_static(path: &Path) -> bool {
     table().is_some_and(|kinds| !kinds.contains(&3))
 }
 
-/// A program's path: agents want to know it whole.
+/// A program's complete path, for agents.
 pub fn absolute(command: &str) -> PathBuf {
     if command.contains('/') {
         return PathBuf::from(command);
@@ -343,7 +326,7 @@ pub fn absolute(command: &str) -> PathBuf {
     candidates.find(|candidate| candidate.is_file()).unwrap_or_else(|| command.into())
 }
 
-/// The PATH if the host has none.
+/// The default PATH.
 pub const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 #[cfg(test)]
@@ -409,7 +392,7 @@ mod tests {
         for other in ["/opt/tools/bin/../bin/tools", "/opt/tools/bin", "/a", "/etc/shadow", "tools"] {
             assert!(readable(other).is_empty(), "{other}");
         }
-        assert!(found.of_image("mcp").is_err(), "that is no image");
+        assert!(found.of_image("mcp").is_err(), "not an image");
         fs::write(&list, "[mcp.\"/opt/x\"]\nwritable = [\"/\"]\n").unwrap();
         assert!(found.readable_by_mcp(Path::new("/opt/x")).unwrap_err().to_string().contains("writable"));
     }

@@ -1,12 +1,12 @@
-//! `rejoin`: the host begins again in its folder, after a backup was restored: the control plane's, or the folder's own. One of
-//! both has forgotten what the other knows, and their numbers no longer fit.
+//! `rejoin`: the host begins again in its folder after a restore of the control plane's or the folder's backup. One
+//! side has forgotten what the other knows, and their numbers no longer match.
 //!
-//! What the host has for its operator and its agents stays: the identity, `host.toml`, homes and backups. Its agents are
-//! ended, and what only a launch or the journal knows of them is put aside or removed. Homes of agents that the control plane doesn't know
-//! are put aside, too: it has given their numbers to other agents, or will.
+//! The operator's and the agents' data stay: the identity, `host.toml`, homes and backups. The host's agents are ended,
+//! and data known only to a launch or the journal is put aside or removed. Homes of agents unknown to the control plane
+//! are put aside too: their numbers belong to other agents, or will.
 //!
-//! **The control plane is asked first**, and the journal changes last. Killed in between, the host is refused as before, and the
-//! command can be given again.
+//! **The control plane is asked first**, and the journal changes last. After a kill in between, the host is refused as
+//! before, and the command can be repeated.
 
 use std::{
     collections::BTreeMap,
@@ -29,65 +29,57 @@ use crate::{
     join::{JoinError, require_well_formed, send},
     journal::{Contents, Journal, StoreError},
     machine,
-    run::Place,
+    run::AddressArgs,
     runtime::{Bounds, Choice, Runtime},
     stop::{StopError, Stopped, end_all},
 };
 
-/// Why a host can't begin again.
 #[derive(Debug, thiserror::Error)]
 pub enum RejoinError {
-    /// It has not joined.
     #[error("{0} has not joined a control plane. `muster host join` does that.")]
     NotJoined(PathBuf),
-    /// The folder.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// The address.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// The control plane.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// The control plane doesn't know this.
+    /// The control plane lacks this function.
     #[error("The control plane is too old for this. Upgrade it.")]
     Unknown,
-    /// The agents.
     #[error(transparent)]
     Stop(#[from] StopError),
     /// An agent doesn't end.
     #[error("Agent {0} still exists. Run the command again.")]
     StillThere(i64),
-    /// The new journal.
     #[error(transparent)]
     Journal(#[from] StoreError),
 }
 
-/// What became of it.
+/// Result of a rejoin.
 #[derive(Debug)]
 pub struct Rejoined {
-    /// Whom the host serves.
+    /// The control plane that the host serves.
     pub joined: JoinedState,
-    /// The agents that were ended.
+    /// Ended agents.
     pub stopped: Vec<Stopped>,
-    /// What was lost.
     pub lost: Lost,
 }
 
-/// What one side knew that the other one doesn't.
+/// Knowledge of one side that the other lacks.
 #[derive(Debug, Default)]
 pub struct Lost {
     /// Reports that the control plane has forgotten.
     reports: i64,
     /// Commands that it has forgotten.
     commands: i64,
-    /// Reports that it never had.
+    /// Reports that never reached it.
     unsent: i64,
-    /// Starts of agents that it has forgotten: which agent, and how many.
+    /// Forgotten starts by agent.
     starts: Vec<(String, i64)>,
-    /// Agents that it doesn't know, and the volume of each, if their homes are volumes.
+    /// Agents unknown to it, with the volumes of their homes, if any.
     agents: Vec<(i64, Option<String>)>,
-    /// Where the journal and what those agents had are now.
+    /// Where the journal and these agents' data are now.
     aside: PathBuf,
 }
 
@@ -127,7 +119,7 @@ fn count(number: i64, what: &str) -> String {
 pub async fn rejoin(
     folder: &Folder,
     token: Option<&Secret>,
-    place: &Place,
+    place: &AddressArgs,
     runtime: Choice,
     grace: Duration,
 ) -> Result<Rejoined, RejoinError> {
@@ -143,7 +135,7 @@ pub async fn rejoin(
     if let Some(token) = token {
         require_well_formed(token)?;
     }
-    let contents = contents(folder);
+    let contents = journal_contents(folder);
     let again =
         Again { agents: folder.agents(), commands: contents.commands, acknowledged: contents.acknowledged };
     let request = Join {
@@ -171,16 +163,16 @@ pub async fn rejoin(
     Ok(Rejoined { joined, stopped, lost })
 }
 
-/// What the journal has. One that can't be read is put aside like any other.
-fn contents(folder: &Folder) -> Contents {
+/// The journal's contents. An unreadable journal is put aside like any other.
+fn journal_contents(folder: &Folder) -> Contents {
     Journal::contents(&folder.journal()).unwrap_or_else(|error| {
-        tracing::warn!(%error, "the journal can't be read: what is lost of it is unknown");
+        tracing::warn!(%error, "the journal can't be read: its losses are unknown");
         Contents::default()
     })
 }
 
-/// Those of these agents whose homes are here: another one may have the number by now.
-fn same<'a>(folder: &Folder, known: &'a Known) -> BTreeMap<i64, &'a KnownAgent> {
+/// The known agents with homes here: a number may belong to another agent by now.
+fn known_agents_here<'a>(folder: &Folder, known: &'a Known) -> BTreeMap<i64, &'a KnownAgent> {
     let is_same = |agent: &&KnownAgent| {
         let here = folder.created_at(agent.agent_id);
         here.is_ok_and(|created_at| created_at == Some(agent.created_at))
@@ -188,14 +180,14 @@ fn same<'a>(folder: &Folder, known: &'a Known) -> BTreeMap<i64, &'a KnownAgent> 
     known.agents.iter().filter(is_same).map(|agent| (agent.agent_id, agent)).collect()
 }
 
-/// Puts aside what belongs to the time before, the journal last.
+/// Puts old data aside, the journal last.
 fn put_aside(
     folder: &Folder,
     runtime: &Runtime,
     contents: &Contents,
     known: &Known,
 ) -> Result<Lost, RejoinError> {
-    let same = same(folder, known);
+    let same = known_agents_here(folder, known);
     let mut lost = Lost {
         reports: (contents.acknowledged - known.events).max(0),
         commands: (contents.commands - known.commands).max(0),
@@ -223,8 +215,8 @@ fn put_aside(
         } else {
             let created_at = folder.created_at(agent_id).ok().flatten();
             lost.agents.push((agent_id, created_at.and_then(|at| runtime.volume(agent_id, at))));
-            moved(&folder.backups(agent_id), &lost.aside.join("backups").join(agent_id.to_string()))?;
-            moved(&folder.agent(agent_id), &lost.aside.join("agents").join(agent_id.to_string()))?;
+            move_folder(&folder.backups(agent_id), &lost.aside.join("backups").join(agent_id.to_string()))?;
+            move_folder(&folder.agent(agent_id), &lost.aside.join("agents").join(agent_id.to_string()))?;
         }
     }
     Journal::begin_again(&folder.journal(), &lost.aside.join("journal.redb"), records)?;
@@ -242,8 +234,8 @@ fn remove(path: &Path, remove: impl FnOnce(&Path) -> std::io::Result<()>) -> Res
     }
 }
 
-/// Moves a folder, if it is there.
-fn moved(from: &Path, to: &Path) -> Result<(), FolderError> {
+/// Moves a folder, if it exists.
+fn move_folder(from: &Path, to: &Path) -> Result<(), FolderError> {
     if !from.exists() {
         return Ok(());
     }
@@ -259,9 +251,9 @@ mod tests {
     use crate::agent::Phase;
 
     #[test]
-    fn what_is_known_stays_and_the_rest_is_put_aside() {
+    fn known_agents_stay_and_the_rest_is_put_aside() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::at(dir.path()).unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
         for path in
             [folder.home(7), folder.launch(7, 3), folder.backups(7), folder.home(8), folder.backups(8)]
         {
@@ -271,7 +263,7 @@ mod tests {
         folder.keep_created_at(7, 70).unwrap();
         folder.keep_created_at(8, 80).unwrap();
         let running =
-            |id| Record { generation: 3, phase: Phase::Running, has_old_home: true, ..Record::of(id) };
+            |id| Record { generation: 3, phase: Phase::Running, has_old_home: true, ..Record::new(id) };
         let records = [7, 8].map(|id| (id, running(id).to_bytes())).to_vec();
         Journal::begin_again(&folder.journal(), &dir.path().join("none"), records).unwrap();
         let contents = Contents {
@@ -286,7 +278,7 @@ mod tests {
             name: Some(name.to_owned()),
             generation: 1,
         };
-        // The number 8 is another agent's by now.
+        // Number 8 belongs to another agent by now.
         let known = Known { agents: vec![now(7, 70, "Ada"), now(8, 81, "Grace")], commands: 2, events: 7 };
         let lost = put_aside(&folder, &Runtime::Process, &contents, &known).unwrap();
         let said = lost.to_string();

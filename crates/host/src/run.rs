@@ -1,5 +1,4 @@
-//! Running a host: reads the journal, takes up the agents that it finds, connects, and passes on what the control plane
-//! wants.
+//! Runs a host: reads the journal, adopts the agents in it, connects, and routes the control plane's requests.
 
 use std::{collections::BTreeMap, fs::File, path::PathBuf, sync::Arc, time::Duration};
 
@@ -24,70 +23,59 @@ use crate::{
     gateway::{Gateway, Wish},
     journal::{Journal, StoreError},
     programs::{ProgramError, Programs},
-    runtime::{Bounds, Choice, Kept, OtherRuntime, Runtime},
+    runtime::{Bounds, Choice, OtherRuntime, Runtime, SavedRuntime},
     shared::{Options, Shared},
 };
 
-/// Why a host can't run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The folder.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// It has not joined.
     #[error(
         "{0} has not joined a control plane. Create a server, and run `muster host join --url URL --token-stdin --dir DIR` with its provisioning token."
     )]
     NotJoined(PathBuf),
-    /// The address.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// The operator's file.
+    /// The operator's `host.toml`.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The folder has another runtime.
+    /// The folder uses another runtime.
     #[error(transparent)]
     Runtime(#[from] OtherRuntime),
-    /// The engine lacks the network for agents that have one.
+    /// The engine lacks the network for agents.
     #[error(
         "{engine} has no network {network:?}. Make it (`docker network create {network}`, or `podman …`), or give another \
          name with `--container-network`."
     )]
-    NoNetwork {
-        /// The engine.
-        engine: &'static str,
-        /// The network.
-        network: String,
-    },
-    /// The programs.
+    NoNetwork { engine: &'static str, network: String },
     #[error(transparent)]
     Programs(#[from] ProgramError),
-    /// The journal.
     #[error(transparent)]
     Journal(#[from] StoreError),
-    /// Signals can't be waited for.
+    /// Signals can't be handled.
     #[error("This host can't wait for signals: {0}.")]
     Signals(std::io::Error),
-    /// An internal part has ended, which it never should.
+    /// An internal task has ended unexpectedly.
     #[error("A part of this host has failed. See the log; starting it again is safe.")]
     Failed,
 }
 
-/// Where the control plane is now, if it has moved.
+/// The control plane's current address, if it has moved.
 #[derive(Debug, Default, Args)]
-pub struct Place {
-    /// The control plane's address, if it has moved. The folder keeps it.
+pub struct AddressArgs {
+    /// The control plane's new address, if it has moved. The folder keeps it.
     #[arg(long)]
     pub url: Option<String>,
-    /// Allow plain HTTP to another machine: the way there must be private. The folder keeps it.
+    /// Allow plain HTTP to another machine over a private network. The folder keeps it.
     #[arg(long, requires = "url")]
     pub insecure_http: bool,
 }
 
-/// Runs until SIGTERM or SIGINT, or until stdin ends. Agents stay up: their shims live on.
+/// Runs until SIGTERM, SIGINT, or the end of stdin. Agents stay up: their shims live on.
 pub async fn run(
     folder: Folder,
-    place: Place,
+    place: AddressArgs,
     programs: Option<PathBuf>,
     choice: Choice,
     bounds: Bounds,
@@ -99,10 +87,10 @@ pub async fn run(
         return Err(RunError::NotJoined(folder.root().to_owned()));
     };
     if while_stdin {
-        // Away from the terminal of the program that has started it: Ctrl-C is for that one, which ends the host when it likes.
+        // Detached from the starter's terminal: Ctrl-C is for the starter, which ends the host itself.
         let _ = rustix::process::setsid();
     }
-    let _lock = if while_stdin { lock_soon(&folder).await? } else { folder.lock()? };
+    let _lock = if while_stdin { lock_with_retry(&folder).await? } else { folder.lock()? };
     let kept = choice.in_folder(&folder, joined.runtime.as_ref())?;
     let programs = Programs::find(programs)?;
     let runtime = kept.made(&identity.machine_id, bounds)?;
@@ -112,8 +100,8 @@ pub async fn run(
         let (engine, network) = (engine.kind().name(), network.to_owned());
         return Err(RunError::NoNetwork { engine, network });
     }
-    let base = settled(&folder, &joined, &place, kept, options.sandbox)?;
-    let networks = [Config::of(&folder)?.allow_net, options.allow_net.clone()].concat();
+    let base = resolve_address(&folder, &joined, &place, kept, options.sandbox)?;
+    let networks = [Config::read(&folder)?.allow_net, options.allow_net.clone()].concat();
     let (journal, contents) = Journal::open(&folder.journal())?;
     let (asks, asked) = mpsc::channel(1024);
     let (deltas, written) = mpsc::channel(BATCH);
@@ -126,8 +114,8 @@ pub async fn run(
         reach: Arc::new(Reach::new(networks)),
         asks,
         deltas,
-        // Reading and compressing must not keep agents waiting.
-        keepers: Semaphore::new(2),
+        // Reading and compressing must not delay agents.
+        backup_slots: Semaphore::new(2),
         running: Mutex::default(),
     });
     let mut agents = Agents {
@@ -141,14 +129,14 @@ pub async fn run(
         if record.phase == Phase::Ended {
             agents.resting.insert(*agent_id, record);
         } else {
-            shared.note(*agent_id, Some(record.generation));
+            shared.set_running(*agent_id, Some(record.generation));
             agents.begin(record);
         }
     }
     for order in contents.orders {
         agents.pass_on(Wish::Order(order));
     }
-    // Beside everything else: an engine may be slow, or away.
+    // In parallel: an engine may be slow or unreachable.
     let mut sweeping = JoinSet::new();
     let sweeper = Arc::clone(&shared);
     sweeping.spawn(async move {
@@ -169,7 +157,7 @@ pub async fn run(
         tokio::select! {
             Some(wish) = wished.recv() => agents.pass_on(wish),
             Some(ended) = agents.tasks.join_next() => {
-                // An agent's task runs for as long as the journal does.
+                // An agent's task runs as long as the journal.
                 tracing::error!(?ended, "an agent's task has ended");
                 return Err(RunError::Failed);
             }
@@ -183,12 +171,12 @@ pub async fn run(
     Ok(())
 }
 
-/// The address to use, which the folder keeps, as it keeps how agents run.
-fn settled(
+/// The address to use. The folder stores it, with the runtime.
+fn resolve_address(
     folder: &Folder,
     joined: &JoinedState,
-    place: &Place,
-    runtime: Kept,
+    place: &AddressArgs,
+    runtime: SavedRuntime,
     sandbox: bool,
 ) -> Result<Url, RunError> {
     let insecure_http = joined.insecure_http || place.insecure_http;
@@ -201,8 +189,8 @@ fn settled(
     Ok(base)
 }
 
-/// Claims the folder. Whoever starts a host for itself may have started one before that is about to end.
-async fn lock_soon(folder: &Folder) -> Result<File, FolderError> {
+/// Claims the folder. A starter's previous host may be about to end.
+async fn lock_with_retry(folder: &Folder) -> Result<File, FolderError> {
     let until = Instant::now() + Duration::from_secs(5);
     loop {
         match folder.lock() {
@@ -212,11 +200,11 @@ async fn lock_soon(folder: &Folder) -> Result<File, FolderError> {
     }
 }
 
-/// Notices that whoever started this host is gone, which closes its end of the pipe. Never, if nobody should look.
+/// Detects the starter's end, which closes the pipe. Never resolves if not watched.
 fn end_of_stdin(is_watched: bool) -> oneshot::Receiver<()> {
     let (ended, end) = oneshot::channel();
     if is_watched {
-        // A thread of its own: a read can't be given up, and nothing may wait for it.
+        // On a thread: a read can't be cancelled, and nothing may wait for it.
         std::thread::spawn(move || {
             let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
             let _ = ended.send(());
@@ -229,7 +217,7 @@ fn end_of_stdin(is_watched: bool) -> oneshot::Receiver<()> {
 struct Agents {
     shared: Arc<Shared>,
     inboxes: BTreeMap<i64, mpsc::UnboundedSender<Message>>,
-    /// Agents that ran here before, and don't now.
+    /// Agents that ran here before, but not now.
     resting: BTreeMap<i64, Record>,
     tasks: JoinSet<()>,
 }
@@ -244,8 +232,8 @@ impl Agents {
 
     fn pass_on(&mut self, wish: Wish) {
         match wish {
-            // The journal has the command; a task that has ended takes the host down, which reads it again.
-            Wish::Order(order) => self.tell(order.agent_id, Message::Order(order)),
+            // The journal has the command; a finished task ends the host, which reads it again.
+            Wish::Order(order) => self.send_to(order.agent_id, Message::Order(order)),
             Wish::Wanted(wanted) => {
                 let running = self.shared.running();
                 for here in running.iter().filter(|here| !wanted.contains(here)) {
@@ -255,20 +243,20 @@ impl Agents {
                         generation,
                         "the control plane doesn't want this agent here"
                     );
-                    self.tell(agent_id, Message::NotWanted(generation));
+                    self.send_to(agent_id, Message::NotWanted(generation));
                 }
                 for there in wanted.iter().filter(|there| !running.contains(there)) {
-                    self.tell(there.agent_id, Message::Wanted(there.generation));
+                    self.send_to(there.agent_id, Message::Wanted(there.generation));
                 }
             }
         }
     }
 
-    fn tell(&mut self, id: i64, message: Message) {
+    fn send_to(&mut self, id: i64, message: Message) {
         let _ = match self.inboxes.get(&id) {
             Some(inbox) => inbox.send(message),
             None => {
-                let record = self.resting.remove(&id).unwrap_or_else(|| Record::of(id));
+                let record = self.resting.remove(&id).unwrap_or_else(|| Record::new(id));
                 self.begin(record).send(message)
             }
         };

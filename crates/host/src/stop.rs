@@ -1,5 +1,5 @@
-//! `stop`: ends every agent of a folder without a control plane, as before a machine is given away. What the agents have said
-//! stays in the folder, and a host that runs there again reports it.
+//! `stop`: ends all agents of a folder without a control plane, for example before a machine is given away. The agents'
+//! output stays in the folder, and the next host there reports it.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -18,33 +18,26 @@ use crate::{
     runtime::{Bounds, Choice, EngineError, OtherRuntime, Runtime},
 };
 
-/// Why nothing was stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum StopError {
-    /// The folder.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// A host runs there.
     #[error(
         "A host runs in this folder (process {0}). Stop it first: its agents stay up, and this command ends them."
     )]
     Running(String),
-    /// The folder isn't a host's.
     #[error("{0} is not the folder of a host.")]
     NotAHost(String),
-    /// The folder has another runtime.
     #[error(transparent)]
     Runtime(#[from] OtherRuntime),
-    /// The engine doesn't answer.
     #[error("Nothing was stopped. {0}")]
     Engine(#[from] EngineError),
-    /// A program is missing.
     #[error(transparent)]
     Programs(#[from] ProgramError),
 }
 
 impl StopError {
-    /// Why the folder can't be had.
+    /// Explains why the folder can't be claimed.
     pub fn of_lock(error: FolderError) -> Self {
         match error {
             FolderError::InUse { pid, .. } => Self::Running(pid),
@@ -53,18 +46,16 @@ impl StopError {
     }
 }
 
-/// An agent that ran in the folder.
+/// An agent of the folder.
 #[derive(Debug)]
 pub struct Stopped {
-    /// The agent.
     pub agent_id: i64,
-    /// Its launch.
     pub generation: i64,
-    /// Whether it is gone.
+    /// Whether its shim is gone.
     pub is_gone: bool,
 }
 
-/// Ends whatever runs in the folder. Each step takes as long as `grace` at most. Containers need their engine for it.
+/// Ends all agents of the folder, with `grace` as the limit of each stage. Containers need their engine.
 pub async fn stop(folder: &Folder, runtime: Choice, grace: Duration) -> Result<Vec<Stopped>, StopError> {
     if !folder.root().join("agents").is_dir() {
         return Err(StopError::NotAHost(folder.root().display().to_string()));
@@ -78,7 +69,7 @@ pub async fn stop(folder: &Folder, runtime: Choice, grace: Duration) -> Result<V
     end_all(folder, &runtime, grace).await
 }
 
-/// The same, of a folder that the caller has claimed.
+/// Ends all agents of a folder claimed by the caller.
 pub async fn end_all(folder: &Folder, runtime: &Runtime, grace: Duration) -> Result<Vec<Stopped>, StopError> {
     let launches = folder.agents().into_iter().flat_map(|agent_id| {
         folder.launches(agent_id).into_iter().map(move |generation| (agent_id, generation))
@@ -95,12 +86,12 @@ pub async fn end_all(folder: &Folder, runtime: &Runtime, grace: Duration) -> Res
         let mark = folder.stop_mark(agent_id, generation);
         let dir = folder.launch(agent_id, generation);
         if Exit::read(&dir).is_err() {
-            // The next host reports who has ended it.
+            // The next host reports who ended the agent.
             fs::write(&mark, "").map_err(|source| FolderError::Io { path: mark.clone(), source })?;
         }
         end(&dir, grace).await;
         runtime.clean(folder, agent_id, generation).await;
-        let is_gone = gone(folder, agent_id, generation, grace).await;
+        let is_gone = wait_until_gone(folder, agent_id, generation, grace).await;
         if !is_gone {
             let _ = fs::remove_file(&mark);
         }
@@ -109,9 +100,9 @@ pub async fn end_all(folder: &Folder, runtime: &Runtime, grace: Duration) -> Res
     Ok(stopped)
 }
 
-/// Waits until a launch's shim is gone, and says whether it is. Its lock tells: a process counts as ended when its first thread
-/// has, while another one may still hold what the shim has open.
-async fn gone(folder: &Folder, agent_id: i64, generation: i64, grace: Duration) -> bool {
+/// Waits until a launch's shim is gone, and returns whether it is. The lock is decisive: a process counts as ended once
+/// its first thread has ended, while another thread may still hold the shim's files open.
+async fn wait_until_gone(folder: &Folder, agent_id: i64, generation: i64, grace: Duration) -> bool {
     let until = Instant::now() + PROCESS_WAIT;
     while folder.has_shim(agent_id, generation) {
         if Instant::now() >= until {
@@ -123,7 +114,7 @@ async fn gone(folder: &Folder, agent_id: i64, generation: i64, grace: Duration) 
     true
 }
 
-/// Ends one launch: closes the agent's stdin, then asks it to end, then kills it; and then its shim, which nobody needs.
+/// Ends one launch: closes the agent's stdin, asks it to exit, kills it; and then ends its shim.
 async fn end(dir: &Path, grace: Duration) {
     if let Ok(mut shim) = Connection::open(dir, 1, muster_shim::args::LINE_BYTES).await {
         for step in [
@@ -134,7 +125,7 @@ async fn end(dir: &Path, grace: Duration) {
             shim.say(step);
             let until = Instant::now() + grace;
             while Exit::read(dir).is_err() && Instant::now() < until {
-                // Its lines are in the spool; here they are only kept from filling the connection.
+                // Its lines are in the spool; reading them keeps the connection from blocking.
                 while shim.ready().is_some() {}
                 sleep(LOOK).await;
             }
@@ -143,7 +134,7 @@ async fn end(dir: &Path, grace: Duration) {
             }
         }
     }
-    // Without its shim an agent is killed by the kernel.
+    // The kernel kills an agent without its shim.
     let Ok(record) = Record::read(dir) else { return };
     record.end_shim();
     let until = Instant::now() + grace;
@@ -158,13 +149,13 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_shim_is_gone_when_nothing_holds_its_lock_any_more() {
+    async fn a_shim_is_gone_when_its_lock_is_free() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::at(dir.path()).unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
         fs::create_dir_all(folder.launch(7, 1)).unwrap();
         let lock = fs::File::create(folder.shim_lock(7, 1)).unwrap();
         lock.try_lock().unwrap();
-        // As when no process of the launch counts as running, and one has not let go of everything.
+        // No process of the launch counts as running, but one still holds files.
         let (stopped, ()) = tokio::join! {
             biased;
             stop(&folder, Choice::default(), Duration::ZERO),

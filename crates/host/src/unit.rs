@@ -1,26 +1,23 @@
-//! A systemd unit for a host. Agents outlive the host, so systemd may end the host's own process alone, and leaves the
-//! control groups below it to it. Nothing is hardened that agents need: they build and run programs, and a sandbox needs
-//! a /proc without anything mounted over it, which rules out ProtectKernelTunables and ProtectKernelLogs.
+//! A systemd unit for a host. Agents outlive the host, so systemd must end only the host's own process, and delegates
+//! the control groups below it. Hardening is limited to what agents tolerate: they build and run programs, and a
+//! sandbox needs a plain /proc, which rules out ProtectKernelTunables and ProtectKernelLogs.
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
-use crate::runtime::{Kept, Kind};
+use crate::runtime::{Kind, SavedRuntime};
 
-/// The user that the unit names if nobody says another, and the folder has no owner that could do.
+/// The default user, if none is given and the folder has no suitable owner.
 const USER: &str = "muster-host";
 
-/// What the unit starts.
+/// Content of the unit.
 pub struct Words<'a> {
-    /// The program.
     pub program: &'a Path,
-    /// The words after it.
+    /// The words after the program.
     pub prefix: &'a [&'a str],
-    /// The host's folder.
     pub dir: &'a Path,
     /// The list of programs.
     pub list: Option<&'a Path>,
-    /// How agents are run.
-    pub runtime: &'a Kept,
+    pub runtime: &'a SavedRuntime,
 }
 
 impl Words<'_> {
@@ -33,7 +30,7 @@ impl Words<'_> {
         line
     }
 
-    /// Who may use Docker Engine's usual socket. Another one has an owner that nobody knows here.
+    /// The group for Docker Engine's usual socket. Another socket's owner is unknown here.
     fn groups(&self) -> &'static str {
         match (self.runtime.kind(), &self.runtime.engine) {
             (Some(Kind::Docker), None) => "SupplementaryGroups=docker\n",
@@ -42,8 +39,8 @@ impl Words<'_> {
     }
 }
 
-/// The unit for these words. A host needs no rights, so without a `user` it runs as the folder's owner, or, if that is root or
-/// nobody yet, as a user that has to be made.
+/// The unit. A host needs no privileges, so without a `user` it runs as the folder's owner, or as a user to be created
+/// if the owner is root or the folder is missing.
 pub fn unit(what: &Words<'_>, user: Option<&str>) -> String {
     let dir = what.dir;
     let owner = fs::metadata(dir).ok().map(|found| found.uid()).filter(|owner| *owner != 0);
@@ -91,7 +88,7 @@ WantedBy=multi-user.target
     )
 }
 
-/// A path as systemd reads it: quoted, without its specifiers and variables.
+/// A path in systemd's syntax: quoted, with specifiers and variables escaped.
 fn quoted(path: &Path) -> String {
     let path = path.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{}\"", path.replace('%', "%%").replace('$', "$$"))
@@ -103,13 +100,13 @@ mod tests {
 
     use super::*;
 
-    fn words<'a>(dir: &'a Path, runtime: &'a Kept) -> Words<'a> {
+    fn words<'a>(dir: &'a Path, runtime: &'a SavedRuntime) -> Words<'a> {
         Words { program: Path::new("/muster"), prefix: &["host"], dir, list: None, runtime }
     }
 
     #[test]
-    fn a_host_does_not_run_as_root_unless_somebody_says_so() {
-        let runtime = Kept { runtime: Runtime::Process, engine: None };
+    fn a_host_runs_as_root_only_on_request() {
+        let runtime = SavedRuntime { runtime: Runtime::Process, engine: None };
         let of = |user, dir: &Path| unit(&words(dir, &runtime), user);
         let new = of(None, Path::new("/does/not/exist"));
         assert!(new.contains("\nUser=muster-host\n") && new.contains("useradd"), "{new}");
@@ -124,7 +121,7 @@ mod tests {
     #[test]
     fn the_unit_says_how_agents_are_run_and_who_may_use_the_engine() {
         let of = |runtime, engine: Option<&str>| {
-            let runtime = Kept { runtime, engine: engine.map(Into::into) };
+            let runtime = SavedRuntime { runtime, engine: engine.map(Into::into) };
             unit(&words(Path::new("/h"), &runtime), None)
         };
         let docker = of(Runtime::Docker, None);

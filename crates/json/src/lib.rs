@@ -2,7 +2,7 @@
 //!
 //! With its feature `raw_value`, which several of our libraries need, serde_json takes an object whose first key is [`RAW`] for a text
 //! that holds JSON, and reads that with a limit of depth of its own. So a few kilobytes can nest without end, overflow the stack, and
-//! end the process. Here, such a key is an error. `tests/it/parsers.rs` finds JSON that is read elsewhere.
+//! end the process. Here, such a key is an error. `tests/it/laws/parsers.rs` finds JSON that is read elsewhere.
 
 use memchr::{memchr, memchr2, memmem};
 use serde::{Deserialize, de::Error as _};

@@ -1,4 +1,4 @@
-//! The log's lines, on their way to standard error.
+//! The log's lines on their way to standard error.
 
 use std::{
     backtrace::{Backtrace, BacktraceStatus},
@@ -20,26 +20,26 @@ use rustix::{
     io::Errno,
 };
 
-/// How many bytes of lines may wait. A reader that stands still must not fill the memory.
+/// Limit of pending bytes: a blocked reader must not fill the memory.
 const WAITING: usize = 1024 * 1024;
 
 static STDERR: OnceLock<Arc<Log>> = OnceLock::new();
 
-/// The process's log, which is written to standard error.
+/// The process's log, written to standard error.
 pub fn to_stderr() -> Arc<Log> {
     Arc::clone(STDERR.get_or_init(|| Log::start(Stderr)))
 }
 
-/// How many lines of the process's log could not be written.
+/// Number of lost lines of the process's log.
 pub fn lost() -> u64 {
     STDERR.get().map_or(0, |log| log.lost())
 }
 
-/// Writes what is left of the process's log. Call it when the process ends, before anything else is written to standard
-/// error.
+/// Writes the pending lines of the process's log. Call it at the end of the process, before any other output to
+/// standard error.
 pub fn finish() {
     if let Some(log) = STDERR.get() {
-        // For a reader that stands still.
+        // The limit is for a blocked reader.
         log.flush_within(Duration::from_secs(1));
     }
 }
@@ -50,20 +50,20 @@ pub fn log_panics() {
         let cause = panic.payload_as_str().unwrap_or("no message");
         let at = panic.location().map(ToString::to_string);
         let current = thread::current();
-        // Captured only if RUST_BACKTRACE asks for it.
+        // Captured only if RUST_BACKTRACE is set.
         let trace = Backtrace::capture();
         let trace = (trace.status() == BacktraceStatus::Captured).then(|| trace.to_string());
         tracing::error!(cause, at, thread = current.name(), trace, "process.panicked");
         if let Some(log) = STDERR.get() {
-            // It may be the end of the process, or one of many.
+            // The panic may end the process, or be one of many.
             log.flush_within(Duration::from_millis(100));
         }
     }));
 }
 
-/// Lines that a thread of their own writes, in order. A line that can't be written is counted.
+/// Lines written in order by a thread. A line that can't be written is counted.
 ///
-/// One `write` is one line, as tracing's formatter does it. It never waits and never fails.
+/// One `write` is one line, as in tracing's formatter. It never blocks and never fails.
 pub struct Log {
     queue: Mutex<Queue>,
     changed: Condvar,
@@ -74,7 +74,7 @@ pub struct Log {
 struct Queue {
     lines: VecDeque<Box<[u8]>>,
     bytes: usize,
-    /// A line has left the queue and is not written yet.
+    /// Whether a line has left the queue and is not written yet.
     is_writing: bool,
 }
 
@@ -85,32 +85,35 @@ impl fmt::Debug for Log {
 }
 
 impl Log {
-    /// A log that is written to `out`.
+    /// A log that writes to `out`.
     pub fn start(out: impl Write + Send + 'static) -> Arc<Self> {
         let log =
             Arc::new(Self { queue: Mutex::default(), changed: Condvar::new(), lost: AtomicU64::new(0) });
         let writer = Arc::clone(&log);
-        // Without the thread the lines fill the queue, and are counted from there on.
+        // Without the thread the lines fill the queue, and further ones count as lost.
         let _ = thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_lines(out));
         log
     }
 
-    /// How many lines could not be written.
+    /// Number of lost lines.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Waits until all lines are written, but no longer than `patience`. Returns whether they are.
+    /// Waits until all lines are written, up to `patience`. Returns whether they are.
     pub fn flush_within(&self, patience: Duration) -> bool {
         let is_left = |queue: &mut Queue| queue.is_writing || !queue.lines.is_empty();
-        !self.changed.wait_while_for(&mut self.queue.lock(), is_left, patience).timed_out()
+        let mut queue = self.queue.lock();
+        self.changed.wait_while_for(&mut queue, is_left, patience);
+        // Not by the result, which is a timeout even if the last line was written at the limit.
+        !is_left(&mut queue)
     }
 
     fn write_lines(&self, mut out: impl Write) {
-        let (mut told, mut is_torn) = (0, false);
+        let (mut reported, mut is_torn) = (0, false);
         loop {
             let line = self.next();
-            // The rest of a line that was cut off is lost; the next one must not be.
+            // The rest of a truncated line is lost, but the next line must start on its own.
             let line = if is_torn { [b"\n", &*line].concat().into_boxed_slice() } else { line };
             let done = write_whole(&mut out, &line);
             match done {
@@ -120,16 +123,16 @@ impl Log {
                     self.lost.fetch_add(1, Ordering::Relaxed);
                 }
             }
-            // Only where a line gets through: else this one would be lost as well, and the next, without end.
-            if self.written() && done.is_ok() && self.lost() > told {
-                let lost = self.lost() - told;
-                told += lost;
+            // Only after a successful write: otherwise this line would be lost too, and so on without end.
+            if self.finish_line() && done.is_ok() && self.lost() > reported {
+                let lost = self.lost() - reported;
+                reported += lost;
                 tracing::warn!(lost, "log.lines_lost");
             }
         }
     }
 
-    /// Takes the next line, as soon as there is one.
+    /// Takes the next line, waiting for one.
     fn next(&self) -> Box<[u8]> {
         let mut queue = self.queue.lock();
         loop {
@@ -142,8 +145,8 @@ impl Log {
         }
     }
 
-    /// The line that was taken has been dealt with. Returns whether no other waits.
-    fn written(&self) -> bool {
+    /// Marks the taken line as done. Returns whether the queue is empty.
+    fn finish_line(&self) -> bool {
         let mut queue = self.queue.lock();
         queue.is_writing = false;
         self.changed.notify_all();
@@ -169,7 +172,7 @@ impl Write for &Log {
     }
 }
 
-/// Writes all of `line`, or says how much of it was written.
+/// Writes all of `line`, or returns the number of bytes written.
 fn write_whole(out: &mut impl Write, line: &[u8]) -> Result<(), usize> {
     let mut written = 0;
     while written < line.len() {
@@ -183,7 +186,7 @@ fn write_whole(out: &mut impl Write, line: &[u8]) -> Result<(), usize> {
     Ok(())
 }
 
-/// Standard error without the lock of `std::io::stderr`, which this thread would hold while a reader stands still.
+/// Standard error without the lock of `std::io::stderr`, which this thread would hold while a reader blocks.
 struct Stderr;
 
 impl Write for Stderr {
@@ -191,7 +194,7 @@ impl Write for Stderr {
         let stderr = rustix::stdio::stderr();
         loop {
             match rustix::io::write(stderr, bytes) {
-                // Another process that has the same pipe wants it so.
+                // Another process has made the shared pipe non-blocking.
                 Err(Errno::AGAIN) => {
                     poll(&mut [PollFd::new(&stderr, PollFlags::OUT)], None)?;
                 }
@@ -211,7 +214,7 @@ mod tests {
 
     use super::*;
 
-    /// What is written when it may be: each message lets one `write` take that many bytes, 0 refuses it.
+    /// A throttled output: each message lets one `write` take that many bytes, 0 refuses it.
     struct Gate {
         may: mpsc::Receiver<usize>,
         out: Arc<Mutex<Vec<u8>>>,
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_stands_still_keeps_nobody_waiting() {
+    fn a_blocked_reader_blocks_no_writer() {
         let (log, pass, out) = gated();
         let line = vec![b'x'; WAITING / 4];
         let all = 40;
@@ -279,7 +282,7 @@ mod tests {
             (&*log).write_all(&line).unwrap();
         }
         assert!(!log.flush_within(Duration::ZERO));
-        // The one that is being written has left the queue, or not yet.
+        // The current line may or may not have left the queue.
         let kept = all - log.lost();
         assert!((4..=5).contains(&kept), "{kept}");
         for _ in 0..kept {

@@ -1,7 +1,7 @@
-//! What a shim costs: `cargo run --release -p muster-shim --example figures` (build the program in release first).
+//! Costs of a shim: `cargo run --release -p muster-shim --example figures` (build the program in release first).
 //!
-//! Prints the resident memory of an idle shim and of one after the flood, the lines that go through it in a second, and
-//! the time from a line for the agent to the agent's answer.
+//! Prints the resident memory of an idle shim and of one after a flood, the lines per second, and the round trip of a
+//! line to the agent and back.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "who runs it sees what fails")]
 
@@ -26,7 +26,7 @@ fn main() {
     let folder = std::env::temp_dir().join(format!("muster-shim-figures-{}", std::process::id()));
     let start = |generation: u64, script: &str| {
         let mut launch = Launch::new(folder.join(generation.to_string()), generation, "sh");
-        launch.step.args = vec!["-c".into(), script.into()];
+        launch.spec.args = vec!["-c".into(), script.into()];
         let begun = Instant::now();
         let started = Command::new(&program)
             .arg("run")
@@ -95,7 +95,7 @@ fn round_trip(client: &mut Client, seq: u64, line: &[u8]) -> Duration {
     time
 }
 
-/// In KiB. What is not its own is shared by all shims: the program and its libraries.
+/// In KiB, without pages shared by all shims: the program and its libraries.
 fn memory(dir: &Path, kind: &str) -> u64 {
     let pid = Record::read(dir).unwrap().shim.pid;
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();

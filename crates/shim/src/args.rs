@@ -1,4 +1,4 @@
-//! The command line, both ways: the host writes it, the shim reads it.
+//! The command line: written by the host, parsed by the shim.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -7,79 +7,79 @@ use std::{
     str::FromStr,
 };
 
-use crate::{folder::is_plain, isolate::Sandbox, keep::Task};
+use crate::{folder::is_plain, home_archive::Task, isolate::Sandbox};
 
-/// What the program understands.
+/// The help text.
 pub const USAGE: &str = "\
 Usage:
   muster-shim run --dir DIR --generation N [OPTIONS] -- PROGRAM [ARGS]
       Starts PROGRAM and a shim that owns its pipes, and returns when DIR/socket answers. PROGRAM gets this
-      environment as it is.
-        --spool-bytes N   lines that no client has taken yet: the agent waits beyond that (default 64 MiB)
+      environment unchanged.
+        --spool-bytes N   limit of unread lines, beyond which the agent waits (default 64 MiB)
         --line-bytes N    the longest line; a longer one ends the agent (default 4 MiB)
-        --cwd DIR         where PROGRAM runs (default: here)
-      and those of exec.
+        --cwd DIR         working directory of PROGRAM (default: the current one)
+      and the options of exec.
   muster-shim exec [OPTIONS] -- PROGRAM [ARGS]
       Sets limits, and becomes PROGRAM.
         --nofile N, --nproc N, --core N, --memory N, --data N, --cpu-seconds N, --file-bytes N
-                          limits of the process; --nproc counts all processes of the user, --core is 0 if not given
-        --isolate bwrap   in a sandbox of bubblewrap: it sees the system read-only, and what follows
-        --bind PATH       with --isolate: a path that it may write; may be repeated
-        --ro-bind PATH    with --isolate: a path that it may read; may be repeated
-        --no-network      with --isolate: without a network; the gate is the one way out
-        --gate SOCKET     a port of 127.0.0.1 leads to this socket; --gate-port N says which (default 3128)
+                          limits of the process; --nproc counts all processes of the user, --core defaults to 0
+        --isolate bwrap   a sandbox of bubblewrap, with the system read-only and the following paths
+        --bind PATH       with --isolate: a writable path; may be repeated
+        --ro-bind PATH    with --isolate: a readable path; may be repeated
+        --no-network      with --isolate: no network but the gate
+        --gate SOCKET     relays a port of 127.0.0.1 to this socket; --gate-port N sets the port (default 3128)
   muster-shim contain --dir DIR --generation N --uid N --gid N --agent-uid N [OPTIONS] -- PROGRAM [ARGS]
-      Is the first process of a container, begun as root: becomes the user --uid, who owns DIR, reads the environment
-      and the agent's files from the pipe DIR/environment, and runs PROGRAM as --agent-uid in --cwd. The options are
-      those of run.
+      Runs as the first process of a container, started as root: becomes the user --uid, who owns DIR, reads the
+      environment and the agent's files from the pipe DIR/environment, and runs PROGRAM as --agent-uid in --cwd.
+      The options are those of run.
   muster-shim place
-      Writes the files that stdin names into the current folder.
+      Writes files from stdin into the current folder.
   muster-shim read FILE BYTES
-      Copies a regular file to stdout, unless it has more bytes.
+      Copies a regular file of at most BYTES to stdout.
   muster-shim keep SOCKET HOME pack
   muster-shim keep SOCKET HOME restore COMMAND BYTES
   muster-shim keep SOCKET HOME drop
-      Sends an archive of HOME to the socket; makes HOME what it is in one that comes from there, and keeps so many bytes
-      of the disk free; or removes the homes from before that.
+      Sends an archive of HOME to the socket; restores HOME from the socket's archive, keeping BYTES of the disk free;
+      or removes the homes from before restores.
   muster-shim connect SOCKET
   muster-shim mcp SOCKET
       Copies stdin to the socket and the socket to stdout, until either ends.
   muster-shim mcp SOCKET -- PROGRAM [ARGS]
-      The same for an MCP server that is started here: each line of stdin, PROGRAM's stdout and stderr goes to the socket, and
-      what comes from there to stdout or PROGRAM, as it says.
+      The same for an MCP server started here: all lines of stdin, and of PROGRAM's stdout and stderr, go to the socket,
+      which routes lines to stdout or PROGRAM.
   muster-shim gate SOCKET PORT -- PROGRAM [ARGS]
-      Makes a port of 127.0.0.1 lead to the socket for as long as PROGRAM lives, and becomes PROGRAM.
+      Relays a port of 127.0.0.1 to the socket while PROGRAM lives, and becomes PROGRAM.
   muster-shim isolation
-      Says how agents can be isolated on this machine.";
+      Shows how agents can be isolated on this machine.";
 
-/// The default bound of the spool.
+/// Default limit of the spool.
 pub const SPOOL_BYTES: u64 = 64 << 20;
-/// The default bound of a line.
+/// Default limit of a line.
 pub const LINE_BYTES: usize = 4 << 20;
 
-/// A launch of an agent: what `muster-shim run` is told.
+/// Arguments of `muster-shim run`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// The launch's own folder. It is made if it is missing.
+    /// The launch's own folder, created if missing.
     pub dir: PathBuf,
-    /// The launch.
+    /// Number of the launch.
     pub generation: u64,
-    /// How many bytes of lines may wait for the host before the agent waits.
+    /// Unread bytes in the spool before the agent blocks.
     pub spool_bytes: u64,
-    /// The longest line, both ways.
+    /// The longest line, in either direction.
     pub line_bytes: usize,
-    /// Where the agent runs; `None`: where the shim was started.
+    /// Working directory of the agent; `None`: the shim's.
     pub cwd: Option<PathBuf>,
-    /// Who is who, if the shim is the first process of a container.
+    /// The users, if the shim is the first process of a container.
     pub contained: Option<Contained>,
-    /// What is started, and how.
-    pub step: Step,
+    /// The agent's program.
+    pub spec: ProgramSpec,
 }
 
-/// The users in a container, by number. The agent can't become another, nor reach what is the shim's.
+/// User ids in a container. The agent can neither change its user nor reach the shim's files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contained {
-    /// The shim's user, who owns the launch's folder: the host's, as the container sees it.
+    /// The shim's user, who owns the launch's folder: the host's user, as seen in the container.
     pub uid: u32,
     /// The shim's group.
     pub gid: u32,
@@ -87,85 +87,84 @@ pub struct Contained {
     pub agent: u32,
 }
 
-/// A program with its limits: what `muster-shim exec` is told.
+/// A program with limits and sandbox: arguments of `muster-shim exec`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Step {
-    /// Limits of the process.
+pub struct ProgramSpec {
+    /// Resource limits.
     pub limits: Limits,
-    /// The sandbox, if it runs in one.
+    /// The sandbox, if any.
     pub sandbox: Option<Sandbox>,
-    /// Where its requests to the world go.
+    /// The agent's only way out, if it has one.
     pub gate: Option<Gate>,
-    /// Die with this process, which must be the parent.
+    /// The required parent: the program dies with it.
     pub parent: Option<i32>,
-    /// A file that gets the reason if the program can't be started.
+    /// File for the error, if the program can't be started.
     pub failed: Option<PathBuf>,
-    /// The program: a path, or a name on the PATH.
+    /// A path, or a name on the PATH.
     pub program: OsString,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<OsString>,
 }
 
-/// The way out of a sandbox: a port of 127.0.0.1 that leads to a socket of the host.
+/// The way out of a sandbox: a port of 127.0.0.1, relayed to a socket of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gate {
-    /// The socket.
+    /// The host's socket.
     pub socket: PathBuf,
-    /// The port.
+    /// The port on 127.0.0.1.
     pub port: u16,
 }
 
 impl Gate {
-    /// The port in a sandbox without a network, where every port is free.
+    /// Port in a sandbox without a network, where every port is free.
     pub const PORT: u16 = 3128;
 }
 
-/// Limits of a process. What is `None` stays as it is; what is more than the process may have becomes what it may.
+/// Limits of a process. `None` keeps the current limit; larger values are capped at the hard limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Open files.
     pub nofile: Option<u64>,
-    /// Processes and threads of its user, all together.
+    /// Processes and threads of the user in total.
     pub nproc: Option<u64>,
-    /// Bytes of a core dump; `None` is 0: a dump has the agent's secrets in it.
+    /// Bytes of a core dump; `None` is 0, since a dump contains the agent's secrets.
     pub core: Option<u64>,
     /// Bytes of address space. Node, Bun and Go reserve far more than they use.
     pub memory: Option<u64>,
-    /// Bytes of memory that it may write and shares with no other process.
+    /// Bytes of private writable memory.
     pub data: Option<u64>,
-    /// Seconds of processor time of one process.
+    /// Processor seconds per process.
     pub cpu_seconds: Option<u64>,
-    /// Bytes of one file that it writes.
+    /// Bytes per written file.
     pub file_bytes: Option<u64>,
 }
 
-/// What the program is asked to do.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum Subcommand {
     Run(Launch),
-    /// The first process of a container.
+    /// Runs as the first process of a container.
     Contain(Launch),
-    /// A file, and the most bytes that it may have.
+    /// A file, and its size limit in bytes.
     Read(PathBuf, u64),
-    /// Files for the agent's home, from standard input.
-    Place,
-    /// A home, with a host at the other end of the socket.
-    Keep(PathBuf, PathBuf, Task),
-    /// What `run` starts: the shim itself.
+    /// Writes files from standard input into the agent's home.
+    WriteFiles,
+    /// Archives, restores or cleans up a home, for a host at the other end of the socket.
+    HomeTask(PathBuf, PathBuf, Task),
+    /// Started by `run`: the shim itself.
     Serve(Launch),
-    Exec(Step),
-    /// What `exec` becomes: a program with a gate.
+    Exec(ProgramSpec),
+    /// Started by `exec`: a program with a gate.
     Gate(Gate, OsString, Vec<OsString>),
-    /// What `gate` starts: its relay, which listens on its standard input and ends with this parent.
+    /// Started by `gate`: the relay. It listens on its standard input and ends with this parent.
     ServeGate(PathBuf, i32),
     Relay(PathBuf),
-    /// A relay for an MCP server, and its program.
+    /// A relay for an MCP server, and the server's program.
     RelayMcp(PathBuf, OsString, Vec<OsString>),
     Isolation,
     Help,
 }
 
-/// An argument that is invalid.
+/// An invalid argument.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Wrong(String);
 
@@ -178,14 +177,14 @@ impl Display for Wrong {
 }
 
 impl Launch {
-    /// A launch with the default bounds.
+    /// A launch with default limits.
     pub fn new(dir: impl Into<PathBuf>, generation: u64, program: impl Into<OsString>) -> Self {
-        let step = Step { program: program.into(), ..Step::default() };
+        let spec = ProgramSpec { program: program.into(), ..ProgramSpec::default() };
         let (spool_bytes, line_bytes) = (SPOOL_BYTES, LINE_BYTES);
-        Self { dir: dir.into(), generation, spool_bytes, line_bytes, cwd: None, contained: None, step }
+        Self { dir: dir.into(), generation, spool_bytes, line_bytes, cwd: None, contained: None, spec }
     }
 
-    /// The arguments after `run` or `contain` that say this.
+    /// The arguments after `run` or `contain`.
     pub fn to_args(&self) -> Vec<OsString> {
         let mut args = vec!["--dir".into(), self.dir.clone().into()];
         args.extend(["--generation".into(), self.generation.to_string().into()]);
@@ -198,13 +197,13 @@ impl Launch {
             let users = [("--uid", uid), ("--gid", gid), ("--agent-uid", agent)];
             args.extend(users.into_iter().flat_map(|(name, id)| [name.into(), id.to_string().into()]));
         }
-        args.extend(self.step.to_args());
+        args.extend(self.spec.to_args());
         args
     }
 }
 
-impl Step {
-    /// The arguments after `exec` that say this.
+impl ProgramSpec {
+    /// The arguments after `exec`.
     pub fn to_args(&self) -> Vec<OsString> {
         let mut args: Vec<OsString> = Vec::new();
         let Limits { nofile, nproc, core, memory, data, cpu_seconds, file_bytes } = self.limits;
@@ -243,11 +242,11 @@ impl Step {
     }
 }
 
-impl Order {
+impl Subcommand {
     pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, Wrong> {
         let mut args = args.into_iter();
         let verb = args.next().unwrap_or_default();
-        let order = match verb.to_str() {
+        let subcommand = match verb.to_str() {
             Some("run") => Self::Run(launch(&mut args)?),
             Some("serve") => Self::Serve(launch(&mut args)?),
             Some("contain") => {
@@ -264,12 +263,12 @@ impl Order {
                 };
                 Self::Read(file.into(), number("read", &most)?)
             }
-            Some("place") => Self::Place,
-            Some("keep") => keep(&mut args)?,
+            Some("place") => Self::WriteFiles,
+            Some("keep") => home_task(&mut args)?,
             Some("exec") => {
-                let mut step = Step::default();
-                options(&mut args, |name, value| step_option(&mut step, name, value))?;
-                Self::Exec(program(step, &mut args)?)
+                let mut spec = ProgramSpec::default();
+                options(&mut args, |name, value| spec_option(&mut spec, name, value))?;
+                Self::Exec(program(spec, &mut args)?)
             }
             Some("gate") => {
                 let mut word = |what| args.next().ok_or_else(|| Wrong(format!("gate needs {what}")));
@@ -278,7 +277,7 @@ impl Order {
                 if word("-- and a program")? != "--" {
                     return Err(Wrong("gate needs -- before the program".to_owned()));
                 }
-                let Step { program, args, .. } = program(Step::default(), &mut args)?;
+                let ProgramSpec { program, args, .. } = program(ProgramSpec::default(), &mut args)?;
                 Self::Gate(Gate { socket, port }, program, args)
             }
             Some("serve-gate") => {
@@ -291,7 +290,7 @@ impl Order {
                     args.next().ok_or_else(|| Wrong(format!("{name} needs the path of a socket")))?;
                 match args.next() {
                     Some(word) if name == "mcp" && word == "--" => {
-                        let Step { program, args, .. } = program(Step::default(), &mut args)?;
+                        let ProgramSpec { program, args, .. } = program(ProgramSpec::default(), &mut args)?;
                         Self::RelayMcp(socket.into(), program, args)
                     }
                     Some(more) => return Err(too_many(&more)),
@@ -301,11 +300,11 @@ impl Order {
             Some("isolation") => Self::Isolation,
             Some("help" | "--help" | "-h") => Self::Help,
             Some("") => return Err(Wrong("a command is missing".to_owned())),
-            _ => return Err(Wrong(format!("there is no command {}", verb.display()))),
+            _ => return Err(Wrong(format!("unknown command {}", verb.display()))),
         };
         match args.next() {
             Some(more) => Err(too_many(&more)),
-            None => Ok(order),
+            None => Ok(subcommand),
         }
     }
 }
@@ -314,7 +313,7 @@ fn too_many(more: &OsStr) -> Wrong {
     Wrong(format!("{} is one argument too many", more.display()))
 }
 
-/// Reads `--name value` up to `--`. `take` says whether it knows the name.
+/// Reads `--name value` up to `--`. `take` returns false for an unknown name.
 fn options(
     args: &mut impl Iterator<Item = OsString>,
     mut take: impl FnMut(&str, &OsStr) -> Result<bool, Wrong>,
@@ -324,10 +323,10 @@ fn options(
         if name == "--" {
             return Ok(());
         }
-        let unknown = || Wrong(format!("there is no option {} (the program comes after --)", name.display()));
+        let unknown = || Wrong(format!("unknown option {} (the program comes after --)", name.display()));
         let text = name.to_str().filter(|name| name.starts_with("--")).ok_or_else(unknown)?;
         if text == "--no-network" {
-            // The one without a value.
+            // The only option without a value.
             if !take(text, OsStr::new(""))? {
                 return Err(unknown());
             }
@@ -340,7 +339,7 @@ fn options(
     }
 }
 
-fn keep(args: &mut impl Iterator<Item = OsString>) -> Result<Order, Wrong> {
+fn home_task(args: &mut impl Iterator<Item = OsString>) -> Result<Subcommand, Wrong> {
     let mut word = |what| args.next().ok_or_else(|| Wrong(format!("keep needs {what}")));
     let socket = path("keep", &word("the path of a socket")?)?;
     let home = path("keep", &word("the path of a home")?)?;
@@ -354,7 +353,7 @@ fn keep(args: &mut impl Iterator<Item = OsString>) -> Result<Order, Wrong> {
         Some("drop") => Task::Drop,
         _ => return Err(Wrong(format!("keep can't {}", task.display()))),
     };
-    Ok(Order::Keep(socket, home, task))
+    Ok(Subcommand::HomeTask(socket, home, task))
 }
 
 fn launch(args: &mut impl Iterator<Item = OsString>) -> Result<Launch, Wrong> {
@@ -370,7 +369,7 @@ fn launch(args: &mut impl Iterator<Item = OsString>) -> Result<Launch, Wrong> {
             "--uid" => launch.contained.get_or_insert_default().uid = number(name, value)?,
             "--gid" => launch.contained.get_or_insert_default().gid = number(name, value)?,
             "--agent-uid" => launch.contained.get_or_insert_default().agent = number(name, value)?,
-            _ => return step_option(&mut launch.step, name, value),
+            _ => return spec_option(&mut launch.spec, name, value),
         }
         Ok(true)
     })?;
@@ -384,12 +383,12 @@ fn launch(args: &mut impl Iterator<Item = OsString>) -> Result<Launch, Wrong> {
     if launch.spool_bytes < 64 << 10 {
         return Err(Wrong("--spool-bytes must be at least 65536".to_owned()));
     }
-    launch.step = program(launch.step, args)?;
+    launch.spec = program(launch.spec, args)?;
     Ok(launch)
 }
 
-fn step_option(step: &mut Step, name: &str, value: &OsStr) -> Result<bool, Wrong> {
-    let limits = &mut step.limits;
+fn spec_option(spec: &mut ProgramSpec, name: &str, value: &OsStr) -> Result<bool, Wrong> {
+    let limits = &mut spec.limits;
     match name {
         "--nofile" => limits.nofile = Some(number(name, value)?),
         "--nproc" => limits.nproc = Some(number(name, value)?),
@@ -398,37 +397,37 @@ fn step_option(step: &mut Step, name: &str, value: &OsStr) -> Result<bool, Wrong
         "--data" => limits.data = Some(number(name, value)?),
         "--cpu-seconds" => limits.cpu_seconds = Some(number(name, value)?),
         "--file-bytes" => limits.file_bytes = Some(number(name, value)?),
-        "--parent" => step.parent = Some(number(name, value)?),
-        "--failed" => step.failed = Some(path(name, value)?),
-        "--gate" => gate(step).socket = path(name, value)?,
-        "--gate-port" => gate(step).port = number(name, value)?,
-        "--no-network" => sandbox(step, name)?.no_network = true,
-        "--isolate" if value == "bwrap" => step.sandbox = Some(Sandbox::default()),
-        "--isolate" => return Err(Wrong(format!("--isolate knows bwrap, and not {}", value.display()))),
-        "--bind" => sandbox(step, name)?.writable.push(path(name, value)?),
-        "--ro-bind" => sandbox(step, name)?.readable.push(path(name, value)?),
+        "--parent" => spec.parent = Some(number(name, value)?),
+        "--failed" => spec.failed = Some(path(name, value)?),
+        "--gate" => gate(spec).socket = path(name, value)?,
+        "--gate-port" => gate(spec).port = number(name, value)?,
+        "--no-network" => sandbox(spec, name)?.no_network = true,
+        "--isolate" if value == "bwrap" => spec.sandbox = Some(Sandbox::default()),
+        "--isolate" => return Err(Wrong(format!("--isolate supports only bwrap, got {}", value.display()))),
+        "--bind" => sandbox(spec, name)?.writable.push(path(name, value)?),
+        "--ro-bind" => sandbox(spec, name)?.readable.push(path(name, value)?),
         _ => return Ok(false),
     }
     Ok(true)
 }
 
-fn sandbox<'a>(step: &'a mut Step, name: &str) -> Result<&'a mut Sandbox, Wrong> {
-    step.sandbox.as_mut().ok_or_else(|| Wrong(format!("{name} needs --isolate bwrap before it")))
+fn sandbox<'a>(spec: &'a mut ProgramSpec, name: &str) -> Result<&'a mut Sandbox, Wrong> {
+    spec.sandbox.as_mut().ok_or_else(|| Wrong(format!("{name} needs --isolate bwrap before it")))
 }
 
-fn gate(step: &mut Step) -> &mut Gate {
-    step.gate.get_or_insert_with(|| Gate { socket: PathBuf::new(), port: Gate::PORT })
+fn gate(spec: &mut ProgramSpec) -> &mut Gate {
+    spec.gate.get_or_insert_with(|| Gate { socket: PathBuf::new(), port: Gate::PORT })
 }
 
-fn program(mut step: Step, args: &mut impl Iterator<Item = OsString>) -> Result<Step, Wrong> {
-    step.program = args.next().ok_or_else(|| Wrong("the program is missing after --".to_owned()))?;
-    step.args = args.collect();
-    Ok(step)
+fn program(mut spec: ProgramSpec, args: &mut impl Iterator<Item = OsString>) -> Result<ProgramSpec, Wrong> {
+    spec.program = args.next().ok_or_else(|| Wrong("the program is missing after --".to_owned()))?;
+    spec.args = args.collect();
+    Ok(spec)
 }
 
 fn number<T: FromStr>(name: &str, value: &OsStr) -> Result<T, Wrong> {
     let read = value.to_str().and_then(|value| value.parse().ok());
-    read.ok_or_else(|| Wrong(format!("{name} needs a number, and {} is none", value.display())))
+    read.ok_or_else(|| Wrong(format!("{name} expects a number, got {}", value.display())))
 }
 
 fn path(name: &str, value: &OsStr) -> Result<PathBuf, Wrong> {
@@ -444,51 +443,51 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_host_writes_is_what_the_shim_reads() {
+    fn arguments_round_trip() {
         let mut launch = Launch::new("/a b/c", 7, "agent");
         launch.cwd = Some("/home".into());
         launch.spool_bytes = 1 << 20;
-        launch.step.limits = Limits { nofile: Some(1024), core: Some(1), data: Some(9), ..Limits::default() };
-        launch.step.parent = Some(12);
-        launch.step.failed = Some("/a b/c/failed".into());
-        launch.step.args = vec!["--".into(), "--dir".into(), "x y".into()];
-        launch.step.sandbox = Some(Sandbox {
+        launch.spec.limits = Limits { nofile: Some(1024), core: Some(1), data: Some(9), ..Limits::default() };
+        launch.spec.parent = Some(12);
+        launch.spec.failed = Some("/a b/c/failed".into());
+        launch.spec.args = vec!["--".into(), "--dir".into(), "x y".into()];
+        launch.spec.sandbox = Some(Sandbox {
             writable: vec!["/home".into()],
             readable: vec!["/opt/agent".into(), "/x".into()],
             no_network: true,
         });
-        launch.step.gate = Some(Gate { socket: "/a b/c/mcp/gate".into(), port: 81 });
+        launch.spec.gate = Some(Gate { socket: "/a b/c/mcp/gate".into(), port: 81 });
         let args = std::iter::once("run".into()).chain(launch.to_args());
-        assert!(matches!(Order::parse(args), Ok(Order::Run(read)) if read == launch));
+        assert!(matches!(Subcommand::parse(args), Ok(Subcommand::Run(read)) if read == launch));
         launch.contained = Some(Contained { uid: 990, gid: 991, agent: 20_001 });
         let args = std::iter::once("contain".into()).chain(launch.to_args());
-        assert!(matches!(Order::parse(args), Ok(Order::Contain(read)) if read == launch));
+        assert!(matches!(Subcommand::parse(args), Ok(Subcommand::Contain(read)) if read == launch));
         for task in [Task::Pack, Task::Restore { command_id: 11, reserve: 1 << 29 }, Task::Drop] {
             let args = std::iter::once("keep".into()).chain(task.to_args("/s", "/h"));
-            let read = Order::parse(args.map(OsString::from));
-            assert!(matches!(read, Ok(Order::Keep(_, _, read)) if read == task), "{task:?}");
+            let read = Subcommand::parse(args.map(OsString::from));
+            assert!(matches!(read, Ok(Subcommand::HomeTask(_, _, read)) if read == task), "{task:?}");
         }
     }
 
     #[test]
-    fn a_wrong_argument_says_what_is_wrong() {
+    fn an_invalid_argument_is_explained() {
         let cases = [
             ("", "a command is missing"),
-            ("fly", "there is no command fly"),
+            ("fly", "unknown command fly"),
             ("run --dir /a -- x", "--generation is missing"),
             ("run --generation 1 -- x", "--dir is missing"),
-            ("run --dir /a --generation 1 x", "there is no option x"),
-            ("run --dir /a --generation one -- x", "--generation needs a number, and one is none"),
+            ("run --dir /a --generation 1 x", "unknown option x"),
+            ("run --dir /a --generation one -- x", "--generation expects a number, got one"),
             ("run --dir /a --generation 1 --spool-bytes 1 -- x", "--spool-bytes must be at least 65536"),
             ("run --dir /a --generation 1 --", "the program is missing"),
             ("run --dir /a --generation 1", "-- and a program are missing"),
             ("contain --dir /a --generation 1 --uid 9 -- x", "contain needs --agent-uid"),
             ("contain --dir /a --generation 1 --uid 9 --agent-uid 9 -- x", "contain needs --agent-uid"),
             ("exec --bind /a -- x", "--bind needs --isolate bwrap before it"),
-            ("exec --isolate jail -- x", "--isolate knows bwrap, and not jail"),
+            ("exec --isolate jail -- x", "--isolate supports only bwrap, got jail"),
             ("exec --no-network -- x", "--no-network needs --isolate bwrap before it"),
             ("gate /a 81 x", "gate needs -- before the program"),
-            ("gate /a b -- x", "gate needs a number, and b is none"),
+            ("gate /a b -- x", "gate expects a number, got b"),
             ("serve-gate /a", "serve-gate needs the number of its parent"),
             ("exec --nofile", "--nofile needs a value"),
             ("keep /s /h restore 1", "keep needs a number of bytes"),
@@ -499,7 +498,8 @@ mod tests {
             ("connect a -- b", "-- is one argument too many"),
         ];
         for (line, says) in cases {
-            let error = Order::parse(line.split_whitespace().map(OsString::from)).unwrap_err().to_string();
+            let error =
+                Subcommand::parse(line.split_whitespace().map(OsString::from)).unwrap_err().to_string();
             assert!(error.starts_with(says), "{line}: {error}");
         }
     }

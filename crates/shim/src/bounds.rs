@@ -1,12 +1,12 @@
-//! The bounds that no attacker and no outage has set: one a kind.
+//! Default limits, one per kind. Limits against an attacker or an outage are next to the code that they protect.
 
 use std::time::Duration;
 
-/// What is read, copied or sent at once, in bytes.
+/// Bytes read, copied or sent at once.
 pub const PIECE: usize = 64 << 10;
-/// What is held whole, in bytes: a message, an environment with its files.
+/// Bytes held in memory as a whole: a message, or an environment with its files.
 pub const LARGEST: usize = 8 << 20;
-/// What is on its way when a process ends.
+/// Wait for the last output of a process.
 pub const LAST_WORDS: Duration = Duration::from_secs(2);
-/// How often a process that ends is looked at.
+/// Poll interval for the end of a process.
 pub const LOOK: Duration = Duration::from_millis(20);

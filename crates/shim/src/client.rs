@@ -1,5 +1,4 @@
-//! A small blocking client, for tests and for trying things out. The host has an async one of its own, on the same
-//! [`crate::wire`].
+//! A small blocking client for tests and experiments. The host has its own async client on the same [`crate::wire`].
 
 use std::{
     fmt::Display,
@@ -22,23 +21,23 @@ pub struct Client {
     longest: usize,
 }
 
-/// What the shim said, with the bytes that followed.
+/// A frame of the shim, with its payload.
 pub type Said = (FromShim, Vec<u8>);
 
 impl Client {
     /// Connects to the shim of a launch's folder. Lines longer than `longest` are an error.
     pub fn connect(dir: &Path, longest: usize) -> io::Result<Self> {
-        let address = Address::of(&dir.join(SOCKET))?;
+        let address = Address::for_socket(&dir.join(SOCKET))?;
         let to = UnixStream::connect(address.path())?;
         Ok(Self { from: BufReader::new(to.try_clone()?), to, longest })
     }
 
-    /// Gives up reading after this time, with an error of the kind `WouldBlock`.
+    /// Sets the read timeout. A read that times out fails with `WouldBlock`.
     pub fn patience(&self, limit: Duration) -> io::Result<()> {
         self.to.set_read_timeout(Some(limit))
     }
 
-    /// Says hello: the spool from `from` on is wanted.
+    /// Says hello, and asks for the spool from line `from` on.
     pub fn hello(&mut self, from: u64) -> io::Result<Greeting> {
         self.say(FromClient::Hello { from }, b"")?;
         match self.read()? {
@@ -48,17 +47,17 @@ impl Client {
         }
     }
 
-    /// Sends a line for the agent.
+    /// Sends a line to the agent.
     pub fn line(&mut self, seq: u64, line: &[u8]) -> io::Result<()> {
         self.say(FromClient::In { seq, len: line.len() }, line)
     }
 
-    /// Sends a header and what follows it.
+    /// Sends a header and its payload.
     pub fn say(&mut self, header: impl Display, payload: &[u8]) -> io::Result<()> {
         wire::write(&mut self.to, header, payload)
     }
 
-    /// Reads what the shim says next. `None`: it has closed the connection.
+    /// Reads the next frame; `None`: the connection is closed.
     pub fn read(&mut self) -> io::Result<Option<Said>> {
         let Some(line) = read_header(&mut self.from)? else { return Ok(None) };
         let header = FromShim::parse(&line)?;

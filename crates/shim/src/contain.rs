@@ -1,9 +1,9 @@
 //! `muster-shim contain`: the shim as the first process of a container.
 //!
-//! The container is begun as root with a few capabilities. The shim gives the agent its home, becomes the user who owns the
-//! launch's folder, and keeps no more than it needs to run the agent as another user and to end it. The bounding set is
-//! empty from then on, so the agent has no capability and can get none; and it can't open the shim's folder, connect to
-//! its socket, signal it or look into it.
+//! The container starts as root with a few capabilities. The shim gives the agent its home, becomes the owner of the
+//! launch's folder, and keeps only the rights to run the agent as another user and to end it. The bounding set is empty
+//! afterwards, so the agent can gain no capability. It can't open the shim's folder, connect to its socket, signal it
+//! or inspect it.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -28,36 +28,35 @@ use crate::{
     serve,
 };
 
-/// Variables of the agent, beside those of its image.
+/// Variables of the agent, in addition to its image's.
 pub(crate) type Environment = Pairs;
-/// Files in the agent's home: paths, and texts.
+/// Files in the agent's home: path and text.
 type Files = Pairs;
-/// Names, and what belongs to them.
 type Pairs = Vec<(OsString, OsString)>;
 
-/// Runs the shim in a container until no one needs it.
+/// Runs the shim in a container until it is no longer needed.
 pub(crate) fn contain(prefix: &[&str], launch: &Launch) -> io::Result<()> {
     let users = launch.contained.unwrap_or_default();
     if let Some(home) = &launch.cwd {
-        give(home, users.agent).map_err(|error| about(home.display(), error))?;
+        give_home_to_agent(home, users.agent).map_err(|error| about(home.display(), error))?;
     }
     become_user(users)?;
-    let served = lock(&launch.dir).and_then(|_lock| {
+    let served = hold_lock(&launch.dir).and_then(|_lock| {
         let (environment, files) = receive(&launch.dir.join(ENVIRONMENT))?;
         if !files.is_empty() {
-            hand_over(prefix, launch, users.agent, &files)?;
+            write_files_as_agent(prefix, launch, users.agent, &files)?;
         }
         serve::serve(prefix, launch, Some(environment))
     });
     if let Err(error) = &served {
-        // No one reads what a container writes.
+        // The output of a container is not read.
         drop(fs::write(launch.dir.join(FAILED), error.to_string()));
     }
     served
 }
 
 /// Gives the agent its home, once.
-fn give(home: &Path, agent: u32) -> io::Result<()> {
+fn give_home_to_agent(home: &Path, agent: u32) -> io::Result<()> {
     if fs::metadata(home)?.uid() != agent {
         fs::set_permissions(home, fs::Permissions::from_mode(0o700))?;
         chown(home, Some(Uid::from_raw(agent)), Some(Gid::from_raw(agent)))?;
@@ -65,8 +64,8 @@ fn give(home: &Path, agent: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Becomes the user who owns the launch's folder, and keeps what it needs to run the agent as another one and to end what
-/// that one has started. This process has one thread yet.
+/// Becomes the owner of the launch's folder. Keeps only the rights to run the agent as another user and to end its
+/// processes. The process still has a single thread.
 #[cfg(target_os = "linux")]
 fn become_user(users: Contained) -> io::Result<()> {
     use rustix::{
@@ -79,7 +78,7 @@ fn become_user(users: Contained) -> io::Result<()> {
     let kept = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::KILL;
     for number in 0..u64::BITS {
         match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)) {
-            // The kernel knows fewer.
+            // An older kernel knows fewer capabilities.
             Ok(()) | Err(Errno::INVAL) => {}
             Err(error) => return Err(about("the container's capabilities can't be dropped", error)),
         }
@@ -98,11 +97,11 @@ fn become_user(users: Contained) -> io::Result<()> {
 
 #[cfg(not(target_os = "linux"))]
 fn become_user(_: Contained) -> io::Result<()> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "the shim runs in containers of Linux alone"))
+    Err(io::Error::new(io::ErrorKind::Unsupported, "the shim runs only in Linux containers"))
 }
 
-/// What shows that this shim lives, also to a host that can't ask the engine.
-fn lock(dir: &Path) -> io::Result<File> {
+/// Proves to a host without access to the engine that the shim lives.
+fn hold_lock(dir: &Path) -> io::Result<File> {
     let path = dir.join(LOCK);
     let open = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
     let file = open.map_err(|error| about(path.display(), error))?;
@@ -110,8 +109,7 @@ fn lock(dir: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Waits for the environment and the files. A host that dies while it writes leaves half of it, and the next one writes all of
-/// it again.
+/// Waits for environment and files. A host killed during the write leaves half of them; the next host writes all again.
 fn receive(pipe: &Path) -> io::Result<(Environment, Files)> {
     loop {
         let file = File::open(pipe).map_err(|error| about(pipe.display(), error))?;
@@ -123,9 +121,9 @@ fn receive(pipe: &Path) -> io::Result<(Environment, Files)> {
     }
 }
 
-/// Has the files written by a process of the agent's user: so they are its own, and links that it has put into its home lead
-/// nowhere else than it gets to by itself.
-fn hand_over(prefix: &[&str], launch: &Launch, agent: u32, files: &Files) -> io::Result<()> {
+/// Writes the files in a process of the agent's user. The files then belong to the agent, and links in its home lead
+/// only where the agent may go anyway.
+fn write_files_as_agent(prefix: &[&str], launch: &Launch, agent: u32, files: &Files) -> io::Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(prefix).arg("place").uid(agent).gid(agent).env_clear();
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -134,7 +132,7 @@ fn hand_over(prefix: &[&str], launch: &Launch, agent: u32, files: &Files) -> io:
     }
     let mut child = command.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        // How it ends says more than that it doesn't read.
+        // The exit status explains more than a broken pipe.
         drop(
             stdin.write_all(&to_bytes(files.iter().map(|(path, text)| (path.as_os_str(), text.as_os_str())))),
         );
@@ -147,20 +145,20 @@ fn hand_over(prefix: &[&str], launch: &Launch, agent: u32, files: &Files) -> io:
     Err(io::Error::other(format!("the agent's files can't be written: {}", says.trim())))
 }
 
-/// `muster-shim place`: writes the files that stdin names into the current folder, for their owner alone.
-pub(crate) fn place() -> io::Result<()> {
+/// `muster-shim place`: writes files from stdin into the current folder, private to their owner.
+pub(crate) fn write_files() -> io::Result<()> {
     let mut bytes = Vec::new();
     stdin().take(LARGEST as u64).read_to_end(&mut bytes)?;
     let files = section(&bytes).filter(|(_, rest)| rest.is_empty());
     let (files, _) = files.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
     for (path, text) in files {
         let path = Path::new(&path);
-        put(path, text.as_bytes()).map_err(|error| about(path.display(), error))?;
+        write_file(path, text.as_bytes()).map_err(|error| about(path.display(), error))?;
     }
     Ok(())
 }
 
-fn put(path: &Path, text: &[u8]) -> io::Result<()> {
+fn write_file(path: &Path, text: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
@@ -170,7 +168,7 @@ fn put(path: &Path, text: &[u8]) -> io::Result<()> {
     }
 }
 
-/// What goes through the pipe: the environment, and then the files. Names have no `=`, and nothing has a zero in it.
+/// The content of the pipe: environment, then files. Names contain no `=`, and nothing contains a NUL.
 pub fn given_to_bytes<'a>(
     variables: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
     files: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>,
@@ -178,7 +176,7 @@ pub fn given_to_bytes<'a>(
     [to_bytes(variables), to_bytes(files)].concat()
 }
 
-/// A section: `NAME=VALUE`, each with a zero at its end, and a zero after the last.
+/// A section: `NAME=VALUE` entries, each ended by a NUL, and a final NUL.
 fn to_bytes<'a>(all: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, value) in all {
@@ -191,14 +189,14 @@ fn to_bytes<'a>(all: impl IntoIterator<Item = (&'a OsStr, &'a OsStr)>) -> Vec<u8
     bytes
 }
 
-/// The environment and the files, if they are complete.
+/// Environment and files, if complete.
 fn parse(bytes: &[u8]) -> Option<(Environment, Files)> {
     let (environment, rest) = section(bytes)?;
     let (files, rest) = section(rest)?;
     rest.is_empty().then_some((environment, files))
 }
 
-/// A section, if it is complete, and what follows it.
+/// A section and the bytes after it, if complete.
 fn section(mut bytes: &[u8]) -> Option<(Pairs, &[u8])> {
     let mut all = Vec::new();
     loop {
@@ -215,7 +213,7 @@ fn section(mut bytes: &[u8]) -> Option<(Pairs, &[u8])> {
     }
 }
 
-/// `muster-shim read`: a file of the agent, with the agent's rights. Only a regular one, so that nothing waits.
+/// `muster-shim read`: reads a file with the agent's rights. Only regular files, since others could block.
 pub(crate) fn read(path: &Path, most: u64) -> io::Result<()> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -231,9 +229,9 @@ pub(crate) fn read(path: &Path, most: u64) -> io::Result<()> {
     stdout().write_all(&bytes)
 }
 
-/// What `read` says about anything but a regular file.
+/// Error of `read` for anything but a regular file.
 pub const NOT_A_FILE: &str = "this is not a regular file";
-/// What `read` says about a file that has more bytes.
+/// Error of `read` for a file above the size limit.
 pub const TOO_LARGE: &str = "the file is larger than that";
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! `muster-shim run`: starts the shim apart from its caller, and waits until it stands.
+//! `muster-shim run`: starts the shim detached from its caller, and waits until it is ready.
 //!
-//! The shim is this executable again: a child that leads a session of its own and whose parent ends at once, so that
-//! no one has to reap it and nothing that happens to the caller reaches it.
+//! The shim is this executable again: a session leader whose parent exits at once. It needs no reaping, and signals
+//! to the caller don't reach it.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -13,9 +13,9 @@ use std::{
 
 use rustix::fs::FileType;
 
-use crate::{about, args::Launch, isolate::find, step::no_bwrap};
+use crate::{about, args::Launch, exec::missing_bwrap, isolate::find_program};
 
-/// What the shim writes to its stdout once its socket answers.
+/// The shim's output once its socket accepts connections.
 pub(crate) const READY: &str = "READY\n";
 
 pub(crate) fn run(prefix: &[&str], launch: &Launch) -> io::Result<()> {
@@ -25,20 +25,19 @@ pub(crate) fn run(prefix: &[&str], launch: &Launch) -> io::Result<()> {
         Some(cwd) => std::path::absolute(cwd)?,
         None => std::env::current_dir()?,
     });
-    launch.step.program = find(&launch.step.program)
+    launch.spec.program = find_program(&launch.spec.program)
         .ok_or_else(|| {
-            let why =
-                "there is no such program that can be run; it is looked up on the PATH that the agent gets";
-            about(launch.step.program.display(), io::Error::new(io::ErrorKind::NotFound, why))
+            let why = "program not found; names are looked up on the agent's PATH";
+            about(launch.spec.program.display(), io::Error::new(io::ErrorKind::NotFound, why))
         })?
         .into();
-    if launch.step.sandbox.is_some() {
-        find("bwrap".as_ref()).ok_or_else(no_bwrap)?;
+    if launch.spec.sandbox.is_some() {
+        find_program("bwrap".as_ref()).ok_or_else(missing_bwrap)?;
     }
     let mut args: Vec<OsString> = prefix.iter().map(OsString::from).collect();
     args.push("serve".into());
     args.extend(launch.to_args());
-    let mut command = clean(&executable()?, &args);
+    let mut command = command_without_fds(&executable()?, &args);
     let mut shim = command.stdin(kept_open()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let mut says = String::new();
     if let Some(stdout) = shim.stdout.take() {
@@ -51,30 +50,30 @@ pub(crate) fn run(prefix: &[&str], launch: &Launch) -> io::Result<()> {
     }
 }
 
-/// The shim's stdin: this process's own, if it is a file. Its starter gives it a locked file that way, and sees by
-/// the lock that the shim lives, even before it has a record.
+/// The shim's stdin: this process's own, if it is a file. The host passes a locked file that way. The lock proves that
+/// the shim lives, even before it writes its record.
 fn kept_open() -> Stdio {
     let is_file = rustix::fs::fstat(rustix::stdio::stdin())
         .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::RegularFile);
     if is_file { Stdio::inherit() } else { Stdio::null() }
 }
 
-/// This program. Through /proc it is the same one even if its file was replaced meanwhile.
+/// This program. /proc leads to the running executable even after its file was replaced.
 pub(crate) fn executable() -> io::Result<PathBuf> {
     let own = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
     if own.exists() { Ok(own) } else { std::env::current_exe() }
 }
 
-/// A command that doesn't inherit what this process has inherited by mistake, such as `9>file` of the script that
-/// started the host: the shim would keep it open for as long as the agent lives, and the program could use it.
+/// A command without accidentally inherited descriptors, such as `9>file` in the script that started the host. The shim
+/// would keep the file open for as long as the agent lives, and the program could use it.
 ///
-/// Only unsafe code can close a descriptor by its number, so a shell does, if there are any. Where there is no bash, those
-/// of more than one digit stay open.
-pub(crate) fn clean(program: &Path, args: &[OsString]) -> Command {
-    let mut open = inherited();
-    let shell = find("bash".as_ref()).or_else(|| {
+/// Closing a descriptor by its number is unsafe code, so a shell closes them, if there are any. Without bash,
+/// descriptors of more than one digit stay open.
+pub(crate) fn command_without_fds(program: &Path, args: &[OsString]) -> Command {
+    let mut open = inherited_fds();
+    let shell = find_program("bash".as_ref()).or_else(|| {
         open.retain(|number| *number < 10);
-        find("sh".as_ref())
+        find_program("sh".as_ref())
     });
     let Some(shell) = shell.filter(|_| !open.is_empty()) else {
         let mut command = Command::new(program);
@@ -84,8 +83,8 @@ pub(crate) fn clean(program: &Path, args: &[OsString]) -> Command {
     let close: String = open.iter().map(|number| format!(" {number}>&-")).collect();
     let is_bash = shell.file_name().is_some_and(|name| name == "bash");
     let mut command = Command::new(shell);
-    // The environment is the agent's, so people who name credentials choose it. Privileged, bash takes nothing from it that
-    // would make it run commands, such as SHELLOPTS with PS4. A plain sh reads nothing of the kind.
+    // The environment comes from the agent, and so from people who name credentials. In privileged mode bash ignores
+    // variables that run commands, such as SHELLOPTS with PS4. A plain sh has none.
     command.args(is_bash.then_some("-p"));
     command
         .args([OsStr::new("-c"), format!("exec{close}; exec \"$0\" \"$@\"").as_ref(), program.as_ref()])
@@ -93,8 +92,8 @@ pub(crate) fn clean(program: &Path, args: &[OsString]) -> Command {
     command
 }
 
-/// The descriptors, beside the usual three, that are open and stay so in what this process starts.
-fn inherited() -> Vec<u32> {
+/// Open descriptors above 2 that child processes inherit.
+fn inherited_fds() -> Vec<u32> {
     let entries = fs::read_dir("/proc/self/fdinfo").into_iter().flatten().flatten();
     let stays = |entry: fs::DirEntry| {
         let number = entry.file_name().to_str()?.parse().ok().filter(|number| *number > 2)?;

@@ -1,4 +1,4 @@
-//! A launch's folder: the names of its files, how they are written, and how its socket is reached.
+//! A launch's folder: file names, file formats, and the path to its socket.
 
 use std::{
     fmt::Write as _,
@@ -12,29 +12,29 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::about;
 
-/// Where clients connect.
+/// Socket for clients.
 pub const SOCKET: &str = "socket";
-/// The folder of the agent's lines that are not trimmed.
+/// Folder of the agent's untrimmed lines.
 pub const SPOOL: &str = "spool";
 /// The end of the agent's stderr.
 pub const STDERR: &str = "stderr";
-/// What was in [`STDERR`] before.
+/// The previous part of [`STDERR`].
 pub const STDERR_BEFORE: &str = "stderr.1";
-/// Who the shim and the agent are: [`crate::record::Record`].
+/// Processes of the launch: [`crate::record::Record`].
 pub const RECORD: &str = "shim";
-/// How the agent ended: [`crate::record::Exit`].
+/// The agent's exit: [`crate::record::Exit`].
 pub const EXIT: &str = "exit";
-/// In a container: locked for as long as the shim lives.
+/// In a container: locked while the shim lives.
 pub const LOCK: &str = "lock";
-/// In a container: a pipe from which the shim reads the agent's environment, so that it is in no file.
+/// In a container: the pipe with the agent's environment, which is stored in no file.
 pub const ENVIRONMENT: &str = "environment";
-/// Why the agent's program could not be started.
+/// The error of a failed start.
 pub const FAILED: &str = "failed";
 
-/// An agent that complains without end: how much of its stderr is given out, in bytes.
+/// Limit of the returned stderr, in bytes: an agent may write without end.
 pub const STDERR_BYTES: u64 = 256 << 10;
 
-/// A path of a socket that is short enough to connect to, for as long as the value lives.
+/// A path of a socket that is short enough to connect to, valid while this value lives.
 #[derive(Debug)]
 pub struct Address {
     path: PathBuf,
@@ -42,10 +42,10 @@ pub struct Address {
 }
 
 impl Address {
-    /// Finds a path to a socket that the kernel accepts. Where the socket's own is too long, it goes through an open
-    /// descriptor of its folder, which only Linux has.
-    pub fn of(socket: &Path) -> io::Result<Self> {
-        // Linux has 108 bytes with the zero at the end, others 104.
+    /// Returns a path that the kernel accepts. For a longer one it goes through an open descriptor of the folder, on
+    /// Linux only.
+    pub fn for_socket(socket: &Path) -> io::Result<Self> {
+        // Linux has 108 bytes with the final NUL, others 104.
         let most = 103;
         if socket.as_os_str().len() <= most {
             return Ok(Self { path: socket.to_owned(), _folder: None });
@@ -72,7 +72,7 @@ impl Address {
     }
 }
 
-/// The end of the agent's stderr, at most [`STDERR_BYTES`]. Works whether the shim lives or not.
+/// The end of the agent's stderr, at most [`STDERR_BYTES`], with or without a running shim.
 pub fn stderr(dir: &Path) -> io::Result<Vec<u8>> {
     let mut end = tail(&dir.join(STDERR), STDERR_BYTES)?;
     let room = STDERR_BYTES - end.len() as u64;
@@ -84,8 +84,8 @@ pub fn stderr(dir: &Path) -> io::Result<Vec<u8>> {
     Ok(end)
 }
 
-/// Opens a file of a launch's folder. A link, a pipe or anything else is refused: what is in the folder of a container may be
-/// the work of someone in it, and a host that followed it would read its own secrets there.
+/// Opens a file of a launch's folder. Links, pipes and other special files are refused: a container's folder may be
+/// under an attacker's control, and following a link would read the host's own secrets.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from);
@@ -96,7 +96,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Why the agent's program could not be started, at most 64 KiB; none if nothing says so.
+/// The reason of a failed start, at most 64 KiB; `None` without one.
 pub fn failed(dir: &Path) -> io::Result<Option<String>> {
     let file = match open(&dir.join(FAILED)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -107,7 +107,7 @@ pub fn failed(dir: &Path) -> io::Result<Option<String>> {
     Ok(Some(String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// The last bytes of a file; none if there is no file.
+/// The last bytes of a file; empty without a file.
 fn tail(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut file = match open(path) {
         Ok(file) => file,
@@ -121,8 +121,7 @@ fn tail(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(end)
 }
 
-/// Writes a file of `key=value` lines as a whole: anyone who reads it sees all of it or none, also after a crash of the
-/// machine.
+/// Writes `key=value` lines atomically: readers see the whole file or none, even after a crash of the machine.
 pub(crate) fn write_pairs(path: &Path, pairs: &[(&str, String)]) -> io::Result<()> {
     let mut text = String::new();
     for (key, value) in pairs {
@@ -157,18 +156,16 @@ impl Pairs {
         Ok(Self { path, text })
     }
 
-    /// The text of a key.
     pub(crate) fn text(&self, key: &str) -> io::Result<&str> {
         let found = self.text.lines().find_map(|line| line.split_once('=').filter(|(name, _)| *name == key));
         found.map(|(_, value)| value).ok_or_else(|| self.wrong(key))
     }
 
-    /// The value of a key.
     pub(crate) fn value<T: std::str::FromStr>(&self, key: &str) -> io::Result<T> {
         self.text(key)?.parse().map_err(|_| self.wrong(key))
     }
 
-    /// The value of a key that may be `-`.
+    /// A value that may be `-`.
     pub(crate) fn maybe<T: std::str::FromStr>(&self, key: &str) -> io::Result<Option<T>> {
         if self.text(key)? == "-" { Ok(None) } else { self.value(key).map(Some) }
     }
@@ -179,12 +176,12 @@ impl Pairs {
     }
 }
 
-/// A name as it is written into a file of lines.
+/// Text as a single line, for a file of lines.
 pub(crate) fn one_line(text: &[u8], most: usize) -> String {
     text[..text.len().min(most)].escape_ascii().to_string()
 }
 
-/// Whether a path can be a launch's folder: it has no newline and no zero in it.
+/// Whether a path contains neither newline nor NUL.
 pub(crate) fn is_plain(path: &Path) -> bool {
     !path.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b'\n' | 0))
 }

@@ -1,7 +1,7 @@
-//! `muster-shim gate`: the agent's end of the one way out of its sandbox. A port of 127.0.0.1 leads to a socket of the host.
+//! `muster-shim gate`: the agent's end of its only way out. A port of 127.0.0.1 leads to a socket of the host.
 //!
-//! The relay is a process of its own, so that the program may do as it likes; it ends with the program. One thread copies
-//! for all connections: an agent may have hundreds of them.
+//! The relay is a separate process, so the program can't disturb it; it ends with the program. A single thread copies
+//! for all connections, since an agent may have hundreds.
 
 use std::{
     collections::BTreeMap,
@@ -23,17 +23,17 @@ use rustix::{
     process::{geteuid, getpid},
 };
 
-use crate::{about, args::Gate, folder::Address, say, step};
+use crate::{about, args::Gate, exec, folder::Address, output};
 
-/// An agent that connects without end: further connections wait.
+/// Connections of an agent at a time. Further ones wait.
 const MOST: usize = 1024;
-/// How long the host may be away, as when it is started again.
+/// Tolerated absence of the host, for example during a restart.
 const AWAY: Duration = Duration::from_secs(30);
-/// Where the system lists connections, and how often it is asked for one.
+/// The system's tables of connections.
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
 
 impl Gate {
-    /// The program and its arguments, with the gate around them.
+    /// Wraps the gate around a program and its arguments.
     pub(crate) fn around(
         &self,
         prefix: &[&str],
@@ -48,37 +48,37 @@ impl Gate {
     }
 }
 
-/// Starts the relay, and becomes the program. Returns only if that is not possible.
+/// Starts the relay, and becomes the program. Returns only on failure.
 pub(crate) fn exec(prefix: &[&str], gate: &Gate, program: &OsStr, args: &[OsString]) -> ExitCode {
     let error = match start(prefix, gate) {
         Ok(()) => about(program.display(), Command::new(program).args(args).exec()),
         Err(error) => about(format!("port {} of 127.0.0.1", gate.port), error),
     };
-    say::complain(error);
+    output::print_error(error);
     ExitCode::from(126)
 }
 
 fn start(prefix: &[&str], gate: &Gate) -> io::Result<()> {
-    // It listens before the program begins.
+    // The relay listens before the program starts.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, gate.port))?;
     let mut relay = Command::new(std::env::current_exe()?);
     relay.args(prefix).arg("serve-gate").arg(&gate.socket).env_clear();
-    // This process becomes the program. The relay can't find that out by itself: it may be dead by then.
+    // This process becomes the program. The relay can't find its id by itself: the program may already be dead.
     relay.arg(getpid().as_raw_nonzero().to_string());
     relay.stdin(OwnedFd::from(listener)).stdout(Stdio::null()).stderr(Stdio::null());
-    // Signals for the agent's process group are not for it: the agent may still have something to say.
+    // The relay must survive signals to the agent's process group: the agent may still have requests.
     relay.process_group(0).spawn()?;
     Ok(())
 }
 
-/// Relays what comes to standard input, which listens, for as long as the program lives, which is its parent.
+/// Relays connections to standard input, a listening socket, while the program lives. The program is the parent.
 pub(crate) fn serve(socket: &Path, program: i32) -> io::Result<()> {
-    step::die_with(program)?;
+    exec::die_with(program)?;
     let listener = TcpListener::from(io::stdin().as_fd().try_clone_to_owned()?);
     listener.set_nonblocking(true)?;
-    // Connections that come at once are not turned away.
+    // A burst of connections must not be refused.
     rustix::net::listen(&listener, 1024)?;
-    let address = Address::of(socket)?;
+    let address = Address::for_socket(socket)?;
     let (owner, port) = (geteuid().as_raw().to_string(), listener.local_addr()?.port());
     let mut pairs: Vec<Pair> = Vec::new();
     let mut waiting: Vec<(TcpStream, Instant)> = Vec::new();
@@ -94,8 +94,8 @@ pub(crate) fn serve(socket: &Path, program: i32) -> io::Result<()> {
         let mut fds = Vec::with_capacity(1 + pairs.len() * 2);
         fds.push(PollFd::new(&listener, if room > 0 { PollFlags::IN } else { PollFlags::empty() }));
         for pair in &pairs {
-            fds.push(PollFd::new(&pair.near, wants(&pair.out, &pair.back)));
-            fds.push(PollFd::new(&pair.far, wants(&pair.back, &pair.out)));
+            fds.push(PollFd::new(&pair.near, poll_flags(&pair.out, &pair.back)));
+            fds.push(PollFd::new(&pair.far, poll_flags(&pair.back, &pair.out)));
         }
         let pause = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
         match poll(&mut fds, (!waiting.is_empty()).then_some(&pause)) {
@@ -108,17 +108,17 @@ pub(crate) fn serve(socket: &Path, program: i32) -> io::Result<()> {
         pairs.retain_mut(|pair| {
             let is_ready = ready[at] || ready[at + 1];
             at += 2;
-            !is_ready || pair.carry().is_ok_and(|goes_on| goes_on)
+            !is_ready || pair.copy_both().is_ok_and(|goes_on| goes_on)
         });
         if ready[0] {
             let now = Instant::now();
-            let accepted = own(accept(&listener, room), port, &owner);
+            let accepted = keep_own_user(accept(&listener, room), port, &owner);
             waiting.extend(accepted.into_iter().map(|near| (near, now)));
         }
     }
 }
 
-/// Takes the connections that have come, as far as there is room.
+/// Accepts waiting connections up to the limit.
 fn accept(listener: &TcpListener, room: usize) -> Vec<(TcpStream, SocketAddr)> {
     let mut all = Vec::new();
     while all.len() < room {
@@ -126,7 +126,7 @@ fn accept(listener: &TcpListener, room: usize) -> Vec<(TcpStream, SocketAddr)> {
             Ok(accepted) => all.push(accepted),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-            // Too many open files, most likely.
+            // Most likely too many open files.
             Err(_) => {
                 thread::sleep(Duration::from_millis(200));
                 break;
@@ -136,18 +136,18 @@ fn accept(listener: &TcpListener, room: usize) -> Vec<(TcpStream, SocketAddr)> {
     all
 }
 
-/// Those of this user. Where the program shares the machine's network, others reach the port too. Who can't be identified is
-/// another one, such as a client that has left already.
-fn own(accepted: Vec<(TcpStream, SocketAddr)>, port: u16, owner: &str) -> Vec<TcpStream> {
+/// Keeps connections of this user only. In a shared network others can reach the port too. Unidentified clients count
+/// as others, for example those that have already left.
+fn keep_own_user(accepted: Vec<(TcpStream, SocketAddr)>, port: u16, owner: &str) -> Vec<TcpStream> {
     let (mut mine, mut unknown) = (Vec::new(), accepted);
     unknown.retain(|(_, from)| from.ip() == Ipv4Addr::LOCALHOST);
-    // While the system lists connections, others come and go. It can miss one then.
+    // Connections change while the system lists them, and the list can miss one.
     for _ in 0..3 {
         if unknown.is_empty() {
             break;
         }
         let tables = TABLES.map(|table| std::fs::read_to_string(table).unwrap_or_default());
-        let owners = owners(&tables, port);
+        let owners = connection_owners(&tables, port);
         for (near, from) in std::mem::take(&mut unknown) {
             match owners.get(&from.port()) {
                 Some(found) if *found == owner => mine.push(near),
@@ -159,9 +159,9 @@ fn own(accepted: Vec<(TcpStream, SocketAddr)>, port: u16, owner: &str) -> Vec<Tc
     mine
 }
 
-/// Whose the connections to a port of 127.0.0.1 are, by the client's port. Those that are closed belong to nobody: the system
-/// says root of them.
-fn owners(tables: &[String], port: u16) -> BTreeMap<u16, &str> {
+/// Owners of the connections to a port of 127.0.0.1, by client port. Closed ones have no owner: the system lists them
+/// as root's.
+fn connection_owners(tables: &[String], port: u16) -> BTreeMap<u16, &str> {
     let lines = tables.iter().flat_map(|table| table.lines());
     let found = lines.filter_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -172,7 +172,7 @@ fn owners(tables: &[String], port: u16) -> BTreeMap<u16, &str> {
     found.collect()
 }
 
-/// The port of an address of 127.0.0.1, which a socket for IPv6 has as well.
+/// The port of 127.0.0.1, also as an IPv4-mapped address.
 fn local_port(address: &str) -> Option<u16> {
     let (address, port) = address.split_once(':')?;
     let own = format!("{:08X}", u32::from_ne_bytes(Ipv4Addr::LOCALHOST.octets()));
@@ -180,7 +180,7 @@ fn local_port(address: &str) -> Option<u16> {
     (address == own || address == mapped).then(|| u16::from_str_radix(port, 16).ok())?
 }
 
-/// A connection and the one that continues it.
+/// A connection of the agent, and its continuation to the host.
 struct Pair {
     near: TcpStream,
     far: UnixStream,
@@ -197,15 +197,15 @@ struct Flow {
     is_shut: bool,
 }
 
-/// What an end is waited for: to read what `reads` takes from it, to write what `writes` has for it.
-fn wants(reads: &Flow, writes: &Flow) -> PollFlags {
+/// Poll events for an end: `reads` takes its data, `writes` has data for it.
+fn poll_flags(reads: &Flow, writes: &Flow) -> PollFlags {
     let read = if reads.has_room() { PollFlags::IN } else { PollFlags::empty() };
     let write = if writes.kept.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
     read | write
 }
 
 impl Pair {
-    /// Goes on to the host. Gives the connection back if that isn't possible now.
+    /// Connects to the host. Returns the connection if that fails for now.
     fn connect(near: TcpStream, socket: &Path) -> Result<Self, TcpStream> {
         let prepared = UnixStream::connect(socket).and_then(|far| {
             near.set_nonblocking(true)?;
@@ -219,10 +219,10 @@ impl Pair {
         }
     }
 
-    /// Copies what can be copied. Answers whether there is more to come.
-    fn carry(&mut self) -> io::Result<bool> {
+    /// Copies available data. Returns whether more may come.
+    fn copy_both(&mut self) -> io::Result<bool> {
         let Self { near, far, out, back } = self;
-        // The answer may be complete though the question can't be.
+        // The response may be complete even if the request can't be sent completely.
         let asked = out.copy(near, far);
         back.copy(far, near)?;
         asked?;
@@ -241,7 +241,7 @@ impl Flow {
         self.kept.is_empty() && !self.has_ended
     }
 
-    /// Whether it has just become complete.
+    /// True once, when the direction completes.
     fn is_done(&mut self) -> bool {
         let is_done = self.has_ended && self.kept.is_empty() && !self.is_shut;
         self.is_shut |= is_done;
@@ -287,20 +287,26 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let me = geteuid().as_raw().to_string();
-        // Java and others use sockets for IPv6, which another table lists.
+        // Java and others use IPv6 sockets, which another table lists.
         let mapped = SocketAddrV6::new(Ipv4Addr::LOCALHOST.to_ipv6_mapped(), port, 0, 0);
         assert_ne!(*mapped.ip(), Ipv6Addr::LOCALHOST);
         let comes = |to: SocketAddr| (TcpStream::connect(to).unwrap(), listener.accept().unwrap());
         for to in [SocketAddr::from((Ipv4Addr::LOCALHOST, port)), mapped.into()] {
             let (_client, (near, from)) = comes(to);
-            assert_eq!(own(vec![(near.try_clone().unwrap(), from)], port, &me).len(), 1, "{to}");
-            assert!(own(vec![(near.try_clone().unwrap(), from)], port, "4294967294").is_empty(), "{to}");
-            assert!(own(vec![(near, from)], port.wrapping_add(1), &me).is_empty(), "to another port: {to}");
+            assert_eq!(keep_own_user(vec![(near.try_clone().unwrap(), from)], port, &me).len(), 1, "{to}");
+            assert!(
+                keep_own_user(vec![(near.try_clone().unwrap(), from)], port, "4294967294").is_empty(),
+                "{to}"
+            );
+            assert!(
+                keep_own_user(vec![(near, from)], port.wrapping_add(1), &me).is_empty(),
+                "to another port: {to}"
+            );
         }
-        // Of one that is closed the system says that it is root's.
+        // The system reports a closed connection as root's.
         let (client, accepted) = comes((Ipv4Addr::LOCALHOST, port).into());
         drop(client);
-        assert!(own(vec![accepted], port, "0").is_empty());
+        assert!(keep_own_user(vec![accepted], port, "0").is_empty());
     }
 
     #[test]
@@ -310,7 +316,7 @@ mod tests {
                 "   0: {local}:1F90 0100007F:0050 01 00000000:00000000 00:00000000 00000000  1000        0 {inode} 1"
             )
         };
-        let found = |line: String| owners(&["  sl  local_address\n".to_owned() + &line], 80).len();
+        let found = |line: String| connection_owners(&["  sl  local_address\n".to_owned() + &line], 80).len();
         assert_eq!(found(line("0100007F", 7)), 1);
         assert_eq!(found(line("0200007F", 7)), 0);
         assert_eq!(found(line("0100007F", 0)), 0);

@@ -1,5 +1,5 @@
-//! How an agent that runs as a plain process is kept apart from the machine: the arguments of bubblewrap, and what is in
-//! force here, for `doctor`.
+//! Isolation of agents that run as plain processes: bubblewrap's arguments, and the protection in force here, for
+//! `doctor`.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -9,34 +9,35 @@ use std::{
     process::Command,
 };
 
-use crate::filter::filter;
+use crate::seccomp::filter;
 
-/// What a sandboxed agent may see beside the system, which it sees read-only.
+/// Paths visible to a sandboxed agent, in addition to the read-only system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sandbox {
-    /// Paths that it may write: its home.
+    /// Writable paths: the agent's home.
     pub writable: Vec<PathBuf>,
-    /// Paths that it may read: its program, if that is not part of the system, and sockets that it may use.
+    /// Readable paths: its program, if not part of the system, and its sockets.
     pub readable: Vec<PathBuf>,
-    /// Whether it has no network but its own loopback.
+    /// Whether loopback is its only network.
     pub no_network: bool,
 }
 
-/// Folders of the system that hold nothing for root alone. Those that are missing are left out, here and below.
+/// System folders without files private to root. Missing ones are skipped, here and below.
 const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store"];
 
-/// What `/etc/resolv.conf` may lead to: their folder, because the files in it are replaced while the agent runs.
+/// Targets of `/etc/resolv.conf`: their folder, since the files in it are replaced while the agent runs.
 const RESOLVERS: &[&str] = &["/run/systemd/resolve"];
 
-/// The same without a network. Not their folder: a socket in it asks the world for every client, which takes no network.
+/// The same without a network. The folder contains a socket that resolves names for every client, without any network,
+/// so only the files are shown.
 const RESOLVERS_ALONE: &[&str] =
     &["/run/systemd/resolve/resolv.conf", "/run/systemd/resolve/stub-resolv.conf"];
 
-/// What the sandbox of any other user shows besides: keys and passwords in there are closed to that user.
+/// Further paths for users other than root, who can't read the keys and passwords in them.
 const MIXED: &[&str] = &["/etc", "/opt"];
 
-/// What root's sandbox shows instead. It has root's user id, so it could read every key and password of root that it sees. A
-/// list of what to hide would not do: a file that is written again comes into sight.
+/// Paths for root's sandbox instead. Its user id is root's, so every visible key and password would be readable. A list
+/// of hidden files would fail: a rewritten file becomes visible again.
 const PUBLIC: &[&str] = &[
     "/etc/alternatives",
     "/etc/bash.bashrc",
@@ -76,20 +77,20 @@ const PUBLIC: &[&str] = &[
     "/etc/timezone",
 ];
 
-/// What a sandbox shows of the system.
-fn shown(is_root: bool, no_network: bool) -> impl Iterator<Item = &'static str> {
+/// System paths visible in a sandbox.
+fn visible_paths(is_root: bool, no_network: bool) -> impl Iterator<Item = &'static str> {
     let resolvers = if no_network { RESOLVERS_ALONE } else { RESOLVERS };
     SYSTEM.iter().chain(resolvers).chain(if is_root { PUBLIC } else { MIXED }).copied()
 }
 
-/// Whether a sandbox without a network shows this path, whatever else it shows.
+/// Whether every sandbox without a network shows this path.
 pub fn shows(path: &Path) -> bool {
-    shown(rustix::process::geteuid().is_root(), true).any(|folder| path.starts_with(folder))
+    visible_paths(rustix::process::geteuid().is_root(), true).any(|folder| path.starts_with(folder))
 }
 
 impl Sandbox {
-    /// The arguments of bubblewrap that run a program in this sandbox. It has its own processes, /tmp, /dev and IPC, no
-    /// capabilities, and dies with its parent. The network is the machine's, unless it has none.
+    /// The arguments of bubblewrap for a program in this sandbox: own processes, /tmp, /dev and IPC, no capabilities.
+    /// The sandbox dies with its parent, and shares the machine's network unless it has none.
     pub fn arguments(&self, cwd: &Path, program: &OsStr, args: &[OsString]) -> Vec<OsString> {
         let mut all: Vec<OsString> = Vec::new();
         let mut add = |words: &[&OsStr]| all.extend(words.iter().map(OsString::from));
@@ -99,14 +100,14 @@ impl Sandbox {
         if self.no_network {
             add(&["--unshare-net".as_ref()]);
         }
-        // The same session, so that signals for the agent's process group arrive. It has no terminal: see `step::exec`.
+        // The same session, so that signals for the agent's process group arrive. It has no terminal: see `exec::exec`.
         add(&["--die-with-parent".as_ref(), "--cap-drop".as_ref(), "ALL".as_ref()]);
-        for path in shown(rustix::process::geteuid().is_root(), self.no_network) {
+        for path in visible_paths(rustix::process::geteuid().is_root(), self.no_network) {
             add(&["--ro-bind-try".as_ref(), path.as_ref(), path.as_ref()]);
         }
         add(&["--proc".as_ref(), "/proc".as_ref(), "--dev".as_ref(), "/dev".as_ref()]);
         add(&["--tmpfs".as_ref(), "/tmp".as_ref()]);
-        // After /tmp: they may be in it.
+        // After /tmp, since they may be below it.
         for path in &self.readable {
             add(&["--ro-bind".as_ref(), path.as_ref(), path.as_ref()]);
         }
@@ -119,53 +120,54 @@ impl Sandbox {
     }
 }
 
-/// How agents that run as plain processes are isolated on this machine.
+/// Isolation of agents as plain processes on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Isolation {
-    /// Whether an agent dies with its shim, can't gain privileges, and all its processes are found when it ends.
+    /// Whether an agent dies with its shim, can't gain privileges, and leaves no processes behind.
     pub linux: bool,
-    /// Whether there is bubblewrap.
+    /// Whether bubblewrap can be used.
     pub bubblewrap: Bubblewrap,
-    /// Whether agents run as root, unless the host's operator changes that.
+    /// Whether agents run as root, unless the operator changes that.
     pub root: bool,
 }
 
-/// Whether there is bubblewrap.
+/// State of bubblewrap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bubblewrap {
-    /// It works.
+    /// Usable.
     Works(PathBuf),
-    /// It is there, and can't make a sandbox.
+    /// Installed, but unable to create a sandbox.
     Fails {
-        /// Where it is.
+        /// The program.
         path: PathBuf,
-        /// What it says.
+        /// Its error.
         reason: String,
     },
-    /// It is not on the PATH.
+    /// Not on the PATH.
     Absent,
 }
 
-/// Tries what there is.
+/// Probes this machine.
 pub fn isolation() -> Isolation {
-    tried(None)
+    probe(None)
 }
 
-/// The same for agents whose homes are in this folder.
+/// Probes this machine for agents with homes in this folder.
 pub fn isolation_in(folder: &Path) -> Isolation {
-    tried(Some(folder).filter(|folder| folder.is_dir()))
+    probe(Some(folder).filter(|folder| folder.is_dir()))
 }
 
-fn tried(folder: Option<&Path>) -> Isolation {
-    let bubblewrap = find("bwrap".as_ref()).map_or(Bubblewrap::Absent, |path| match tries(&path, folder) {
-        Ok(()) => Bubblewrap::Works(path),
-        Err(reason) => Bubblewrap::Fails { path, reason },
-    });
+fn probe(folder: Option<&Path>) -> Isolation {
+    let bubblewrap =
+        find_program("bwrap".as_ref()).map_or(Bubblewrap::Absent, |path| match try_sandbox(&path, folder) {
+            Ok(()) => Bubblewrap::Works(path),
+            Err(reason) => Bubblewrap::Fails { path, reason },
+        });
     Isolation { linux: cfg!(target_os = "linux"), bubblewrap, root: rustix::process::geteuid().is_root() }
 }
 
-/// Makes a sandbox as an agent gets it: it begins where the kernel says that the agent's home is.
-fn tries(bwrap: &Path, folder: Option<&Path>) -> Result<(), String> {
+/// Creates a sandbox like an agent's, in the real path of its home.
+fn try_sandbox(bwrap: &Path, folder: Option<&Path>) -> Result<(), String> {
     let sandbox =
         Sandbox { writable: folder.map(Path::to_owned).into_iter().collect(), ..Sandbox::default() };
     let cwd = folder.unwrap_or(Path::new("/")).canonicalize().map_err(|error| error.to_string())?;
@@ -200,19 +202,19 @@ impl Display for Isolation {
     }
 }
 
-/// A program's path: itself if it has a slash in it, else where the PATH has it.
-pub(crate) fn find(program: &OsStr) -> Option<PathBuf> {
+/// The path of a program: itself if it contains a slash, else from the PATH.
+pub(crate) fn find_program(program: &OsStr) -> Option<PathBuf> {
     let path = Path::new(program);
     if path.components().count() > 1 {
-        return std::path::absolute(path).ok().filter(|path| can_run(path));
+        return std::path::absolute(path).ok().filter(|path| is_executable(path));
     }
     let folders = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
     let candidates =
         std::env::split_paths(&folders).filter_map(|folder| std::path::absolute(folder.join(path)).ok());
-    candidates.into_iter().find(|path| can_run(path))
+    candidates.into_iter().find(|path| is_executable(path))
 }
 
-fn can_run(path: &Path) -> bool {
+fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
@@ -249,16 +251,17 @@ mod tests {
     fn root_shows_its_agents_nothing_that_is_for_root_alone() {
         let is_below = |path: &str, folder: &str| Path::new(path).starts_with(folder);
         assert!(
-            shown(false, true).any(|path| path == "/etc") && shown(false, true).any(|path| path == "/opt")
+            visible_paths(false, true).any(|path| path == "/etc")
+                && visible_paths(false, true).any(|path| path == "/opt")
         );
         for secret in
             ["/etc/shadow", "/etc/ssh", "/etc/ssl/private", "/etc/pki/tls/private", "/opt/x", "/root"]
         {
-            assert_eq!(shown(true, true).find(|path| is_below(secret, path)), None, "{secret}");
+            assert_eq!(visible_paths(true, true).find(|path| is_below(secret, path)), None, "{secret}");
         }
         assert!(
-            shown(true, true).any(|path| path == "/usr")
-                && shown(true, true).any(|path| path == "/etc/passwd")
+            visible_paths(true, true).any(|path| path == "/usr")
+                && visible_paths(true, true).any(|path| path == "/etc/passwd")
         );
     }
 
@@ -268,18 +271,20 @@ mod tests {
         let (socket, file) =
             ("/run/systemd/resolve/io.systemd.Resolve", "/run/systemd/resolve/stub-resolv.conf");
         for is_root in [false, true] {
-            assert_eq!(shown(is_root, true).find(|path| is_below(socket, path)), None);
+            assert_eq!(visible_paths(is_root, true).find(|path| is_below(socket, path)), None);
             assert!(
-                [false, true].iter().all(|alone| shown(is_root, *alone).any(|path| is_below(file, path)))
+                [false, true]
+                    .iter()
+                    .all(|alone| visible_paths(is_root, *alone).any(|path| is_below(file, path)))
             );
         }
     }
 
     #[test]
     fn a_program_is_found_by_name_or_path() {
-        assert!(find("sh".as_ref()).is_some_and(|path| path.is_absolute()));
-        assert_eq!(find("/bin/sh".as_ref()), Some("/bin/sh".into()));
-        assert_eq!(find("/etc/passwd".as_ref()), None, "it can't be run");
-        assert_eq!(find("no-such-program".as_ref()), None);
+        assert!(find_program("sh".as_ref()).is_some_and(|path| path.is_absolute()));
+        assert_eq!(find_program("/bin/sh".as_ref()), Some("/bin/sh".into()));
+        assert_eq!(find_program("/etc/passwd".as_ref()), None, "it can't be run");
+        assert_eq!(find_program("no-such-program".as_ref()), None);
     }
 }

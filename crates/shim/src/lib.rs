@@ -1,15 +1,16 @@
-//! The shim: one small process for each agent. It owns the agent's pipes, so that the agent survives the host that
-//! started it: it numbers the lines that the agent writes, keeps them in a spool until the host has them, writes each
-//! line for the agent once, and records how the agent ended (`docs/hosts.md`).
+//! The shim: one small process per agent. It owns the agent's pipes, so the agent survives the host that started it. It
+//! numbers the agent's lines, stores them in a spool until the host has them, writes each line for the agent once, and
+//! records the agent's exit (`docs/hosts.md`).
 //!
 //! ```text
 //! host ── DIR/socket ── shim ── stdin, stdout, stderr ── agent
 //!                         └── DIR/spool, DIR/stderr, DIR/shim, DIR/exit
 //! ```
 //!
-//! The host uses [`args::Launch`] to start one, [`wire`] to talk to it, [`folder`] to find its socket, [`record`] to find
-//! out whether it lives, and [`spool::read`] for what a dead one left behind. The same program copies the homes of agents in
-//! containers ([`keep`]). Depends on std, rustix and tar alone: there are as many shims as agents.
+//! The host starts a shim with [`args::Launch`], talks to it by [`wire`], finds its socket in [`folder`], checks
+//! [`record`] for whether it lives, and reads the lines of a dead one with [`spool::read`]. The same program archives
+//! the homes of agents in containers ([`home_archive`]). There are as many shims as agents, so the only dependencies
+//! are std, rustix and tar.
 
 #![forbid(unsafe_code)]
 
@@ -18,60 +19,60 @@ mod bounds;
 pub mod client;
 pub mod contain;
 mod detach;
-mod filter;
+mod exec;
 pub mod folder;
 mod gate;
+pub mod home_archive;
 pub mod isolate;
-pub mod keep;
 mod mcp;
+mod output;
 pub mod record;
 mod relay;
-mod say;
+mod seccomp;
 mod serve;
 pub mod spool;
-mod step;
 pub mod wire;
 
 use std::{ffi::OsString, io, process::ExitCode};
 
-use self::args::{Order, USAGE};
+use self::args::{Subcommand, USAGE};
 pub use self::bounds::PIECE;
 
 /// Runs the program. `prefix` are the words between the executable and `args`: none for `muster-shim`, `["shim"]` for
-/// `muster shim`. The shim starts its own executable again, with them.
+/// `muster shim`. The shim restarts its own executable with them.
 pub fn main(prefix: &[&str], args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let order = match Order::parse(args) {
-        Ok(order) => order,
+    let subcommand = match Subcommand::parse(args) {
+        Ok(subcommand) => subcommand,
         Err(error) => {
-            say::complain(format_args!("{error}\n\n{USAGE}"));
+            output::print_error(format_args!("{error}\n\n{USAGE}"));
             return ExitCode::from(2);
         }
     };
-    let done = match order {
-        Order::Run(launch) => detach::run(prefix, &launch),
-        Order::Serve(launch) => serve::serve(prefix, &launch, None),
-        Order::Contain(launch) => contain::contain(prefix, &launch),
-        Order::Read(file, most) => contain::read(&file, most),
-        Order::Place => contain::place(),
-        Order::Keep(socket, home, task) => keep::keep(&socket, &home, task),
-        Order::Exec(step) => return step::exec(prefix, &step),
-        Order::Gate(gate, program, args) => return gate::exec(prefix, &gate, &program, &args),
-        Order::ServeGate(socket, parent) => gate::serve(&socket, parent),
-        Order::Relay(socket) => relay::relay(&socket),
-        Order::RelayMcp(socket, program, args) => mcp::relay(prefix, &socket, program, args),
-        Order::Isolation => say::print(isolate::isolation()),
-        Order::Help => say::print(format_args!("{USAGE}\n")),
+    let done = match subcommand {
+        Subcommand::Run(launch) => detach::run(prefix, &launch),
+        Subcommand::Serve(launch) => serve::serve(prefix, &launch, None),
+        Subcommand::Contain(launch) => contain::contain(prefix, &launch),
+        Subcommand::Read(file, most) => contain::read(&file, most),
+        Subcommand::WriteFiles => contain::write_files(),
+        Subcommand::HomeTask(socket, home, task) => home_archive::run_task(&socket, &home, task),
+        Subcommand::Exec(spec) => return exec::exec(prefix, &spec),
+        Subcommand::Gate(gate, program, args) => return gate::exec(prefix, &gate, &program, &args),
+        Subcommand::ServeGate(socket, parent) => gate::serve(&socket, parent),
+        Subcommand::Relay(socket) => relay::relay(&socket),
+        Subcommand::RelayMcp(socket, program, args) => mcp::relay(prefix, &socket, program, args),
+        Subcommand::Isolation => output::print(isolate::isolation()),
+        Subcommand::Help => output::print(format_args!("{USAGE}\n")),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say::complain(error);
+            output::print_error(error);
             ExitCode::FAILURE
         }
     }
 }
 
-/// The same error, with what it is about.
+/// Adds its subject to an error.
 fn about(subject: impl std::fmt::Display, error: impl Into<io::Error>) -> io::Error {
     let error = error.into();
     io::Error::new(error.kind(), format!("{subject}: {error}"))

@@ -1,4 +1,4 @@
-//! `muster-shim`: the program. Everything is in the library.
+//! The program `muster-shim`.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,9 @@
-//! `mcp SOCKET -- PROGRAM`: the relay of an MCP server that runs where the agent does. The agent's client and the program don't
-//! speak with each other: what either says goes to the host, which judges it and says what goes on.
+//! `mcp SOCKET -- PROGRAM`: the relay of an MCP server next to the agent. The agent's client and the program don't talk
+//! directly: every message goes to the host, which judges and routes it.
 //!
-//! The first line on the socket is `+`. On every other one the first byte says what it is about: `>` a message of the client,
-//! or for the program; `<` one of the program, or for the client; `!` a line of the program's stderr; `.` how it ended.
+//! The first line on the socket is `+`. On every other line the first byte is a tag: `>` a message from the client, or
+//! for the program; `<` a message from the program, or for the client; `!` a line of the program's stderr; `.` the
+//! program's exit.
 
 use std::{
     ffi::OsString,
@@ -40,61 +41,61 @@ pub(crate) fn relay(
     program: OsString,
     args: Vec<OsString>,
 ) -> io::Result<()> {
-    let address = Address::of(socket)?;
+    let address = Address::for_socket(socket)?;
     let host = UnixStream::connect(address.path()).map_err(|error| about(socket.display(), error))?;
-    // The program ends with this process, however that ends.
+    // The program ends with this process, even if it is killed.
     let own = getpid().as_raw_nonzero().to_string();
     let mut command = Command::new(std::env::current_exe()?);
     command.args(prefix).args(["exec", "--parent", &own, "--"]).arg(program).args(args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // In the agent's session, by which what is left of it is found.
+    // In the agent's session, by which leftover processes are found.
     let mut child = command.process_group(0).spawn()?;
-    let relayed = between(&host, &mut child);
-    end(&mut child)?;
+    let relayed = relay_messages(&host, &mut child);
+    end_program(&mut child)?;
     relayed
 }
 
-fn between(host: &UnixStream, child: &mut Child) -> io::Result<()> {
+fn relay_messages(host: &UnixStream, child: &mut Child) -> io::Result<()> {
     let (Some(input), Some(output), Some(errors)) =
         (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
         return Err(io::ErrorKind::BrokenPipe.into());
     };
-    // The program may be slow to read. That must not hold back what is for the client.
+    // A program that reads slowly must not delay messages for the client.
     let (to_program, for_program) = mpsc::channel();
-    thread::spawn(move || feed(input, &for_program));
+    thread::spawn(move || write_to_program(input, &for_program));
     let (from_host, (ends, ended)) = (host.try_clone()?, mpsc::channel());
     thread::spawn(move || {
-        let heard = hear(&from_host, &to_program);
+        let heard = route_host_lines(&from_host, &to_program);
         drop(to_program);
         let _ = ends.send(heard);
     });
     let client = stdin();
-    let mut client = Source::of(client.as_fd(), b'>', LARGEST);
-    let mut output = Source::of(output.as_fd(), b'<', LARGEST);
-    let mut errors = Source::of(errors.as_fd(), b'!', 1024);
+    let mut client = Source::new(client.as_fd(), b'>', LARGEST);
+    let mut output = Source::new(output.as_fd(), b'<', LARGEST);
+    let mut errors = Source::new(errors.as_fd(), b'!', 1024);
     let mut host = host;
     host.write_all(b"+\n")?;
     while !client.has_ended && !output.has_ended {
-        if !carry(&mut [&mut client, &mut output, &mut errors], host)? {
+        if !forward_lines(&mut [&mut client, &mut output, &mut errors], host)? {
             return ended.recv_timeout(LAST_WORDS).unwrap_or(Ok(()));
         }
     }
     if output.has_ended {
-        let status = wait(child)?;
-        errors.rest(&mut host)?;
-        host.write_all(format!(".{}\n", status.map(in_words).unwrap_or_default()).as_bytes())?;
+        let status = wait_for_exit(child)?;
+        errors.forward_rest(&mut host)?;
+        host.write_all(format!(".{}\n", status.map(describe_exit).unwrap_or_default()).as_bytes())?;
     }
     host.shutdown(Shutdown::Write)?;
     let heard = ended.recv_timeout(LAST_WORDS).unwrap_or(Ok(()));
-    wait(child)?;
+    wait_for_exit(child)?;
     heard
 }
 
-/// Tells the host what can be read, once something can. False if the host has left.
-fn carry(sources: &mut [&mut Source<'_>], mut host: &UnixStream) -> io::Result<bool> {
+/// Forwards available lines to the host. False if the host has left.
+fn forward_lines(sources: &mut [&mut Source<'_>], mut host: &UnixStream) -> io::Result<bool> {
     let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(host, PollFlags::empty())];
-    // One that has ended would be reported each time, whatever is asked of it.
+    // A finished source would be reported by every poll.
     let mut sources: Vec<_> = sources.iter_mut().filter(|source| !source.has_ended).collect();
     fds.extend(sources.iter().map(|source| PollFd::from_borrowed_fd(source.fd, PollFlags::IN)));
     match poll(&mut fds, None) {
@@ -103,29 +104,29 @@ fn carry(sources: &mut [&mut Source<'_>], mut host: &UnixStream) -> io::Result<b
     }
     let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
     for (source, _) in sources.iter_mut().zip(&ready[1..]).filter(|(_, ready)| **ready) {
-        source.carry(&mut host)?;
+        source.forward(&mut host)?;
     }
     Ok(!ready[0])
 }
 
-/// What lines come from.
+/// A source of lines.
 struct Source<'a> {
     fd: BorrowedFd<'a>,
     tag: u8,
     longest: usize,
-    /// The tag, and what there is of a line.
+    /// The tag and the current line so far.
     line: Vec<u8>,
     has_ended: bool,
 }
 
 impl<'a> Source<'a> {
-    fn of(fd: BorrowedFd<'a>, tag: u8, longest: usize) -> Self {
+    fn new(fd: BorrowedFd<'a>, tag: u8, longest: usize) -> Self {
         Self { fd, tag, longest, line: vec![tag], has_ended: false }
     }
 
-    /// Reads once, and writes each line that is whole. Of a message that is too long nothing is written, and it is the last; of
-    /// a complaint, its beginning.
-    fn carry(&mut self, to: &mut impl Write) -> io::Result<()> {
+    /// Reads once, and writes each complete line. A message above the limit is dropped and ends the source; a stderr
+    /// line is truncated.
+    fn forward(&mut self, to: &mut impl Write) -> io::Result<()> {
         let mut piece = vec![0; PIECE];
         let count = match rustix::io::read(self.fd, &mut piece) {
             Ok(count) => count,
@@ -150,15 +151,16 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// What there is after the end, also of a line that has none. A process that the program has left may go on with it.
-    fn rest(&mut self, to: &mut impl Write) -> io::Result<()> {
+    /// Forwards the rest after the end, including a line without a newline. A process left by the program may still
+    /// write.
+    fn forward_rest(&mut self, to: &mut impl Write) -> io::Result<()> {
         let (until, now) = (Instant::now() + LAST_WORDS, Timespec { tv_sec: 0, tv_nsec: 0 });
         while !self.has_ended && Instant::now() < until {
             let is_ready = poll(&mut [PollFd::from_borrowed_fd(self.fd, PollFlags::IN)], Some(&now))?;
             if is_ready == 0 {
                 break;
             }
-            self.carry(to)?;
+            self.forward(to)?;
         }
         if self.line.len() > 1 {
             self.line.push(b'\n');
@@ -168,8 +170,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Takes what the host says: for the client, or for the program.
-fn hear(host: &UnixStream, to_program: &Sender<Vec<u8>>) -> io::Result<()> {
+/// Routes the host's lines to the client or the program.
+fn route_host_lines(host: &UnixStream, to_program: &Sender<Vec<u8>>) -> io::Result<()> {
     let mut host = BufReader::new(host);
     let mut line = Vec::new();
     loop {
@@ -184,13 +186,15 @@ fn hear(host: &UnixStream, to_program: &Sender<Vec<u8>>) -> io::Result<()> {
                 client.flush()?;
             }
             Some(b'>') => _ = to_program.send(line.split_off(1)),
-            _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "the host says something else")),
+            _ => {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the host's line has an unknown tag"));
+            }
         }
     }
 }
 
-/// Writes messages for the program until none can come. Then its stdin closes.
-fn feed(mut input: ChildStdin, messages: &Receiver<Vec<u8>>) {
+/// Writes messages to the program until the sender is gone, then closes its stdin.
+fn write_to_program(mut input: ChildStdin, messages: &Receiver<Vec<u8>>) {
     while let Ok(message) = messages.recv() {
         if input.write_all(&message).and_then(|()| input.flush()).is_err() {
             return;
@@ -198,8 +202,8 @@ fn feed(mut input: ChildStdin, messages: &Receiver<Vec<u8>>) {
     }
 }
 
-/// Waits a while for the program's end.
-fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
+/// Waits for the program's exit, up to a limit.
+fn wait_for_exit(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     let until = Instant::now() + LAST_WORDS;
     loop {
         match child.try_wait()? {
@@ -209,15 +213,15 @@ fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     }
 }
 
-fn in_words(status: ExitStatus) -> String {
+fn describe_exit(status: ExitStatus) -> String {
     match status.code() {
         Some(code) => format!("code {code}"),
         None => format!("signal {}", status.signal().unwrap_or_default()),
     }
 }
 
-/// Ends the program, and what it has started.
-fn end(child: &mut Child) -> io::Result<()> {
+/// Ends the program and its child processes.
+fn end_program(child: &mut Child) -> io::Result<()> {
     if child.try_wait()?.is_none() {
         if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process_group(group, Signal::KILL);

@@ -1,4 +1,4 @@
-//! What a shim leaves for the host: who it and its agent are (DIR/shim), and how the agent ended (DIR/exit).
+//! A shim's files for the host: its processes (DIR/shim), and the agent's exit (DIR/exit).
 
 use std::{
     fs, io,
@@ -12,43 +12,43 @@ use crate::{
     wire::{Ended, VERSION, or_dash},
 };
 
-/// A process that is not mistaken for a later one with the same id.
+/// A process, distinct from later ones with the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its id.
+    /// The process id.
     pub pid: i32,
-    /// When it started, in clock ticks since the machine did (field 22 of /proc/PID/stat); 0 where there is no /proc.
+    /// Start time in clock ticks since boot (field 22 of /proc/PID/stat); 0 without /proc.
     pub start: u64,
 }
 
 impl Process {
-    /// The process that has this id now.
-    pub(crate) fn of(pid: i32) -> Self {
-        Self { pid, start: Stat::of(pid).map_or(0, |stat| stat.start) }
+    /// The current process with this id.
+    pub(crate) fn from_pid(pid: i32) -> Self {
+        Self { pid, start: Stat::read(pid).map_or(0, |stat| stat.start) }
     }
 
-    /// Whether it still runs. A process that has ended and only waits to be reaped does not.
+    /// Whether it still runs. A zombie does not.
     pub fn is_alive(self) -> bool {
         if self.start == 0 {
             return Pid::from_raw(self.pid)
                 .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH));
         }
-        Stat::of(self.pid).is_some_and(|stat| stat.start == self.start && !matches!(stat.state, 'Z' | 'X'))
+        Stat::read(self.pid).is_some_and(|stat| stat.start == self.start && !matches!(stat.state, 'Z' | 'X'))
     }
 }
 
-/// Who a launch's shim and agent are.
+/// The processes of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The version of [`crate::wire`] that the shim speaks.
+    /// The shim's version of [`crate::wire`].
     pub version: u16,
-    /// The launch.
+    /// Number of the launch.
     pub generation: u64,
-    /// The shim, which leads the launch's session.
+    /// The shim, leader of the launch's session.
     pub shim: Process,
-    /// The agent, which leads its process group.
+    /// The agent, leader of its process group.
     pub agent: Process,
-    /// The machine's boot.
+    /// The machine's boot id.
     pub boot: String,
 }
 
@@ -69,9 +69,9 @@ impl Record {
     }
 
     /// The record of this process and its agent.
-    pub(crate) fn of(generation: u64, agent: i32) -> Self {
-        let shim = Process::of(rustix::process::getpid().as_raw_nonzero().get());
-        Self { version: VERSION, generation, shim, agent: Process::of(agent), boot: boot() }
+    pub(crate) fn current(generation: u64, agent: i32) -> Self {
+        let shim = Process::from_pid(rustix::process::getpid().as_raw_nonzero().get());
+        Self { version: VERSION, generation, shim, agent: Process::from_pid(agent), boot: boot() }
     }
 
     pub(crate) fn write(&self, dir: &Path) -> io::Result<()> {
@@ -92,16 +92,16 @@ impl Record {
         self.boot == boot() && self.shim.is_alive()
     }
 
-    /// Kills the shim, and with it an agent that still runs. Its files stay.
+    /// Kills the shim, and with it a running agent. The files stay.
     pub fn end_shim(&self) -> bool {
         self.is_alive() && kill_exactly(self.shim)
     }
 
-    /// Kills what a dead shim left behind, and says how many processes that were: those of the launch's session. The
-    /// agent itself died with its shim, but what it had started may live on. Does nothing while the shim lives, and where
-    /// there is no /proc. Processes that made a session of their own are not found; with bubblewrap there are none.
+    /// Kills the processes of a dead shim's session, and returns their number. The agent died with its shim, but its
+    /// children may live on. Does nothing while the shim lives, or without /proc. Processes in sessions of their own
+    /// are not found; with bubblewrap there are none.
     pub fn sweep(&self) -> usize {
-        let reused = Stat::of(self.shim.pid).is_some_and(|stat| stat.start != self.shim.start);
+        let reused = Stat::read(self.shim.pid).is_some_and(|stat| stat.start != self.shim.start);
         if self.is_alive() || reused || self.boot != boot() {
             return 0;
         }
@@ -111,12 +111,12 @@ impl Record {
     }
 }
 
-/// Kills a process, and no later one with the same id.
+/// Kills a process, but no later one with the same id.
 #[cfg(target_os = "linux")]
 fn kill_exactly(process: Process) -> bool {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
     let Some(pid) = Pid::from_raw(process.pid) else { return false };
-    // The descriptor stays that of this process, so looking after opening it is enough.
+    // The descriptor stays bound to this process, so a check after opening it is enough.
     pidfd_open(pid, PidfdFlags::empty())
         .is_ok_and(|open| process.is_alive() && pidfd_send_signal(open, Signal::KILL).is_ok())
 }
@@ -127,21 +127,21 @@ fn kill_exactly(process: Process) -> bool {
         .is_some_and(|pid| process.is_alive() && rustix::process::kill_process(pid, Signal::KILL).is_ok())
 }
 
-/// How an agent ended, as DIR/exit has it.
+/// An agent's exit, as in DIR/exit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exit {
-    /// The launch.
+    /// Number of the launch.
     pub generation: u64,
-    /// The code, the signal, the time, the reason.
+    /// Code, signal, time and reason.
     pub ended: Ended,
-    /// How many lines it wrote.
+    /// Number of the agent's lines.
     pub lines: u64,
-    /// What else is known, in one line: why its program could not be started, the beginning of a line that is too long.
+    /// Details in one line: why the program could not start, or the beginning of an overlong line.
     pub detail: String,
 }
 
 impl Exit {
-    /// Reads how the agent of a launch's folder ended.
+    /// Reads the exit from a launch's folder.
     pub fn read(dir: &Path) -> io::Result<Self> {
         let pairs = Pairs::read(dir.join(EXIT))?;
         Ok(Self {
@@ -171,7 +171,7 @@ impl Exit {
     }
 }
 
-/// What /proc/PID/stat says.
+/// Fields of /proc/PID/stat.
 pub(crate) struct Stat {
     pub(crate) pid: i32,
     pub(crate) state: char,
@@ -181,14 +181,14 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    pub(crate) fn of(pid: i32) -> Option<Self> {
+    pub(crate) fn read(pid: i32) -> Option<Self> {
         Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
     fn parse(text: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(text);
         let (pid, _) = text.split_once(' ')?;
-        // The name, in parentheses, may hold anything.
+        // The name, in parentheses, may contain any byte.
         let (_, rest) = text.rsplit_once(") ")?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
         Some(Self {
@@ -200,14 +200,14 @@ impl Stat {
         })
     }
 
-    /// Every process of the machine.
+    /// All processes of the machine.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         let names = fs::read_dir("/proc").into_iter().flatten().flatten();
-        names.filter_map(|entry| Self::of(entry.file_name().to_str()?.parse().ok()?))
+        names.filter_map(|entry| Self::read(entry.file_name().to_str()?.parse().ok()?))
     }
 }
 
-/// The machine's boot: a process id means nothing after the next.
+/// The boot id: process ids mean nothing after the next boot.
 fn boot() -> String {
     let read = fs::read_to_string(PathBuf::from("/proc/sys/kernel/random/boot_id"));
     read.map_or_else(|_| "-".to_owned(), |id| id.trim().to_owned())
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_process_is_known_by_its_start() {
-        let own = Process::of(i32::try_from(std::process::id()).unwrap());
+        let own = Process::from_pid(i32::try_from(std::process::id()).unwrap());
         assert!(own.start > 0 && own.is_alive());
         assert!(!Process { start: own.start + 1, ..own }.is_alive());
     }

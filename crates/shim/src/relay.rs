@@ -1,5 +1,5 @@
-//! `connect` and `mcp`: stdin and stdout as a Unix socket. `connect` reaches a shim from where only programs can be run,
-//! `mcp` is what an agent starts as Muster's MCP server.
+//! `connect` and `mcp`: stdin and stdout as a Unix socket. `connect` reaches a shim where only programs can be run;
+//! agents start `mcp` as Muster's MCP server.
 
 use std::{
     io::{self, Read, Write, stdin, stdout},
@@ -18,7 +18,7 @@ use crate::{
 
 /// Copies both ways until either side ends.
 pub(crate) fn relay(path: &Path) -> io::Result<()> {
-    let address = Address::of(path)?;
+    let address = Address::for_socket(path)?;
     let socket = UnixStream::connect(address.path()).map_err(|error| about(path.display(), error))?;
     let (mut from, mut to) = (socket.try_clone()?, socket.try_clone()?);
     let (ended, ends) = mpsc::channel();
@@ -43,7 +43,7 @@ pub(crate) fn relay(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Passes on what there is at once.
+/// Forwards data without buffering.
 fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut buffer = vec![0; PIECE];
     loop {

@@ -1,10 +1,10 @@
 //! The spool: the agent's lines that the host has not yet stored, in segment files.
 //!
-//! A segment is named by the number of its first line. It begins with `SPOOL 1 <generation> <first line>`, and then has for
-//! each line what goes to the client, and a newline: `OUT <seq> <len>`, a newline, the bytes, a newline. So sending is
-//! copying. After a crash of the machine the last line may be torn: the first one that doesn't fit ends the spool.
+//! A segment is named by its first line's number. It starts with `SPOOL 1 <generation> <first line>`. Each line follows
+//! in the wire format, with a newline: `OUT <seq> <len>`, a newline, the bytes, a newline. So sending is plain copying.
+//! After a crash of the machine the last line may be torn: the first malformed one ends the spool.
 //!
-//! Segments go as a whole, when all their lines are trimmed.
+//! A segment is removed once all its lines are trimmed.
 
 use std::{
     collections::VecDeque,
@@ -21,7 +21,8 @@ use crate::{
     wire::{self, FromShim, Malformed, VERSION, read_header},
 };
 
-/// The lines of a launch's folder from `from` on, whether its shim lives or not. Ends where the spool does, or is torn.
+/// The lines of a launch's folder from `from` on, with or without a running shim. Ends at the spool's end or at a torn
+/// line.
 pub fn read(dir: &Path, from: u64) -> io::Result<Lines> {
     let folder = dir.join(SPOOL);
     let mut firsts = Vec::new();
@@ -39,12 +40,12 @@ pub struct Lines {
     firsts: VecDeque<u64>,
     from: u64,
     open: Option<BufReader<File>>,
-    /// The line that has to come; 0 before the first.
+    /// The expected line; 0 before the first.
     next: u64,
 }
 
 impl Lines {
-    /// The next line; none where a segment ends or is torn.
+    /// The next line; `None` at the end of a segment or at a torn line.
     fn line(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
         let Some(file) = &mut self.open else { return Ok(None) };
         let Some((seq, len)) = next_line(file)? else { return Ok(None) };
@@ -60,7 +61,7 @@ impl Lines {
         Ok(Some((seq, bytes)))
     }
 
-    /// Opens the next segment. The lines before a torn one are followed by nothing.
+    /// Opens the next segment. Nothing may follow a torn line.
     fn open(&mut self) -> io::Result<bool> {
         let Some(first) = self.firsts.pop_front() else { return Ok(false) };
         if self.next != 0 && self.next != first {
@@ -69,7 +70,7 @@ impl Lines {
         let path = path_of(&self.folder, first);
         let mut file = BufReader::new(folder::open(&path)?);
         self.next = first;
-        // Its head may be torn as well.
+        // The head may be torn as well.
         self.open = match read_header(&mut file) {
             Ok(Some(head)) if head.starts_with("SPOOL ") => Some(file),
             Ok(_) => None,
@@ -99,7 +100,7 @@ impl Iterator for Lines {
     }
 }
 
-/// The number and the length of the next line in a segment; none at its end, or where it is torn.
+/// Number and length of a segment's next line; `None` at its end or at a torn line.
 fn next_line(file: &mut impl BufRead) -> io::Result<Option<(u64, usize)>> {
     match read_header(file) {
         Ok(None) => Ok(None),
@@ -122,18 +123,18 @@ pub(crate) struct Spool {
     generation: u64,
     bound: u64,
     segments: VecDeque<Segment>,
-    /// The bytes of all segments.
+    /// Bytes of all segments.
     total: u64,
-    /// The number that the next line in a file gets.
+    /// Number of the next written line.
     next: u64,
-    /// The last line that is no longer needed.
+    /// The last trimmed line.
     trimmed: u64,
-    /// Lines that are not in a file yet, as they will be, and how much of them is written.
+    /// Unwritten lines in the file format, and the written part of them.
     waiting: Vec<u8>,
     written: usize,
-    /// The number that the next waiting line gets.
+    /// Number of the next queued line.
     pushed: u64,
-    /// Whether the folder has new names.
+    /// Whether the folder has unsynced names.
     renamed: bool,
 }
 
@@ -141,35 +142,35 @@ struct Segment {
     file: Arc<File>,
     first: u64,
     next: u64,
-    /// Where its first line begins, and where its last one ends.
+    /// Start of the first line, and end of the last.
     start: u64,
     len: u64,
     synced: bool,
 }
 
-/// Where a client is in the spool.
+/// A client's position in the spool.
 pub(crate) struct Cursor {
-    /// The line that it gets next, or whose bytes it gets now.
+    /// The next or current line.
     pub(crate) seq: u64,
     at: Option<(Arc<File>, u64, u64)>,
-    /// What is left of that line in its file, with the newline.
+    /// Unread bytes of the line in its file, with the newline.
     left: u64,
 }
 
 impl Cursor {
-    /// Before a line.
+    /// At the start of a line.
     pub(crate) fn at(seq: u64) -> Self {
         Self { seq, at: None, left: 0 }
     }
 
-    /// Whether a line has begun and is not complete.
+    /// Whether a line is partly sent.
     pub(crate) fn is_amid(&self) -> bool {
         self.left > 0
     }
 }
 
 impl Spool {
-    /// Makes a folder for it; there must be none: a launch's folder is used once.
+    /// Creates the folder, which must not exist: a launch's folder is used once.
     pub(crate) fn create(dir: &Path, generation: u64, bound: u64) -> io::Result<Self> {
         let folder = dir.join(SPOOL);
         DirBuilder::new().mode(0o700).create(&folder).map_err(|error| match error.kind() {
@@ -194,27 +195,27 @@ impl Spool {
         })
     }
 
-    /// The first line that is not trimmed.
+    /// The first untrimmed line.
     pub(crate) fn first(&self) -> u64 {
         self.trimmed + 1
     }
 
-    /// The number that the next line gets.
+    /// Number of the next line.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// Whether it has reached its bound.
+    /// Whether the limit is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.total >= self.bound
     }
 
-    /// Whether lines wait in memory.
+    /// Whether lines are unwritten.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Numbers a line. It counts once [`Spool::flush`] has written it.
+    /// Numbers and queues a line. It counts once [`Spool::flush`] has written it.
     pub(crate) fn push(&mut self, line: &[u8]) {
         let header = FromShim::Out { seq: self.pushed, len: line.len() };
         // Writing to memory doesn't fail.
@@ -223,7 +224,7 @@ impl Spool {
         self.pushed += 1;
     }
 
-    /// Writes the lines that wait. After an error they still do, and the next call goes on.
+    /// Writes queued lines. After an error they stay queued, and the next call continues.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -249,12 +250,12 @@ impl Spool {
         self.next = self.pushed;
         self.written = 0;
         self.waiting.clear();
-        // One long line must not cost memory forever.
+        // A single long line must not pin memory forever.
         self.waiting.shrink_to(256 << 10);
         Ok(())
     }
 
-    /// Drops the lines that wait: the spool can no longer be written.
+    /// Drops queued lines: the spool is no longer writable.
     pub(crate) fn give_up(&mut self) {
         self.waiting = Vec::new();
         self.written = 0;
@@ -277,8 +278,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Forgets the lines up to this one. A file that is removed must not be held open by the client that asks, or the disk
-    /// stays full.
+    /// Forgets lines up to this one. The requesting client must not keep a removed file open, or the disk stays full.
     pub(crate) fn trim(&mut self, through: u64, cursor: Option<&mut Cursor>) {
         self.forget(through);
         if let Some(cursor) = cursor.filter(|cursor| !cursor.is_amid()) {
@@ -293,7 +293,7 @@ impl Spool {
                 return;
             }
             if self.segments.len() == 1 {
-                // What waits may be there in part; it begins again in the next one.
+                // A partly written line starts over in the next segment.
                 self.written = 0;
             }
             self.total -= segment.len;
@@ -303,12 +303,12 @@ impl Spool {
         }
     }
 
-    /// Whether something is not yet safe from a crash of the machine.
+    /// Whether anything is unsynced.
     pub(crate) fn is_unsynced(&self) -> bool {
         self.renamed || self.segments.iter().any(|segment| !segment.synced)
     }
 
-    /// The files that are not yet safe from a crash of the machine.
+    /// The unsynced files.
     pub(crate) fn unsynced(&mut self) -> io::Result<Vec<Arc<File>>> {
         let mut files = Vec::new();
         if std::mem::take(&mut self.renamed) {
@@ -321,8 +321,8 @@ impl Spool {
         Ok(files)
     }
 
-    /// Appends to `to` what comes next, at most as much as `buffer` holds; between two lines, what is in `control`. Says
-    /// whether there was anything.
+    /// Appends the next bytes to `to`, at most the size of `buffer`, and `control` between two lines. Returns whether
+    /// there were any.
     pub(crate) fn copy(
         &self,
         cursor: &mut Cursor,
@@ -355,7 +355,7 @@ impl Spool {
             } else {
                 let taken = usize::try_from(cursor.left).unwrap_or(usize::MAX).min(rest.len());
                 cursor.left -= taken as u64;
-                // The newline after a line is the file's alone.
+                // The newline after a line exists only in the file.
                 let sent = if cursor.left == 0 { taken - 1 } else { taken };
                 to.extend_from_slice(&rest[..sent]);
                 *offset += taken as u64;
@@ -366,11 +366,10 @@ impl Spool {
         Ok(true)
     }
 
-    /// Makes sure that the cursor is in the file of its line, and says up to where that may be read. `None`: there is no
-    /// such line yet.
+    /// Moves the cursor into its line's file, and returns the readable end. `None`: no such line yet.
     fn find(&self, cursor: &mut Cursor) -> io::Result<Option<u64>> {
         if cursor.left > 0 {
-            // To its end, even if it is trimmed meanwhile.
+            // The line is sent completely, even if it is trimmed meanwhile.
             return Ok(cursor.at.as_ref().map(|(_, _, offset)| offset + cursor.left));
         }
         if cursor.seq < self.first() {
@@ -392,7 +391,6 @@ impl Spool {
 }
 
 impl Segment {
-    /// Where a line begins.
     fn offset_of(&self, seq: u64) -> io::Result<u64> {
         let mut file = BufReader::with_capacity(64 << 10, &*self.file);
         file.seek(SeekFrom::Start(self.start))?;
@@ -406,7 +404,7 @@ impl Segment {
     }
 }
 
-/// How long the line of this header is.
+/// The length of the line with this header.
 fn payload(header: &[u8], expected: u64) -> io::Result<u64> {
     let text = String::from_utf8_lossy(header);
     match FromShim::parse(&text)? {

@@ -1,24 +1,24 @@
-//! What a client and the shim say on DIR/socket: a line of text, and after some of them raw bytes.
+//! The protocol on DIR/socket: lines of text, some of them followed by raw bytes.
 //!
 //! ```text
 //! client                      shim
 //!  │ ── HELLO 18 ────────────► │  first, and once
 //!  │ ◄── SHIM 1 3 4711 7 12 20 │  version, generation, the agent's pid, last line taken, first and next line of the spool
-//!  │ ◄───────────── SPOOL OPEN │  and whenever that changes
-//!  │ ◄──── OUT 18 5 (5 bytes) ─│  a line of the agent, without its newline
+//!  │ ◄───────────── SPOOL OPEN │  and on each change
+//!  │ ◄──── OUT 18 5 (5 bytes) ─│  a line from the agent, without its newline
 //!  │ ── IN 8 12 (12 bytes) ──► │  a line for the agent, without its newline
-//!  │ ◄──────────────── TOOK 8 ─│  it is in the agent's pipe
+//!  │ ◄──────────────── TOOK 8 ─│  the line is in the agent's pipe
 //!  │ ── TRIM 18 ─────────────► │  lines up to here are no longer needed
 //!  │ ── SIGNAL 15 ───────────► │  to the agent's process group
-//!  │ ── CLOSE ───────────────► │  close the agent's stdin, once it has all lines
+//!  │ ── CLOSE ───────────────► │  close the agent's stdin, after all lines
 //!  │ ── STDERR ──────────────► │
 //!  │ ◄─── STDERR 90 (90 bytes) │
 //!  │ ◄─ EXIT 0 - 1760000000000 EXITED │  after the last OUT
-//!  │ ── BYE ─────────────────► │  everything is trimmed: the shim may go
+//!  │ ── BYE ─────────────────► │  all is trimmed: the shim may exit
 //! ```
 //!
-//! No async here: a header is parsed from a `&str` and written with `Display` (without its newline), and both sides
-//! bound what they read.
+//! No async: a header is parsed from a `&str` and written with `Display` (without its newline). Both sides limit their
+//! reads.
 
 use std::{
     fmt::{self, Display, Formatter},
@@ -26,36 +26,36 @@ use std::{
     str::{FromStr, SplitN},
 };
 
-/// The version of what is said here, and of the files in DIR.
+/// Version of the protocol and of the files in DIR.
 pub const VERSION: u16 = 1;
 
-/// A client that writes no newline: the longest header, in bytes, with its newline.
+/// The longest header in bytes, with its newline: a client may send none.
 pub const LONGEST_HEADER: usize = 512;
 
 /// A header from a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FromClient {
-    /// Send the spool from this line on. Takes over from any other client.
+    /// Sends the spool from this line on. Takes over from any other client.
     Hello {
-        /// The first line wanted; 0 and 1 are all.
+        /// The first line to send; 0 and 1 mean all.
         from: u64,
     },
-    /// A line for the agent, followed by its bytes. The numbers are 1, 2, 3, ….
+    /// A line for the agent, followed by its bytes. Lines are numbered 1, 2, 3, ….
     In {
-        /// Its number.
+        /// Number of the line.
         seq: u64,
-        /// Its length, without a newline.
+        /// Length without a newline.
         len: usize,
     },
-    /// The lines up to this one are no longer needed.
+    /// Lines up to this one are no longer needed.
     Trim(u64),
     /// A signal for the agent's process group.
     Signal(i32),
-    /// Close the agent's stdin after the lines that it has still to get. Most agents end then.
+    /// Closes the agent's stdin after the pending lines. Most agents exit then.
     Close,
-    /// Send the end of the agent's stderr.
+    /// Requests the end of the agent's stderr.
     Stderr,
-    /// Nothing is needed. Refused unless the agent has ended and all lines are trimmed.
+    /// Lets the shim exit. Refused unless the agent has exited and all lines are trimmed.
     Bye,
 }
 
@@ -66,113 +66,113 @@ pub enum FromShim {
     Shim(Greeting),
     /// A line of the agent, followed by its bytes.
     Out {
-        /// Its number.
+        /// Number of the line.
         seq: u64,
-        /// Its length, without its newline.
+        /// Length without its newline.
         len: usize,
     },
-    /// This line, and so each before it, is in the agent's pipe.
+    /// This line, and all before it, are in the agent's pipe.
     Took(u64),
-    /// What was asked is not done.
+    /// A request was refused.
     Refused {
-        /// Why, for programs.
+        /// The reason, for programs.
         code: Refusal,
-        /// Why, for people.
+        /// The reason, for people.
         reason: String,
     },
-    /// Whether the agent's lines are read.
+    /// State of reading the agent's lines.
     Spool(Reading),
     /// The end of the agent's stderr, followed by its bytes.
     Stderr {
-        /// How many.
+        /// Number of bytes.
         len: usize,
     },
-    /// The agent has ended, and all its lines were sent.
+    /// The agent has exited, and all its lines were sent.
     Exit(Ended),
 }
 
-/// What a shim is and has.
+/// State of a shim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greeting {
-    /// The version that it speaks.
+    /// Protocol version.
     pub version: u16,
-    /// The agent's launch.
+    /// Number of the agent's launch.
     pub generation: u64,
     /// The agent's process and process group.
     pub pid: i32,
-    /// The last line that the agent has got. Send the later ones again; they are written once.
+    /// The last line received by the agent. Later ones must be sent again; each is written once.
     pub taken: u64,
-    /// The first line that is not trimmed.
+    /// The first untrimmed line.
     pub first: u64,
-    /// The number that the agent's next line will get.
+    /// Number of the agent's next line.
     pub next: u64,
 }
 
-/// Whether the agent's lines are read.
+/// State of reading the agent's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// They are.
+    /// Lines are read.
     Open,
-    /// The spool has reached its bound: the agent waits until lines are trimmed.
+    /// The spool is full: the agent blocks until lines are trimmed.
     Full,
-    /// The disk is full: the agent waits. The shim tries again each second.
+    /// The disk is full: the agent blocks. The shim retries every second.
     Disk,
     /// The agent has closed its stdout.
     Closed,
 }
 
-/// Why something is refused.
+/// Reason of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The shim doesn't understand, or a line is longer than it accepts. It closes the connection.
+    /// Not understood, or a line above the limit. The connection is closed.
     Malformed,
     /// Another client has taken over. The connection is closed.
     Superseded,
-    /// A line's number leaves out some, or TRIM or HELLO name lines that don't exist yet.
+    /// A line's number skips others, or TRIM or HELLO name lines that don't exist yet.
     Gap,
-    /// Lines wait for the agent, so a TOOK will follow. Send the line again after it.
+    /// Lines are pending, so a TOOK will follow. Send the line again after it.
     Busy,
-    /// A line has a newline in it.
+    /// A line contains a newline.
     Line,
-    /// The agent has closed its stdin, or has ended.
+    /// The agent has closed its stdin, or has exited.
     Closed,
-    /// There is no such signal.
+    /// No such signal.
     Signal,
     /// BYE came too early.
     Early,
 }
 
-/// How an agent ended.
+/// An agent's exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Its exit code, unless a signal ended it. Under bubblewrap, 128 and the signal's number.
+    /// The exit code, unless a signal ended the agent. Under bubblewrap, 128 plus the signal's number.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended the agent.
     pub signal: Option<i32>,
-    /// When, in milliseconds since 1970.
+    /// Time in milliseconds since 1970.
     pub at: u64,
-    /// Why.
+    /// Reason of the exit.
     pub reason: Reason,
 }
 
-/// Why an agent ended.
+/// Reason of an agent's exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// By itself.
+    /// Exited by itself.
     Exited,
-    /// By a signal.
+    /// Killed by a signal.
     Killed,
-    /// By a signal, within seconds of the kernel killing something for want of memory.
+    /// Killed by a signal, within seconds of an out-of-memory kill.
     OutOfMemory,
-    /// Its program could not be started.
+    /// The program could not be started.
     SpawnFailed,
-    /// The shim ended it: it wrote a line that is too long.
+    /// Ended by the shim: a line was too long.
     LineTooLong,
-    /// The shim ended it: the spool can't be written, and not because the disk is full.
+    /// Ended by the shim: the spool can't be written, though the disk is not full.
     SpoolFailed,
 }
 
-/// A header that is invalid.
+/// An invalid header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed(pub String);
 
@@ -190,7 +190,7 @@ impl From<Malformed> for io::Error {
     }
 }
 
-/// The words on the wire for each value, both ways.
+/// Words on the wire for each value, both ways.
 macro_rules! words {
     ($of:ident: $($value:ident = $word:literal),+ $(,)?) => {
         impl $of {
@@ -217,7 +217,7 @@ words!(Reason: Exited = "EXITED", Killed = "KILLED", OutOfMemory = "OUT_OF_MEMOR
     LineTooLong = "LINE_TOO_LONG", SpoolFailed = "SPOOL_FAILED");
 
 impl FromClient {
-    /// Reads a header, without its newline.
+    /// Parses a header, without its newline.
     pub fn parse(line: &str) -> Result<Self, Malformed> {
         let mut words = Words::new(line);
         let header = match words.next()? {
@@ -233,14 +233,14 @@ impl FromClient {
         words.end(header)
     }
 
-    /// How many bytes follow.
+    /// Length of the payload.
     pub fn payload(&self) -> usize {
         if let Self::In { len, .. } = self { *len } else { 0 }
     }
 }
 
 impl FromShim {
-    /// Reads a header, without its newline.
+    /// Parses a header, without its newline.
     pub fn parse(line: &str) -> Result<Self, Malformed> {
         let mut words = Words::new(line);
         let header = match words.next()? {
@@ -271,7 +271,7 @@ impl FromShim {
         words.end(header)
     }
 
-    /// How many bytes follow.
+    /// Length of the payload.
     pub fn payload(&self) -> usize {
         match self {
             Self::Out { len, .. } | Self::Stderr { len } => *len,
@@ -312,12 +312,11 @@ impl Display for FromShim {
     }
 }
 
-/// The number, or `-`.
 pub(crate) fn or_dash(number: Option<i32>) -> String {
     number.map_or_else(|| "-".to_owned(), |number| number.to_string())
 }
 
-/// Reads a header's line, without its newline. `None` at the end of what there is to read.
+/// Reads a header's line, without its newline. `None` at the end of input.
 pub fn read_header(from: &mut impl BufRead) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     from.by_ref().take(LONGEST_HEADER as u64).read_until(b'\n', &mut line)?;
@@ -332,13 +331,12 @@ pub fn read_header(from: &mut impl BufRead) -> io::Result<Option<String>> {
     String::from_utf8(line).map(Some).map_err(|error| Malformed(error.to_string()).into())
 }
 
-/// Writes a header, its newline, and the bytes that follow.
+/// Writes a header, its newline, and the payload.
 pub fn write(to: &mut impl Write, header: impl Display, payload: &[u8]) -> io::Result<()> {
     writeln!(to, "{header}")?;
     to.write_all(payload)
 }
 
-/// The words of a header, from left to right.
 struct Words<'a> {
     line: &'a str,
     rest: SplitN<'a, char>,
@@ -346,7 +344,7 @@ struct Words<'a> {
 
 impl<'a> Words<'a> {
     fn new(line: &'a str) -> Self {
-        // The longest has seven words; what a reason says is the third.
+        // The longest header has seven words; a reason is the third word and may contain spaces.
         let limit = if line.starts_with("REFUSED ") { 3 } else { 8 };
         Self { line, rest: line.splitn(limit, ' ') }
     }
@@ -384,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn headers_round_trip() {
         for line in ["HELLO 0", "IN 3 18446744073709551615", "TRIM 9", "SIGNAL 15", "CLOSE", "STDERR", "BYE"]
         {
             assert_eq!(FromClient::parse(line).unwrap().to_string(), line);
@@ -404,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn malformed_headers_are_refused() {
         for line in ["", "HELLO", "HELLO -1", "HELLO 1 2", "IN 1", "hello 1", "IN 1  2", "SIGNAL x", "BYE 1"]
         {
             assert!(FromClient::parse(line).is_err(), "{line:?}");

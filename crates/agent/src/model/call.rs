@@ -1,4 +1,4 @@
-//! Calls a model over HTTP, and reads its answer as it arrives.
+//! Model requests over HTTP, with streamed answers.
 
 use agent_client_protocol::Error;
 use futures::{Stream, StreamExt, TryStreamExt, stream::BoxStream};
@@ -6,7 +6,7 @@ use reqwest::{Response, StatusCode, header::RETRY_AFTER};
 use serde_json::{Value, json};
 use sse_stream::{Sse, SseStream};
 
-use super::{Answer, Piece, Question, anthropic, openai};
+use super::{Answer, Chunk, ModelRequest, anthropic, openai};
 use crate::{
     bounds::{HEAD, LARGEST},
     outbound::Http,
@@ -14,26 +14,24 @@ use crate::{
     turn::Stop,
 };
 
-/// The events of an answer.
 pub type Events = BoxStream<'static, Result<Sse, sse_stream::Error>>;
 
 #[derive(Debug, thiserror::Error)]
-enum Broken {
+enum StreamError {
     #[error("{0}")]
     Connection(reqwest::Error),
     #[error("it is longer than {LARGEST} bytes")]
     TooLong,
 }
 
-/// Asks the model.
-pub async fn stream(http: &Http, access: &Access, question: &Question<'_>) -> Result<Events, Stop> {
+pub async fn open_stream(http: &Http, access: &Access, request: &ModelRequest<'_>) -> Result<Events, Stop> {
     let (path, body) = match access.provider {
-        Provider::OpenAi => ("chat/completions", openai::body(question)),
-        Provider::Anthropic => ("v1/messages", anthropic::body(question)),
+        Provider::OpenAi => ("chat/completions", openai::body(request)),
+        Provider::Anthropic => ("v1/messages", anthropic::body(request)),
     };
     let http = http
         .client()
-        .map_err(|error| failed(format!("The system's certificates can't be read: {error}"), None))?;
+        .map_err(|error| failure(format!("The system's certificates can't be read: {error}"), None))?;
     let mut request = http.post(format!("{}/{path}", access.base_url)).json(&body);
     match (access.provider, &access.key) {
         (Provider::OpenAi, Some(key)) => request = request.bearer_auth(key),
@@ -46,33 +44,36 @@ pub async fn stream(http: &Http, access: &Access, question: &Question<'_>) -> Re
         }
     }
     let response = request.send().await.map_err(|error| {
-        failed(format!("The model can't be reached: {}", causes(&error.without_url())), None)
+        failure(format!("The model can't be reached: {}", describe_error(&error.without_url())), None)
     })?;
     if response.status().is_success() {
-        Ok(SseStream::from_bytes_stream(bounded(response)).boxed())
+        Ok(SseStream::from_bytes_stream(limit_size(response)).boxed())
     } else {
-        Err(refused(response).await)
+        Err(read_refusal(response).await)
     }
 }
 
-fn bounded(response: Response) -> impl Stream<Item = Result<bytes::Bytes, Broken>> + Send {
+fn limit_size(response: Response) -> impl Stream<Item = Result<bytes::Bytes, StreamError>> + Send {
     let mut read = 0;
-    response.bytes_stream().map_err(|error| Broken::Connection(error.without_url())).and_then(move |bytes| {
-        read += bytes.len();
-        std::future::ready(if read > LARGEST { Err(Broken::TooLong) } else { Ok(bytes) })
-    })
+    response.bytes_stream().map_err(|error| StreamError::Connection(error.without_url())).and_then(
+        move |bytes| {
+            read += bytes.len();
+            std::future::ready(if read > LARGEST { Err(StreamError::TooLong) } else { Ok(bytes) })
+        },
+    )
 }
 
-/// The data of the next event. None at the end.
-pub async fn next(events: &mut Events) -> Result<Option<Value>, Stop> {
+/// The next event's data. None at the end.
+pub async fn next_event(events: &mut Events) -> Result<Option<Value>, Stop> {
     while let Some(event) = events.next().await {
-        let event = event
-            .map_err(|error| failed(format!("The model's answer broke off: {}", causes(&error)), None))?;
+        let event = event.map_err(|error| {
+            failure(format!("The model's answer broke off: {}", describe_error(&error)), None)
+        })?;
         match event.data.as_deref().map(str::trim) {
             None | Some("") => {}
             Some("[DONE]") => return Ok(None),
             Some(data) => {
-                let error = |error| failed(format!("The model's answer is invalid JSON: {error}"), None);
+                let error = |error| failure(format!("The model's answer is invalid JSON: {error}"), None);
                 return serde_json::from_str(data).map(Some).map_err(error);
             }
         }
@@ -80,30 +81,30 @@ pub async fn next(events: &mut Events) -> Result<Option<Value>, Stop> {
     Ok(None)
 }
 
-/// Adds an event to the answer. Returns what the client should see.
-pub fn absorb(provider: Provider, answer: &mut Answer, event: &Value) -> Result<Vec<Piece>, Stop> {
+/// Adds an event to the answer, and returns the chunks for the client.
+pub fn apply_event(provider: Provider, answer: &mut Answer, event: &Value) -> Result<Vec<Chunk>, Stop> {
     if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
-        return Err(failed(format!("The model failed: {}", reason(error)), None));
+        return Err(failure(format!("The model failed: {}", error_message(error)), None));
     }
     Ok(match provider {
-        Provider::OpenAi => openai::absorb(answer, event),
-        Provider::Anthropic => anthropic::absorb(answer, event),
+        Provider::OpenAi => openai::apply_event(answer, event),
+        Provider::Anthropic => anthropic::apply_event(answer, event),
     })
 }
 
-/// The turn has failed, for a reason that people should read. `data` is for programs.
-pub fn failed(message: String, data: Option<Value>) -> Stop {
+/// A failure of the turn. People read `message`; programs read `data`.
+pub fn failure(message: String, data: Option<Value>) -> Stop {
     let mut error = Error::internal_error();
     error.message = message;
     error.data = data;
     Stop::Failed(error)
 }
 
-async fn refused(response: Response) -> Stop {
+async fn read_refusal(response: Response) -> Stop {
     let status = response.status();
     let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let mut body = Vec::new();
-    let mut bytes = bounded(response).boxed();
+    let mut bytes = limit_size(response).boxed();
     while let Some(Ok(more)) = bytes.next().await {
         body.extend_from_slice(&more);
         if body.len() > HEAD {
@@ -112,7 +113,7 @@ async fn refused(response: Response) -> Stop {
     }
     body.truncate(HEAD);
     let why = match serde_json::from_slice::<Value>(&body) {
-        Ok(body) => reason(body.get("error").unwrap_or(&body)),
+        Ok(body) => error_message(body.get("error").unwrap_or(&body)),
         Err(_) => String::from_utf8_lossy(&body).trim().chars().take(500).collect(),
     };
     if status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN {
@@ -128,17 +129,16 @@ async fn refused(response: Response) -> Stop {
         Some(after) => message.push_str(&format!(" Try again at {after}.")),
         None => {}
     }
-    failed(message, Some(json!({ "status": status.as_u16(), "retryAfter": after })))
+    failure(message, Some(json!({ "status": status.as_u16(), "retryAfter": after })))
 }
 
-/// What an error of a model's service says.
-fn reason(error: &Value) -> String {
+fn error_message(error: &Value) -> String {
     let text = error.get("message").and_then(Value::as_str).or(error.as_str());
     text.map_or_else(|| error.to_string(), str::to_owned)
 }
 
-/// An error with its causes.
-fn causes(error: &dyn std::error::Error) -> String {
+/// The message of an error and its sources.
+fn describe_error(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

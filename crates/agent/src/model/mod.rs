@@ -1,6 +1,6 @@
-//! Answers with a model: says what it says, and calls the tools that it wants to, after asking for permission.
+//! Answers with a model: forwards its text, and calls the tools that it requests after asking for permission.
 //!
-//! The interfaces differ in how a request looks and how an answer arrives; [`openai`] and [`anthropic`] translate.
+//! [`openai`] and [`anthropic`] translate requests and answers to the providers' APIs.
 
 mod anthropic;
 mod call;
@@ -15,112 +15,109 @@ use tokio::{fs, io::AsyncReadExt};
 
 use crate::{
     bounds::{LIST, TEXT},
-    history::{Entry, Outcome, Said},
+    history::{Entry, Message, Outcome},
     mcp::Tool,
     options::Mode,
     settings::Access,
     skills::{self, Skill},
-    turn::{Spent, Stop, Turn},
+    turn::{Stop, TokenUsage, Turn},
 };
 
-/// The tool that reads skills, and files that people have sent.
+/// The tool that reads skills and received files.
 const READ_FILE: &str = "read_file";
-/// The folders of the home that it reads from.
+/// The folders of the home that `read_file` can access.
 const READABLE: [&str; 2] = ["skills", "inbox"];
-/// The model's instruction for plan mode.
-const PLANNING: &str = "\n\nYou are in plan mode: say what you would do, step by step, and do none of it. You \
+/// The system prompt's addition in plan mode.
+const PLAN_MODE: &str = "\n\nYou are in plan mode: say what you would do, step by step, and do none of it. You \
     can read your skills and the files that you were sent; your other tools are switched off.";
-/// What Muster's own server offers asks a person by itself.
+/// Muster's own server asks for permission itself.
 const OWN_SERVER: &str = "muster";
 
-/// What the model is asked.
-struct Question<'a> {
+struct ModelRequest<'a> {
     model: &'a str,
     system: String,
     entries: Vec<Entry>,
-    tools: &'a [Offer],
+    tools: &'a [ToolOffer],
 }
 
-/// A tool, as it is offered to the model.
-struct Offer {
+/// A tool in a request.
+struct ToolOffer {
     name: String,
     description: String,
     schema: Value,
-    /// None: the tool that reads a file.
+    /// None for `read_file`.
     tool: Option<Tool>,
 }
 
-/// What the model has answered so far.
+/// The answer so far.
 #[derive(Default)]
 struct Answer {
     text: String,
     thought: String,
-    /// The tools that it wants to call, by their place in the answer.
-    wanted: BTreeMap<u64, Wanted>,
-    spent: Option<Spent>,
-    /// Why it ended, unless that is as usual.
+    /// By index in the answer.
+    tool_requests: BTreeMap<u64, ToolRequest>,
+    usage: Option<TokenUsage>,
+    /// None after a normal end.
     stop: Option<StopReason>,
-    /// Whether it has ended.
+    /// Whether the answer has ended.
     complete: bool,
 }
 
-/// A tool that the model wants to call.
 #[derive(Default)]
-struct Wanted {
+struct ToolRequest {
     name: String,
-    /// JSON, as the model wrote it.
+    /// JSON, unchecked.
     input: String,
 }
 
-/// What arrives: pieces of text or of a thought.
-enum Piece {
+enum Chunk {
     Text(String),
     Thought(String),
 }
 
-/// Answers what the session's last entry says.
+/// Answers the last entry of the session.
 pub async fn answer(turn: &mut Turn, access: &Access) -> Result<(), Stop> {
-    let skills = skills::read(&turn.agent.settings.home).await;
+    let skills = skills::read_skills(&turn.agent.settings.home).await;
     let mode = turn.session.mode();
     let (tools, problems) = match mode {
-        Mode::Act => turn.unless_cancelled(turn.session.servers.tools()).await?,
+        Mode::Act => turn.until_cancelled(turn.session.servers.tools()).await?,
         Mode::Plan => (Vec::new(), Vec::new()),
     };
-    let offers = offers(tools);
-    let mut system = system(&skills, &problems);
+    let offers = offer_tools(tools);
+    let mut system = system_prompt(&skills, &problems);
     if mode == Mode::Plan {
-        system.push_str(PLANNING);
+        system.push_str(PLAN_MODE);
     }
-    // A model that asks for tools without end.
+    // A model may request tools forever.
     for _ in 0..30 {
-        let entries = turn.session.with(|record| {
-            record.entries.iter().cloned().map(|entry| acceptable(entry, &record.id)).collect()
+        let entries = turn.session.with_record(|record| {
+            record.entries.iter().cloned().map(|entry| normalize_entry(entry, &record.id)).collect()
         });
-        let question = Question { model: &access.model, system: system.clone(), entries, tools: &offers };
+        let request = ModelRequest { model: &access.model, system: system.clone(), entries, tools: &offers };
         let mut answer = Answer::default();
-        let asked = ask(turn, access, question, &mut answer).await;
-        if let Some(spent) = answer.spent {
-            *turn.spent.get_or_insert_default() += spent;
-            turn.context = Some(spent.input + spent.cache_read + spent.cache_write + spent.output);
+        let result = query_model(turn, access, request, &mut answer).await;
+        if let Some(usage) = answer.usage {
+            *turn.usage.get_or_insert_default() += usage;
+            turn.context = Some(usage.input + usage.cache_read + usage.cache_write + usage.output);
         }
-        asked?;
+        result?;
         if let Some(reason) = answer.stop {
             return Err(Stop::Model(reason));
         }
-        if answer.wanted.is_empty() {
+        if answer.tool_requests.is_empty() {
             return Ok(());
         }
-        for wanted in answer.wanted.into_values() {
-            use_tool(turn, &offers, wanted).await?;
+        for request in answer.tool_requests.into_values() {
+            use_tool(turn, &offers, request).await?;
         }
     }
     Err(Stop::Model(StopReason::MaxTurnRequests))
 }
 
-/// The same entry as every model's service accepts it. A call has a name, of at most 64 letters, digits, `_` and `-`: one
-/// made without a model has none, and models make names up. Some services refuse an id of more than 40 characters, so
-/// the session's id, with which it begins, is left out.
-fn acceptable(mut entry: Entry, session: &str) -> Entry {
+/// Adapts an entry to the limits of all services. A call must have a name of at most 64 letters, digits, `_` and `-`,
+/// but the deterministic agent stores none and models make names up. Some services refuse ids of more than 40
+/// characters, so the session's id at the start is removed.
+fn normalize_entry(mut entry: Entry, session: &str) -> Entry {
     if let Entry::Tool(call) = &mut entry {
         call.id = call.id.replace(&format!("{session}-"), "");
         let name = call.name.get_or_insert_default();
@@ -133,57 +130,57 @@ fn acceptable(mut entry: Entry, session: &str) -> Entry {
     entry
 }
 
-/// Asks, tells the client what arrives, and keeps it, also when the turn is cancelled meanwhile.
-async fn ask(
+/// Queries the model, forwards its answer to the client, and stores it even if the turn is cancelled.
+async fn query_model(
     turn: &mut Turn,
     access: &Access,
-    question: Question<'_>,
+    request: ModelRequest<'_>,
     answer: &mut Answer,
 ) -> Result<(), Stop> {
     let (thought, text) = (turn.new_id(), turn.new_id());
-    let heard = async {
-        let mut stream = call::stream(&turn.agent.http, access, &question).await?;
-        while let Some(event) = call::next(&mut stream).await? {
-            for piece in call::absorb(access.provider, answer, &event)? {
-                match piece {
-                    Piece::Text(piece) => turn.piece(&text, false, &piece).await?,
-                    Piece::Thought(piece) => turn.piece(&thought, true, &piece).await?,
+    let received = async {
+        let mut stream = call::open_stream(&turn.agent.http, access, &request).await?;
+        while let Some(event) = call::next_event(&mut stream).await? {
+            for chunk in call::apply_event(access.provider, answer, &event)? {
+                match chunk {
+                    Chunk::Text(chunk) => turn.send_chunk(&text, false, &chunk).await?,
+                    Chunk::Thought(chunk) => turn.send_chunk(&thought, true, &chunk).await?,
                 }
             }
         }
         if answer.complete {
             Ok(())
         } else {
-            Err(call::failed("The model's answer broke off.".to_owned(), None))
+            Err(call::failure("The model's answer broke off.".to_owned(), None))
         }
     };
-    let heard = turn.unless_cancelled(heard).await;
+    let received = turn.until_cancelled(received).await;
     if !answer.thought.is_empty() {
-        turn.keep(Entry::Thought(Said { id: thought, text: answer.thought.clone() })).await;
+        turn.record(Entry::Thought(Message { id: thought, text: answer.thought.clone() })).await;
     }
     if !answer.text.is_empty() {
-        turn.keep(Entry::Agent(Said { id: text, text: answer.text.clone() })).await;
+        turn.record(Entry::Agent(Message { id: text, text: answer.text.clone() })).await;
     }
-    heard?
+    received?
 }
 
-async fn use_tool(turn: &mut Turn, offers: &[Offer], wanted: Wanted) -> Result<(), Stop> {
-    let offer = offers.iter().find(|offer| offer.name == wanted.name);
+async fn use_tool(turn: &mut Turn, offers: &[ToolOffer], request: ToolRequest) -> Result<(), Stop> {
+    let offer = offers.iter().find(|offer| offer.name == request.name);
     let input =
-        if wanted.input.trim().is_empty() { Ok(Map::new()) } else { serde_json::from_str(&wanted.input) };
+        if request.input.trim().is_empty() { Ok(Map::new()) } else { serde_json::from_str(&request.input) };
     let shown =
-        input.as_ref().map_or_else(|_| json!({ "invalid": wanted.input }), |input| input.clone().into());
+        input.as_ref().map_or_else(|_| json!({ "invalid": request.input }), |input| input.clone().into());
     let tool = offer.and_then(|offer| offer.tool.as_ref());
-    let title = tool.map_or_else(|| wanted.name.clone(), |tool| format!("{}: {}", tool.server, tool.name));
+    let title = tool.map_or_else(|| request.name.clone(), |tool| format!("{}: {}", tool.server, tool.name));
     let kind = if tool.is_some() { ToolKind::Other } else { ToolKind::Read };
-    let call = turn.announce(Some(wanted.name.clone()), title, kind, shown).await?;
-    let refused = match (&input, offer) {
+    let call = turn.announce_call(Some(request.name.clone()), title, kind, shown).await?;
+    let error = match (&input, offer) {
         (Err(error), _) => Some(format!("The input is not a JSON object: {error}")),
-        (_, None) => Some(format!("Unknown tool: {}.", wanted.name)),
+        (_, None) => Some(format!("Unknown tool: {}.", request.name)),
         _ => None,
     };
-    if let Some(text) = refused {
-        return turn.finish(&call, Outcome { failed: true, text }, None).await;
+    if let Some(text) = error {
+        return turn.finish_call(&call, Outcome { failed: true, text }, None).await;
     }
     let Some(tool) = tool else {
         let path = call.input["path"].as_str().unwrap_or_default();
@@ -191,15 +188,15 @@ async fn use_tool(turn: &mut Turn, offers: &[Offer], wanted: Wanted) -> Result<(
             Ok(text) => (false, text),
             Err(error) => (true, format!("{path} can't be read: {error}")),
         };
-        return turn.finish(&call, Outcome { failed, text }, None).await;
+        return turn.finish_call(&call, Outcome { failed, text }, None).await;
     };
-    if tool.server == OWN_SERVER || turn.permitted(&call).await? {
+    if tool.server == OWN_SERVER || turn.request_permission(&call).await? {
         turn.call(&call, tool).await?;
     }
     Ok(())
 }
 
-/// Reads a file in one of the folders that the host fills. Other files of the home are nothing for a model.
+/// Reads a file in a readable folder. A model must not see the other files of the home.
 async fn read_file(home: &Path, path: &str) -> io::Result<String> {
     let given = Url::parse(path).ok().and_then(|url| url.to_file_path().ok()).unwrap_or_else(|| path.into());
     let path = fs::canonicalize(home.join(given)).await?;
@@ -215,8 +212,8 @@ async fn read_file(home: &Path, path: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn offers(tools: Vec<Tool>) -> Vec<Offer> {
-    let mut offers = vec![Offer {
+fn offer_tools(tools: Vec<Tool>) -> Vec<ToolOffer> {
+    let mut offers = vec![ToolOffer {
         name: READ_FILE.to_owned(),
         description: "Reads a text file: a skill, or a received file.".to_owned(),
         schema: json!({
@@ -226,17 +223,16 @@ fn offers(tools: Vec<Tool>) -> Vec<Offer> {
     }];
     for tool in tools {
         let name = tool.full_name();
-        // Two tools of one name would be refused; the first server wins.
+        // Services refuse duplicate names; the first server wins.
         if offers.len() < LIST && offers.iter().all(|offer| offer.name != name) {
             let (description, schema) = (tool.description.clone(), Value::Object((*tool.schema).clone()));
-            offers.push(Offer { name, description, schema, tool: Some(tool) });
+            offers.push(ToolOffer { name, description, schema, tool: Some(tool) });
         }
     }
     offers
 }
 
-/// The model's first instruction.
-fn system(skills: &[Skill], problems: &[String]) -> String {
+fn system_prompt(skills: &[Skill], problems: &[String]) -> String {
     let mut text = "You are an agent of an organization. People write to you, and read your answers as Markdown. \
         Before a tool is called a person may be asked for permission; if it is denied, don't try to get the same \
         result in another way."

@@ -1,5 +1,5 @@
-//! A client: JSON-RPC over the pipes of a child process. It is written without the crate that the agent uses, so that
-//! both can't be wrong in the same way.
+//! A JSON-RPC client over the pipes of a child process. It doesn't use the agent's ACP crate, so that both can't have
+//! the same error.
 
 use std::{
     collections::HashMap,
@@ -16,43 +16,41 @@ use tokio::{
     time::timeout,
 };
 
-/// No answer takes longer, even on a busy machine.
+/// Sufficient for every answer even on a busy machine.
 pub const LIMIT: Duration = Duration::from_mins(2);
 
-/// The agent, and what it has said.
+/// An agent process and its unread messages.
 pub struct Agent {
-    /// Its folder.
+    /// The agent's home.
     pub home: TempDir,
-    /// Its process.
     pub process: Child,
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
     next: u64,
-    /// Notifications that no one has looked at.
+    /// Unread notifications.
     updates: Vec<Value>,
-    /// Answers that no one has waited for yet.
+    /// Unread responses.
     answers: HashMap<u64, Value>,
-    /// Requests of the agent that no one has looked at.
+    /// Unread requests of the agent.
     requests: Vec<Value>,
-    /// Lines that are not messages.
+    /// Invalid lines.
     pub garbage: Vec<String>,
 }
 
-/// How a prompt went.
+/// The result of a prompt.
 pub struct Turn {
-    /// The updates of its session.
     pub updates: Vec<Value>,
-    /// The answer: a result or an error.
+    /// A result or an error.
     pub answer: Value,
 }
 
 impl Turn {
-    /// What the agent said: each message's pieces together.
+    /// The agent's messages, each joined from its chunks.
     pub fn messages(&self) -> Vec<String> {
         self.texts("agent_message_chunk")
     }
 
-    /// The same of other chunks.
+    /// The joined texts of another kind of chunks.
     pub fn texts(&self, kind: &str) -> Vec<String> {
         let mut texts: Vec<(Value, String)> = Vec::new();
         for update in self.updates.iter().filter(|update| update["sessionUpdate"] == kind) {
@@ -66,19 +64,19 @@ impl Turn {
         texts.into_iter().map(|(_, text)| text).collect()
     }
 
-    /// The last of what the agent said.
+    /// The agent's last message.
     pub fn said(&self) -> String {
         self.messages().pop().unwrap_or_default()
     }
 
-    /// The tool calls: each with its last status and its content's text.
+    /// The tool calls with id, last status and text.
     pub fn calls(&self) -> Vec<(String, String, String)> {
         let mut calls: Vec<(Value, [String; 3])> = Vec::new();
         for update in &self.updates {
             let text = |name: &str| update[name].as_str().unwrap_or_default().to_owned();
             let content = update["content"][0]["content"]["text"].as_str().unwrap_or_default().to_owned();
             if update["sessionUpdate"] == "tool_call" {
-                // What has its default is left out.
+                // Default values are omitted.
                 let status = update["status"].as_str().unwrap_or("pending").to_owned();
                 calls.push((update["toolCallId"].clone(), [text("title"), status, content]));
             } else if update["sessionUpdate"] == "tool_call_update" {
@@ -90,7 +88,7 @@ impl Turn {
         calls.into_iter().map(|(_, [title, status, content])| (title, status, content)).collect()
     }
 
-    /// Why it ended.
+    /// The stop reason.
     #[track_caller]
     pub fn reason(&self) -> &str {
         self.answer["result"]["stopReason"].as_str().unwrap_or_else(|| panic!("no end: {}", self.answer))
@@ -98,19 +96,19 @@ impl Turn {
 }
 
 impl Agent {
-    /// Starts it in a home of its own, and initializes.
+    /// Starts an agent in a new home, and initializes it.
     pub async fn start() -> Self {
         Self::start_with(&[], json!({})).await
     }
 
-    /// The same with variables of its environment and capabilities of the client.
+    /// Like [`Agent::start`], with environment variables and client capabilities.
     pub async fn start_with(environment: &[(&str, &str)], capabilities: Value) -> Self {
         let mut agent = Self::spawn(tempfile::tempdir().unwrap(), environment);
         agent.initialize(capabilities).await;
         agent
     }
 
-    /// Starts it in a home, and says nothing.
+    /// Starts an agent without initializing it.
     pub fn spawn(home: TempDir, environment: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_muster-agent"));
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", home.path());
@@ -123,7 +121,7 @@ impl Agent {
         Self { home, process, input, output, next: 0, updates, answers: HashMap::new(), requests, garbage }
     }
 
-    /// Kills it, and starts it again in the same home.
+    /// Kills the agent, and starts it again in the same home.
     pub async fn restarted(mut self) -> Self {
         self.process.kill().await.unwrap();
         let mut agent = Self::spawn(self.home, &[]);
@@ -131,20 +129,19 @@ impl Agent {
         agent
     }
 
-    /// Initializes, with capabilities of the client.
+    /// Initializes the agent with client capabilities.
     pub async fn initialize(&mut self, capabilities: Value) -> Value {
         let params = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
         self.call("initialize", params).await
     }
 
-    /// Writes a line.
     pub async fn write(&mut self, line: &str) {
         let input = self.input.as_mut().expect("its input is open");
         input.write_all(line.as_bytes()).await.unwrap();
         input.write_all(b"\n").await.unwrap();
     }
 
-    /// Sends a request. Its id comes back.
+    /// Sends a request, and returns its id.
     pub async fn request(&mut self, method: &str, params: Value) -> u64 {
         self.next += 1;
         let message = json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params });
@@ -152,12 +149,11 @@ impl Agent {
         self.next
     }
 
-    /// Sends a notification.
     pub async fn notify(&mut self, method: &str, params: Value) {
         self.write(&json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()).await;
     }
 
-    /// Reads one line. None at the end.
+    /// Reads a line. None at the end.
     async fn read(&mut self) -> Option<()> {
         let line = timeout(LIMIT, self.output.next_line()).await.expect("the agent says something in time");
         let line = line.unwrap_or_else(|error| Some(error.to_string()))?;
@@ -169,14 +165,14 @@ impl Agent {
             }
             Some(message) if message["method"].is_string() => self.updates.push(message["params"].clone()),
             Some(message) => {
-                // What could not be read is answered without an id.
+                // The response to an invalid message has no id.
                 self.answers.insert(message["id"].as_u64().unwrap_or_default(), message);
             }
         }
         Some(())
     }
 
-    /// Waits for the answer to a request.
+    /// Waits for the response to a request.
     pub async fn answer(&mut self, id: u64) -> Value {
         while !self.answers.contains_key(&id) {
             self.read().await.expect("an answer before its end");
@@ -184,7 +180,7 @@ impl Agent {
         self.answers.remove(&id).unwrap()
     }
 
-    /// The result of a request, or a panic.
+    /// Sends a request, and returns its result.
     pub async fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, params).await;
         let mut answer = self.answer(id).await;
@@ -192,13 +188,12 @@ impl Agent {
         answer["result"].take()
     }
 
-    /// The code and the message of a refused request.
+    /// Sends a request, and returns the error's code and message.
     pub async fn refused(&mut self, method: &str, params: Value) -> (i64, String) {
         let id = self.request(method, params).await;
         refusal(&self.answer(id).await)
     }
 
-    /// Waits for a request of the agent.
     pub async fn asked(&mut self, method: &str) -> Value {
         loop {
             if let Some(at) = self.requests.iter().position(|request| request["method"] == method) {
@@ -208,72 +203,70 @@ impl Agent {
         }
     }
 
-    /// Answers a request of the agent.
     pub async fn reply(&mut self, request: &Value, result: Value) {
         self.write(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }).to_string()).await;
     }
 
-    /// Waits until an update says this text.
+    /// Waits for an update with this text.
     pub async fn hears(&mut self, text: &str) {
         while !self.updates.iter().any(|update| update.to_string().contains(text)) {
             self.read().await.expect("the text before its end");
         }
     }
 
-    /// The updates so far of a session.
+    /// The updates of a session so far.
     pub fn updates(&mut self, session: &str) -> Vec<Value> {
         let (here, others) = self.updates.drain(..).partition(|update| update["sessionId"] == session);
         self.updates = others;
         here.into_iter().map(|mut update: Value| update["update"].take()).collect()
     }
 
-    /// A new session with these MCP servers.
+    /// Opens a session with these MCP servers.
     pub async fn session_with(&mut self, servers: Value) -> String {
         let new = self.call("session/new", json!({ "cwd": "/", "mcpServers": servers })).await;
         new["sessionId"].as_str().unwrap().to_owned()
     }
 
-    /// A new session.
+    /// Opens a session.
     pub async fn session(&mut self) -> String {
         self.session_with(json!([])).await
     }
 
-    /// Sends a prompt, and doesn't wait.
+    /// Sends a prompt without waiting.
     pub async fn say(&mut self, session: &str, text: &str) -> u64 {
         let prompt = json!([{ "type": "text", "text": text }]);
         self.request("session/prompt", json!({ "sessionId": session, "prompt": prompt })).await
     }
 
-    /// Waits for the end of a prompt.
+    /// Waits for the response to a prompt.
     pub async fn end(&mut self, session: &str, id: u64) -> Turn {
         let answer = self.answer(id).await;
         Turn { updates: self.updates(session), answer }
     }
 
-    /// Sends a prompt, and waits for its end.
+    /// Sends a prompt, and waits for the response.
     pub async fn prompt(&mut self, session: &str, text: &str) -> Turn {
         let id = self.say(session, text).await;
         self.end(session, id).await
     }
 
-    /// Cancels the turn of a session.
     pub async fn cancel(&mut self, session: &str) {
         self.notify("session/cancel", json!({ "sessionId": session })).await;
     }
 
-    /// Closes its input.
+    /// Closes the agent's input.
     pub fn hang_up(&mut self) {
         self.input = None;
     }
 
-    /// Waits for its end: the exit code, or the signal as a negative number.
+    /// Waits for the exit code, or the signal as a negative number.
     pub async fn ended(&mut self) -> i32 {
         while self.read().await.is_some() {}
         let status = timeout(LIMIT, self.process.wait()).await.expect("it ends").unwrap();
         status.code().unwrap_or_else(|| -std::os::unix::process::ExitStatusExt::signal(&status).unwrap())
     }
 
-    /// Puts a skill where a host puts it.
+    /// Installs a skill like a host.
     pub fn skill(&self, name: &str, text: &str) {
         let folder = self.home.path().join("skills").join(name);
         std::fs::create_dir_all(&folder).unwrap();
@@ -281,7 +274,7 @@ impl Agent {
     }
 }
 
-/// The code and the message of an error.
+/// The code and message of an error.
 #[track_caller]
 pub fn refusal(answer: &Value) -> (i64, String) {
     let error = answer.get("error").unwrap_or_else(|| panic!("it was not refused: {answer}"));
@@ -289,7 +282,7 @@ pub fn refusal(answer: &Value) -> (i64, String) {
     (error["code"].as_i64().unwrap(), said)
 }
 
-/// A folder or a file of the programs that others wrote.
+/// A path in `tests/peers`.
 pub fn peers(path: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers");
     assert!(folder.join("node_modules").is_dir(), "the peers are not installed: npm ci --prefix tests/peers");

@@ -1,4 +1,4 @@
-//! Misbehaving on purpose, and behaving when others don't.
+//! Tests of faults: the agent's deliberate ones, and those of its clients.
 
 use serde_json::json;
 
@@ -19,19 +19,19 @@ async fn a_turn_that_hangs_ends_when_it_is_cancelled() {
 }
 
 #[tokio::test]
-async fn one_that_hangs_hard_does_not() {
+async fn a_hard_hang_ignores_a_cancel() {
     let mut agent = Agent::start().await;
     let (stuck, other) = (agent.session().await, agent.session().await);
     agent.say(&stuck, "hang hard").await;
     agent.cancel(&stuck).await;
-    // Whatever the cancel has done is done before the next answer.
+    // The cancel is processed before the next answer.
     assert_eq!(agent.prompt(&other, "Hello").await.reason(), "end_turn");
     let refused = agent.refused("session/prompt", json!({ "sessionId": stuck, "prompt": [] })).await;
     assert!(refused.1.contains("running"), "{refused:?}");
 }
 
 #[tokio::test]
-async fn a_cancelled_turn_takes_its_request_for_permission_back() {
+async fn a_cancelled_turn_withdraws_its_permission_request() {
     let mut agent = Agent::start().await;
     let session = agent.session().await;
     let id = agent.say(&session, "do execute Run").await;
@@ -40,7 +40,7 @@ async fn a_cancelled_turn_takes_its_request_for_permission_back() {
     agent.reply(&asked, json!({ "outcome": { "outcome": "cancelled" } })).await;
     let turn = agent.end(&session, id).await;
     assert_eq!((turn.reason(), turn.calls()[0].1.as_str()), ("cancelled", "failed"));
-    // The same if the client answers so by itself.
+    // The client can also answer with "cancelled".
     let id = agent.say(&session, "do execute Run\nnever said").await;
     let asked = agent.asked("session/request_permission").await;
     agent.reply(&asked, json!({ "outcome": { "outcome": "cancelled" } })).await;
@@ -49,11 +49,11 @@ async fn a_cancelled_turn_takes_its_request_for_permission_back() {
 }
 
 #[tokio::test]
-async fn a_flood_is_as_much_as_was_asked_for_and_waits_for_its_reader() {
+async fn a_flood_waits_for_its_reader() {
     let mut agent = Agent::start().await;
     let session = agent.session().await;
     let id = agent.say(&session, "flood 2000").await;
-    // No one reads, and the pipe is full: the agent must not keep the other 32 MB.
+    // The pipe is full and unread, and the agent must not buffer the other 32 MB.
     agent.hears("agent_message_chunk").await;
     let status = std::fs::read_to_string(format!("/proc/{}/status", agent.process.id().unwrap())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();
@@ -65,7 +65,7 @@ async fn a_flood_is_as_much_as_was_asked_for_and_waits_for_its_reader() {
 }
 
 #[tokio::test]
-async fn garbage_and_long_lines_are_no_messages() {
+async fn garbage_and_long_lines_are_printed() {
     let mut agent = Agent::start().await;
     let session = agent.session().await;
     let turn = agent.prompt(&session, "garbage\nlongline 3000000").await;
@@ -75,7 +75,7 @@ async fn garbage_and_long_lines_are_no_messages() {
 }
 
 #[tokio::test]
-async fn it_exits_and_crashes_when_told_to() {
+async fn exit_and_crash_end_the_process() {
     let mut agent = Agent::start().await;
     let session = agent.session().await;
     agent.say(&session, "Bye\nexit 3").await;
@@ -100,7 +100,7 @@ async fn it_fills_its_disk() {
 }
 
 #[tokio::test]
-async fn lines_that_are_too_long_or_no_messages_do_not_disturb_it() {
+async fn invalid_input_lines_are_skipped() {
     let mut agent = Agent::start().await;
     agent.write(&"x".repeat(9 * 1024 * 1024)).await;
     agent.write("{\"jsonrpc\": \"2.0\", \"method\"").await;
@@ -124,7 +124,7 @@ async fn a_session_whose_file_cannot_be_written_is_refused() {
 }
 
 #[tokio::test]
-async fn it_says_why_it_cannot_start() {
+async fn start_errors_are_reported() {
     let program = env!("CARGO_BIN_EXE_muster-agent");
     let run = async |args: &[&str], variables: &[(&str, &str)]| {
         let mut command = tokio::process::Command::new(program);

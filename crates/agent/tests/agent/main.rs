@@ -1,4 +1,4 @@
-//! The reference agent as a program: each test starts it and speaks the protocol with it, as a host does.
+//! Tests of the reference agent as a program, by the protocol.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 

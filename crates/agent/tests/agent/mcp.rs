@@ -1,4 +1,4 @@
-//! MCP servers that others wrote (`tests/peers/everything`).
+//! Tests with the reference MCP server (`tests/peers/everything`).
 
 use std::process::Stdio;
 
@@ -23,7 +23,7 @@ fn person() -> Value {
     stdio("muster", &json!(["node", peers("everything").join("person.mjs")]))
 }
 
-/// The server over HTTP, and its address.
+/// Starts the server over HTTP. Returns its address.
 async fn http() -> (Child, String) {
     let mut command = Command::new("node");
     command.arg(peers("everything").join("http.mjs")).stdout(Stdio::piped()).kill_on_drop(true);
@@ -57,7 +57,7 @@ async fn tools_are_called_over_stdio_and_http() {
     }
     let failed = agent.prompt(&session, "call everything__echo").await;
     assert_eq!(failed.calls()[0].1, "failed", "{:?}", failed.calls());
-    // A program gets what it was given, and not what the agent was.
+    // The server gets its own variables, not the agent's.
     let environment = agent.prompt(&session, "call everything__get-env").await.said();
     assert!(environment.contains("GIVEN") && !environment.contains("secret"), "{environment}");
 }
@@ -84,7 +84,7 @@ async fn an_unreachable_server_does_not_affect_the_others() {
 }
 
 #[tokio::test]
-async fn a_person_is_asked_and_sent_files_by_musters_own_server() {
+async fn musters_own_server_asks_people_and_sends_files() {
     let mut agent = Agent::start().await;
     let session = agent.session_with(json!([person()])).await;
     let asked = agent.prompt(&session, "ask Which? | this | that").await;

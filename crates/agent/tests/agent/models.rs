@@ -1,4 +1,4 @@
-//! Answers with a model, behind both interfaces.
+//! Tests with a model, by both providers' APIs.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -41,7 +41,7 @@ fn server() -> Value {
 }
 
 #[tokio::test]
-async fn it_says_what_the_model_says_as_it_arrives() {
+async fn answers_are_streamed() {
     for provider in PROVIDERS {
         let model = Model::start().await;
         let mut agent = agent_with(&model, provider).await;
@@ -121,7 +121,7 @@ async fn in_plan_mode_the_model_gets_no_tools_of_servers() {
 }
 
 #[tokio::test]
-async fn only_skills_and_peoples_files_are_read_without_asking() {
+async fn only_skills_and_received_files_are_readable() {
     let model = Model::start().await;
     let mut agent = agent_with(&model, "anthropic").await;
     agent.skill("refunds", "---\nname: refunds\ndescription: How to refund\n---\nAsk Anna first.");
@@ -157,7 +157,7 @@ async fn rounds_are_bounded() {
 }
 
 #[tokio::test]
-async fn invented_tool_names_are_sent_back_in_accepted_form() {
+async fn invented_tool_names_are_normalized() {
     for provider in PROVIDERS {
         let model = Model::start().await;
         let mut agent = agent_with(&model, provider).await;
@@ -198,7 +198,7 @@ async fn a_session_that_began_without_a_model_goes_on_with_one() {
 }
 
 #[tokio::test]
-async fn what_the_service_refuses_is_said() {
+async fn errors_of_the_service_are_reported() {
     for provider in PROVIDERS {
         let model = Model::start().await;
         let mut agent = agent_with(&model, provider).await;
@@ -222,7 +222,7 @@ async fn what_the_service_refuses_is_said() {
 }
 
 #[tokio::test]
-async fn a_cancelled_answer_is_kept_as_far_as_it_went() {
+async fn a_cancelled_answer_is_stored() {
     let model = Model::start().await;
     let mut agent = agent_with(&model, "anthropic").await;
     let session = agent.session().await;
@@ -236,7 +236,7 @@ async fn a_cancelled_answer_is_kept_as_far_as_it_went() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_not_there_is_said() {
+async fn an_unreachable_service_is_reported() {
     let model = Model::start().await;
     let mut agent = agent_with(&model, "openai").await;
     drop(model);

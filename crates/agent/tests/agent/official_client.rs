@@ -1,4 +1,4 @@
-//! The agent, spoken to with the protocol's official client library (`tests/peers/acp`), which checks what it receives.
+//! A test with the protocol's official client library (`tests/peers/acp`), which validates messages.
 
 use std::process::Stdio;
 
@@ -16,7 +16,7 @@ async fn the_official_library_understands_the_agent() {
     client.arg(home.path()).args(prompts).stdin(Stdio::null()).kill_on_drop(true);
     let output = timeout(LIMIT, client.output()).await.unwrap().expect("node is installed");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    // The library complains about what it can't read.
+    // The library reports invalid messages.
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     let said: Vec<Value> = output
         .stdout
@@ -37,7 +37,7 @@ async fn the_official_library_understands_the_agent() {
     assert_eq!((all("session/close").len(), all("session/load").len()), (1, 1));
     assert_eq!(all("exit"), [&json!(0)]);
 
-    // Once as they happened, and once as the session was loaded.
+    // Once live, and once on loading the session.
     let kinds: Vec<&str> =
         all("update").iter().map(|update| update["sessionUpdate"].as_str().unwrap()).collect();
     let count = |kind: &str| kinds.iter().filter(|said| **said == kind).count();

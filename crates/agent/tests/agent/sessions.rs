@@ -1,11 +1,11 @@
-//! Sessions: kept in files, loaded, resumed, closed, and several at the same time.
+//! Tests of sessions: stored, loaded, resumed, closed and parallel.
 
 use serde_json::json;
 
 use crate::client::{Agent, refusal};
 
 #[tokio::test]
-async fn it_says_what_it_can() {
+async fn capabilities_are_announced() {
     let home = tempfile::tempdir().unwrap();
     let mut agent = Agent::spawn(home, &[]);
     let said = agent.call("initialize", json!({ "protocolVersion": 99 })).await;
@@ -75,7 +75,7 @@ async fn a_closed_session_is_gone_until_it_is_resumed() {
 }
 
 #[tokio::test]
-async fn a_session_that_never_was_is_not_found() {
+async fn an_unknown_session_is_not_found() {
     let mut agent = Agent::start().await;
     for id in ["0198c5d8-0000-4000-8000-000000000000", "../../etc/passwd"] {
         let params = json!({ "sessionId": id, "cwd": "/", "mcpServers": [] });
@@ -97,7 +97,7 @@ async fn sessions_are_listed_the_latest_first() {
 }
 
 #[tokio::test]
-async fn sessions_are_parallel_and_prompts_of_one_are_serial() {
+async fn sessions_are_parallel_and_their_prompts_serial() {
     let mut agent = Agent::start().await;
     let (slow, fast) = (agent.session().await, agent.session().await);
     let waiting = agent.say(&slow, "hang").await;

@@ -1,4 +1,4 @@
-//! What the words do (docs/agents.md).
+//! Tests of the words (`docs/agents.md`).
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ async fn plain_text_is_answered_with_skills_and_turn_number() {
 }
 
 #[tokio::test]
-async fn what_is_only_for_the_agent_is_no_word() {
+async fn instructions_are_not_words() {
     let mut agent = Agent::start().await;
     let session = agent.session().await;
     let for_agents = json!({ "audience": ["assistant"] });
@@ -34,7 +34,7 @@ async fn what_is_only_for_the_agent_is_no_word() {
 }
 
 #[tokio::test]
-async fn tokens_are_the_bytes_of_text_in_fours() {
+async fn a_token_is_four_bytes_of_text() {
     let mut agent = Agent::start().await;
     let session = agent.session().await;
     let turn = agent.prompt(&session, "think 12345678").await;
@@ -85,7 +85,7 @@ async fn an_action_is_done_only_if_it_is_permitted() {
 }
 
 #[tokio::test]
-async fn what_is_always_allowed_is_not_asked_again_in_this_session() {
+async fn an_always_allowed_action_is_not_asked_again() {
     let mut agent = Agent::start().await;
     let session = agent.session().await;
     let id = agent.say(&session, "do execute Run\ndo execute Run").await;
@@ -122,7 +122,7 @@ async fn a_question_is_a_form_where_the_client_shows_forms() {
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_can_be_asked_is_said_so() {
+async fn a_question_without_a_way_to_ask_is_reported() {
     let mut agent = Agent::start().await;
     let session = agent.session().await;
     let turn = agent.prompt(&session, "ask Why?").await;
@@ -130,7 +130,7 @@ async fn a_question_that_nobody_can_be_asked_is_said_so() {
 }
 
 #[tokio::test]
-async fn what_is_told_to_fail_fails() {
+async fn the_error_words_fail() {
     let mut agent = Agent::start().await;
     let session = agent.session().await;
     let failed = agent.prompt(&session, "error\nnever said").await;

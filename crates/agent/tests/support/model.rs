@@ -1,23 +1,22 @@
-//! A model that is none: it answers as OpenAI's and Anthropic's documentation say, and what it says follows from the last
-//! thing that it was told.
+//! A fake model with the APIs documented by OpenAI and Anthropic. The user's last message controls its answer.
 //!
-//! | The last message of the user says | It |
+//! | Last message of the user | Answer |
 //! |---|---|
-//! | `USE tool {json}`, in one or several lines | calls the tools whose names end so, then says what they answered |
-//! | `ALWAYS tool {json}` | calls the tool again and again |
-//! | `STATUS 429 7` | answers with this status, and `Retry-After: 7` if it is given |
+//! | `USE tool {json}`, in one or several lines | calls the tools with these name endings, then repeats their results |
+//! | `ALWAYS tool {json}` | calls the tool repeatedly |
+//! | `STATUS 429 7` | this status, and `Retry-After: 7` if given |
 //! | `BREAK` | breaks off after the first word |
-//! | `HOLD` | says one word, and nothing more until it is let go |
-//! | `THINK text` | thinks first |
-//! | `LONG` | stops because it may not write more |
-//! | `OVERLOADED` | fails in the middle of its answer |
-//! | anything else | says it again, word by word |
+//! | `HOLD` | one word, and then nothing |
+//! | `THINK text` | a thought first |
+//! | `LONG` | stops at the token limit |
+//! | `OVERLOADED` | fails in the middle |
+//! | anything else | repeats the message word by word |
 //!
-//! It refuses (400) a conversation in which a tool is called by a name or an id that some service refuses.
+//! A conversation with a tool name or call id that some service refuses is answered with 400.
 //!
-//! A test may decide itself what it does, by the conversation so far: [`Model::deciding`].
+//! A test can decide the answers itself: [`Model::deciding`].
 //!
-//! Each answer costs 11 tokens read, 3 of them from a cache, and 7 written.
+//! Each answer costs 11 input tokens, 3 of them from a cache, and 7 output tokens.
 
 use std::{
     convert::Infallible,
@@ -35,20 +34,17 @@ use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::AbortHandle};
 
-/// What the model was asked.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// The path.
     pub path: String,
-    /// The headers.
     pub headers: HeaderMap,
-    /// The body.
     pub body: Value,
 }
 
-/// The model. It listens until it is dropped.
+/// The model's server. It runs until it is dropped.
 pub struct Model {
-    /// Where it is: `http://127.0.0.1:PORT`. OpenAI's interface is below `/v1`.
+    /// `http://127.0.0.1:PORT`. OpenAI's API is below `/v1`.
     pub url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
     serving: AbortHandle,
@@ -61,12 +57,12 @@ impl Drop for Model {
 }
 
 impl Model {
-    /// Starts it on a free port of the loopback interface.
+    /// Starts the server on a free loopback port.
     pub async fn start() -> Self {
         Self::deciding(act).await
     }
 
-    /// The same, but this decides what it does.
+    /// Like [`Model::start`], with answers by `decide`.
     pub async fn deciding(decide: fn(&Seen) -> Act) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -77,13 +73,13 @@ impl Model {
         Self { url, asked, serving: serving.abort_handle() }
     }
 
-    /// What it was asked so far, oldest first.
+    /// The received requests, oldest first.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 }
 
-/// What it does.
+/// An answer.
 pub enum Act {
     Say(String),
     Think(String),
@@ -95,13 +91,13 @@ pub enum Act {
     Overloaded,
 }
 
-/// What it sees of a conversation.
+/// The relevant parts of a conversation.
 pub struct Seen {
-    /// The last message of the user.
+    /// The user's last message.
     pub said: String,
-    /// What tools have answered since, oldest first.
+    /// The results of tools since then, oldest first.
     pub results: Vec<String>,
-    /// The names of the tools that it is offered.
+    /// The names of the offered tools.
     pub tools: Vec<String>,
 }
 
@@ -140,7 +136,7 @@ async fn answer(State((asked, decide)): State<Shared>, request: Request) -> Resp
     ([("content-type", "text/event-stream")], body).into_response()
 }
 
-/// Whether every tool is called by a name and an id that all services accept, and every result has the id of a call.
+/// Whether all services accept the names and ids of tool calls, and each result has a call's id.
 fn accepts(body: &Value) -> bool {
     let messages: Vec<&Value> = list(&body["messages"]).collect();
     let blocks: Vec<&Value> = messages.iter().flat_map(|message| list(&message["content"])).collect();
@@ -159,7 +155,7 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// Whether it is a text of letters, digits, `_` and `-`, not empty and not longer than this.
+/// Whether a value is a nonempty string of at most `longest` letters, digits, `_` and `-`.
 fn is_plain(value: &Value, longest: usize) -> bool {
     value.as_str().is_some_and(|text| {
         (1..=longest).contains(&text.len())
@@ -167,7 +163,7 @@ fn is_plain(value: &Value, longest: usize) -> bool {
     })
 }
 
-/// The texts of a message: a string, or blocks.
+/// The text of a message, from a string or blocks.
 fn text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -197,14 +193,14 @@ fn seen(body: &Value) -> Seen {
     Seen { said, results: results.collect(), tools: tools.map(str::to_owned).collect() }
 }
 
-/// What it does if no test decides.
+/// The default answer.
 fn act(Seen { said, results, tools }: &Seen) -> Act {
     let wanted = |line: &str| {
         let (name, input) = line.split_once(' ').unwrap_or((line, "{}"));
         let full = tools.iter().find(|tool| tool.ends_with(name)).map_or(name, |tool| tool);
         (full.to_owned(), input.to_owned())
     };
-    // The last line decides: a host may put something before it.
+    // A host can add lines before the message.
     let last = said.lines().last().unwrap_or_default();
     let (word, rest) = last.split_once(' ').unwrap_or((last, ""));
     match word {
@@ -231,7 +227,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(' ')
 }
 
-/// A JSON text in two pieces, as models stream it.
+/// Splits JSON into two chunks, as models stream it.
 fn halves(text: &str) -> [&str; 2] {
     let (first, second) = text.split_at(text.len() / 2);
     [first, second]

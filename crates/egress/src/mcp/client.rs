@@ -1,4 +1,4 @@
-//! One client of an MCP server: what it says is read, judged, and passed on to where its server is.
+//! A client of an MCP server: its messages are read, judged, and forwarded to the server.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use tokio::{
 };
 
 use super::{
-    lines::{Line, Lines},
-    message::{Message, Refused},
+    lines::{Lines, MessageLine},
+    message::{Message, Rejection},
     program,
     remote::Remote,
-    session::{INITIALIZE, LISTS, MOST_OPEN, Out, Place, Session, TAKEN, Tag, error},
-    states::Counted,
+    server_states::CountedSession,
+    session::{INITIALIZE, LISTS, MOST_OPEN, Out, Session, SessionKey, TAKEN, Tag, error},
 };
 use crate::shared::Shared;
 
@@ -29,41 +29,41 @@ const CROWDED: &str = "Too many requests to this server are open. Try again late
 const NOT_BEGUN: &str =
     "This MCP server was changed after the session was opened. The next session reaches it.";
 
-/// Where messages of the client go.
+/// The destination of the client's messages.
 enum Server {
-    /// To a program that the client's relay has started.
+    /// A program started by the client's relay.
     Relayed,
     Program(mpsc::Sender<Bytes>),
     Remote(Arc<Remote>),
-    /// Nowhere, for this reason.
+    /// Unavailable, for this reason.
     None(String),
 }
 
-/// A client, with where its messages go.
+/// A client and its server.
 struct Client {
     session: Arc<Session>,
     server: Mutex<Arc<Server>>,
 }
 
 /// Serves a client until it leaves, its server ends, or the agent is stopped.
-pub async fn serve(shared: Arc<Shared>, place: Place, stream: UnixStream) {
+pub async fn serve(shared: Arc<Shared>, key: SessionKey, stream: UnixStream) {
     let Some(rules) = shared.rules().await else { return };
     let (from, to) = stream.into_split();
-    let mut lines = Lines::of(from, shared.room.clone());
+    let mut lines = Lines::new(from, shared.memory.clone());
     let is_relay = match lines.peek().await {
         Some(b'+') => lines.next().await.is_some(),
         Some(_) => false,
         None => return,
     };
-    let (session, waiting) = Session::new(shared, place);
+    let (session, waiting) = Session::new(shared, key);
     let nowhere = Mutex::new(Arc::new(Server::None(TAKEN.to_owned())));
     let client = Arc::new(Client { session: Arc::clone(&session), server: nowhere });
     let _ends = Ends(Arc::clone(&client));
     let began_with = session.server_of(&rules).cloned();
-    let _counts = began_with.as_ref().map(|_| Counted::begin(&session.shared.states, place.server_id));
+    let _counts = began_with.as_ref().map(|_| CountedSession::begin(&session.shared.states, key.server_id));
     if let Some(server) = &began_with {
-        let begun = client.begin(server, is_relay).unwrap_or_else(|why| {
-            session.failed(&why);
+        let begun = client.connect_server(server, is_relay).unwrap_or_else(|why| {
+            session.report_failure(&why);
             Server::None(why)
         });
         client.turn_to(begun);
@@ -75,7 +75,7 @@ pub async fn serve(shared: Arc<Shared>, place: Place, stream: UnixStream) {
     }
 }
 
-/// Ends what a session has begun.
+/// Ends the tasks of a session on drop.
 struct Ends(Arc<Client>);
 
 impl Drop for Ends {
@@ -85,7 +85,7 @@ impl Drop for Ends {
         let before = client.turn_to(Server::None(TAKEN.to_owned()));
         if let Server::Remote(remote) = &*before {
             let (remote, session) = (Arc::clone(remote), Arc::clone(&client.session));
-            session.shared.clone().tasks.spawn(async move { remote.leave(&session).await });
+            session.shared.clone().tasks.spawn(async move { remote.close(&session).await });
         }
     }
 }
@@ -111,8 +111,8 @@ impl Client {
         std::mem::replace(&mut *self.server.lock(), Arc::new(server))
     }
 
-    /// Where messages go, or why nowhere.
-    fn begin(&self, server: &McpServer, is_relay: bool) -> Result<Server, String> {
+    /// Connects to the server, or returns the reason for a failure.
+    fn connect_server(&self, server: &McpServer, is_relay: bool) -> Result<Server, String> {
         Ok(match &server.transport {
             McpTransport::Stdio { .. } if server.runs_in_sandbox() => {
                 if !is_relay {
@@ -122,29 +122,29 @@ impl Client {
             }
             McpTransport::Stdio { .. } => {
                 let why = |error| format!("The MCP server {} can't be started: {error}.", server.name);
-                Server::Program(program::begin(&self.session, server).map_err(why)?)
+                Server::Program(program::start(&self.session, server).map_err(why)?)
             }
-            McpTransport::Http { url, .. } => Server::Remote(Remote::begin(&self.session, url, false)),
-            McpTransport::Sse { url, .. } => Server::Remote(Remote::begin(&self.session, url, true)),
+            McpTransport::Http { url, .. } => Server::Remote(Remote::start(&self.session, url, false)),
+            McpTransport::Sse { url, .. } => Server::Remote(Remote::start(&self.session, url, true)),
         })
     }
 
     async fn read(self: &Arc<Self>, mut lines: Lines<OwnedReadHalf>, is_relay: bool) {
         while let Some(mut line) = lines.next().await {
             let tag = if is_relay && !line.bytes.is_empty() { line.bytes.remove(0) } else { b'>' };
-            // Only the relay that runs a program speaks for it.
+            // Only the relay that runs a program may send its output.
             let is_relayed = matches!(*self.server(), Server::Relayed);
             match tag {
-                b'>' => self.said(line).await,
-                b'<' if is_relayed => _ = self.session.heard(line).await,
+                b'>' => self.handle_client_line(line).await,
+                b'<' if is_relayed => _ = self.session.handle_server_line(line).await,
                 b'!' if is_relayed => {
-                    self.session.complains(&line.bytes);
-                    self.session.complains(b"\n");
+                    self.session.record_stderr(&line.bytes);
+                    self.session.record_stderr(b"\n");
                 }
                 b'.' if is_relayed => {
                     let how = String::from_utf8_lossy(&line.bytes).into_owned();
-                    self.session.failed(&format!(
-                        "It has ended by itself ({}).",
+                    self.session.report_failure(&format!(
+                        "It has exited ({}).",
                         how.chars().take(40).collect::<String>()
                     ));
                 }
@@ -153,8 +153,8 @@ impl Client {
         }
     }
 
-    /// Returns when the session has to end: the agent is stopped, or the server has become another one. A server that was taken
-    /// from the agent ends, and answers its client with the reason.
+    /// Returns when the session must end: the agent is stopped, or the server was replaced. The session of a server
+    /// removed from the agent stays: the server ends, and the client gets the reason.
     async fn rules_change(&self, began_with: Option<McpServer>) {
         let mut rules = self.session.shared.rules.clone();
         loop {
@@ -176,35 +176,35 @@ impl Client {
         }
     }
 
-    /// The client has said something.
-    async fn said(self: &Arc<Self>, line: Line) {
+    /// Handles a line of the client.
+    async fn handle_client_line(self: &Arc<Self>, line: MessageLine) {
         let mut message = match Message::read(&self.session.shared, line).await {
             Ok(message) => message,
-            Err(Refused { id, why }) => return self.session.answer(error(id.as_ref(), why)).await,
+            Err(Rejection { id, why }) => return self.session.answer(error(id.as_ref(), why)).await,
         };
         if let Some(id) = &message.cancels
             && let Some(request) = self.session.open.lock().requests.remove(&id.to_string())
         {
             request.abort();
         }
-        if let Some(why) = self.session.withheld(&message) {
+        if let Some(why) = self.session.refusal_for(&message) {
             return self.session.refuse(message.request(), &why).await;
         }
         let called = message.call.take();
         let is_remote = matches!(*self.server(), Server::Remote(_));
         let Some(id) = message.request().filter(|_| called.is_some() || is_remote).cloned() else {
-            // One after the other. A call is a request: one without an id is not read as a message.
-            return self.pass(message).await;
+            // In order. A call is always a request: one without an id is not parsed as a message.
+            return self.forward(message).await;
         };
         let client = Arc::clone(self);
         let is_open = self.session.spawn(Some(id.to_string()), async move {
             let judged = match called {
-                Some(called) => client.session.judge(called).await,
+                Some(called) => client.session.authorize_call(called).await,
                 None => Ok(()),
             };
             match judged {
-                Ok(()) => client.pass(message).await,
-                Err(reason) => client.session.answer(not_called(message.id.as_ref(), &reason)).await,
+                Ok(()) => client.forward(message).await,
+                Err(reason) => client.session.answer(refused_call(message.id.as_ref(), &reason)).await,
             }
         });
         if !is_open {
@@ -212,8 +212,8 @@ impl Client {
         }
     }
 
-    /// Passes a message on to the server.
-    async fn pass(&self, message: Message) {
+    /// Forwards a message to the server.
+    async fn forward(&self, message: Message) {
         let telling =
             [INITIALIZE, LISTS].into_iter().find(|method| message.method.as_deref() == Some(method));
         if let Some((method, id)) = telling.zip(message.request()) {
@@ -231,8 +231,8 @@ impl Client {
     }
 }
 
-/// The result of a call that was not made: an error of the tool, which the model reads.
-fn not_called(id: Option<&Value>, reason: &str) -> Value {
+/// The result of a refused call: a tool error, which the model reads.
+fn refused_call(id: Option<&Value>, reason: &str) -> Value {
     let result = json!({ "content": [{ "type": "text", "text": reason }], "isError": true });
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }

@@ -5,31 +5,31 @@ use http_body_util::{BodyExt, BodyStream};
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
-use super::lines::{Growing, Line};
-use crate::{bounds, room::Room};
+use super::lines::{Growing, MessageLine};
+use crate::{bounds, memory::MemoryBudget};
 
-/// The events of an answer.
+/// The events of a response.
 pub struct Events {
     body: BodyStream<Incoming>,
     piece: bytes::Bytes,
-    room: Room,
+    memory: MemoryBudget,
 }
 
-/// An event: its name, or `message`, and its data.
+/// An event: its name (`message` by default), and its data.
 pub struct Event {
     pub name: String,
-    pub data: Line,
+    pub data: MessageLine,
 }
 
 impl Events {
-    pub fn of(body: Incoming, room: Room) -> Self {
-        Self { body: BodyStream::new(body), piece: bytes::Bytes::new(), room }
+    pub fn new(body: Incoming, memory: MemoryBudget) -> Self {
+        Self { body: BodyStream::new(body), piece: bytes::Bytes::new(), memory }
     }
 
-    /// The next event that has data. None at the end, and if it is too long, takes too long, or there is no room for it.
+    /// The next event with data. `None` at the end, or if it is too long, too slow, or out of memory budget.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
-            // Nothing is held until something comes.
+            // Reserves no memory before data arrives.
             self.piece().await?;
             if let Some(event) = timeout(bounds::WAIT, self.event()).await.ok()?? {
                 return Some(event);
@@ -45,7 +45,7 @@ impl Events {
         Some(())
     }
 
-    /// What ends with an empty line, or a comment: an event, if it has data.
+    /// Reads up to an empty line or a comment: an event, if it has data.
     async fn event(&mut self) -> Option<Option<Event>> {
         let (mut name, mut data) = (None, None::<Growing>);
         loop {
@@ -71,7 +71,7 @@ impl Events {
         }
     }
 
-    /// A line: the field, and what it has. An empty line has none.
+    /// A line's field and value. An empty line has none.
     async fn line(&mut self) -> Option<(Vec<u8>, Option<Growing>)> {
         let (mut field, mut value) = (Vec::new(), None::<Growing>);
         loop {
@@ -86,7 +86,7 @@ impl Events {
                 }
                 if colon.is_some() {
                     let _ = part.split_to(1);
-                    value = Some(Growing::begin(&self.room).await?);
+                    value = Some(Growing::begin(&self.memory).await?);
                 }
             }
             if let Some(value) = &mut value {
@@ -110,9 +110,9 @@ impl Events {
     }
 }
 
-/// All of an answer's body, if it isn't too long and there is room for it.
-pub async fn whole(mut body: Incoming, room: &Room) -> Option<Line> {
-    let mut all = Growing::begin(room).await?;
+/// The complete body, within size and memory limits.
+pub async fn read_whole(mut body: Incoming, memory: &MemoryBudget) -> Option<MessageLine> {
+    let mut all = Growing::begin(memory).await?;
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame.ok()?.into_data() {
             all.add(&data).await?;

@@ -1,4 +1,4 @@
-//! Lines, and the memory that they take: no more than what is there of them, and none while nothing comes.
+//! Lines and their memory: never more than they need, and none while idle.
 
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader},
@@ -7,47 +7,51 @@ use tokio::{
 
 use crate::{
     bounds,
-    room::{Held, Room},
+    memory::{Held, MemoryBudget},
 };
 
-/// The longest message, in bytes: agents and servers could fill the host's memory with one.
+/// The longest message in bytes: an agent or a server could fill the host's memory with one.
 const LONGEST: usize = 8 * 1024 * 1024;
-/// How often a message is in memory: as it arrives, whole, and as it is sent, with the parts that are written again.
+/// Copies of a message in memory: as received, complete, and as sent, with the rewritten parts.
 const COPIES: usize = 4;
 
-/// A line, without its end, and the room that it takes.
-pub struct Line {
+/// A line without its newline, and its memory.
+pub struct MessageLine {
     pub bytes: Vec<u8>,
     pub held: Held,
 }
 
-/// What grows, and waits for room before it does.
+/// A growing line. It reserves memory before it grows.
 pub struct Growing {
-    pub line: Line,
-    room: Room,
+    pub line: MessageLine,
+    memory: MemoryBudget,
     most: usize,
 }
 
 impl Growing {
-    /// Room for the beginning of a message; a longer one gets twice as much each time. None if there is no room in time.
-    pub async fn begin(room: &Room) -> Option<Self> {
-        let held = room.take(COPIES * bounds::TEXT).await?;
-        Some(Self { line: Line { bytes: Vec::new(), held }, room: room.clone(), most: bounds::TEXT })
+    /// Reserves memory for a short message; a longer one doubles it. `None` on a timeout.
+    pub async fn begin(memory: &MemoryBudget) -> Option<Self> {
+        let held = memory.take(COPIES * bounds::TEXT).await?;
+        Some(Self {
+            line: MessageLine { bytes: Vec::new(), held },
+            memory: memory.clone(),
+            most: bounds::TEXT,
+        })
     }
 
-    /// How many more bytes there is room for; waits for some. None if that is too long, or there is no room in time.
+    /// The free bytes; waits for more memory. `None` if the line is too long, or on a timeout.
     async fn space(&mut self) -> Option<usize> {
         if self.line.bytes.len() >= self.most {
             if self.most >= LONGEST {
                 return None;
             }
-            self.line.held.add(self.room.take(COPIES * self.most).await?);
+            self.line.held.add(self.memory.take(COPIES * self.most).await?);
             self.most *= 2;
         }
         Some(self.most - self.line.bytes.len())
     }
 
-    /// Adds these. None as [`Self::space`].
+    /// Appends bytes. `None` as in [`Self::space`].
     pub async fn add(&mut self, mut more: &[u8]) -> Option<()> {
         while !more.is_empty() {
             let count = self.space().await?.min(more.len());
@@ -58,31 +62,29 @@ impl Growing {
     }
 }
 
-/// Reads lines.
 pub struct Lines<R> {
     from: BufReader<R>,
-    room: Room,
+    memory: MemoryBudget,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    pub fn of(from: R, room: Room) -> Self {
-        Self { from: BufReader::new(from), room }
+    pub fn new(from: R, memory: MemoryBudget) -> Self {
+        Self { from: BufReader::new(from), memory }
     }
 
-    /// The first byte of what comes next, which stays there.
+    /// Peeks at the next byte.
     pub async fn peek(&mut self) -> Option<u8> {
         self.from.fill_buf().await.ok()?.first().copied()
     }
 
-    /// The next line. None at the end, and if a line is too long, takes too long, or there is no room for it. Must not be
-    /// cancelled.
-    pub async fn next(&mut self) -> Option<Line> {
+    /// The next line. `None` at the end, or if a line is too long, too slow, or out of memory budget. Not cancel-safe.
+    pub async fn next(&mut self) -> Option<MessageLine> {
         self.peek().await?;
         timeout(bounds::WAIT, self.rest()).await.ok().flatten()
     }
 
-    async fn rest(&mut self) -> Option<Line> {
-        let mut growing = Growing::begin(&self.room).await?;
+    async fn rest(&mut self) -> Option<MessageLine> {
+        let mut growing = Growing::begin(&self.memory).await?;
         loop {
             let space = growing.space().await? as u64;
             let bytes = &mut growing.line.bytes;

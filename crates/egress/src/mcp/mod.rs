@@ -1,14 +1,14 @@
-//! The agent's MCP servers. Each has a socket for each conversation, on which the agent's client speaks as over stdio, one message
-//! a line. Each call of a tool is judged before it leaves, whatever kind of server it is for, and by the rules of that moment.
+//! The agent's MCP servers. Each has a socket per conversation, with the stdio protocol: one message per line. Every
+//! tool call is judged before it leaves, for any kind of server, by the current rules.
 //!
-//! - `client.rs`: one client, and what it says; `session.rs`: what the server says to it, and what is judged.
-//! - `message.rs`: a message of a client, as it is understood. `lines.rs`: lines and their memory.
-//! - `program.rs`: servers that the host runs outside of the agent's sandbox, since they have secrets. `starts.rs`: how often.
-//! - `states.rs`: how servers are doing, for people to see.
-//! - `remote.rs`: servers over HTTP, with headers that the agent never sees. `events.rs`: their streams.
+//! - `client.rs`: a client and its messages; `session.rs`: the server's messages, and the judgement of calls.
+//! - `message.rs`: a parsed message of a client. `lines.rs`: lines and their memory.
+//! - `program.rs`: servers with secrets, run by the host outside of the agent's sandbox. `start_limit.rs`: how often.
+//! - `server_states.rs`: the servers' states, for people.
+//! - `remote.rs`: servers over HTTP, with headers hidden from the agent. `events.rs`: their streams.
 //!
-//! A server that is a program without secrets is started by the relay of the agent (`muster-shim mcp SOCKET -- PROGRAM`), in the
-//! agent's sandbox. What it reads and writes passes here all the same.
+//! The agent's relay starts servers without secrets in the agent's sandbox (`muster-shim mcp SOCKET -- PROGRAM`). Their
+//! messages pass through here as well.
 
 mod client;
 mod events;
@@ -16,9 +16,9 @@ mod lines;
 mod message;
 mod program;
 mod remote;
+mod server_states;
 mod session;
-mod starts;
-mod states;
+mod start_limit;
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,16 +31,16 @@ use tokio::{
     time::timeout,
 };
 
-pub use self::{session::Place, starts::Starts, states::States};
+pub use self::{server_states::ServerStates, session::SessionKey, start_limit::StartLimit};
 use crate::{bounds, fields::Fields, shared::Shared};
 
-/// How many clients a server may have in a conversation: the agent begins them, and each holds memory and perhaps a process.
+/// Clients of a server per conversation: the agent starts them, and each takes memory and perhaps a process.
 const CLIENTS: usize = 8;
 const CROWDED: &str = "This conversation has too many clients of this MCP server. End one of them first.";
 
-/// Serves the clients of a server in one conversation, until it is dropped or the gate closes.
-pub async fn serve(shared: Arc<Shared>, place: Place, listener: UnixListener) {
-    let (mut clients, room) = (JoinSet::new(), Arc::new(Semaphore::new(CLIENTS)));
+/// Serves the clients of a server in one conversation, until dropped or the gate closes.
+pub async fn serve(shared: Arc<Shared>, key: SessionKey, listener: UnixListener) {
+    let (mut clients, slots) = (JoinSet::new(), Arc::new(Semaphore::new(CLIENTS)));
     let lobby = Arc::new(Semaphore::new(CLIENTS));
     let closing = shared.closing.clone();
     let listening = async {
@@ -50,9 +50,9 @@ pub async fn serve(shared: Arc<Shared>, place: Place, listener: UnixListener) {
                 continue;
             };
             let shared = Arc::clone(&shared);
-            if let Ok(held) = Arc::clone(&room).try_acquire_owned() {
+            if let Ok(held) = Arc::clone(&slots).try_acquire_owned() {
                 clients.spawn(async move {
-                    client::serve(shared, place, stream).await;
+                    client::serve(shared, key, stream).await;
                     drop(held);
                 });
             } else if let Ok(held) = Arc::clone(&lobby).try_acquire_owned() {
@@ -67,8 +67,7 @@ pub async fn serve(shared: Arc<Shared>, place: Place, listener: UnixListener) {
     closing.run_until_cancelled(listening).await;
 }
 
-/// Answers a client's first request with the reason why it is not served, and closes the connection: it would wait for an answer that
-/// never comes.
+/// Answers a client's first request with a reason, and closes the connection. Otherwise the client would wait forever.
 pub async fn turn_away(mut client: UnixStream, why: &str) {
     let answering = async {
         let (from, mut to) = client.split();

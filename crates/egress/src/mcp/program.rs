@@ -1,5 +1,5 @@
-//! MCP servers that are programs with secrets: the host runs them outside of the agent's sandbox, in one of their own, so their
-//! secrets never come near the agent. Each session of a client has a process of its own.
+//! MCP servers that are programs with secrets. The host runs them outside of the agent's sandbox, in a sandbox of their
+//! own, so the agent can't reach the secrets. Each client session has its own process.
 
 use std::{
     io,
@@ -20,25 +20,25 @@ use tokio::{
 use super::{lines::Lines, session::Session};
 use crate::bounds;
 
-/// How long a program may take to end, and what it said last to be read: one that does not end would keep its place.
+/// Time for a program to exit and for its last output: a hung program would keep its slot.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Why a program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// It has no clients left.
+    /// No clients are left.
     Wanted,
-    /// It reads nothing.
+    /// It no longer reads.
     Deaf,
     ByItself,
 }
 
-/// Starts a server. It ends when nobody can write to it any more.
-pub fn begin(session: &Arc<Session>, server: &McpServer) -> io::Result<mpsc::Sender<Bytes>> {
+/// Starts a server. It ends when all senders are gone.
+pub fn start(session: &Arc<Session>, server: &McpServer) -> io::Result<mpsc::Sender<Bytes>> {
     let shared = &session.shared;
-    let place = shared.programs.begin(Instant::now()).map_err(io::Error::other)?;
+    let permit = shared.programs.acquire(Instant::now()).map_err(io::Error::other)?;
     let limits = shared.rules.borrow().as_ref().map(|rules| rules.limits).unwrap_or_default();
-    let mut command = shared.outside.program(server, limits)?;
+    let mut command = shared.services.program(server, limits)?;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn()?;
     let (Some(stdin), Some(stdout), Some(stderr)) =
@@ -50,10 +50,9 @@ pub fn begin(session: &Arc<Session>, server: &McpServer) -> io::Result<mpsc::Sen
     let (session, name, closing) = (Arc::clone(session), server.name.clone(), shared.closing.clone());
     shared.tasks.spawn(async move {
         let hearing = Arc::clone(&session);
-        let mut said = session
-            .shared
-            .tasks
-            .spawn(async move { tokio::join!(hear(&hearing, stdout), complaints(&hearing, stderr)) });
+        let mut said = session.shared.tasks.spawn(async move {
+            tokio::join!(read_messages(&hearing, stdout), read_stderr(&hearing, stderr))
+        });
         let ending = tokio::select! {
             ending = write(stdin, messages) => ending,
             _ = &mut said => Ending::ByItself,
@@ -68,21 +67,21 @@ pub fn begin(session: &Arc<Session>, server: &McpServer) -> io::Result<mpsc::Sen
         tracing::debug!(server = name, ?status, "an MCP server has ended");
         match ending {
             Ending::Wanted => {}
-            Ending::Deaf => session.failed("It was ended: it has stopped reading what it is sent."),
+            Ending::Deaf => session.report_failure("It was ended because it stopped reading its input."),
             Ending::ByItself => {
                 let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-                session.failed(&format!("It has ended by itself ({how})."));
+                session.report_failure(&format!("It has exited ({how})."));
             }
         }
         if ending != Ending::Wanted {
-            session.ended().await;
+            session.close_client().await;
         }
-        drop(place);
+        drop(permit);
     });
     Ok(input)
 }
 
-/// Ends a process: its stdin is closed, and a while later it is killed.
+/// Closes a process's stdin, and kills the process after a while.
 async fn end(mut child: Child) -> io::Result<std::process::ExitStatus> {
     match timeout(LAST_WORDS, child.wait()).await {
         Ok(status) => status,
@@ -93,8 +92,8 @@ async fn end(mut child: Child) -> io::Result<std::process::ExitStatus> {
     }
 }
 
-/// Writes messages, each whole, until none can come, or the program reads no more: it would keep its place after its clients have
-/// left.
+/// Writes complete messages until all senders are gone, or the program no longer reads. Such a program would keep its
+/// slot after its clients have left.
 async fn write(mut stdin: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<Bytes>) -> Ending {
     while let Some(message) = messages.recv().await {
         let writing = async {
@@ -111,18 +110,18 @@ async fn write(mut stdin: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<
     Ending::Wanted
 }
 
-async fn hear(session: &Session, stdout: ChildStdout) {
-    let mut lines = Lines::of(stdout, session.shared.room.clone());
+async fn read_messages(session: &Session, stdout: ChildStdout) {
+    let mut lines = Lines::new(stdout, session.shared.memory.clone());
     while let Some(line) = lines.next().await {
-        session.heard(line).await;
+        session.handle_server_line(line).await;
     }
 }
 
-async fn complaints(session: &Session, stderr: ChildStderr) {
+async fn read_stderr(session: &Session, stderr: ChildStderr) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
     while let Ok(1..) = (&mut stderr).take(1024).read_until(b'\n', &mut line).await {
-        session.complains(&line);
+        session.record_stderr(&line);
         line.clear();
     }
 }

@@ -1,11 +1,10 @@
-//! MCP servers over HTTP: streamable HTTP, and server-sent events as before 2025. The session's client knows nothing of it: what
-//! it says is posted, and what comes back, or on the server's own stream, is what the server says.
+//! MCP servers over HTTP: streamable HTTP, and server-sent events as before 2025. The client doesn't notice: its
+//! messages are posted, and the responses and the server's own stream are the server's messages.
 //!
-//! A server may forget its session, as when it is started again, and in the older transport a session ends with its stream. Then
-//! the client's next request begins another one, as the client has begun the first.
+//! A server may forget a session, for example in a restart, and in the older transport a session ends with its stream.
+//! The client's next request then starts another session with the original initialization.
 //!
-//! In the older transport the server names an address to post to, in its first event: one of its own origin, and no other is
-//! posted to.
+//! In the older transport the server's first event names the address for posts. It must have the server's origin.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{
-    events::{Events, whole},
-    lines::Line,
+    events::{Events, read_whole},
+    lines::MessageLine,
     message::Message,
     session::{INITIALIZE, INITIALIZED, Session},
 };
@@ -36,58 +35,57 @@ use crate::{
     forward,
 };
 
-/// Names a session, and the version of the protocol that it has.
+/// Headers for the session and for its protocol version.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const STREAM: &str = "text/event-stream";
 const EITHER: &str = "application/json, text/event-stream";
 
-const CUT: &str = "The MCP server has cut its stream. Whether the request was carried out is not known.";
+const CUT: &str = "The MCP server has cut its stream. It is unknown whether the request was carried out.";
 
-const UNKNOWN: &str = "The session with the MCP server is over, and only its client can begin another one.";
+const UNKNOWN: &str = "The session with the MCP server has ended, and only its client can start another one.";
 
-/// Where messages are posted to, or why that isn't known.
+/// The address for posts, or the reason why it is unknown.
 type Endpoint = Result<Uri, String>;
 
-/// A server, and the session with it.
+/// A server and its session.
 pub struct Remote {
     url: String,
     is_older: bool,
     endpoint: watch::Sender<Option<Endpoint>>,
     standing: Mutex<Standing>,
-    /// Held while another session is begun: one does for all requests that wait.
+    /// Held during a renewal: one renewal serves all waiting requests.
     renewing: tokio::sync::Mutex<()>,
 }
 
-/// How it stands with the session.
+/// State of the session.
 #[derive(Default)]
 struct Standing {
-    /// Which one it is.
+    /// Number of the session.
     number: u64,
-    /// Whether it is over.
     is_lost: bool,
-    /// Whether people are shown that the server has failed.
+    /// Whether a failure is reported to people.
     has_failed: bool,
-    /// What each request names: the session and the version of the protocol.
+    /// Headers of each request: session and protocol version.
     named: HeaderMap,
-    /// How the client has begun: the request's id, and the message.
+    /// The client's initialization: the request's id, and the message.
     begun: Option<(String, Bytes)>,
-    /// Who waits for the answer to the same message, sent again.
+    /// Receives the answer to a repeated initialization.
     awaited: Option<oneshot::Sender<Result<(), String>>>,
-    /// Requests that the stream has to answer, in the older transport.
+    /// Requests that the stream must answer, in the older transport.
     open: Vec<Value>,
-    /// Ends the hearing of the server's stream: there is one at a time.
+    /// Cancels reading of the server's stream; there is one at a time.
     stream: CancellationToken,
 }
 
-/// Why a message was not posted, or not answered.
+/// Why a message was not posted or not answered.
 enum Undone {
-    /// The server knows nothing of the session, and has done nothing.
+    /// The server does not know the session, and has done nothing.
     Lost(String),
     Failed(String),
 }
 
-/// Why a stream could not be heard.
+/// Why a stream can't be read.
 enum Unheard {
     /// The server has none.
     Refused(String),
@@ -101,25 +99,25 @@ impl From<String> for Undone {
 }
 
 impl Undone {
-    fn why(self) -> String {
+    fn reason(self) -> String {
         let (Self::Lost(why) | Self::Failed(why)) = self;
         why
     }
 }
 
 impl Unheard {
-    fn why(self) -> String {
+    fn reason(self) -> String {
         let (Self::Refused(why) | Self::Unreached(why)) = self;
         why
     }
 }
 
 impl Remote {
-    pub fn begin(session: &Arc<Session>, url: &str, is_older: bool) -> Arc<Self> {
+    pub fn start(session: &Arc<Session>, url: &str, is_older: bool) -> Arc<Self> {
         let remote = Arc::new(Self {
             url: url.to_owned(),
             is_older,
-            endpoint: watch::Sender::new((!is_older).then(|| own(url))),
+            endpoint: watch::Sender::new((!is_older).then(|| server_address(url))),
             standing: Mutex::default(),
             renewing: tokio::sync::Mutex::default(),
         });
@@ -129,21 +127,21 @@ impl Remote {
         remote
     }
 
-    fn named(&self) -> HeaderMap {
+    fn session_headers(&self) -> HeaderMap {
         self.standing.lock().named.clone()
     }
 
-    /// Posts a message. A request is answered when this returns, or will be on the server's stream.
+    /// Posts a message. The response to a request arrives before this returns, or later on the server's stream.
     pub async fn send(self: &Arc<Self>, session: &Arc<Session>, message: Message) {
         let (request, method) = (message.request().cloned(), message.method.clone());
         let is_first = request.is_some() && method.as_deref() == Some(INITIALIZE);
         if is_first {
-            self.client_begins(session, &message);
+            self.reset_session(session, &message);
         }
         if let Err(why) = self.deliver(session, message, is_first).await {
-            // What one request can't do is no failure of the server.
+            // A failed single request is not a failure of the server.
             if is_first {
-                self.failed(session, &why);
+                self.record_failure(session, &why);
             }
             session.refuse(request.as_ref(), &why).await;
         }
@@ -152,8 +150,8 @@ impl Remote {
         }
     }
 
-    /// The client begins: nothing that was before counts.
-    fn client_begins(self: &Arc<Self>, session: &Arc<Session>, message: &Message) {
+    /// Resets all state: the client initializes a session.
+    fn reset_session(self: &Arc<Self>, session: &Arc<Session>, message: &Message) {
         let was_lost = {
             let mut standing = self.standing.lock();
             standing.named.clear();
@@ -172,7 +170,7 @@ impl Remote {
         }
     }
 
-    /// Posts a message; a request once more if the server has forgotten the session.
+    /// Posts a message, and repeats a request once if the server has forgotten the session.
     async fn deliver(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -183,38 +181,37 @@ impl Remote {
         let is_request = id.is_some() && !is_first;
         let mut is_repeated = false;
         loop {
-            // Another session may be begun while this one is asked.
+            // The session may be renewed during the request.
             let (number, named, is_lost) = {
                 let standing = self.standing.lock();
                 (standing.number, standing.named.clone(), standing.is_lost)
             };
             if is_lost && !is_request {
-                // It was about a session that is over.
+                // It belonged to a finished session.
                 return Ok(());
             }
             if is_lost {
-                self.renew(session).await?;
+                self.renew_session(session).await?;
                 continue;
             }
             let posted = self.post(session, named, id.as_ref(), is_first, message.bytes.clone());
             match posted.await {
                 Err(Undone::Lost(_)) if is_request && !is_repeated => {
                     is_repeated = true;
-                    self.lose(number);
+                    self.mark_lost(number);
                 }
-                done => return done.map_err(Undone::why),
+                done => return done.map_err(Undone::reason),
             }
         }
     }
 
-    /// This session is over.
-    fn lose(&self, number: u64) {
+    fn mark_lost(&self, number: u64) {
         let mut standing = self.standing.lock();
         standing.is_lost |= standing.number == number;
     }
 
-    /// Begins another session in place of one that is over, unless that was done meanwhile.
-    async fn renew(self: &Arc<Self>, session: &Arc<Session>) -> Result<(), String> {
+    /// Renews a lost session, unless another request already did.
+    async fn renew_session(self: &Arc<Self>, session: &Arc<Session>) -> Result<(), String> {
         let _held = self.renewing.lock().await;
         let (begun, is_lost) = {
             let standing = self.standing.lock();
@@ -224,15 +221,15 @@ impl Remote {
             return Ok(());
         }
         let Some((id, begun)) = begun else {
-            session.ended().await;
+            session.close_client().await;
             return Err(UNKNOWN.to_owned());
         };
         let renewed = timeout(bounds::WAIT, self.begin_again(session, &id, begun)).await;
         let renewed = renewed.unwrap_or_else(|_| Err("it takes too long".to_owned()));
         renewed.map_err(|why| {
             self.standing.lock().awaited = None;
-            let why = format!("The MCP server has forgotten its session, and begins no other one: {why}");
-            self.failed(session, &why);
+            let why = format!("The MCP server has forgotten its session, and can't start another one: {why}");
+            self.record_failure(session, &why);
             why
         })
     }
@@ -254,20 +251,20 @@ impl Remote {
             self.open_stream(session);
         }
         let id: Value = muster_json::from_str(id).unwrap_or_default();
-        self.post(session, HeaderMap::new(), Some(&id), true, begun).await.map_err(Undone::why)?;
+        self.post(session, HeaderMap::new(), Some(&id), true, begun).await.map_err(Undone::reason)?;
         answer.await.unwrap_or_else(|_| Err("it has not answered".to_owned()))?;
         let ready = serde_json::json!({ "jsonrpc": "2.0", "method": INITIALIZED }).to_string();
-        let named = self.named();
-        self.post(session, named, None, false, ready.into()).await.map_err(Undone::why)?;
+        let named = self.session_headers();
+        self.post(session, named, None, false, ready.into()).await.map_err(Undone::reason)?;
         self.is_renewed()?;
-        session.shared.states.works(session.place.server_id);
+        session.shared.states.report_running(session.key.server_id);
         if !self.is_older {
             self.keep_listening(session);
         }
         Ok(())
     }
 
-    /// Another session stands, unless its stream was cut meanwhile.
+    /// Marks the session as renewed. Fails if its stream was cut meanwhile.
     fn is_renewed(&self) -> Result<(), String> {
         let mut standing = self.standing.lock();
         if let Some(Err(why)) = &*self.endpoint.borrow() {
@@ -278,7 +275,7 @@ impl Remote {
         Ok(())
     }
 
-    /// Posts a message, and hears its answer out. `id` is a request's, and `is_first` says that it begins a session.
+    /// Posts a message, and reads the response. `id` is the request's, and `is_first` marks an initialization.
     async fn post(
         &self,
         session: &Session,
@@ -299,15 +296,15 @@ impl Remote {
         }
         let is_named = named.contains_key(SESSION);
         let asked = self.ask(session, named, Method::POST, target, message).await;
-        let answer = asked.inspect_err(|_| self.answered(id))?;
+        let answer = asked.inspect_err(|_| self.close_request(id))?;
         let status = answer.status();
         if let Some(name) = answer.headers().get(SESSION).filter(|_| is_first) {
             self.standing.lock().named.insert(SESSION, name.clone());
         }
         if !status.is_success() {
-            self.answered(id);
+            self.close_request(id);
             let why = format!("The MCP server answered with {status}.");
-            // It knows nothing of the session.
+            // The server does not know the session.
             let is_lost = match status {
                 StatusCode::NOT_FOUND => self.is_older || is_named,
                 StatusCode::GONE => self.is_older,
@@ -319,7 +316,7 @@ impl Remote {
         self.hear_answer(session, &id.to_string(), is_first, answer).await
     }
 
-    /// Hears what comes back for a request, to its end.
+    /// Reads the response to a request up to its end.
     async fn hear_answer(
         &self,
         session: &Session,
@@ -327,19 +324,23 @@ impl Remote {
         is_first: bool,
         answer: Response<Incoming>,
     ) -> Result<(), Undone> {
-        let room = &session.shared.room;
+        let memory = &session.shared.memory;
         let mut events = None;
         let mut next = if is_stream(answer.headers()) {
-            events.insert(Events::of(answer.into_body(), room.clone())).next().await.map(|event| event.data)
+            events
+                .insert(Events::new(answer.into_body(), memory.clone()))
+                .next()
+                .await
+                .map(|event| event.data)
         } else {
-            whole(answer.into_body(), room).await
+            read_whole(answer.into_body(), memory).await
         };
         let mut is_answered = false;
         while let Some(line) = next.take() {
             if is_first && let Some(version) = version(&line.bytes) {
                 self.standing.lock().named.insert(VERSION, version);
             }
-            is_answered |= self.heard(session, line).await.as_deref() == Some(id);
+            is_answered |= self.handle_message(session, line).await.as_deref() == Some(id);
             if let Some(events) = &mut events {
                 next = events.next().await.map(|event| event.data);
             }
@@ -348,18 +349,18 @@ impl Remote {
             (true, _) => Ok(()),
             (false, None) => Err("The MCP server did not answer.".to_owned().into()),
             (false, Some(_)) => {
-                self.failed(session, CUT);
+                self.record_failure(session, CUT);
                 Err(CUT.to_owned().into())
             }
         }
     }
 
-    /// The server has said something. Answers which request it answers.
-    async fn heard(&self, session: &Session, line: Line) -> Option<String> {
+    /// Handles a message of the server. Returns the id of the answered request.
+    async fn handle_message(&self, session: &Session, line: MessageLine) -> Option<String> {
         if let Some(id) = self.has_begun_again(&line.bytes) {
             return Some(id);
         }
-        let answers = session.heard(line).await;
+        let answers = session.handle_server_line(line).await;
         if answers.is_some() {
             let has_failed = {
                 let mut standing = self.standing.lock();
@@ -367,13 +368,13 @@ impl Remote {
                 std::mem::take(&mut standing.has_failed)
             };
             if has_failed {
-                session.shared.states.works(session.place.server_id);
+                session.shared.states.report_running(session.key.server_id);
             }
         }
         answers
     }
 
-    /// Whether this answers the message with which a session is begun again. The client has had its answer.
+    /// Handles the answer to a repeated initialization. The client got the first answer long ago.
     fn has_begun_again(&self, answer: &[u8]) -> Option<String> {
         let mut standing = self.standing.lock();
         standing.awaited.as_ref()?;
@@ -388,25 +389,24 @@ impl Remote {
         Some(id)
     }
 
-    /// A request is no longer open.
-    fn answered(&self, id: Option<&Value>) {
+    fn close_request(&self, id: Option<&Value>) {
         self.standing.lock().open.retain(|open| Some(open) != id);
     }
 
-    /// The server has failed, until it answers again.
-    fn failed(&self, session: &Session, why: &str) {
+    /// Records a failure, until the next answer.
+    fn record_failure(&self, session: &Session, why: &str) {
         self.standing.lock().has_failed = true;
-        session.failed(why);
+        session.report_failure(why);
     }
 
-    /// Another stream in place of the one before. Answers what ends it.
+    /// Replaces the stream. Returns the token that ends the new one.
     fn next_stream(&self) -> CancellationToken {
         let next = CancellationToken::new();
         std::mem::replace(&mut self.standing.lock().stream, next.clone()).cancel();
         next
     }
 
-    /// Hears the stream of the older transport. The session ends with it.
+    /// Reads the stream of the older transport. The session ends with it.
     fn open_stream(self: &Arc<Self>, session: &Arc<Session>) {
         let ends = self.next_stream();
         self.endpoint.send_replace(None);
@@ -415,7 +415,7 @@ impl Remote {
             let why = match ends.run_until_cancelled(remote.listen(&session)).await {
                 None => return,
                 Some(Ok(())) => "It has cut its stream.".to_owned(),
-                Some(Err(unheard)) => unheard.why(),
+                Some(Err(unheard)) => unheard.reason(),
             };
             let open = {
                 let mut standing = remote.standing.lock();
@@ -427,14 +427,14 @@ impl Remote {
                 remote.endpoint.send_replace(Some(Err(why.clone())));
                 std::mem::take(&mut standing.open)
             };
-            remote.failed(&session, &why);
+            remote.record_failure(&session, &why);
             for id in open {
                 session.refuse(Some(&id), CUT).await;
             }
         });
     }
 
-    /// Hears the server's own stream for as long as the session lasts. One that has no stream says so.
+    /// Reads the server's own stream during the session. A server without streams refuses it.
     fn keep_listening(self: &Arc<Self>, session: &Arc<Session>) {
         let ends = self.next_stream();
         let (remote, session) = (Arc::clone(self), Arc::clone(session));
@@ -448,32 +448,32 @@ impl Remote {
         });
     }
 
-    /// Hears a stream of the server until it ends.
+    /// Reads a stream of the server until it ends.
     async fn listen(&self, session: &Session) -> Result<(), Unheard> {
-        let own = own(&self.url).map_err(Unheard::Refused)?;
+        let own = server_address(&self.url).map_err(Unheard::Refused)?;
         let answer = self
-            .ask(session, self.named(), Method::GET, own, Bytes::new())
+            .ask(session, self.session_headers(), Method::GET, own, Bytes::new())
             .await
             .map_err(Unheard::Unreached)?;
         if !answer.status().is_success() || !is_stream(answer.headers()) {
             let why = format!("The MCP server answered with {}, and no stream.", answer.status());
             return Err(Unheard::Refused(why));
         }
-        let mut events = Events::of(answer.into_body(), session.shared.room.clone());
+        let mut events = Events::new(answer.into_body(), session.shared.memory.clone());
         while let Some(event) = events.next().await {
             if self.is_older && event.name == "endpoint" {
-                self.endpoint.send_replace(Some(named(&event.data.bytes, &self.url)));
+                self.endpoint.send_replace(Some(endpoint_address(&event.data.bytes, &self.url)));
             } else {
-                self.heard(session, event.data).await;
+                self.handle_message(session, event.data).await;
             }
         }
         Ok(())
     }
 
-    /// The session is over, and the server may forget it.
-    pub async fn leave(&self, session: &Session) {
-        let named = self.named();
-        if let Ok(own) = own(&self.url)
+    /// Ends the session, so that the server can forget it.
+    pub async fn close(&self, session: &Session) {
+        let named = self.session_headers();
+        if let Ok(own) = server_address(&self.url)
             && named.contains_key(SESSION)
         {
             let _ =
@@ -482,7 +482,7 @@ impl Remote {
         }
     }
 
-    /// Sends a request, with the headers that the server has by the present rules.
+    /// Sends a request, with the server's headers from the current rules.
     async fn ask(
         &self,
         session: &Session,
@@ -503,10 +503,10 @@ impl Remote {
         if let Some(McpTransport::Http { headers: own, .. } | McpTransport::Sse { headers: own, .. }) =
             rules.as_ref().and_then(|rules| session.server_of(rules)).map(|server| &server.transport)
         {
-            forward::add(headers, own);
+            forward::add_headers(headers, own);
         }
         (*request.method_mut(), *request.uri_mut()) = (method, target);
-        let (host, port) = forward::place(request.uri());
+        let (host, port) = forward::host_and_port(request.uri());
         forward::exchange(shared, request).await.map_err(|failed| match failed {
             Failed::Inward(reason) => {
                 shared.refusals.count(&host, port, &format!("{reason}."));
@@ -519,7 +519,7 @@ impl Remote {
 }
 
 /// The server's own address.
-fn own(url: &str) -> Endpoint {
+fn server_address(url: &str) -> Endpoint {
     forward::below(url, "", None).map_err(|astray| astray.to_string())
 }
 
@@ -528,14 +528,14 @@ fn is_stream(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.trim_start().starts_with(STREAM))
 }
 
-/// The version of the protocol that a server has chosen.
+/// The protocol version chosen by the server.
 fn version(answer: &[u8]) -> Option<HeaderValue> {
     let result = Fields::read(answer)?.within("result")?;
     HeaderValue::try_from(result.text("protocolVersion")?).ok()
 }
 
-/// The address that a server of the older transport names, which must be one of its own.
-fn named(data: &[u8], url: &str) -> Endpoint {
+/// The address named by a server of the older transport. It must have the server's origin.
+fn endpoint_address(data: &[u8], url: &str) -> Endpoint {
     let base = Url::parse(url).ok();
     let named = base.and_then(|base| {
         let mut named = base.join(std::str::from_utf8(data).ok()?.trim()).ok()?;
@@ -553,8 +553,9 @@ mod tests {
 
     #[test]
     fn a_server_names_an_address_of_its_own() {
-        let named =
-            |data: &str| named(data.as_bytes(), "https://m.example/a/sse").ok().map(|uri| uri.to_string());
+        let named = |data: &str| {
+            endpoint_address(data.as_bytes(), "https://m.example/a/sse").ok().map(|uri| uri.to_string())
+        };
         assert_eq!(named("messages?id=1").as_deref(), Some("https://m.example/a/messages?id=1"));
         assert_eq!(named("/a/messages?id=1").as_deref(), Some("https://m.example/a/messages?id=1"));
         assert_eq!(named("https://x:y@m.example/b#c").as_deref(), Some("https://m.example/b"));

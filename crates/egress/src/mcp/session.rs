@@ -1,5 +1,5 @@
-//! A session of a client with an MCP server, as the server's side knows it: what the server says is looked at and passed on, and
-//! what the client says is judged.
+//! The server's side of a client session with an MCP server: it inspects and forwards the server's messages, and judges
+//! the client's calls.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -14,86 +14,85 @@ use tokio::{
 };
 
 use super::{
-    lines::Line,
+    lines::MessageLine,
     message::{Called, Message},
 };
 use crate::{
     bounds,
     fields::Fields,
-    outside::{Asking, Verdict},
-    room,
+    host_services::{Asking, CrossingDecision},
+    memory,
     rules::Rules,
     shared::Shared,
 };
 
-/// The kind of tool that tools of MCP servers are.
+/// The tool kind of MCP tools.
 const TOOL_KIND: &str = "other";
-/// How many requests of a client may be open at the same time that wait here: for a verdict, or for a server over HTTP. An agent
-/// could send any number.
+/// Requests of a client that wait here for a decision or a remote server: an agent could send any number.
 pub const MOST_OPEN: usize = 32;
-/// The methods that begin a session, and the one that lists tools.
+/// The methods that start a session, and the one that lists tools.
 pub const INITIALIZE: &str = "initialize";
 pub const INITIALIZED: &str = "notifications/initialized";
 pub const LISTS: &str = "tools/list";
-/// What a client may ask of a server whose group of tools is switched off: to go on, and what there would be. All else reads from it
-/// or has it do something.
+/// Allowed requests to a server whose tool group is switched off: keep-alive and listings. All others read from the
+/// server or change it.
 const HARMLESS: [&str; 6] =
     [INITIALIZE, "ping", LISTS, "prompts/list", "resources/list", "resources/templates/list"];
 
-const ASKED: &str = "Asked. Nobody has answered yet, and the call was not made. End your turn now: the answer comes as the next \
+const ASKED: &str = "Asked. No answer yet, and the call was not made. End your turn now: the answer comes as the next \
                      message of this conversation. Don't ask again.";
 const AWAY: &str = "The control plane can't be reached. Try again later.";
 pub const TAKEN: &str = "This agent no longer has this MCP server.";
 
-/// What a line on the socket of a relay is about that has started the server's program, by its first byte. Such a relay says `+`
-/// first; all that another client writes are messages.
+/// The tag of a line on the socket of a relay with its own program. Such a relay starts with `+`; all lines of other
+/// clients are messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Tag {
-    /// A message of the client, or for the program.
+    /// A message from the client, or for the program.
     ToServer = b'>',
-    /// A message of the program, or for the client.
+    /// A message from the program, or for the client.
     ToClient = b'<',
 }
 
-/// Which server a client speaks to, and in which conversation.
+/// A server in a conversation.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
-    /// The server's id.
+pub struct SessionKey {
+    /// Id of the server.
     pub server_id: i64,
-    /// The conversation's id.
+    /// Id of the conversation.
     pub conversation_id: i64,
 }
 
-/// What is written to the client's socket.
+/// Output to the client's socket.
 pub enum Out {
     Line(Tag, Bytes),
-    /// Nothing comes any more.
+    /// End of output.
     End,
 }
 
-/// A session, for all that works for it.
+/// A session, shared by its tasks.
 pub struct Session {
     pub shared: Arc<Shared>,
-    pub place: Place,
+    pub key: SessionKey,
     pub out: mpsc::Sender<Out>,
     pub open: Mutex<Open>,
-    /// Requests whose answers say how the server is doing, by their id: the method.
+    /// Requests whose answers show the server's state: id and method.
     pub asked: Mutex<HashMap<String, &'static str>>,
     /// The end of the program's standard error.
     stderr: Mutex<String>,
     tools: Mutex<Vec<String>>,
 }
 
-/// What waits here.
+/// Open tasks.
 #[derive(Default)]
 pub struct Open {
     pub tasks: JoinSet<()>,
-    /// The requests among them, by their id.
+    /// The requests among them, by id.
     pub requests: HashMap<String, AbortHandle>,
 }
 
-/// The tools of a server, as it lists them.
+/// A server's answer with its tools.
 #[derive(Deserialize)]
 struct Listed {
     tools: Vec<Listing>,
@@ -107,20 +106,20 @@ struct Listing {
 }
 
 impl Session {
-    /// A session, and what is written to its client.
-    pub fn new(shared: Arc<Shared>, place: Place) -> (Arc<Self>, mpsc::Receiver<Out>) {
+    /// A session, and the output to its client.
+    pub fn new(shared: Arc<Shared>, key: SessionKey) -> (Arc<Self>, mpsc::Receiver<Out>) {
         let (out, waiting) = mpsc::channel(bounds::QUEUE);
         let (open, asked) = (Mutex::default(), Mutex::default());
         let (stderr, tools) = (Mutex::default(), Mutex::default());
-        (Arc::new(Self { shared, place, out, open, asked, stderr, tools }), waiting)
+        (Arc::new(Self { shared, key, out, open, asked, stderr, tools }), waiting)
     }
 
-    /// The server as the rules have it.
+    /// The server in the current rules.
     pub fn server_of<'a>(&self, rules: &'a Rules) -> Option<&'a McpServer> {
-        rules.mcp_servers.iter().find(|server| server.id == self.place.server_id)
+        rules.mcp_servers.iter().find(|server| server.id == self.key.server_id)
     }
 
-    /// Begins something that ends with the session, unless it is a request too many.
+    /// Spawns a task that ends with the session, unless too many requests are open.
     pub fn spawn(&self, id: Option<String>, task: impl Future<Output = ()> + Send + 'static) -> bool {
         let mut open = self.open.lock();
         while open.tasks.try_join_next().is_some() {}
@@ -135,68 +134,68 @@ impl Session {
         true
     }
 
-    /// The server has said something. What is not a message is noise. Returns the id of an answer, as it is written.
-    pub async fn heard(&self, Line { bytes, mut held }: Line) -> Option<String> {
+    /// Handles a line of the server. Lines that are not messages are dropped. Returns the raw id of a response.
+    pub async fn handle_server_line(&self, MessageLine { bytes, mut held }: MessageLine) -> Option<String> {
         let fields = Fields::read(&bytes)?;
         let answers = fields.raw("id").filter(|_| !fields.has("method")).map(str::to_owned);
         if let Some(method) = answers.as_ref().and_then(|id| self.asked.lock().remove(id)) {
-            self.tells(method, &fields);
+            self.update_state(method, &fields);
         }
         let text = fields.write(bytes.len());
         held.shrink(text.len());
-        let _ = self.out.send(Out::Line(Tag::ToClient, room::kept(text, held))).await;
+        let _ = self.out.send(Out::Line(Tag::ToClient, memory::into_bytes(text, held))).await;
         answers
     }
 
-    /// An answer says how the server is doing, or which tools it has.
-    fn tells(&self, method: &str, answer: &Fields<'_>) {
-        let (shared, server_id) = (&self.shared, self.place.server_id);
+    /// Updates the server's state or tools from an answer.
+    fn update_state(&self, method: &str, answer: &Fields<'_>) {
+        let (shared, server_id) = (&self.shared, self.key.server_id);
         match (method, answer.raw("result")) {
-            (INITIALIZE, Some(_)) => shared.states.works(server_id),
+            (INITIALIZE, Some(_)) => shared.states.report_running(server_id),
             (INITIALIZE, None) => {
                 let words = answer.within("error").and_then(|error| error.text("message"));
-                self.failed(&words.unwrap_or_else(|| "It refused to start a session.".to_owned()));
+                self.report_failure(&words.unwrap_or_else(|| "It refused to start a session.".to_owned()));
             }
             (_, Some(result)) => {
                 let Ok(listed) = muster_json::from_str::<Listed>(result) else { return };
                 let mut tools = self.tools.lock();
-                // The next page follows, or the whole list is asked for again.
+                // The next page of a list, or the list starts over.
                 let mut all = std::mem::take(&mut *tools);
-                all.extend(listed.tools.into_iter().take(bounds::LIST).map(|tool| cut(tool.name)));
+                all.extend(listed.tools.into_iter().take(bounds::LIST).map(|tool| truncate_name(tool.name)));
                 all.truncate(bounds::LIST);
                 if listed.next_cursor.is_some() {
                     tools.clone_from(&all);
                 }
-                shared.states.has_tools(server_id, all);
+                shared.states.report_tools(server_id, all);
             }
             (_, None) => {}
         }
     }
 
-    /// A piece of the program's standard error. Its end is kept: more than people are shown, so that no secret is cut before it
-    /// is hidden.
-    pub fn complains(&self, piece: &[u8]) {
+    /// Appends to the program's stderr. Keeps more of its end than people see, so that secrets are removed before it is
+    /// cut.
+    pub fn record_stderr(&self, piece: &[u8]) {
         let mut stderr = self.stderr.lock();
         stderr.push_str(&String::from_utf8_lossy(piece));
         let from = stderr.ceil_char_boundary(stderr.len().saturating_sub(bounds::TEXT));
         stderr.drain(..from);
     }
 
-    /// The server has failed, for people to see. One that was taken from the agent has not.
-    pub fn failed(&self, why: &str) {
+    /// Reports a failure to people, unless the server was removed from the agent.
+    pub fn report_failure(&self, why: &str) {
         let rules = self.shared.rules.borrow().clone();
         if rules.is_some_and(|rules| !rules.stopped && self.server_of(&rules).is_some()) {
             let Shared { states, secrets, .. } = &*self.shared;
-            states.failed(self.place.server_id, secrets.hide(why), secrets.hide(&self.stderr.lock()));
+            states.report_failure(self.key.server_id, secrets.hide(why), secrets.hide(&self.stderr.lock()));
         }
     }
 
-    /// The server has ended: the client is told what came before, and nothing more.
-    pub async fn ended(&self) {
+    /// Ends the output after the queued messages.
+    pub async fn close_client(&self) {
         let _ = self.out.send(Out::End).await;
     }
 
-    /// Answers a request that was not passed on. Whatever else it is, nobody waits for an answer.
+    /// Answers a refused request. Other messages expect no answer.
     pub async fn refuse(&self, id: Option<&Value>, why: &str) {
         if id.is_some() {
             self.answer(error(id, why)).await;
@@ -207,35 +206,35 @@ impl Session {
         let _ = self.out.send(Out::Line(Tag::ToClient, Bytes::from(answer.to_string()))).await;
     }
 
-    /// Whether a call of a tool may be made: by the rules before, by whoever has to be asked, and by the rules then.
-    pub async fn judge(&self, called: Called) -> Result<(), String> {
-        let name = self.allowed()?;
+    /// Judges a tool call: by the current rules, by the control plane or a person, and by the rules at that time.
+    pub async fn authorize_call(&self, called: Called) -> Result<(), String> {
+        let name = self.require_allowed()?;
         let tool = format!("{name}.{}", called.name);
         let title = format!("Use {tool}");
         let crossing = Crossing {
             tool,
             tool_kind: TOOL_KIND.to_owned(),
-            mcp_server_id: Some(self.place.server_id),
+            mcp_server_id: Some(self.key.server_id),
             input: called.input,
         };
-        let asking = Asking { crossing, conversation_id: Some(self.place.conversation_id), title };
-        match self.shared.outside.judge(asking).await {
-            Verdict::Allowed | Verdict::Approved => self.allowed().map(drop),
-            Verdict::Refused { reason } => Err(format!("The call was not made. {reason}")),
-            Verdict::Asked => Err(ASKED.to_owned()),
+        let asking = Asking { crossing, conversation_id: Some(self.key.conversation_id), title };
+        match self.shared.services.judge(asking).await {
+            CrossingDecision::Allowed | CrossingDecision::Approved => self.require_allowed().map(drop),
+            CrossingDecision::Refused { reason } => Err(format!("The call was not made. {reason}")),
+            CrossingDecision::Asked => Err(ASKED.to_owned()),
         }
     }
 
-    /// Why a message that is no call of a tool does not leave: the group is switched off, and it would use the server.
-    pub fn withheld(&self, message: &Message) -> Option<String> {
+    /// The reason to refuse a message that is not a tool call: its group is switched off, and it would use the server.
+    pub fn refusal_for(&self, message: &Message) -> Option<String> {
         let method = message.method.as_deref().filter(|_| message.call.is_none())?;
         let is_harmless = HARMLESS.contains(&method) || method.starts_with("notifications/");
         let rules = self.shared.rules.borrow().clone().filter(|_| !is_harmless)?;
         switched_off(&rules, self.server_of(&rules)?)
     }
 
-    /// The server's name, if the agent may use it by the rules of this moment.
-    fn allowed(&self) -> Result<String, String> {
+    /// The server's name, if the current rules allow its use.
+    fn require_allowed(&self) -> Result<String, String> {
         let rules = self.shared.rules.borrow().clone().ok_or(AWAY)?;
         let server = self.server_of(&rules).ok_or(TAKEN)?;
         match switched_off(&rules, server) {
@@ -250,13 +249,13 @@ fn switched_off(rules: &Rules, server: &McpServer) -> Option<String> {
     Some(format!("The tool group {group:?} is switched off for this agent."))
 }
 
-/// As people are shown it. A report of all tools fits into a frame of the gateway.
-fn cut(mut name: String) -> String {
+/// Limits the name's length. A report of all tools fits into a gateway frame.
+fn truncate_name(mut name: String) -> String {
     name.truncate(name.floor_char_boundary(bounds::NAME));
     name
 }
 
-/// The answer to what was not passed on.
+/// The error answer to a refused message.
 pub fn error(id: Option<&Value>, why: &str) -> Value {
     let error = json!({ "code": -32_000, "message": format!("Muster: {why}") });
     json!({ "jsonrpc": "2.0", "id": id, "error": error })

@@ -1,20 +1,19 @@
-//! What a request to a model asks for. The address that it is sent to is made from what was understood, and never from what
-//! the agent wrote.
+//! A request to a model. The address is built from the parsed request, never from the agent's text.
 
 use http::{Method, StatusCode, Uri};
 use muster_protocol::plan::ModelAccess;
 use serde_json::{Value, json};
 
-use super::{brought::Brought, priced};
+use super::{attachments::Attachments, surcharges};
 use crate::{
     fields::Fields,
     forward::{self, Astray},
 };
 
-/// How many tokens a call may write that says nothing about it: an agent could leave out how much it spends.
+/// Output tokens of a call without a limit: an agent could omit it.
 const USUAL_OUTPUT: i64 = 16_384;
 
-/// The fields that are read, under all names that they have.
+/// All relevant fields, under each of their names.
 const READ: [&str; 15] = [
     "model",
     "models",
@@ -32,18 +31,17 @@ const READ: [&str; 15] = [
     "generationConfig",
     "generation_config",
 ];
-/// Of these, those that say how long an answer may be, and how many answers there may be.
+/// Those that limit the length and the number of answers.
 const LENGTHS: [&str; 4] = ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"];
 const ANSWERS: [&str; 4] = ["n", "best_of", "candidateCount", "candidate_count"];
-/// The fields that have such fields in them.
+/// Objects that contain such fields.
 const CONFIGS: [&str; 2] = ["generationConfig", "generation_config"];
 
-/// Parameters of an address that are passed on: the form of an answer, the version, and pages of lists. Others can have a provider
-/// take a key from somewhere else, or leave out of an answer what it has cost.
+/// Forwarded query parameters: format, API version, pagination. Others can make a provider take a key from elsewhere,
+/// or hide the cost.
 const PARAMETERS: [&str; 8] =
     ["api-version", "beta", "pageSize", "pageToken", "limit", "after_id", "before_id", "after"];
 
-/// The interface of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interface {
     /// OpenAI's chat completions.
@@ -56,45 +54,42 @@ pub enum Interface {
     Gemini,
 }
 
-/// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// An answer, which costs something.
+    /// An answer, at a cost.
     Generate {
         interface: Interface,
         /// The path below the provider's address.
         path: String,
-        /// The model, where the path names it.
+        /// The model, if the path names it.
         model: Option<String>,
     },
-    /// Something that costs nothing: the list of models, a count of tokens.
+    /// A free request: the list of models, a token count.
     Free { interface: Interface, path: String },
 }
 
-/// Why a request makes no sense.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
-    /// It can't be read.
+    /// Unreadable.
     #[error("The request is too long, took too long, or is not a JSON object.")]
     Unreadable,
-    /// Another reader could take its bytes for other text.
+    /// Another reader could decode its bytes to other text.
     #[error("{0}")]
     Encoded(&'static str),
-    /// It names no model.
+    /// No model.
     #[error("The request names no model.")]
     NoModel,
-    /// It would go on without an answer that could be counted.
-    #[error("Responses in the background, and lists of models to fall back to, are not passed on.")]
+    /// It would continue without an answer to count.
+    #[error("Background responses and lists of fallback models are not supported.")]
     Uncounted,
-    /// It doesn't say plainly how much it may use.
-    #[error("How long an answer may be, and how many there may be, are said in whole numbers.")]
+    /// Its limits are ambiguous.
+    #[error("The length and the number of answers must be whole numbers.")]
     Unclear,
-    /// Another reader could read it in another way.
-    #[error(
-        "A field is written in an unusual way. Write it as the interface does: max_tokens, stream, model."
-    )]
+    /// Another reader could understand it differently.
+    #[error("A field name is ambiguous. Use the interface's spelling: max_tokens, stream, model.")]
     Misspelt,
-    /// The key is for something else.
+    /// The key is for another interface.
     #[error(
         "This agent's key is for another interface. Use that one, or ask an administrator to set the model credential's base URL."
     )]
@@ -107,27 +102,26 @@ pub enum Wrong {
         "The query sets a parameter that the address of this agent's model sets itself, or is encoded in an unusual way."
     )]
     Set,
-    /// There is no memory for it.
+    /// No memory.
     #[error("Too many large requests are under way. Try again later.")]
     NoRoom,
 }
 
-/// A question to a model.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Question {
     pub model: String,
-    /// How many tokens it may have, by its bytes.
+    /// Upper bound of its tokens, from its bytes.
     pub input: i64,
-    /// How many more it may have than its bytes tell.
+    /// Further tokens not visible in its bytes.
     pub unseen: i64,
-    /// How many tokens the answer may have.
+    /// Upper bound of the answer's tokens.
     pub output: i64,
-    /// The field or the header with which the model's price is not the call's.
+    /// The field or header that changes the model's price.
     pub unpriced: Option<&'static str>,
 }
 
 impl Wrong {
-    /// The status, and its kind in the words of a model's interface.
+    /// The status, and its error type in the providers' format.
     pub fn kind(self) -> (StatusCode, &'static str) {
         match self {
             Self::Elsewhere => (StatusCode::NOT_FOUND, "not_found_error"),
@@ -140,8 +134,8 @@ impl Wrong {
 }
 
 impl Asked {
-    /// Reads a path below `/model/`. Libraries differ in whether their addresses end in a version.
-    pub fn of(method: &Method, path: &str, provider: &str) -> Option<Self> {
+    /// Parses a path below `/model/`. Client libraries differ in whether their base address ends in a version.
+    pub fn parse(method: &Method, path: &str, provider: &str) -> Option<Self> {
         let path = path.trim_matches('/');
         let versioned = |version: &str| path.strip_prefix(version).and_then(|rest| rest.strip_prefix('/'));
         let (version, rest) = ["v1beta", "v1alpha", "v1"]
@@ -181,7 +175,7 @@ impl Asked {
         }
     }
 
-    /// Where it is sent: to the address that the key was given for, or else to that of its own provider.
+    /// The target: the credential's own address, or the provider's.
     pub fn target(&self, access: &ModelAccess, query: Option<&str>) -> Result<Uri, Wrong> {
         let (Self::Generate { path, .. } | Self::Free { path, .. }) = self;
         let base = match &access.base_url {
@@ -197,7 +191,6 @@ impl Asked {
     }
 }
 
-/// Whether a parameter is passed on.
 fn is_passed_on(pair: &str) -> bool {
     let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
     let is_plain = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%+/=:".contains(&byte));
@@ -213,7 +206,7 @@ fn interface_of(provider: &str) -> Interface {
     }
 }
 
-/// The address of a provider's own interface. No key is sent to another one.
+/// A provider's own address for its own interface. No key is sent to any other.
 fn home(provider: &str, interface: Interface) -> Option<&'static str> {
     match (provider.to_lowercase().as_str(), interface) {
         ("anthropic" | "claude", Interface::Anthropic) => Some("https://api.anthropic.com"),
@@ -238,18 +231,18 @@ fn gemini(version: &str, rest: &str) -> Option<Asked> {
     }
 }
 
-/// Whether a path is made of what names of models are made of.
+/// Whether a path consists of characters of model names.
 fn is_plain(path: &str) -> bool {
-    !forward::leaves(path)
+    !forward::leads_upwards(path)
         && path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:@/%".contains(&byte))
         && path.split('/').all(|segment| !segment.is_empty())
 }
 
-/// Reads the body. What is sent is written again, so that both sides read the same.
+/// Reads the body. The forwarded body is rewritten, so both sides read the same.
 pub fn read(asked: &Asked, bytes: &[u8]) -> Result<(Question, String), Wrong> {
     let Asked::Generate { interface, model, .. } = asked else { return Err(Wrong::Unreadable) };
     let mut fields = Fields::read(bytes).ok_or(Wrong::Unreadable)?;
-    if fields.misspells(&READ) || priced::misspells(&fields) {
+    if fields.misspells(&READ) || surcharges::misspells(&fields) {
         return Err(Wrong::Misspelt);
     }
     let is_on = |name: &str| fields.has(name) && !matches!(fields.raw(name), Some("false" | "null"));
@@ -266,24 +259,24 @@ pub fn read(asked: &Asked, bytes: &[u8]) -> Result<(Question, String), Wrong> {
     let model =
         model.clone().or_else(named).filter(|model| !model.trim().is_empty()).ok_or(Wrong::NoModel)?;
     let (output, unpriced) = bounds(&mut fields)?;
-    let unpriced = unpriced.or(priced::by_name(&model));
+    let unpriced = unpriced.or(surcharges::by_name(&model));
     let body = fields.write(bytes.len() + 64);
-    // Three bytes a token: fewer tokens than there can be in plain text, and more than usual.
+    // Three bytes per token: more tokens than usual, fewer than possible in plain text.
     let input = i64::try_from(body.len() / 3 + 16).unwrap_or(i64::MAX);
-    let brought = Brought::of(&body);
-    let unpriced = unpriced.or(brought.sound.then_some("audio"));
-    let (model, unseen) = (model.chars().take(200).collect(), brought.tokens());
+    let attachments = Attachments::scan(&body);
+    let unpriced = unpriced.or(attachments.sound.then_some("audio"));
+    let (model, unseen) = (model.chars().take(200).collect(), attachments.tokens());
     Ok((Question { model, input, unseen, output, unpriced }, body))
 }
 
-/// How many tokens the answer may have: of several numbers the largest, since which of them counts is the provider's to say. And
-/// what is not in the model's price.
+/// The limit of the answer's tokens: the largest of all given numbers, since the provider chooses which counts. Also
+/// the first field outside of the model's price.
 fn bounds(fields: &mut Fields<'_>) -> Result<(i64, Option<&'static str>), Wrong> {
     let (mut length, mut answers, mut beyond) = (None::<i64>, None::<i64>, None);
     let mut look = |fields: &Fields<'_>| -> Result<(), Wrong> {
         length = length.max(most(fields, &LENGTHS)?);
         answers = answers.max(most(fields, &ANSWERS)?);
-        beyond = beyond.or(priced::by(fields));
+        beyond = beyond.or(surcharges::by_fields(fields));
         Ok(())
     };
     look(fields)?;
@@ -292,7 +285,7 @@ fn bounds(fields: &mut Fields<'_>) -> Result<(i64, Option<&'static str>), Wrong>
             continue;
         }
         let config = fields.within(name).ok_or(Wrong::Unclear)?;
-        if config.misspells(&READ) || priced::misspells(&config) {
+        if config.misspells(&READ) || surcharges::misspells(&config) {
             return Err(Wrong::Misspelt);
         }
         look(&config)?;
@@ -301,7 +294,7 @@ fn bounds(fields: &mut Fields<'_>) -> Result<(i64, Option<&'static str>), Wrong>
     Ok((length.unwrap_or(USUAL_OUTPUT).saturating_mul(answers.unwrap_or(1)), beyond))
 }
 
-/// The largest of some numbers. One that isn't whole is read by some, and by others not.
+/// The largest of some numbers. Readers disagree about fractions.
 fn most(fields: &Fields<'_>, names: &[&str]) -> Result<Option<i64>, Wrong> {
     let mut most = None::<i64>;
     for name in names.iter().filter(|name| fields.has(name)) {
@@ -331,11 +324,11 @@ mod tests {
             base_url: base.map(str::to_owned),
             key: "k".to_owned().into(),
         };
-        Some(Asked::of(method, path, provider)?.target(&access, query).ok()?.to_string())
+        Some(Asked::parse(method, path, provider)?.target(&access, query).ok()?.to_string())
     }
 
     #[test]
-    fn what_is_understood_is_sent_to_the_provider() {
+    fn a_recognized_path_is_sent_to_the_provider() {
         let post = |path, provider| target(&Method::POST, path, provider, None, None);
         let chat = "https://api.openai.com/v1/chat/completions";
         assert_eq!(post("chat/completions", "openai").as_deref(), Some(chat));
@@ -404,15 +397,15 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_of_chat_is_told_to_count() {
-        let chat = Asked::of(&Method::POST, "chat/completions", "openai").unwrap();
+    fn a_chat_stream_is_asked_for_its_usage() {
+        let chat = Asked::parse(&Method::POST, "chat/completions", "openai").unwrap();
         let read = |text: &str| read(&chat, text.as_bytes());
         let (question, body) =
             read(r#"{"model":"m","stream":true,"max_tokens":7,"n":2,"temperature":0.1}"#).unwrap();
         let body: Value = muster_json::from_str(&body).unwrap();
         assert_eq!(body["stream_options"]["include_usage"], true);
         assert_eq!((question.output, body["temperature"].as_f64()), (14, Some(0.1)));
-        // Of two fields of one name, the one that was read is the one that is sent.
+        // Of duplicate fields, the one that was read is sent.
         let (twice, sent) = read(r#"{"model":"cheap","model":"dear"}"#).unwrap();
         assert_eq!((twice.model.as_str(), sent.as_str()), ("dear", r#"{"model":"dear"}"#));
         assert_eq!(read("{}").unwrap_err(), Wrong::NoModel);
@@ -454,9 +447,9 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_number_that_somebody_could_read_is_reserved() {
+    fn the_largest_readable_number_is_reserved() {
         let output = |path: &str, text: &str| {
-            let asked = Asked::of(&Method::POST, path, "openai").unwrap();
+            let asked = Asked::parse(&Method::POST, path, "openai").unwrap();
             read(&asked, format!("{{\"model\":\"m\"{text}}}").as_bytes()).map(|(question, _)| question.output)
         };
         let chat = |text: &str| output("chat/completions", text);

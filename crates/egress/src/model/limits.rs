@@ -1,10 +1,9 @@
-//! What a provider's refusal says: in words, and until when.
+//! A provider's refusal: its text, and when to retry.
 
 use http::{HeaderMap, header};
 use serde_json::Value;
 
-/// The words of a refusal.
-pub fn words(body: &[u8]) -> String {
+pub fn refusal_text(body: &[u8]) -> String {
     let text = match muster_json::from_slice::<Value>(body) {
         Ok(body) => {
             let error = body.get("error").or(body.pointer("/0/error")).unwrap_or(&body);
@@ -16,8 +15,8 @@ pub fn words(body: &[u8]) -> String {
     text.chars().take(500).collect()
 }
 
-/// When the provider takes calls again, in milliseconds since 1970.
-pub fn until(headers: &HeaderMap, body: &[u8], now: i64) -> Option<i64> {
+/// Time until the provider takes calls again, in milliseconds since 1970.
+pub fn retry_at(headers: &HeaderMap, body: &[u8], now: i64) -> Option<i64> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let after = text("retry-after-ms").and_then(|value| value.parse::<f64>().ok());
     let after = after.or_else(|| Some(text(header::RETRY_AFTER.as_str())?.parse::<f64>().ok()? * 1000.0));
@@ -27,7 +26,7 @@ pub fn until(headers: &HeaderMap, body: &[u8], now: i64) -> Option<i64> {
     };
     let unified =
         || Some(text("anthropic-ratelimit-unified-reset")?.parse::<i64>().ok()?.saturating_mul(1000));
-    // Of several windows, the one that is used up counts.
+    // Of several windows, only the exhausted one counts.
     let windows = || {
         let found =
             ["requests", "tokens", "input-tokens", "output-tokens"].into_iter().filter_map(|window| {
@@ -38,7 +37,7 @@ pub fn until(headers: &HeaderMap, body: &[u8], now: i64) -> Option<i64> {
                     let at = reset.parse::<jiff::Timestamp>().ok()?.as_millisecond();
                     return is_empty(&format!("{anthropic}-remaining")).then_some(at);
                 }
-                let wait = span(text(&openai)?)?;
+                let wait = parse_span(text(&openai)?)?;
                 is_empty(&format!("x-ratelimit-remaining-{window}")).then_some(now.saturating_add(wait))
             });
         found.max()
@@ -47,7 +46,7 @@ pub fn until(headers: &HeaderMap, body: &[u8], now: i64) -> Option<i64> {
         let body = muster_json::from_slice::<Value>(body).ok()?;
         let details = body.pointer("/error/details").or(body.pointer("/0/error/details"))?.as_array()?;
         let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
-        Some(now.saturating_add(span(delay)?))
+        Some(now.saturating_add(parse_span(delay)?))
     };
     let found = after
         .map(|wait| now.saturating_add(wait as i64))
@@ -55,12 +54,12 @@ pub fn until(headers: &HeaderMap, body: &[u8], now: i64) -> Option<i64> {
         .or_else(unified)
         .or_else(windows)
         .or_else(google);
-    // Longer waits than 35 days are not believed.
+    // Waits beyond 35 days are ignored.
     found.filter(|at| (now..now + 35 * 24 * 3600 * 1000).contains(at))
 }
 
-/// A span as `6m0s`, `1.5s` or `20ms`, in milliseconds.
-fn span(text: &str) -> Option<i64> {
+/// Parses a span such as `6m0s`, `1.5s` or `20ms` into milliseconds.
+fn parse_span(text: &str) -> Option<i64> {
     let (mut sum, mut rest) = (0.0, text);
     while !rest.is_empty() {
         let end = rest.find(|char: char| !char.is_ascii_digit() && char != '.')?;
@@ -89,45 +88,45 @@ mod tests {
 
     const NOW: i64 = 1_700_000_000_000;
 
-    fn told(headers: &[(&'static str, &'static str)], body: &str) -> Option<i64> {
+    fn announced(headers: &[(&'static str, &'static str)], body: &str) -> Option<i64> {
         let all = headers
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
-        until(&all.collect(), body.as_bytes(), NOW).map(|at| at - NOW)
+        retry_at(&all.collect(), body.as_bytes(), NOW).map(|at| at - NOW)
     }
 
     #[test]
     fn each_provider_says_until_when_in_its_own_way() {
-        assert_eq!(told(&[("retry-after", "20")], ""), Some(20_000));
-        assert_eq!(told(&[("retry-after", "Tue, 14 Nov 2023 22:14:20 GMT")], ""), Some(60_000));
-        assert_eq!(told(&[("anthropic-ratelimit-unified-reset", "1700000100")], ""), Some(100_000));
+        assert_eq!(announced(&[("retry-after", "20")], ""), Some(20_000));
+        assert_eq!(announced(&[("retry-after", "Tue, 14 Nov 2023 22:14:20 GMT")], ""), Some(60_000));
+        assert_eq!(announced(&[("anthropic-ratelimit-unified-reset", "1700000100")], ""), Some(100_000));
         let openai = [
             ("x-ratelimit-reset-requests", "1s"),
             ("x-ratelimit-remaining-requests", "7"),
             ("x-ratelimit-reset-tokens", "6m0.5s"),
             ("x-ratelimit-remaining-tokens", "0"),
         ];
-        assert_eq!(told(&openai, ""), Some(360_500));
+        assert_eq!(announced(&openai, ""), Some(360_500));
         let google = r#"{"error":{"details":[{"@type":"x"},{"retryDelay":"34.5s"}]}}"#;
-        assert_eq!(told(&[], google), Some(34_500));
-        assert_eq!(told(&[], "{}"), None);
-        assert_eq!(told(&[("retry-after", "99999999")], ""), None, "nobody waits for three years");
+        assert_eq!(announced(&[], google), Some(34_500));
+        assert_eq!(announced(&[], "{}"), None);
+        assert_eq!(announced(&[("retry-after", "99999999")], ""), None, "an implausible wait is ignored");
     }
 
     #[test]
     fn a_time_beyond_all_times_is_none() {
         for far in ["9223372036854775807", "-9223372036854775808", "1e300", "NaN", "inf"] {
-            assert_eq!(told(&[("retry-after", far)], ""), (far == "NaN").then_some(0), "{far}");
-            assert_eq!(told(&[("anthropic-ratelimit-unified-reset", far)], ""), None, "{far}");
+            assert_eq!(announced(&[("retry-after", far)], ""), (far == "NaN").then_some(0), "{far}");
+            assert_eq!(announced(&[("anthropic-ratelimit-unified-reset", far)], ""), None, "{far}");
         }
-        assert_eq!(told(&[("x-ratelimit-reset-tokens", "99999999999999999999d")], ""), None);
-        assert_eq!(told(&[], r#"{"error":{"details":[{"retryDelay":"99999999999999999999d"}]}}"#), None);
+        assert_eq!(announced(&[("x-ratelimit-reset-tokens", "99999999999999999999d")], ""), None);
+        assert_eq!(announced(&[], r#"{"error":{"details":[{"retryDelay":"99999999999999999999d"}]}}"#), None);
     }
 
     #[test]
-    fn a_refusal_is_told_in_its_words() {
+    fn a_refusals_text_is_extracted() {
         let body = br#"{"error":{"message":"Incorrect API key provided: ***."}}"#;
-        assert_eq!(words(body), "Incorrect API key provided: ***.");
-        assert_eq!(words(b"plain"), "plain");
+        assert_eq!(refusal_text(body), "Incorrect API key provided: ***.");
+        assert_eq!(refusal_text(b"plain"), "plain");
     }
 }

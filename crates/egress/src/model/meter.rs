@@ -1,6 +1,6 @@
-//! An answer on its way to the agent: each piece is passed on at once, and counted. When it is over, what it has cost is settled
-//! and reported. If the agent hangs up, the rest is heard out for a while: nobody uses a model for nothing by hanging up. Where
-//! that doesn't tell what was spent, it is what was reserved.
+//! Meters an answer on its way to the agent: each piece is forwarded at once, and counted. At the end the cost is
+//! settled and reported. If the agent hangs up, the rest is still read for a while, so hanging up does not make
+//! the model free. If that does not reveal the cost, the reserved amount counts.
 
 use std::{
     pin::{Pin, pin},
@@ -28,7 +28,7 @@ use tokio::{
     time::{Sleep, sleep, timeout},
 };
 
-use super::{call::Interface, prices, purse::Reserved, usage::Counter};
+use super::{call::Interface, lease_pool::Reserved, prices, usage::Counter};
 use crate::{
     answers::{Answer, Body, BodyError, Polled},
     bounds,
@@ -37,43 +37,41 @@ use crate::{
     shared::Shared,
 };
 
-/// What is needed to settle and report a call.
+/// Data to settle and report a call.
 pub struct Receipt {
     pub shared: Arc<Shared>,
     pub lease: Option<Reserved>,
-    /// The place in which it is heard out, if a lease pays for it.
+    /// The permit to read the answer without the agent, if a lease pays for it.
     pub place: Option<OwnedSemaphorePermit>,
     pub price: Option<Price>,
-    /// How many tokens the question may have.
+    /// Upper bound of the question's tokens.
     pub estimate: i64,
-    /// How many tokens the answer may have.
+    /// Upper bound of the answer's tokens.
     pub most: i64,
     pub call: ModelCall,
     pub begun: Instant,
 }
 
-/// Settles a call when it is dropped, if not before.
+/// Settles a call, on drop at the latest.
 pub struct Meter {
     receipt: Option<Receipt>,
     interface: Interface,
     progress: Progress,
 }
 
-/// How far a call has come.
+/// Progress of a call.
 enum Progress {
-    /// The model was asked.
+    /// Sent to the model.
     Asked,
-    /// There is no answer, or a refusal: nothing was spent.
+    /// No answer or a refusal: nothing was spent.
     Refused,
     /// The answer arrives.
     Answering(Counter),
-    /// It is complete.
     Answered(Counter),
-    /// It broke off.
     Broken(Counter),
 }
 
-/// What came of a question.
+/// The outcome of an exchange.
 pub type Exchanged = Result<Response<Incoming>, Failed>;
 
 impl Meter {
@@ -85,7 +83,7 @@ impl Meter {
         self.receipt.as_ref().map_or("", |receipt| &receipt.call.model)
     }
 
-    /// Asks the model. It is heard out even if the agent hangs up: what it says costs the same.
+    /// Sends the request. The answer is read even if the agent hangs up, since it costs the same.
     pub async fn exchange(mut self, request: Request<Body>) -> Result<(Self, Exchanged), RecvError> {
         let (mut told, answer) = oneshot::channel();
         if let Some(shared) = self.shared() {
@@ -109,7 +107,7 @@ impl Meter {
         answer.await
     }
 
-    /// The agent has hung up before the answer began.
+    /// Continues after the agent hung up before the answer.
     async fn without_agent(mut self, exchanged: Exchanged, held: Option<OwnedSemaphorePermit>) {
         match exchanged {
             Ok(answer) if answer.status().is_success() => {
@@ -122,7 +120,7 @@ impl Meter {
         }
     }
 
-    /// The provider has refused, or can't be reached: nothing was spent.
+    /// Records a refusal or an unreachable provider: nothing was spent.
     pub fn refused(mut self, status: Option<StatusCode>) {
         self.progress = Progress::Refused;
         if let Some(receipt) = &mut self.receipt {
@@ -130,7 +128,7 @@ impl Meter {
         }
     }
 
-    /// Watches the answer. None if it can't be read; then all that was reserved counts.
+    /// Meters the answer. `None` if it can't be read; then the reserved amount counts.
     pub fn watch(mut self, answer: Response<Incoming>) -> Option<Answer> {
         if !self.begin(&answer) {
             return None;
@@ -143,19 +141,19 @@ impl Meter {
         self.receipt.as_ref().map(|receipt| Arc::clone(&receipt.shared))
     }
 
-    /// The place in which the call is heard out: its own, or a free one.
+    /// The permit to read on: the call's own, or a free one.
     fn place(&mut self) -> Option<OwnedSemaphorePermit> {
         let receipt = self.receipt.as_mut()?;
         receipt.place.take().or_else(|| Arc::clone(&receipt.shared.heard_out).try_acquire_owned().ok())
     }
 
-    /// Begins to count. False if the answer is not plain.
+    /// Starts to count. False if the answer is encoded.
     fn begin(&mut self, answer: &Response<Incoming>) -> bool {
         let Some(receipt) = &mut self.receipt else { return false };
         receipt.call.status = Some(answer.status().as_u16());
         let is_plain = encoding::is_plain(answer.headers());
         if is_plain {
-            self.progress = Progress::Answering(Counter::new(self.interface, receipt.shared.room.clone()));
+            self.progress = Progress::Answering(Counter::new(self.interface, receipt.shared.memory.clone()));
         }
         is_plain
     }
@@ -166,7 +164,7 @@ impl Meter {
         }
     }
 
-    /// Reads what nobody waits for any more. It is counted like the rest; but not for long, nor with many others.
+    /// Reads the rest after the agent hung up, with limits on time and on parallel reads.
     async fn hear_out(mut self, mut body: Incoming, held: Option<OwnedSemaphorePermit>) {
         let held = held.or_else(|| self.place());
         if held.is_none() {
@@ -190,7 +188,7 @@ impl Meter {
         else {
             return;
         };
-        // What was reserved counts where nobody knows what was spent.
+        // Where the cost is unknown, the reserved amount counts.
         let most = lease.as_ref().map(|_| most);
         let mut usage = match &mut self.progress {
             Progress::Asked => Usage { input: Some(estimate), output: most, ..Usage::default() },
@@ -217,10 +215,10 @@ impl Meter {
         call.usage = usage;
         call.millis = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
         call.lease_id = lease.as_ref().map(|lease| lease.lease_id);
-        // Reported first: the lease may be given back with the settlement.
-        shared.outside.report(Happening::ModelCalled(call));
+        // Reported first: the settlement may return the lease.
+        shared.services.report(Happening::ModelCalled(call));
         if let Some(lease) = lease {
-            shared.purse.settle(lease, used);
+            shared.leases.settle(lease, used);
         }
     }
 
@@ -234,14 +232,14 @@ impl Meter {
     }
 }
 
-/// What the answer says; where it says nothing, or not to its end, an estimate, and at least so much.
+/// The answer's usage. Where it is missing or incomplete, an estimate of at least `least`.
 fn complete(counter: &mut Counter, estimate: i64, least: i64) -> Usage {
     let mut usage = counter.usage();
-    // How many bytes are taken for a token: events are much longer than what they say.
+    // Bytes per token: events are much longer than their text.
     let size = if counter.is_stream() { 64 } else { 8 };
     let seen = i64::try_from(counter.bytes / size).unwrap_or(i64::MAX);
     usage.input = usage.input.or(Some(estimate));
-    // Some begin to count before they are done.
+    // Some providers count before they are done.
     usage.output = Some(usage.output.max(counter.begun()).unwrap_or(0).max(seen).max(least));
     usage
 }
@@ -254,7 +252,7 @@ impl Drop for Meter {
 
 /// The body of an answer.
 struct Watched {
-    /// Until it is over.
+    /// `None` at the end.
     answering: Option<(Incoming, Meter)>,
     silence: Pin<Box<Sleep>>,
 }
@@ -283,7 +281,7 @@ impl HttpBody for Watched {
         match frame {
             Some(Ok(frame)) => {
                 meter.take(&frame);
-                // Nobody asks again after the last piece of an answer of known length.
+                // The body is not polled again after the last piece of an answer of known length.
                 if body.is_end_stream() {
                     this.end(Progress::Answered);
                 }
@@ -310,10 +308,10 @@ impl HttpBody for Watched {
 }
 
 impl Drop for Watched {
-    /// The agent has hung up, unless the answer is over.
+    /// The agent has hung up, unless the answer is complete.
     fn drop(&mut self) {
         let Some((body, meter)) = self.answering.take() else { return };
-        // Without a runtime this process ends, and the call is settled at once.
+        // Without a runtime the process is ending, so the call is settled at once.
         if let (Ok(runtime), Some(shared)) = (Handle::try_current(), meter.shared()) {
             shared.tasks.spawn_on(meter.hear_out(body, None), &runtime);
         }

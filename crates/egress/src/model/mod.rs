@@ -1,22 +1,22 @@
-//! The agent's model: its key is added, what a call may cost is reserved before, and what it did cost is reported after.
+//! The model proxy: adds the key, reserves the maximal cost before a call, and reports the actual cost after it.
 //!
-//! - `call.rs`: what a request asks for; `brought.rs`: what it brings in beyond its bytes; `usage.rs`: the tokens in an answer;
-//!   `prices.rs`: what they cost.
-//! - `priced.rs`: what has a call cost more than that; `looking.rs`: how both are looked for.
-//! - `purse.rs`: leases; `limits.rs`: what a refusal of the provider says; `told.rs`: when it was reported.
-//! - `meter.rs`: an answer on its way to the agent; `veil.rs`: without the key.
+//! - `call.rs`: parses a request; `attachments.rs`: its content beyond its bytes; `usage.rs`: tokens in an answer;
+//!   `prices.rs`: their cost.
+//! - `surcharges.rs`: options with another price; `visitor.rs`: finds both in JSON.
+//! - `lease_pool.rs`: leases; `limits.rs`: a provider's refusals; `refusal_reports.rs`: the rate of their reports.
+//! - `meter.rs`: an answer on its way to the agent; `redaction.rs`: removes the key from it.
 
-mod brought;
+mod attachments;
 mod call;
+mod lease_pool;
 mod limits;
-mod looking;
 mod meter;
-mod priced;
 mod prices;
-mod purse;
-mod told;
+mod redaction;
+mod refusal_reports;
+mod surcharges;
 mod usage;
-mod veil;
+mod visitor;
 
 use std::{
     sync::Arc,
@@ -38,19 +38,19 @@ use tokio::time::timeout;
 use self::{
     call::{Asked, Interface, Question, Wrong},
     meter::{Meter, Receipt},
-    veil::Veil,
+    redaction::KeyRedactor,
 };
-pub use self::{purse::Purse, told::Told};
+pub use self::{lease_pool::LeasePool, refusal_reports::RefusalReports};
 use crate::{
     answers::{Answer, Body, full, model_error, passed},
     bounds,
     client::Failed,
-    encoding, forward, heads, room,
+    encoding, forward, header_filter, memory,
     rules::Rules,
     shared::{MOST_HEARD_OUT, Shared},
 };
 
-/// The longest request, in bytes: an agent could fill the host's memory.
+/// The longest request in bytes: an agent could fill the host's memory.
 const LONGEST_REQUEST: usize = 32 * 1024 * 1024;
 
 /// Answers a request below `/model/`.
@@ -63,7 +63,7 @@ pub async fn answer(shared: &Arc<Shared>, rules: &Rules, path: &str, request: Re
         let words = "This agent has no access to a model. Ask an administrator to give it a credential.";
         return model_error(StatusCode::FORBIDDEN, "permission_error", words);
     };
-    let Some(asked) = Asked::of(request.method(), path, &access.provider) else {
+    let Some(asked) = Asked::parse(request.method(), path, &access.provider) else {
         let words =
             "This agent may use chat completions, responses, messages and generateContent, and list models.";
         return model_error(StatusCode::NOT_FOUND, "not_found_error", words);
@@ -74,29 +74,29 @@ pub async fn answer(shared: &Arc<Shared>, rules: &Rules, path: &str, request: Re
     }
 }
 
-/// Why a request is not answered by the model.
-enum Refused {
+/// Why a request does not reach the model.
+enum CallRefusal {
     Wrong(Wrong),
     NoPrice(String),
-    /// The price of the model is known, and not with this field or header.
+    /// This field or header changes the model's price.
     Unpriced(&'static str),
     Spent(String),
-    /// There is no place in which it could be heard out.
+    /// No permit to read the answer without the agent.
     Crowded,
     /// The answer can't be counted.
     Compressed,
-    /// It couldn't be reported.
+    /// It can't be reported.
     Unready,
     Unreached(Failed),
 }
 
-impl From<Wrong> for Refused {
+impl From<Wrong> for CallRefusal {
     fn from(wrong: Wrong) -> Self {
         Self::Wrong(wrong)
     }
 }
 
-impl Refused {
+impl CallRefusal {
     fn into_answer(self, rules: &Rules) -> Answer {
         match self {
             Self::Wrong(wrong) => {
@@ -105,8 +105,7 @@ impl Refused {
             }
             Self::NoPrice(model) => {
                 let words = format!(
-                    "The budget is in money, and nobody has said what the model {model} costs. Somebody can add its \
-                     price."
+                    "The budget is in money, and the model {model} has no price. An administrator can add one."
                 );
                 model_error(rules.stop_status, "billing_error", &words)
             }
@@ -129,7 +128,7 @@ impl Refused {
                 let words =
                     "The model's answer is compressed, though the request forbids that: it can't be counted.";
                 let mut answer = model_error(StatusCode::BAD_GATEWAY, "api_error", words);
-                // It has been paid for, and the next one would be, too.
+                // This call is already paid, and so would be a retry.
                 answer.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
                 answer
             }
@@ -158,42 +157,43 @@ async fn call(
     access: &ModelAccess,
     asked: Asked,
     request: Request<Incoming>,
-) -> Result<Answer, Refused> {
+) -> Result<Answer, CallRefusal> {
     let target = asked.target(access, request.uri().query())?;
-    let veil = Veil::of(access.key.expose());
+    let redactor = KeyRedactor::new(access.key.expose());
     let (mut head, body) = request.into_parts();
     let Asked::Generate { interface, .. } = &asked else {
-        let request = prepared(&mut head, target, access, asked.interface(), passed(body));
-        let answer = forward::exchange(shared, request).await.map_err(Refused::Unreached)?;
+        let request = prepare_request(&mut head, target, access, asked.interface(), passed(body));
+        let answer = forward::exchange(shared, request).await.map_err(CallRefusal::Unreached)?;
         if !encoding::is_plain(answer.headers()) {
-            return Err(Refused::Compressed);
+            return Err(CallRefusal::Compressed);
         }
-        return Ok(veil.over(answer.map(passed)));
+        return Ok(redactor.redact_answer(answer.map(passed)));
     };
-    // Before anything is held for the call. An agent that gives up is not seen to leave meanwhile, and keeps its place at the gate.
-    timeout(bounds::WAIT, shared.outside.ready()).await.map_err(|_| Refused::Unready)?;
+    // Before the call holds any resource. An agent that gives up here is not noticed, and keeps its connection's
+    // permit.
+    timeout(bounds::WAIT, shared.services.ready()).await.map_err(|_| CallRefusal::Unready)?;
     encoding::check_head(&head.headers).map_err(Wrong::Encoded)?;
-    let (mut question, sent) = question(shared, &asked, body).await?;
-    question.unpriced = question.unpriced.or(priced::by_head(&head.headers));
+    let (mut question, sent) = read_question(shared, &asked, body).await?;
+    question.unpriced = question.unpriced.or(surcharges::by_headers(&head.headers));
     encoding::set(&mut head.headers);
-    // What counts against a budget is heard out, whenever the agent gives it up.
+    // A call that counts against a budget is always read to its end.
     let mut place = None;
     if rules.metered {
         question.input = question.input.saturating_add(question.unseen);
         let found = Arc::clone(&shared.heard_out).try_acquire_owned();
-        place = Some(found.map_err(|_| Refused::Crowded)?);
+        place = Some(found.map_err(|_| CallRefusal::Crowded)?);
     }
     let price = price_of(&rules.prices, &question.model).filter(|_| question.unpriced.is_none());
     let bound = prices::bound(price, &question);
     let mut lease = None;
     if rules.metered {
-        let reserved = shared.purse.reserve(&question.model, bound).await;
+        let reserved = shared.leases.reserve(&question.model, bound).await;
         lease = Some(reserved.map_err(|refused| match refused {
-            purse::Refused::NoPrice => match question.unpriced {
-                Some(field) => Refused::Unpriced(field),
-                None => Refused::NoPrice(question.model.clone()),
+            lease_pool::ReserveError::NoPrice => match question.unpriced {
+                Some(field) => CallRefusal::Unpriced(field),
+                None => CallRefusal::NoPrice(question.model.clone()),
             },
-            purse::Refused::Spent(reason) => Refused::Spent(reason),
+            lease_pool::ReserveError::Spent(reason) => CallRefusal::Spent(reason),
         })?);
     }
     let receipt = Receipt {
@@ -207,7 +207,7 @@ async fn call(
             turn_id: None,
             provider: access.provider.clone(),
             model: question.model,
-            started_at: shared.outside.now(),
+            started_at: shared.services.now(),
             millis: 0,
             status: None,
             usage: muster_protocol::event::Usage::default(),
@@ -217,44 +217,45 @@ async fn call(
         begun: Instant::now(),
     };
     let meter = Meter::new(receipt, *interface);
-    let request = prepared(&mut head, target, access, *interface, full(sent));
-    let (meter, exchanged) = meter.exchange(request).await.map_err(|_| Refused::Unreached(Failed::Late))?;
+    let request = prepare_request(&mut head, target, access, *interface, full(sent));
+    let (meter, exchanged) =
+        meter.exchange(request).await.map_err(|_| CallRefusal::Unreached(Failed::Late))?;
     let answer = match exchanged {
         Ok(answer) => answer,
         Err(failed) => {
             meter.refused(None);
-            return Err(Refused::Unreached(failed));
+            return Err(CallRefusal::Unreached(failed));
         }
     };
     if answer.status().is_success() {
-        shared.told.limit.close();
+        shared.refusal_reports.limit.close();
         return match meter.watch(answer) {
-            Some(answer) => Ok(veil.over(answer)),
-            None => Err(Refused::Compressed),
+            Some(answer) => Ok(redactor.redact_answer(answer)),
+            None => Err(CallRefusal::Compressed),
         };
     }
-    Ok(refused(shared, access, meter, answer).await)
+    Ok(handle_refusal(shared, access, meter, answer).await)
 }
 
-/// Reads what the agent asks, once there is memory for it: for what arrives, in pieces and whole, and for what is sent.
-async fn question(shared: &Shared, asked: &Asked, body: Incoming) -> Result<(Question, Bytes), Wrong> {
+/// Reads the question once there is memory for its pieces, the whole, and the forwarded copy.
+async fn read_question(shared: &Shared, asked: &Asked, body: Incoming) -> Result<(Question, Bytes), Wrong> {
     let size = body.size_hint().exact().and_then(|size| usize::try_from(size).ok());
     let size = size.unwrap_or(LONGEST_REQUEST);
     if size > LONGEST_REQUEST {
         return Err(Wrong::Unreadable);
     }
-    let mut held = shared.room.take(3 * size).await.ok_or(Wrong::NoRoom)?;
+    let mut held = shared.memory.take(3 * size).await.ok_or(Wrong::NoRoom)?;
     let reading = timeout(bounds::WAIT, Limited::new(body, LONGEST_REQUEST).collect()).await;
     let bytes = reading.ok().and_then(Result::ok).ok_or(Wrong::Unreadable)?.to_bytes();
     encoding::check_body(&bytes).map_err(Wrong::Encoded)?;
     let (question, text) = call::read(asked, &bytes)?;
     drop(bytes);
     held.shrink(text.len());
-    Ok((question, room::kept(text, held)))
+    Ok((question, memory::into_bytes(text, held)))
 }
 
-/// The request as the provider gets it: with the real key, and nothing that identifies the agent otherwise.
-fn prepared(
+/// The provider's request: with the real key, and without any other identification of the agent.
+fn prepare_request(
     head: &mut http::request::Parts,
     target: http::Uri,
     access: &ModelAccess,
@@ -263,7 +264,7 @@ fn prepared(
 ) -> Request<Body> {
     let mut headers = std::mem::take(&mut head.headers);
     forward::strip(&mut headers);
-    heads::of_model(&mut headers);
+    header_filter::keep_model_headers(&mut headers);
     // Compressed answers can't be counted.
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     let key = access.key.expose();
@@ -284,8 +285,13 @@ fn prepared(
     request
 }
 
-/// The provider refuses. People have to know if it is the key, or a limit.
-async fn refused(shared: &Shared, access: &ModelAccess, meter: Meter, answer: Response<Incoming>) -> Answer {
+/// Handles a refusal. People must learn about a bad key or a limit.
+async fn handle_refusal(
+    shared: &Shared,
+    access: &ModelAccess,
+    meter: Meter,
+    answer: Response<Incoming>,
+) -> Answer {
     let (mut head, body) = answer.into_parts();
     let reading = Limited::new(body, 256 * 1024).collect();
     let read = timeout(bounds::WAIT, reading).await;
@@ -294,38 +300,38 @@ async fn refused(shared: &Shared, access: &ModelAccess, meter: Meter, answer: Re
     let mut bytes = if encoding::is_plain(&head.headers) { bytes.to_vec() } else { Vec::new() };
     head.headers.remove(header::CONTENT_ENCODING);
     head.headers.remove(header::CONTENT_LENGTH);
-    let veil = Veil::of_any(access.key.expose());
-    veil.cover(&mut bytes);
-    let detail = limits::words(&bytes);
+    let redactor = KeyRedactor::of_any(access.key.expose());
+    redactor.redact(&mut bytes);
+    let detail = limits::refusal_text(&bytes);
     let model = meter.model().to_owned();
     meter.refused(Some(head.status));
     match head.status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if shared.told.key.is_due() => {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if shared.refusal_reports.key.is_due() => {
             let detail = format!("{} refuses the key ({}): {detail}", access.provider, head.status);
-            shared.outside.report(Happening::AuthRequired { detail });
+            shared.services.report(Happening::AuthRequired { detail });
         }
         StatusCode::TOO_MANY_REQUESTS => {
-            let now = shared.outside.now();
-            let until = limits::until(&head.headers, &bytes, now);
+            let now = shared.services.now();
+            let until = limits::retry_at(&head.headers, &bytes, now);
             let wait = until.map(|until| Duration::from_millis(until.saturating_sub(now).unsigned_abs()));
             let credential_id = access.credential_id;
-            if shared.told.limit.opens(credential_id, wait, Instant::now()) {
-                shared.outside.report(Happening::Limited { credential_id, model, until, detail });
+            if shared.refusal_reports.limit.opens(credential_id, wait, Instant::now()) {
+                shared.services.report(Happening::Limited { credential_id, model, until, detail });
             }
         }
         _ => {}
     }
-    veil.over(Response::from_parts(head, full(bytes)))
+    redactor.redact_answer(Response::from_parts(head, full(bytes)))
 }
 
-/// Reads bytes as what a provider says in a refusal.
+/// Law: parses bytes as a refusal.
 #[cfg(test)]
 pub(crate) fn read_refusal(headers: &http::HeaderMap, body: &[u8]) {
-    assert!(limits::words(body).len() <= 4 * 500);
-    limits::until(headers, body, 1_700_000_000_000);
+    assert!(limits::refusal_text(body).len() <= 4 * 500);
+    limits::retry_at(headers, body, 1_700_000_000_000);
 }
 
-/// Reads bytes as questions, and as answers, in pieces and whole.
+/// Law: parses bytes as questions and answers, in pieces and whole.
 #[cfg(test)]
 pub(crate) fn read_all(bytes: &[u8]) {
     for (path, interface) in [
@@ -334,15 +340,15 @@ pub(crate) fn read_all(bytes: &[u8]) {
         ("messages", Interface::Anthropic),
         ("models/m:generateContent", Interface::Gemini),
     ] {
-        let asked = Asked::of(&http::Method::POST, path, "openai");
+        let asked = Asked::parse(&http::Method::POST, path, "openai");
         _ = asked.map(|asked| call::read(&asked, bytes));
         for size in [1000, usize::MAX] {
-            let mut counter = usage::Counter::new(interface, room::Room::new(room::of_host()));
+            let mut counter = usage::Counter::new(interface, memory::MemoryBudget::new(memory::of_host()));
             bytes.chunks(size).for_each(|piece| counter.take(piece));
             counter.usage();
         }
     }
     let mut covered = bytes.to_vec();
-    Veil::of("aaaaaaaaaaaaaaab").cover(&mut covered);
+    KeyRedactor::new("aaaaaaaaaaaaaaab").redact(&mut covered);
     assert_eq!(covered.len(), bytes.len());
 }

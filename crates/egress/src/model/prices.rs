@@ -1,11 +1,11 @@
-//! What tokens cost.
+//! Prices of tokens.
 
 use muster_protocol::{event::Usage, spending::Price};
 
 use super::call::Question;
-pub use super::purse::Bound;
+pub use super::lease_pool::Bound;
 
-/// What a question may cost at most.
+/// The maximal cost of a question.
 pub fn bound(price: Option<&Price>, question: &Question) -> Bound {
     let cost = price.map(|price| {
         let dearest = price.input.max(price.cache_write.unwrap_or(0));
@@ -14,7 +14,7 @@ pub fn bound(price: Option<&Price>, question: &Question) -> Bound {
     Bound { tokens: question.input.saturating_add(question.output), cost }
 }
 
-/// What a call has used. `hour`: how many of the tokens written to a cache are kept there for an hour.
+/// The cost of a call. `hour`: cache writes kept for an hour.
 pub fn spent(price: Option<&Price>, usage: &Usage, hour: Option<i64>) -> Bound {
     let [input, output, read, write] =
         [usage.input, usage.output, usage.cache_read, usage.cache_write].map(|tokens| tokens.unwrap_or(0));
@@ -27,7 +27,7 @@ pub fn spent(price: Option<&Price>, usage: &Usage, hour: Option<i64>) -> Bound {
     Bound { tokens: input.saturating_add(output).saturating_add(write), cost }
 }
 
-/// Rounded up, so that many small calls don't cost nothing.
+/// Rounded up, so that many small calls are not free.
 fn micro(parts: impl IntoIterator<Item = (i64, i64)>) -> i64 {
     let sum: i128 = parts.into_iter().map(|(tokens, price)| i128::from(tokens) * i128::from(price)).sum();
     i64::try_from((sum + 999_999) / 1_000_000).unwrap_or(i64::MAX)

@@ -1,7 +1,7 @@
-//! The tokens in an answer, by class, read while it passes. An event is kept until its end, and nothing else.
+//! Counts the tokens of an answer by class while it passes. Only the current event is stored.
 //!
-//! A stream is read as the HTML standard has it: lines end with CR, LF or both, an event has one or several lines of data, and ends
-//! with an empty line. The first byte tells a stream from JSON, not the head.
+//! A stream is parsed as in the HTML standard: lines end with CR, LF or both, an event has one or several data lines,
+//! and ends with an empty line. The first byte distinguishes a stream from JSON; the headers don't.
 
 use muster_protocol::event::Usage;
 use serde_json::{Value, value::RawValue};
@@ -10,44 +10,43 @@ use super::call::Interface;
 use crate::{
     bounds,
     fields::{Fields, each},
-    room::{Held, Room},
+    memory::{Held, MemoryBudget},
 };
 
-/// The longest event of a stream that is read, in bytes: what a model, or who plays one, can have the host keep. Of longer ones
-/// nothing is counted. An answer in one piece may be four times as long.
+/// The longest parsed event in bytes: a model, or an impostor, could fill the host's memory. Longer ones are not
+/// counted. A complete answer may be four times as long.
 const LONGEST_EVENT: usize = 4 * 1024 * 1024;
 
-/// A mark that some put before their text.
+/// The byte order mark.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Counts.
+/// Token counter of an answer.
 #[derive(Debug)]
 pub struct Counter {
     interface: Interface,
-    /// Whether the answer is a stream of events. None until it begins.
+    /// Whether the answer is an event stream. `None` until it begins.
     is_stream: Option<bool>,
-    /// The answer; in a stream the event's data so far, and the line that arrives.
+    /// The answer; in a stream the event's data and the current line.
     kept: Vec<u8>,
-    /// Where the line begins.
+    /// Start of the current line.
     line: usize,
-    /// How many lines of data the event has.
+    /// Number of the event's data lines.
     lines: usize,
-    /// Whether a line's end was a CR. An LF may belong to it.
+    /// Whether the last line ended with a CR; an LF may follow.
     after_cr: bool,
-    room: Room,
+    memory: MemoryBudget,
     held: Option<Held>,
-    /// The event, or the answer, was too long, or there was no room for it.
+    /// The event or the answer was too long, or out of memory budget.
     is_lost: bool,
-    /// There was no room for something that may have been what it has cost.
+    /// Skipped data may have contained the usage.
     pub is_short: bool,
-    said: Said,
+    said: Counts,
     /// All bytes so far.
     pub bytes: usize,
 }
 
 impl Counter {
-    /// For an answer of this interface.
-    pub fn new(interface: Interface, room: Room) -> Self {
+    pub fn new(interface: Interface, memory: MemoryBudget) -> Self {
         Self {
             interface,
             is_stream: None,
@@ -55,21 +54,21 @@ impl Counter {
             line: 0,
             lines: 0,
             after_cr: false,
-            room,
+            memory,
             held: None,
             is_lost: false,
             is_short: false,
-            said: Said::default(),
+            said: Counts::default(),
             bytes: 0,
         }
     }
 
-    /// Whether the answer is a stream of events, as far as it has arrived.
+    /// Whether the answer so far is an event stream.
     pub fn is_stream(&self) -> bool {
         self.is_stream.unwrap_or(false)
     }
 
-    /// Takes a piece of the answer.
+    /// Adds a piece of the answer.
     pub fn take(&mut self, piece: &[u8]) {
         if piece.is_empty() {
             return;
@@ -98,16 +97,16 @@ impl Counter {
         self.keep(rest, LONGEST_EVENT);
     }
 
-    /// What the answer says it has cost, as far as it has arrived.
+    /// The usage so far.
     pub fn usage(&mut self) -> Usage {
         if self.is_stream() {
-            // The end of the answer ends its last line, and its last event.
+            // The end of the answer ends its last line and its last event.
             self.end_line();
             self.end_event();
         } else if !self.is_lost {
             let whole = std::mem::take(&mut self.kept);
             let interface = self.interface;
-            // Gemini streams a list where nobody asks for events.
+            // Gemini streams a list unless events are requested.
             let is_list = each(&whole, |part| {
                 if let Some(found) = read(interface, part) {
                     self.count(found);
@@ -120,12 +119,12 @@ impl Counter {
         self.said.usage(self.interface)
     }
 
-    /// How many tokens had been written when the answer began: no more than a hint, if it does not say how it ended.
+    /// Output tokens at the start: only a hint, if the end is missing.
     pub fn begun(&self) -> Option<i64> {
         self.said.begun
     }
 
-    /// How many of the tokens written to a cache are kept there for an hour, as far as the answer has been read.
+    /// Cache writes kept for an hour, so far.
     pub fn cache_hour(&self) -> Option<i64> {
         self.said.hour
     }
@@ -133,11 +132,11 @@ impl Counter {
     fn keep(&mut self, piece: &[u8], most: usize) {
         let (old, needed) = (self.kept.capacity(), self.kept.len() + piece.len());
         self.is_lost |= needed > most;
-        // Most events are so short that they need not ask for room.
+        // Most events are too short to reserve memory.
         if !self.is_lost && needed > old.max(4 * 1024) {
-            // At least twice as much, so that it is seldom moved.
+            // At least doubled, so that data is seldom moved.
             let new = needed.max(2 * old).min(most);
-            match self.room.try_take(new - old) {
+            match self.memory.try_take(new - old) {
                 Some(more) => self.hold(more),
                 None => (self.is_lost, self.is_short) = (true, true),
             }
@@ -159,7 +158,7 @@ impl Counter {
         }
     }
 
-    /// A line has arrived. An empty one ends the event.
+    /// Ends a line. An empty one ends the event.
     fn end_line(&mut self) {
         if std::mem::take(&mut self.is_lost) {
             (self.line, self.lines) = (0, 0);
@@ -174,7 +173,7 @@ impl Counter {
         };
         let data = data.strip_prefix(b" ").unwrap_or(data);
         let (name, found) = (line.len() - data.len(), read(self.interface, data));
-        // Some end their events with one line's end.
+        // Some end their events with a single newline.
         if let Some(found) = found {
             self.count(found);
         }
@@ -183,7 +182,6 @@ impl Counter {
         (self.line, self.lines) = (self.kept.len(), self.lines + 1);
     }
 
-    /// An event has arrived.
     fn end_event(&mut self) {
         if self.lines > 1
             && let Some(found) = read(self.interface, &self.kept)
@@ -194,26 +192,26 @@ impl Counter {
         self.kept.clear();
     }
 
-    fn count(&mut self, said: Said) {
+    fn count(&mut self, said: Counts) {
         self.said.add(said);
     }
 }
 
-/// What an answer says, by the classes of its interface.
+/// Counts of an answer, by the classes of its interface.
 #[derive(Clone, Copy, Debug, Default)]
-struct Said {
+struct Counts {
     read: Option<i64>,
     written: Option<i64>,
-    /// What was written when the answer began.
+    /// Output tokens at the start.
     begun: Option<i64>,
     cached: Option<i64>,
     kept: Option<i64>,
-    /// Of `kept`.
+    /// Part of `kept`.
     hour: Option<i64>,
 }
 
-impl Said {
-    /// Later counts are totals too, and leave out what they don't change, or say 0.
+impl Counts {
+    /// Later counts are totals, and omit unchanged ones or repeat them as 0.
     fn add(&mut self, later: Self) {
         self.read = self.read.max(later.read);
         self.written = self.written.max(later.written);
@@ -223,7 +221,7 @@ impl Said {
         self.hour = self.hour.max(later.hour);
     }
 
-    /// Except for Anthropic, tokens read from a cache and written to it are among those that were read.
+    /// Except for Anthropic, cache reads and writes are part of the input.
     fn usage(self, interface: Interface) -> Usage {
         let others = match interface {
             Interface::Anthropic => 0,
@@ -239,9 +237,9 @@ impl Said {
     }
 }
 
-/// What an event says.
-fn read(interface: Interface, event: &[u8]) -> Option<Said> {
-    // Most events count nothing, and need not be understood.
+/// The counts of an event.
+fn read(interface: Interface, event: &[u8]) -> Option<Counts> {
+    // Most events contain no counts.
     if !event.windows(5).any(|word| word == b"usage") {
         return None;
     }
@@ -253,34 +251,34 @@ fn read(interface: Interface, event: &[u8]) -> Option<Said> {
         Interface::Responses => inner("response").or_else(own),
         Interface::Anthropic => match inner("message") {
             Some(begun) => {
-                let said = said(interface, &begun);
-                return Some(Said { begun: said.written, written: None, ..said });
+                let said = read_counts(interface, &begun);
+                return Some(Counts { begun: said.written, written: None, ..said });
             }
             None => own(),
         },
         Interface::Gemini => within(&event, "usageMetadata"),
     };
-    found.map(|found| said(interface, &found))
+    found.map(|found| read_counts(interface, &found))
 }
 
-/// In its last event, Moonshot has the counts in the choice.
+/// Moonshot puts the counts of its last event into the choice.
 fn of_choice<'a>(event: &Fields<'a>) -> Option<Fields<'a>> {
     let choices = event.raw("choices").filter(|raw| raw.len() <= bounds::TEXT)?;
     let choices: Vec<&RawValue> = muster_json::from_str(choices).ok()?;
     within(&Fields::read(choices.first()?.get().as_bytes())?, "usage")
 }
 
-/// An object in an object, if it is a short one.
+/// A short nested object.
 fn within<'a>(fields: &Fields<'a>, name: &str) -> Option<Fields<'a>> {
     fields.raw(name).filter(|raw| raw.len() <= bounds::TEXT).and_then(|raw| Fields::read(raw.as_bytes()))
 }
 
-fn said(interface: Interface, found: &Fields<'_>) -> Said {
+fn read_counts(interface: Interface, found: &Fields<'_>) -> Counts {
     let number = |path: &str| number(found, path);
     let first = |paths: &[&str]| paths.iter().find_map(|path| number(path));
     let sum = |paths: &[&str]| paths.iter().filter_map(|path| number(path)).reduce(i64::saturating_add);
     match interface {
-        Interface::Chat => Said {
+        Interface::Chat => Counts {
             read: first(&["prompt_tokens", "input_tokens"]),
             written: written_in_chat(
                 first(&["completion_tokens", "output_tokens"]),
@@ -298,38 +296,38 @@ fn said(interface: Interface, found: &Fields<'_>) -> Said {
                 "prompt_tokens_details/cache_creation_tokens",
                 "cache_creation_input_tokens",
             ]),
-            ..Said::default()
+            ..Counts::default()
         },
-        Interface::Responses => Said {
+        Interface::Responses => Counts {
             read: number("input_tokens"),
             written: number("output_tokens"),
             cached: number("input_tokens_details/cached_tokens"),
             kept: number("input_tokens_details/cache_write_tokens"),
-            ..Said::default()
+            ..Counts::default()
         },
         Interface::Anthropic => {
             let parts = ["ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"];
             let [short, hour] = parts.map(|part| number(&format!("cache_creation/{part}")));
             let both = short.max(hour).map(|_| short.unwrap_or(0) + hour.unwrap_or(0));
-            Said {
+            Counts {
                 read: number("input_tokens"),
                 written: number("output_tokens"),
                 cached: number("cache_read_input_tokens"),
                 kept: number("cache_creation_input_tokens").max(both),
                 hour,
-                ..Said::default()
+                ..Counts::default()
             }
         }
-        Interface::Gemini => Said {
+        Interface::Gemini => Counts {
             read: sum(&["promptTokenCount", "toolUsePromptTokenCount"]),
             written: sum(&["candidatesTokenCount", "thoughtsTokenCount"]),
             cached: number("cachedContentTokenCount"),
-            ..Said::default()
+            ..Counts::default()
         },
     }
 }
 
-/// The tokens of an answer. xAI counts its reasoning beside them, which only the total shows; others count it among them.
+/// Output tokens. xAI counts reasoning separately, visible only in the total; others include it.
 fn written_in_chat(
     answer: Option<i64>,
     thought: Option<i64>,
@@ -341,7 +339,7 @@ fn written_in_chat(
     Some(if is_beside { both } else { answer })
 }
 
-/// A count, in an object or an object within. One that can't be read doesn't hide the others.
+/// A count at a path. An unreadable one doesn't hide others.
 fn number(fields: &Fields<'_>, path: &str) -> Option<i64> {
     match path.split_once('/') {
         Some((outer, rest)) => number(&fields.within(outer)?, rest),
@@ -349,14 +347,14 @@ fn number(fields: &Fields<'_>, path: &str) -> Option<i64> {
     }
 }
 
-/// Some write `1000.0`, or `"1000"`.
+/// Some write `1000.0` or `"1000"`.
 fn count(value: &Value) -> Option<i64> {
     let number = match value {
         Value::Number(number) => number.as_f64()?,
         Value::String(text) => text.trim().parse().ok()?,
         _ => return None,
     };
-    // As in the control plane: far more than there can be.
+    // The control plane's limit, far above any real count.
     (0.0..=100_000_000.0).contains(&number).then(|| number.ceil() as i64)
 }
 

@@ -1,4 +1,4 @@
-//! How much the gate adds, and how much goes through it at once. The figures stand in docs/performance.md.
+//! The gate's latency and throughput. The figures are in docs/performance.md.
 
 use std::{
     process::{Child, Command},
@@ -62,7 +62,7 @@ fn question(path: &str) -> Request<Full<Bytes>> {
     Request::post(path).header("host", "127.0.0.1").body(Full::from(json.to_string())).unwrap()
 }
 
-/// The time from a question to the whole answer, each from 500 that follow one another: the median.
+/// Median time from a question to its complete answer, of 500 in sequence.
 async fn median(sender: &mut Sender, path: &str) -> Duration {
     let mut times = Vec::new();
     for _ in 0..500 {
@@ -100,7 +100,7 @@ async fn added_latency() {
 async fn five_hundred_streams_at_once() {
     const STREAMS: usize = 500;
     const EVENTS: usize = 5;
-    // Each stream goes on only when all have begun.
+    // Streams continue only once all have started.
     let all = std::sync::Arc::new(tokio::sync::Barrier::new(STREAMS));
     let server = Server::start(std::sync::Arc::new(move |_| {
         let all = std::sync::Arc::clone(&all);

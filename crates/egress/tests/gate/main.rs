@@ -1,7 +1,8 @@
-//! The gate with real peers: curl, git, npm and pip in a sandbox without a network, servers with TLS, models that stream.
+//! The gate with real peers: curl, git, npm and pip in a sandbox without a network, servers with TLS, models that
+//! stream.
 //!
-//! Names are the tests' own (`*.test`), and all servers are on this machine: the operator's list has 127.0.0.1 and no other
-//! address, so everything else inward stays refused.
+//! Names are the tests' own (`*.test`), and all servers are on this machine: the operator's list contains only
+//! 127.0.0.1, so every other private address stays refused.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,10 +13,10 @@
 
 mod figures;
 mod mcp;
-mod mcp_ends;
+mod mcp_sessions;
 mod model;
-mod model_brought;
-mod model_refused;
+mod model_attachments;
+mod model_refusals;
 mod network;
 mod servers;
 mod sources;

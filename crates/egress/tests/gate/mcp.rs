@@ -1,4 +1,4 @@
-//! MCP servers of an agent: each call is judged, whatever the server is; headers and secrets stay outside of its sandbox.
+//! MCP servers of an agent: each call to any server is judged; headers and secrets stay outside of the sandbox.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use futures::StreamExt;
 use http::{Method, Response};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
-use muster_egress::{Place, Verdict};
+use muster_egress::{CrossingDecision, SessionKey};
 use muster_protocol::plan::{McpServer, McpTransport, Variable};
 use serde_json::{Value, json};
 use tokio::{
@@ -20,7 +20,6 @@ use crate::{
     support::World,
 };
 
-/// A server with this id and name.
 pub fn server(id: i64, name: &str, transport: McpTransport) -> McpServer {
     McpServer { id, name: name.to_owned(), transport, reads_workspace: false }
 }
@@ -45,16 +44,16 @@ pub fn list() -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" })
 }
 
-/// A client, or the relay of one.
+/// A client, or a client's relay.
 pub struct Client(pub BufReader<UnixStream>);
 
 impl Client {
-    /// Of the server 5 in the conversation 12.
+    /// A client of server 5 in conversation 12.
     pub async fn of(world: &World) -> Self {
         let socket = world.dir.path().join("12-5");
         if !socket.exists() {
             let listener = UnixListener::bind(&socket).unwrap();
-            tokio::spawn(world.gate.serve_mcp(listener, Place { server_id: 5, conversation_id: 12 }));
+            tokio::spawn(world.gate.serve_mcp(listener, SessionKey { server_id: 5, conversation_id: 12 }));
         }
         Self(BufReader::new(UnixStream::connect(socket).await.unwrap()))
     }
@@ -63,7 +62,7 @@ impl Client {
         self.0.write_all(&[line, b"\n"].concat()).await.unwrap();
     }
 
-    /// The next line, as it comes. Empty at the end.
+    /// The next raw line. Empty at the end.
     pub async fn line(&mut self) -> String {
         let mut line = String::new();
         timeout(Duration::from_secs(20), self.0.read_line(&mut line)).await.unwrap().unwrap();
@@ -88,12 +87,12 @@ impl Client {
     }
 }
 
-/// What is said about a message that was not passed on.
+/// The reason in the answer to a refused message.
 pub fn words(answer: &Value) -> &str {
     answer["error"]["message"].as_str().unwrap_or_else(|| panic!("no error: {answer}"))
 }
 
-/// A server that answers everything, and an agent that has it as `shop`.
+/// A server that answers everything, and an agent with it as `shop`.
 pub async fn shop() -> (Server, World) {
     let there = Server::start(plainly(|request| {
         let asked: Value = serde_json::from_slice(request.body()).unwrap_or_default();
@@ -115,22 +114,22 @@ async fn a_call_is_refused_asked_or_made() {
     assert_eq!(client.ask(&list()).await["result"], json!({}));
     let seen = there.seen.lock().unwrap().remove(0);
     assert_eq!((seen.uri().path(), seen.headers()["x-key"].to_str().unwrap()), ("/mcp", "canary"));
-    assert!(world.host.judged.lock().unwrap().is_empty(), "nobody is asked for nothing");
+    assert!(world.host.judged.lock().unwrap().is_empty(), "no question for a free call");
     assert!(
         client.refusal(&call("buy")).await.contains("The rules say no."),
         "an error that the model reads"
     );
     let verdict = |verdict| _ = world.host.verdicts.lock().unwrap().insert("shop.buy".to_owned(), verdict);
-    verdict(Verdict::Asked);
+    verdict(CrossingDecision::Asked);
     assert!(client.refusal(&call("buy")).await.contains("End your turn now"));
-    // What looks different to two readers is read once.
+    // Ambiguous messages are read once.
     let twice =
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/list","method":"tools/call","params":{"name":"buy"}}"#;
     client.write(twice.as_bytes()).await;
     assert!(client.line().await.contains("End your turn now"));
     client.write(json!([call("buy")]).to_string().as_bytes()).await;
     assert!(words(&client.hear().await).contains("one message at a time"));
-    // The control plane is asked about the arguments as they are sent, and 1e15 is written in 18 characters.
+    // The control plane gets the arguments as sent, and 1e15 is written with 18 characters.
     let numbers = vec!["1e15"; 60_000].join(",");
     let (open, close) = ("[".repeat(64), "]".repeat(64));
     for (arguments, limit) in
@@ -143,7 +142,7 @@ async fn a_call_is_refused_asked_or_made() {
         assert!(words(&client.hear().await).contains(limit));
     }
     assert!(there.seen().is_empty(), "nothing has left");
-    verdict(Verdict::Allowed);
+    verdict(CrossingDecision::Allowed);
     assert_eq!(client.ask(&call("buy")).await, json!({ "jsonrpc": "2.0", "id": 3, "result": {} }));
     assert_eq!(there.seen().len(), 1);
     let judged = world.host.judged.lock().unwrap().pop().unwrap();
@@ -163,7 +162,7 @@ async fn a_call_is_refused_asked_or_made() {
         }
     }
     assert_eq!(there.seen().len(), 1, "nothing of it has left");
-    assert_eq!(client.ask(&list()).await["result"], json!({}), "what there would be is no secret");
+    assert_eq!(client.ask(&list()).await["result"], json!({}), "listings are not secret");
     there.seen.lock().unwrap().pop();
     world.plan.disabled_tool_groups.clear();
     world.plan.mcp_servers.clear();
@@ -174,7 +173,7 @@ async fn a_call_is_refused_asked_or_made() {
 }
 
 #[tokio::test]
-async fn what_is_judged_is_what_another_reader_reads() {
+async fn ambiguous_messages_are_refused() {
     let (there, world) = shop().await;
     let mut client = Client::of(&world).await;
     for text in [
@@ -209,13 +208,13 @@ async fn what_is_judged_is_what_another_reader_reads() {
         "x".repeat(201)
     );
     client.write(long.as_bytes()).await;
-    assert!(words(&client.hear().await).contains("200 characters"), "nobody judges a name that is cut off");
+    assert!(words(&client.hear().await).contains("200 characters"), "truncated names are never judged");
     assert!(there.seen().is_empty() && world.host.judged.lock().unwrap().is_empty());
-    // Judged though it is not quite the method; others may not mind.
+    // Judged although the method differs slightly: lenient servers may accept it.
     client.write(br#"{"id":3,"method":"Tools/Call ","params":{"name":"buy"}}"#).await;
     assert!(client.line().await.contains("The rules say no."));
-    // Of two fields of one name, one is judged, and the same one leaves.
-    world.host.verdicts.lock().unwrap().insert("shop.buy".to_owned(), Verdict::Allowed);
+    // Of duplicate fields, the judged one leaves.
+    world.host.verdicts.lock().unwrap().insert("shop.buy".to_owned(), CrossingDecision::Allowed);
     let twice = r#"{"id":3,"method":"tools/call","params":{"name":"look","name":"buy","arguments":{"a":1,"b":{"c":1,"c":2},"a":2}}}"#;
     client.write(twice.as_bytes()).await;
     assert_eq!(client.hear().await["result"], json!({}));
@@ -228,7 +227,7 @@ async fn what_is_judged_is_what_another_reader_reads() {
     );
 }
 
-/// One that reads it as other text would read another message.
+/// A reader with another encoding would read another message.
 #[tokio::test]
 async fn a_message_is_utf_8_and_one_line() {
     let (there, world) = shop().await;
@@ -365,7 +364,7 @@ async fn an_older_server_names_where_to_post() {
     assert_eq!(there.seen().len(), 3, "its key goes nowhere else");
 }
 
-/// A server in the shell: says what its secret is, tells everybody when it is asked to, and ends.
+/// A shell server: reports its secret, sends notifications, and exits, all on request.
 const SCRIPT: &str = r#"while read -r line; do
 case "$line" in
 *initialize*) echo "{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{\"key\":\"$KEY\",\"pid\":$$}}";;
@@ -374,7 +373,7 @@ case "$line" in
 esac
 done"#;
 
-/// Waits until a process has ended.
+/// Waits for a process to end.
 async fn ended(pid: &Value) {
     let is_there = || std::path::Path::new(&format!("/proc/{pid}")).exists();
     let gone = async {
@@ -402,7 +401,7 @@ async fn a_program_runs_outside_one_for_each_client() {
     assert_eq!(one.hear().await["id"], "x");
     assert!(one.refusal(&call("tell")).await.contains("The rules say no."));
     assert_eq!(one.ask(&json!({ "jsonrpc": "2.0", "id": 9, "method": "leave" })).await["id"], 9);
-    assert_eq!(one.line().await, "", "its end is told after what it said");
+    assert_eq!(one.line().await, "", "output ends after the last message");
     drop(two);
     ended(&second["result"]["pid"]).await;
     world.plan.mcp_servers.clear();
@@ -436,11 +435,11 @@ async fn a_program_in_the_sandbox_is_judged_too() {
     assert_eq!(relay.line().await, r#"<{"jsonrpc":"2.0","id":1,"result":{}}"#);
     relay.write(format!(">{}", call("buy")).as_bytes()).await;
     assert!(relay.line().await.contains("The rules say no."));
-    world.host.verdicts.lock().unwrap().insert("own.buy".to_owned(), Verdict::Approved);
+    world.host.verdicts.lock().unwrap().insert("own.buy".to_owned(), CrossingDecision::Approved);
     relay.write(format!(">{}", call("buy")).as_bytes()).await;
     assert_eq!(relay.line().await, format!(">{}", call("buy")));
     let mut client = Client::of(&world).await;
-    assert!(words(&client.ask(&list()).await).contains("was changed"), "nobody has started it");
+    assert!(words(&client.ask(&list()).await).contains("was changed"), "the program was not started");
     world.plan.disabled_tool_groups = vec!["own".to_owned()];
     world.apply();
     relay.write(format!(">{}", call("buy")).as_bytes()).await;

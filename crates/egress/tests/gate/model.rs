@@ -1,4 +1,4 @@
-//! The model's proxy: the key, usage, leases, refusals of the provider.
+//! The model proxy: the key, usage, leases, refusals of the provider.
 
 use std::{
     sync::{
@@ -59,7 +59,7 @@ fn price(model: &str) -> Price {
     }
 }
 
-/// A sandbox whose model is this server, where each call needs a lease, and calls of one model have a price.
+/// A sandbox with this server as its model: each call needs a lease, and one model has a price.
 pub fn metered(server: &Server, model: &str) -> World {
     let mut world = World::new();
     world.model("openai", server.port, "canary");
@@ -108,7 +108,7 @@ async fn the_key_is_added_outside_and_usage_is_counted() {
     assert_eq!((calls[0].usage, calls[0].status, calls[0].lease_id), (expected, Some(200), None));
     assert_eq!((calls[0].provider.as_str(), calls[0].model.as_str()), ("openai", "large-1"));
     let unknown = Usage { input: Some(100), output: Some(20), ..Usage::default() };
-    assert_eq!(calls[1].usage, unknown, "a model without a price costs nobody knows what");
+    assert_eq!(calls[1].usage, unknown, "a model without a price has an unknown cost");
 }
 
 #[tokio::test]
@@ -190,7 +190,7 @@ async fn of_twenty_calls_at_once_a_lease_for_three_lets_three_pass() {
     let world = metered(&server, "*");
     let question =
         json!({ "model": "m", "max_tokens": 1000, "messages": [{ "role": "user", "content": "x" }] });
-    // What three such calls may cost at most: the question's bytes by three and sixteen, and 1,000 tokens of output.
+    // The maximal cost of three such calls: a third of the question's bytes plus sixteen, and 1,000 output tokens.
     let bytes = question.to_string().len() as i64;
     let one = (bytes / 3 + 16) + 1000 * 5;
     world.host.leases.lock().unwrap().push_back(lease(9, None, Some(3 * one)));
@@ -199,7 +199,7 @@ async fn of_twenty_calls_at_once_a_lease_for_three_lets_three_pass() {
         while server.seen().len() < 3 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        // Long enough for a fourth, if there were one.
+        // Enough time for a fourth one.
         tokio::time::sleep(Duration::from_millis(300)).await;
         let seen = server.seen().len();
         for _ in 0..20 {
@@ -224,7 +224,7 @@ async fn of_twenty_calls_at_once_a_lease_for_three_lets_three_pass() {
 }
 
 #[tokio::test]
-async fn a_turn_that_begins_after_more_was_allowed_is_not_refused_from_memory() {
+async fn a_new_turn_ignores_a_remembered_lease_refusal() {
     let server = Server::start(answered()).await;
     let world = metered(&server, "*");
     let question =
@@ -232,28 +232,28 @@ async fn a_turn_that_begins_after_more_was_allowed_is_not_refused_from_memory() 
     let ask = || world.post("/model/chat/completions", &question);
     assert_eq!(ask().await.0, StatusCode::PAYMENT_REQUIRED);
     world.host.leases.lock().unwrap().push_back(lease(9, None, Some(1_000_000)));
-    world.gate.ask_again();
+    world.gate.forget_refusal();
     assert_eq!(ask().await.0, StatusCode::OK);
     assert_eq!(world.host.questions.lock().unwrap().len(), 2);
 }
 
 #[tokio::test]
-async fn what_was_not_used_can_be_used_again_and_is_given_back_at_the_end() {
+async fn unused_lease_amounts_are_reused_and_returned_at_the_end() {
     let server = Server::start(answered()).await;
     let world = metered(&server, "dear");
-    // One call reserves nearly everything, and uses 80 tokens of it.
+    // A call reserves nearly all, and uses 80 tokens.
     world.host.leases.lock().unwrap().push_back(lease(1, Some(1200), None));
     let question = json!({ "model": "free", "max_tokens": 900 });
     for _ in 0..3 {
         assert_eq!(world.post("/model/chat/completions", &question).await.0, StatusCode::OK);
     }
     assert_eq!(world.host.questions.lock().unwrap().len(), 1);
-    // A lease of money, and a model whose price nobody knows.
+    // A lease of money, and a model without a price.
     world.host.leases.lock().unwrap().push_back(lease(2, None, Some(1_000_000)));
     let (status, words) =
         world.post("/model/chat/completions", &json!({ "model": "free", "max_tokens": 5000 })).await;
     assert_eq!(status, StatusCode::PAYMENT_REQUIRED);
-    assert!(words.contains("nobody has said what the model free costs"), "{words}");
+    assert!(words.contains("the model free has no price"), "{words}");
     assert!(world.host.reports.lock().unwrap().contains(&Happening::LeaseReturned { lease_id: 1 }));
     assert_eq!(world.post("/model/chat/completions", &json!({ "model": "dear" })).await.0, StatusCode::OK);
     let host = Arc::clone(&world.host);
@@ -262,7 +262,7 @@ async fn what_was_not_used_can_be_used_again_and_is_given_back_at_the_end() {
 }
 
 #[tokio::test]
-async fn what_is_left_of_a_lease_goes_back_with_the_question_for_another() {
+async fn the_rest_of_a_lease_returns_with_the_next_lease_request() {
     let server = Server::start(answered()).await;
     let world = metered(&server, "*");
     let ask = async |most: u64| {
@@ -277,9 +277,9 @@ async fn what_is_left_of_a_lease_goes_back_with_the_question_for_another() {
         world.host.questions.lock().unwrap().iter().map(|asked| asked.finished.clone()).collect::<Vec<_>>()
     };
     assert_eq!(finished(), [vec![], vec![taken]]);
-    // Nothing is taken from what was given back, even if no other lease comes.
+    // A returned lease pays for nothing more, even without another lease.
     assert_eq!(ask(5000).await, StatusCode::PAYMENT_REQUIRED);
-    world.gate.ask_again();
+    world.gate.forget_refusal();
     assert_eq!(ask(10).await, StatusCode::PAYMENT_REQUIRED);
     let second = Finished { lease_id: 2, cost_micro: 164, tokens: 80 };
     assert_eq!(finished()[2..], [vec![second], vec![]]);
@@ -291,10 +291,10 @@ async fn a_question_is_the_same_until_a_lease_has_come() {
     let server = Server::start(answered()).await;
     let world = metered(&server, "*");
     let ask = async || {
-        world.gate.ask_again();
+        world.gate.forget_refusal();
         world.post("/model/chat/completions", &json!({ "model": "m", "max_tokens": 1000 })).await.0
     };
-    // For all that the host knows, a lease was granted, and its answer lost.
+    // For the host, a lease may have been granted and its answer lost.
     assert_eq!(ask().await, StatusCode::PAYMENT_REQUIRED);
     world.host.leases.lock().unwrap().push_back(lease(1, None, Some(5100)));
     assert_eq!(ask().await, StatusCode::OK);
@@ -316,7 +316,7 @@ async fn a_key_is_not_sent_to_another_provider() {
         assert_eq!(status, StatusCode::NOT_FOUND, "{path}");
         assert!(words.contains("key is for another interface"), "{words}");
     }
-    assert_eq!(world.names.asked.load(Ordering::Relaxed), 0, "nobody is even looked for");
+    assert_eq!(world.names.asked.load(Ordering::Relaxed), 0, "no name is resolved");
 }
 
 #[tokio::test]
@@ -346,7 +346,7 @@ async fn calls_that_may_use_more_than_a_lease_go_one_at_a_time() {
     assert_eq!((most.load(Ordering::SeqCst), server.seen().len()), (1, 20));
     let leases = world.host.questions.lock().unwrap().len();
     assert_eq!(leases, 20, "each is paid from one, and none is asked for in vain");
-    // Small ones don't wait for a large one.
+    // Small calls don't wait for a large one.
     world.host.leases.lock().unwrap().extend((21..40).map(|id| lease(id, Some(20_000), None)));
     let small = json!({ "model": "m", "max_tokens": 100, "messages": [] });
     let large = world.post("/model/chat/completions", &question);
@@ -356,14 +356,14 @@ async fn calls_that_may_use_more_than_a_lease_go_one_at_a_time() {
     assert!(most.load(Ordering::SeqCst) > 1, "they are under way together");
 }
 
-/// Waits until a server was asked so often.
+/// Waits for this many requests at a server.
 async fn asked(server: &Server, count: usize) {
     while server.seen().len() < count {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-/// Waits until so many calls are reported.
+/// Waits for this many reported calls.
 pub async fn reported(world: &World, count: usize) -> Vec<ModelCall> {
     let until = tokio::time::Instant::now() + Duration::from_secs(10);
     while world.host.calls().len() < count && tokio::time::Instant::now() < until {
@@ -383,10 +383,10 @@ async fn hanging_up_is_no_way_to_pay_nothing() {
     let question = json!({ "model": "m", "max_tokens": 100_000, "messages": ["x".repeat(3000)] });
     let calls = join_all((0..64).map(|_| world.post("/model/v1/messages", &question)));
     tokio::select! {
-        _ = calls => panic!("nobody answers"),
+        _ = calls => panic!("no answer"),
         () = asked(&server, 64) => {}
     }
-    // The gate goes on to listen to them, and makes no call that it could not listen to.
+    // The gate continues to read them, and starts no call that it could not read.
     for question in [&question, &json!({ "model": "m" })] {
         let (status, words) = world.post("/model/v1/messages", question).await;
         assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{words}");
@@ -422,7 +422,7 @@ async fn an_answer_is_heard_out_after_the_agent_has_hung_up() {
     .await;
     let mut world = World::new();
     world.model("openai", server.port, "canary").apply();
-    // In the middle of the answer, before it has begun, and with the whole gate.
+    // In the middle of the answer, before its start, and with the whole gate.
     for (at, model) in ["now", "late", "now"].into_iter().enumerate() {
         let question = json!({ "model": model, "stream": true });
         let request = Request::post("/model/chat/completions").body(Full::from(question.to_string()));
@@ -464,7 +464,7 @@ async fn a_large_question_takes_no_more_memory_than_it_is_long() {
     let server = Server::start(plainly(|_| Response::new(body(r#"{"usage":{}}"#)))).await;
     let mut world = World::new();
     world.model("openai", server.port, "canary").apply();
-    // As values, each of these lists would take 24 to 72 bytes.
+    // As parsed values, each of these lists would take 24 to 72 bytes.
     let lists = "[],".repeat(7 * 1024 * 1024);
     let question = Bytes::from(format!("{{\"model\":\"m\",\"messages\":[{lists}[]]}}"));
     drop(lists);
@@ -475,7 +475,7 @@ async fn a_large_question_takes_no_more_memory_than_it_is_long() {
     });
     assert!(join_all(asked).await.iter().all(|(status, _)| *status == StatusCode::OK));
     let grown = most() - before;
-    // Of 21 MiB each, there are a few copies, some of which are the server's.
+    // A few copies of 21 MiB each, some of them the server's.
     assert!(grown < 400, "{grown} MiB more");
     let mut bytes = question.to_vec();
     bytes.resize(33 * 1024 * 1024, b' ');

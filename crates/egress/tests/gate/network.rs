@@ -1,4 +1,4 @@
-//! What a connection may be for: names, addresses, SNI, plain HTTP, credentials.
+//! Restrictions on connections: names, addresses, SNI, plain HTTP, credentials.
 
 use std::sync::atomic::Ordering;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper_util::rt::TokioIo;
-use muster_egress::Verdict;
+use muster_egress::CrossingDecision;
 use muster_protocol::plan::{Injected, Variable};
 use rustls::{ClientConfig, pki_types::ServerName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -24,7 +24,7 @@ fn connect(to: &str) -> Request<Full<Bytes>> {
     Request::connect(to).header("host", to).body(Full::default()).unwrap()
 }
 
-/// What a TLS client reads through a tunnel. None if it gets nowhere.
+/// The response to a TLS client in a tunnel. `None` if it can't connect.
 async fn through(world: &World, to: &str, sni: &str) -> Option<String> {
     let answer = send(&world.socket(), connect(to)).await;
     if answer.status() != StatusCode::OK {
@@ -108,7 +108,7 @@ async fn names_that_lead_inwards_are_refused() {
         &["::1"],
         &["::ffff:169.254.169.254"],
         &["fd00::1"],
-        // One that is fine doesn't help.
+        // One valid address doesn't help.
         &["127.0.0.1", "169.254.169.254"],
     ] {
         world.names.set("files.test", &[inward]);
@@ -116,7 +116,7 @@ async fn names_that_lead_inwards_are_refused() {
         assert_eq!(status, StatusCode::FORBIDDEN, "{inward:?}");
         assert!(words.contains("not public") && words.contains("--allow-net"), "{words}");
     }
-    // A second answer that differs is never asked for: the address that was checked is the one that is used.
+    // A second lookup never happens: the checked address is used.
     world.names.set("other.test", &[&["127.0.0.1"], &["169.254.169.254"]]);
     let before = world.names.asked.load(Ordering::Relaxed);
     assert!(through(&world, &format!("other.test:{port}"), "other.test").await.unwrap().ends_with("hello"));
@@ -132,16 +132,16 @@ async fn a_person_can_allow_a_host_and_take_it_away() {
     world.names.set("files.test", &[&["127.0.0.1"]]);
     let to = format!("files.test:{}", server.port);
     let verdict = |verdict| _ = world.host.verdicts.lock().unwrap().insert("network".to_owned(), verdict);
-    verdict(Verdict::Asked);
+    verdict(CrossingDecision::Asked);
     let (status, words) = world.ask(connect(&to)).await;
     assert_eq!(status, StatusCode::FORBIDDEN);
     assert!(words.contains("End your turn"), "{words}");
-    // The rules alone don't open what is not listed.
-    verdict(Verdict::Allowed);
+    // The rules alone don't open an unlisted host.
+    verdict(CrossingDecision::Allowed);
     assert_eq!(through(&world, &to, "files.test").await, None);
-    verdict(Verdict::Approved);
+    verdict(CrossingDecision::Approved);
     assert!(through(&world, &to, "files.test").await.is_some());
-    verdict(Verdict::Refused { reason: String::new() });
+    verdict(CrossingDecision::Refused { reason: String::new() });
     assert!(through(&world, &to, "files.test").await.is_some(), "tools connect many times");
     world.plan.disabled_tool_groups = vec!["Fetch".to_owned()];
     world.apply();
@@ -149,7 +149,7 @@ async fn a_person_can_allow_a_host_and_take_it_away() {
 }
 
 #[tokio::test]
-async fn a_tunnel_ends_when_its_host_is_not_allowed_any_more() {
+async fn a_tunnel_ends_when_its_host_is_no_longer_allowed() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let mut world = World::new();
@@ -158,7 +158,7 @@ async fn a_tunnel_ends_when_its_host_is_not_allowed_any_more() {
     assert_eq!(answer.status(), StatusCode::OK);
     let mut tunnel = TokioIo::new(hyper::upgrade::on(answer).await.unwrap());
     let (mut there, _) = listener.accept().await.unwrap();
-    // What is no TLS may pass on other ports, and the server may speak first.
+    // Other ports allow protocols without TLS, and the server may speak first.
     there.write_all(b"hi").await.unwrap();
     let mut two = [0; 2];
     tunnel.read_exact(&mut two).await.unwrap();
@@ -295,7 +295,7 @@ async fn a_credential_goes_to_its_address_and_nowhere_else() {
     assert_eq!((status, words.contains("`fetch` is switched off")), (StatusCode::FORBIDDEN, true), "{words}");
     assert_eq!(server.seen().len(), 3, "nor does it connect this way");
     world.plan.disabled_tool_groups.clear();
-    // Taken away, it is gone at once.
+    // A removed credential is unavailable at once.
     world.plan.injected.clear();
     world.apply();
     assert_eq!(world.get("/c/forge/repo").await.0, StatusCode::NOT_FOUND);
@@ -373,7 +373,7 @@ async fn a_credentials_address_keeps_what_it_says() {
 }
 
 #[tokio::test]
-async fn a_server_beside_the_agent_gets_out_and_has_nothing_of_its_agent() {
+async fn an_mcp_server_has_egress_without_its_agents_credentials() {
     let server = Server::start(hello()).await;
     let mut world = World::new();
     world.allow("files.test", server.port).model("openai", server.port, "a key");

@@ -1,4 +1,4 @@
-//! Servers on this machine, with TLS and without. The tests of agents in containers use this file, too.
+//! Servers on this machine, with and without TLS. The tests of agents in containers use this file too.
 
 use std::{
     convert::Infallible,
@@ -27,17 +27,16 @@ use tokio_rustls::TlsAcceptor;
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 pub type Handler = Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
 
-/// A body.
 pub fn body(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).boxed_unsync()
 }
 
-/// A handler without waiting.
+/// A synchronous handler.
 pub fn plainly(handle: impl Fn(Request<Bytes>) -> Response<Body> + Send + Sync + 'static) -> Handler {
     Arc::new(move |request| Box::pin(std::future::ready(handle(request))))
 }
 
-/// A server on this machine, and what it has been asked.
+/// A server on this machine, and its received requests.
 pub struct Server {
     pub port: u16,
     pub seen: Arc<Mutex<Vec<Request<Bytes>>>>,
@@ -49,7 +48,7 @@ impl Server {
         Self::begin(handler, false).await
     }
 
-    /// With a certificate for all of `*.test`.
+    /// With a certificate for `*.test`.
     pub async fn secure(handler: Handler) -> Self {
         Self::begin(handler, true).await
     }
@@ -117,7 +116,7 @@ fn acceptor() -> TlsAcceptor {
     Arc::new(config.with_no_client_auth().with_single_cert(chain, key).unwrap()).into()
 }
 
-/// An authority of the tests' own, and its certificate for `*.test` names with the key, all as PEM.
+/// The tests' own authority, and its certificate for `*.test` with the key, all as PEM.
 pub struct Authority {
     pub root: String,
     certificate: String,

@@ -1,5 +1,5 @@
-//! What curl, git, npm and pip get from servers: files, a repository, and a package each. The tests of agents in containers use
-//! this file, too.
+//! Content for curl, git, npm and pip: files, a repository, and packages. The tests of agents in containers use this
+//! file too.
 
 use std::{fs, path::Path, process::Command};
 
@@ -15,7 +15,7 @@ pub fn files(folder: &Path) -> Handler {
     plainly(move |request| file(&folder, &request))
 }
 
-/// One of them. That of a folder is its `index`.
+/// A file of a folder. A folder's own content is its `index`.
 pub fn file(folder: &Path, request: &Request<Bytes>) -> Response<Body> {
     let asked = request.uri().path().trim_matches('/');
     let path = folder.join(asked);
@@ -23,7 +23,7 @@ pub fn file(folder: &Path, request: &Request<Bytes>) -> Response<Body> {
     let Ok(bytes) = fs::read(&path) else {
         return Response::builder().status(404).body(body("")).unwrap();
     };
-    // pip reads a list only if it is one.
+    // pip accepts a list only with this type.
     let kind = match path.extension().and_then(|ending| ending.to_str()) {
         Some("whl") => Some("application/octet-stream"),
         _ if asked.contains("simple/") => Some("text/html"),
@@ -42,7 +42,7 @@ fn makes(folder: &Path, script: &str) {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
 
-/// Makes `repo.git`, whose `file` says hello.
+/// Creates `repo.git`, whose `file` contains "hello".
 pub fn repository(folder: &Path) {
     makes(
         folder,
@@ -52,7 +52,7 @@ pub fn repository(folder: &Path) {
     );
 }
 
-/// Makes the package `demo`: in `npm`, of which this is the address, and in `pypi`.
+/// Creates the package `demo`: in `npm`, with this address, and in `pypi`.
 pub fn packages(folder: &Path, npm: &str) {
     makes(
         folder,

@@ -1,7 +1,7 @@
-//! The samples in `tests/samples/streams`: what models answer, through a whole gate, and what is counted of it.
+//! The samples in `tests/samples/streams`: models' answers through a complete gate, and their usage.
 //!
-//! A sample begins with the path that the agent asks and the status of the answer, then has the answer's headers, an empty line, and
-//! the body, byte by byte as a provider sends it. With the header `x-breaks-off` the connection ends before the answer does.
+//! A sample starts with the requested path and the status, then the headers, an empty line, and the raw body. With the
+//! header `x-breaks-off` the connection ends early.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,9 +20,9 @@ use crate::{
     support::{World, send},
 };
 
-/// The question, which reserves 1,000 tokens of an answer where there is a budget.
+/// The question, which reserves 1,000 output tokens under a budget.
 const QUESTION: &str = r#"{"model":"m","max_tokens":1000,"messages":[{"role":"user","content":"How many of the blue jackets are left?"}]}"#;
-/// In how many places a body is cut in two, beside being sent whole and in single bytes.
+/// Number of splits of a body in two, in addition to the whole body and single bytes.
 const CUTS: usize = 12;
 
 struct Sample<'a> {
@@ -48,7 +48,7 @@ impl<'a> Sample<'a> {
         }
     }
 
-    /// The answer as bytes of a connection, its body in these pieces.
+    /// The response's bytes, with its body in these pieces.
     fn sent(&self, pieces: &[&[u8]]) -> Vec<u8> {
         let breaks_off = |header: &&&str| header.starts_with("x-breaks-off");
         let headers = self.headers.iter().filter(|header| !breaks_off(header));
@@ -71,14 +71,14 @@ impl<'a> Sample<'a> {
     fn pieces(&self) -> Vec<Vec<&'a [u8]>> {
         let body = self.body;
         let mut all = vec![vec![body], body.chunks(1).collect()];
-        // A step that shares no factor with most lengths reaches places of every kind.
+        // A step without a common factor reaches positions of every kind.
         let places = (1..=CUTS).map(|at| at * (body.len() / CUTS + 7919) % body.len().max(1));
         all.extend(places.map(|at| vec![&body[..at], &body[at..]]));
         all
     }
 }
 
-/// A model that says on each connection what is due.
+/// A model that sends the current response on each connection.
 async fn model() -> (u16, Arc<Mutex<Vec<u8>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (port, due) = (listener.local_addr().unwrap().port(), Arc::<Mutex<Vec<u8>>>::default());
@@ -91,7 +91,7 @@ async fn model() -> (u16, Arc<Mutex<Vec<u8>>>) {
                 hear(&mut stream).await;
                 stream.write_all(&answer).await.unwrap();
                 stream.shutdown().await.unwrap();
-                // What is closed with bytes to read is reset.
+                // A connection closed with unread bytes is reset.
                 _ = stream.read_to_end(&mut Vec::new()).await;
             });
         }
@@ -125,7 +125,7 @@ fn world(port: u16, provider: &str, is_metered: bool) -> World {
     world
 }
 
-/// What the agent gets, and what is counted of the call.
+/// The agent's response, and the reported call.
 async fn asked(world: &World, sample: &Sample<'_>) -> (Value, ModelCall) {
     let before = world.host.calls().len();
     let request = Request::post(format!("/model/{}", sample.path)).header("content-type", "application/json");

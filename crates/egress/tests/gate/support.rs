@@ -1,4 +1,4 @@
-//! A gate, and what stands outside of it.
+//! A gate and its environment.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -18,7 +18,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use muster_addresses::Resolve;
-use muster_egress::{Asking, Gate, Leased, Outside, Reach, Rules, Verdict};
+use muster_egress::{Asking, CrossingDecision, Gate, HostServices, Leased, Reach, Rules};
 use muster_protocol::{
     Happening,
     plan::{Destination, LaunchPlan, Limits, McpServer, McpTransport, ModelAccess},
@@ -36,14 +36,14 @@ use tokio::{
 
 use crate::servers::authority;
 
-/// What trusts the tests' own authority, and nobody else.
+/// Trusts only the tests' own authority.
 pub fn roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(authority().root.as_bytes()).unwrap()).unwrap();
     roots
 }
 
-/// Names for tests. A name with several answers gives one after the other.
+/// Names for tests. Several answers of a name are returned in turn.
 #[derive(Debug, Default)]
 pub struct Names {
     answers: Mutex<BTreeMap<String, VecDeque<Vec<IpAddr>>>>,
@@ -68,15 +68,15 @@ impl Resolve for Names {
     }
 }
 
-/// What the host would do.
+/// The host's services.
 #[derive(Default)]
 pub struct Host {
-    pub verdicts: Mutex<BTreeMap<String, Verdict>>,
+    pub verdicts: Mutex<BTreeMap<String, CrossingDecision>>,
     pub judged: Mutex<Vec<Asking>>,
     pub leases: Mutex<VecDeque<Leased>>,
     pub questions: Mutex<Vec<LeaseAsked>>,
     pub reports: Mutex<Vec<Happening>>,
-    /// Whether the room for reports is full. Whoever waits for some watches this.
+    /// Whether the queue of reports is full. Waiting calls watch this.
     pub is_full: watch::Sender<bool>,
 }
 
@@ -100,14 +100,14 @@ impl Host {
     }
 }
 
-impl Outside for Host {
-    fn judge(&self, asking: Asking) -> BoxFuture<'_, Verdict> {
+impl HostServices for Host {
+    fn judge(&self, asking: Asking) -> BoxFuture<'_, CrossingDecision> {
         let verdict = self.verdicts.lock().unwrap().get(&asking.crossing.tool).cloned();
         self.judged.lock().unwrap().push(asking);
         Box::pin(async move {
-            // A verdict takes a moment.
+            // A decision takes a moment.
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-            verdict.unwrap_or(Verdict::Refused { reason: "The rules say no.".to_owned() })
+            verdict.unwrap_or(CrossingDecision::Refused { reason: "The rules say no.".to_owned() })
         })
     }
 
@@ -143,7 +143,7 @@ impl Outside for Host {
     }
 }
 
-/// A gate with its surroundings.
+/// A gate with its environment.
 pub struct World {
     pub dir: TempDir,
     pub names: Arc<Names>,
@@ -153,7 +153,7 @@ pub struct World {
 }
 
 impl World {
-    /// With 127.0.0.1 as the one network that the operator allows.
+    /// The operator allows only 127.0.0.1.
     pub fn new() -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let dir = TempDir::new().unwrap();
@@ -162,7 +162,7 @@ impl World {
         let networks = vec!["127.0.0.1/32".parse().unwrap()];
         let reach = Reach::with(networks, Arc::clone(&names) as Arc<dyn Resolve>, roots());
         let listener = UnixListener::bind(dir.path().join("gate/gate")).unwrap();
-        let gate = Gate::serve(listener, Arc::new(reach), Arc::clone(&host) as Arc<dyn Outside>);
+        let gate = Gate::serve(listener, Arc::new(reach), Arc::clone(&host) as Arc<dyn HostServices>);
         Self { dir, names, host, gate, plan: LaunchPlan::default() }
     }
 
@@ -170,14 +170,14 @@ impl World {
         self.dir.path().join("gate/gate")
     }
 
-    /// Lets the agent connect there, and resolves the name to this machine.
+    /// Allows a destination, and resolves its name to this machine.
     pub fn allow(&mut self, host: &str, port: u16) -> &mut Self {
         self.names.set(host, &[&["127.0.0.1"]]);
         self.plan.network.allowed.push(Destination { host: host.to_owned(), port });
         self
     }
 
-    /// The model is this server.
+    /// Sets the model server.
     pub fn model(&mut self, provider: &str, port: u16, key: &str) -> &mut Self {
         self.plan.model_access = Some(ModelAccess {
             credential_id: Some(7),
@@ -188,12 +188,11 @@ impl World {
         self
     }
 
-    /// The rules are those of the plan.
+    /// Applies the plan's rules.
     pub fn apply(&self) {
-        self.gate.set_rules(Rules::of(&self.plan));
+        self.gate.set_rules(Rules::from_plan(&self.plan));
     }
 
-    /// A request to the gate.
     pub async fn ask(&self, request: Request<Full<Bytes>>) -> (StatusCode, String) {
         let answer = send(&self.socket(), request).await;
         let status = answer.status();
@@ -212,7 +211,7 @@ impl World {
     }
 }
 
-/// Sends a request over a connection of its own.
+/// Sends a request on its own connection.
 pub async fn send(socket: &Path, request: Request<Full<Bytes>>) -> Response<Incoming> {
     let stream = UnixStream::connect(socket).await.unwrap();
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();

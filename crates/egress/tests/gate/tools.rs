@@ -1,4 +1,4 @@
-//! Tools as agents use them, in a sandbox without a network: curl, git, npm, pip.
+//! Agents' usual tools in a sandbox without a network: curl, git, npm, pip.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use muster_protocol::plan::{Injected, Variable};
 use muster_shim::{
-    args::{Gate, Step},
+    args::{Gate, ProgramSpec},
     isolate::{Bubblewrap, Sandbox, isolation},
 };
 
@@ -20,7 +20,7 @@ use crate::{
     support::World,
 };
 
-/// The shim: an example of this package, which `cargo nextest run -p muster-egress` builds.
+/// The shim: an example of this package, built by `cargo nextest run -p muster-egress`.
 pub fn shim() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let program = own.parent().unwrap().parent().unwrap().join("examples/shim");
@@ -28,7 +28,7 @@ pub fn shim() -> PathBuf {
     program
 }
 
-/// A script in the sandbox of an agent. None where bubblewrap doesn't work, as in some containers.
+/// Runs a script in an agent's sandbox. `None` without working bubblewrap, as in some containers.
 async fn sandboxed(world: &World, script: &str) -> Option<Output> {
     if !matches!(isolation().bubblewrap, Bubblewrap::Works(_)) {
         assert!(std::env::var_os("CI").is_none(), "bubblewrap is missing");
@@ -42,15 +42,15 @@ async fn sandboxed(world: &World, script: &str) -> Option<Output> {
     let gate = Gate { socket: world.socket(), port: Gate::PORT };
     let readable = [shim(), world.dir.path().join("gate")].into_iter().chain(python());
     let sandbox = Sandbox { writable: vec![home.clone()], readable: readable.collect(), no_network: true };
-    let step = Step {
+    let spec = ProgramSpec {
         sandbox: Some(sandbox),
         gate: Some(gate),
         program: "sh".into(),
         args: vec!["-c".into(), script.into()],
-        ..Step::default()
+        ..ProgramSpec::default()
     };
     let mut command = Command::new(shim());
-    command.arg("exec").args(step.to_args()).current_dir(&home).env_clear();
+    command.arg("exec").args(spec.to_args()).current_dir(&home).env_clear();
     command.env("HOME", &home).env("PATH", std::env::var_os("PATH").unwrap());
     let proxy = format!("http://127.0.0.1:{}", Gate::PORT);
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
@@ -63,7 +63,7 @@ async fn sandboxed(world: &World, script: &str) -> Option<Output> {
     Some(tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap())
 }
 
-/// Where a Python with pip is, if it is not part of the system.
+/// The folder of a Python with pip outside of the system.
 fn python() -> Option<PathBuf> {
     let asked =
         Command::new("python3").args(["-c", "import sys, pip; print(sys.base_prefix)"]).output().ok()?;
@@ -88,7 +88,7 @@ async fn the_sandbox_has_no_way_out_but_the_gate() {
     };
     assert_eq!(text(&reached), "reached");
     let attempts = [
-        // Past the proxy: there is no network, and no name service.
+        // Around the proxy: no network and no name service.
         format!("curl -sS --max-time 5 --noproxy '*' http://127.0.0.1:{}/", plain.port),
         format!(
             "curl -sS --max-time 5 --noproxy '*' --resolve files.test:{port}:127.0.0.1 -k https://files.test:{port}/"
@@ -98,13 +98,13 @@ async fn the_sandbox_has_no_way_out_but_the_gate() {
         "curl -sS --max-time 5 --noproxy '*' http://[2606:4700:4700::1111]/".to_owned(),
         "curl -sS --max-time 5 --noproxy '*' http://169.254.169.254/".to_owned(),
         "getent hosts files.test".to_owned(),
-        // Through the proxy: what is not listed.
+        // Through the proxy: an unlisted host.
         format!("curl -sSf https://other.test:{port}/"),
         format!("curl -sSf -k https://127.0.0.1:{port}/ --noproxy ''"),
         "curl -sSf http://169.254.169.254/latest/meta-data/".to_owned(),
-        // A name for the tunnel, another for the server.
+        // Different names for tunnel and server.
         format!("curl -sSf -k --connect-to other.test:{port}:files.test:{port} https://other.test:{port}/"),
-        // Another kind of proxy.
+        // Another proxy protocol.
         format!("curl -sSf --proxy socks5h://127.0.0.1:3128 https://files.test:{port}/"),
     ];
     for attempt in attempts {
@@ -118,7 +118,7 @@ async fn the_sandbox_has_no_way_out_but_the_gate() {
     let refused = sandboxed(&world, &format!("curl -sv https://other.test:{port}/")).await.unwrap();
     assert!(text(&refused).contains("is not on the organization's list"), "{}", text(&refused));
     assert_eq!((server.seen().len(), plain.seen().len()), (1, 0));
-    // Only loopback, and nothing else.
+    // Loopback only.
     let links = sandboxed(&world, "cat /proc/net/dev | tail -n +3 | cut -d: -f1; cat /proc/net/if_inet6")
         .await
         .unwrap();
@@ -126,7 +126,7 @@ async fn the_sandbox_has_no_way_out_but_the_gate() {
 }
 
 #[tokio::test]
-async fn git_clones_from_a_listed_host_and_with_a_credential_that_it_never_sees() {
+async fn git_clones_from_a_listed_host_and_with_a_hidden_credential() {
     let dir = tempfile::tempdir().unwrap();
     sources::repository(dir.path());
     let folder = dir.path().to_owned();

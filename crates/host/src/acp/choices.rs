@@ -1,5 +1,5 @@
-//! What a session is asked to choose before its turn begins: the plan's model, then the plan's mode. It is asked only for what
-//! it offers and doesn't have yet, and the turn begins whatever the agent answers.
+//! Sets a session's model and then its mode before a turn, as far as the session offers them and has other ones. The
+//! turn starts regardless of the agent's answers.
 
 use agent_client_protocol_schema::v1::{
     SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue,
@@ -17,18 +17,17 @@ use super::{
 };
 use crate::bounds::{LIST, NAME};
 
-/// Something that a session lets the host choose.
+/// An option of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// The option of the session. None: the mode, as older agents have it.
+    /// The option's id. `None`: the mode, in the older protocol.
     option: Option<String>,
-    /// The value that it has, if that is known.
+    /// The current value, if known.
     current: Option<String>,
-    /// The values that it may have.
+    /// The offered values.
     offered: Vec<String>,
 }
 
-/// What a session lets the host choose.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choices {
     model: Option<Choice>,
@@ -36,7 +35,7 @@ pub struct Choices {
 }
 
 impl Choice {
-    /// What is longer than what can be told is left out: nobody can choose it.
+    /// Values too long to report are skipped: they can't be chosen.
     fn new(
         option: Option<String>,
         current: Option<String>,
@@ -52,7 +51,7 @@ impl Choice {
     }
 
     /// The option of this category.
-    fn of(options: &[SessionConfigOption], category: &SessionConfigOptionCategory) -> Option<Self> {
+    fn from_options(options: &[SessionConfigOption], category: &SessionConfigOptionCategory) -> Option<Self> {
         let Select { id, current, values } = Select::find(options, category)?;
         Self::new(Some(id), Some(current), values.iter().map(|value| value.value.to_string()))
     }
@@ -66,17 +65,17 @@ impl Choice {
         Self::new(None, current, offered)
     }
 
-    /// What is remembered of it for sessions that don't tell. What they have is not known.
+    /// The part that also applies to sessions that report nothing; their current value is unknown.
     fn remembered(&self) -> Self {
         Self { current: None, ..self.clone() }
     }
 
-    /// Whether the session can have this value and doesn't.
+    /// Whether the session offers this value and has another.
     fn needs(&self, wanted: &str) -> bool {
         self.current.as_deref() != Some(wanted) && self.offered.iter().any(|value| value == wanted)
     }
 
-    /// The line that asks the session to have this value.
+    /// The request to set this value.
     fn line(&self, name: &str, session: &str, value: &str) -> String {
         let (session, value) = (session.to_owned(), value.to_owned());
         match &self.option {
@@ -91,26 +90,25 @@ impl Choice {
 }
 
 impl Choices {
-    /// In the answer to a request that opens a session or changes its options.
+    /// From the answer to a request that opens a session or changes its options.
     fn in_answer(answer: &Value) -> Self {
         let Self { model, mode } = Self::in_options(&options::in_answer(answer));
         Self { model, mode: mode.or_else(|| Choice::older_mode(answer)) }
     }
 
-    /// In the options of a session.
+    /// From a session's options.
     fn in_options(options: &[SessionConfigOption]) -> Self {
-        let of = |category| Choice::of(options, &category);
+        let of = |category| Choice::from_options(options, &category);
         Self { model: of(SessionConfigOptionCategory::Model), mode: of(SessionConfigOptionCategory::Mode) }
     }
 
-    /// The model that the session has.
     fn current_model(&self) -> Option<&str> {
         self.model.as_ref()?.current.as_deref()
     }
 }
 
 impl Machine {
-    /// Makes a conversation's open session choose, by what the agent answered when it was opened, and then prompts it.
+    /// Sets model and mode of a newly opened session from the opening's answer, and then sends the prompt.
     pub(super) fn choose(&mut self, id: i64, answer: &Value, fx: &mut Effects) {
         let told = Choices::in_answer(answer);
         let is_silent = told == Choices::default();
@@ -121,7 +119,7 @@ impl Machine {
         {
             conversation.model = Some(short(model, 200));
         }
-        // Many agents say it for new sessions alone. Then it is as other sessions have said.
+        // Many agents report options of new sessions only. Then the last reported ones apply.
         let Choices { model, mode } = if is_silent { self.choices.clone() } else { told };
         if let (Some(choice), Some(wanted)) = (model, self.settings.model.clone()) {
             let pending = Pending::Model { conversation_id: id, mode: mode.clone() };
@@ -142,7 +140,7 @@ impl Machine {
         self.prompt(id, fx);
     }
 
-    /// Asks a session to have this value, if that is needed. Returns whether it is.
+    /// Requests a value, if needed. Returns whether it did.
     fn ask_for(&mut self, id: i64, choice: &Choice, wanted: &str, what: &str, pending: Pending) -> bool {
         let found = self.conversations.get(&id).filter(|_| choice.needs(wanted));
         let Some(found) = found else { return false };
@@ -150,11 +148,11 @@ impl Machine {
         let name = format!("{}.{}.{what}", self.generation, active.turn.command_id);
         let line = choice.line(&name, session, wanted);
         self.pending.insert(name, pending);
-        self.say(line);
+        self.send(line);
         true
     }
 
-    /// The agent has answered which model the session has. Its mode, of which it told before, is next.
+    /// Handles the answer about the model. The mode, as reported before, is next.
     pub(super) fn model_chosen(
         &mut self,
         id: i64,
@@ -168,7 +166,7 @@ impl Machine {
             self.offers(Found::in_answer(&answer), fx);
             let told = Choices::in_answer(&answer);
             self.remember(&told);
-            // Another model may come with other modes.
+            // Another model may have other modes.
             mode = told.mode.or(mode);
         }
         if self.is_cancelled(id) {
@@ -177,7 +175,7 @@ impl Machine {
         self.choose_mode(id, mode, fx);
     }
 
-    /// Ends a turn that was cancelled while its session was opened. The next one asks it to choose.
+    /// Ends a turn cancelled during the opening of its session. The next turn sets model and mode.
     pub(super) fn end_unprompted(&mut self, id: i64, fx: &mut Effects) {
         if let Some(conversation) = self.conversations.get_mut(&id) {
             conversation.is_stale = true;
@@ -185,7 +183,7 @@ impl Machine {
         self.end_turn(id, TurnOutcome::Cancelled, None, Usage::default(), fx);
     }
 
-    /// The agent has answered that the session is in this mode. None: it has refused.
+    /// Handles the answer about the mode. `None`: refused.
     pub(super) fn mode_chosen(&mut self, id: i64, mode: &str, answer: Option<&str>, fx: &mut Effects) {
         if let Some(answer) = answer {
             let answer: Value = muster_json::from_str(answer).unwrap_or_default();
@@ -203,7 +201,7 @@ impl Machine {
         self.prompt(id, fx);
     }
 
-    /// The agent has changed a session's options by itself.
+    /// Handles options changed by the agent itself.
     pub(super) fn options_changed(&mut self, id: i64, options: &[SessionConfigOption], fx: &mut Effects) {
         self.offers(Found::in_options(options), fx);
         let told = Choices::in_options(options);

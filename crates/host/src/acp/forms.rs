@@ -1,5 +1,5 @@
-//! A form of an agent as a question for a person: at most one field to choose from, and one to write into. A form that
-//! requires more can't be answered by a person in a chat, and is declined when it is filled.
+//! An agent's form as a question for a person: at most one choice and one text. A form that requires more is declined,
+//! since a chat can't fill it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::short;
 use crate::bounds::ID;
 
-/// How a form is filled.
+/// The mapping from an answer to the form's fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Form {
     choice: Option<(String, Choosing)>,
@@ -40,7 +40,7 @@ enum Field {
     Unknown,
 }
 
-/// The question of a form; `None` if a person can't answer it.
+/// The question of a form; `None` if a chat can't ask it.
 pub fn question(message: &str, schema: &ElicitationSchema) -> Option<(Asked, Form)> {
     let required = schema.required.clone().unwrap_or_default();
     let (mut choice, mut text, mut offered) = (None, None, Vec::new());
@@ -57,7 +57,7 @@ pub fn question(message: &str, schema: &ElicitationSchema) -> Option<(Asked, For
     let known = |name: &String| {
         [choice.as_ref().map(|(name, _)| name), text.as_ref().map(|(name, _)| name)].contains(&Some(name))
     };
-    // An id must not be cut.
+    // An id must not be truncated.
     let is_too_long = offered.iter().any(|option| option.id.len() > ID);
     if (choice.is_none() && text.is_none()) || is_too_long || !required.iter().all(known) {
         return None;
@@ -116,7 +116,7 @@ fn plain(values: &[String]) -> Vec<Choice> {
 }
 
 impl Form {
-    /// The form, filled with an answer; `None` if something that is required is missing.
+    /// Fills the form with an answer; `None` if a required field is missing.
     pub fn fill(
         &self,
         options: &[String],

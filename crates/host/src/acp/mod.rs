@@ -1,22 +1,21 @@
-//! The Agent Client Protocol, as a state machine without input or output.
+//! The Agent Client Protocol as a state machine without I/O.
 //!
-//! [`Machine`] is told lines of the agent, and what the control plane wants; it answers with [`Effects`]: events to
-//! report, text to show right now. What is to be written to the agent waits in the machine itself ([`Machine::lines`])
-//! until the shim has taken it. The whole machine is written to the journal after each step that matters, so a host that
-//! is started again goes on where it was, in the middle of a sentence if need be.
+//! [`Machine`] takes lines of the agent and requests of the control plane, and returns [`Effects`]: events to report,
+//! and live text. Output for the agent stays in the machine ([`Machine::lines`]) until the shim has taken it. The
+//! journal stores the whole machine after each relevant step, so a restarted host continues where it stopped, even
+//! within a sentence.
 //!
-//! The host chooses the names of its requests: `<generation>.<command>` for the prompt of a turn, with a suffix for what
-//! has to happen before it. An answer therefore names its command, whoever reads it.
+//! The host names its requests: `<generation>.<command>` for the prompt of a turn, with a suffix for preceding
+//! requests. So an answer identifies its command.
 //!
 //! - `rpc.rs`: lines.
-//! - `turns.rs`: turns begin, are cancelled, and end.
-//! - `sessions.rs`: the handshake, and sessions of conversations.
-//! - `options.rs`: the options of sessions; `offers.rs`: the models and modes that they offer; `choices.rs`: those that they
-//!   are asked to choose.
-//! - `updates.rs`: what the agent says, as messages.
-//! - `requests.rs`: what the agent asks; `permission.rs`: the options of a permission; `forms.rs`: questions as forms.
-//! - `prompts.rs`: what people say.
-//! - `usage.rs`: what a turn has spent.
+//! - `turns.rs`: starting, cancelling and ending turns.
+//! - `sessions.rs`: the handshake, and the sessions of conversations.
+//! - `options.rs`: options of sessions; `offers.rs`: offered models and modes; `choices.rs`: setting them.
+//! - `updates.rs`: the agent's output as messages.
+//! - `requests.rs`: the agent's requests; `permission.rs`: options of a permission; `forms.rs`: questions as forms.
+//! - `prompts.rs`: people's messages.
+//! - `usage.rs`: usage of a turn.
 
 mod choices;
 mod forms;
@@ -52,52 +51,52 @@ use self::{
 };
 pub use self::{
     prompts::blocks,
-    requests::{Answered, Open, in_words},
+    requests::{Answered, Open, decision_text},
     sessions::{Opening, render_session},
     turns::{Turn, ended as turn_ended},
 };
 
-/// An agent that says one endless message: what is kept in one piece, in bytes. A longer text goes on in the next message.
+/// Bytes of text per message: an agent may write one endless message. A longer text continues in the next message.
 pub const LONGEST_TEXT: usize = 64 * 1024;
-/// A tool that reads or writes more than a frame has: what is kept of its input or output, in bytes of JSON.
+/// Bytes of JSON stored of a tool's input or output: they may exceed a frame.
 pub const LONGEST_VALUE: usize = 200 * 1024;
-/// An agent that asks without end.
+/// Open requests: an agent may send any number.
 const MOST_OPEN: usize = 64;
-/// An agent that opens sessions without end: so many of their costs are remembered.
+/// Remembered session costs: an agent may open any number of sessions.
 const MOST_COSTS: usize = 256;
 
-/// What the machine needs to know of the plan. None of it is secret.
+/// Settings from the plan. None is secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The agent's home, where its sessions work.
+    /// The agent's home, the working directory of its sessions.
     pub home: PathBuf,
-    /// The model to use, if one is chosen.
+    /// The chosen model, if any.
     pub model: Option<String>,
-    /// The mode to be in, if one is chosen.
+    /// The chosen mode, if any.
     pub mode: Option<String>,
-    /// What each new session is told first.
+    /// First instructions of each new session.
     pub instructions: String,
-    /// Names of MCP servers, and kinds of tools, that it may not use.
+    /// Disabled MCP servers, and disabled kinds of tools.
     #[serde(default)]
     pub disabled: Vec<String>,
 }
 
-/// What the agent can do.
+/// The agent's capabilities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
-    /// It answered the handshake.
+    /// Whether the handshake is answered.
     pub is_known: bool,
-    /// It takes pictures.
+    /// Accepts pictures.
     pub image: bool,
-    /// It resumes a session without replaying it.
+    /// Resumes a session without a replay.
     pub resume: bool,
-    /// It loads a session, and replays it.
+    /// Loads a session with a replay.
     pub load: bool,
-    /// It closes a session.
+    /// Closes a session.
     pub close: bool,
 }
 
-/// A request of the host that is not answered.
+/// An unanswered request of the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Pending {
     Initialize,
@@ -107,7 +106,7 @@ enum Pending {
     },
     Model {
         conversation_id: i64,
-        /// What it has told about its modes: the mode is next.
+        /// The reported mode option, handled next.
         mode: Option<Choice>,
     },
     Mode {
@@ -118,11 +117,11 @@ enum Pending {
         conversation_id: i64,
         reopening: Opening,
     },
-    /// The session is unused, and is resumed when its conversation goes on.
+    /// An idle session, resumed when its conversation continues.
     Rest {
         conversation_id: i64,
     },
-    /// The session was given up.
+    /// A session that was given up.
     Drop,
     Prompt {
         conversation_id: i64,
@@ -130,19 +129,18 @@ enum Pending {
     },
 }
 
-/// A conversation of the agent.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Conversation {
-    /// The session, once it was opened in this launch.
+    /// The session, once opened in this launch.
     session: Option<String>,
-    /// The assignments have changed since it was opened.
+    /// Whether the assignments have changed since the opening.
     is_stale: bool,
-    /// The next prompt is the first of a new session.
+    /// Whether the next prompt is the first of a new session.
     is_new: bool,
-    /// A digest of what the session was last told about the conversation. Not known of one that was opened before: it is told
-    /// again.
+    /// Digest of the last instructions about the conversation. Unknown for a session of an earlier launch, which gets
+    /// them again.
     told: Option<[u8; 32]>,
-    /// The session is being opened again: the agent may replay it.
+    /// Whether the session is being reopened, so the agent may replay it.
     is_replaying: bool,
     turn: Option<Active>,
     waiting: VecDeque<Turn>,
@@ -150,111 +148,99 @@ struct Conversation {
     tools: BTreeMap<String, Tool>,
     model: Option<String>,
     context_tokens: Option<i64>,
-    /// What the session has cost so far, in millionths.
+    /// The session's total cost in millionths.
     cost: Option<i64>,
 }
 
-/// A line for the agent that the shim has not taken.
+/// An output line that the shim has not taken.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Line {
-    /// Its number: 1, 2, 3, ….
+pub struct OutgoingLine {
+    /// Lines are numbered 1, 2, 3, ….
     pub seq: u64,
-    /// The line.
     pub text: Text,
-    /// The decision that it delivers.
+    /// The decision in this line.
     pub delivers: Option<Delivery>,
 }
 
 /// A decision on its way to the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivery {
-    /// The approval.
     pub approval_id: i64,
-    /// The line has no place for the text that was given with it.
+    /// Whether the line has no field for the accompanying text.
     pub without_text: bool,
 }
 
-/// What a line says.
+/// Content of a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Text {
-    /// This.
     Plain(String),
-    /// A session is opened. The line holds secrets, so it is made when it is written ([`render_session`]).
+    /// Opens a session. The line contains secrets, so it is rendered when it is written ([`render_session`]).
     Session {
-        /// The request's name.
         id: String,
-        /// The conversation.
         conversation_id: i64,
-        /// How.
         opening: Opening,
     },
 }
 
-/// Text that the agent is writing.
+/// Live text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The conversation.
     pub conversation_id: i64,
-    /// The message.
+    /// The message's key.
     pub key: String,
-    /// Whether it is a thought.
     pub is_thinking: bool,
-    /// Where it begins, in bytes.
+    /// Start in the message, in bytes.
     pub offset: usize,
-    /// The text.
     pub text: String,
 }
 
-/// What a step leads to.
+/// Results of a step.
 #[derive(Debug, Default)]
 pub struct Effects {
-    /// To report.
+    /// Events to report.
     pub events: Vec<Happening>,
-    /// To show right now.
+    /// Live text.
     pub pieces: Vec<Piece>,
-    /// The handshake has succeeded, with the agent's own name, or failed.
+    /// The handshake's result: the agent's own name, or an error.
     pub greeted: Option<Result<Option<String>, String>>,
 }
 
-/// The state of one launch of one agent.
+/// State of one launch of one agent.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
-    /// The launch.
     pub generation: i64,
-    /// From the plan.
     pub settings: Settings,
-    /// What the agent can do.
     pub capabilities: Capabilities,
-    /// The last line that was read.
+    /// The last line read.
     pub read: u64,
-    /// The last line for the agent.
+    /// The last line written.
     written: u64,
-    lines: VecDeque<Line>,
+    lines: VecDeque<OutgoingLine>,
     pending: BTreeMap<String, Pending>,
     conversations: BTreeMap<i64, Conversation>,
     open: BTreeMap<String, Open>,
-    /// What sessions offer, once one has told.
+    /// Offers of sessions, once reported.
     offered: Option<Offered>,
-    /// What they let the host choose.
+    /// Choices of sessions.
     choices: Choices,
     own: u64,
-    /// The line that the last key names, and how many keys name it.
+    /// The line of the last key, and the number of keys for it.
     key: (u64, u32),
-    /// What sessions had cost at the end of their last turn, in the order of these turns. Sessions outlive launches.
+    /// Total costs of sessions at the end of their last turn, in the order of these turns. Sessions outlive launches.
     pub costs: IndexMap<String, i64>,
-    /// Lines that made no sense.
+    /// Malformed lines.
     pub garbage: u64,
-    /// Messages that the host doesn't know.
+    /// Unknown messages.
     pub unknown: u64,
 }
 
 impl Machine {
-    /// A launch that has not begun. `costs` are those of sessions that launches before it had.
-    pub fn of(generation: i64, costs: IndexMap<String, i64>) -> Self {
+    /// A launch before its start, with the session costs of earlier launches.
+    pub fn new(generation: i64, costs: IndexMap<String, i64>) -> Self {
         Self { generation, costs, ..Self::default() }
     }
 
-    /// Takes a line of the agent.
+    /// Handles a line of the agent.
     pub fn line(&mut self, seq: u64, bytes: &[u8], fx: &mut Effects) {
         if seq <= self.read {
             return;
@@ -274,9 +260,9 @@ impl Machine {
 
     fn response(&mut self, id: &str, answer: Result<&str, rpc::Failure>, fx: &mut Effects) {
         match self.pending.remove(id) {
-            Some(Pending::Initialize) => self.greeted(answer, fx),
+            Some(Pending::Initialize) => self.handle_handshake(answer, fx),
             Some(Pending::Open { conversation_id, opening }) => {
-                self.opened(conversation_id, &opening, answer, fx);
+                self.handle_session_response(conversation_id, &opening, answer, fx);
             }
             Some(Pending::Model { conversation_id, mode }) => {
                 self.model_chosen(conversation_id, mode, answer, fx);
@@ -284,7 +270,7 @@ impl Machine {
             Some(Pending::Mode { conversation_id, mode }) => {
                 self.mode_chosen(conversation_id, &mode, answer.ok(), fx);
             }
-            // Closed or unknown: in both cases it can be opened.
+            // Closed or unknown: it can be reopened in both cases.
             Some(Pending::Close { conversation_id, reopening }) => {
                 self.open_session(conversation_id, reopening);
             }
@@ -293,21 +279,21 @@ impl Machine {
             {
                 self.prompt_ended(conversation_id, answer, fx);
             }
-            // Its turn was given up, or nobody waits for the session.
+            // The turn was given up, or nothing waits for the session.
             Some(Pending::Prompt { .. } | Pending::Rest { .. } | Pending::Drop) => {}
             None => self.unknown += 1,
         }
     }
 
-    /// The lines after this number, which the shim has not taken.
-    pub fn lines(&self, after: u64) -> impl Iterator<Item = &Line> {
+    /// Lines after this number that the shim has not taken.
+    pub fn lines(&self, after: u64) -> impl Iterator<Item = &OutgoingLine> {
         self.lines.iter().filter(move |line| line.seq > after)
     }
 
-    /// The shim has taken the lines up to this number.
+    /// Records the lines that the shim has taken, up to this number.
     pub fn took(&mut self, seq: u64, fx: &mut Effects) {
         while self.lines.front().is_some_and(|line| line.seq <= seq) {
-            if let Some(Line { delivers: Some(delivery), .. }) = self.lines.pop_front() {
+            if let Some(OutgoingLine { delivers: Some(delivery), .. }) = self.lines.pop_front() {
                 let Delivery { approval_id, without_text } = delivery;
                 fx.events.push(Happening::Delivered { approval_id, without_text });
             }
@@ -319,24 +305,24 @@ impl Machine {
         self.conversations.values().any(|conversation| conversation.turn.is_some())
     }
 
-    fn write(&mut self, text: Text) -> &mut Line {
+    fn write(&mut self, text: Text) -> &mut OutgoingLine {
         self.written += 1;
-        self.lines.push_back(Line { seq: self.written, text, delivers: None });
+        self.lines.push_back(OutgoingLine { seq: self.written, text, delivers: None });
         let last = self.lines.len() - 1;
         &mut self.lines[last]
     }
 
-    fn say(&mut self, text: String) -> &mut Line {
+    fn send(&mut self, text: String) -> &mut OutgoingLine {
         self.write(Text::Plain(text))
     }
 
-    /// A name for something of the host's own.
+    /// A new name for a request of the host.
     pub fn own_name(&mut self) -> String {
         self.own += 1;
         format!("{}.h{}", self.generation, self.own)
     }
 
-    /// A key for a message that this line begins or completes.
+    /// A key for a message that this line starts or completes.
     fn next_key(&mut self, suffix: char) -> String {
         let (line, before) = self.key;
         self.key = (self.read, if line == self.read { before + 1 } else { 0 });
@@ -359,12 +345,12 @@ pub fn short(text: &str, most: usize) -> String {
     }
 }
 
-/// Whether a value is longer, or nested deeper, than what is kept of one.
+/// Whether a value is too long or nested too deeply to be stored.
 pub fn is_too_long(value: &Value) -> bool {
     is_too_deep(value) || value.to_string().len() > LONGEST_VALUE
 }
 
-/// Why an action isn't asked about whose input [`is_too_long`].
+/// Why an action with an overlong input is not asked about.
 pub fn not_judged() -> String {
     let most = LONGEST_VALUE / 1024;
     format!(
@@ -372,7 +358,7 @@ pub fn not_judged() -> String {
     )
 }
 
-/// A value that fits into an event; of a larger or deeper one, the beginning of its JSON.
+/// A value that fits into an event, or the beginning of its JSON.
 fn fit(value: Value) -> Value {
     let text = value.to_string();
     if text.len() <= LONGEST_VALUE && !is_too_deep(&value) {
@@ -382,7 +368,7 @@ fn fit(value: Value) -> Value {
     serde_json::json!({ "truncated": true, "bytes": text.len(), "beginning": &text[..most] })
 }
 
-/// The last place at or before `at` where a character begins.
+/// The last character boundary at or before `at`.
 fn floor_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }

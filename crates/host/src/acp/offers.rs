@@ -1,5 +1,5 @@
-//! What the agent offers to choose from: its models and modes, as its sessions tell them. Newer agents tell them as options
-//! of the session, older ones in fields of their own.
+//! Models and modes offered by the agent, from its sessions: as options of the session, or in fields of their own in
+//! the older protocol.
 
 use agent_client_protocol_schema::v1::{SessionConfigOption, SessionConfigOptionCategory};
 use muster_protocol::{Happening, event::Offer};
@@ -13,14 +13,14 @@ use super::{
 };
 use crate::bounds::NAME;
 
-/// What a session has told. `None`: it said nothing about it.
+/// Offers of one session. `None`: not reported.
 #[derive(Debug, Default, PartialEq)]
 pub struct Found {
     models: Option<Vec<Offer>>,
     modes: Option<Vec<Offer>>,
 }
 
-/// What was reported.
+/// The reported offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offered {
     models: Vec<Offer>,
@@ -28,7 +28,7 @@ pub struct Offered {
 }
 
 impl Found {
-    /// In the answer to a request that opens a session or changes its options.
+    /// From the answer to a request that opens a session or changes its options.
     pub fn in_answer(answer: &Value) -> Self {
         let Self { models, modes } = Self::in_options(&options::in_answer(answer));
         Self {
@@ -37,7 +37,7 @@ impl Found {
         }
     }
 
-    /// In the options of a session.
+    /// From a session's options.
     pub fn in_options(options: &[SessionConfigOption]) -> Self {
         let of = |category| chosen_from(options, &category);
         Self { models: of(SessionConfigOptionCategory::Model), modes: of(SessionConfigOptionCategory::Mode) }
@@ -55,7 +55,8 @@ fn chosen_from(
     Some(offers.flatten().collect())
 }
 
-/// `{ "currentModelId": …, "availableModels": [{ "modelId": …, "name": …, "description": … }] }`, and the same for modes.
+/// `{ "currentModelId": …, "availableModels": [{ "modelId": …, "name": …, "description": … }] }`, and the same for
+/// modes.
 fn older(answer: &Value, field: &str, word: &str, id: &str) -> Option<Vec<Offer>> {
     let told = answer.get(field)?.as_object()?;
     let current = told.get(&format!("current{word}Id")).and_then(Value::as_str).unwrap_or_default();
@@ -80,7 +81,7 @@ fn offer(id: &str, name: &str, description: Option<&str>, current: &str) -> Opti
 }
 
 impl Machine {
-    /// Reports what a session offers, if that is news.
+    /// Reports a session's offers if they are new.
     pub(super) fn offers(&mut self, found: Found, fx: &mut Effects) {
         let mut now = self.offered.clone().unwrap_or_default();
         now.models = found.models.unwrap_or(now.models);
@@ -88,7 +89,7 @@ impl Machine {
         self.report_offers(now, fx);
     }
 
-    /// A session has changed to another mode.
+    /// Handles a session's change of mode.
     pub(super) fn mode_changed(&mut self, mode: &str, fx: &mut Effects) {
         let Some(mut now) = self.offered.clone() else { return };
         for offer in &mut now.modes {

@@ -1,4 +1,4 @@
-//! The options of a session: what it lets one choose from, by category.
+//! Options of a session by category.
 
 use agent_client_protocol_schema::v1::{
     SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption,
@@ -6,24 +6,23 @@ use agent_client_protocol_schema::v1::{
 };
 use serde_json::Value;
 
-/// An option that is one of several values.
+/// An option with a list of values.
 pub struct Select<'a> {
-    /// Identifies the option.
     pub id: String,
-    /// The value that it has.
+    /// The current value.
     pub current: String,
-    /// The values that it may have.
+    /// The offered values.
     pub values: Vec<&'a SessionConfigSelectOption>,
 }
 
 impl<'a> Select<'a> {
-    /// The first of this category.
+    /// The first option of this category.
     pub fn find(options: &'a [SessionConfigOption], category: &SessionConfigOptionCategory) -> Option<Self> {
         let mut of_category = options.iter().filter(|option| option.category.as_ref() == Some(category));
-        of_category.find_map(Self::of)
+        of_category.find_map(Self::from_option)
     }
 
-    fn of(option: &'a SessionConfigOption) -> Option<Self> {
+    fn from_option(option: &'a SessionConfigOption) -> Option<Self> {
         let SessionConfigKind::Select(select) = &option.kind else { return None };
         let values = match &select.options {
             SessionConfigSelectOptions::Ungrouped(options) => options.iter().collect(),
@@ -36,7 +35,7 @@ impl<'a> Select<'a> {
     }
 }
 
-/// In the answer to a request that opens a session or changes its options. Those that can't be read are passed over.
+/// From the answer to a request that opens a session or changes its options. Unreadable ones are skipped.
 pub fn in_answer(answer: &Value) -> Vec<SessionConfigOption> {
     let list = answer.get("configOptions").and_then(Value::as_array);
     let list = list.into_iter().flatten();

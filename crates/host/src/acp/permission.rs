@@ -1,8 +1,7 @@
-//! The options that an agent gives with a request for permission, and which of them a decision takes.
+//! Options of an agent's permission request, and the option for a decision.
 //!
-//! An agent decides by the id that it gets back, so an id that stands for a yes and for something else as well is never a yes, and
-//! never a no either. Kinds that the protocol doesn't have are neither; they don't keep the question from people, who see what the
-//! options are called if none of them is a yes.
+//! An agent acts by the returned id, so an ambiguous id is neither a yes nor a no. The same holds for kinds outside of
+//! the protocol. They don't hide the question: people see the options' names if none is a yes.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +15,11 @@ use serde_json::Value;
 use super::{floor_boundary, short};
 use crate::bounds::ID;
 
-/// The answer to an agent whose action was allowed, and whose options don't say so.
+/// The answer to an allowed request without an unambiguous yes.
 pub const NO_YES: &str = "The action was allowed, but the request has no unambiguous option to allow it. Ask again with an option of the \
                           kind allow_once whose id is a short text of its own.";
 
-/// A request for permission. The protocol's own type would refuse all of it for one option with an unknown kind.
+/// A permission request. The protocol's own type would reject it for a single unknown kind.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Asking {
@@ -30,14 +29,14 @@ pub struct Asking {
     options: Value,
 }
 
-/// An option that can be taken.
+/// A usable option.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PermissionChoice {
     id: String,
     kind: Kind,
 }
 
-/// What an option says.
+/// Meaning of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
@@ -45,7 +44,7 @@ enum Kind {
     AllowAlways,
     RejectOnce,
     RejectAlways,
-    /// Not one of the protocol's.
+    /// Not in the protocol.
     Unknown,
 }
 
@@ -60,12 +59,12 @@ impl Kind {
 }
 
 impl Asking {
-    /// The options that can be taken: one for a yes, one for a no.
+    /// The usable options: one yes, one no.
     pub fn choices(&self) -> Vec<PermissionChoice> {
-        clear(&self.options().filter_map(read).collect::<Vec<_>>())
+        usable_choices(&self.options().filter_map(read).collect::<Vec<_>>())
     }
 
-    /// The title as people see it. If no option is a yes, it names the options.
+    /// The title for people, with the options' names if none is a yes.
     pub fn title(&self, title: &str, choices: &[PermissionChoice]) -> String {
         if choices.iter().any(|choice| choice.kind.allows()) {
             return title.to_owned();
@@ -86,7 +85,7 @@ impl Asking {
     }
 }
 
-/// An option. One whose id is another value can't be taken, but agents may take its text for the same.
+/// Reads an option. One with a non-text id is unusable, but agents may confuse the id with its text.
 fn read(option: &Value) -> Option<PermissionChoice> {
     let kind = option.get("kind").and_then(|kind| Kind::deserialize(kind).ok());
     let (id, kind) = match option.get("optionId")? {
@@ -97,23 +96,23 @@ fn read(option: &Value) -> Option<PermissionChoice> {
     Some(PermissionChoice { id, kind })
 }
 
-/// What an option is called, in quotes.
+/// The quoted name of an option.
 fn name(option: &Value) -> Option<String> {
     let text = |field: &str| option.get(field)?.as_str().map(str::trim).filter(|text| !text.is_empty());
     let name = text("name").or_else(|| text("optionId"))?.replace(char::is_control, " ");
     Some(format!("“{}”", short(&name, 24)))
 }
 
-/// What all options of one id say.
+/// All meanings of one id.
 struct Said {
     first: usize,
     least: Kind,
     most: Kind,
 }
 
-/// Of the options those that a decision takes. Once rather than always: what is always allowed or refused is decided in the control
-/// plane. What an id stands for is the most that any option of this id says: `allow_always` is more than `allow_once`.
-fn clear(choices: &[PermissionChoice]) -> Vec<PermissionChoice> {
+/// The usable options. Once rather than always, since the control plane handles permanent decisions. An id stands for
+/// its strongest meaning: `allow_always` is more than `allow_once`.
+fn usable_choices(choices: &[PermissionChoice]) -> Vec<PermissionChoice> {
     let mut by_id: BTreeMap<&str, Said> = BTreeMap::new();
     for (at, PermissionChoice { id, kind }) in choices.iter().enumerate() {
         let said = by_id.entry(id).or_insert(Said { first: at, least: *kind, most: *kind });
@@ -128,17 +127,17 @@ fn clear(choices: &[PermissionChoice]) -> Vec<PermissionChoice> {
     [best(Kind::allows), best(Kind::rejects)].into_iter().flatten().collect()
 }
 
-/// The answer to the agent. None if no option says what was decided.
-pub fn chosen(choices: &[PermissionChoice], decision: &Decision) -> Option<RequestPermissionResponse> {
+/// The answer for a decision. `None` if no option matches it.
+pub fn response_for(choices: &[PermissionChoice], decision: &Decision) -> Option<RequestPermissionResponse> {
     let is_approved = matches!(decision, Decision::Approved { .. });
     let is_meant = |kind: Kind| if is_approved { kind.allows() } else { kind.rejects() };
-    // A journal of an earlier version has all options.
-    let taken = clear(choices).into_iter().find(|choice| is_meant(choice.kind))?;
+    // Journals of an earlier version contain all options.
+    let taken = usable_choices(choices).into_iter().find(|choice| is_meant(choice.kind))?;
     let selected = SelectedPermissionOutcome::new(taken.id);
     Some(RequestPermissionResponse::new(RequestPermissionOutcome::Selected(selected)))
 }
 
-/// The answer where no option is taken.
+/// The answer without an option.
 pub fn cancelled() -> RequestPermissionResponse {
     RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled)
 }
@@ -149,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    /// What is answered to options as `id:kind`, to an approval and to a denial.
+    /// The answers to options given as `id:kind`, for an approval and for a denial.
     fn answers(options: &[&str]) -> [Option<String>; 2] {
         let options = options.iter().map(|option| {
             let (id, kind) = option.split_once(':').unwrap();
@@ -166,7 +165,7 @@ mod tests {
     fn answered(choices: &[PermissionChoice]) -> [Option<String>; 2] {
         let comment = None;
         [Decision::Approved { comment: comment.clone() }, Decision::Denied { comment }].map(|decision| {
-            let answer = serde_json::to_value(chosen(choices, &decision)?).unwrap();
+            let answer = serde_json::to_value(response_for(choices, &decision)?).unwrap();
             Some(answer["outcome"]["optionId"].as_str().unwrap().to_owned())
         })
     }
@@ -191,7 +190,7 @@ mod tests {
             (&["same:allow_once", "same:reject_once", "y:allow_always"], [Some("y"), None]),
             (&["same:allow_once", "same:deny"], [None, None]),
             (&["same:reject_once", "same:allow_session"], [None, None]),
-            // An id that is also `always` is `always`.
+            // An id that is also `always` counts as `always`.
             (&["both:allow_once", "both:allow_always", "y:allow_once"], [Some("y"), None]),
             (&["both:allow_once", "both:allow_always"], [Some("both"), None]),
             (&["n:reject_once", "n:reject_always"], [None, Some("n")]),
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_that_makes_no_sense_hides_no_question() {
+    fn a_malformed_option_hides_no_question() {
         let odd = asking(&json!([
             7, {}, { "optionId": 7, "kind": "allow_once" }, { "optionId": "a" }, { "optionId": "b", "kind": 7 },
             { "optionId": "c", "kind": { "deep": [] } }, { "optionId": null, "kind": "allow_once" },
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn people_see_what_the_options_are_called_if_none_is_a_yes() {
+    fn the_title_lists_the_options_if_none_allows() {
         let title = |options: Value| {
             let asking = asking(&options);
             asking.title("Run", &asking.choices())

@@ -1,4 +1,4 @@
-//! What people say, as the parts of a prompt.
+//! People's messages as parts of a prompt.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,8 @@ use agent_client_protocol_schema::v1::{
 };
 use muster_protocol::plan::Part;
 
-/// The parts of a prompt. Files are kept in the agent's home and linked to, which every agent understands; pictures are
-/// also shown to agents that take them. If several people write in the conversation, each text begins with its author's name.
+/// The parts of a prompt. Files are stored in the agent's home and linked, which every agent understands; pictures are
+/// also embedded for agents that accept them. With several authors, each text starts with its author's name.
 pub fn blocks(
     parts: &[Part],
     is_shared: bool,
@@ -19,16 +19,16 @@ pub fn blocks(
     for part in parts {
         match part {
             Part::Text { author: Some(author), text } if is_shared => {
-                blocks.push(said(format!("{author}: {text}")));
+                blocks.push(text_block(format!("{author}: {text}")));
             }
-            Part::Text { text, .. } => blocks.push(said(text.clone())),
-            Part::Note { text } => blocks.push(note(text.clone())),
+            Part::Text { text, .. } => blocks.push(text_block(text.clone())),
+            Part::Note { text } => blocks.push(agent_note(text.clone())),
             Part::File { filename, mime_type, size_bytes, base64 } => {
                 let Some(path) = keep(part) else {
                     let text = format!(
                         "[The file {filename} ({mime_type}, {size_bytes} bytes) is not available here.]"
                     );
-                    blocks.push(said(text));
+                    blocks.push(text_block(text));
                     continue;
                 };
                 if let Some(data) =
@@ -47,12 +47,12 @@ pub fn blocks(
     blocks
 }
 
-fn said(text: String) -> ContentBlock {
+fn text_block(text: String) -> ContentBlock {
     ContentBlock::Text(TextContent::new(text))
 }
 
-/// A text for the agent alone: no person says it, and no person should see it said again.
-pub fn note(text: String) -> ContentBlock {
+/// A text for the agent only, not to be shown to people.
+pub fn agent_note(text: String) -> ContentBlock {
     let annotations = Annotations::new().audience(vec![Role::Assistant]);
     ContentBlock::Text(TextContent::new(text).annotations(annotations))
 }

@@ -1,4 +1,4 @@
-//! What the agent asks: for permission, or a question. A request waits here until somebody decides, the turn ends, or the
+//! The agent's permission requests and questions. A request stays open until someone decides, the turn ends, or the
 //! agent withdraws it.
 
 use agent_client_protocol_schema::v1::{
@@ -17,17 +17,17 @@ use super::{
     Delivery, Effects, MOST_OPEN, Machine, Settings,
     forms::{self, Form},
     not_judged,
-    permission::{self, Asking, NO_YES, PermissionChoice, chosen},
+    permission::{self, Asking, NO_YES, PermissionChoice, response_for},
     rpc, short,
     updates::{Mention, is_empty, name_of},
 };
 use crate::bounds::LIST;
 
-/// A request that waits.
+/// An open request.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Open {
     conversation_id: i64,
-    /// The agent's name for it.
+    /// The agent's id of it.
     id: Value,
     waits: Waits,
 }
@@ -36,18 +36,18 @@ pub struct Open {
 enum Waits {
     Permission(Vec<PermissionChoice>),
     Form(Form),
-    /// A call of Muster's own MCP server, whose caller may have gone on.
+    /// A call of Muster's own MCP server, whose caller may be gone.
     Own,
 }
 
-/// What became of a decision.
+/// Effect of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answered {
-    /// A line says it to the agent.
+    /// A line delivers it to the agent.
     Said,
     /// A call of Muster's own MCP server may still wait for it.
     Own,
-    /// Nothing waits for it that could take it.
+    /// Nothing waits for it.
     NotWaiting,
 }
 
@@ -60,12 +60,12 @@ impl Machine {
         }
         match method {
             "session/request_permission" => match muster_json::from_str(params) {
-                Ok(request) => self.permission(id, &request, fx),
-                Err(error) => self.make_no_sense(&id, &error),
+                Ok(request) => self.request_permission(id, &request, fx),
+                Err(error) => self.reject_malformed(&id, &error),
             },
             "elicitation/create" => match muster_json::from_str(params) {
-                Ok(request) => self.question(id, &request, fx),
-                Err(error) => self.make_no_sense(&id, &error),
+                Ok(request) => self.request_answer(id, &request, fx),
+                Err(error) => self.reject_malformed(&id, &error),
             },
             _ => {
                 self.unknown += 1;
@@ -74,20 +74,20 @@ impl Machine {
         }
     }
 
-    fn make_no_sense(&mut self, id: &Value, error: &serde_json::Error) {
+    fn reject_malformed(&mut self, id: &Value, error: &serde_json::Error) {
         self.reject(id, ErrorCode::InvalidParams, &short(&format!("The request is invalid: {error}."), 1000));
     }
 
     fn reject(&mut self, id: &Value, code: ErrorCode, message: &str) {
-        self.say(rpc::error(id, code, message));
+        self.send(rpc::error(id, code, message));
     }
 
-    fn permission(&mut self, id: Value, request: &Asking, fx: &mut Effects) {
+    fn request_permission(&mut self, id: Value, request: &Asking, fx: &mut Effects) {
         let choices = request.choices();
         let found = self.conversation_of(&request.session_id.0);
-        let key = found.and_then(|found| self.may_wait(&id, found, &choices));
+        let key = found.and_then(|found| self.waiting_key(&id, found, &choices));
         let Some((key, conversation_id)) = key else {
-            self.say(rpc::response(&id, &permission::cancelled()));
+            self.send(rpc::response(&id, &permission::cancelled()));
             return;
         };
         self.finish_messages(conversation_id, fx);
@@ -96,7 +96,7 @@ impl Machine {
         self.tell_call(conversation_id, &name, fx);
         let tool = self.tool(conversation_id, &name).map(|tool| tool.clone()).unwrap_or_default();
         if tool.is_cut {
-            // What nobody can read whole, nobody can allow.
+            // People can't allow what they can't read completely.
             return self.reject(
                 &id,
                 ErrorCode::InvalidParams,
@@ -104,20 +104,20 @@ impl Machine {
             );
         }
         if self.settings.has_disabled(tool.name.as_deref(), &tool.kind) {
-            let refused = chosen(&choices, &Decision::Denied { comment: None });
-            self.say(rpc::response(&id, &refused.unwrap_or_else(permission::cancelled)));
+            let refused = response_for(&choices, &Decision::Denied { comment: None });
+            self.send(rpc::response(&id, &refused.unwrap_or_else(permission::cancelled)));
             return;
         }
-        // Some say what they want in the title alone, and the rules look at the input.
+        // Some agents put the request into the title only, and the rules check the input.
         let input = if is_empty(&tool.input) { json!({ "title": tool.title }) } else { tool.input };
         let title = request.title(&tool.title, &choices);
-        // The rules go by the agent's own words.
+        // The rules match the agent's original words.
         let name = tool.name.or_else(|| (title != tool.title).then_some(tool.title));
         let asked = Asked::Action { tool: name, tool_kind: tool.kind, title, input };
         self.ask(key, conversation_id, id, Waits::Permission(choices), asked, fx);
     }
 
-    fn question(&mut self, id: Value, request: &CreateElicitationRequest, fx: &mut Effects) {
+    fn request_answer(&mut self, id: Value, request: &CreateElicitationRequest, fx: &mut Effects) {
         let form = match &request.mode {
             ElicitationMode::Form(form) => match &form.scope {
                 ElicitationScope::Session(scope) => {
@@ -129,20 +129,24 @@ impl Machine {
         };
         let asked = form.and_then(|(form, found)| {
             let (asked, form) = forms::question(&request.message, &form.requested_schema)?;
-            Some((self.may_wait(&id, found, &form)?, asked, form))
+            Some((self.waiting_key(&id, found, &form)?, asked, form))
         });
         let Some(((key, conversation_id), asked, form)) = asked else {
-            self.say(rpc::response(&id, &CreateElicitationResponse::new(ElicitationAction::Decline)));
+            self.send(rpc::response(&id, &CreateElicitationResponse::new(ElicitationAction::Decline)));
             return;
         };
         self.finish_messages(conversation_id, fx);
         self.ask(key, conversation_id, id, Waits::Form(form), asked, fx);
     }
 
-    /// The key of a request that may be kept: it has a turn that goes on, and there is room for it and for what is kept of it.
-    /// The key is the host's own, and used once: an agent may use the name of its request again, and a decision must reach what
-    /// was decided.
-    fn may_wait(&mut self, id: &Value, conversation_id: i64, kept: &impl Serialize) -> Option<(String, i64)> {
+    /// The key of a request that may stay open: its turn runs, and there is room for its data. The key is the host's
+    /// own and used once, since an agent may reuse its ids, and a decision must not reach another request.
+    fn waiting_key(
+        &mut self,
+        id: &Value,
+        conversation_id: i64,
+        kept: &impl Serialize,
+    ) -> Option<(String, i64)> {
         let is_fine = rpc::name(id).is_some()
             && serde_json::to_vec(kept).is_ok_and(|json| json.len() <= 16 * 1024)
             && !self.is_cancelled(conversation_id)
@@ -152,17 +156,17 @@ impl Machine {
         is_fine.then(|| (self.own_name(), conversation_id))
     }
 
-    /// The key of the open request that the agent gave this name.
+    /// The key of the open request with the agent's id.
     fn key_of(&self, id: &Value) -> Option<String> {
         let name = rpc::name(id)?;
         let mut open = self.open.iter().filter(|(_, open)| !matches!(open.waits, Waits::Own));
         open.find(|(_, open)| rpc::name(&open.id).as_ref() == Some(&name)).map(|(key, _)| key.clone())
     }
 
-    /// A call of Muster's own MCP server asks. `None` if too many wait already.
+    /// Opens a request for Muster's own MCP server. `None` if too many are open.
     pub fn ask_own(&mut self, conversation_id: i64, asked: Asked, fx: &mut Effects) -> Option<String> {
         if self.open.len() >= MOST_OPEN {
-            // Most likely nobody waits for these any more; the oldest is forgotten, and its answer becomes a turn.
+            // The oldest is probably abandoned. It is forgotten, and its answer becomes a turn.
             let mut own = self.open.iter().filter(|(_, open)| matches!(open.waits, Waits::Own));
             let oldest = own.next().map(|(key, _)| key.clone())?;
             self.open.remove(&oldest);
@@ -193,12 +197,12 @@ impl Machine {
         self.open.insert(key, Open { conversation_id, id, waits });
     }
 
-    /// Tells which requests still wait.
+    /// A test for open requests.
     pub fn is_open(&self) -> impl Fn(&str) -> bool {
         |key| self.open.contains_key(key)
     }
 
-    /// The control plane decided by its rules.
+    /// Applies a decision of the control plane's rules.
     pub fn verdict(&mut self, key: &str, is_allowed: bool) -> Answered {
         let comment = None;
         self.decide(
@@ -208,15 +212,15 @@ impl Machine {
         )
     }
 
-    /// A person decided.
+    /// Applies a person's decision.
     pub fn decide(&mut self, key: &str, decision: &Decision, approval_id: Option<i64>) -> Answered {
         let Some(open) = self.open.remove(key) else { return Answered::NotWaiting };
         let (line, without_text) = match &open.waits {
             Waits::Own => return Answered::Own,
             Waits::Permission(choices) => {
-                let answer = chosen(choices, decision);
+                let answer = response_for(choices, decision);
                 if answer.is_none() && matches!(decision, Decision::Approved { .. }) {
-                    // The approval reaches the agent in words, with its next turn.
+                    // The agent learns about the approval in words, with its next turn.
                     self.reject(&open.id, ErrorCode::InvalidParams, NO_YES);
                     return Answered::NotWaiting;
                 }
@@ -228,18 +232,18 @@ impl Machine {
                 let line = rpc::response(&open.id, &answer);
                 let is_declined = matches!(answer.action, ElicitationAction::Decline);
                 if is_declined && matches!(decision, Decision::Answered { .. }) {
-                    // The form has no place for it: the agent is told in words, with its next turn.
-                    self.say(line);
+                    // The form has no field for it: the agent learns about it in words, with its next turn.
+                    self.send(line);
                     return Answered::NotWaiting;
                 }
                 (line, false)
             }
         };
-        self.say(line).delivers = approval_id.map(|approval_id| Delivery { approval_id, without_text });
+        self.send(line).delivers = approval_id.map(|approval_id| Delivery { approval_id, without_text });
         Answered::Said
     }
 
-    /// Nobody waits for a conversation's requests any more: its turn ends.
+    /// Withdraws a conversation's requests: its turn ends.
     pub(super) fn withdraw_all(&mut self, conversation_id: i64, fx: &mut Effects) {
         let mine = self
             .open
@@ -260,7 +264,7 @@ impl Machine {
             }
             (_, None) => rpc::response(&open.id, &permission::cancelled()),
         };
-        self.say(line);
+        self.send(line);
         fx.events.push(Happening::Withdrawn { request: key.to_owned() });
     }
 
@@ -273,8 +277,7 @@ impl Machine {
 }
 
 impl Settings {
-    /// Whether the tool belongs to a group that is switched off: its kind, or the MCP server that its name begins with, as
-    /// agents write such names.
+    /// Whether the tool's group is disabled: its kind, or the MCP server in its name's prefix, as agents write it.
     fn has_disabled(&self, tool: Option<&str>, kind: &str) -> bool {
         let tool = tool.unwrap_or_default().to_lowercase();
         let tool = tool.strip_prefix("mcp__").unwrap_or(&tool);
@@ -288,7 +291,7 @@ impl Settings {
     }
 }
 
-/// Whether a person has said something with a verdict. The protocol has no place for that.
+/// Whether a decision has a comment, which the protocol can't transport.
 fn has_comment(decision: &Decision) -> bool {
     let (Decision::Approved { comment } | Decision::Denied { comment }) = decision else { return false };
     comment.as_deref().is_some_and(|comment| !comment.trim().is_empty())
@@ -308,8 +311,8 @@ fn filled(form: &Form, decision: &Decision) -> CreateElicitationResponse {
     })
 }
 
-/// The decision as the result of a call of Muster's own MCP server.
-pub fn in_words(decision: &Decision, by: Option<&str>) -> Value {
+/// A decision as the result of a call of Muster's own MCP server.
+pub fn decision_text(decision: &Decision, by: Option<&str>) -> Value {
     let by = by.map(str::to_owned);
     match decision {
         Decision::Approved { comment } => json!({ "decision": "approved", "comment": comment, "by": by }),

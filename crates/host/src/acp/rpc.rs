@@ -1,4 +1,4 @@
-//! JSON-RPC, one message a line: reading what an agent wrote, and writing to it.
+//! JSON-RPC, one message per line.
 
 use agent_client_protocol_schema::v1::ErrorCode;
 use serde::{Deserialize, Serialize};
@@ -9,43 +9,32 @@ use crate::bounds::NAME;
 /// A line of an agent.
 #[derive(Debug)]
 pub enum Incoming<'a> {
-    /// It wants something.
     Request {
-        /// Its name for the request.
+        /// The agent's id of the request.
         id: Value,
-        /// What.
         method: String,
-        /// With what.
         params: &'a str,
     },
-    /// It tells something.
     Notification {
-        /// What.
         method: String,
-        /// With what.
         params: &'a str,
     },
-    /// It answers.
     Response {
-        /// The host's name for the request.
+        /// The host's id of the request.
         id: String,
-        /// The answer.
         answer: Result<&'a str, Failure>,
     },
-    /// Something else.
+    /// Anything else.
     Garbage,
 }
 
-/// An error that an agent answers.
+/// An error response of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The code.
     #[serde(default)]
     pub code: i64,
-    /// The text.
     #[serde(default)]
     pub message: String,
-    /// More about it.
     #[serde(default)]
     pub data: Option<Value>,
 }
@@ -56,7 +45,7 @@ impl Failure {
         self.code == i64::from(i32::from(ErrorCode::AuthRequired))
     }
 
-    /// What people should read.
+    /// The text for people.
     pub fn text(&self) -> String {
         let detail = match &self.data {
             Some(Value::String(text)) => Some(text.clone()),
@@ -85,7 +74,7 @@ struct Envelope<'a> {
     error: Option<Failure>,
 }
 
-/// Reads a line.
+/// Parses a line.
 pub fn read(line: &[u8]) -> Incoming<'_> {
     let Ok(envelope) = muster_json::from_slice::<Envelope<'_>>(line) else { return Incoming::Garbage };
     let params = envelope.params.map_or("null", RawValue::get);
@@ -100,7 +89,7 @@ pub fn read(line: &[u8]) -> Incoming<'_> {
     }
 }
 
-/// The text for an agent's name of a request, which tells the number 5 from the string "5".
+/// A textual key for an agent's id; 5 and "5" differ.
 pub fn name(id: &Value) -> Option<String> {
     match id {
         Value::Number(_) | Value::String(_) => Some(id.to_string()).filter(|text| text.len() <= NAME),
@@ -108,22 +97,18 @@ pub fn name(id: &Value) -> Option<String> {
     }
 }
 
-/// A request of the host.
 pub fn request(id: &str, method: &str, params: &impl Serialize) -> String {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
 }
 
-/// A notification of the host.
 pub fn notification(method: &str, params: &impl Serialize) -> String {
     json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()
 }
 
-/// The answer to a request of the agent.
 pub fn response(id: &Value, result: &impl Serialize) -> String {
     json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string()
 }
 
-/// An error as the answer to a request of the agent.
 pub fn error(id: &Value, code: ErrorCode, message: &str) -> String {
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": i32::from(code), "message": message } })
         .to_string()
@@ -134,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn garbage_is_told_from_messages() {
+    fn garbage_is_recognized() {
         for line in
             ["", "hello", "[]", "{}", "{\"id\":null}", "{\"id\":1}", "{\"method\":\"x\",\"id\":[1]}", "\u{0}"]
         {

@@ -1,4 +1,4 @@
-//! The handshake, and the sessions of conversations: opened, opened again, closed.
+//! The handshake, and opening, reopening and closing the sessions of conversations.
 
 use agent_client_protocol_schema::{
     ProtocolVersion,
@@ -19,25 +19,22 @@ use serde_json::Value;
 use super::{Capabilities, Effects, Machine, Pending, Settings, Text, offers::Found, rpc, turns::failed};
 use crate::{mcp::socket_name, runtime::Places};
 
-/// How a session is opened.
+/// Ways to open a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Opening {
-    /// A new one.
     New,
-    /// One that the agent knows, without a replay.
+    /// A known session, without a replay.
     Resume {
-        /// Its name.
         session: String,
     },
-    /// One that the agent knows, replayed.
+    /// A known session, with a replay.
     Load {
-        /// Its name.
         session: String,
     },
 }
 
 impl Machine {
-    /// Greets the agent.
+    /// Starts the handshake.
     pub fn greet(&mut self) {
         let forms = ElicitationCapabilities::new().form(ElicitationFormCapabilities::new());
         let host = Implementation::new("muster", env!("CARGO_PKG_VERSION"));
@@ -46,10 +43,10 @@ impl Machine {
             .client_info(host);
         let name = format!("{}.init", self.generation);
         self.pending.insert(name.clone(), Pending::Initialize);
-        self.say(rpc::request(&name, "initialize", &request));
+        self.send(rpc::request(&name, "initialize", &request));
     }
 
-    pub(super) fn greeted(&mut self, answer: Result<&str, rpc::Failure>, fx: &mut Effects) {
+    pub(super) fn handle_handshake(&mut self, answer: Result<&str, rpc::Failure>, fx: &mut Effects) {
         let response = match answer.map(muster_json::from_str::<InitializeResponse>) {
             Ok(Ok(response)) if response.protocol_version == ProtocolVersion::V1 => response,
             Ok(Ok(response)) => {
@@ -80,7 +77,7 @@ impl Machine {
         fx.greeted = Some(Ok(program));
     }
 
-    /// How a session that the agent knows can be opened again.
+    /// How the agent can reopen a session.
     pub(super) fn reopening(&self, session: &str) -> Option<Opening> {
         let session = session.to_owned();
         if self.capabilities.resume {
@@ -105,7 +102,7 @@ impl Machine {
         self.write(Text::Session { id: name, conversation_id: id, opening });
     }
 
-    /// Opens a session again that is open: closes it first, if the agent can do that.
+    /// Reopens an open session: closes it first, if the agent can.
     pub(super) fn reopen(&mut self, id: i64, session: &str, reopening: Opening) {
         let active = self.conversations.get(&id).and_then(|conversation| conversation.turn.as_ref());
         let Some(active) = active.filter(|_| self.capabilities.close) else {
@@ -113,10 +110,10 @@ impl Machine {
         };
         let name = format!("{}.{}.close", self.generation, active.turn.command_id);
         self.pending.insert(name.clone(), Pending::Close { conversation_id: id, reopening });
-        self.say(rpc::request(&name, "session/close", &CloseSessionRequest::new(session.to_owned())));
+        self.send(rpc::request(&name, "session/close", &CloseSessionRequest::new(session.to_owned())));
     }
 
-    pub(super) fn opened(
+    pub(super) fn handle_session_response(
         &mut self,
         id: i64,
         opening: &Opening,
@@ -128,7 +125,7 @@ impl Machine {
         let answer = match answer {
             Ok(answer) => muster_json::from_str::<Value>(answer).unwrap_or_default(),
             Err(failure) if !failure.is_auth_required() && *opening != Opening::New => {
-                // The agent has forgotten the session. The conversation goes on in a new one.
+                // The agent has forgotten the session. The conversation continues in a new one.
                 conversation.session = None;
                 return self.open_session(id, Opening::New);
             }
@@ -152,7 +149,7 @@ impl Machine {
             fx.events.push(Happening::Session { conversation_id: id, session });
         }
         let found = Found::in_answer(&answer);
-        // Many agents say it for new sessions alone.
+        // Many agents report offers of new sessions only.
         if *opening == Opening::New || found != Found::default() {
             self.offers(found, fx);
         }
@@ -162,13 +159,13 @@ impl Machine {
         self.choose(id, &answer, fx);
     }
 
-    /// Gives up the sessions that lines after this number would open, because there is no plan for them: their turns fail.
-    pub fn not_opened(&mut self, after: u64, reason: &str, fx: &mut Effects) {
+    /// Gives up opening sessions with lines after this number, without a plan: their turns fail.
+    pub fn fail_unopened_sessions(&mut self, after: u64, reason: &str, fx: &mut Effects) {
         let mut waiting = Vec::new();
         for line in self.lines.iter_mut().filter(|line| line.seq > after) {
             if let Text::Session { id, conversation_id, .. } = &line.text {
                 waiting.push((id.clone(), *conversation_id));
-                // Lines are numbered without gaps, so another one takes its place: it cancels what was never asked.
+                // Lines are numbered without gaps, so a cancellation of the unsent request takes its place.
                 let params = serde_json::json!({ "requestId": id });
                 line.text = Text::Plain(rpc::notification("$/cancel_request", &params));
             }
@@ -190,8 +187,8 @@ impl Machine {
         }
     }
 
-    /// Whether a session can be closed and opened again.
-    pub fn may_rest(&self) -> bool {
+    /// Whether a session can be closed and reopened.
+    pub fn may_suspend(&self) -> bool {
         self.capabilities.close && self.may_reopen()
     }
 
@@ -199,12 +196,12 @@ impl Machine {
         self.capabilities.resume || self.capabilities.load
     }
 
-    /// Whether sessions are open that can't be opened again: they keep the MCP servers that they have.
-    pub fn is_set(&self) -> bool {
+    /// Whether open sessions can't be reopened, and so keep their MCP servers.
+    pub fn has_fixed_sessions(&self) -> bool {
         !self.may_reopen() && self.conversations.values().any(|conversation| conversation.session.is_some())
     }
 
-    /// The conversations whose sessions are open and have nothing to do.
+    /// Conversations with an open and idle session.
     pub fn idle(&self) -> impl Iterator<Item = i64> {
         let idle = self.conversations.iter().filter(|(_, conversation)| {
             conversation.session.is_some()
@@ -215,17 +212,17 @@ impl Machine {
         idle.map(|(id, _)| *id)
     }
 
-    /// Closes a session that has nothing to do, and forgets its conversation. The next turn opens it again.
-    pub fn rest(&mut self, id: i64) {
+    /// Closes an idle session, and forgets its conversation. The next turn reopens it.
+    pub fn suspend_session(&mut self, id: i64) {
         let session = self.conversations.remove(&id).and_then(|conversation| conversation.session);
         if let Some(session) = session {
             let name = format!("{}.close", self.own_name());
             self.pending.insert(name.clone(), Pending::Rest { conversation_id: id });
-            self.say(rpc::request(&name, "session/close", &CloseSessionRequest::new(session)));
+            self.send(rpc::request(&name, "session/close", &CloseSessionRequest::new(session)));
         }
     }
 
-    /// Opens a session that is known, once the agent has closed it: it may be resting.
+    /// Reopens a session, once the agent has closed it.
     pub(super) fn open_rested(&mut self, id: i64, reopening: Opening) {
         let resting = |pending: &&mut Pending| matches!(pending, Pending::Rest { conversation_id } if *conversation_id == id);
         match self.pending.values_mut().find(resting) {
@@ -234,8 +231,7 @@ impl Machine {
         }
     }
 
-    /// Gives up a session that the agent can't use any more, so that nothing is said in it again. What is still asked about
-    /// it is not awaited.
+    /// Gives up an unusable session with its pending requests.
     pub(super) fn give_up_session(&mut self, id: i64, fx: &mut Effects) {
         self.pending.retain(|_, pending| match pending {
             Pending::Initialize | Pending::Rest { .. } | Pending::Drop => true,
@@ -255,22 +251,22 @@ impl Machine {
         if let Some(session) = session.filter(|_| self.capabilities.close) {
             let name = format!("{}.close", self.own_name());
             self.pending.insert(name.clone(), Pending::Drop);
-            self.say(rpc::request(&name, "session/close", &CloseSessionRequest::new(session)));
+            self.send(rpc::request(&name, "session/close", &CloseSessionRequest::new(session)));
         }
     }
 
-    /// The assignments have changed: each session is opened again with its next turn.
+    /// Applies changed assignments: each session is reopened with its next turn.
     pub fn assignments_changed(&mut self, settings: Settings) {
         self.settings = settings;
-        // One that is just being opened as well: it has been told of the assignments before.
+        // Including sessions being opened, with the old assignments.
         for conversation in self.conversations.values_mut() {
             conversation.is_stale = true;
         }
     }
 }
 
-/// The line that opens a session, with Muster's own MCP server and the plan's. The agent starts a relay for each. One that runs in
-/// its sandbox is started by its relay.
+/// The line that opens a session, with Muster's own MCP server and the plan's. The agent starts a relay for each; the
+/// relay starts servers inside the sandbox.
 pub fn render_session(
     id: &str,
     opening: &Opening,

@@ -1,4 +1,4 @@
-//! The machine alone, on lines as agents write them.
+//! The state machine alone, on lines as agents write them.
 
 use agent_client_protocol_schema::v1::{ContentBlock, TextContent};
 use muster_protocol::{
@@ -18,20 +18,20 @@ mod samples;
 mod sessions;
 mod turns;
 
-/// An agent as a script: lines in, happenings and lines out.
+/// A scripted agent: lines in, events and lines out.
 struct Script {
     machine: Machine,
     fx: Effects,
-    /// What the conversation's next turn says about it.
+    /// Instructions of the conversation's next turn.
     instructions: String,
-    /// The last line for the agent that was looked at.
+    /// The last inspected output line.
     looked: u64,
 }
 
 impl Script {
-    /// An agent that has answered the handshake with these capabilities.
+    /// An agent after a handshake with these capabilities.
     fn new(capabilities: &Value) -> Self {
-        let (machine, fx) = (Machine::of(3, IndexMap::new()), Effects::default());
+        let (machine, fx) = (Machine::new(3, IndexMap::new()), Effects::default());
         let mut script = Self { machine, fx, instructions: String::new(), looked: 0 };
         script.machine.greet();
         assert_eq!(script.written()[0]["params"]["clientCapabilities"]["elicitation"], json!({ "form": {} }));
@@ -47,7 +47,7 @@ impl Script {
         Self::new(&json!({ "loadSession": true, "sessionCapabilities": { "resume": {}, "close": {} } }))
     }
 
-    /// The agent writes a line. The machine goes through the journal in between, as after a crash.
+    /// Feeds a line of the agent. The machine is stored and reloaded first, as after a crash.
     fn says(&mut self, line: &Value) {
         self.raw(&line.to_string());
     }
@@ -94,9 +94,9 @@ impl Script {
         script
     }
 
-    /// What was written to the agent since the last look. Openings of sessions are shown as what they are for.
+    /// New output lines. Openings of sessions appear as their purpose.
     fn written(&mut self) -> Vec<Value> {
-        let lines: Vec<Line> = self.machine.lines(self.looked).cloned().collect();
+        let lines: Vec<OutgoingLine> = self.machine.lines(self.looked).cloned().collect();
         self.looked = lines.last().map_or(self.looked, |line| line.seq);
         let shown = lines.into_iter().map(|line| match line.text {
             Text::Plain(text) => muster_json::from_str(&text).unwrap(),
@@ -121,7 +121,7 @@ impl Script {
         ends.next_back().unwrap()
     }
 
-    /// Everything that is reported fits into a frame.
+    /// Asserts that each event fits into a frame.
     fn assert_small(&self) {
         for event in &self.fx.events {
             let bytes = serde_json::to_vec(event).unwrap().len();

@@ -1,4 +1,4 @@
-//! Turns: one at a time per conversation, those of different conversations at the same time.
+//! Turns: one at a time per conversation, in parallel across conversations.
 
 use agent_client_protocol_schema::v1::{
     CancelNotification, ContentBlock, PromptRequest, PromptResponse, StopReason,
@@ -11,26 +11,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::{Effects, MOST_COSTS, Machine, Opening, Pending, prompts::note, rpc, usage};
+use super::{Effects, MOST_COSTS, Machine, Opening, Pending, prompts::agent_note, rpc, usage};
 
-/// A turn that the agent is to take.
+/// A turn for the agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Turn {
-    /// The turn.
     pub turn_id: i64,
-    /// The command that gave it; names the prompt.
+    /// The command's id, which names the prompt.
     pub command_id: i64,
-    /// The conversation.
     pub conversation_id: i64,
     /// The session to resume.
     pub session: Option<String>,
-    /// What its session is told about the conversation.
+    /// The session's instructions about the conversation.
     pub instructions: String,
-    /// What is said.
     pub prompt: Vec<ContentBlock>,
 }
 
-/// A turn that has begun.
+/// A running turn.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Active {
     pub(super) turn: Turn,
@@ -39,8 +36,8 @@ pub struct Active {
 }
 
 impl Machine {
-    /// Gives the agent a turn. It begins now, or after the one that its conversation has. The control plane says which
-    /// session goes on: none, if it has become too full.
+    /// Starts a turn, or queues it behind the conversation's current one. The control plane chooses the session to
+    /// continue: none, if the old one is too full.
     pub fn begin(&mut self, turn: Turn, fx: &mut Effects) {
         let conversation = self.conversations.entry(turn.conversation_id).or_default();
         if conversation.turn.is_some() {
@@ -70,7 +67,7 @@ impl Machine {
         match conversation.session.clone() {
             Some(session) => match self.reopening(&session).filter(|_| is_stale) {
                 Some(opening) => self.reopen(id, &session, opening),
-                // It can't be opened again, but it may be able to choose.
+                // It can't be reopened, but it may accept choices.
                 None if is_stale => self.choose(id, &Value::Null, fx),
                 None => self.prompt(id, fx),
             },
@@ -81,19 +78,19 @@ impl Machine {
         }
     }
 
-    /// Says what the conversation's turn is about. The session is open.
+    /// Sends the turn's prompt. The session is open.
     pub(super) fn prompt(&mut self, id: i64, fx: &mut Effects) {
         let Some(conversation) = self.conversations.get_mut(&id) else { return };
         let (Some(active), Some(session)) = (&mut conversation.turn, &conversation.session) else { return };
         let mut prompt = Vec::new();
         let is_new = std::mem::take(&mut conversation.is_new);
         if is_new && !self.settings.instructions.is_empty() {
-            prompt.push(note(self.settings.instructions.clone()));
+            prompt.push(agent_note(self.settings.instructions.clone()));
         }
         let instructions = std::mem::take(&mut active.turn.instructions);
         let told: Option<[u8; 32]> = (!instructions.is_empty()).then(|| Sha256::digest(&instructions).into());
         if told.is_some() && (is_new || conversation.told != told) {
-            prompt.push(note(instructions));
+            prompt.push(agent_note(instructions));
         }
         conversation.told = told;
         prompt.append(&mut active.turn.prompt);
@@ -103,10 +100,10 @@ impl Machine {
         let turn_id = active.turn.turn_id;
         self.pending.insert(name.clone(), Pending::Prompt { conversation_id: id, turn_id });
         fx.events.push(Happening::TurnStarted { turn_id });
-        self.say(rpc::request(&name, "session/prompt", &request));
+        self.send(rpc::request(&name, "session/prompt", &request));
     }
 
-    /// Ends a turn that runs or waits. Of a turn that isn't here, nothing is known.
+    /// Cancels a running or queued turn. Returns false for an unknown one.
     pub fn cancel(&mut self, turn_id: i64, fx: &mut Effects) -> bool {
         let found = self.conversations.iter().find_map(|(id, conversation)| {
             let is_running = conversation.turn.as_ref().is_some_and(|active| active.turn.turn_id == turn_id);
@@ -126,20 +123,19 @@ impl Machine {
             && active.is_prompted
             && let Some(session) = session
         {
-            self.say(rpc::notification("session/cancel", &CancelNotification::new(session)));
+            self.send(rpc::notification("session/cancel", &CancelNotification::new(session)));
             self.withdraw_all(id, fx);
         }
         true
     }
 
-    /// The turns that were cancelled, and which the agent has not ended.
+    /// Cancelled turns that the agent has not ended.
     pub fn cancelled(&self) -> impl Iterator<Item = i64> {
         let active = self.conversations.values().filter_map(|conversation| conversation.turn.as_ref());
         active.filter(|active| active.is_cancelled).map(|active| active.turn.turn_id)
     }
 
-    /// The agent doesn't end a turn that was cancelled. It is over all the same, and so is the session: it is of no use while
-    /// the agent is at it.
+    /// Ends a cancelled turn that the agent doesn't end, and gives up its session, which is still busy.
     pub fn give_up(&mut self, turn_id: i64, fx: &mut Effects) {
         let mut all = self.conversations.iter();
         let found = all.find_map(|(id, conversation)| {
@@ -157,7 +153,7 @@ impl Machine {
         }
     }
 
-    /// Cancels whatever runs: the agent is to stop.
+    /// Cancels all turns: the agent is to stop.
     pub fn cancel_all(&mut self, fx: &mut Effects) {
         let turns = self.conversations.values().filter_map(|conversation| conversation.turn.as_ref());
         let turns: Vec<i64> = turns.map(|active| active.turn.turn_id).collect();
@@ -185,12 +181,12 @@ impl Machine {
         self.end_turn(id, outcome, error, used, fx);
     }
 
-    /// A turn that was refused has failed. One that reached a limit is done, and a message says so.
+    /// A refused turn has failed. One that reached a limit is done, with a message about the limit.
     fn outcome(&mut self, id: i64, reason: StopReason, fx: &mut Effects) -> (TurnOutcome, Option<String>) {
         let (code, text) = match reason {
             StopReason::Cancelled => return (TurnOutcome::Cancelled, None),
             StopReason::Refusal => {
-                return (TurnOutcome::Failed, Some("The agent refused to go on.".to_owned()));
+                return (TurnOutcome::Failed, Some("The agent refused to continue.".to_owned()));
             }
             StopReason::MaxTokens => {
                 ("MAX_TOKENS", "The answer ends here: it reached the model's limit of tokens.")
@@ -232,17 +228,17 @@ impl Machine {
         }
     }
 
-    /// The session's sum now, less what it was at the end of the turn before.
+    /// The session's total cost now, minus the total at the end of its last turn.
     fn cost_of_turn(&mut self, id: i64) -> Option<i64> {
         let conversation = self.conversations.get(&id)?;
         let (session, now) = (conversation.session.clone()?, conversation.cost?);
         let before = self.costs.shift_remove(&session).unwrap_or(0);
         if self.costs.len() >= MOST_COSTS {
-            // Nobody has used this one for longest.
+            // The longest unused session.
             self.costs.shift_remove_index(0);
         }
         self.costs.insert(session, now);
-        // A sum that became smaller began again.
+        // A smaller total means a reset.
         Some(if now >= before { now - before } else { now })
     }
 
@@ -251,24 +247,24 @@ impl Machine {
         active.is_some_and(|active| active.is_cancelled)
     }
 
-    /// The turn that a conversation has.
+    /// The conversation's current turn.
     pub fn turn_of(&self, id: i64) -> Option<i64> {
         let active = self.conversations.get(&id)?.turn.as_ref()?;
         active.is_prompted.then_some(active.turn.turn_id)
     }
 
-    /// The conversations whose turns run.
+    /// Conversations with a running turn.
     pub fn talking(&self) -> impl Iterator<Item = i64> {
         self.conversations.keys().copied().filter(|id| self.turn_of(*id).is_some())
     }
 
-    /// A message of a conversation, in the turn that it has.
+    /// A message in the conversation's current turn.
     pub fn message(&self, id: i64, key: String, content: Content) -> Happening {
         Happening::Message(Message { conversation_id: id, turn_id: self.turn_of(id), key, content })
     }
 }
 
-/// Says why a turn failed, and reports it if the agent has no access to its model.
+/// The text of a failure. Reports missing access to the model.
 pub(super) fn failed(failure: &rpc::Failure, fx: &mut Effects) -> String {
     let text = failure.text();
     if failure.is_auth_required() {
@@ -277,7 +273,7 @@ pub(super) fn failed(failure: &rpc::Failure, fx: &mut Effects) -> String {
     text
 }
 
-/// A turn that ended without the agent.
+/// The event of a turn that ended without the agent.
 pub fn ended(turn_id: i64, outcome: TurnOutcome, error: Option<&str>) -> Happening {
     Happening::TurnEnded(TurnEnd {
         turn_id,

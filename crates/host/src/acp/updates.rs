@@ -1,4 +1,4 @@
-//! What the agent says: updates become messages, each complete, and pieces of text for whoever watches.
+//! The agent's output: updates become complete messages, and live text for current viewers.
 
 use std::collections::BTreeMap;
 
@@ -15,66 +15,63 @@ use super::{
 };
 use crate::{agent::home::LARGEST_FILE, bounds::LIST};
 
-/// A message that is being written.
+/// A message in progress.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Writing {
     key: String,
     is_thinking: bool,
-    /// The agent's own name for the message.
+    /// The agent's own id of the message.
     named: Option<String>,
     text: String,
 }
 
-/// Where a tool call is mentioned.
+/// Context of a tool call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Mention {
-    /// The agent announces it.
+    /// An announcement.
     Call,
-    /// Something about it has changed.
+    /// A change.
     Change,
-    /// The agent asks whether it may.
+    /// A permission request.
     Question,
 }
 
 /// A tool call of the running turn.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Tool {
-    /// What it is called in messages.
+    /// Its id in messages.
     pub call_id: String,
-    /// The tool's name.
     pub name: Option<String>,
-    /// What the agent calls it.
     pub title: String,
     /// The kind, as in ACP.
     pub kind: String,
-    /// The input.
     pub input: Value,
-    /// The input was too long or nested too deep, and is only its beginning.
+    /// Whether the input was too long or too deep, and is cut.
     pub is_cut: bool,
-    /// Its message has been made.
+    /// Whether the call's message was sent.
     pub is_told: bool,
-    /// Its result has been told.
+    /// Whether the result's message was sent.
     pub is_over: bool,
-    /// What is remembered of it, in bytes of JSON.
+    /// Size of the stored data in bytes of JSON.
     bytes: usize,
 }
 
-/// What a tool call is known by: the agent's name for it, which may have any length.
+/// The key of a tool call: the agent's id, which may have any length.
 pub(super) fn name_of(id: &ToolCallId) -> String {
     short(&id.0, 200)
 }
 
-/// Makes room for what is said about a tool call. Those that are over are forgotten first.
+/// Frees space for a tool call's data. Finished calls are forgotten first.
 fn make_room(tools: &mut BTreeMap<String, Tool>) {
     let is_full = |tools: &BTreeMap<String, Tool>| {
-        // What is remembered is written with each step.
+        // The data is stored with each step.
         tools.len() >= LIST || tools.values().map(|tool| tool.bytes).sum::<usize>() >= 10 * LONGEST_VALUE
     };
     if is_full(tools) {
         tools.retain(|_, tool| !tool.is_over);
     }
     if is_full(tools) {
-        // Agents that never end their calls. What is said about one later is told as if it began then.
+        // For agents that never end their calls. A later update of a forgotten call starts a new one.
         tools.clear();
     }
 }
@@ -111,7 +108,7 @@ impl Machine {
                 if let Some(conversation) = self.conversations.get_mut(&id)
                     && self.settings.mode.as_ref().is_some_and(|wanted| *wanted != mode)
                 {
-                    // The next turn is in the mode that was chosen again.
+                    // The next turn sets the chosen mode again.
                     conversation.is_stale = true;
                 }
                 self.mode_changed(&mode, fx);
@@ -209,7 +206,7 @@ impl Machine {
         }
     }
 
-    /// Completes what is being written, and tells of calls whose input was awaited.
+    /// Completes the current message, and reports calls that waited for their input.
     pub(super) fn finish_messages(&mut self, id: i64, fx: &mut Effects) {
         self.finish_text(id, fx);
         let tools = self.conversations.get(&id).into_iter().flat_map(|conversation| &conversation.tools);
@@ -220,7 +217,7 @@ impl Machine {
         }
     }
 
-    /// Completes what the agent has written: it has ended.
+    /// Completes all messages: the agent has exited.
     pub fn finish_all(&mut self, fx: &mut Effects) {
         let all: Vec<i64> = self.conversations.keys().copied().collect();
         for id in all {
@@ -228,7 +225,7 @@ impl Machine {
         }
     }
 
-    /// Completes what agents wrote outside of turns.
+    /// Completes messages outside of turns.
     pub fn settle(&mut self, fx: &mut Effects) {
         let idle = self.conversations.iter().filter(|(_, conversation)| conversation.turn.is_none());
         let idle: Vec<i64> = idle.filter(|(_, found)| found.writing.is_some()).map(|(id, _)| *id).collect();
@@ -273,7 +270,7 @@ impl Machine {
         }
     }
 
-    /// Learns what is said about a tool call. A name whose call is over begins another call.
+    /// Applies data of a tool call. An id whose call is finished starts another call.
     pub(super) fn known_tool(
         &mut self,
         id: i64,
@@ -337,7 +334,7 @@ impl Machine {
     }
 }
 
-/// Some agents give all their questions the same name: another input means another call.
+/// Some agents use the same id for all questions: another input means another call.
 fn differs(tool: &Tool, fields: &ToolCallUpdateFields) -> bool {
     let input = fields.raw_input.as_ref().filter(|input| !is_empty(input));
     let is_same = |input: &Value| *input == tool.input || tool.is_cut && fit(input.clone()) == tool.input;
@@ -348,7 +345,7 @@ pub(super) fn is_empty(input: &Value) -> bool {
     input.is_null() || input.as_object().is_some_and(serde_json::Map::is_empty)
 }
 
-/// What a tool returned: its own output, else what the agent shows of it.
+/// A tool's result: its own output, or else its displayed content.
 fn output(fields: ToolCallUpdateFields) -> Value {
     if let Some(output) = fields.raw_output.filter(|output| !output.is_null()) {
         return output;

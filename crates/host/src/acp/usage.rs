@@ -1,11 +1,11 @@
-//! What a turn has spent. Agents tell it in three places: the prompt's answer (`usage`), `_meta.quota` there, and, as
-//! money, a sum per session in updates.
+//! Usage of a turn. Agents report it in three places: in the prompt's answer (`usage`), in its `_meta.quota`, and as a
+//! session's total cost in updates.
 
 use agent_client_protocol_schema::v1::{Cost, PromptResponse};
 use muster_protocol::event::Usage;
 use serde_json::Value;
 
-/// Tokens, as the prompt's answer tells them.
+/// Tokens from the prompt's answer.
 pub fn tokens(response: &PromptResponse) -> Usage {
     if let Some(usage) = &response.usage {
         let number = |count: u64| i64::try_from(count).ok();
@@ -27,7 +27,7 @@ pub fn tokens(response: &PromptResponse) -> Usage {
     }
 }
 
-/// A sum of money in millionths of its currency.
+/// An amount of money in millionths of its currency.
 pub fn micro(cost: &Cost) -> Option<i64> {
     let micro = (cost.amount * 1e6).round();
     (0.0..1e15).contains(&micro).then_some(micro as i64)

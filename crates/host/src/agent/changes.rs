@@ -1,4 +1,4 @@
-//! What has changed since the last commit.
+//! Changes since the last commit.
 
 use std::mem::take;
 
@@ -10,15 +10,15 @@ use crate::{
     journal::{Change, Closed, Draft},
 };
 
-/// What a step leads to.
+/// Results of a step.
 #[derive(Default)]
 pub(super) struct Changes {
     pub(super) effects: Effects,
-    /// Events about other launches.
+    /// Events of other launches.
     pub(super) others: Vec<Report>,
-    /// Commands that are carried out.
+    /// Completed commands.
     pub(super) done: Vec<i64>,
-    /// How many lines were read.
+    /// Number of lines read.
     pub(super) lines: usize,
 }
 
@@ -28,7 +28,7 @@ impl Changes {
         !effects.events.is_empty() || !others.is_empty() || !done.is_empty() || *lines >= BATCH
     }
 
-    /// What the journal is told. The next step begins.
+    /// The change for the journal. Starts the next step.
     fn change(&mut self, record: &Record) -> Change {
         let (agent_id, own, at) = (record.agent_id, record.generation, clock::now());
         self.lines = 0;
@@ -43,7 +43,7 @@ impl Changes {
 }
 
 impl Agent {
-    /// Commits the step, if there is anything to commit, and makes it visible.
+    /// Commits the step, if it changed anything, and makes it visible.
     pub(super) async fn flush(&mut self) -> Result<(), Closed> {
         let unsent = |shim: &Connection| self.record.machine.lines(shim.sending.sent).next().is_some();
         if self.changes.is_due() || self.shim.as_ref().is_some_and(unsent) {
@@ -56,10 +56,10 @@ impl Agent {
     }
 
     pub(super) async fn commit(&mut self) -> Result<(), Closed> {
-        self.note_begun();
+        self.record_turn_starts();
         let change = self.changes.change(&self.record);
         self.shared.journal.commit(change).await?;
-        self.trim();
+        self.trim_spool();
         self.write_lines();
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Text for whoever watches right now: gathered for 25 ms, and dropped if the connection is slow. Whoever sees a hole
-//! reads the message again.
+//! Live text for current viewers: gathered for 25 ms, and dropped if the connection is slow. Viewers that detect a gap
+//! reload the message.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::{sync::mpsc, time::Instant};
 
 use crate::{acp::Piece, bounds::TEXT};
 
-/// Text of an agent that is being gathered.
+/// Live text of an agent.
 #[derive(Debug)]
 pub struct Deltas {
     agent_id: i64,
@@ -18,17 +18,15 @@ pub struct Deltas {
 }
 
 impl Deltas {
-    /// Nothing yet.
     pub fn new(agent_id: i64, to: mpsc::Sender<Delta>) -> Self {
         Self { agent_id, to, gathered: Vec::new(), due: None }
     }
 
-    /// When the text has to be sent.
+    /// Time of the next sending.
     pub fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Adds a piece.
     pub fn push(&mut self, generation: i64, piece: &Piece) {
         let last = self.gathered.iter_mut().rev().find(|delta| delta.message == piece.key);
         match last {
@@ -65,7 +63,7 @@ impl Deltas {
         }
     }
 
-    /// Sends the text if its time has come.
+    /// Sends the text if it is due.
     pub fn flush_due(&mut self, now: Instant) {
         if self.due.is_some_and(|due| due <= now) {
             self.flush();
@@ -107,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_piece_is_sent_in_parts_and_what_does_not_fit_is_dropped() {
+    async fn a_long_piece_is_split_and_overflow_is_dropped() {
         let (to, mut sent) = mpsc::channel(2);
         let mut deltas = Deltas::new(1, to);
         deltas.push(1, &piece(0, &"ä".repeat(5000)));

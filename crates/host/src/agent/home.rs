@@ -1,5 +1,5 @@
-//! Files in an agent's home. The agent writes there too, and may put a symbolic link where the host expects a folder; so
-//! every step is taken from an open folder, and links are not followed.
+//! Files in an agent's home. The agent writes there too, and may replace an expected folder by a symbolic link. So
+//! every step starts from an open folder, and links are not followed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,7 +11,7 @@ use std::{
 };
 
 use muster_protocol::plan::Skill;
-use muster_shim::keep;
+use muster_shim::home_archive;
 use rustix::{
     fs::{
         AtFlags, Dir, Mode, OFlags, ResolveFlags, fchmod, mkdirat, open, openat, openat2, renameat, unlinkat,
@@ -20,24 +20,24 @@ use rustix::{
     path::Arg,
 };
 
-/// An agent that sends people files without end: the largest one, in bytes.
+/// The largest file sent to people, in bytes: an agent may send any number.
 pub const LARGEST_FILE: u64 = 512 * 1024;
 
-/// The modes of what the host gives an agent.
+/// Modes of the host's files for an agent.
 const SHOWN_FOLDER: Mode = Mode::RWXU.union(Mode::RGRP).union(Mode::XGRP).union(Mode::ROTH).union(Mode::XOTH);
 const SHOWN_FILE: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::ROTH);
-/// What an agent of another user reads, too; what is above is closed to everybody else.
+/// For files that an agent of another user reads too; their parent folder is closed to others.
 const SHOWN: Option<(Mode, Mode)> = Some((SHOWN_FOLDER, SHOWN_FILE));
 
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Where skills are written before they take their places: beside the folder that the agent reads.
+/// Skills are prepared here, next to the folder that the agent reads.
 const BESIDE: &str = ".skills";
 
-/// Writes the skills, and removes those that are gone. The folder `skills` is the host's.
+/// Writes the skills, and removes obsolete ones. The folder `skills` belongs to the host.
 ///
-/// All of them are written beside the old ones first, so a disk that is full leaves these as they are. Then each takes its place
-/// by its name: whoever is killed in between leaves whole skills, old or new, and nothing beside them counts as a skill.
+/// All are prepared next to the old ones first, so a full disk leaves the old ones untouched. Then each moves into
+/// place under its name. A kill in between leaves complete skills, old or new, and prepared ones don't count.
 pub fn write_skills(home: &Path, skills: &[Skill]) -> io::Result<()> {
     let beside = home.join(BESIDE);
     discard(&beside)?;
@@ -60,8 +60,8 @@ fn write_beside(home: &Path, skills: &[Skill], folders: &[String]) -> io::Result
     Ok(())
 }
 
-/// Moves the skills into the folder that the agent reads, and everything else out of it. The folder itself stays: a container
-/// may show it.
+/// Moves the skills into the folder that the agent reads, and all other entries out of it. The folder itself stays: a
+/// container may have mounted it.
 fn take_places(home: &Path, folders: &[String]) -> io::Result<()> {
     let home = open(home, FOLDER, Mode::empty())?;
     let shown = match enter(&home, "skills", Some(SHOWN_FOLDER)) {
@@ -98,23 +98,21 @@ fn take_places(home: &Path, folders: &[String]) -> io::Result<()> {
 }
 
 fn move_out(from: &OwnedFd, name: impl Arg + Copy, to: &OwnedFd) -> rustix::io::Result<()> {
-    // Only a folder that may be written can be moved, and the agent may have taken that right away.
-    let _ = keep::open_as(from, name, Mode::RWXU);
+    // Only a writable folder can be moved, and the agent may have removed that permission.
+    let _ = home_archive::open_as(from, name, Mode::RWXU);
     renameat(from, name, to, name)
 }
 
-/// Removes whatever has this name.
 fn discard(path: &Path) -> io::Result<()> {
     match path.symlink_metadata() {
-        Ok(found) if found.is_dir() => keep::remove(path),
+        Ok(found) if found.is_dir() => home_archive::remove(path),
         Ok(_) => std::fs::remove_file(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// Writes the files of a profile, and secrets that the agent may read: their paths in the home, and their texts. They are
-/// for their owner alone.
+/// Writes a profile's files and secrets for the agent: paths in the home, and texts, readable only by their owner.
 pub fn write_files(home: &Path, files: &BTreeMap<String, String>) -> io::Result<()> {
     for (path, text) in files {
         let mut folders = inside(path)?;
@@ -124,7 +122,7 @@ pub fn write_files(home: &Path, files: &BTreeMap<String, String>) -> io::Result<
     Ok(())
 }
 
-/// Whether files can be handed to a shim that writes them.
+/// Whether a shim could write these files.
 pub fn check_files(files: &BTreeMap<String, String>) -> io::Result<()> {
     files.iter().try_for_each(|(path, text)| {
         inside(path)?;
@@ -145,7 +143,7 @@ fn inside(path: &str) -> io::Result<Vec<&str>> {
     Ok(parts)
 }
 
-/// A folder of its own for each skill, however alike their names are.
+/// Unique folder names for skills, even for similar names.
 fn folders_of(skills: &[Skill]) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let folders = skills.iter().map(|skill| {
@@ -158,14 +156,14 @@ fn folders_of(skills: &[Skill]) -> Vec<String> {
     folders.collect()
 }
 
-/// Writes a file that people send, and answers where it is in the home.
+/// Writes a file sent by people, and returns its path in the home.
 pub fn write_inbox(home: &Path, turn_id: i64, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     let (turn, name) = (turn_id.to_string(), file_name(name));
     write(home, &["inbox", &turn], &name, bytes, SHOWN)?;
     Ok(Path::new("inbox").join(turn).join(name))
 }
 
-/// Writes a file, in folders that are made if they are missing: for its owner alone, or with these modes.
+/// Writes a file and its missing folders: private to the owner, or with these modes.
 fn write(
     home: &Path,
     folders: &[&str],
@@ -189,43 +187,38 @@ fn write(
     File::from(file).write_all(bytes)
 }
 
-/// Opens a folder, which is made if it is missing, and gives it this mode, if there is one.
+/// Opens a folder, creating it if missing, and applies a mode, if given.
 fn enter(within: &OwnedFd, name: &str, mode: Option<Mode>) -> rustix::io::Result<OwnedFd> {
     match mkdirat(within, name, Mode::RWXU) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(error),
     }
     let Some(mode) = mode else { return openat(within, name, FOLDER, Mode::empty()) };
-    let folder = keep::open_as(within, name, mode)?;
+    let folder = home_archive::open_as(within, name, mode)?;
     fchmod(&folder, mode)?;
     Ok(folder)
 }
 
-/// Why a file can't be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// The path leaves the home.
     #[error("The path leads out of your home folder. Send a file from there.")]
     Outside,
-    /// It isn't a file.
     #[error("This is not a regular file.")]
     NotAFile,
-    /// It is too large.
     #[error("The file is larger than 512 KiB.")]
     TooLarge,
-    /// The system says no.
     #[error("The file can't be read: {0}.")]
     Io(#[from] io::Error),
 }
 
-/// Reads a file of an agent: one that is really in its home, whatever links there are.
+/// Reads a file of an agent. Its real path must be in the home, regardless of links.
 pub fn read(home: &Path, path: &Path) -> Result<Vec<u8>, SendError> {
     let relative = path.strip_prefix(home).unwrap_or(path);
     if relative.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
         return Err(SendError::Outside);
     }
     let folder = open(home, FOLDER, Mode::empty()).map_err(io::Error::from)?;
-    // Without NONBLOCK, a pipe would keep the host waiting.
+    // NONBLOCK, since a pipe would block the host.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let file = match openat2(&folder, relative, flags, Mode::empty(), resolve) {
@@ -241,7 +234,7 @@ pub fn read(home: &Path, path: &Path) -> Result<Vec<u8>, SendError> {
     if bytes.len() as u64 > LARGEST_FILE { Err(SendError::TooLarge) } else { Ok(bytes) }
 }
 
-/// A name that is safe as one part of a path.
+/// A name that is safe as a path segment.
 pub fn file_name(name: &str) -> String {
     let safe = |char: char| if char.is_alphanumeric() || "-_. ".contains(char) { char } else { '_' };
     let name: String = name.chars().take(60).map(safe).collect();
@@ -276,10 +269,10 @@ mod tests {
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
-    /// Runs this as somebody who may write only where the rights say so: root, too.
+    /// Runs this subject to file permissions, even for root.
     fn without_privileges<T: Send>(run: impl FnOnce() -> T + Send) -> T {
         let drop_and_run = || {
-            // Of this thread alone.
+            // For this thread only.
             rustix::thread::set_capabilities(None, NO_CAPABILITIES).unwrap();
             run()
         };
@@ -302,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn skills_that_can_not_be_written_leave_those_before_as_they_are() {
+    fn a_failed_skill_write_keeps_the_previous_skills() {
         let home = tempfile::tempdir().unwrap();
         write_skills(home.path(), &[skill("one")]).unwrap();
         set_mode(home.path(), 0o500);
@@ -314,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_host_that_was_killed_has_left_beside_the_skills_becomes_none() {
+    fn leftovers_of_a_killed_host_do_not_become_skills() {
         let home = tempfile::tempdir().unwrap();
         for half in ["new/one", "new/gone", "old/two"] {
             fs::create_dir_all(home.path().join(BESIDE).join(half)).unwrap();
@@ -326,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_can_not_keep_a_skill_from_being_replaced_by_taking_rights_away() {
+    fn read_only_folders_do_not_stop_skill_replacement() {
         let home = tempfile::tempdir().unwrap();
         for closed in [0o500, 0o000] {
             write_skills(home.path(), &[skill("one"), skill("two")]).unwrap();
@@ -345,7 +338,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         write_skills(home.path(), &[skill("one")]).unwrap();
         let mut folder = open(home.path().join("skills"), FOLDER, Mode::empty()).unwrap();
-        // No recursion comes so far.
+        // Too deep for a recursion.
         for _ in 0..20_000 {
             mkdirat(&folder, "d", Mode::RWXU).unwrap();
             folder = openat(&folder, "d", FOLDER, Mode::empty()).unwrap();

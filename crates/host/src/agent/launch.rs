@@ -1,4 +1,4 @@
-//! Starts an agent: its folder, its environment, its limits, its shim. Containers are made in `runtime/`.
+//! Starts an agent: its folder, environment, limits and shim. Containers are created in `runtime/`.
 
 use std::{
     collections::BTreeMap,
@@ -21,73 +21,47 @@ use muster_shim::{
 };
 use tokio::time::{sleep, timeout};
 
-use super::{home, lines::end_silent};
+use super::{home, shim_io::kill_unresponsive_shim};
 use crate::{
     bounds::{LOOK, PROCESS_WAIT},
+    environment::{may_be_set, passed},
     folder::{Folder, FolderError, create_private},
+    gate_address::GateAddress,
     profile::{self, ProfileError, Wiring},
     programs::{Program, ProgramError, SYSTEM_PATH, absolute},
     runtime::{Engine, EngineError, Prepared, Runtime, Waiting, show},
     shared::Shared,
-    way::Way,
 };
-
-/// Variables of the host's environment that every agent gets.
-const PASSED: &[&str] = &["LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR"];
-/// Variables that a credential may not set: they would change the shim or the loader, outside of any sandbox.
-const RESERVED: &[&str] = &[
-    "PATH",
-    "HOME",
-    "IFS",
-    "ENV",
-    "BASH_ENV",
-    "BASHOPTS",
-    "PROMPT_COMMAND",
-    "PS4",
-    "SHELLOPTS",
-    "TMPDIR",
-    "LOCPATH",
-    "NLSPATH",
-    "GCONV_PATH",
-    "GLIBC_TUNABLES",
-];
 
 /// Why an agent could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// Its program is unknown.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// Its profile doesn't fit what it is launched with.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// A file or the shim's program fails.
     #[error("{what}: {source}")]
     Io {
-        /// What was done.
+        /// The failed action.
         what: String,
-        /// Why it failed.
         source: io::Error,
     },
-    /// The shim says why.
     #[error("{0}")]
     Shim(String),
-    /// The engine says why.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// Its number was another agent's.
+    /// The home belongs to an earlier agent with the same number.
     #[error(
-        "What this host has of agent {0} belongs to an earlier agent with this number. Stop the host, let it begin again with \
-         `muster host rejoin`, which puts that aside, and start it."
+        "The data of agent {0} on this host belong to an earlier agent with this number. Stop the host, put them \
+         aside with `muster host rejoin`, and start it again."
     )]
     NotItsHome(i64),
-    /// The host's folder.
     #[error(transparent)]
     Folder(#[from] FolderError),
 }
 
 impl LaunchError {
-    /// What is reported.
+    /// The reported reason.
     pub fn reason(&self) -> EndReason {
         match self {
             Self::Program(_) => EndReason::ImageNotFound,
@@ -104,23 +78,19 @@ impl LaunchError {
     }
 }
 
-/// A launch that begins. Its folder has no live shim, except one in a container that waits for what only a host can give it.
+/// The start of a launch. Its folder has no live shim, except one in a container that waits for its environment.
 pub struct Start<'a> {
-    /// What all parts share.
     pub shared: &'a Shared,
-    /// The agent.
     pub id: i64,
-    /// The launch.
     pub generation: i64,
-    /// What is launched.
     pub plan: &'a LaunchPlan,
-    /// If it waits for its engine, it says so, and ends if it is stopped.
+    /// Reports a wait for the engine, and signals a stop.
     pub waiting: &'a Waiting,
 }
 
 impl Start<'_> {
-    /// Makes the folders, writes the skills and the agent's files, and starts the shim with the agent. Answers which image was
-    /// used, if there is one.
+    /// Creates the folders, writes skills and files, and starts the shim with the agent. Returns the used image, if
+    /// any.
     pub async fn run(&self) -> Result<Option<String>, LaunchError> {
         require_own(&self.shared.folder, self.id, self.plan.created_at)?;
         match &self.shared.runtime {
@@ -148,14 +118,14 @@ impl Start<'_> {
         let lock = lock(&shared.folder.shim_lock(id, generation));
         let lock = lock.map_err(|source| at("Another shim of this launch is still there", source))?;
         self.prepare(&home)?;
-        let way = way(&self.dir(), !shared.options.sandbox || plan.network.privileged)?;
-        let wiring = self.wiring(&program, &home, &way)?;
+        let address = gate_address(&self.dir(), !shared.options.sandbox || plan.network.privileged)?;
+        let wiring = self.wiring(&program, &home, &address)?;
         if let Some(wiring) = &wiring {
             profile::complete(&mut program, wiring, absolute);
         }
         home::write_files(&home, &files(plan, wiring.as_ref())).map_err(|source| at(NOT_WRITTEN, source))?;
-        let environment = environment(&program, wiring.as_ref(), &home, plan, &way);
-        self.start(&program, &home, lock, &way, environment).await
+        let environment = environment(&program, wiring.as_ref(), &home, plan, &address);
+        self.start(&program, &home, lock, &address, environment).await
     }
 
     async fn contained(&self, engine: &Engine) -> Result<String, LaunchError> {
@@ -168,16 +138,16 @@ impl Start<'_> {
                 has = engine.has(id, generation) => has,
                 () = waiting.stopped() => return Err(EngineError::Stopped.into()),
             };
-        let way = if is_there {
-            Way::of(&dir)
+        let address = if is_there {
+            GateAddress::new(&dir)
         } else {
             self.prepare(&given)?;
             let shown = [given.join("skills"), given.join("inbox"), dir.join("mcp")];
             shown.iter().try_for_each(|path| show(path)).map_err(|source| at(NOT_MADE, source))?;
-            way(&dir, plan.network.privileged && engine.shares_network())?
+            gate_address(&dir, plan.network.privileged && engine.shares_network())?
         };
         let places = shared.places(id, generation);
-        let wiring = self.wiring(&program, &places.home, &way)?;
+        let wiring = self.wiring(&program, &places.home, &address)?;
         if let Some(wiring) = &wiring {
             profile::complete(&mut program, wiring, |command| places.program(command));
         }
@@ -189,39 +159,47 @@ impl Start<'_> {
             generation,
             dir,
             given,
-            environment: given_environment(&program, wiring.as_ref(), &places.home, plan, &way),
+            environment: given_environment(&program, wiring.as_ref(), &places.home, plan, &address),
             program: Some(program).filter(|program| !program.command.as_os_str().is_empty()),
-            gate: way.gate_in(&places.sockets),
+            gate: address.gate_in(&places.sockets),
             files,
             plan,
             bounds: (shared.options.spool_bytes, shared.options.line_bytes),
             patience: limit.map_or(shared.options.start, Duration::from_secs),
         };
         let started = engine.start(&prepared, waiting).await;
-        // Nobody who has stopped a launch waits for an engine that is away. Its end removes what it can, and the next launch the rest.
+        // A stopped launch does not wait for an unreachable engine. Its end cleans up as far as possible, and the next
+        // launch does the rest.
         if !matches!(started, Ok(_) | Err(EngineError::Stopped)) {
             shared.runtime.clean(&shared.folder, id, generation).await;
         }
         Ok(started?)
     }
 
-    /// Makes the launch's folder, and writes the skills. Nothing of the agent runs.
+    /// Creates the launch's folder, and writes the skills. No part of the agent runs yet.
     fn prepare(&self, given: &Path) -> Result<(), LaunchError> {
         make(given)?;
         clear(&self.shared.folder.agent(self.id), self.generation)
             .map_err(|source| at("The agent's folder can't be cleared", source))?;
         make(&self.dir())?;
-        // The shim makes the folder again if it is gone; sockets of MCP have one of their own, which a sandbox can show.
+        // The shim recreates a missing folder; sockets of MCP servers have a separate folder, which a sandbox can show.
         make(&self.dir().join("mcp"))?;
         home::write_skills(given, &self.plan.skills)
             .map_err(|source| at("The skills can't be written", source))
     }
 
-    /// How the profile, if there is one, wires the program. `home` is as the agent sees it.
-    fn wiring(&self, program: &Program, home: &Path, way: &Way) -> Result<Option<Wiring>, LaunchError> {
+    /// The program's wiring by its profile, if any. `home` is the agent's view.
+    fn wiring(
+        &self,
+        program: &Program,
+        home: &Path,
+        address: &GateAddress,
+    ) -> Result<Option<Wiring>, LaunchError> {
         let plan = self.plan;
         let profile = self.shared.programs.profile_of(program, &plan.image, plan.profile.as_ref())?;
-        Ok(profile.map(|profile| profile::render(profile, &profile::places(plan, home, way))).transpose()?)
+        Ok(profile
+            .map(|profile| profile::render(profile, &profile::places(plan, home, address)))
+            .transpose()?)
     }
 
     async fn start(
@@ -229,7 +207,7 @@ impl Start<'_> {
         program: &Program,
         home: &Path,
         lock: File,
-        way: &Way,
+        address: &GateAddress,
         environment: BTreeMap<OsString, OsString>,
     ) -> Result<(), LaunchError> {
         let Self { shared, plan, .. } = *self;
@@ -238,8 +216,8 @@ impl Start<'_> {
         launch.spool_bytes = options.spool_bytes;
         launch.line_bytes = options.line_bytes;
         launch.cwd = Some(home.to_owned());
-        launch.step.args = program.args.iter().map(OsString::from).collect();
-        launch.step.limits = shared.limits();
+        launch.spec.args = program.args.iter().map(OsString::from).collect();
+        launch.spec.limits = shared.limits();
         let shim = shared.programs.shim();
         if options.sandbox {
             let mut readable = vec![dir.join("mcp")];
@@ -248,9 +226,9 @@ impl Start<'_> {
             let commands = [&program.command, &shim.command].into_iter();
             readable.extend(commands.filter(|path| path.is_absolute()).cloned());
             let no_network = !plan.network.privileged;
-            launch.step.sandbox = Some(Sandbox { writable: vec![home.to_owned()], readable, no_network });
+            launch.spec.sandbox = Some(Sandbox { writable: vec![home.to_owned()], readable, no_network });
         }
-        launch.step.gate = Some(way.gate());
+        launch.spec.gate = Some(address.gate());
         let mut command = tokio::process::Command::new(&shim.command);
         command.args(&shim.args).arg("run").args(launch.to_args());
         command.env_clear().envs(environment).current_dir("/");
@@ -266,7 +244,8 @@ impl Start<'_> {
     }
 }
 
-/// Refuses the home of an agent that had the number before a restore of the control plane, and notes whose home it is now.
+/// Refuses the home of another agent with the same number, as after a restore of the control plane, and records the
+/// owner.
 fn require_own(folder: &Folder, id: i64, created_at: i64) -> Result<(), LaunchError> {
     match folder.created_at(id)? {
         Some(other) if other != created_at => Err(LaunchError::NotItsHome(id)),
@@ -275,17 +254,17 @@ fn require_own(folder: &Folder, id: i64, created_at: i64) -> Result<(), LaunchEr
     }
 }
 
-/// Ends the shim of a launch that has failed: as soon as it stands, if a slow disk still keeps it from that. Its agent would
-/// live on without a host, in the home of the next launch.
+/// Ends the shim of a failed launch, also one that a slow disk delays. Its agent would live on without a host, in the
+/// next launch's home.
 async fn end_late(folder: &Folder, id: i64, generation: i64) {
     while folder.has_shim(id, generation) {
-        end_silent(id, &folder.launch(id, generation)).await;
+        kill_unresponsive_shim(id, &folder.launch(id, generation)).await;
         sleep(LOOK).await;
     }
 }
 
-/// Does the same for the launches before, which are over: their host may have been killed before it could. A shim whose agent
-/// has ended leaves by itself.
+/// Ends the shims of earlier launches, whose host may have been killed too early. A shim whose agent has exited leaves
+/// by itself.
 async fn end_older(folder: &Folder, id: i64, generation: i64, patience: Duration) -> Result<(), LaunchError> {
     for older in folder.launches(id).into_iter().filter(|older| *older < generation) {
         if Exit::read(&folder.launch(id, older)).is_err() {
@@ -303,28 +282,28 @@ fn make(path: &Path) -> Result<(), LaunchError> {
     create_private(path).map_err(|error| at(NOT_MADE, io::Error::other(error)))
 }
 
-/// The way to the gate, for a launch that begins.
-fn way(dir: &Path, shares_network: bool) -> Result<Way, LaunchError> {
-    let way = if shares_network { Way::on_free_port(dir) } else { Ok(Way::of(dir)) };
-    way.map_err(|source| at("There is no port for the agent's gate", source))
+/// The gate's address for a new launch.
+fn gate_address(dir: &Path, shares_network: bool) -> Result<GateAddress, LaunchError> {
+    let address = if shares_network { GateAddress::on_free_port(dir) } else { Ok(GateAddress::new(dir)) };
+    address.map_err(|source| at("No free port for the agent's gate", source))
 }
 
-/// The files in the agent's home: the profile's, and secrets that it may read.
+/// Files for the agent's home: the profile's, and readable secrets.
 fn files(plan: &LaunchPlan, wiring: Option<&Wiring>) -> BTreeMap<String, String> {
     let mut all = wiring.map(|wiring| wiring.files.clone()).unwrap_or_default();
     all.extend(plan.files.iter().map(|file| (file.path.clone(), file.content.expose().to_owned())));
     all
 }
 
-/// What the shim holds for as long as it lives.
+/// The lock that the shim holds for its lifetime.
 fn lock(path: &Path) -> io::Result<File> {
     let file = File::create(path)?;
     file.try_lock()?;
     Ok(file)
 }
 
-/// What the MCP servers in an agent's sandbox may read, and so the agent. What isn't there is left out: that server doesn't start,
-/// and the agent does.
+/// Paths readable by MCP servers in an agent's sandbox, and so by the agent. Missing ones are skipped: then the server
+/// fails to start, but the agent starts.
 pub fn readable_by_mcp(shared: &Shared, plan: &LaunchPlan) -> Result<Vec<PathBuf>, ProgramError> {
     let mut all = Vec::new();
     if !shared.options.sandbox || !matches!(shared.runtime, Runtime::Process) {
@@ -339,27 +318,27 @@ pub fn readable_by_mcp(shared: &Shared, plan: &LaunchPlan) -> Result<Vec<PathBuf
     Ok(all)
 }
 
-/// The environment of an agent on this machine: clean, and then what the profile, the operator, the plan and the host give it.
+/// The environment of an agent on this machine: only variables from profile, operator, plan and host.
 fn environment(
     program: &Program,
     wiring: Option<&Wiring>,
     home: &Path,
     plan: &LaunchPlan,
-    way: &Way,
+    address: &GateAddress,
 ) -> BTreeMap<OsString, OsString> {
     let mut all = passed(&program.pass);
-    all.extend(given_environment(program, wiring, home, plan, way));
+    all.extend(given_environment(program, wiring, home, plan, address));
     all.insert("PATH".into(), std::env::var_os("PATH").unwrap_or_else(|| SYSTEM_PATH.into()));
     all
 }
 
-/// What an agent is given, wherever it runs. A container has its image's environment besides.
+/// An agent's variables in any runtime. A container adds its image's.
 fn given_environment(
     program: &Program,
     wiring: Option<&Wiring>,
     home: &Path,
     plan: &LaunchPlan,
-    way: &Way,
+    address: &GateAddress,
 ) -> BTreeMap<OsString, OsString> {
     let mut all: BTreeMap<OsString, OsString> = BTreeMap::new();
     match wiring {
@@ -377,27 +356,14 @@ fn given_environment(
             tracing::warn!(name = variable.name, "a credential may not set this variable");
         }
     }
-    // After the credentials: nothing leads around the gate.
-    all.extend(way.environment(plan).into_iter().map(|(name, value)| (name.into(), value.into())));
+    // After the credentials, so that none can bypass the gate.
+    all.extend(address.environment(plan).into_iter().map(|(name, value)| (name.into(), value.into())));
     all.insert("HOME".into(), home.into());
     all
 }
 
-/// Variables of the host's own environment: those that every program gets, and these.
-pub fn passed(more: &[String]) -> BTreeMap<OsString, OsString> {
-    let names = PASSED.iter().copied().chain(more.iter().map(String::as_str));
-    names.filter_map(|name| Some((name.into(), std::env::var_os(name)?))).collect()
-}
-
-/// Whether a credential may set this variable.
-pub fn may_be_set(name: &str) -> bool {
-    let is_name = name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
-        && name.chars().next().is_some_and(|first| !first.is_ascii_digit());
-    is_name && !RESERVED.contains(&name) && !name.starts_with("LD_") && !name.starts_with("DYLD_")
-}
-
-/// Removes what earlier launches left, and the folder of this one, in which nothing runs. The launch before is kept: its
-/// stderr may explain something.
+/// Removes folders of earlier launches and of this one, which doesn't run yet. The last launch stays: its stderr may
+/// explain a failure.
 fn clear(agent: &Path, generation: i64) -> io::Result<()> {
     let entries = match fs::read_dir(agent) {
         Ok(entries) => entries,
@@ -447,8 +413,8 @@ mod tests {
         };
         let set = [("MODE".to_owned(), "on".to_owned())].into();
         let program = Program { set, ..Program::default() };
-        let way = Way { socket: "/s".into(), port: 81 };
-        let environment = environment(&program, None, Path::new("/home"), &plan, &way);
+        let address = GateAddress { socket: "/s".into(), port: 81 };
+        let environment = environment(&program, None, Path::new("/home"), &plan, &address);
         let names: Vec<&str> = environment.keys().filter_map(|name| name.to_str()).collect();
         let expected = [
             "ANTHROPIC_API_KEY",
@@ -467,16 +433,20 @@ mod tests {
             "https_proxy",
             "no_proxy",
         ];
-        let names: Vec<&str> = names.into_iter().filter(|name| !PASSED.contains(name)).collect();
+        let names: Vec<&str> =
+            names.into_iter().filter(|name| !crate::environment::PASSED.contains(name)).collect();
         assert_eq!(names, expected);
-        assert_eq!(environment["ANTHROPIC_API_KEY".as_ref() as &std::ffi::OsStr], crate::way::PLACEHOLDER);
+        assert_eq!(
+            environment["ANTHROPIC_API_KEY".as_ref() as &std::ffi::OsStr],
+            crate::gate_address::PLACEHOLDER
+        );
         assert_eq!(environment["HOME".as_ref() as &std::ffi::OsStr], "/home");
     }
 
     #[test]
     fn no_agent_gets_the_home_of_another_that_had_its_number() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::at(dir.path()).unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
         for _ in 0..2 {
             require_own(&folder, 7, 1_000).unwrap();
         }
@@ -489,7 +459,7 @@ mod tests {
     #[tokio::test]
     async fn a_launch_does_not_begin_beside_the_shim_of_an_older_one() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::at(dir.path()).unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
         create_private(&folder.launch(7, 1)).unwrap();
         let held = lock(&folder.shim_lock(7, 1)).unwrap();
         let begins = |generation| end_older(&folder, 7, generation, Duration::ZERO);

@@ -1,28 +1,28 @@
-//! One task for each agent. It alone changes the agent's record, in steps: something arrives (a command, a line, an answer
-//! of the control plane, a call of Muster's MCP server, a time that has come), the record changes, the step is committed
-//! to the journal, and only then it becomes visible.
+//! One task per agent. Only this task changes the agent's record, step by step: an input arrives (a command, a line, an
+//! answer of the control plane, a call of Muster's MCP server, a timer), the record changes, the step is committed to
+//! the journal, and only then its effects become visible.
 //!
-//! - `record.rs`: what is kept of an agent.
-//! - `orders.rs`: commands.
-//! - `lines.rs`: what the shim says.
-//! - `ends.rs`: stopping, and how an agent ended.
-//! - `keeping.rs`: backups of its home.
+//! - `record.rs`: the stored state.
+//! - `commands.rs`: commands, and their answers from the control plane.
+//! - `shim_io.rs`: input from the shim.
+//! - `shutdown.rs`: stopping, and the agent's end.
+//! - `backups.rs`: backups of its home.
 //! - `launch.rs`: folders, environment, the shim's program. `home.rs`: files in the agent's home.
-//! - `calls.rs`: its ways out. `times.rs`: what happens by itself. `changes.rs`: what a step has changed.
-//! - `shim.rs`: the shim's socket. `deltas.rs`: text for whoever watches.
+//! - `calls.rs`: calls and the gate. `timers.rs`: timers. `changes.rs`: results of a step.
+//! - `shim.rs`: the shim's socket. `deltas.rs`: live text.
 
+mod backups;
 mod calls;
 mod changes;
+mod commands;
 mod deltas;
-mod ends;
 pub mod home;
-mod keeping;
 mod launch;
-mod lines;
-mod orders;
 mod record;
 mod shim;
-mod times;
+mod shim_io;
+mod shutdown;
+mod timers;
 
 use std::{collections::VecDeque, path::PathBuf, sync::Arc};
 
@@ -39,17 +39,16 @@ use tokio::{
 };
 
 use self::{
+    backups::{ChoreOutcome, Chores},
     calls::Calls,
     changes::Changes,
+    commands::PendingCommands,
     deltas::Deltas,
-    ends::Stopping,
-    keeping::{Chores, Kept},
-    lines::Batch,
-    orders::Orders,
-    times::Times,
+    shim_io::Batch,
+    shutdown::Stopping,
+    timers::Timers,
 };
 pub use self::{
-    launch::{may_be_set, passed},
     record::{Phase, Record},
     shim::Connection,
 };
@@ -59,66 +58,63 @@ use crate::{
     shared::{Ask, Shared},
 };
 
-/// Something for an agent's task.
+/// A message to an agent's task.
 #[derive(Debug)]
 pub enum Message {
-    /// A command.
     Order(Order),
-    /// The control plane doesn't want this launch to run here.
+    /// The control plane does not want this launch here.
     NotWanted(i64),
-    /// The control plane thinks that this launch runs here.
+    /// The control plane expects this launch here.
     Wanted(i64),
 }
 
-/// A decision, and who made it.
+/// A decision and its author.
 pub type Decided = (Decision, Option<String>);
 
-/// What has happened, and in which launch.
+/// An event and its launch.
 type Report = (i64, Happening);
 
 /// Why the control plane was asked.
 #[derive(Debug)]
-enum Why {
+enum AskReason {
     Launch,
-    /// A session has to be opened.
+    /// To open a session.
     Plan,
     Turn(Order, i64),
     Answer(Order, i64),
     Sync(Order),
 }
 
-/// The plan of the launch.
 #[derive(Default)]
 struct Plan {
     present: Option<LaunchPlan>,
     is_asked: bool,
 }
 
-/// An agent's task.
 pub struct Agent {
     shared: Arc<Shared>,
     id: i64,
     record: Record,
     inbox: mpsc::UnboundedReceiver<Message>,
-    /// What arrived during a launch, and comes before the inbox.
-    heard: VecDeque<Message>,
-    orders: Orders,
+    /// Received during a launch, handled before the inbox.
+    deferred: VecDeque<Message>,
+    commands: PendingCommands,
     plan: Plan,
-    asked: FuturesUnordered<BoxFuture<'static, (i64, Why, Option<Given>)>>,
+    asked: FuturesUnordered<BoxFuture<'static, (i64, AskReason, Option<Given>)>>,
     chores: Chores,
     shim: Option<Connection>,
     calls: Calls,
     deltas: Deltas,
     stopping: Option<Stopping>,
     leaving: JoinSet<()>,
-    times: Times,
+    timers: Timers,
     changes: Changes,
 }
 
 enum Arrived {
     Message(Option<Message>),
-    Told(i64, Why, Option<Given>),
-    Kept(Kept),
+    Answer(i64, AskReason, Option<Given>),
+    ChoreDone(ChoreOutcome),
     Call(Call),
     Report(i64, Happening),
     Lines(Batch),
@@ -126,7 +122,7 @@ enum Arrived {
 }
 
 impl Agent {
-    /// An agent as the journal has it.
+    /// An agent from the journal.
     pub fn new(shared: Arc<Shared>, record: Record, inbox: mpsc::UnboundedReceiver<Message>) -> Self {
         let deltas = Deltas::new(record.agent_id, shared.deltas.clone());
         Self {
@@ -134,8 +130,8 @@ impl Agent {
             shared,
             record,
             inbox,
-            heard: VecDeque::new(),
-            orders: Orders::default(),
+            deferred: VecDeque::new(),
+            commands: PendingCommands::default(),
             plan: Plan::default(),
             asked: FuturesUnordered::new(),
             chores: Chores::default(),
@@ -144,12 +140,12 @@ impl Agent {
             deltas,
             stopping: None,
             leaving: JoinSet::new(),
-            times: Times::default(),
+            timers: Timers::default(),
             changes: Changes::default(),
         }
     }
 
-    /// Runs until the journal closes or nobody can send commands any more.
+    /// Runs until the journal closes, or no sender is left.
     pub async fn run(mut self) {
         let id = self.id;
         if let Err(Closed) = Box::pin(self.work()).await {
@@ -159,51 +155,51 @@ impl Agent {
 
     async fn work(&mut self) -> Result<(), Closed> {
         if self.record.phase != Phase::Ended {
-            self.shared.note(self.id, Some(self.record.generation));
-            // The host before may have been killed meanwhile.
+            self.shared.set_running(self.id, Some(self.record.generation));
+            // The previous host may have been killed during the removal.
             self.drop_old_homes();
-            self.adopt().await?;
+            self.adopt_shim().await?;
         }
         loop {
-            let next = self.next_time();
-            let arrived = if let Some(message) = self.heard.pop_front() {
+            let next = self.next_due();
+            let arrived = if let Some(message) = self.deferred.pop_front() {
                 Arrived::Message(Some(message))
             } else {
                 tokio::select! {
                     message = self.inbox.recv() => Arrived::Message(message),
-                    Some((generation, why, given)) = self.asked.next() => Arrived::Told(generation, why, given),
-                    Some(kept) = self.chores.running.next() => Arrived::Kept(kept),
+                    Some((generation, why, given)) = self.asked.next() => Arrived::Answer(generation, why, given),
+                    Some(outcome) = self.chores.running.next() => Arrived::ChoreDone(outcome),
                     Some(call) = self.calls.from.recv() => Arrived::Call(call),
                     Some((generation, happening)) = self.calls.reports.recv() => Arrived::Report(generation, happening),
-                    batch = lines::batch(&mut self.shim, &self.shared.journal) => Arrived::Lines(batch?),
+                    batch = shim_io::batch(&mut self.shim, &self.shared.journal) => Arrived::Lines(batch?),
                     () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => Arrived::Time,
                 }
             };
             match arrived {
                 Arrived::Message(None) => return Ok(()),
-                Arrived::Message(Some(Message::Order(order))) => self.order(order).await?,
+                Arrived::Message(Some(Message::Order(order))) => self.handle_command(order).await?,
                 Arrived::Message(Some(Message::NotWanted(generation))) => {
                     if generation == self.record.generation {
                         self.stop();
                     }
                 }
-                Arrived::Message(Some(Message::Wanted(generation))) => self.wanted(generation),
-                Arrived::Told(generation, why, given) => {
-                    Box::pin(self.told(generation, why, given)).await?;
+                Arrived::Message(Some(Message::Wanted(generation))) => self.report_unknown_launch(generation),
+                Arrived::Answer(generation, why, given) => {
+                    Box::pin(self.handle_answer(generation, why, given)).await?;
                 }
-                Arrived::Kept(kept) => Box::pin(self.kept(kept)).await?,
-                Arrived::Call(call) => self.call(call).await?,
+                Arrived::ChoreDone(outcome) => Box::pin(self.finish_chore(outcome)).await?,
+                Arrived::Call(call) => self.handle_call(call).await?,
                 Arrived::Report(generation, happening) => self.report_all(generation, happening),
-                Arrived::Lines(batch) => self.lines(batch).await?,
-                Arrived::Time => self.time().await?,
+                Arrived::Lines(batch) => self.handle_batch(batch).await?,
+                Arrived::Time => self.run_due().await?,
             }
-            self.note_idle();
+            self.track_idle();
             self.flush().await?;
         }
     }
 
-    /// Asks the control plane. The answer arrives as [`Arrived::Told`].
-    fn ask(&mut self, wanted: Wanted, why: Why) {
+    /// Asks the control plane. The answer arrives as [`Arrived::Answer`].
+    fn ask_control_plane(&mut self, wanted: Wanted, why: AskReason) {
         let (told, answer) = oneshot::channel();
         let generation = self.record.generation;
         let ask = Ask { agent_id: self.id, generation, wanted, told };
@@ -218,7 +214,7 @@ impl Agent {
     }
 
     /// The folder of the launch.
-    fn dir(&self) -> PathBuf {
+    fn launch_dir(&self) -> PathBuf {
         self.shared.folder.launch(self.id, self.record.generation)
     }
 }

@@ -1,4 +1,4 @@
-//! What the journal keeps of an agent.
+//! The journal's record of an agent.
 
 use std::path::PathBuf;
 
@@ -8,50 +8,48 @@ use serde::{Deserialize, Serialize};
 
 use crate::acp::Machine;
 
-/// Where a launch is.
+/// Phase of a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
-    /// Nothing runs.
+    /// No process.
     #[default]
     Ended,
-    /// It is to be started.
+    /// About to start.
     Launching,
-    /// It has a process, and hasn't answered the handshake.
+    /// Started, before the handshake's answer.
     Starting,
-    /// It takes turns.
+    /// Accepts turns.
     Running,
 }
 
-/// What is kept of an agent.
+/// Stored state of an agent.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Record {
-    /// The agent.
     pub agent_id: i64,
-    /// Its last launch.
+    /// Number of the last launch.
     pub generation: i64,
-    /// Where it is.
     pub phase: Phase,
-    /// Whether it gets no turns.
+    /// Whether turns are held back.
     pub is_paused: bool,
-    /// Whether its home was restored, and the one before is still there.
+    /// Whether a home from before a restore still exists.
     #[serde(default)]
     pub has_old_home: bool,
-    /// What its sandbox shows for MCP servers.
+    /// Paths visible in the sandbox for MCP servers.
     #[serde(default)]
     pub shown: Vec<PathBuf>,
-    /// What was said about its end, while it is being ended for it.
+    /// The reason of a deliberate end, during that end.
     pub verdict: Option<(EndReason, String)>,
     /// Its conversations.
     pub machine: Machine,
 }
 
 impl Record {
-    /// An agent that was never launched here.
-    pub fn of(agent_id: i64) -> Self {
+    /// An agent without a launch.
+    pub fn new(agent_id: i64) -> Self {
         Self { agent_id, ..Self::default() }
     }
 
-    /// Begins a launch. What sessions have cost so far outlives the one before, and so does a home that is still there.
+    /// Starts a launch. Session costs, and a home from before a restore, carry over.
     pub fn begin(&mut self, generation: i64) {
         let costs = std::mem::take(&mut self.machine.costs);
         *self = Self {
@@ -59,30 +57,31 @@ impl Record {
             generation,
             phase: Phase::Launching,
             has_old_home: self.has_old_home,
-            machine: Machine::of(generation, costs),
+            machine: Machine::new(generation, costs),
             ..Self::default()
         };
     }
 
-    /// What is still so when the host begins again: what sessions have cost, and whether a home from before is there.
+    /// State that remains valid when the host begins again: session costs, and whether a home from before a restore
+    /// exists.
     pub fn begun_again(mut self) -> Self {
         self.begin(0);
         self.end();
         self
     }
 
-    /// Ends the launch, and forgets what it was in the middle of.
+    /// Ends the launch, and drops its open work.
     pub fn end(&mut self) {
         let costs = std::mem::take(&mut self.machine.costs);
-        self.machine = Machine::of(self.generation, costs);
+        self.machine = Machine::new(self.generation, costs);
         self.phase = Phase::Ended;
         self.verdict = None;
     }
 
-    /// The record as the journal has it. If what the agent was in the middle of can't be read, its launch is ended: it could not go
-    /// on, and must not end the host with all other agents.
+    /// Reads a record from the journal. If the launch's open work is unreadable, the launch ends: it could not
+    /// continue, and must not end the host with all its agents.
     pub fn read(bytes: &[u8]) -> serde_json::Result<Self> {
-        /// The parts that can be read, however deep the others are nested.
+        /// The parts that are readable, however deeply the others are nested.
         #[derive(Deserialize)]
         struct Parts {
             agent_id: i64,
@@ -94,21 +93,21 @@ impl Record {
         muster_json::from_slice(bytes).or_else(|error| {
             let Parts { agent_id, generation, phase, has_old_home } = muster_json::from_slice(bytes)?;
             tracing::error!(agent = agent_id, %error, "the record of an agent can't be read: its launch is ended");
-            let why = "The host could not read what the agent was in the middle of.".to_owned();
+            let why = "The host could not read the agent's open work.".to_owned();
             Ok(Self {
                 generation,
                 phase,
                 has_old_home,
                 verdict: (phase != Phase::Ended).then_some((EndReason::ShimLost, why)),
-                machine: Machine::of(generation, IndexMap::new()),
-                ..Self::of(agent_id)
+                machine: Machine::new(generation, IndexMap::new()),
+                ..Self::new(agent_id)
             })
         })
     }
 
-    /// The record as the journal keeps it.
+    /// The record as the journal stores it.
     pub fn to_bytes(&self) -> Vec<u8> {
-        // Everything in it has a form in JSON: keys are texts or numbers.
+        // Always valid JSON: keys are texts or numbers.
         serde_json::to_vec(self).unwrap_or_default()
     }
 }
@@ -121,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_record_that_can_not_be_read_ends_its_launch_alone() {
-        let record = Record { generation: 3, phase: Phase::Running, has_old_home: true, ..Record::of(7) };
+        let record = Record { generation: 3, phase: Phase::Running, has_old_home: true, ..Record::new(7) };
         let mut record = serde_json::to_value(record).unwrap();
         let read = |record: &Value| Record::read(record.to_string().as_bytes()).unwrap();
         assert_eq!(read(&record).verdict, None);

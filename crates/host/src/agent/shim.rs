@@ -1,4 +1,4 @@
-//! The host's side of a shim's socket. One task reads, one writes; the agent's task sees frames, in order and bounded.
+//! The host's end of a shim's socket. One task reads, one writes; the agent's task gets frames, in order and bounded.
 
 use std::{io, mem, path::Path, sync::Arc};
 
@@ -18,64 +18,60 @@ use tokio::{
 
 use crate::bounds::{ANSWER_WAIT, BATCH};
 
-/// An agent that talks faster than the journal writes, in bytes of its lines. Then the shim isn't read, and its spool grows.
+/// Buffered bytes of lines: an agent may write faster than the journal. Beyond this the shim isn't read, and its spool
+/// grows.
 const BUDGET: usize = 8 << 20;
 
-/// What a shim says after its greeting.
+/// A frame after the greeting.
 #[derive(Debug)]
 pub enum Frame {
     /// A line of the agent.
     Out {
-        /// Its number.
         seq: u64,
-        /// The line.
         line: Vec<u8>,
-        /// Counts against the budget until it is dropped.
+        /// Counts against the buffer until dropped.
         _held: OwnedSemaphorePermit,
     },
     /// The agent has the lines up to this one.
     Took(u64),
-    /// Something was not done.
     Refused(Refusal, String),
-    /// Whether the agent's lines are read.
+    /// State of reading the agent's lines.
     Spool(Reading),
-    /// The agent has ended, and all its lines were sent.
+    /// The agent has exited, and all its lines were sent.
     Exit(Ended),
 }
 
-/// How far a shim has got the lines for its agent.
+/// Progress of the lines for an agent.
 #[derive(Debug, Default)]
 pub struct Sending {
-    /// The last line that was given to it on this connection.
+    /// The last line sent on this connection.
     pub sent: u64,
-    /// Whether to wait until the agent has read a line.
+    /// Whether sending waits until the agent has read a line.
     pub is_blocked: bool,
 }
 
 impl Sending {
-    /// The agent has the lines up to this one. Those after it are sent again if one of them was refused.
+    /// Records that the agent has the lines up to this one. Later ones are sent again if any was refused.
     pub fn took(&mut self, seq: u64) {
         if mem::take(&mut self.is_blocked) {
             self.sent = seq;
         }
     }
 
-    /// A line was refused. Answers whether that is usual.
+    /// Handles a refused line. Returns whether that is expected.
     ///
-    /// BUSY says that lines wait for the agent, so TOOK follows when it has read one. GAP follows from an earlier line that was
-    /// refused and is sent again anyway. It blocks nothing: it may come after the last TOOK.
+    /// BUSY means that lines are pending, so TOOK follows once the agent has read one. GAP follows from an earlier
+    /// refused line, which is sent again anyway. It must not block: it may arrive after the last TOOK.
     pub fn refused(&mut self, code: Refusal) -> bool {
         self.is_blocked |= code == Refusal::Busy;
         matches!(code, Refusal::Busy | Refusal::Gap)
     }
 }
 
-/// A connection to a shim. It ends when it is dropped; the shim stays.
+/// A connection to a shim. It closes on drop; the shim stays.
 #[derive(Debug)]
 pub struct Connection {
-    /// What the shim said first.
     pub greeting: Greeting,
-    /// How far it has got the lines for its agent.
     pub sending: Sending,
     frames: mpsc::Receiver<Frame>,
     out: mpsc::UnboundedSender<(FromClient, Vec<u8>)>,
@@ -83,7 +79,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to the shim of a launch, and asks for the lines from `from` on.
+    /// Connects to the shim of a launch, and requests the lines from `from` on.
     pub async fn open(dir: &Path, from: u64, longest: usize) -> io::Result<Self> {
         let connected = tokio::time::timeout(ANSWER_WAIT, connect(dir, from));
         let (mut reader, writer, greeting) = connected
@@ -112,17 +108,17 @@ impl Connection {
         Ok(Self { greeting, sending, frames, out, _tasks: tasks })
     }
 
-    /// The next frame; `None` when the shim has gone away.
+    /// The next frame; `None` if the shim is gone.
     pub async fn next(&mut self) -> Option<Frame> {
         self.frames.recv().await
     }
 
-    /// The next frame, if there is one already.
+    /// The next frame, if already received.
     pub fn ready(&mut self) -> Option<Frame> {
         self.frames.try_recv().ok()
     }
 
-    /// Says something. What can't be said is said again after the next greeting, if it matters.
+    /// Sends a header. A lost one is repeated after the next greeting, if it matters.
     pub fn say(&self, header: FromClient) {
         let _ = self.out.send((header, Vec::new()));
     }
@@ -135,7 +131,7 @@ impl Connection {
 }
 
 async fn connect(dir: &Path, from: u64) -> io::Result<(BufReader<OwnedReadHalf>, OwnedWriteHalf, Greeting)> {
-    let address = Address::of(&dir.join(SOCKET))?;
+    let address = Address::for_socket(&dir.join(SOCKET))?;
     let (reader, mut writer) = UnixStream::connect(address.path()).await?.into_split();
     let mut reader = BufReader::new(reader);
     write(&mut writer, FromClient::Hello { from }, b"").await?;
@@ -195,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_gap_after_the_last_line_that_the_agent_took_blocks_nothing() {
-        // Line 4 is so long that the shim refuses 5. The agent reads 4 before 6 arrives, which was on its way.
+        // Line 4 is so long that the shim refuses 5. The agent reads 4 before 6 arrives, which was already under way.
         let mut sending = Sending { sent: 6, is_blocked: false };
         assert!(sending.refused(Refusal::Busy));
         assert!(sending.is_blocked);

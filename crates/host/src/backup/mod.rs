@@ -1,12 +1,12 @@
-//! Backups of agents' homes: one file each, `<dir>/backups/<agent>/<backup>.tar.zst`, which `tar --zstd` reads too.
+//! Backups of agents' homes, each a file `<dir>/backups/<agent>/<backup>.tar.zst`, readable by `tar --zstd`.
 //!
-//! The homes' side of it is `muster_shim::keep`: this process has it done where a home is a folder, and a shim in a container
-//! where it is a volume (`runtime/keeper.rs`).
+//! `muster_shim::home_archive` handles the homes: in this process for a home that is a folder, in a container's shim
+//! for a volume (`runtime/home_container.rs`).
 //!
-//! **A backup** is written under another name, synchronized, and renamed, so a file that has its name is whole. The agent may
-//! run meanwhile, and what it changes then may be half in it.
+//! **A backup** is written under another name, synced, and renamed, so a file with its final name is complete. The
+//! agent may be running, and its concurrent changes may be partly included.
 //!
-//! **A restore** checks the file's SHA-256 before anything is unpacked.
+//! **A restore** checks the file's SHA-256 before unpacking.
 
 #[cfg(test)]
 mod tests;
@@ -19,43 +19,32 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use muster_shim::keep::{self, Receiver, Room, Sender};
+use muster_shim::home_archive::{self, DiskBudget, Receiver, Sender};
 use sha2::{Digest, Sha256};
 
 use crate::folder::{Folder, FolderError, create_private};
 
-/// Why a home was not backed up or restored. People read it.
+/// Why a backup or a restore failed. People read it.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// There is nothing to copy.
     #[error("The agent has no home on this host yet: it was never started here.")]
     NoHome,
-    /// The home can't be reached.
     #[error("The agent's home can't be reached: {0}")]
     Unreachable(String),
-    /// The home can't be read or made.
     #[error("{0}.")]
     Home(io::Error),
-    /// The file is gone.
     #[error("The backup's file is no longer on this host.")]
     Missing,
-    /// The file is another.
-    #[error(
-        "The backup's file was changed after it was written: its SHA-256 is another. Nothing was restored."
-    )]
+    #[error("The backup's file was changed after it was written: its SHA-256 differs. Nothing was restored.")]
     Changed,
-    /// The agent runs.
-    #[error("The agent runs. Stop it, and restore again.")]
+    #[error("The agent is running. Stop it, and restore again.")]
     Running,
-    /// The host's folder.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// A file can't be read or written.
     #[error("{what}: {source}.")]
     Io {
-        /// What was done.
+        /// The failed action.
         what: &'static str,
-        /// Why it failed.
         source: io::Error,
     },
     /// A bug.
@@ -63,12 +52,12 @@ pub enum BackupError {
     Failed,
 }
 
-/// A backup that is complete.
+/// A complete backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// The size of its file, in bytes.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// The SHA-256 of its file, in hexadecimal.
+    /// SHA-256 of the file, in hexadecimal.
     pub sha256: String,
 }
 
@@ -78,21 +67,21 @@ fn at(what: &'static str) -> impl FnOnce(io::Error) -> BackupError {
     move |source| BackupError::Io { what, source }
 }
 
-/// Who reaches a home.
+/// Access to a home.
 #[derive(Debug)]
 pub enum Home {
-    /// This process: it is a folder.
+    /// A folder, by this process.
     Folder(PathBuf),
-    /// A shim, which was told what to do with it: this is the host's end of its stream.
+    /// A volume, by a shim with a task; this is the host's end of its stream.
     Volume(UnixStream),
 }
 
 impl Home {
-    /// Packs it. Returns where it was written.
+    /// Packs the home. Returns the writer.
     fn pack<W: Write>(self, mut out: W) -> Result<W> {
         match self {
             Self::Folder(home) if !home.is_dir() => Err(BackupError::NoHome),
-            Self::Folder(home) => keep::pack(&home, out).map_err(BackupError::Home),
+            Self::Folder(home) => home_archive::pack(&home, out).map_err(BackupError::Home),
             Self::Volume(stream) => {
                 let mut archive = Receiver::new(&stream);
                 match io::copy(&mut archive, &mut out) {
@@ -104,16 +93,17 @@ impl Home {
         }
     }
 
-    /// Makes it what it is in an archive.
+    /// Restores the home from an archive.
     fn restore(self, command_id: i64, reserve: u64, mut archive: impl Read) -> Result<()> {
         match self {
             Self::Folder(home) => {
-                keep::restore(&home, command_id, reserve, archive).map_err(BackupError::Home)
+                home_archive::restore(&home, command_id, reserve, archive).map_err(BackupError::Home)
             }
             Self::Volume(stream) => {
                 let mut to = BufWriter::with_capacity(muster_shim::PIECE, Sender::new(&stream));
                 let sent = io::copy(&mut archive, &mut to).map(|_| ()).map_err(|error| error.to_string());
-                // A shim that did this already reads nothing, so only its answer counts. If reading failed here, its answer repeats why.
+                // A shim that already finished this restore reads nothing, so only its answer counts. A read error here
+                // is repeated in its answer.
                 let _ = to.into_inner().map_err(io::Error::from).and_then(|to| to.end(sent));
                 let _ = stream.shutdown(Shutdown::Write);
                 answer(&stream)
@@ -124,13 +114,13 @@ impl Home {
     /// Removes the homes from before restores.
     pub fn drop_old(self) -> Result<()> {
         match self {
-            Self::Folder(home) => keep::drop_old(&home).map_err(BackupError::Home),
+            Self::Folder(home) => home_archive::drop_old(&home).map_err(BackupError::Home),
             Self::Volume(stream) => answer(&stream),
         }
     }
 }
 
-/// What a shim says in the end.
+/// The shim's final answer.
 fn answer(stream: &UnixStream) -> Result<()> {
     let mut said = Receiver::new(stream);
     match io::copy(&mut said, &mut io::sink()) {
@@ -146,8 +136,8 @@ pub fn back_up(folder: &Folder, home: Home, agent_id: i64, backup_id: i64, reser
     let dir = folder.backups(agent_id);
     create_private(&dir)?;
     let partial = file.with_extension("part");
-    let done = write(home, &partial, Room::of(&dir, reserve)).and_then(|written| {
-        keep::renamed(&partial, &file).map_err(at("The backup can't be kept"))?;
+    let done = write(home, &partial, DiskBudget::new(&dir, reserve)).and_then(|written| {
+        home_archive::rename_durably(&partial, &file).map_err(at("The backup can't be kept"))?;
         Ok(written)
     });
     if done.is_err() {
@@ -156,11 +146,11 @@ pub fn back_up(folder: &Folder, home: Home, agent_id: i64, backup_id: i64, reser
     done
 }
 
-fn write(home: Home, partial: &Path, room: Room) -> Result<Written> {
+fn write(home: Home, partial: &Path, disk: DiskBudget) -> Result<Written> {
     const WHAT: &str = "The backup can't be written";
     let open = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(partial);
     let file = open.map_err(at(WHAT))?;
-    let out = Digested { file, room, sha256: Sha256::new(), bytes: 0 };
+    let out = Digested { file, disk, sha256: Sha256::new(), bytes: 0 };
     // zstd's own default.
     let mut encoder = zstd::Encoder::new(out, 3).map_err(at(WHAT))?;
     encoder.include_checksum(true).map_err(at(WHAT))?;
@@ -170,7 +160,7 @@ fn write(home: Home, partial: &Path, room: Room) -> Result<Written> {
     Ok(Written { bytes: out.bytes, sha256: hex(&out.sha256.finalize()) })
 }
 
-/// Makes a home what it was in a backup. `command_id` identifies the command: carrying it out again changes nothing.
+/// Restores a home from a backup. `command_id` identifies the command: repeating it changes nothing.
 pub fn restore(
     folder: &Folder,
     home: Home,
@@ -192,7 +182,7 @@ pub fn restore(
     home.restore(command_id, reserve, zstd::Decoder::new(file).map_err(at(WHAT))?)
 }
 
-/// Removes a backup's file. One that is gone already is not an error.
+/// Removes a backup's file. A missing file is not an error.
 pub fn forget(folder: &Folder, agent_id: i64, backup_id: i64) -> io::Result<()> {
     let file = folder.backup(agent_id, backup_id);
     for path in [file.with_extension("part"), file] {
@@ -218,17 +208,17 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A file that is digested while it is written, as long as there is room.
+/// A file, hashed while written, within the disk's budget.
 struct Digested {
     file: File,
-    room: Room,
+    disk: DiskBudget,
     sha256: Sha256,
     bytes: u64,
 }
 
 impl Write for Digested {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.room.take(bytes.len() as u64)?;
+        self.disk.take(bytes.len() as u64)?;
         let written = self.file.write(bytes)?;
         self.sha256.update(&bytes[..written]);
         self.bytes += written as u64;

@@ -8,29 +8,29 @@ use std::{
     },
 };
 
-use muster_shim::keep::Task;
+use muster_shim::home_archive::Task;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
 
 use super::*;
 
-struct Place {
+struct Fixture {
     _dir: TempDir,
     folder: Folder,
     home: PathBuf,
-    /// A shim does it, as in a container.
+    /// A shim does the work, as in a container.
     has_shim: bool,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         Self::with(false)
     }
 
     fn with(has_shim: bool) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::at(dir.path()).unwrap();
+        let folder = Folder::open(dir.path()).unwrap();
         folder.create().unwrap();
         let home = folder.home(7);
         fs::create_dir_all(&home).unwrap();
@@ -67,7 +67,7 @@ impl Place {
         self.try_restore(id, command, sha256, 0)
     }
 
-    /// Puts an archive of its own in a backup's place, and answers its digest.
+    /// Replaces a backup by another archive, and returns its digest.
     fn forge(&self, id: i64, build: impl FnOnce(&mut Builder<Vec<u8>>)) -> String {
         let mut builder = Builder::new(Vec::new());
         build(&mut builder);
@@ -77,7 +77,7 @@ impl Place {
         hex(&Sha256::digest(&bytes))
     }
 
-    /// The names beside the home.
+    /// Names next to the home.
     fn beside(&self) -> Vec<String> {
         let entries = fs::read_dir(self.home.parent().unwrap()).unwrap();
         let mut names: Vec<_> =
@@ -95,23 +95,23 @@ fn header(kind: EntryType, size: u64) -> Header {
     header
 }
 
-/// A name beside the home.
+/// A path next to the home.
 fn beside(home: &Path, what: &str) -> PathBuf {
     home.with_file_name(format!("home.{what}"))
 }
 
 #[test]
 fn a_home_comes_back_as_it_was() {
-    comes_back(&Place::new());
+    comes_back(&Fixture::new());
 }
 
 #[test]
 fn a_home_that_a_shim_reaches_comes_back_as_it_was() {
-    comes_back(&Place::with(true));
+    comes_back(&Fixture::with(true));
 }
 
-fn comes_back(place: &Place) {
-    let home = &place.home;
+fn comes_back(fixture: &Fixture) {
+    let home = &fixture.home;
     let long = "n".repeat(255);
     fs::create_dir_all(home.join("a").join(&long)).unwrap();
     fs::write(home.join("a").join(&long).join(&long), "deep").unwrap();
@@ -127,8 +127,8 @@ fn comes_back(place: &Place) {
     fs::create_dir(home.join("closed")).unwrap();
     fs::write(home.join("closed/in"), "in").unwrap();
     fs::set_permissions(home.join("closed"), Permissions::from_mode(0o555)).unwrap();
-    let written = place.back_up(1);
-    let file = place.folder.backup(7, 1);
+    let written = fixture.back_up(1);
+    let file = fixture.folder.backup(7, 1);
     assert_eq!(fs::metadata(&file).unwrap().len(), written.bytes);
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(written.bytes < 100_000, "holes cost nothing: {}", written.bytes);
@@ -137,7 +137,7 @@ fn comes_back(place: &Place) {
     fs::write(home.join("closed/in"), "changed").unwrap();
     fs::remove_file(home.join("out")).unwrap();
     fs::write(home.join("new"), "new").unwrap();
-    place.restore(1, 11, &written.sha256).unwrap();
+    fixture.restore(1, 11, &written.sha256).unwrap();
     let read = |name: &str| fs::read_to_string(home.join(name)).unwrap();
     assert_eq!(read(&format!("a/{long}/{long}")), "deep");
     assert_eq!(fs::read(home.join(OsStrBytes(b"not \xff text\n").path())).unwrap(), b"odd");
@@ -152,12 +152,12 @@ fn comes_back(place: &Place) {
     let sparse = fs::metadata(home.join("sparse")).unwrap();
     assert_eq!(sparse.len(), 64 * 1024 * 1024);
     assert!(sparse.blocks() < 1000, "the hole is one again");
-    assert_eq!(place.beside(), ["home", "home.before-11"]);
-    place.reach(Task::Drop).drop_old().unwrap();
-    assert_eq!(place.beside(), ["home"]);
+    assert_eq!(fixture.beside(), ["home", "home.before-11"]);
+    fixture.reach(Task::Drop).drop_old().unwrap();
+    assert_eq!(fixture.beside(), ["home"]);
 }
 
-/// A path whose bytes are not text.
+/// A path with non-text bytes.
 struct OsStrBytes(&'static [u8]);
 
 impl OsStrBytes {
@@ -168,56 +168,56 @@ impl OsStrBytes {
 
 #[test]
 fn a_restore_that_was_interrupted_goes_on_where_it_was() {
-    goes_on(&Place::new());
-    goes_on(&Place::with(true));
+    goes_on(&Fixture::new());
+    goes_on(&Fixture::with(true));
 }
 
-fn goes_on(place: &Place) {
-    fs::write(place.home.join("file"), "old").unwrap();
-    let written = place.back_up(1);
-    fs::write(place.home.join("file"), "newer").unwrap();
-    let file = || fs::read_to_string(place.home.join("file")).unwrap();
-    // Killed while it unpacked.
-    fs::create_dir(beside(&place.home, "unpacking")).unwrap();
-    fs::write(beside(&place.home, "unpacking").join("half"), "half").unwrap();
-    place.restore(1, 11, &written.sha256).unwrap();
+fn goes_on(fixture: &Fixture) {
+    fs::write(fixture.home.join("file"), "old").unwrap();
+    let written = fixture.back_up(1);
+    fs::write(fixture.home.join("file"), "newer").unwrap();
+    let file = || fs::read_to_string(fixture.home.join("file")).unwrap();
+    // Killed while unpacking.
+    fs::create_dir(beside(&fixture.home, "unpacking")).unwrap();
+    fs::write(beside(&fixture.home, "unpacking").join("half"), "half").unwrap();
+    fixture.restore(1, 11, &written.sha256).unwrap();
     assert_eq!(file(), "old");
-    // Killed after everything was done: once more changes nothing, not even what was written since.
-    fs::write(place.home.join("file"), "after").unwrap();
-    place.restore(1, 11, &written.sha256).unwrap();
+    // Killed at the very end: a repetition changes nothing, not even later writes.
+    fs::write(fixture.home.join("file"), "after").unwrap();
+    fixture.restore(1, 11, &written.sha256).unwrap();
     assert_eq!(file(), "after");
-    // Killed between the two new names.
-    fs::rename(&place.home, beside(&place.home, "before-12")).unwrap();
-    fs::create_dir(beside(&place.home, "new-12")).unwrap();
-    fs::write(beside(&place.home, "new-12").join("file"), "unpacked").unwrap();
-    place.restore(1, 12, &written.sha256).unwrap();
+    // Killed between the two renames.
+    fs::rename(&fixture.home, beside(&fixture.home, "before-12")).unwrap();
+    fs::create_dir(beside(&fixture.home, "new-12")).unwrap();
+    fs::write(beside(&fixture.home, "new-12").join("file"), "unpacked").unwrap();
+    fixture.restore(1, 12, &written.sha256).unwrap();
     assert_eq!(file(), "unpacked");
-    assert_eq!(place.beside(), ["home", "home.before-11", "home.before-12"]);
+    assert_eq!(fixture.beside(), ["home", "home.before-11", "home.before-12"]);
 }
 
 #[test]
 fn a_file_that_was_changed_is_not_restored() {
-    let place = Place::new();
-    fs::write(place.home.join("file"), "kept").unwrap();
-    let written = place.back_up(1);
-    let path = place.folder.backup(7, 1);
+    let fixture = Fixture::new();
+    fs::write(fixture.home.join("file"), "kept").unwrap();
+    let written = fixture.back_up(1);
+    let path = fixture.folder.backup(7, 1);
     let mut bytes = fs::read(&path).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&path, bytes).unwrap();
-    fs::write(place.home.join("file"), "newer").unwrap();
-    assert!(matches!(place.restore(1, 11, &written.sha256), Err(BackupError::Changed)));
+    fs::write(fixture.home.join("file"), "newer").unwrap();
+    assert!(matches!(fixture.restore(1, 11, &written.sha256), Err(BackupError::Changed)));
     fs::remove_file(&path).unwrap();
-    assert!(matches!(place.restore(1, 11, &written.sha256), Err(BackupError::Missing)));
-    assert_eq!(fs::read_to_string(place.home.join("file")).unwrap(), "newer");
-    assert_eq!(place.beside(), ["home"]);
+    assert!(matches!(fixture.restore(1, 11, &written.sha256), Err(BackupError::Missing)));
+    assert_eq!(fs::read_to_string(fixture.home.join("file")).unwrap(), "newer");
+    assert_eq!(fixture.beside(), ["home"]);
 }
 
 #[test]
-fn an_archive_that_leads_out_is_refused_even_with_the_right_digest() {
-    let place = Place::new();
+fn an_escaping_archive_is_refused_despite_its_digest() {
+    let fixture = Fixture::new();
     let outside = tempfile::tempdir().unwrap();
-    fs::write(place.home.join("file"), "kept").unwrap();
+    fs::write(fixture.home.join("file"), "kept").unwrap();
     let named = |name: &'static str| {
         move |builder: &mut Builder<Vec<u8>>| {
             let mut header = header(EntryType::Regular, 1);
@@ -237,46 +237,46 @@ fn an_archive_that_leads_out_is_refused_even_with_the_right_digest() {
         builder.append_data(&mut header(EntryType::Fifo, 0), "pipe", io::empty()).unwrap();
     };
     let forged = [
-        place.forge(1, named("../x")),
-        place.forge(2, named("/x")),
-        place.forge(3, named("a/../../x")),
-        place.forge(4, through),
-        place.forge(5, linked),
-        place.forge(6, device),
-        place.forge(7, |builder| {
+        fixture.forge(1, named("../x")),
+        fixture.forge(2, named("/x")),
+        fixture.forge(3, named("a/../../x")),
+        fixture.forge(4, through),
+        fixture.forge(5, linked),
+        fixture.forge(6, device),
+        fixture.forge(7, |builder| {
             builder.append_data(&mut header(EntryType::Regular, 9), "cut", &b"x"[..]).unwrap();
         }),
     ];
     for (id, sha256) in (1..).zip(forged) {
-        place.restore(id, 11, &sha256).unwrap_err();
-        assert_eq!(fs::read_to_string(place.home.join("file")).unwrap(), "kept", "{id}");
-        assert_eq!(place.beside(), ["home"], "{id}");
+        fixture.restore(id, 11, &sha256).unwrap_err();
+        assert_eq!(fs::read_to_string(fixture.home.join("file")).unwrap(), "kept", "{id}");
+        assert_eq!(fixture.beside(), ["home"], "{id}");
     }
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
 }
 
 #[test]
 fn the_disk_keeps_its_reserve_and_nothing_half_is_left() {
-    keeps_its_reserve(&Place::new());
-    keeps_its_reserve(&Place::with(true));
+    keeps_its_reserve(&Fixture::new());
+    keeps_its_reserve(&Fixture::with(true));
 }
 
-fn keeps_its_reserve(place: &Place) {
+fn keeps_its_reserve(fixture: &Fixture) {
     let bytes: Vec<u8> =
         (0..300_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
-    fs::write(place.home.join("file"), &bytes).unwrap();
-    let written = place.back_up(1);
+    fs::write(fixture.home.join("file"), &bytes).unwrap();
+    let written = fixture.back_up(1);
     let full = |error: BackupError| error.to_string().contains("disk is full");
-    assert!(full(place.try_back_up(2, u64::MAX).unwrap_err()));
-    assert!(full(place.try_restore(1, 11, &written.sha256, u64::MAX).unwrap_err()));
+    assert!(full(fixture.try_back_up(2, u64::MAX).unwrap_err()));
+    assert!(full(fixture.try_restore(1, 11, &written.sha256, u64::MAX).unwrap_err()));
     let left: Vec<_> =
-        fs::read_dir(place.folder.backups(7)).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        fs::read_dir(fixture.folder.backups(7)).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["1.tar.zst"]);
-    assert_eq!(place.beside(), ["home"]);
-    assert_eq!(fs::read(place.home.join("file")).unwrap(), bytes);
+    assert_eq!(fixture.beside(), ["home"]);
+    assert_eq!(fs::read(fixture.home.join("file")).unwrap(), bytes);
 }
 
-/// An archive on a disk that fails.
+/// An archive on a failing disk.
 struct Broken;
 
 impl Read for Broken {
@@ -286,28 +286,28 @@ impl Read for Broken {
 }
 
 #[test]
-fn why_a_backup_can_not_be_read_is_said_wherever_it_is_unpacked() {
+fn a_backup_read_error_is_reported_by_both_unpackers() {
     for has_shim in [true, false] {
-        let place = Place::with(has_shim);
-        let home = place.reach(Task::Restore { command_id: 11, reserve: 0 });
+        let fixture = Fixture::with(has_shim);
+        let home = fixture.reach(Task::Restore { command_id: 11, reserve: 0 });
         let why = home.restore(11, 0, Broken).unwrap_err().to_string();
         assert_eq!(why, "The backup can't be unpacked: the disk fails.");
-        assert_eq!(place.beside(), ["home"]);
+        assert_eq!(fixture.beside(), ["home"]);
     }
 }
 
 #[test]
-fn what_can_not_be_backed_up_says_why() {
-    let mut place = Place::new();
-    let huge = File::create(place.home.join("huge")).unwrap();
+fn a_failed_backup_says_why() {
+    let mut fixture = Fixture::new();
+    let huge = File::create(fixture.home.join("huge")).unwrap();
     huge.set_len(65 * 1024 * 1024 * 1024).unwrap();
     for has_shim in [true, false] {
-        place.has_shim = has_shim;
-        let why = place.try_back_up(1, 0).unwrap_err().to_string();
+        fixture.has_shim = has_shim;
+        let why = fixture.try_back_up(1, 0).unwrap_err().to_string();
         assert_eq!(why, "The home's files have holes of more than 64 GiB. Remove them.");
     }
-    fs::remove_dir_all(&place.home).unwrap();
-    assert!(matches!(place.try_back_up(1, 0), Err(BackupError::NoHome)));
-    forget(&place.folder, 7, 1).unwrap();
-    forget(&place.folder, 7, 1).unwrap();
+    fs::remove_dir_all(&fixture.home).unwrap();
+    assert!(matches!(fixture.try_back_up(1, 0), Err(BackupError::NoHome)));
+    forget(&fixture.folder, 7, 1).unwrap();
+    forget(&fixture.folder, 7, 1).unwrap();
 }

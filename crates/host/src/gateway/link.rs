@@ -1,4 +1,4 @@
-//! One connection. Reading never waits for writing: whatever is to be said waits in its own queue until there is room.
+//! A connection. Reading never waits for writing: output has its own queue.
 
 use std::{error::Error, time::Duration};
 
@@ -19,24 +19,23 @@ use tokio_tungstenite::{
     tungstenite::{self, Message, client::IntoClientRequest, protocol::WebSocketConfig},
 };
 
-use super::{Gateway, LinkError, Wish, fitting::text};
+use super::{Gateway, LinkError, Wish, frame_limit::text};
 use crate::{
     bounds::{NETWORK_WAIT, PORTION},
     clock,
-    join::why,
+    join::root_cause,
     journal::Closed,
     machine,
 };
 
-/// A network that drops everything in silence: after so long the connection is given up. Pings go out three times as often.
+/// Silence after which the connection is given up: a network may drop all packets. Pings are sent three times as often.
 const SILENCE: Duration = Duration::from_secs(45);
-/// Commands that wait while the control plane is away: what they ask it comes the same way. No more than these are confirmed, and
-/// the control plane keeps the others. They are read all the same.
+/// Pending commands while the control plane is unreachable: their questions use the same connection. No more than these
+/// are confirmed, and the control plane keeps the others. They are read all the same.
 const MOST_ORDERS: usize = 4096;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// A connection.
 pub struct Link {
     from: SplitStream<Socket>,
     to: mpsc::Sender<Message>,
@@ -44,9 +43,9 @@ pub struct Link {
 }
 
 impl Link {
-    /// Connects, and shows the token.
+    /// Connects with the token.
     pub async fn open(url: &str, token: &Secret) -> Result<Self, LinkError> {
-        let unreachable = |error: &dyn Error| LinkError::Unreachable(why(error));
+        let unreachable = |error: &dyn Error| LinkError::Unreachable(root_cause(error));
         let mut request = url.into_client_request().map_err(|error| unreachable(&error))?;
         let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
             .map_err(|error| unreachable(&error))?;
@@ -71,7 +70,7 @@ impl Link {
         writer.spawn(async move {
             while let Some(message) = waiting.recv().await {
                 if let Err(error) = sink.send(message).await {
-                    return why(&error);
+                    return root_cause(&error);
                 }
             }
             let _ = sink.close().await;
@@ -80,13 +79,13 @@ impl Link {
         Ok(Self { from, to, writer })
     }
 
-    async fn say(&self, frame: &FromHost) -> Result<(), LinkError> {
+    async fn send(&self, frame: &FromHost) -> Result<(), LinkError> {
         self.to.send(text(frame)).await.map_err(|_| LinkError::Broken("it can't be written to".to_owned()))
     }
 
-    /// Says HELLO, and waits for the answer.
+    /// Sends HELLO, and waits for the answer.
     async fn greet(&mut self, hello: Hello) -> Result<Welcome, LinkError> {
-        self.say(&FromHost::Hello(hello)).await?;
+        self.send(&FromHost::Hello(hello)).await?;
         let until = Instant::now() + NETWORK_WAIT;
         loop {
             let frame = tokio::time::timeout_at(until, next(&mut self.from))
@@ -104,7 +103,7 @@ impl Link {
     }
 }
 
-/// The next frame. Pings are answered below.
+/// The next frame. The library answers pings.
 async fn next(from: &mut SplitStream<Socket>) -> Result<Option<ToHost>, LinkError> {
     match from.next().await {
         Some(Ok(Message::Text(text))) => {
@@ -113,12 +112,12 @@ async fn next(from: &mut SplitStream<Socket>) -> Result<Option<ToHost>, LinkErro
         }
         Some(Ok(Message::Close(_))) | None => Err(LinkError::Broken("it was closed".to_owned())),
         Some(Ok(_)) => Ok(None),
-        Some(Err(error)) => Err(LinkError::Broken(why(&error))),
+        Some(Err(error)) => Err(LinkError::Broken(root_cause(&error))),
     }
 }
 
-/// Connects, shows the token, and goes away without HELLO: is it accepted?
-pub async fn greet(url: &str, token: &Secret) -> Result<(), LinkError> {
+/// Tests a token: connects, and leaves without a HELLO.
+pub async fn probe(url: &str, token: &Secret) -> Result<(), LinkError> {
     Link::open(url, token).await.map(drop)
 }
 
@@ -127,29 +126,29 @@ fn refused(code: RefusedCode, reason: String, retry_after: Option<i64>) -> LinkE
     LinkError::Refused { code, reason, retry_after }
 }
 
-/// What a problem document says.
+/// The detail of a problem document.
 fn detail(body: &[u8]) -> String {
     let problem: serde_json::Value = muster_json::from_slice(body).unwrap_or_default();
     let text = problem.get("detail").and_then(|detail| detail.as_str());
     text.map(|text| format!(": {}", crate::acp::short(text, 500))).unwrap_or_default()
 }
 
-/// What a connection has to say, and how far it is.
+/// Progress of a connection's output.
 struct Progress {
-    /// The last event that was written.
+    /// The last written event.
     sent: i64,
     events: std::collections::VecDeque<Event>,
-    /// The commands up to here have to be confirmed.
+    /// Commands to confirm, up to this one.
     receipt: Option<i64>,
-    /// So many commands wait that none is confirmed.
+    /// Whether too many commands are pending to confirm any.
     is_full: bool,
-    /// Questions that were not asked on this connection.
+    /// Questions not yet sent on this connection.
     unasked: std::collections::VecDeque<i64>,
     is_load_due: bool,
     is_ping_due: bool,
 }
 
-enum Step {
+enum LinkEvent {
     Frame(Result<Option<ToHost>, LinkError>),
     Said,
     Heard,
@@ -158,10 +157,10 @@ enum Step {
 }
 
 impl Gateway {
-    /// Uses a connection until it ends. Answers whether it was welcome, and why it ended.
+    /// Uses a connection until it ends. Returns whether it was welcome, and why it ended.
     pub(super) async fn serve(&mut self, mut link: Link) -> (bool, LinkError) {
         let standing = *self.shared.journal.standing().borrow();
-        let (runtime, runtime_version) = self.shared.runtime.described().await;
+        let (runtime, runtime_version) = self.shared.runtime.describe().await;
         let hello = Hello {
             versions: VERSIONS,
             machine: machine::describe(&self.machine_id, self.shared.folder.root()),
@@ -191,7 +190,7 @@ impl Gateway {
             Ok(()) => {}
             Err(Closed) => return (true, Closed.into()),
         }
-        match self.talk(link, welcome.events).await {
+        match self.exchange_frames(link, welcome.events).await {
             Ok(never) => match never {},
             Err(error) => (true, error),
         }
@@ -206,7 +205,11 @@ impl Gateway {
         self.wishes.send(Wish::Wanted(welcome.agents.clone())).map_err(|_| Closed)
     }
 
-    async fn talk(&mut self, link: Link, acknowledged: i64) -> Result<std::convert::Infallible, LinkError> {
+    async fn exchange_frames(
+        &mut self,
+        link: Link,
+        acknowledged: i64,
+    ) -> Result<std::convert::Infallible, LinkError> {
         let Link { mut from, to, mut writer } = link;
         let mut standing = self.shared.journal.standing();
         standing.mark_changed();
@@ -228,55 +231,55 @@ impl Gateway {
                 progress.events = self.shared.journal.events_after(progress.sent, PORTION)?.into();
             }
             progress.is_full = standing.borrow().orders >= MOST_ORDERS;
-            let has_something = progress.has_something();
+            let has_outgoing = progress.has_outgoing();
             let step = tokio::select! {
-                frame = next(&mut from) => Step::Frame(frame),
-                permit = to.reserve(), if has_something => match permit {
+                frame = next(&mut from) => LinkEvent::Frame(frame),
+                permit = to.reserve(), if has_outgoing => match permit {
                     Ok(permit) => {
-                        self.say_next(permit, &mut progress);
-                        Step::Said
+                        self.send_next(permit, &mut progress);
+                        LinkEvent::Said
                     }
-                    Err(_) => Step::Broken("it can't be written to".to_owned()),
+                    Err(_) => LinkEvent::Broken("it can't be written to".to_owned()),
                 },
                 changed = standing.changed() => {
                     changed.map_err(|_| Closed)?;
-                    Step::Heard
+                    LinkEvent::Heard
                 }
                 Some(id) = self.questions.next() => {
                     progress.unasked.push_back(id);
-                    Step::Heard
+                    LinkEvent::Heard
                 }
                 Some(delta) = self.deltas.recv() => {
                     // Dropped if the connection is busy.
                     let _ = to.try_send(text(&FromHost::Delta(delta)));
-                    Step::Heard
+                    LinkEvent::Heard
                 }
                 _ = load.tick() => {
                     progress.is_load_due = true;
-                    Step::Heard
+                    LinkEvent::Heard
                 }
                 _ = ping.tick() => {
                     progress.is_ping_due = true;
-                    Step::Heard
+                    LinkEvent::Heard
                 }
-                Some(Ok(error)) = writer.join_next() => Step::Broken(error),
-                () = sleep_until(heard + SILENCE) => Step::Silent,
+                Some(Ok(error)) = writer.join_next() => LinkEvent::Broken(error),
+                () = sleep_until(heard + SILENCE) => LinkEvent::Silent,
             };
             match step {
-                Step::Frame(frame) => {
+                LinkEvent::Frame(frame) => {
                     heard = Instant::now();
                     if let Some(frame) = frame? {
-                        self.heard(frame, &mut progress).await?;
+                        self.handle_frame(frame, &mut progress).await?;
                     }
                 }
-                Step::Broken(error) => return Err(LinkError::Broken(error)),
-                Step::Silent => return Err(LinkError::Silent),
-                Step::Said | Step::Heard => {}
+                LinkEvent::Broken(error) => return Err(LinkError::Broken(error)),
+                LinkEvent::Silent => return Err(LinkError::Silent),
+                LinkEvent::Said | LinkEvent::Heard => {}
             }
         }
     }
 
-    async fn heard(&mut self, frame: ToHost, progress: &mut Progress) -> Result<(), LinkError> {
+    async fn handle_frame(&mut self, frame: ToHost, progress: &mut Progress) -> Result<(), LinkError> {
         match frame {
             ToHost::Command(order) => {
                 let seq = order.seq;
@@ -293,8 +296,8 @@ impl Gateway {
         Ok(())
     }
 
-    /// Says what is most important.
-    fn say_next(&mut self, permit: Permit<'_, Message>, progress: &mut Progress) {
+    /// Sends the most urgent output.
+    fn send_next(&mut self, permit: Permit<'_, Message>, progress: &mut Progress) {
         if let Some(through) = progress.receipt.take_if(|_| !progress.is_full) {
             return permit.send(text(&FromHost::Received { through }));
         }
@@ -318,7 +321,7 @@ impl Gateway {
 }
 
 impl Progress {
-    fn has_something(&self) -> bool {
+    fn has_outgoing(&self) -> bool {
         (self.receipt.is_some() && !self.is_full)
             || !self.unasked.is_empty()
             || !self.events.is_empty()

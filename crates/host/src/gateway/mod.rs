@@ -1,10 +1,10 @@
 //! The connection to the control plane: one WebSocket, reconnected forever.
 //!
-//! - `link.rs`: one connection, from HELLO to its end. `fitting.rs`: events that would be too large for it.
-//! - `questions.rs`: what the control plane is asked.
-//! - `retry.rs`: when to try again.
+//! - `link.rs`: a connection, from HELLO to its end. `frame_limit.rs`: events too large for a frame.
+//! - `questions.rs`: questions to the control plane.
+//! - `retry.rs`: pauses between attempts.
 
-mod fitting;
+mod frame_limit;
 mod link;
 mod questions;
 mod retry;
@@ -19,7 +19,7 @@ use muster_protocol::{
 use tokio::{sync::mpsc, time::sleep};
 use url::Url;
 
-pub use self::link::greet;
+pub use self::link::probe;
 use self::{link::Link, questions::Questions, retry::Retry};
 use crate::{
     address,
@@ -28,57 +28,44 @@ use crate::{
     shared::{Ask, Shared},
 };
 
-/// What the control plane wants of the agents.
+/// A request of the control plane for agents.
 #[derive(Debug)]
 pub enum Wish {
-    /// A command.
     Order(Order),
-    /// These agents should run here, and no other.
+    /// Only these agents should run here.
     Wanted(Vec<Running>),
 }
 
 /// Why a connection ended.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// It can't be made.
     #[error("the control plane can't be reached: {0}")]
     Unreachable(String),
     /// The handshake was refused.
     #[error("the control plane refuses the connection with status {status}{text}")]
-    Handshake {
-        /// The status.
-        status: u16,
-        /// What it says.
-        text: String,
-    },
-    /// The control plane ended it, and said why.
+    Handshake { status: u16, text: String },
+    /// Refused by the control plane, with a reason.
     #[error("the control plane says {code:?}: {reason}")]
     Refused {
-        /// The code.
         code: RefusedCode,
-        /// The words.
         reason: String,
         /// When to come back.
         retry_after: Option<Duration>,
     },
-    /// It broke.
     #[error("the connection broke: {0}")]
     Broken(String),
-    /// Nothing came for too long.
     #[error("the control plane has been silent for 45 seconds")]
     Silent,
-    /// The control plane says something that makes no sense.
+    /// The control plane's message is invalid.
     #[error("the control plane sent an invalid frame: {0}")]
     Malformed(String),
-    /// The journal is closed.
     #[error(transparent)]
     Closed(#[from] Closed),
-    /// The journal can't be read.
     #[error(transparent)]
     Store(#[from] crate::journal::StoreError),
 }
 
-/// The gateway's side of the host.
+/// The host's connection to the control plane.
 pub struct Gateway {
     shared: Arc<Shared>,
     url: String,
@@ -91,7 +78,6 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// A gateway that is not connected yet.
     pub fn new(
         shared: Arc<Shared>,
         base: &Url,
@@ -124,30 +110,30 @@ impl Gateway {
                 return;
             }
             if matches!(error, LinkError::Refused { code: RefusedCode::Token, .. }) {
-                // A definite answer: this host's agents are no longer its own.
+                // A definite answer: this host no longer owns its agents.
                 let _ = self.wishes.send(Wish::Wanted(Vec::new()));
             }
             let pause = retry.after(was_welcome, &error);
-            tell(&error, pause);
-            // Text that nobody can see is not kept.
+            log_disconnect(&error, pause);
+            // Live text without viewers is dropped.
             while self.deltas.try_recv().is_ok() {}
             self.questions.collect(sleep(pause)).await;
         }
     }
 }
 
-/// Says why the connection ended.
-fn tell(error: &LinkError, pause: Duration) {
+/// Logs why the connection ended.
+fn log_disconnect(error: &LinkError, pause: Duration) {
     let (seconds, advice) = (tenths(pause), advice(error));
     tracing::warn!(%error, seconds, "not connected; trying again. {advice}");
 }
 
-/// Seconds, as people read them.
+/// Seconds with one decimal, for people.
 fn tenths(time: Duration) -> f64 {
     (time.as_secs_f64() * 10.0).round() / 10.0
 }
 
-/// What to do about a connection that won't get better by itself.
+/// Advice about a connection that won't recover by itself.
 pub fn advice(error: &LinkError) -> &'static str {
     match error {
         LinkError::Handshake { status: 401 | 403, .. }
@@ -156,13 +142,13 @@ pub fn advice(error: &LinkError) -> &'static str {
              rejoin --token-stdin`."
         }
         LinkError::Handshake { status: 404, .. } => {
-            "There is no gateway at this address. Is it a Muster control plane?"
+            "No gateway answers at this address. Is it a Muster control plane?"
         }
         LinkError::Refused { code: RefusedCode::Version, .. } => {
             "The control plane doesn't speak this host's version of the protocol. Install the version that it names."
         }
         LinkError::Refused { code: RefusedCode::JournalLost, .. } => {
-            "This folder has forgotten what it had confirmed, as after a restored backup. Stop this host, run \
+            "This folder lacks confirmed events, as after a restore from a backup. Stop this host, run \
              `muster host rejoin`, and start it."
         }
         LinkError::Refused { code: RefusedCode::Restored, .. } => {
@@ -181,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_is_told_in_tenths_of_a_second() {
+    fn a_pause_is_logged_in_tenths_of_a_second() {
         assert_eq!(tenths(Duration::from_secs_f32(3.4)).to_string(), "3.4");
         assert_eq!(tenths(Duration::from_millis(12_345)).to_string(), "12.3");
     }

@@ -1,5 +1,5 @@
-//! Questions for the control plane, from when they are asked until they are answered. They can be large, and most of those who
-//! ask wait for a while only: a question that nobody waits for any more is not kept, with or without a connection.
+//! Pending questions to the control plane. They can be large, and most callers wait only for a while, so abandoned
+//! questions are dropped, with or without a connection.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -14,18 +14,17 @@ use crate::shared::Ask;
 /// The questions of all agents.
 pub struct Questions {
     asks: mpsc::Receiver<Ask>,
-    /// Those that are not answered. They are asked again on the next connection.
+    /// Unanswered questions, sent again on the next connection.
     open: BTreeMap<i64, Ask>,
     asked: i64,
 }
 
 impl Questions {
-    /// No questions yet.
     pub fn new(asks: mpsc::Receiver<Ask>) -> Self {
         Self { asks, open: BTreeMap::new(), asked: 0 }
     }
 
-    /// Takes the next question, and answers its number.
+    /// Receives the next question, and returns its number.
     pub async fn next(&mut self) -> Option<i64> {
         let ask = self.asks.recv().await?;
         self.drop_unawaited();
@@ -34,7 +33,7 @@ impl Questions {
         Some(self.asked)
     }
 
-    /// Takes questions until this has happened.
+    /// Receives questions until `until` is done.
     pub async fn collect<T>(&mut self, until: impl Future<Output = T>) -> T {
         let mut until = pin!(until);
         loop {
@@ -48,18 +47,18 @@ impl Questions {
         }
     }
 
-    /// The numbers of all that are not answered.
+    /// The numbers of unanswered questions.
     pub fn open(&mut self) -> VecDeque<i64> {
         self.drop_unawaited();
         self.open.keys().copied().collect()
     }
 
-    /// A question, if somebody waits for its answer.
+    /// A question, if its caller still waits.
     pub fn get(&self, id: i64) -> Option<&Ask> {
         self.open.get(&id).filter(|ask| !ask.told.is_closed())
     }
 
-    /// Hands over an answer.
+    /// Delivers an answer.
     pub fn answer(&mut self, id: i64, given: Given) {
         if let Some(ask) = self.open.remove(&id) {
             let _ = ask.told.send(given);
@@ -79,7 +78,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_nobody_waits_for_any_more_is_not_kept() {
+    async fn abandoned_questions_are_dropped() {
         let (asks, asked) = mpsc::channel(8);
         let mut questions = Questions::new(asked);
         let question = |agent_id| {
@@ -88,7 +87,7 @@ mod tests {
         };
         let (first, awaited) = question(1);
         asks.send(first).await.unwrap();
-        // There is no connection, and those who ask give up: more of them than fit into the channel.
+        // Without a connection, the callers give up: more of them than fit into the channel.
         let asking = async {
             for agent_id in 2..52 {
                 let (ask, answer) = question(agent_id);
@@ -99,7 +98,7 @@ mod tests {
         questions.collect(asking).await;
         assert_eq!(questions.open.len(), 1);
         let (last, given_up) = question(52);
-        // It arrives behind what is left in the channel.
+        // It arrives behind the rest of the channel.
         questions.collect(asks.send(last)).await.unwrap();
         let mut number = questions.asked;
         while number < 52 {
@@ -107,7 +106,7 @@ mod tests {
         }
         assert_eq!(questions.open(), [1, 52]);
         drop(given_up);
-        assert!(questions.get(52).is_none(), "it is not asked any more");
+        assert!(questions.get(52).is_none(), "an abandoned question is not sent");
         assert_eq!(questions.open(), [1]);
         questions.answer(1, Given::Refused { reason: "No.".to_owned() });
         assert_eq!(awaited.await.unwrap(), Given::Refused { reason: "No.".to_owned() });

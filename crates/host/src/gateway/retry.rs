@@ -1,4 +1,4 @@
-//! When to try again: fast at first, then slower, never all hosts at the same moment.
+//! Pauses between attempts: short at first, then longer, and different for each host.
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use muster_protocol::frame::RefusedCode;
 
 use super::LinkError;
 
-/// A control plane that is away is tried this often; one whose answer needs a person, half as often.
+/// Interval for an unreachable control plane; for a refusal that needs a person, half as often.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Remembers how often it failed.
+/// Counts failures.
 #[derive(Debug, Default)]
 pub struct Retry {
     failures: u32,
 }
 
 impl Retry {
-    /// How long to wait.
+    /// The pause after an error.
     pub fn after(&mut self, was_welcome: bool, error: &LinkError) -> Duration {
         if was_welcome {
             self.failures = 0;
@@ -35,10 +35,10 @@ impl Retry {
     }
 }
 
-/// Between three quarters and five quarters of it.
+/// Between three quarters and five quarters of a pause.
 fn jittered(pause: Duration) -> Duration {
     let mut random = [0];
-    // Without random numbers, all hosts come at once: no harm is worth failing for.
+    // Without randomness all hosts come at once, which is not worth a failure.
     let _ = getrandom::fill(&mut random);
     pause.mul_f64(0.75 + f64::from(random[0]) / 512.0)
 }
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_connection_is_tried_again_at_once_and_then_more_slowly() {
+    fn a_lost_connection_is_retried_at_once_then_slower() {
         let mut retry = Retry::default();
         let broken = LinkError::Silent;
         assert!(retry.after(false, &broken) <= Duration::from_millis(125));
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_has_to_mend_is_not_hurried() {
+    fn errors_that_need_a_person_are_retried_slowly() {
         for code in
             [RefusedCode::Token, RefusedCode::Superseded, RefusedCode::JournalLost, RefusedCode::Version]
         {

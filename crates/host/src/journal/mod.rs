@@ -1,23 +1,22 @@
-//! The journal: what the host may not forget.
+//! The journal: the host's durable state.
 //!
-//! It holds the commands that were received and not yet carried out, the events that are not yet acknowledged, and one
-//! record per agent: how far its lines have been read, what its sessions and turns are in the middle of, and the lines
-//! that are to be written to it. **Exactly once rests on one rule: a step's events, the agent's record after it, and the
-//! commands that it carried out are committed together, before anything of it becomes visible** (before an event is sent,
-//! a line is written to the agent, or a command's receipt is confirmed).
+//! It contains received commands that are not yet carried out, unacknowledged events, and one record per agent: the last
+//! line read, the open work of its sessions and turns, and the lines to write to it. **Exactly once rests on one rule: a
+//! step's events, the agent's record after it, and the commands that it carried out are committed together, before any
+//! effect becomes visible** (before an event is sent, a line is written to the agent, or a command is confirmed).
 //!
-//! So a host that is killed loses at most steps that nobody has seen. After a restart the agent's record says which line
-//! comes next; the shim still has it, and sends it again. A half-assembled message is part of the record, so there is no
-//! need for points at which none is. Lines to the agent carry numbers, and the shim takes each number once: a line that
-//! was committed, but perhaps not written, is simply written again. Lines that hold secrets (the opening of a session,
-//! with the MCP servers' headers) are kept as what they are for, and made again from the plan, which is asked for again.
+//! So a killed host loses at most invisible steps. After a restart the agent's record contains the number of the next
+//! line; the shim still has this line, and sends it again. A partial message is part of the record, so the protocol
+//! needs no points without one. Lines to the agent are numbered, and the shim takes each number once: a line that was
+//! committed, but perhaps not written, is simply written again. Lines with secrets (the opening of a session, with the
+//! MCP servers' headers) are stored as their purpose only, and rendered again from the plan, which is requested again.
 //!
-//! One thread writes. It takes whatever waits, commits it in one transaction with one fsync, and answers all who waited.
-//! If the disk is full it tries again each second, and everybody waits: agents then block on their own output, and
+//! A single thread writes. It takes all pending tasks, commits them in one transaction with one fsync, and answers their
+//! callers. On a full disk it retries every second, and all callers wait: agents then block on their own output, and
 //! nothing is lost.
 //!
-//! Events wait for their acknowledgement up to a bound of bytes ([`Journal::room`]); beyond it no agent is read. Agents
-//! take turns there, so that one that floods can't keep others away.
+//! Unacknowledged events are limited in bytes ([`Journal::room`]); beyond the limit no agent is read. Agents take turns
+//! there, so a flooding agent can't block others.
 
 mod store;
 #[cfg(test)]
@@ -34,44 +33,41 @@ use self::{store::Store, writer::Task};
 
 use crate::bounds::BATCH;
 
-/// What one step changes.
+/// Changes of one step.
 #[derive(Debug, Default)]
 pub struct Change {
-    /// An agent's record after the step, as bytes.
+    /// An agent's serialized record after the step.
     pub record: Option<(i64, Vec<u8>)>,
-    /// What happened, in order.
+    /// Events in order.
     pub events: Vec<Draft>,
-    /// The numbers of the commands that are carried out.
+    /// Numbers of completed commands.
     pub done: Vec<i64>,
 }
 
-/// An event that has no number yet.
+/// An event without a number.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// The agent.
     pub agent_id: i64,
-    /// Its launch.
     pub generation: i64,
-    /// When, by the host's clock.
+    /// Time by the host's clock.
     pub at: i64,
-    /// What happened.
     pub what: Happening,
 }
 
-/// Where the journal stands.
+/// Position of the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// The last command.
     pub commands: i64,
     /// The last event.
     pub events: i64,
-    /// The last event that was acknowledged.
+    /// The last acknowledged event.
     pub acknowledged: i64,
-    /// The bytes of events that wait for their acknowledgement.
+    /// Bytes of unacknowledged events.
     pub waiting: u64,
-    /// How many may wait.
+    /// Limit of these bytes.
     pub window: u64,
-    /// How many commands wait to be carried out.
+    /// Number of pending commands.
     pub orders: usize,
 }
 
@@ -80,7 +76,7 @@ pub struct Standing {
 #[error("The journal is closed.")]
 pub struct Closed;
 
-/// The journal. Copies share it.
+/// The journal. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Journal {
     tasks: mpsc::Sender<Task>,
@@ -90,53 +86,53 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens or makes the journal, and says what is in it.
+    /// Opens or creates the journal, and returns its contents.
     pub fn open(path: &Path) -> Result<(Self, Contents), StoreError> {
         let (store, contents) = Store::open(path)?;
         let store = Arc::new(store);
         let (tasks, waiting) = mpsc::channel(BATCH);
-        // Bytes of events that may wait until the control plane has said how many it takes.
+        // Limit of unacknowledged bytes until the control plane sets one.
         let (standing, watched) = watch::channel(contents.standing(1024 * 1024));
         writer::start(Arc::clone(&store), waiting, standing)?;
         Ok((Self { tasks, standing: watched, store, turn: Arc::default() }, contents))
     }
 
-    /// What a journal has that no host uses.
+    /// The contents of a journal that no host uses.
     pub fn contents(path: &Path) -> Result<Contents, StoreError> {
         Store::open(path).map(|(_, contents)| contents)
     }
 
-    /// Puts a journal aside that no host uses, and begins one with nothing but these records.
+    /// Puts an unused journal aside, and starts one with only these records.
     pub fn begin_again(path: &Path, aside: &Path, records: Vec<(i64, Vec<u8>)>) -> Result<(), StoreError> {
         store::begin_again(path, aside, records)
     }
 
-    /// Commits a step. When it answers, the step is on the disk.
+    /// Commits a step. On return it is on the disk.
     pub async fn commit(&self, change: Change) -> Result<(), Closed> {
         self.ask(|done| Task::Commit(change, done)).await
     }
 
-    /// Keeps commands that have arrived, and answers those that are new.
+    /// Stores received commands, and returns the new ones.
     pub async fn receive(&self, orders: Vec<Order>) -> Result<Vec<Order>, Closed> {
         self.ask(|done| Task::Receive(orders, done)).await
     }
 
-    /// Drops the events up to this number, and learns how many bytes may wait.
+    /// Drops events up to this number, and learns the limit of unacknowledged bytes.
     pub async fn acknowledge(&self, through: i64, window: Option<u64>) -> Result<(), Closed> {
         self.tasks.send(Task::Acknowledge { through, window }).await.map_err(|_| Closed)
     }
 
-    /// The events after this number, oldest first: as many as fit, at least one.
+    /// Events after this number, oldest first: as many as fit, at least one.
     pub fn events_after(&self, seq: i64, most_bytes: usize) -> Result<Vec<Event>, StoreError> {
         self.store.events_after(seq, most_bytes)
     }
 
-    /// Where the journal stands; it can be waited for.
+    /// The journal's position, which can be watched.
     pub fn standing(&self) -> watch::Receiver<Standing> {
         self.standing.clone()
     }
 
-    /// Waits until events may be added. Whoever waits longest is first.
+    /// Waits until events may be added. The longest waiting caller is first.
     pub async fn room(&self) -> Result<(), Closed> {
         let _turn = self.turn.lock().await;
         let mut standing = self.standing.clone();

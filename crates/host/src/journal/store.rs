@@ -18,44 +18,37 @@ const ORDERS: TableDefinition<i64, &[u8]> = TableDefinition::new("orders");
 const KNOWN: TableDefinition<i64, i64> = TableDefinition::new("known");
 const AGENTS: TableDefinition<i64, &[u8]> = TableDefinition::new("agents");
 
-/// Why the journal can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The database says so.
     #[error("The journal {path}: {source}. If the file is damaged, run `muster host rejoin`.")]
-    Database {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: Box<redb::Error>,
-    },
-    /// A record isn't what the host wrote.
+    Database { path: PathBuf, source: Box<redb::Error> },
+    /// The record was not written by the host.
     #[error("The journal holds a record that can't be read: {0}.")]
     Record(#[from] serde_json::Error),
-    /// The thread that writes can't be started.
+    /// The writer thread can't be started.
     #[error("The journal's thread can't be started: {0}.")]
     Thread(std::io::Error),
 }
 
-/// What the journal held when it was opened.
+/// Contents of the journal when it was opened.
 #[derive(Debug, Default)]
 pub struct Contents {
     /// The last command.
     pub commands: i64,
     /// The last event.
     pub events: i64,
-    /// The last event that was acknowledged.
+    /// The last acknowledged event.
     pub acknowledged: i64,
-    /// The bytes of events that are not acknowledged.
+    /// Bytes of unacknowledged events.
     pub waiting: u64,
-    /// Commands that are not carried out, oldest first.
+    /// Pending commands, oldest first.
     pub orders: Vec<Order>,
     /// The agents' records.
     pub agents: Vec<(i64, Vec<u8>)>,
 }
 
 impl Contents {
-    /// Where the journal stands.
+    /// The journal's position.
     pub fn standing(&self, window: u64) -> Standing {
         Standing {
             commands: self.commands,
@@ -68,14 +61,14 @@ impl Contents {
     }
 }
 
-/// The database, which is opened again after the disk failed.
+/// The database. It is reopened after a disk failure.
 #[derive(Debug)]
 pub struct Store {
     path: PathBuf,
     database: RwLock<Option<Database>>,
 }
 
-/// A transaction that writes.
+/// A write transaction.
 pub struct Writing {
     tx: WriteTransaction,
 }
@@ -83,7 +76,7 @@ pub struct Writing {
 type Result<T, E = redb::Error> = std::result::Result<T, E>;
 
 impl Store {
-    /// Opens the file and reads what it holds.
+    /// Opens the file, and reads its contents.
     pub fn open(path: &Path) -> Result<(Self, Contents), StoreError> {
         let store = Self { path: path.to_owned(), database: RwLock::new(None) };
         store.reopen().map_err(|source| store.error(source))?;
@@ -91,7 +84,7 @@ impl Store {
         Ok((store, contents))
     }
 
-    /// Opens the file again, or makes it.
+    /// Reopens the file, or creates it.
     pub fn reopen(&self) -> Result<()> {
         let mut held = self.database.write();
         *held = None;
@@ -102,14 +95,14 @@ impl Store {
         Ok(())
     }
 
-    /// Begins to write.
+    /// Starts a write transaction.
     pub fn write(&self) -> Result<Writing> {
         let held = self.database.read();
         let database = held.as_ref().ok_or(redb::Error::DatabaseClosed)?;
         Ok(Writing { tx: database.begin_write()? })
     }
 
-    /// The bytes of all events that are kept.
+    /// Bytes of all stored events.
     pub fn waiting(&self) -> Result<u64> {
         let held = self.database.read();
         let tx = held.as_ref().ok_or(redb::Error::DatabaseClosed)?.begin_read()?;
@@ -180,10 +173,10 @@ impl Store {
     }
 }
 
-/// What is told of an event that can't be read, so that it doesn't keep all others back: that nobody waits for what it asked. Where
-/// it asked nothing, that changes nothing; its number must not be missing.
+/// Replaces an unreadable event, so that it doesn't block all others: its request is withdrawn. An event without a
+/// request changes nothing, but its number must exist.
 fn unreadable(seq: i64, bytes: &[u8], error: &serde_json::Error) -> Event {
-    /// The parts that can be read, however deep the others are nested.
+    /// The parts that are readable, however deeply the others are nested.
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Parts {
@@ -202,7 +195,7 @@ fn unreadable(seq: i64, bytes: &[u8], error: &serde_json::Error) -> Event {
     Event { seq, agent_id, generation, at, what: Happening::Withdrawn { request: what.request } }
 }
 
-/// Makes an empty journal under another name first: a host that is killed meanwhile leaves no half of one.
+/// Creates an empty journal under another name first: a host killed meanwhile leaves no partial one.
 fn make(path: &Path) -> Result<()> {
     let new = path.with_extension("new");
     match std::fs::remove_file(&new) {
@@ -222,7 +215,8 @@ fn make(path: &Path) -> Result<()> {
     Ok(sync_folder(path)?)
 }
 
-/// Puts the file aside, and begins one with these records in its place. Killed in between, the file is still in its place.
+/// Puts the file aside, and starts one with these records in its place. After a kill in between, the old file is still
+/// in place.
 pub fn begin_again(
     path: &Path,
     aside: &Path,
@@ -250,7 +244,7 @@ pub fn begin_again(
     replaced().map_err(at)
 }
 
-/// Gives the file another name as well, if it is there.
+/// Links the file under another name, if it exists.
 pub fn keep_aside(path: &Path, aside: &Path) -> std::io::Result<()> {
     match std::fs::hard_link(path, aside) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
@@ -259,14 +253,14 @@ pub fn keep_aside(path: &Path, aside: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Makes the names of files beside this one last.
+/// Makes this file's name durable, and those next to it.
 fn sync_folder(path: &Path) -> std::io::Result<()> {
     path.parent().map_or(Ok(()), |folder| std::fs::File::open(folder)?.sync_all())
 }
 
 impl Writing {
-    /// Writes a step, and answers the bytes that its events take beyond what was there under their numbers: a step is written
-    /// again if its commit failed, and may be there all the same.
+    /// Writes a step, and returns the additional bytes of its events: a step is repeated if its commit failed, and may
+    /// already be there.
     pub fn change(&self, change: &Change, last_event: &mut i64) -> Result<u64> {
         let (mut size, mut there) = (0_u64, 0);
         let mut events = self.tx.open_table(EVENTS)?;
@@ -298,8 +292,8 @@ impl Writing {
         Ok(size.saturating_sub(there))
     }
 
-    /// Keeps commands, and answers those that are new: above the last number, and with an id that was not seen before under
-    /// another number. Under the same one it is this command, written before by a commit that failed after it was visible.
+    /// Stores commands, and returns the new ones: above the last number, and with an id not seen under another number.
+    /// The same number means this command, written by a failed commit that became visible.
     pub fn receive(&self, orders: &[Order], last_command: &mut i64) -> Result<Vec<Order>> {
         let mut fresh = Vec::new();
         let mut kept = self.tx.open_table(ORDERS)?;
@@ -327,7 +321,7 @@ impl Writing {
         Ok(fresh)
     }
 
-    /// Drops events, remembers how far they were acknowledged, and answers the bytes that they took.
+    /// Drops events, stores the last acknowledged number, and returns the freed bytes.
     pub fn acknowledge(&self, through: i64, last: &mut i64) -> Result<u64> {
         let mut freed = 0;
         *last = through.max(*last);
@@ -339,12 +333,12 @@ impl Writing {
         Ok(freed)
     }
 
-    /// How many commands wait.
+    /// The number of pending commands.
     pub fn orders(&self) -> Result<usize> {
         Ok(self.tx.open_table(ORDERS)?.len()? as usize)
     }
 
-    /// Makes it last. What is only acknowledged may be forgotten in a crash: the control plane says it again.
+    /// Commits. A crash may lose a mere acknowledgement: the control plane repeats it.
     pub fn commit(mut self, is_lasting: bool) -> Result<()> {
         let durability = if is_lasting { Durability::Immediate } else { Durability::None };
         self.tx.set_durability(durability).map_err(|error| redb::Error::Corrupted(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! What the journal promises.
+//! The journal's guarantees.
 
 use muster_protocol::{
     Command,
@@ -25,7 +25,7 @@ fn a_journal_that_is_half_put_aside_is_still_there() {
     let of = |text: &str| vec![(1, text.as_bytes().to_vec())];
     Journal::begin_again(&path, &first, of("before")).unwrap();
     assert!(!first.exists(), "there was none");
-    // The command is killed after its first step, and given again.
+    // The command is killed after its first step, and repeated.
     store::keep_aside(&path, &first).unwrap();
     assert_eq!(records(&path), of("before"));
     Journal::begin_again(&path, &second, of("after")).unwrap();
@@ -36,7 +36,7 @@ fn a_journal_that_is_half_put_aside_is_still_there() {
 }
 
 #[tokio::test]
-async fn a_command_is_new_once_whatever_is_repeated() {
+async fn a_repeated_command_is_new_only_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("journal");
     let (journal, _) = Journal::open(&path).unwrap();
@@ -55,7 +55,8 @@ async fn a_command_is_new_once_whatever_is_repeated() {
     );
 }
 
-/// As when the last sync fails after the new header can be seen: the writer tries the same batch again, from where it stood.
+/// The last sync fails after the new header became visible: the writer repeats the same batch from its original
+/// position.
 #[tokio::test]
 async fn a_batch_whose_failed_commit_is_visible_is_written_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -83,7 +84,7 @@ async fn a_batch_whose_failed_commit_is_visible_is_written_again() {
 }
 
 #[tokio::test]
-async fn events_are_numbered_without_gaps_and_kept_until_they_are_acknowledged() {
+async fn events_have_no_gaps_and_stay_until_acknowledged() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("journal");
     let (journal, _) = Journal::open(&path).unwrap();
@@ -107,7 +108,7 @@ async fn events_are_numbered_without_gaps_and_kept_until_they_are_acknowledged()
 }
 
 #[tokio::test]
-async fn an_event_that_can_not_be_read_keeps_its_number_and_holds_no_other_back() {
+async fn an_unreadable_event_keeps_its_number_and_blocks_no_other() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, _) = Journal::open(&dir.path().join("journal")).unwrap();
     let asked = Asked::Action {
@@ -154,7 +155,7 @@ async fn a_journal_that_was_not_finished_is_made_again() {
     assert!(Journal::open(&dir.path().join("damaged")).is_err(), "what it is not sure of, it leaves alone");
 }
 
-/// The thread of the journal before may need a moment to let go of the file.
+/// The previous journal's thread may need a moment to close the file.
 async fn reopened(path: &Path) -> (Journal, Contents) {
     loop {
         match Journal::open(path) {
@@ -164,7 +165,7 @@ async fn reopened(path: &Path) -> (Journal, Contents) {
     }
 }
 
-/// Mounts a small file system, which takes root; without it, the test says that it was skipped.
+/// Mounts a small file system, which requires root; otherwise the test reports that it was skipped.
 struct Small(tempfile::TempDir);
 
 impl Small {

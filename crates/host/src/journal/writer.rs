@@ -1,4 +1,4 @@
-//! The thread that writes: takes what waits, commits it at once, answers.
+//! The writer thread: takes all pending tasks, commits them together, and answers.
 
 use std::sync::Arc;
 
@@ -8,22 +8,22 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::{Change, Standing, StoreError, store::Store};
 use crate::bounds::{BATCH, RETRY};
 
-/// Something to write.
+/// A write task.
 pub enum Task {
-    /// A step.
+    /// Commits a step.
     Commit(Change, oneshot::Sender<()>),
-    /// Commands that have arrived.
+    /// Stores received commands.
     Receive(Vec<Order>, oneshot::Sender<Vec<Order>>),
-    /// Events are stored by the control plane.
+    /// The control plane has stored events.
     Acknowledge {
         /// The last of them.
         through: i64,
-        /// How many bytes may wait.
+        /// The new limit of unacknowledged bytes.
         window: Option<u64>,
     },
 }
 
-/// Starts the thread. It ends when nobody can send it anything any more.
+/// Starts the thread. It ends when all senders are gone.
 pub fn start(
     store: Arc<Store>,
     tasks: mpsc::Receiver<Task>,
@@ -44,7 +44,7 @@ fn run(store: &Store, mut tasks: mpsc::Receiver<Task>, standing: &watch::Sender<
                 Err(error) => {
                     tracing::error!(%error, "the journal can't be written; trying again");
                     std::thread::sleep(RETRY);
-                    // What failed may be there all the same: its numbers stay, and what it takes is counted again.
+                    // The failed write may be there all the same: its numbers stay, and its bytes are counted again.
                     match store.reopen().and_then(|()| store.waiting()) {
                         Ok(waiting) => before.waiting = waiting,
                         Err(error) => tracing::error!(%error, "the journal can't be opened again"),
@@ -57,7 +57,7 @@ fn run(store: &Store, mut tasks: mpsc::Receiver<Task>, standing: &watch::Sender<
     }
 }
 
-/// Writes the batch in one transaction; answers the new standing, and the new commands of each arrival.
+/// Writes the batch in one transaction. Returns the new position, and the new commands of each task.
 pub(super) fn write(
     store: &Store,
     batch: &[Task],
@@ -90,7 +90,7 @@ pub(super) fn write(
 fn answer(batch: &mut Vec<Task>, fresh: Vec<Vec<Order>>) {
     let mut fresh = fresh.into_iter();
     for task in batch.drain(..) {
-        // Who no longer waits has gone away, and reads the journal when it comes back.
+        // A caller that no longer waits reads the journal when it comes back.
         match task {
             Task::Commit(_, done) => _ = done.send(()),
             Task::Receive(_, done) => _ = done.send(fresh.next().unwrap_or_default()),

@@ -1,61 +1,58 @@
-//! The options that say how agents are run.
+//! Options of the runtime.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use muster_protocol::frame;
 
-use super::{Bounds, Choice, Kept};
+use super::{Bounds, Choice, SavedRuntime};
 use crate::machine;
 
-/// Which runtime.
 #[derive(Debug, Args)]
 pub struct RuntimeArgs {
-    /// How agents are run: as the folder has it, and `process` at first.
+    /// Runtime of agents: by default the folder's, and `process` at first.
     #[arg(long, value_enum, env = "MUSTER_HOST_RUNTIME")]
     runtime: Option<RuntimeArg>,
-    /// The engine's socket, unless it is the usual one. The folder keeps it.
+    /// The engine's socket, if not the usual one. The folder keeps it.
     #[arg(long, env = "MUSTER_HOST_ENGINE")]
     engine: Option<PathBuf>,
 }
 
-/// What agents in containers may take.
 #[derive(Debug, Args)]
 pub struct BoundArgs {
-    /// The memory of a contained agent, in MiB, unless the control plane says: half of the machine's, if nobody says.
+    /// Memory of a contained agent in MiB, unless the control plane sets it. By default half of the machine's.
     // Engines refuse less than about 6 MiB, and the shim needs some.
     #[arg(long, value_parser = clap::value_parser!(i64).range(16..=16 << 20))]
     memory_mb: Option<i64>,
-    /// The processors of a contained agent, unless the control plane says.
+    /// Processors of a contained agent, unless the control plane sets them.
     #[arg(long, value_parser = processors)]
     cpus: Option<f64>,
-    /// How many processes and threads a contained agent may have.
-    // Those of the shim and of a small agent; what Linux can have.
+    /// Limit of processes and threads of a contained agent.
+    // From the shim and a small agent up to Linux' limit.
     #[arg(long, default_value_t = Bounds::default().pids, value_parser = clap::value_parser!(i64).range(16..=4 << 20))]
     pids: i64,
-    /// The engine's network for contained agents that have a network of their own.
+    /// The engine's network for contained agents with a network of their own.
     #[arg(long, default_value = super::NETWORK, value_parser = network)]
     container_network: String,
 }
 
-/// Which engine.
 #[derive(Debug, Args)]
 pub struct EngineArgs {
     /// The engine.
     #[arg(long, value_enum, env = "MUSTER_HOST_RUNTIME")]
     runtime: EngineArg,
-    /// The engine's socket, unless it is the usual one.
+    /// The engine's socket, if not the usual one.
     #[arg(long, env = "MUSTER_HOST_ENGINE")]
     engine: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum RuntimeArg {
-    /// As plain processes.
+    /// Plain processes.
     Process,
-    /// In containers of Docker Engine.
+    /// Containers of Docker Engine.
     Docker,
-    /// In containers of Podman.
+    /// Containers of Podman.
     Podman,
 }
 
@@ -68,7 +65,6 @@ enum EngineArg {
 }
 
 impl RuntimeArgs {
-    /// What was chosen.
     pub fn choice(self) -> Choice {
         let runtime = self.runtime.map(|runtime| match runtime {
             RuntimeArg::Process => frame::Runtime::Process,
@@ -80,18 +76,16 @@ impl RuntimeArgs {
 }
 
 impl EngineArgs {
-    /// What was chosen.
-    pub fn chosen(self) -> Kept {
+    pub fn chosen(self) -> SavedRuntime {
         let runtime = match self.runtime {
             EngineArg::Docker => frame::Runtime::Docker,
             EngineArg::Podman => frame::Runtime::Podman,
         };
-        Kept { runtime, engine: self.engine.map(absolute) }
+        SavedRuntime { runtime, engine: self.engine.map(absolute) }
     }
 }
 
 impl BoundArgs {
-    /// What was chosen.
     pub fn bounds(self) -> Bounds {
         Bounds {
             memory_mb: self.memory_mb.or_else(usual_memory),
@@ -102,7 +96,7 @@ impl BoundArgs {
     }
 }
 
-/// How much memory an agent may have if nobody says, in MiB: one alone can't take all of the machine's.
+/// An agent's default memory limit in MiB: a single agent can't take all of the machine's.
 pub(super) fn usual_memory() -> Option<i64> {
     machine::memory_mb().map(|all| (all / 2).max(16))
 }
@@ -113,7 +107,7 @@ fn processors(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "give a number from 0.01 to 1024, such as 1.5".to_owned())
 }
 
-/// A network's name, as engines take it.
+/// Parses a network's name as engines accept it.
 fn network(text: &str) -> Result<String, String> {
     let is_word = |char: char| char.is_ascii_alphanumeric() || "_.-".contains(char);
     if text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.chars().all(is_word) {
@@ -122,7 +116,7 @@ fn network(text: &str) -> Result<String, String> {
     Err("a name has letters, digits, `_`, `.` and `-`, and begins with a letter or a digit".to_owned())
 }
 
-/// A path that later runs understand, wherever they are started.
+/// A path that is valid from any working directory.
 fn absolute(path: PathBuf) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }

@@ -1,5 +1,5 @@
-//! Which runtime a host has: the one that its operator names, or the one that its folder keeps. Agents' homes are in their
-//! runtime, so a folder that has homes keeps its runtime, too.
+//! The host's runtime: chosen by its operator, or saved in its folder. Agents' homes belong to a runtime, so a folder
+//! with homes keeps its own.
 
 use std::path::PathBuf;
 
@@ -12,57 +12,60 @@ use crate::{
     programs::{ProgramError, static_shim},
 };
 
-/// What the operator has chosen.
+/// The operator's choice.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
-    /// How agents run; without it, as the folder has it.
+    /// `None`: the folder's.
     pub runtime: Option<frame::Runtime>,
-    /// The engine's socket; without it, the folder's.
+    /// `None`: the folder's.
     pub engine: Option<PathBuf>,
 }
 
-/// What a folder keeps.
+/// The runtime saved in a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
-    /// How agents run.
+pub struct SavedRuntime {
     pub runtime: frame::Runtime,
-    /// The engine's socket, unless it is the usual one.
+    /// The engine's socket, if not the usual one.
     pub engine: Option<PathBuf>,
 }
 
 /// The folder's agents belong to another runtime.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "The agents of {path} ran {kept}, and their homes are there: {wanted} they would begin with empty ones. Leave out \
+    "The agents of {path} ran {saved}, and their homes are there: {wanted} they would begin with empty ones. Leave out \
      `--runtime` and MUSTER_HOST_RUNTIME: the folder knows it. To run agents {wanted}, join as another server, with another \
      folder.",
-    kept = place(*.kept),
+    saved = place(*.saved),
     wanted = place(*.wanted)
 )]
 pub struct OtherRuntime {
     path: PathBuf,
-    kept: frame::Runtime,
+    saved: frame::Runtime,
     wanted: frame::Runtime,
 }
 
 impl Choice {
-    /// What is meant in a folder that keeps this.
-    pub fn or(&self, kept: Option<&Kept>) -> Kept {
-        let is_other = |kept: &&Kept| self.runtime.is_some_and(|wanted| wanted != kept.runtime);
-        let kept = kept.filter(|kept| !is_other(kept));
-        let runtime = self.runtime.or(kept.map(|kept| kept.runtime)).unwrap_or(frame::Runtime::Process);
-        let engine = self.engine.clone().or_else(|| kept.and_then(|kept| kept.engine.clone()));
-        Kept { runtime, engine: engine.filter(|_| runtime != frame::Runtime::Process) }
+    /// Completes the choice from the saved runtime.
+    pub fn or(&self, saved: Option<&SavedRuntime>) -> SavedRuntime {
+        let is_other = |saved: &&SavedRuntime| self.runtime.is_some_and(|wanted| wanted != saved.runtime);
+        let saved = saved.filter(|saved| !is_other(saved));
+        let runtime = self.runtime.or(saved.map(|saved| saved.runtime)).unwrap_or(frame::Runtime::Process);
+        let engine = self.engine.clone().or_else(|| saved.and_then(|saved| saved.engine.clone()));
+        SavedRuntime { runtime, engine: engine.filter(|_| runtime != frame::Runtime::Process) }
     }
 
-    /// The same, unless agents have their homes elsewhere.
-    pub fn in_folder(&self, folder: &Folder, kept: Option<&Kept>) -> Result<Kept, OtherRuntime> {
-        let meant = self.or(kept);
-        match kept {
-            Some(kept) if kept.runtime != meant.runtime && folder.has_homes(kept.runtime) => {
+    /// Completes the choice, unless agents have their homes elsewhere.
+    pub fn in_folder(
+        &self,
+        folder: &Folder,
+        saved: Option<&SavedRuntime>,
+    ) -> Result<SavedRuntime, OtherRuntime> {
+        let meant = self.or(saved);
+        match saved {
+            Some(saved) if saved.runtime != meant.runtime && folder.has_homes(saved.runtime) => {
                 Err(OtherRuntime {
                     path: folder.root().to_owned(),
-                    kept: kept.runtime,
+                    saved: saved.runtime,
                     wanted: meant.runtime,
                 })
             }
@@ -71,8 +74,8 @@ impl Choice {
     }
 }
 
-impl Kept {
-    /// The engine, if it is one.
+impl SavedRuntime {
+    /// The engine, if any.
     pub fn kind(&self) -> Option<Kind> {
         match self.runtime {
             frame::Runtime::Process => None,
@@ -81,7 +84,7 @@ impl Kept {
         }
     }
 
-    /// The runtime of the host with this id.
+    /// The runtime for the host with this id.
     pub fn made(&self, host: &str, bounds: Bounds) -> Result<Runtime, ProgramError> {
         let Some(kind) = self.kind() else { return Ok(Runtime::Process) };
         Ok(Runtime::Engine(Box::new(Engine::new(Settings {
@@ -94,7 +97,7 @@ impl Kept {
     }
 }
 
-/// Where agents and their homes are.
+/// The location of agents and their homes.
 fn place(runtime: frame::Runtime) -> &'static str {
     match runtime {
         frame::Runtime::Process => "as plain processes",
@@ -107,8 +110,8 @@ fn place(runtime: frame::Runtime) -> &'static str {
 mod tests {
     use super::*;
 
-    fn docker(engine: &str) -> Kept {
-        Kept { runtime: frame::Runtime::Docker, engine: Some(engine.into()) }
+    fn docker(engine: &str) -> SavedRuntime {
+        SavedRuntime { runtime: frame::Runtime::Docker, engine: Some(engine.into()) }
     }
 
     fn choice(runtime: Option<frame::Runtime>, engine: Option<&str>) -> Choice {
@@ -116,32 +119,32 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_is_as_the_folder_has_it() {
-        let kept = docker("/a");
-        assert_eq!(choice(None, None).or(Some(&kept)), kept);
-        assert_eq!(choice(Some(frame::Runtime::Docker), None).or(Some(&kept)), kept);
-        assert_eq!(choice(None, Some("/b")).or(Some(&kept)), docker("/b"));
-        let process = Kept { runtime: frame::Runtime::Process, engine: None };
+    fn missing_options_come_from_the_folder() {
+        let saved = docker("/a");
+        assert_eq!(choice(None, None).or(Some(&saved)), saved);
+        assert_eq!(choice(Some(frame::Runtime::Docker), None).or(Some(&saved)), saved);
+        assert_eq!(choice(None, Some("/b")).or(Some(&saved)), docker("/b"));
+        let process = SavedRuntime { runtime: frame::Runtime::Process, engine: None };
         assert_eq!(choice(None, Some("/b")).or(None), process);
-        let podman = choice(Some(frame::Runtime::Podman), None).or(Some(&kept));
+        let podman = choice(Some(frame::Runtime::Podman), None).or(Some(&saved));
         assert_eq!(
             podman,
-            Kept { runtime: frame::Runtime::Podman, engine: None },
+            SavedRuntime { runtime: frame::Runtime::Podman, engine: None },
             "a socket of another engine"
         );
     }
 
     #[test]
-    fn a_folder_with_homes_keeps_its_runtime_and_one_without_may_change() {
+    fn only_a_folder_without_homes_may_change_its_runtime() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = Folder::at(&dir.path().join("h")).unwrap();
-        let (kept, process) = (docker("/a"), choice(Some(frame::Runtime::Process), None));
-        assert!(process.in_folder(&folder, Some(&kept)).is_ok());
+        let folder = Folder::open(&dir.path().join("h")).unwrap();
+        let (saved, process) = (docker("/a"), choice(Some(frame::Runtime::Process), None));
+        assert!(process.in_folder(&folder, Some(&saved)).is_ok());
         std::fs::create_dir_all(folder.home(7)).unwrap();
-        assert!(process.in_folder(&folder, Some(&kept)).is_ok(), "that is the home of a process");
+        assert!(process.in_folder(&folder, Some(&saved)).is_ok(), "that is the home of a process");
         std::fs::create_dir_all(folder.given(7)).unwrap();
-        let refused = process.in_folder(&folder, Some(&kept)).unwrap_err().to_string();
+        let refused = process.in_folder(&folder, Some(&saved)).unwrap_err().to_string();
         assert!(refused.contains("ran in containers of Docker Engine"), "{refused}");
-        assert_eq!(choice(None, None).in_folder(&folder, Some(&kept)).unwrap(), kept);
+        assert_eq!(choice(None, None).in_folder(&folder, Some(&saved)).unwrap(), saved);
     }
 }

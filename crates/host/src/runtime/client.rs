@@ -1,4 +1,4 @@
-//! The engine's socket: reached, and asked who answers there. What goes wrong is said for people: the socket, and what to do.
+//! The engine's socket: connecting to it, and identifying the engine. Errors name the socket and give advice.
 
 use std::{error::Error as _, io, ops::Deref, path::PathBuf, sync::atomic::Ordering};
 
@@ -9,67 +9,61 @@ use tokio::time::timeout;
 use super::{Kind, Settings, docker::Engine};
 use crate::bounds::SOON;
 
-/// Why a container isn't there.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The engine doesn't answer.
+    /// The engine is unreachable.
     #[error("{engine} doesn't answer on {socket}: {why}.")]
     Away {
-        /// The engine.
         engine: &'static str,
-        /// Its socket.
         socket: PathBuf,
-        /// Why, and what to do.
+        /// Cause and advice.
         why: String,
     },
     /// Another engine answers.
     #[error(
-        "{found} answers on {socket}, and not {engine}. Choose `--runtime {word}`, or give the socket of {engine} with `--engine`."
+        "{found} answers on {socket}, and not {engine}. Choose `--runtime {word}`, or give the socket of {engine} \
+         with `--engine`."
     )]
     Other {
         /// The engine that answers.
         found: &'static str,
-        /// What chooses it.
+        /// The option that chooses it.
         word: &'static str,
-        /// The engine that was chosen.
+        /// The chosen engine.
         engine: &'static str,
-        /// The socket.
         socket: PathBuf,
     },
     /// The image is missing.
     #[error("The image {image} can't be used: {reason}.")]
     Image {
-        /// The image, with its digest if it is pinned.
+        /// The image, with its digest if pinned.
         image: String,
-        /// Why.
         reason: String,
     },
-    /// The engine says no.
+    /// The engine rejected the request.
     #[error("{what}: {reason}")]
     Refused {
-        /// What was to be done.
+        /// The attempted action.
         what: &'static str,
-        /// Why it isn't.
         reason: String,
     },
     /// The shim has ended, or doesn't answer.
     #[error("The agent's container could not start: {0}")]
     NotUp(String),
-    /// Nobody wants the launch any more.
+    /// The launch was stopped.
     #[error("The launch was stopped before it had a container.")]
     Stopped,
-    /// A file of the host's own.
+    /// A file of the host failed.
     #[error("{what}: {source}")]
     Io {
-        /// What was to be done.
+        /// The attempted action.
         what: String,
-        /// Why it isn't.
         source: io::Error,
     },
 }
 
 impl EngineError {
-    /// What is reported.
+    /// The reported reason.
     pub fn reason(&self) -> EndReason {
         match self {
             Self::Image { .. } => EndReason::ImageNotFound,
@@ -95,7 +89,7 @@ pub(super) struct Connected {
     version: String,
 }
 
-/// An engine that has answered, and its settings, by which its errors are said.
+/// A reachable engine, and its settings for errors.
 #[derive(Clone, Copy, Debug)]
 pub struct Client<'a> {
     docker: &'a Docker,
@@ -117,22 +111,22 @@ impl Client<'_> {
 }
 
 impl Engine {
-    /// The engine, in the version of its interface that it speaks.
+    /// The engine, with the negotiated API version.
     pub async fn client(&self) -> Result<Client<'_>, EngineError> {
         let settings = &self.settings;
         let connected = self.connected.get_or_try_init(|| connect(settings)).await?;
         Ok(Client { docker: &connected.docker, settings })
     }
 
-    /// Its version, once it has answered. Nobody waits long for it.
+    /// The engine's version, if it answers soon.
     pub async fn version(&self) -> Option<String> {
         let asking = self.connected.get_or_try_init(|| connect(&self.settings));
         let connected = timeout(SOON, asking).await.ok()?.ok()?;
         Some(connected.version.clone()).filter(|version| !version.is_empty())
     }
 
-    /// Says in the log that the engine is away, and that it is back, once each.
-    pub(super) fn note(&self, error: Option<&EngineError>) {
+    /// Logs once that the engine is unreachable, and once that it is back.
+    pub(super) fn log_availability(&self, error: Option<&EngineError>) {
         let error = error.filter(|error| error.is_away());
         match (self.is_away.swap(error.is_some(), Ordering::Relaxed), error) {
             (false, Some(error)) => tracing::warn!(%error, "agents that are started wait for their engine"),
@@ -163,7 +157,7 @@ async fn connect(settings: &Settings) -> Result<Connected, EngineError> {
     }
 }
 
-/// Which engine it is, as far as it says.
+/// The engine's kind, if it reveals it.
 fn kind(version: &SystemVersion) -> Option<Kind> {
     let names = || version.components.iter().flatten().map(|component| component.name.as_str());
     if names().any(|name| name == "Podman Engine") {
@@ -191,7 +185,7 @@ impl Settings {
     }
 }
 
-/// Why an engine doesn't answer, and what to do.
+/// Why an engine doesn't answer, and advice.
 fn why(error: &Error, kind: Kind) -> String {
     let unit = match kind {
         Kind::Docker => "docker",
@@ -199,7 +193,7 @@ fn why(error: &Error, kind: Kind) -> String {
     };
     match cause(error) {
         Some(io::ErrorKind::NotFound) => format!(
-            "there is no such socket. Start the engine (`systemctl start {unit}`), or give its socket with `--engine`"
+            "the socket does not exist. Start the engine (`systemctl start {unit}`), or give its socket with `--engine`"
         ),
         Some(io::ErrorKind::ConnectionRefused) => {
             format!("nothing listens there. Start the engine (`systemctl start {unit}`)")
@@ -212,7 +206,7 @@ fn why(error: &Error, kind: Kind) -> String {
     }
 }
 
-/// What the system says.
+/// The system's error.
 fn cause(error: &Error) -> Option<io::ErrorKind> {
     match error {
         Error::SocketNotFoundError(_) => return Some(io::ErrorKind::NotFound),
@@ -248,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_engine_that_is_away_is_said_without_a_library_s_words() {
+    async fn an_unreachable_engine_error_is_in_our_own_words() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("socket");
         let engine = || {
@@ -262,8 +256,8 @@ mod tests {
         };
         let says = async || engine().client().await.map(drop).unwrap_err().to_string();
         let begin = format!("Docker Engine doesn't answer on {}: ", socket.display());
-        assert!(says().await.starts_with(&format!("{begin}there is no such socket. Start")));
-        // A socket that nobody listens on any more.
+        assert!(says().await.starts_with(&format!("{begin}the socket does not exist. Start")));
+        // A socket without a listener.
         drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
         let said = says().await;
         assert!(said.starts_with(&format!("{begin}nothing listens there. Start")), "{said}");

@@ -1,8 +1,8 @@
 //! Containers through the Docker API, which Docker Engine and Podman serve on a socket of this machine.
 //!
-//! A launch has one container, known by its name: making it again after a crash finds the one that is there. Nothing
-//! depends on the engine while an agent runs: its shim is reached by its own socket, and holds a lock for as long as it
-//! lives. So an engine may be restarted, or killed, if it leaves its containers running.
+//! A launch has one container, identified by its name: creating it again after a crash finds the existing one. A
+//! running agent doesn't depend on the engine: its shim has its own socket, and holds a lock while it lives. So an
+//! engine may be restarted or killed, if it leaves its containers running.
 
 use std::{
     mem,
@@ -41,21 +41,19 @@ use crate::{
     folder::Folder,
 };
 
-/// Networks that are ways to have one, and have no name in the engine.
+/// Network modes that are not networks with a name in the engine.
 const MODES: [&str; 7] = ["bridge", "default", "host", "none", "pasta", "private", "slirp4netns"];
 
-/// What the operator has chosen.
+/// The operator's choices.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Which engine it is.
     pub kind: Kind,
-    /// Its socket.
     pub socket: PathBuf,
     /// The host's id.
     pub host: String,
     /// The static shim.
     pub shim: PathBuf,
-    /// What agents may take.
+    /// Limits of agents.
     pub bounds: Bounds,
 }
 
@@ -69,23 +67,22 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Nothing is asked yet.
+    /// An engine, not contacted yet.
     pub fn new(settings: Settings) -> Self {
         let (connected, is_away, rootless) = Default::default();
         Self { settings, connected, is_away, rootless }
     }
 
-    /// Which it is.
     pub fn kind(&self) -> Kind {
         self.settings.kind
     }
 
-    /// Whether an agent with a network of its own has the machine's, ports and all.
+    /// Whether agents with network access share the machine's network, ports included.
     pub fn shares_network(&self) -> bool {
         self.settings.bounds.network == "host"
     }
 
-    /// The network for agents that have one, if the engine answers and has none of that name.
+    /// The configured network, if the engine answers and lacks it.
     pub async fn missing_network(&self) -> Option<&str> {
         let name = self.settings.bounds.network.as_str();
         if MODES.contains(&name) {
@@ -98,13 +95,13 @@ impl Engine {
         (looked.await.ok()? == Some(404)).then_some(name)
     }
 
-    /// Whether a launch has a container already.
+    /// Whether a launch already has a container.
     pub async fn has(&self, agent_id: i64, generation: i64) -> bool {
         matches!(self.inspect(agent_id, generation).await, Ok(Some(found)) if !is_over(&found))
     }
 
-    /// Starts a launch, unless it was started before, and waits until its shim answers. Returns what image was used. A launch
-    /// that is stopped ends here as long as it has nothing but its image.
+    /// Starts a launch, unless already started, and waits for its shim. Returns the used image. A stopped launch ends
+    /// here as long as it has no more than its image.
     pub async fn start(&self, prepared: &Prepared<'_>, waiting: &Waiting) -> Result<String, EngineError> {
         let until = Instant::now() + prepared.patience;
         let mut is_told = false;
@@ -118,7 +115,7 @@ impl Engine {
                 Ok(image) => self.try_start(prepared, image).await,
                 Err(error) => Err(error),
             };
-            self.note(tried.as_ref().err());
+            self.log_availability(tried.as_ref().err());
             match tried {
                 Err(error) if error.is_away() && Instant::now() + RETRY < until => {
                     if !mem::replace(&mut is_told, true) {
@@ -131,7 +128,7 @@ impl Engine {
         }
     }
 
-    /// The launch's image, which is pulled if it is missing.
+    /// The launch's image, pulled if missing.
     async fn image(&self, prepared: &Prepared<'_>) -> Result<image::Image, EngineError> {
         let client = self.client().await?;
         let plan = prepared.plan;
@@ -153,7 +150,7 @@ impl Engine {
         })?;
         let name = self.name(prepared.agent_id, prepared.generation);
         match self.inspect(prepared.agent_id, prepared.generation).await? {
-            // Its agent never ran: the host, or the engine, was killed before.
+            // Its agent never ran: the host or the engine was killed before.
             Some(found) if is_over(&found) && !prepared.dir.join(RECORD).exists() => {
                 self.remove(prepared.agent_id, prepared.generation).await?;
                 Box::pin(self.create(&client, prepared, &name, &image)).await?;
@@ -195,7 +192,8 @@ impl Engine {
         loop {
             match client.create_container(Some(options.clone()), container.clone()).await {
                 Ok(_) => return Ok(()),
-                // This host asked for it before it was killed. The engine reserves the name before it has the container.
+                // Requested by this host before it was killed. The engine reserves the name before the container
+                // exists.
                 Err(error) if status(&error) == Some(409) && Instant::now() < until => {
                     if self.inspect_by_name(name).await?.is_some() {
                         return Ok(());
@@ -207,7 +205,7 @@ impl Engine {
         }
     }
 
-    /// Gives the shim the agent's environment and files, and waits until it answers. One that has it answers already.
+    /// Sends environment and files to the shim, and waits for its answer. A shim that has them already answers.
     async fn feed(&self, prepared: &Prepared<'_>, pipe: &Path) -> Result<(), EngineError> {
         let io = |source| EngineError::Io { what: "The agent's pipe fails".to_owned(), source };
         let variables =
@@ -220,7 +218,7 @@ impl Engine {
                 && let Some(open) = pipe::open(pipe).map_err(io)?
                 && let Some(bytes) = bytes.take()
             {
-                // Its end may come in between; that is told below.
+                // Its end may come in between, and is reported below.
                 let _ = timeout(PROCESS_WAIT, pipe::write(open, bytes)).await;
             }
             self.look(prepared, until).await?;
@@ -229,7 +227,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Says why a shim won't answer, if it won't.
+    /// Fails with the reason if a shim can't answer.
     async fn look(&self, prepared: &Prepared<'_>, until: Instant) -> Result<(), EngineError> {
         if let Ok(Some(reason)) = folder::failed(&prepared.dir) {
             return Err(EngineError::NotUp(crate::acp::short(reason.trim(), 2000)));
@@ -237,7 +235,7 @@ impl Engine {
         let Some(found) = self.inspect(prepared.agent_id, prepared.generation).await? else {
             return Err(EngineError::NotUp("it was removed".to_owned()));
         };
-        // An agent that has ended at once has left its record.
+        // An agent that exited at once has left its record.
         if is_over(&found) && !prepared.dir.join(RECORD).exists() {
             return Err(EngineError::NotUp(ended(found)));
         }
@@ -247,7 +245,7 @@ impl Engine {
         Ok(())
     }
 
-    /// What became of a launch's shim. The lock answers without the engine.
+    /// State of a launch's shim. The lock works without the engine.
     pub async fn find(&self, folder: &Folder, agent_id: i64, generation: i64) -> Found {
         if folder.has_shim(agent_id, generation) {
             return Found::Alive;
@@ -263,7 +261,7 @@ impl Engine {
         }
     }
 
-    /// What the launch's container is called, for people.
+    /// The id of the launch's container, for people.
     pub async fn id(&self, agent_id: i64, generation: i64) -> String {
         let found = timeout(SOON, self.inspect(agent_id, generation)).await.ok().and_then(Result::ok);
         let found = found.flatten().and_then(|found| found.id);
@@ -271,18 +269,17 @@ impl Engine {
         format!("{}:{}", self.settings.kind.word(), id.get(..12).unwrap_or(&id))
     }
 
-    /// Removes a launch's container, whether it runs or not.
+    /// Removes a launch's container, running or not.
     pub async fn remove(&self, agent_id: i64, generation: i64) -> Result<(), EngineError> {
         self.remove_by_name(&self.name(agent_id, generation)).await
     }
 
-    /// Removes the containers of launches that don't run, and those in which a host that is gone has copied homes. Says how
-    /// many there were.
+    /// Removes containers of launches that don't run, and home containers of previous hosts. Returns their number.
     pub async fn sweep(&self, keeps: impl Fn(i64, i64) -> bool) -> Result<usize, EngineError> {
         let mut count = self.remove_unless(keeps).await?;
         for container in self.containers().await? {
             let keeper_of = container.labels.and_then(|mut labels| labels.remove(spec::KEEPER_OF));
-            // By its id: this host may make one of the same name meanwhile.
+            // By id: this host may create one with the same name meanwhile.
             if let (Some(id), Some(process)) = (container.id, keeper_of)
                 && process != *spec::PROCESS
             {
@@ -293,7 +290,7 @@ impl Engine {
         Ok(count)
     }
 
-    /// Reads a file as the agent would: whatever it links to, nothing is read that the agent can't read.
+    /// Reads a file with the agent's rights: links lead only to files that the agent can read.
     pub async fn read(&self, agent_id: i64, generation: i64, path: &Path) -> Result<Vec<u8>, SendError> {
         let reading = timeout(PROCESS_WAIT, self.read_slowly(agent_id, generation, path)).await;
         reading.unwrap_or_else(|_| Err(SendError::Io(std::io::ErrorKind::TimedOut.into())))
@@ -326,13 +323,13 @@ impl Engine {
         }
     }
 
-    /// The volume of an agent's home is in use by one launch at a time.
+    /// Only one launch may use the volume of an agent's home.
     async fn remove_others(&self, agent_id: i64, generation: i64) -> Result<(), EngineError> {
         let keeps = |agent: i64, launch: i64| agent != agent_id || launch == generation;
         self.remove_unless(keeps).await.map(|_| ())
     }
 
-    /// The containers of this host, whether they run or not.
+    /// The containers of this host, running or not.
     async fn containers(&self) -> Result<Vec<ContainerSummary>, EngineError> {
         let label = format!("{}={}", spec::HOST, self.settings.host);
         let filters = std::collections::HashMap::from([("label".to_owned(), vec![label])]);
@@ -359,12 +356,12 @@ impl Engine {
     }
 
     pub(super) async fn remove_by_name(&self, name: &str) -> Result<(), EngineError> {
-        // With the volumes that its image has asked for. The agent's own has a name, and stays.
+        // With anonymous volumes of its image. The agent's own volume has a name, and stays.
         let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
         let client = self.client().await?;
         match patiently(|| client.remove_container(name, Some(options.clone()))).await {
             Ok(()) => Ok(()),
-            // It is gone, or going.
+            // Gone, or being removed.
             Err(error) if matches!(status(&error), Some(404 | 409)) => Ok(()),
             Err(error) => Err(client.error("A container can't be removed", error)),
         }
@@ -390,7 +387,7 @@ impl Engine {
         }
     }
 
-    /// Whether root in a container is the engine's own user, and not the machine's root.
+    /// Whether root in a container is the engine's own user instead of the machine's root.
     async fn is_rootless(&self) -> Result<bool, EngineError> {
         let asked = self.rootless.get_or_try_init(async || {
             let client = self.client().await?;
@@ -407,8 +404,7 @@ impl Engine {
     }
 }
 
-/// Asks again while a container is ending: Podman then refuses to remove it, and answers with errors or with a state that it
-/// alone has.
+/// Retries while a container is ending: Podman then refuses to remove it, and returns errors or a state of its own.
 async fn patiently<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) -> Result<T, Error> {
     for _ in 1..20 {
         match Box::pin(ask()).await {
@@ -429,14 +425,13 @@ pub(super) fn ended(found: ContainerInspectResponse) -> String {
     error.unwrap_or_else(|| format!("it ended with code {code}"))
 }
 
-/// Whether a container has ended.
 pub(super) fn is_over(found: &ContainerInspectResponse) -> bool {
     let status = found.state.as_ref().and_then(|state| state.status);
     matches!(status, Some(Status::EXITED | Status::DEAD | Status::REMOVING))
 }
 
-/// What a program in a container has written, and its complaints. An agent can get at what its own user runs there, so the bounds
-/// hold here as well.
+/// Output and errors of a program in a container. The agent can interfere with programs of its user, so limits apply
+/// here too.
 async fn collected(
     mut output: impl Stream<Item = Result<LogOutput, Error>> + Unpin,
 ) -> Result<(Vec<u8>, Vec<u8>), SendError> {
@@ -463,7 +458,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_a_container_writes_without_end_is_too_large() {
+    async fn endless_container_output_is_too_large() {
         let piece = |is_error| {
             let message = vec![b'x'; 64 << 10].into();
             Ok(if is_error { LogOutput::StdErr { message } } else { LogOutput::StdOut { message } })

@@ -1,4 +1,4 @@
-//! What `doctor` says about an engine.
+//! Checks of an engine for `doctor`.
 
 use bollard::models::SystemInfo;
 
@@ -6,7 +6,7 @@ use super::{Engine, EngineError, Kind, args::usual_memory};
 use crate::doctor::{Finding, bad, fine, note};
 
 impl Engine {
-    /// Asks the engine about itself.
+    /// Runs all checks.
     pub async fn examine(&self) -> Vec<Finding> {
         let info = match self.info().await {
             Ok(info) => info,
@@ -20,8 +20,8 @@ impl Engine {
         found.extend(isolation(&info));
         if !rustix::process::geteuid().is_root() {
             found.push(note(
-                "whoever may use the engine's socket may do everything on this machine that the engine may: give it \
-                 to this user alone",
+                "access to the engine's socket allows everything that the engine can do on this machine: give it \
+                 to this user only",
             ));
         }
         found
@@ -33,7 +33,7 @@ impl Engine {
         info.map_err(|error| client.error("The engine can't be asked about itself", error))
     }
 
-    /// What happens to agents when the engine is restarted.
+    /// Effect of an engine's restart on agents.
     fn survival(&self, info: &SystemInfo) -> Finding {
         match self.settings.kind {
             Kind::Podman => fine("agents go on when Podman's service ends"),
@@ -52,7 +52,7 @@ fn bounds(info: &SystemInfo) -> Vec<Finding> {
     let driver = info.cgroup_driver.map(|driver| driver.to_string()).unwrap_or_default();
     let version = info.cgroup_version.map(|version| version.to_string()).unwrap_or_default();
     let mut found = vec![fine(format!("control groups: version {version}, by {driver}"))];
-    // Podman leaves out what it takes for granted.
+    // Podman omits the usual ones.
     let all =
         [(info.memory_limit, "memory"), (info.pids_limit, "processes"), (info.cpu_cfs_quota, "processors")];
     for (is_bounded, what) in all {

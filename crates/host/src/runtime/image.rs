@@ -1,4 +1,4 @@
-//! Images: found on the machine, or pulled; pinned by digest where the image's record has one.
+//! Images: found on the machine or pulled, and pinned by digest if their record has one.
 
 use std::{collections::HashMap, fs, path::PathBuf};
 
@@ -12,20 +12,20 @@ use super::{
     reference,
 };
 
-/// An image that can be run.
+/// A runnable image.
 #[derive(Debug)]
 pub(super) struct Image {
-    /// Its id on this machine: what a container is made of, whatever its name comes to mean.
+    /// Its id on this machine, which identifies it even if its name moves.
     pub id: String,
-    /// What it is, for people: its name with its digest, or its id if it was made here.
+    /// For people: its name with the digest, or its id if it was built here.
     pub used: String,
     /// Its program and arguments.
     pub own: Vec<String>,
 }
 
-/// Where a registry's images are if a name doesn't say.
+/// The registry of names without one.
 const HUB: &str = "docker.io";
-/// How the Hub is called in Docker's configuration.
+/// The Hub's name in Docker's configuration.
 const HUB_CONFIGURED: &str = "https://index.docker.io/v1/";
 
 /// Finds an image, or pulls it.
@@ -38,14 +38,14 @@ pub(super) async fn find(
     let digest = digest.or(name.digest);
     let wanted = name.pinned(digest);
     if let Some(found) = inspect(client, &wanted).await? {
-        return Ok(Image::of(reference, name.repository, found));
+        return Ok(Image::from_inspect(reference, name.repository, found));
     }
-    // An image that was made here has no digest of a registry; its id is as good.
+    // A locally built image has no registry digest; its id serves as well.
     if let Some(found) = inspect(client, reference).await?
         && digest.is_some()
         && found.id.as_deref() == digest
     {
-        return Ok(Image::of(reference, name.repository, found));
+        return Ok(Image::from_inspect(reference, name.repository, found));
     }
     if name.repository == reference::NAME {
         let reason = "this machine has no such image. Build it with `muster host build-image`".to_owned();
@@ -53,7 +53,7 @@ pub(super) async fn find(
     }
     pull(client, &name, digest, &wanted).await?;
     match inspect(client, &wanted).await? {
-        Some(found) => Ok(Image::of(reference, name.repository, found)),
+        Some(found) => Ok(Image::from_inspect(reference, name.repository, found)),
         None => {
             let reason = "the registry gave another image".to_owned();
             Err(EngineError::Image { image: wanted, reason })
@@ -76,7 +76,7 @@ async fn pull(
     wanted: &str,
 ) -> Result<(), EngineError> {
     tracing::info!(image = wanted, "pulling an image");
-    // An engine takes a digest where it takes a tag.
+    // An engine accepts a digest in place of a tag.
     let (repository, tag) = (name.full_repository(), digest.or(name.tag).unwrap_or("latest"));
     let options = CreateImageOptionsBuilder::default().from_image(&repository).tag(tag).build();
     let mut steps = client.create_image(Some(options), None, credentials(name.registry()));
@@ -94,7 +94,7 @@ async fn pull(
 }
 
 impl Image {
-    fn of(reference: &str, repository: &str, found: ImageInspect) -> Self {
+    fn from_inspect(reference: &str, repository: &str, found: ImageInspect) -> Self {
         let id = found.id.unwrap_or_default();
         let digests = found.repo_digests.unwrap_or_default();
         let own = digests.iter().find(|digest| is_of(digest, repository)).or(digests.first());
@@ -110,7 +110,7 @@ fn is_of(digest: &str, repository: &str) -> bool {
     digest.split_once('@').is_some_and(|(of, _)| of == repository || of.ends_with(&format!("/{repository}")))
 }
 
-/// An image's name, in parts: `registry/repository:tag@digest`.
+/// An image's name in parts: `registry/repository:tag@digest`.
 #[derive(Debug, PartialEq, Eq)]
 struct Name<'a> {
     repository: &'a str,
@@ -140,13 +140,13 @@ impl<'a> Name<'a> {
         }
     }
 
-    /// As Docker reads names: a first part with a dot or a colon in it is a registry.
+    /// As in Docker's names: a first part with a dot or a colon is a registry.
     fn registry(&self) -> &'a str {
         let first = self.repository.split_once('/').map(|(first, _)| first);
         first.filter(|first| first.contains(['.', ':']) || *first == "localhost").unwrap_or(HUB)
     }
 
-    /// With its registry: engines differ in what they take a short name for.
+    /// With its registry: engines complete short names differently.
     fn full_repository(&self) -> String {
         match (self.registry(), self.repository.contains('/')) {
             (HUB, _) if self.repository.starts_with(HUB) => self.repository.to_owned(),
@@ -157,7 +157,7 @@ impl<'a> Name<'a> {
     }
 }
 
-/// What `docker login` has written for a registry, if it has written it into its file. Helper programs aren't asked.
+/// Credentials of `docker login` for a registry, if stored in its file. Helper programs aren't used.
 fn credentials(registry: &str) -> Option<DockerCredentials> {
     #[derive(Deserialize)]
     struct Config {

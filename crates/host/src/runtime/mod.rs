@@ -1,20 +1,21 @@
-//! How agents are run: as plain processes of this machine, or in containers of Docker Engine or Podman. Either way an agent
-//! has a shim, which owns its pipes and is reached by the socket in the launch's folder.
+//! Runtimes of agents: plain processes of this machine, or containers of Docker Engine or Podman. In both an agent has
+//! a shim, which owns its pipes and has a socket in the launch's folder.
 //!
-//! - `client.rs`: an engine's socket. `docker.rs`: containers: started, found again, removed. `spec.rs`: what a container is.
-//! - `image.rs`: images: found, pulled, pinned. `reference.rs`: images that are made here.
-//! - `keeper.rs`: agents' homes, read and made by a shim in a container beside.
-//! - `choice.rs`: which runtime it is. `args.rs`: its options.
-//! - `pipe.rs`: how a secret gets into a container without being written anywhere.
-//! - Plain processes are started by `agent/launch.rs`.
+//! - `client.rs`: an engine's socket. `docker.rs`: starting, finding and removing containers. `spec.rs`: their
+//!   definition.
+//! - `image.rs`: finding, pulling and pinning images. `reference.rs`: images built here.
+//! - `home_container.rs`: agents' homes, archived by a shim in a separate container.
+//! - `choice.rs`: the choice of a runtime. `args.rs`: its options.
+//! - `pipe.rs`: passes secrets into a container without storing them.
+//! - `agent/launch.rs` starts plain processes.
 
 mod args;
 mod choice;
 mod client;
 mod docker;
 mod doctor;
+mod home_container;
 mod image;
-mod keeper;
 mod pipe;
 mod reference;
 mod spec;
@@ -28,12 +29,12 @@ use std::{
 };
 
 use muster_protocol::{event::EndReason, frame, plan::LaunchPlan};
-use muster_shim::{args::Gate, keep::Task, record::Record};
+use muster_shim::{args::Gate, home_archive::Task, record::Record};
 use tokio::sync::{mpsc::UnboundedSender, watch};
 
 pub use self::{
     args::{BoundArgs, EngineArgs, RuntimeArgs},
-    choice::{Choice, Kept, OtherRuntime},
+    choice::{Choice, OtherRuntime, SavedRuntime},
     client::EngineError,
     docker::{Engine, Settings},
 };
@@ -44,74 +45,65 @@ use crate::{
     programs::{Program, Programs, absolute},
 };
 
-/// How this host runs agents.
+/// The host's runtime.
 #[derive(Debug)]
 pub enum Runtime {
-    /// As plain processes, in a sandbox of bubblewrap if the options say so.
+    /// Plain processes, in a sandbox of bubblewrap if enabled.
     Process,
-    /// In containers.
     Engine(Box<Engine>),
 }
 
-/// An engine that runs containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Docker Engine.
     Docker,
-    /// Podman.
     Podman,
 }
 
-/// Where things are, as the agent sees them.
+/// Locations as the agent sees them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// Its home.
     pub home: PathBuf,
     /// The folder of the sockets that lead out of its sandbox.
     pub sockets: PathBuf,
-    /// The shim's program.
     pub shim: Program,
     /// Whether its programs are this machine's.
     pub is_here: bool,
 }
 
 impl Places {
-    /// Where a program is. In a container the agent finds it by its name.
+    /// The path of a program. In a container the agent resolves the name itself.
     pub fn program(&self, command: &str) -> PathBuf {
         if self.is_here { absolute(command) } else { command.into() }
     }
 }
 
-/// A launch that is ready to be started.
+/// A prepared launch.
 pub struct Prepared<'a> {
-    /// The agent.
     pub agent_id: i64,
-    /// The launch.
     pub generation: i64,
-    /// The launch's folder.
     pub dir: PathBuf,
-    /// The folder of what the host gives the agent: skills, what people send.
+    /// The host's files for the agent: skills, and people's files.
     pub given: PathBuf,
-    /// What is started instead of the image's own program.
+    /// The program to run instead of the image's.
     pub program: Option<Program>,
-    /// The way out, as the container sees it.
+    /// The way out, as seen in the container.
     pub gate: Gate,
-    /// Files in the agent's home: their paths, and their texts. They may hold secrets.
+    /// Files in the agent's home: paths and texts, possibly secret.
     pub files: BTreeMap<String, String>,
-    /// The environment. It holds secrets.
+    /// The environment, with secrets.
     pub environment: BTreeMap<OsString, OsString>,
-    /// The image, its limits, and whether it has a network of its own.
+    /// Image, limits and network.
     pub plan: &'a LaunchPlan,
-    /// The shim's bounds: of the spool, and of a line.
+    /// The shim's limits: spool and line.
     pub bounds: (u64, usize),
-    /// How long an engine may be away.
+    /// Time to wait for an unreachable engine.
     pub patience: Duration,
 }
 
-/// What passes between a launch that may have to wait for its engine, and whoever has begun it.
+/// Channels between a launch that waits for its engine and its starter.
 #[derive(Debug)]
 pub struct Waiting {
-    /// Is told once why it waits.
+    /// Receives the reason for waiting, once.
     pub away: UnboundedSender<String>,
     /// Whether the launch is stopped.
     pub stop: watch::Receiver<bool>,
@@ -121,43 +113,42 @@ impl Waiting {
     /// Returns when the launch is stopped.
     pub async fn stopped(&self) {
         let mut stop = self.stop.clone();
-        // Whoever has begun the launch holds the other end for as long as it takes.
+        // The starter holds the other end during the launch.
         let _ = stop.wait_for(|is_stopped| *is_stopped).await;
     }
 }
 
-/// What became of a launch's shim.
+/// State of a launch's shim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// It lives, or is about to.
+    /// Alive or starting.
     Alive,
-    /// It is gone, and left no record.
+    /// Gone without a record.
     Gone(Lost),
 }
 
-/// What is known of a shim that left no record.
+/// Cause of a shim's end without a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// The kernel killed its container for want of memory.
+    /// Out-of-memory kill of its container.
     OutOfMemory,
-    /// Its container has ended without it.
+    /// Its container has ended.
     Killed,
-    /// Its container is not there any more.
+    /// Its container was removed.
     Removed,
-    /// Nothing.
     Unknown,
 }
 
 impl Lost {
-    /// What is reported.
+    /// The reported reason.
     pub fn reason(self) -> EndReason {
         if self == Self::OutOfMemory { EndReason::OutOfMemory } else { EndReason::ShimLost }
     }
 
-    /// What the reason doesn't say.
+    /// Further details.
     pub fn detail(self) -> Option<&'static str> {
         match self {
-            Self::OutOfMemory => Some("Its container was ended for want of memory."),
+            Self::OutOfMemory => Some("Its container ran out of memory."),
             Self::Killed => Some("Its container was killed, by a person or with the engine."),
             Self::Removed => Some("Its container was removed."),
             Self::Unknown => None,
@@ -168,16 +159,15 @@ impl Lost {
 /// The network that every engine has.
 const NETWORK: &str = "bridge";
 
-/// What an agent may take, unless its plan says.
+/// Default limits of an agent.
 #[derive(Clone, Debug)]
 pub struct Bounds {
-    /// The memory, in MiB.
+    /// Memory in MiB.
     pub memory_mb: Option<i64>,
-    /// The processors.
     pub cpus: Option<f64>,
-    /// How many processes and threads.
+    /// Processes and threads.
     pub pids: i64,
-    /// The engine's network for agents that have one of their own.
+    /// The engine's network for agents with network access.
     pub network: String,
 }
 
@@ -188,7 +178,7 @@ impl Default for Bounds {
 }
 
 impl Kind {
-    /// Where its socket usually is.
+    /// The usual socket.
     fn usual_socket(self) -> PathBuf {
         let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         match (self, own) {
@@ -200,7 +190,6 @@ impl Kind {
         }
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Docker => "Docker Engine",
@@ -208,7 +197,7 @@ impl Kind {
         }
     }
 
-    /// As options and its containers' ids name it.
+    /// The engine's word in options and container ids.
     pub fn word(self) -> &'static str {
         match self {
             Self::Docker => "docker",
@@ -218,7 +207,7 @@ impl Kind {
 }
 
 impl Runtime {
-    /// Where things are for an agent, in this launch.
+    /// Locations for an agent in this launch.
     pub fn places(&self, folder: &Folder, programs: &Programs, agent_id: i64, generation: i64) -> Places {
         match self {
             Self::Process => Places {
@@ -231,7 +220,7 @@ impl Runtime {
         }
     }
 
-    /// Where the host puts what it gives an agent. A container shows it, read-only, in the agent's home.
+    /// The folder of the host's files for an agent. A container mounts it read-only into the agent's home.
     pub fn given(&self, folder: &Folder, agent_id: i64) -> PathBuf {
         match self {
             Self::Process => folder.home(agent_id),
@@ -239,7 +228,7 @@ impl Runtime {
         }
     }
 
-    /// The volume that is the home of the agent that was created at this time, if homes are volumes.
+    /// The volume of the home of the agent created at this time, if homes are volumes.
     pub fn volume(&self, agent_id: i64, created_at: i64) -> Option<String> {
         match self {
             Self::Process => None,
@@ -247,7 +236,7 @@ impl Runtime {
         }
     }
 
-    /// The agent's home, for this task. What it takes is there until [`Self::release_home`].
+    /// Opens the agent's home for a task. Its resources exist until [`Self::release_home`].
     pub async fn home(&self, folder: &Folder, agent_id: i64, task: Task) -> Result<Home, BackupError> {
         match self {
             Self::Process => Ok(Home::Folder(folder.home(agent_id))),
@@ -255,14 +244,14 @@ impl Runtime {
         }
     }
 
-    /// The task is done, or has failed.
+    /// Releases the resources of a task.
     pub async fn release_home(&self, folder: &Folder, agent_id: i64, task: Task) {
         if let Self::Engine(engine) = self {
             engine.release_home(folder, agent_id, task).await;
         }
     }
 
-    /// The mode of a socket that the agent may use: in a container it is another user, and nobody else gets there.
+    /// Mode of a socket for the agent: in a container it is another user, and others can't reach the folder.
     pub fn socket_mode(&self) -> u32 {
         match self {
             Self::Process => 0o600,
@@ -270,7 +259,7 @@ impl Runtime {
         }
     }
 
-    /// How much memory an agent may have unless its plan says, in MiB. None: plain processes are not bounded.
+    /// Default memory limit of an agent in MiB. `None`: plain processes are not limited.
     pub fn memory_mb(&self) -> Option<i64> {
         match self {
             Self::Process => None,
@@ -278,7 +267,7 @@ impl Runtime {
         }
     }
 
-    /// What became of a launch's shim.
+    /// Finds the state of a launch's shim.
     pub async fn find(&self, folder: &Folder, agent_id: i64, generation: i64) -> Found {
         if let Self::Engine(engine) = self {
             return engine.find(folder, agent_id, generation).await;
@@ -286,13 +275,13 @@ impl Runtime {
         let record = Record::read(&folder.launch(agent_id, generation)).ok();
         let is_alive = match &record {
             Some(record) => record.is_alive(),
-            // A shim that is starting has no record yet.
+            // A starting shim has no record yet.
             None => folder.has_shim(agent_id, generation),
         };
         if is_alive { Found::Alive } else { Found::Gone(Lost::Unknown) }
     }
 
-    /// Removes what is left of a launch whose shim is gone or is leaving.
+    /// Removes the rest of a launch whose shim is gone or leaving.
     pub async fn clean(&self, folder: &Folder, agent_id: i64, generation: i64) {
         match self {
             Self::Process => {
@@ -308,8 +297,7 @@ impl Runtime {
         }
     }
 
-    /// Removes what this host has left behind: containers of launches that don't run when it gets to them, and those that copied
-    /// homes when it was killed.
+    /// Removes this host's leftovers: containers of launches that don't run, and home containers of a killed host.
     pub async fn sweep(&self, is_running: impl Fn(i64, i64) -> bool) {
         let Self::Engine(engine) = self else { return };
         match engine.sweep(is_running).await {
@@ -329,7 +317,7 @@ impl Runtime {
         read.map_err(|error| SendError::Io(io::Error::other(error)))?
     }
 
-    /// What the agent's process is called: `process:17`, `docker:0123456789ab`.
+    /// The name of the agent's process: `process:17`, `docker:0123456789ab`.
     pub async fn name_of(&self, agent_id: i64, generation: i64, pid: Option<i32>) -> String {
         match (self, pid) {
             (Self::Engine(engine), _) => engine.id(agent_id, generation).await,
@@ -338,8 +326,8 @@ impl Runtime {
         }
     }
 
-    /// What it is, for the control plane.
-    pub async fn described(&self) -> (frame::Runtime, Option<String>) {
+    /// The runtime for the control plane.
+    pub async fn describe(&self) -> (frame::Runtime, Option<String>) {
         let Self::Engine(engine) = self else { return (frame::Runtime::Process, None) };
         let runtime = match engine.kind() {
             Kind::Docker => frame::Runtime::Docker,
@@ -349,21 +337,19 @@ impl Runtime {
     }
 }
 
-/// Whose files are read.
+/// Owner of the files to read.
 #[derive(Clone, Debug)]
 pub struct Files {
-    /// The agent.
     pub agent_id: i64,
-    /// Its launch.
     pub generation: i64,
-    /// Its home, as it sees it.
+    /// Its home, as the agent sees it.
     pub home: PathBuf,
 }
 
-/// Makes a folder that the agent may look into.
+/// Creates a folder that the agent may read.
 pub(crate) fn show(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     fs::create_dir_all(path)?;
-    // An agent of another user can read it. The folder above is its owner's alone.
+    // For agents of another user. The parent folder is private.
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))
 }

@@ -1,5 +1,5 @@
-//! The pipe by which a container's shim gets the agent's environment. What is in a container's definition is kept by its
-//! engine, in a file; this is kept by nobody.
+//! The pipe for the agent's environment into a container's shim. An engine stores a container's definition in a file;
+//! the pipe's content is stored nowhere.
 
 use std::{
     fs::{File, OpenOptions},
@@ -13,7 +13,7 @@ use rustix::{
     io::Errno,
 };
 
-/// Makes it, unless it is there.
+/// Creates the pipe, unless it exists.
 pub(super) fn make(path: &Path) -> io::Result<()> {
     match mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
@@ -21,7 +21,7 @@ pub(super) fn make(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Opens it, if somebody reads. Writing to it waits for them.
+/// Opens the pipe, if it has a reader. Writes wait for the reader.
 pub(super) fn open(path: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     match OpenOptions::new().write(true).custom_flags(flags).open(path) {
@@ -34,7 +34,6 @@ pub(super) fn open(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Writes all of it.
 pub(super) async fn write(mut file: File, bytes: Vec<u8>) -> io::Result<()> {
     let written = tokio::task::spawn_blocking(move || file.write_all(&bytes)).await;
     written.map_err(io::Error::other)?

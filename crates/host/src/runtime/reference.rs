@@ -1,4 +1,4 @@
-//! Images that are made here: the reference agent's, which is the static program and nothing else, and one without anything.
+//! Images built here: the reference agent's, with nothing but the static program, and an empty one.
 
 use std::{io, path::Path};
 
@@ -11,18 +11,18 @@ use super::{
     image,
 };
 
-/// The name of the reference agent's.
+/// The reference agent's image.
 pub(super) const NAME: &str = "muster/agent";
-/// What is in it: where a profile finds it by its name, too.
+/// Its Dockerfile. Profiles can find the program by name too.
 const RECIPE: &str =
     "FROM scratch\nCOPY muster-agent /bin/muster-agent\nENTRYPOINT [\"/bin/muster-agent\"]\n";
-/// The name of the empty one, in which the shim runs alone.
+/// The empty image, for a shim alone.
 const EMPTY: &str = "muster/empty";
-/// Engines make no image without a file.
+/// Engines build no image without a file.
 const NOTHING: &str = "FROM scratch\nCOPY Dockerfile /\n";
 
 impl Engine {
-    /// Builds the reference agent's, from the static program.
+    /// Builds the reference agent's image from the static program.
     pub async fn build_reference(&self, program: &Path) -> Result<(), EngineError> {
         let bytes = std::fs::read(program).map_err(|source| EngineError::Io {
             what: format!("{} can't be packed", program.display()),
@@ -32,7 +32,7 @@ impl Engine {
     }
 }
 
-/// The id of the image without anything, which is made once.
+/// The empty image's id; it is built once.
 pub(super) async fn empty(client: &Client<'_>) -> Result<String, EngineError> {
     if image::inspect(client, EMPTY).await?.is_none() {
         build(client, EMPTY, NOTHING, None).await?;

@@ -1,14 +1,14 @@
-//! What an agent's container is: what it sees, what it may, and what it is called.
+//! Definition of an agent's container: its mounts, its rights and its name.
 //!
-//! | In the container | What |
+//! | In the container | Content |
 //! |---|---|
 //! | `/` | the image, read-only |
 //! | `/home/agent` | the agent's volume, kept across launches |
-//! | `/home/agent/skills`, `/home/agent/inbox` | what the host gives it, read-only |
+//! | `/home/agent/skills`, `/home/agent/inbox` | the host's files for the agent, read-only |
 //! | `/tmp` | in memory |
 //! | `/.muster/shim` | the shim, read-only |
 //! | `/.muster/sockets` | the sockets that lead out |
-//! | `/.muster/launch` | the shim's own folder, which the agent can't enter |
+//! | `/.muster/launch` | the shim's own folder, closed to the agent |
 
 use std::{collections::HashMap, ffi::OsString, path::Path, sync::LazyLock};
 
@@ -19,61 +19,55 @@ use bollard::models::{
 use muster_shim::{
     args::{Contained, Launch, Limits},
     folder::SOCKET,
-    keep::Task,
+    home_archive::Task,
 };
 use rustix::process::{Resource, getrlimit};
 
 use super::{Places, Prepared, docker::Settings};
 use crate::{bounds::OPEN_FILES, clock, programs::Program};
 
-/// The agent's home.
 pub(super) const HOME: &str = "/home/agent";
-/// The shim.
 pub(super) const SHIM: &str = "/.muster/shim";
-/// The sockets that the agent may use.
 const SOCKETS: &str = "/.muster/sockets";
-/// The launch's folder.
 const LAUNCH: &str = "/.muster/launch";
-/// Where a shim that copies a home finds the host, and the volume's folder, in which the home has its name.
+/// The socket folder of a home container, and its folder with the volume, in which the home has its name.
 const KEEPER: &str = "/.muster/keeper";
 const VOLUME: &str = "/.muster/volume";
 
-/// Whose container it is: a host's id.
+/// Label: the host's id.
 pub(super) const HOST: &str = "muster.host";
-/// The agent.
 pub(super) const AGENT: &str = "muster.agent";
-/// The launch.
 pub(super) const GENERATION: &str = "muster.generation";
-/// Which process of the host copies a home in it: when another runs, nobody does any more.
+/// Label: the host's process that uses a home container. Without this process the container is a leftover.
 pub(super) const KEEPER_OF: &str = "muster.keeper-of";
-/// This process. Its id alone may have been another's.
+/// This process. Its id alone may be reused.
 pub(super) static PROCESS: LazyLock<String> =
     LazyLock::new(|| format!("{}-{}", std::process::id(), clock::now()));
 
-/// What the shim needs until it has become its own user. The agent has none of them.
+/// Capabilities of the shim until it has become its own user. The agent has none of them.
 const CAPABILITIES: [&str; 5] = ["CHOWN", "KILL", "SETGID", "SETPCAP", "SETUID"];
-/// What it needs to copy a home with everybody's files.
+/// Capabilities to archive a home with files of several users.
 const KEEPER_CAPABILITIES: [&str; 3] = ["CHOWN", "DAC_OVERRIDE", "FOWNER"];
-/// What may be in `/tmp`, by default.
+/// Default options of `/tmp`.
 const TMP: &str = "rw,nosuid,nodev,exec,mode=1777,size=512m";
 
-/// Where things are, as every contained agent sees them.
+/// Locations, the same in every container.
 pub(super) fn places() -> Places {
     let shim = Program { command: SHIM.into(), ..Program::default() };
     Places { home: HOME.into(), sockets: SOCKETS.into(), shim, is_here: false }
 }
 
-/// The name of a launch's container: there is one at most.
+/// Unique name of a launch's container.
 pub(super) fn name(host: &str, agent_id: i64, generation: i64) -> String {
     format!("muster-{}-{agent_id}-g{generation}", short(host))
 }
 
-/// The name of the container in which a shim does something with an agent's home.
+/// Name of the container for a task on an agent's home.
 pub(super) fn keeper_name(host: &str, agent_id: i64, task: Task) -> String {
     format!("muster-{}-{agent_id}-{}", short(host), task.word())
 }
 
-/// The name of the agent's volume. No other agent gets it that has the number after a restore.
+/// Name of the agent's volume, distinct from that of an earlier agent with the same number.
 pub(super) fn volume(host: &str, agent_id: i64, created_at: i64) -> String {
     format!("muster-{}-{agent_id}-{created_at}", short(host))
 }
@@ -82,19 +76,19 @@ fn short(host: &str) -> &str {
     host.get(..12).unwrap_or(host)
 }
 
-/// The agent's user: one of its own, so that limits by user and /proc keep agents apart.
+/// The agent's own user, so that per-user limits and /proc separate agents.
 pub(super) fn user(agent_id: i64) -> u32 {
     // A rootless engine has 65,536 users.
     20_000 + u32::try_from(agent_id.rem_euclid(40_000)).unwrap_or_default()
 }
 
-/// The labels of everything that this host makes for an agent.
+/// Labels of all resources that this host creates for an agent.
 pub(super) fn labels(host: &str, agent_id: i64, generation: Option<i64>) -> HashMap<String, String> {
     let own = [(HOST.to_owned(), host.to_owned()), (AGENT.to_owned(), agent_id.to_string())];
     own.into_iter().chain(generation.map(|number| (GENERATION.to_owned(), number.to_string()))).collect()
 }
 
-/// The container of a launch. `own` is the program of the image, with its arguments.
+/// A launch's container. `own` is the image's program with its arguments.
 pub(super) fn container(
     settings: &Settings,
     prepared: &Prepared<'_>,
@@ -124,8 +118,7 @@ pub(super) fn container(
     }
 }
 
-/// The container in which a shim does something with an agent's home. It has the folder above the home: a restore changes
-/// names there.
+/// The container for a task on an agent's home. It mounts the home's parent folder, since a restore renames there.
 pub(super) fn keeper(
     settings: &Settings,
     agent_id: i64,
@@ -161,7 +154,7 @@ pub(super) fn keeper(
     }
 }
 
-/// What the shim is told.
+/// The shim's arguments.
 fn arguments(prepared: &Prepared<'_>, users: Contained, words: Vec<String>) -> Vec<String> {
     let mut words = words.into_iter();
     let mut launch =
@@ -169,9 +162,9 @@ fn arguments(prepared: &Prepared<'_>, users: Contained, words: Vec<String>) -> V
     (launch.spool_bytes, launch.line_bytes) = prepared.bounds;
     launch.cwd = Some(HOME.into());
     launch.contained = Some(users);
-    launch.step.args = words.map(OsString::from).collect();
-    launch.step.gate = Some(prepared.gate.clone());
-    launch.step.limits = Limits { nofile: Some(OPEN_FILES), ..Limits::default() };
+    launch.spec.args = words.map(OsString::from).collect();
+    launch.spec.gate = Some(prepared.gate.clone());
+    launch.spec.limits = Limits { nofile: Some(OPEN_FILES), ..Limits::default() };
     let args = launch.to_args().into_iter().map(|arg| arg.to_string_lossy().into_owned());
     std::iter::once("contain".to_owned()).chain(args).collect()
 }
@@ -187,26 +180,26 @@ fn limits(settings: &Settings, prepared: &Prepared<'_>) -> HostConfig {
         cap_add: Some(CAPABILITIES.map(str::to_owned).to_vec()),
         network_mode: Some(network.to_owned()),
         memory,
-        // No swap: the bound is the bound.
+        // No swap, so that the limit is strict.
         memory_swap: memory,
         nano_cpus: cpus,
         pids_limit: Some(settings.bounds.pids),
         ulimits: Some(vec![
             ulimit("nofile", Resource::Nofile, OPEN_FILES),
-            // Engines may not raise what they have themselves.
+            // Engines may not exceed their own limit.
             ulimit("nproc", Resource::Nproc, 16384),
         ]),
         ..closed()
     }
 }
 
-/// An image's own check would run as root, with what the shim needs, and again and again. Even the image that is called empty may
-/// be one that this machine was made to pull.
+/// Disables the image's health check: it would run as root, with the shim's rights, repeatedly. Even the image named
+/// empty may be another one that this machine was tricked into pulling.
 fn no_check() -> HealthConfig {
     HealthConfig { test: Some(vec!["NONE".to_owned()]), ..HealthConfig::default() }
 }
 
-/// What no container has: a root that it can write, capabilities that nobody names, a way to gain any, a second life.
+/// Restrictions of every container: a read-only root, no capabilities by default, no privilege escalation, no restart.
 fn closed() -> HostConfig {
     HostConfig {
         readonly_rootfs: Some(true),
@@ -216,14 +209,14 @@ fn closed() -> HostConfig {
             name: Some(RestartPolicyNameEnum::NO),
             ..RestartPolicy::default()
         }),
-        // What the agent says goes to the spool, and nothing else.
+        // The agent's output goes to the spool only.
         log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
         ipc_mode: Some("private".to_owned()),
         ..HostConfig::default()
     }
 }
 
-/// A limit, within what this process has: an engine here has hardly more.
+/// A limit, capped at this process's own, which the engine can hardly exceed.
 fn ulimit(name: &str, resource: Resource, most: u64) -> ResourcesUlimits {
     let most = getrlimit(resource).maximum.unwrap_or(most).min(most).cast_signed();
     ResourcesUlimits { name: Some(name.to_owned()), soft: Some(most), hard: Some(most) }

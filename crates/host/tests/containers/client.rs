@@ -1,4 +1,4 @@
-//! The engine, as an operator uses it, and engines of a test's own. The tests of the control plane use this file, too.
+//! The engine's command line, and engines of a test's own. The tests of the control plane use this file too.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,24 +9,24 @@ use std::{
 /// The image with the reference agent and busybox.
 pub const PROBE: &str = "muster-test/probe";
 
-/// What `tests/containers` says.
+/// A setting from `tests/containers`.
 pub fn variable(name: &str) -> String {
     let value = std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run tests/containers"));
     value.into_string().unwrap()
 }
 
-/// Which engine is tested: `docker`, or `podman`.
+/// The tested engine: `docker` or `podman`.
 pub fn kind() -> String {
     variable("MUSTER_TEST_ENGINE")
 }
 
-/// The engine's client, for what an operator does.
+/// Runs the engine's client.
 pub fn docker(socket: &str, args: &[&str]) -> Output {
     let mut command = Command::new("docker");
     command.args(["--host", &format!("unix://{socket}")]).args(args).stdin(Stdio::null()).output().unwrap()
 }
 
-/// The same, and what it says.
+/// Runs the engine's client, and returns its output.
 #[track_caller]
 pub fn says(socket: &str, args: &[&str]) -> String {
     let ran = docker(socket, args);
@@ -34,21 +34,21 @@ pub fn says(socket: &str, args: &[&str]) -> String {
     String::from_utf8(ran.stdout).unwrap().trim().to_owned()
 }
 
-/// The containers of a host, whether they run or not.
+/// The containers of a host, running or not.
 pub fn containers(socket: &str, host: &str) -> Vec<String> {
     let label = format!("label=muster.host={host}");
     let found = says(socket, &["ps", "--all", "--filter", &label, "--format", "{{.Names}}"]);
     found.lines().map(str::to_owned).collect()
 }
 
-/// The volumes of a host, by their names: Podman gives them no labels.
+/// The volumes of a host, by name: Podman gives them no labels.
 pub fn volumes(socket: &str, host: &str) -> Vec<String> {
     let name = format!("name=muster-{}-", &host[..12]);
     let found = says(socket, &["volume", "ls", "--quiet", "--filter", &name]);
     found.lines().map(str::to_owned).collect()
 }
 
-/// Removes everything that a host has made.
+/// Removes all resources of a host.
 pub fn clean(socket: &str, host: &str) {
     for name in containers(socket, host) {
         docker(socket, &["rm", "--force", &name]);
@@ -58,13 +58,13 @@ pub fn clean(socket: &str, host: &str) {
     }
 }
 
-/// Runs something in a container, as the user of this agent.
+/// Runs a command in a container as its agent's user.
 pub fn as_agent(socket: &str, container: &str, agent_id: i64, words: &[&str]) -> Output {
     let user = format!("{0}:{0}", 20_000 + agent_id % 40_000);
     docker(socket, &[&["exec", "--user", &user, container], words].concat())
 }
 
-/// The processes in a container, as this machine numbers them.
+/// The processes in a container, by the machine's ids.
 pub fn processes(socket: &str, container: &str) -> Vec<i32> {
     let id = says(socket, &["inspect", "--format", "{{.Id}}", container]);
     let all = std::fs::read_dir("/proc").unwrap().flatten();
@@ -86,7 +86,7 @@ impl Own {
 
     /// With the images of the tests.
     pub fn start() -> Self {
-        // Below that of all tests, which is cleared away even if this test is killed.
+        // Below the tests' folder, which is cleaned up even after a kill of this test.
         let above = variable("MUSTER_TEST_SOCKET");
         let above = Path::new(&above).parent().unwrap();
         let folder = tempfile::Builder::new().prefix("me").tempdir_in(above).unwrap();
@@ -96,7 +96,7 @@ impl Own {
         own
     }
 
-    /// As `tests/containers` starts it.
+    /// Starts the engine, as `tests/containers` does.
     pub fn rises(&mut self) {
         let mut command = Command::new(script());
         command.arg(kind()).arg(self.folder.path()).stdin(Stdio::null());
@@ -111,7 +111,7 @@ impl Own {
         panic!("the engine doesn't start: {log}");
     }
 
-    /// Ends without warning.
+    /// Kills the engine.
     pub fn falls(&mut self) {
         if let Some(mut engine) = self.engine.take() {
             let _ = engine.kill();
@@ -127,7 +127,7 @@ impl Drop for Own {
     }
 }
 
-/// What starts and ends an engine.
+/// The script that starts and ends an engine.
 fn script() -> PathBuf {
     let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     above.map(|folder| folder.join("tests/engine")).find(|script| script.is_file()).unwrap()

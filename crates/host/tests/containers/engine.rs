@@ -1,4 +1,4 @@
-//! The engine of the tests, and a host that runs agents in it.
+//! The tests' engine, and a host that runs agents in it.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -13,7 +13,7 @@ use crate::{
     support::{Host, Plane},
 };
 
-/// A host that runs agents in containers. What it has made in the engine goes with it.
+/// A host that runs agents in containers. Its resources in the engine are removed on drop.
 pub struct Contained {
     host: Host,
     pub socket: String,
@@ -34,7 +34,7 @@ impl DerefMut for Contained {
 }
 
 impl Contained {
-    /// With the engine that the script has started.
+    /// With the script's engine.
     pub fn start(plane: &Plane, options: &[&str]) -> Self {
         Self::with(plane, &variable("MUSTER_TEST_SOCKET"), options)
     }
@@ -61,12 +61,12 @@ impl Contained {
         says(&self.socket, args)
     }
 
-    /// The containers of this host, whether they run or not.
+    /// The containers of this host, running or not.
     pub fn containers(&self) -> Vec<String> {
         client::containers(&self.socket, &self.id())
     }
 
-    /// Runs something in the container, as its agent.
+    /// Runs a command in the container as its agent.
     pub fn as_agent(&self, agent_id: i64, generation: i64, words: &[&str]) -> Output {
         client::as_agent(&self.socket, &self.name(agent_id, generation), agent_id, words)
     }
@@ -79,7 +79,7 @@ impl Drop for Contained {
     }
 }
 
-/// What an agent is launched with.
+/// The plan of an agent.
 pub fn plan(plane: &Plane, agent_id: i64, change: impl FnOnce(&mut LaunchPlan)) {
     plane.set(|state| change(state.plans.entry(agent_id).or_default()));
 }

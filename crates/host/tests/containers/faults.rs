@@ -1,4 +1,4 @@
-//! Whatever is killed in between, agents in containers go on, or their end is told.
+//! After any kill, agents in containers continue, or their end is reported.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn counted(last: usize) -> String {
     (1..=last).map(|number| format!("{number} ")).collect()
 }
 
-/// Waits until more of the text was seen.
+/// Waits for more text.
 async fn sees_more(plane: &Plane) {
     let seen = plane.lock().deltas.len();
     plane.wait("text is seen", |state| (state.deltas.len() > seen + 2).then_some(())).await;
@@ -34,11 +34,11 @@ async fn sees_more(plane: &Plane) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs an engine: tests/containers"]
-async fn a_host_that_is_killed_in_mid_sentence_finds_its_containers_again() {
+async fn a_host_killed_in_mid_sentence_finds_its_containers() {
     let plane = Plane::start().await;
     let mut host = Contained::start(&plane, &[]);
     plane.launch(7, 1).await;
-    // Podman takes its time to say its version, for which a host waits before it connects.
+    // Podman reports its version slowly, and a host waits for it before it connects.
     let turn = plane.turn(7, 1, 70, "slowly 80 120");
     for _ in 0..3 {
         sees_more(&plane).await;
@@ -71,7 +71,7 @@ async fn a_host_that_is_killed_while_it_launches_starts_one_container() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs an engine: tests/containers"]
-async fn an_engine_that_is_killed_leaves_its_agents_and_a_launch_waits_for_it() {
+async fn a_killed_engine_leaves_agents_running_and_delays_launches() {
     let plane = Plane::start().await;
     let mut own = Own::start();
     let mut host = Contained::with(&plane, &own.socket(), &[]);
@@ -80,7 +80,7 @@ async fn an_engine_that_is_killed_leaves_its_agents_and_a_launch_waits_for_it() 
     sees_more(&plane).await;
     own.falls();
     sees_more(&plane).await;
-    // The host comes back while its engine is away.
+    // The host restarts while its engine is away.
     host.kill();
     host.run();
     sees_more(&plane).await;
@@ -103,7 +103,7 @@ fn within(own: &mut Own) {
     crate::support::within(|| own.rises());
 }
 
-/// What dies.
+/// The killed process.
 #[derive(Clone, Copy, Debug)]
 enum Death {
     Host,
@@ -153,10 +153,10 @@ fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var_os(name).and_then(|text| text.to_str()?.parse().ok()).unwrap_or(otherwise)
 }
 
-/// `MUSTER_FAULT_TURNS` (20) and `MUSTER_FAULT_SEED` (1) change how long and in which order.
+/// `MUSTER_FAULT_TURNS` (20) and `MUSTER_FAULT_SEED` (1) set the number and the order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs an engine: tests/containers"]
-async fn whatever_dies_nothing_is_said_twice_and_every_turn_ends() {
+async fn whatever_dies_no_message_repeats_and_every_turn_ends() {
     let seed = number("MUSTER_FAULT_SEED", 1);
     let turns = number("MUSTER_FAULT_TURNS", 20);
     println!("MUSTER_FAULT_SEED={seed} MUSTER_FAULT_TURNS={turns}");
@@ -199,14 +199,14 @@ async fn whatever_dies_nothing_is_said_twice_and_every_turn_ends() {
             None | Some(TurnOutcome::Failed) => {
                 interrupted += 1;
                 assert!(counted(last).starts_with(&said), "{said}");
-                plane.wait("its end is told", |state| state.ended(7, generation)).await;
+                plane.wait("its end is reported", |state| state.ended(7, generation)).await;
             }
-            Some(TurnOutcome::Cancelled) => panic!("nobody has cancelled it"),
+            Some(TurnOutcome::Cancelled) => panic!("the turn was not cancelled"),
         }
     }
     println!("{interrupted} interrupted of {turns}, {generation} launches");
     plane.lock().check();
-    // The last launch's container may still be going while the next one's is there.
+    // The last launch's container may still be ending while the next one exists.
     plane.wait("one container at most", |_| (host.containers().len() <= 1).then_some(())).await;
     drop(host);
 }

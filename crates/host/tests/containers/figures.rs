@@ -1,4 +1,4 @@
-//! What Muster's own processes take of the memory with ten agents in containers: printed, for docs/performance.md.
+//! Memory of Muster's own processes with ten agents in containers: printed, for docs/performance.md.
 //!
 //! `tests/containers docker figures:: --no-capture`
 
@@ -12,7 +12,7 @@ use crate::{
     support::Plane,
 };
 
-/// A process's memory in KiB: its own, which it has written itself, and all that it uses, its program included.
+/// A process's memory in KiB: private written memory, and the total with its program.
 fn memory(process: i32) -> (u64, u64) {
     let rollup = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
     let of = |name: &str| {
@@ -22,7 +22,7 @@ fn memory(process: i32) -> (u64, u64) {
     (of("Private_Dirty:"), of("Rss:"))
 }
 
-/// What a process in a container is.
+/// The role of a process in a container.
 fn role(process: i32) -> &'static str {
     let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
     let says = |word: &str| line.split(|byte| *byte == 0).any(|it| it == word.as_bytes());
@@ -34,7 +34,7 @@ fn role(process: i32) -> &'static str {
     }
 }
 
-/// The host's process, once it is connected and at rest.
+/// The host's process, once connected and idle.
 async fn runs(plane: &Plane, host: &Contained) -> i32 {
     plane.launch(11, 1).await;
     plane.order(11, 1, Command::Stop);
@@ -80,6 +80,6 @@ async fn ten_agents_take_little_besides_their_own() {
         }
     }
     assert_eq!(all["shim"].len(), 10, "{all:?}");
-    // In KiB. It takes a tenth; more is a mistake.
+    // In KiB. It takes a tenth; more is a bug.
     assert!(sum / 10 < 20_000, "{sum} KiB for ten agents");
 }

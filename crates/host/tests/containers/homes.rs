@@ -1,4 +1,4 @@
-//! Backups of homes in containers: whoever the host runs as, what comes back is what was there.
+//! Backups of homes in containers: a restore is exact, whichever user runs the host.
 
 use std::{
     fs::{self, Permissions},
@@ -13,12 +13,12 @@ use crate::{
     support::{Plane, State},
 };
 
-/// Files of several users, with modes, times, names and holes; and folders that engines leave out of archives.
+/// Files of several users, with modes, times, names and holes; and folders that engines omit from archives.
 const MAKE: &str = "mkdir -p dev/deep proc sys closed; echo one >dev/deep/file; chmod 640 dev/deep/file; ln dev/deep/file twin; \
     ln -s /etc/passwd out; dd if=/dev/zero of=sparse bs=1 count=0 seek=8388608; echo theirs >closed/in; \
     chown 12345:54321 closed/in; chmod 500 closed; touch -d '2020-02-02 02:02' dev/deep/file closed";
 const SPOIL: &str = "rm -rf dev proc closed out; echo two >twin; echo new >new";
-/// Everything but the home itself, which every change touches.
+/// All entries but the home itself, which changes with each entry.
 const LOOK: &str = "find . ! -name . -type d -exec stat -c '%n %A %u %g %Y' {} \\; | sort; \
     find . -type f -exec stat -c '%n %A %u %g %h %s %Y' {} \\; | sort; find . -type f -exec sha256sum {} \\; | sort; \
     find . -type l | sort | while read -r link; do stat -c '%n %u %g' $link; readlink $link; done; stat -c '%A %u %g' .";
@@ -27,7 +27,7 @@ fn volume(host: &Contained) -> String {
     format!("muster-{}-7-0", &host.id()[..12])
 }
 
-/// Runs a script in the home, as the engine's root.
+/// Runs a script in the home as the engine's root.
 fn root(host: &Contained, script: &str) -> String {
     let (mount, script) =
         (format!("{}:/home/agent", volume(host)), format!("cd /home/agent && {{ {script}; }}"));
@@ -87,7 +87,7 @@ async fn comes_back(plane: &Plane, host: &Contained) {
     let texts = plane.lock().texts(turn).concat();
     assert!(texts.contains("I remember: a."), "{texts}");
     plane.wait("the home from before is gone", |_| (old_homes(host) == 0).then_some(())).await;
-    // While it runs as well.
+    // Also while it runs.
     back_up(plane, (7, 2), 3).await.unwrap();
     let alone = |_: &State| (host.containers() == [host.name(7, 2)]).then_some(());
     plane.wait("nothing is left beside it", alone).await;
@@ -119,7 +119,7 @@ async fn a_home_comes_back_as_it_was_for_a_host_that_is_not_root() {
     comes_back(&plane, &host).await;
 }
 
-/// Everything in a folder becomes nobody's.
+/// Gives everything in a folder to an unprivileged user.
 fn give(path: &Path) {
     lchown(path, Some(65_534), Some(65_534)).unwrap();
     if path.is_dir() && !path.is_symlink() {

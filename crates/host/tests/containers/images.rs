@@ -1,4 +1,4 @@
-//! Images: pulled when they are missing, pinned by digest, refused with the reason. The registry is Debian's.
+//! Images: pulled if missing, pinned by digest, refused with a reason. The registry is Debian's.
 
 use std::{
     fs,
@@ -44,7 +44,7 @@ impl Registry {
         Self { _folder: folder, address, child }
     }
 
-    /// The digest of what was pushed. Engines know it once they have pulled it.
+    /// The digest of a pushed image. Engines know it after a pull.
     fn digest(&self, repository: &str, tag: &str) -> String {
         let url = format!("http://{}/v2/{repository}/manifests/{tag}", self.address);
         let kinds = "Accept: application/vnd.docker.distribution.manifest.v2+json, application/vnd.oci.image.manifest.v1+json";
@@ -82,13 +82,13 @@ async fn refused(plane: &Plane, agent_id: i64) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs an engine: tests/containers"]
-async fn an_image_is_pulled_when_it_is_missing_and_must_have_its_digest() {
+async fn a_missing_image_is_pulled_and_its_digest_checked() {
     let plane = Plane::start().await;
     let registry = Registry::start();
     let host = Contained::start(&plane, &[]);
     let name = format!("{}/team/agent:1", registry.address);
     let repository = format!("{}/team/agent", registry.address);
-    // An image of its own: to forget one that others use by its digest is to take it from them, with Podman.
+    // An image of its own: Podman removes a shared one for all its users.
     build(&host.socket, &name, "FROM muster-test/probe\nLABEL test=pulled\n");
     says(&host.socket, &["push", &name]);
     let digest = &registry.digest("team/agent", "1");
@@ -105,25 +105,25 @@ async fn an_image_is_pulled_when_it_is_missing_and_must_have_its_digest() {
         }
         panic!("the image is not forgotten");
     };
-    // By its tag alone.
+    // By tag only.
     forget().await;
     plane.begin(7, 1, &name);
     plane.wait("it runs", |state| state.started(7, 1).then_some(())).await;
-    assert!(host.log().contains(&format!("{repository}@{digest}")), "what was used is told");
+    assert!(host.log().contains(&format!("{repository}@{digest}")), "the used image is logged");
     plane.order(7, 1, muster_protocol::Command::Stop);
     plane.wait("it ends", |state| state.ended(7, 1)).await;
-    // By its digest.
+    // By digest.
     forget().await;
     plan(&plane, 8, |plan| plan.digest = Some(digest.clone()));
     plane.begin(8, 1, &name);
     plane.wait("it runs", |state| state.started(8, 1).then_some(())).await;
-    // The tag is there, and is not what the record says.
+    // The tag exists, with another digest than the record's.
     let other = format!("sha256:{}", "0".repeat(64));
     plan(&plane, 9, |plan| plan.digest = Some(other.clone()));
     plane.begin(9, 1, &name);
     let why = refused(&plane, 9).await;
     assert!(why.contains(&other), "{why}");
-    // Nobody has it.
+    // It exists nowhere.
     plane.begin(10, 1, &format!("{}/team/nothing:1", registry.address));
     let why = refused(&plane, 10).await;
     assert!(why.contains("team/nothing:1"), "{why}");
@@ -132,7 +132,7 @@ async fn an_image_is_pulled_when_it_is_missing_and_must_have_its_digest() {
     assert!(why.contains("muster host build-image"), "{why}");
 }
 
-/// An image that others made: its check would run as root, beside the shim, and put a link where the host reads.
+/// A third-party image: its health check would run as root, next to the shim, and plant a link in the host's folder.
 const CHECKED: &str = r#"FROM muster-test/probe
 VOLUME /data
 HEALTHCHECK --interval=1s --timeout=5s CMD ["/busybox", "sh", "-c", "/busybox id >/tmp/checked; \
@@ -141,7 +141,7 @@ HEALTHCHECK --interval=1s --timeout=5s CMD ["/busybox", "sh", "-c", "/busybox id
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs an engine: tests/containers"]
-async fn what_an_image_brings_along_is_not_run_and_goes_with_its_container() {
+async fn an_images_health_check_is_off_and_its_volumes_are_removed() {
     let plane = Plane::start().await;
     let host = Contained::start(&plane, &[]);
     let name = "muster-test/checked";
@@ -150,13 +150,13 @@ async fn what_an_image_brings_along_is_not_run_and_goes_with_its_container() {
     plane.begin(7, 1, name);
     plane.wait("it runs", |state| state.started(7, 1).then_some(())).await;
     let container = host.name(7, 1);
-    // Long enough for three of them.
+    // Enough time for three of them.
     tokio::time::sleep(Duration::from_secs(4)).await;
     let checked = host.as_agent(7, 1, &["/busybox", "cat", "/tmp/checked"]);
     assert!(!checked.status.success(), "{checked:?}");
     let launch = host.launch(7, 1);
     assert!(!fs::symlink_metadata(launch.join("stderr")).is_ok_and(|about| about.is_symlink()));
-    // Its volume has no name of its own, and nobody would ever remove it.
+    // Its volume is anonymous, and nothing else would remove it.
     let mounts = host.says(&["inspect", "--format", "{{range .Mounts}}{{.Name}} {{end}}", &container]);
     let volumes: Vec<&str> = mounts.split_whitespace().collect();
     let is_there = |name: &&&str| docker(&host.socket, &["volume", "inspect", name]).status.success();
@@ -174,7 +174,7 @@ async fn what_an_image_brings_along_is_not_run_and_goes_with_its_container() {
     docker(&host.socket, &["rmi", name]);
 }
 
-/// Whoever gets into a launch's folder reads nothing with the host's eyes.
+/// An attacker in a launch's folder can't read files with the host's rights.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs an engine: tests/containers"]
 async fn links_in_a_launchs_folder_lead_the_host_nowhere() {

@@ -1,5 +1,5 @@
-//! Agents in containers, with a real engine: `tests/containers` starts one, and says where it is. Only the control plane is
-//! the tests' own.
+//! Agents in containers, with a real engine: `tests/containers` starts one, and passes its location. Only the control
+//! plane is the tests' own.
 
 #![expect(
     clippy::unwrap_used,
@@ -15,7 +15,6 @@
 )]
 
 mod client;
-mod ends;
 mod engine;
 mod faults;
 mod figures;
@@ -25,6 +24,7 @@ mod mcp;
 mod sandbox;
 #[path = "../../../egress/tests/gate/servers.rs"]
 mod servers;
+mod shutdown;
 #[path = "../../../egress/tests/gate/sources.rs"]
 mod sources;
 #[path = "../it/support/mod.rs"]

@@ -1,4 +1,4 @@
-//! MCP servers of an agent in a container: without secrets in it, with secrets beside it.
+//! MCP servers of an agent in a container: inside it without secrets, next to it with secrets.
 
 use muster_protocol::{
     Happening,
@@ -13,7 +13,7 @@ use crate::{
 
 const KEY: &str = "canary-mcp-4b71";
 
-/// A server in the shell, with one tool that says where it is, what it has, and how much it may have.
+/// A shell server with one tool that reports its location, environment and limits.
 const SERVER: &str = r#"test -x /busybox && place=inside || place=beside
 while read -r line; do
 id=$(printf %s "$line" | sed -n 's/.*"id":\([^,}]*\).*/\1/p')
@@ -30,7 +30,7 @@ fn server(id: i64, name: &str, command: &str, environment: Vec<Variable>) -> Mcp
     McpServer { id, name: name.to_owned(), transport, reads_workspace: false }
 }
 
-/// The newest report of a server.
+/// The latest report of a server.
 fn report(state: &State, server_id: i64) -> Option<McpReport> {
     let reports = state.happenings(7).filter_map(|what| match what {
         Happening::McpServer(report) if report.server_id == server_id => Some(report.clone()),
@@ -39,7 +39,7 @@ fn report(state: &State, server_id: i64) -> Option<McpReport> {
     reports.last()
 }
 
-/// What a tool says.
+/// The output of a tool.
 async fn said(plane: &Plane, server: &str) -> String {
     let turn = plane.turn(7, 1, 70, &format!("call {server}__look {{\"a\": 1}}"));
     plane.end_of(turn).await;
@@ -51,7 +51,7 @@ async fn said(plane: &Plane, server: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs an engine: tests/containers"]
-async fn servers_run_in_the_container_without_secrets_and_beside_it_with_them() {
+async fn mcp_servers_with_secrets_run_outside_the_container() {
     let plane = Plane::start().await;
     let host = Contained::start(&plane, &["--isolation", "bubblewrap"]);
     plan(&plane, 7, |plan| {
@@ -80,7 +80,7 @@ async fn servers_run_in_the_container_without_secrets_and_beside_it_with_them() 
     for id in [5, 6] {
         plane.wait("it works", |state| works(state, id)).await;
     }
-    // What only the image has does not run with a secret.
+    // A program that exists only in the image does not run with a secret.
     let absent = plane.wait("it is shown", |state| report(state, 8)).await;
     assert_eq!(absent.state, McpState::Failed);
     assert!(absent.error.unwrap().contains("never in it"));

@@ -1,4 +1,4 @@
-//! What an agent in a container can do, tried from within.
+//! Rights of an agent in a container, tested from inside.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -10,7 +10,7 @@ use crate::{
     support::{Plane, action},
 };
 
-/// Tries everything that it must not be able to do, says what came of it on stderr, and becomes the reference agent.
+/// Tries all forbidden actions, prints the results on stderr, and becomes the reference agent.
 const TRIES: &str = r#"
 try() { what=$1; shift; if out=$("$@" 2>&1 </dev/null); then echo "CAN $what: $out" >&2; else echo "CANNOT $what" >&2; fi; }
 try open-folder ls /.muster/launch
@@ -83,7 +83,7 @@ async fn an_agent_reaches_its_home_and_nothing_of_its_shim() {
     assert!(said.contains("FILE 600 20007 canary-in-a-file\n"), "{said}");
     let gate = said.lines().find(|line| line.starts_with("GATE ")).unwrap_or_default();
     assert!(gate.contains("403"), "the gate answers, and says no: {said}");
-    // The engine keeps what it is told in files. The agent's environment isn't among it.
+    // The engine stores a container's definition in files. The agent's environment isn't in them.
     let told = host.says(&["inspect", &host.name(7, 1)]);
     assert!(!told.contains("canary-in"));
     let told: Value = serde_json::from_str(&told).unwrap();
@@ -97,7 +97,7 @@ async fn an_agent_reaches_its_home_and_nothing_of_its_shim() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs an engine: tests/containers"]
-async fn an_agent_cannot_answer_its_own_request_even_where_it_can_reach_the_socket() {
+async fn an_agent_cannot_answer_its_own_request() {
     let plane = Plane::start().await;
     let (_folder, path) = list("/muster-agent", &[]);
     let host = Contained::start(&plane, &["--programs", &path]);
@@ -106,14 +106,14 @@ async fn an_agent_cannot_answer_its_own_request_even_where_it_can_reach_the_sock
     let turn = plane.turn(7, 1, 70, "do execute Go");
     let asked = plane.wait("it asks", |state| state.asked(70).first().cloned()).await;
     assert_eq!(action(&asked), "Go");
-    // As if the folder were open to all: the shim still looks at who connects.
+    // As if the folder were open to all: the shim still checks who connects.
     let dir = host.launch(7, 1);
     let open = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     open(&dir, 0o755);
     open(&dir.join("socket"), 0o666);
     let script = r"{ printf 'HELLO 1\n'; printf 'IN 9 2\n{}'; sleep 1; } | /.muster/shim connect /.muster/launch/socket";
     let tried = host.as_agent(7, 1, &["/busybox", "sh", "-c", script]);
-    assert_eq!(String::from_utf8_lossy(&tried.stdout), "", "it is told nothing: {tried:?}");
+    assert_eq!(String::from_utf8_lossy(&tried.stdout), "", "no output: {tried:?}");
     open(&dir, 0o700);
     assert!(plane.lock().end_of(turn).is_none(), "it still waits");
     let decision = muster_protocol::plan::Decision::Approved { comment: None };
@@ -122,7 +122,7 @@ async fn an_agent_cannot_answer_its_own_request_even_where_it_can_reach_the_sock
     assert_eq!(plane.lock().texts(turn), ["I was allowed to: Go"]);
 }
 
-/// Where only programs can be run, `connect` is the way to the shim: for its own user, and nobody else.
+/// Where only programs can be run, `connect` leads to the shim, for the shim's own user only.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs an engine: tests/containers"]
 async fn a_shim_is_reached_through_the_engine_by_its_own_user_alone() {
@@ -147,7 +147,7 @@ async fn a_shim_is_reached_through_the_engine_by_its_own_user_alone() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs an engine: tests/containers"]
-async fn an_agent_sends_a_file_of_its_home_and_keeps_it_for_the_next_launch() {
+async fn a_home_file_is_sent_and_survives_the_next_launch() {
     let plane = Plane::start().await;
     let (_folder, path) = list("/muster-agent", &[]);
     let host = Contained::start(&plane, &["--programs", &path]);

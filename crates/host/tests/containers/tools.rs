@@ -1,4 +1,5 @@
-//! What the tools that agents use most reach in a container: what the organization lists, through the gate, and nothing else.
+//! Destinations of agents' usual tools in a container: hosts listed by the organization, through the gate, and nothing
+//! else.
 
 use std::{
     fs, io,
@@ -22,32 +23,33 @@ use crate::{
     support::{Plane, State},
 };
 
-/// curl, git, npm and pip beside the reference agent, as `tests/containers` packs them. The agent's environment is in its home.
+/// curl, git, npm and pip with the reference agent, as `tests/containers` packs them. The agent's environment is in its
+/// home.
 const TOOLS: &str = "muster-test/tools";
-/// The names that the host knows. The machine keeps its own.
+/// The host's names. The machine keeps its own.
 const HOSTS: &str = "127.0.0.1 localhost files.test other.test\n10.0.0.1 inward.test\n\
     169.254.169.254 metadata.test\n::1 six.test\n";
-/// Where each tool finds the tests' authority.
+/// The variable of each tool for the tests' authority.
 const AUTHORITY: [&str; 4] = ["CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "npm_config_cafile", "PIP_CERT"];
-/// What curl, git, npm and pip show when they have got it.
+/// The output of curl, git, npm and pip on success.
 const GOT: [&str; 4] = ["good day", "hello", r#""version":"1.0.0""#, "x = 1"];
-/// As if there were no gate.
+/// Bypasses the gate.
 const PAST: &str = "unset HTTP_PROXY HTTPS_PROXY http_proxy https_proxy NODE_USE_ENV_PROXY;";
-/// Through the gate, wherever it leads.
+/// Uses the gate for all destinations.
 const THROUGH: &str = "export NO_PROXY= no_proxy=;";
 
-/// What is outside of the container. Each has what the tools ask for.
+/// Servers outside of the container, each with the content for the tools.
 struct Outside {
     folder: TempDir,
-    /// What the organization lists, as `files.test`. What is below `/away` has moved to the other one.
+    /// The listed one, as `files.test`. Paths below `/away` redirect to the other one.
     listed: Server,
-    /// What it doesn't list.
+    /// The unlisted one.
     other: Server,
     /// The same without TLS, which needs no name.
     plain: Server,
-    /// Listens for IPv6, where the machine has it.
+    /// A listener on IPv6, if the machine has it.
     six: Option<TcpListener>,
-    /// Where a name server would be.
+    /// The place of a name server.
     names: UdpSocket,
 }
 
@@ -76,17 +78,17 @@ impl Outside {
         self.six.as_ref().map_or(1, |six| six.local_addr().unwrap().port())
     }
 
-    /// An address of the server that is listed.
+    /// An address of the listed server.
     fn listed(&self, path: &str) -> String {
         format!("https://files.test:{}{path}", self.listed.port)
     }
 
-    /// Whether the listed one was asked for something that begins like this.
+    /// Whether the listed server got a request with this prefix.
     fn was_asked(&self, path: &str) -> bool {
         self.listed.seen().iter().any(|request| request.uri().path().starts_with(path))
     }
 
-    /// Nothing has come to what is not listed.
+    /// Asserts that nothing reached an unlisted server.
     fn is_unseen(&self) {
         assert_eq!((self.other.connections(), self.plain.connections()), (0, 0));
         if let Some(six) = &self.six {
@@ -96,7 +98,7 @@ impl Outside {
     }
 }
 
-/// The same, without what is below `/away`: that is at another port now, and under another name.
+/// Redirects paths below `/away` to another port and name.
 fn moved(files: Handler, port: u16) -> Handler {
     Arc::new(move |request: Request<Bytes>| -> BoxFuture<'static, Response<Body>> {
         let asked = request.uri().to_string();
@@ -111,7 +113,7 @@ fn moved(files: Handler, port: u16) -> Handler {
     })
 }
 
-/// A host that knows the names of the test, and runs an agent whose container has the tools.
+/// A host with the test's names, and an agent with the tools in its container.
 async fn host(plane: &Plane, outside: &Outside) -> Contained {
     let mut host = Contained::start(plane, &["--allow-net", "127.0.0.1/32"]);
     host.kill();
@@ -137,14 +139,14 @@ async fn host(plane: &Plane, outside: &Outside) -> Contained {
     host
 }
 
-/// Runs a script as the agent, with its environment. Answers whether it succeeds, and what it says.
+/// Runs a script as the agent, with its environment. Returns success and output.
 fn runs(host: &Contained, script: &str) -> (bool, String) {
     let script = format!(". /home/agent/environment; cd /home/agent; {script}");
     let ran = host.as_agent(7, 1, &["/busybox", "sh", "-c", &script]);
     (ran.status.success(), String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned())
 }
 
-/// How curl, git, npm and pip get something from a server, and show it. Nothing that they have kept helps them.
+/// Commands of curl, git, npm and pip that fetch and print content, without caches.
 fn gets(from: &str) -> [String; 4] {
     let npm = "npm install --no-audit --no-fund --no-update-notifier --loglevel error --fetch-retries 0";
     let pip = "pip install --quiet --disable-pip-version-check --retries 0 --no-cache-dir";
@@ -161,20 +163,20 @@ fn gets(from: &str) -> [String; 4] {
     ]
 }
 
-/// What is tried does not succeed, and shows nothing of what is outside.
+/// Asserts that a script fails, and prints no content from outside.
 fn fails(host: &Contained, script: &str) {
     let (is_done, said) = runs(host, script);
     assert!(!is_done && !GOT.iter().any(|got| said.contains(got)), "{script}: {said}");
 }
 
-/// None of the four gets anything from there.
+/// Asserts that all four tools fail.
 fn none_gets(host: &Contained, first: &str, from: &str) {
     for script in gets(from) {
         fails(host, &format!("{first} {script}"));
     }
 }
 
-/// There is no network, and nobody to ask for a name.
+/// Asserts that network and name service are missing.
 fn nothing_is_past_the_gate(host: &Contained, outside: &Outside) {
     assert_eq!(runs(host, "ls /sys/class/net"), (true, "lo\n".to_owned()));
     // A name, IPv4, IPv6.
@@ -195,7 +197,7 @@ fn nothing_is_past_the_gate(host: &Contained, outside: &Outside) {
     }
 }
 
-/// Whether the control plane is told that this was refused, and why.
+/// Whether the control plane got a report of this refusal with its reason.
 fn is_told(state: &State, host: &str, why: &str) -> Option<()> {
     let mut all = state.happenings(7);
     let is_it = |what: &Happening| match what {
@@ -205,10 +207,10 @@ fn is_told(state: &State, host: &str, why: &str) -> Option<()> {
     all.any(is_it).then_some(())
 }
 
-/// The gate lets nothing through but what is listed, whatever it is called, and says why.
+/// Asserts that the gate passes only listed hosts, under any notation, with a reason.
 async fn the_gate_refuses(plane: &Plane, host: &Contained, outside: &Outside) {
     let (port, other) = (outside.listed.port, outside.other.port);
-    // A name that is not listed.
+    // An unlisted name.
     none_gets(host, "", &format!("https://other.test:{other}"));
     let unlisted = "is not on the organization's list of hosts";
     for asked in
@@ -221,14 +223,14 @@ async fn the_gate_refuses(plane: &Plane, host: &Contained, outside: &Outside) {
     for digits in [format!("127.0.0.1:{port}"), format!("[::1]:{}", outside.six())] {
         fails(host, &format!("{THROUGH} curl -sSf -k https://{digits}/greeting"));
         let (_, said) = runs(host, &format!("{THROUGH} curl -sv https://{digits}/greeting"));
-        assert!(said.contains("never to addresses in digits"), "{digits}: {said}");
+        assert!(said.contains("IP addresses are not allowed"), "{digits}: {said}");
     }
-    // A redirect: each is told of it, and none can follow.
+    // A redirect: every tool sees it, and none can follow.
     none_gets(host, "", &outside.listed("/away"));
     for path in ["/away/greeting", "/away/repo.git/", "/away/npm/", "/away/pypi/"] {
         assert!(outside.was_asked(path), "{path}: {:?}", outside.listed.seen());
     }
-    // A listed name that leads inwards.
+    // A listed name with a private address.
     none_gets(host, "", &format!("https://inward.test:{port}"));
     let six = outside.six();
     for inward in [format!("inward.test:{port}"), "metadata.test:80".to_owned(), format!("six.test:{six}")] {
@@ -236,7 +238,7 @@ async fn the_gate_refuses(plane: &Plane, host: &Contained, outside: &Outside) {
         let (_, said) = runs(host, &format!("curl -sv https://{inward}/"));
         assert!(said.contains("has an address that is not public"), "{inward}: {said}");
     }
-    // A tunnel to one name, and TLS for another.
+    // A tunnel to one name, with TLS for another.
     let before = outside.listed.seen().len();
     let fronted =
         format!("--connect-to other.test:{port}:files.test:{port} https://other.test:{port}/greeting");
@@ -248,7 +250,7 @@ async fn the_gate_refuses(plane: &Plane, host: &Contained, outside: &Outside) {
         ("files.test", "its TLS is for other.test"),
     ];
     for (name, why) in told {
-        plane.wait(&format!("{name} is told"), |state| is_told(state, name, why)).await;
+        plane.wait(&format!("{name} is reported"), |state| is_told(state, name, why)).await;
     }
 }
 

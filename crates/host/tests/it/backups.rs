@@ -1,5 +1,5 @@
-//! Backups of agents' homes, with real agents: made while they run, restored when they are stopped, each command once,
-//! whatever is killed.
+//! Backups of agents' homes with real agents: made while they run, restored when they are stopped, each command once,
+//! despite kills.
 
 use std::{fs, path::PathBuf, time::Duration};
 
@@ -7,7 +7,7 @@ use muster_protocol::{Command, Happening, event::TurnOutcome};
 
 use crate::support::{Host, Plane, State};
 
-/// How a backup ended: its digest, or why it failed.
+/// The result of a backup: its digest, or an error.
 fn backed_up(state: &State, id: i64) -> Option<Result<String, String>> {
     state.happenings(7).find_map(|what| match what {
         Happening::BackedUp { backup_id, sha256, error, .. } if *backup_id == id => {
@@ -17,7 +17,7 @@ fn backed_up(state: &State, id: i64) -> Option<Result<String, String>> {
     })
 }
 
-/// How often each restore ended, and how the last did.
+/// The results of a restore.
 fn restored(state: &State, id: i64) -> Vec<Option<String>> {
     let ends = state.happenings(7).filter_map(|what| match what {
         Happening::Restored { backup_id, error } if *backup_id == id => Some(error.clone()),
@@ -44,7 +44,7 @@ async fn stop(plane: &Plane, generation: i64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_agent_knew_comes_back() {
+async fn a_restore_brings_back_the_agents_memory() {
     let plane = Plane::start().await;
     let host = Host::start(&plane, &[]);
     plane.launch(7, 1).await;
@@ -55,7 +55,7 @@ async fn what_an_agent_knew_comes_back() {
     plane.say(7, 1, 70, "remember b").await;
     fs::write(&file, "second").unwrap();
     let refused = restore(&plane, 1, 1, &sha256).await;
-    assert!(refused.is_some_and(|why| why.contains("The agent runs")));
+    assert!(refused.is_some_and(|why| why.contains("The agent is running")));
     assert_eq!(fs::read_to_string(&file).unwrap(), "second");
     stop(&plane, 1).await;
     assert_eq!(restore(&plane, 1, 1, &sha256).await, None);
@@ -69,7 +69,7 @@ async fn what_an_agent_knew_comes_back() {
     let texts = plane.lock().texts(turn).concat();
     assert!(texts.contains("I remember: a."), "{texts}");
     plane.wait("the home from before is gone", |_| (olds() == 0).then_some(())).await;
-    // It is never too late for that.
+    // A deadline doesn't apply.
     plane.order_until(1000, 7, 2, Command::Forget { backup_id: 1 });
     let kept = host.path().join("backups/7/1.tar.zst");
     plane.wait("the file is gone", |_| (!kept.exists()).then_some(())).await;
@@ -91,11 +91,11 @@ async fn a_home_from_before_that_can_not_be_removed_is_removed_later() {
     let mut beside = fs::read_dir(home.parent().unwrap()).unwrap().flatten().map(|entry| entry.path());
     let is_old = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("home.before-");
     let old = beside.find(is_old).unwrap();
-    // No folder, so it can't be removed as one.
+    // A file in its place can't be removed as a folder.
     fs::remove_dir_all(&old).unwrap();
     fs::write(&old, "").unwrap();
     plane.launch(7, 2).await;
-    // One after the other: it was tried before this.
+    // Commands run in order: the removal was tried before this.
     back_up(&plane, 2, 2).await.unwrap();
     assert!(old.is_file());
     fs::remove_file(&old).unwrap();
@@ -107,17 +107,17 @@ async fn a_home_from_before_that_can_not_be_removed_is_removed_later() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_that_can_not_be_removed_is_removed_by_the_host_that_is_started_next() {
+async fn a_failed_backup_removal_is_retried_after_a_host_restart() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);
     plane.launch(7, 1).await;
     back_up(&plane, 1, 1).await.unwrap();
     let kept = host.path().join("backups/7/1.tar.zst");
-    // No file, so it can't be removed as one.
+    // A folder in its place can't be removed as a file.
     fs::remove_file(&kept).unwrap();
     fs::create_dir(&kept).unwrap();
     plane.order(7, 1, Command::Forget { backup_id: 1 });
-    // One after the other: it was tried before this.
+    // Commands run in order: the removal was tried before this.
     back_up(&plane, 1, 2).await.unwrap();
     assert!(kept.is_dir());
     host.kill();
@@ -134,7 +134,7 @@ async fn restore_of_nothing(plane: &Plane, sha256: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_host_that_is_killed_in_the_middle_backs_up_and_restores_all_the_same() {
+async fn a_killed_host_completes_its_backup_and_restore() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);
     plane.launch(7, 1).await;
@@ -168,7 +168,7 @@ async fn a_host_that_is_killed_in_the_middle_backs_up_and_restores_all_the_same(
         assert!(first == noise || first == b"changed", "the home is the old one or the new one");
         host.run();
     }
-    // The launch waits for the home that it is to find.
+    // The launch waits for its home.
     plane.launch(7, 2).await;
     assert_eq!(restored(&plane.lock(), 1), [None], "it is reported once");
     assert!(fs::read(home.join("noise0")).unwrap() == noise);
@@ -177,7 +177,7 @@ async fn a_host_that_is_killed_in_the_middle_backs_up_and_restores_all_the_same(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_fails_says_why_and_leaves_the_home_as_it_is() {
+async fn a_failed_restore_says_why_and_keeps_the_home() {
     let plane = Plane::start().await;
     let host = Host::start(&plane, &[]);
     let why = back_up(&plane, 0, 1).await.unwrap_err();
@@ -198,7 +198,7 @@ async fn what_fails_says_why_and_leaves_the_home_as_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_that_is_a_file_is_said_to_be_none() {
+async fn a_file_in_place_of_a_folder_is_reported() {
     let plane = Plane::start().await;
     let host = Host::start(&plane, &[]);
     plane.launch(7, 1).await;

@@ -1,4 +1,4 @@
-//! Commands are carried out once, in the launch that they are for, or refused with the reason.
+//! Commands run once, in their launch, or are refused with a reason.
 
 use std::fs;
 
@@ -41,7 +41,7 @@ async fn a_command_that_is_repeated_happens_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_belongs_to_another_launch_or_comes_too_late_is_refused() {
+async fn stale_and_late_commands_are_refused() {
     let plane = Plane::start().await;
     let _host = Host::start(&plane, &[]);
     plane.launch(7, 3).await;
@@ -83,7 +83,7 @@ async fn a_newer_launch_ends_the_one_before_and_resumes_its_sessions() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn turns_wait_while_the_agent_is_paused_and_a_waiting_one_can_be_cancelled() {
+async fn turns_wait_during_a_pause_and_can_be_cancelled() {
     let plane = Plane::start().await;
     let _host = Host::start(&plane, &[]);
     plane.launch(7, 1).await;
@@ -102,7 +102,7 @@ async fn a_turn_whose_plan_comes_after_a_stop_does_not_begin() {
     let plane = Plane::start().await;
     let _host = Host::start(&plane, &["--grace-ms", "1000"]);
     plane.launch(7, 1).await;
-    // Stopping takes a while because of the one turn, and is seen to have begun by the other.
+    // The first turn delays the stop, and the second shows that it has started.
     let slow = plane.turn(7, 1, 70, "hang hard");
     plane.turn(7, 1, 71, "do execute Wait");
     let is_begun = |state: &State| {
@@ -162,7 +162,7 @@ async fn an_agent_that_should_not_run_here_is_stopped() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sync_whose_skills_can_not_be_written_is_carried_out_once_they_can() {
+async fn a_sync_is_retried_until_its_skills_can_be_written() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);
     plane.launch(7, 1).await;
@@ -200,7 +200,7 @@ async fn more_commands_than_a_host_keeps_end_once_they_are_answered() {
     let _host = Host::start(&plane, &[]);
     plane.launch(7, 1).await;
     plane.lock().holds_answers = true;
-    // There is no plan for them, so each ends as soon as it is answered.
+    // Without a plan, each ends once it is answered.
     plane.set(|state| {
         for turn_id in 1..=turns {
             state.order(0, 7, 1, Command::Turn { turn_id });

@@ -1,4 +1,4 @@
-//! Whatever dies or goes away in between: nothing is lost, and nothing happens twice.
+//! After any crash or disconnection nothing is lost, and nothing happens twice.
 
 use std::{
     fs,
@@ -43,7 +43,7 @@ async fn a_host_that_is_killed_in_mid_sentence_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_turn_fails_with_the_reason_if_a_host_that_was_started_again_gets_no_plan() {
+async fn a_turn_fails_if_a_restarted_host_gets_no_plan() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);
     plane.launch(7, 1).await;
@@ -56,7 +56,7 @@ async fn a_turn_fails_with_the_reason_if_a_host_that_was_started_again_gets_no_p
     for conversation in [70, 71] {
         let end = plane.say(7, 1, conversation, "Hello").await;
         let error = end.error.unwrap_or_default();
-        assert_eq!((end.outcome, error.as_str()), (TurnOutcome::Failed, "There is no such thing."));
+        assert_eq!((end.outcome, error.as_str()), (TurnOutcome::Failed, "Not found."));
     }
     let asked = plane.lock().asked_plans - before;
     assert!(asked <= 3, "asked for {asked} times: once for the gate, and once for each turn");
@@ -68,7 +68,7 @@ async fn a_turn_fails_with_the_reason_if_a_host_that_was_started_again_gets_no_p
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_are_as_the_plan_says_that_a_host_which_was_started_again_has_got() {
+async fn sessions_follow_the_plan_after_a_host_restart() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);
     plane.launch(7, 1).await;
@@ -83,7 +83,7 @@ async fn sessions_are_as_the_plan_says_that_a_host_which_was_started_again_has_g
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_that_waits_gets_its_answer_from_the_host_that_was_started_again() {
+async fn a_waiting_agent_gets_its_answer_after_a_host_restart() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);
     plane.launch(7, 1).await;
@@ -105,7 +105,7 @@ async fn an_agent_that_waits_gets_its_answer_from_the_host_that_was_started_agai
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn agents_end_while_the_host_is_away_and_it_is_reported_afterwards() {
+async fn agents_that_end_while_the_host_is_away_are_reported() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);
     plane.launch(7, 1).await;
@@ -135,7 +135,7 @@ async fn agents_end_while_the_host_is_away_and_it_is_reported_afterwards() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_shim_that_lives_and_does_not_answer_ends_with_its_agent_before_it_is_reported_as_lost() {
+async fn an_unresponsive_shim_is_killed_before_it_is_reported_lost() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);
     plane.launch(7, 1).await;
@@ -153,7 +153,7 @@ async fn a_shim_that_lives_and_does_not_answer_ends_with_its_agent_before_it_is_
     plane.lock().check();
 }
 
-/// Starts shims as if the disk were slow: away from whoever asks, and only once there is a file `go`, or within a minute never.
+/// Starts shims as on a slow disk: detached from the caller, and only once a file `go` exists, or never after a minute.
 const SLOW: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 case "$1" in
@@ -175,7 +175,7 @@ exec PROGRAM shim "$@"
 "#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_shim_that_stands_too_late_ends_before_its_launch_is_reported_as_failed() {
+async fn a_late_shim_ends_before_its_launch_is_reported_failed() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);
     host.kill();
@@ -240,7 +240,7 @@ async fn nothing_is_lost_while_the_connection_is_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_waits_while_the_control_plane_is_away_and_arrives_in_order() {
+async fn a_flood_waits_for_the_control_plane_and_arrives_in_order() {
     let waves = 300;
     let plane = Plane::start().await;
     plane.lock().window = 256 * 1024;
@@ -254,7 +254,7 @@ async fn a_flood_waits_while_the_control_plane_is_away_and_arrives_in_order() {
         let files = fs::read_dir(host.launch(7, 1).join("spool")).unwrap().flatten();
         files.map(|file| file.metadata().map_or(0, |file| file.len())).sum::<u64>()
     };
-    // It grows to its bound, and no further: then the agent waits.
+    // It grows up to its limit: then the agent waits.
     let mut most = 0;
     for _ in 0..100 {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -264,7 +264,7 @@ async fn a_flood_waits_while_the_control_plane_is_away_and_arrives_in_order() {
     assert!(most < 2 * 1024 * 1024, "{most} bytes were spooled");
     assert!(plane.lock().end_of(turn).is_none(), "the agent waits");
     plane.set(|state| state.is_online = true);
-    // Another agent is not kept waiting by the flood.
+    // The flood does not delay another agent.
     assert_eq!(plane.say(8, 1, 80, "Hello").await.outcome, TurnOutcome::Done);
     assert_eq!(plane.end_of(turn).await.outcome, TurnOutcome::Done);
     let state = plane.lock();
@@ -274,9 +274,9 @@ async fn a_flood_waits_while_the_control_plane_is_away_and_arrives_in_order() {
     state.check();
 }
 
-/// `MUSTER_FAULT_TURNS` (20) and `MUSTER_FAULT_SEED` (1) change how many turns, and which faults.
+/// `MUSTER_FAULT_TURNS` (20) and `MUSTER_FAULT_SEED` (1) set the number of turns and the faults.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[expect(clippy::disallowed_methods, reason = "a test is told by its environment")]
+#[expect(clippy::disallowed_methods, reason = "the environment configures the test")]
 async fn many_turns_survive_random_faults() {
     let given = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     let turns = given("MUSTER_FAULT_TURNS").unwrap_or(20);

@@ -1,4 +1,4 @@
-//! The gate, as a whole: an agent in a sandbox, its model and its MCP servers outside, and a key that never comes in.
+//! The complete gate: an agent in a sandbox, its model and MCP servers outside, and a key that never enters.
 
 use std::{
     fs,
@@ -25,7 +25,7 @@ use crate::support::{Host, Plane, State, within};
 
 const KEY: &str = "CANARY-1f6b0c";
 
-/// What a sandboxed host is started with, and whether there is a sandbox here.
+/// Options of a sandboxed host. `None` without a working sandbox.
 fn options() -> Option<[&'static str; 4]> {
     if !matches!(isolation().bubblewrap, Bubblewrap::Works(_)) {
         assert!(std::env::var_os("CI").is_none(), "bubblewrap is missing");
@@ -35,12 +35,12 @@ fn options() -> Option<[&'static str; 4]> {
     Some(["--isolation", "bubblewrap", "--allow-net", "127.0.0.1/32"])
 }
 
-/// A model of OpenAI's kind: says \"fine\", and keeps the heads of what it is asked.
+/// A model with OpenAI's interface: answers "fine", and records the request heads.
 async fn model() -> (u16, Arc<Mutex<Vec<String>>>) {
     model_that_may_end(watch::channel(usize::MAX).1).await
 }
 
-/// The same. Only so many of its answers may end, the first ones.
+/// The same, with a limit on completed answers.
 #[expect(clippy::disallowed_methods, reason = "what is spawned ends with the test")]
 async fn model_that_may_end(may_end: watch::Receiver<usize>) -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -105,7 +105,7 @@ fn with_model(plane: &Plane, port: u16, is_metered: bool) {
     });
 }
 
-/// The processes of this host's agents: everything that has the agent's home as its own.
+/// The processes of this host's agents: all with the agent's home as their own.
 fn processes(home: &Path) -> Vec<i32> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let all = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -158,7 +158,7 @@ async fn the_key_is_used_and_never_comes_in() {
     );
     let call = plane.wait("the call is counted", |state| counted(state).first().cloned()).await;
     assert_eq!((call.usage.input, call.usage.output, call.status), (Some(11), Some(2), Some(200)));
-    // After a restart of the host, it has the rules again.
+    // After a restart of the host, the gate gets its rules again.
     host.kill();
     host.run();
     assert_eq!(plane.say(7, 1, 70, "Again").await.outcome, TurnOutcome::Done);
@@ -166,7 +166,7 @@ async fn the_key_is_used_and_never_comes_in() {
     for process in &processes {
         assert!(!remembers(*process, KEY.as_bytes()), "in the memory of {process}");
     }
-    // Some may have ended meanwhile, such as relays of sessions that were opened again.
+    // Some may have ended meanwhile, such as relays of reopened sessions.
     let searched = processes.iter().filter(|process| remembers(**process, b"HTTPS_PROXY=")).count();
     assert!(searched >= 2, "the search finds what is there: {searched} of {processes:?}");
     let found = std::process::Command::new("grep").args(["-rl", KEY]).arg(host.path()).output().unwrap();
@@ -174,7 +174,7 @@ async fn the_key_is_used_and_never_comes_in() {
     assert!(!host.log().contains(KEY));
 }
 
-/// The calls that were counted.
+/// The counted calls.
 fn counted(state: &State) -> Vec<ModelCall> {
     let calls = state.happenings(7).filter_map(|what| match what {
         Happening::ModelCalled(call) => Some(call.clone()),
@@ -206,7 +206,7 @@ async fn a_call_of_a_cancelled_turn_is_not_counted_for_the_next_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_that_brings_nothing_else_closes_the_gate_and_the_next_plan_opens_it() {
+async fn a_stop_closes_the_gate_and_the_next_plan_opens_it() {
     let Some(options) = options() else { return };
     let (plane, (port, heads)) = (Plane::start().await, model().await);
     let host = Host::start(&plane, &options);
@@ -260,7 +260,7 @@ async fn without_a_lease_nothing_is_spent() {
     returned.await;
 }
 
-/// An MCP server in the shell, with one tool that says its secret's length.
+/// A shell MCP server, with one tool that returns its secret's length.
 const SERVER: &str = r#"while read -r line; do
 id=$(printf %s "$line" | sed -n 's/.*"id":\([^,}]*\).*/\1/p')
 case "$line" in
@@ -270,7 +270,7 @@ case "$line" in
 esac
 done"#;
 
-/// All that comes of a turn.
+/// The output of a turn.
 async fn said(plane: &Plane, text: &str) -> String {
     let turn = plane.turn(7, 1, 70, text);
     plane.end_of(turn).await;
@@ -294,7 +294,7 @@ fn server(id: i64, name: &str, transport: McpTransport) -> McpServer {
     McpServer { id, name: name.to_owned(), transport, reads_workspace: false }
 }
 
-/// Waits for the newest report of a server to be this.
+/// Waits for a matching report of a server.
 async fn is_reported(plane: &Plane, server_id: i64, is_it: impl Fn(&McpReport) -> bool) -> McpReport {
     let newest = |state: &State| {
         let reports = state.happenings(7).filter_map(|what| match what {
@@ -360,7 +360,7 @@ async fn a_server_in_the_sandbox_is_judged_and_shown() {
     assert!(!said(&plane, call).await.contains("letters"));
 }
 
-/// A server in a folder of its own: says what it finds there, and in the agent's home.
+/// A server in a folder of its own: prints the content of the folder and of the agent's home.
 const INSTALLED: &str = r#"#!/bin/sh
 word=$(cat "$(dirname "$0")/word") || exit 1
 note=$(cat "$MUSTER_WORKSPACE/note" 2>/dev/null)
@@ -396,7 +396,7 @@ async fn a_server_sees_a_listed_folder_and_the_home_if_it_may() {
     plane.launch(7, 1).await;
     fs::write(host.home(7).join("note"), "a note").unwrap();
     let call = "call counter__count {\"a\": 1}";
-    assert!(!said(&plane, call).await.contains("beans"), "nobody has listed its folder");
+    assert!(!said(&plane, call).await.contains("beans"), "its folder is not listed");
     let refused = is_reported(&plane, 5, |report| report.state == McpState::Failed).await;
     let reason = refused.error.unwrap();
     assert!(reason.contains("shows no") && reason.contains(list.to_str().unwrap()), "{reason}");
@@ -405,7 +405,7 @@ async fn a_server_sees_a_listed_folder_and_the_home_if_it_may() {
     synced(&plane).await;
     let found = said(&plane, call).await;
     assert!(found.contains("it has beans, a note."), "{found}");
-    // What such a program may read is the operator's. A tenant's variable has no interpreter read it instead.
+    // The operator decides what such a program may read. A tenant's variable can't make an interpreter read it.
     plane.set(|state| {
         let loading = Variable { name: "PERL5OPT".to_owned(), value: "-Mx".to_owned().into() };
         let own = server(7, "counter", installed(vec![loading]));
@@ -437,7 +437,7 @@ async fn servers_beside_the_agent_have_nothing_of_each_other() {
     let look = "it sees $(cat /proc/self/mountinfo | cut -d' ' -f5 | while read -r path; do \
                 find \"$path\" -maxdepth 1 -type s 2>/dev/null; done | sort -u | tr '\\n' ' ')and has $(ls ~)$(touch ~/$SECRET)";
     let script = SERVER.replace("it has ${#SECRET} letters", look);
-    // Names that begin alike, in letters that are long in ASCII.
+    // Names with a common prefix, in letters whose ASCII form is long.
     let name = "данные".repeat(20);
     plane.set(|state| {
         let secret =
@@ -452,12 +452,12 @@ async fn servers_beside_the_agent_have_nothing_of_each_other() {
     let found = said(&plane, call).await;
     let own = host.launch(7, 1).join("servers/gate");
     assert!(found.contains(&format!("it sees {} and has ", own.display())), "{found}");
-    // Each session has begun each server, with a home for it.
+    // Each session has started each server, with a home for it.
     let homes = host.path().join("agents/7/servers");
     let mut names: Vec<_> = fs::read_dir(&homes).unwrap().map(|home| home.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["5", "6", "8"]);
-    // A new server with an old one's name begins with nothing.
+    // A new server with an old one's name starts with an empty home.
     plane.set(|state| {
         let secret = vec![Variable { name: "SECRET".to_owned(), value: "four".to_owned().into() }];
         state.plans.entry(7).or_default().mcp_servers = vec![server(9, "counter", shell(&script, secret))];
@@ -487,7 +487,7 @@ async fn a_servers_secret_stays_outside_and_its_tools_are_judged() {
     judge(Judgement::Allowed);
     let made = said("call counter__count {\"a\": 1}").await;
     assert!(made.contains(&format!("it has {} letters", KEY.len())), "{made}");
-    // Nobody answers in time. Once somebody has, the same call passes.
+    // No answer in time. After a late approval the same call passes.
     judge(Judgement::Asked);
     let asked = said("call counter__count {\"a\": 1}").await;
     assert!(asked.contains("End your turn now"), "{asked}");

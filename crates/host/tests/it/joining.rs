@@ -1,4 +1,4 @@
-//! Joining, once, and what is said when it can't be done.
+//! Joining, once, and its errors.
 
 use std::{fs, os::unix::fs::chown, path::PathBuf, process::Stdio};
 
@@ -15,7 +15,7 @@ fn said(output: &std::process::Output) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lost_response_is_repaired_by_joining_again_with_the_same_token() {
+async fn joining_again_with_the_same_token_repairs_a_lost_response() {
     let plane = Plane::start().await;
     let (host, token, url) = (Host::empty(), plane.token(), plane.lock().url.clone());
     plane.lock().loses_responses = true;
@@ -27,7 +27,7 @@ async fn a_lost_response_is_repaired_by_joining_again_with_the_same_token() {
     let second = within(|| host.join(&url, &token));
     assert!(second.status.success(), "{}", said(&second));
     assert_eq!(plane.lock().host.clone().unwrap(), sent, "the same token, the same machine");
-    let third = within(|| host.join("http://localhost:1", "whatever"));
+    let third = within(|| host.join("http://localhost:1", "any"));
     assert!(third.status.success() && said(&third).contains("Nothing was changed"), "{}", said(&third));
     assert_eq!(fs::read_to_string(host.path().join("identity.json")).unwrap(), identity);
 }
@@ -93,25 +93,25 @@ async fn root_neither_joins_nor_runs_in_the_folder_of_another_user() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_host_that_is_refused_stays_up_says_what_to_do_and_comes_back() {
+async fn a_refused_host_stays_up_logs_advice_and_reconnects() {
     let plane = Plane::start().await;
     plane.lock().refuses = Some((RefusedCode::JournalLost, Some(0)));
     let host = Host::start(&plane, &[]);
     plane.wait("it tries again", |state| (state.hellos.len() >= 3).then_some(())).await;
-    assert!(host.log().contains("has forgotten what it had confirmed"), "{}", host.log());
+    assert!(host.log().contains("lacks confirmed events"), "{}", host.log());
     plane.set(|state| state.refuses = None);
     plane.wait("it is welcome", |state| (state.epoch >= 1).then_some(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_host_whose_control_plane_was_restored_says_so_and_keeps_its_agents() {
+async fn a_restored_control_plane_is_reported_and_agents_stay() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);
     plane.launch(7, 1).await;
     plane.say(7, 1, 70, "Hello").await;
     host.kill();
     host.run();
-    // WELCOME acknowledges what it said before; a kill forgets that until something that has to last is written.
+    // WELCOME acknowledges earlier events; a kill forgets that until the next durable write.
     plane.say(7, 1, 70, "And again").await;
     host.kill();
     plane.set(|state| state.events.truncate(1));
@@ -173,7 +173,7 @@ async fn a_folder_keeps_how_its_agents_are_run() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_can_not_be_meant_is_refused_with_what_can() {
+async fn invalid_options_are_refused_with_valid_ones() {
     let host = Host::empty();
     let cases = [
         ("--memory-mb", "1", "16..=16777216"),
@@ -203,12 +203,12 @@ async fn each_command_lists_the_options_that_it_uses() {
     assert!(help("run").contains("--memory-mb"));
 }
 
-/// A host that has run, and runs again with an engine that is away; and where that engine's socket should be.
+/// A host after a first run, restarted with an unreachable engine; and the path for that engine's socket.
 async fn without_engine(plane: &Plane, start_seconds: &str) -> (Host, PathBuf) {
     let mut host = Host::start(plane, &["--start-seconds", start_seconds]);
     plane.wait("it says hello", |state| state.hellos.first().map(drop)).await;
     host.kill();
-    // Headers of a program that needs no loader. It is never run: nothing answers on the socket.
+    // Headers of a static program. It never runs: nothing answers on the socket.
     let (shim, socket) = (host.path().join("shim"), host.path().join("socket"));
     fs::write(&shim, [&b"\x7fELF\x02\x01"[..], &[0; 60]].concat()).unwrap();
     let engine = ["--runtime", "docker", "--engine", socket.to_str().unwrap()];
@@ -219,12 +219,12 @@ async fn without_engine(plane: &Plane, start_seconds: &str) -> (Host, PathBuf) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_engine_that_is_away_is_said_once_and_in_words() {
+async fn an_unreachable_engine_is_logged_once_in_words() {
     let plane = Plane::start().await;
     let (host, socket) = without_engine(&plane, "4").await;
     plane.begin(7, 1, "muster/agent");
     let expected =
-        format!("Docker Engine doesn't answer on {}: there is no such socket. Start", socket.display());
+        format!("Docker Engine doesn't answer on {}: the socket does not exist. Start", socket.display());
     let ended = plane.wait("it is given up", |state| state.ended(7, 1)).await;
     let Happening::Ended { detail, .. } = ended else { panic!("{ended:?}") };
     let is_said =
@@ -270,11 +270,11 @@ async fn a_launch_that_is_stopped_waits_for_its_engine_no_longer() {
     is_stopped(1).await;
     plane.begin(7, 2, "muster/agent");
     waits(2).await;
-    // A launch ends the one before.
+    // A launch ends the previous one.
     plane.begin(7, 3, "muster/agent");
     is_stopped(2).await;
     waits(3).await;
-    // One that is stopped before its time has come is over at once, and the one before reports its own end.
+    // A launch stopped before its start ends at once, and the previous one reports its own end.
     plane.set(|state| {
         state.order(0, 7, 4, Command::Launch);
         state.order(0, 7, 4, Command::Stop);
@@ -331,7 +331,7 @@ async fn stop_ends_every_agent_of_a_folder() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_host_may_end_with_whoever_started_it() {
+async fn a_host_may_end_with_its_starter() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);
     plane.launch(7, 1).await;

@@ -1,4 +1,4 @@
-//! The tests' own patience, on a clock that stands still while there is something to do.
+//! The tests' own timeout, on a clock that stands still during work.
 
 use std::panic::AssertUnwindSafe;
 

@@ -43,7 +43,7 @@ async fn what_the_agent_offers_is_reported_once() {
     assert_eq!((models[0].id.as_str(), models[0].current, models.len(), modes.len()), ("words", true, 1, 2));
 }
 
-/// The relays to Muster's MCP server that this host's agents have: one for each open session.
+/// The relays to Muster's MCP server of this host's agents: one per open session.
 fn relays(host: &Host) -> usize {
     let here = host.path().display().to_string();
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -53,7 +53,7 @@ fn relays(host: &Host) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unused_session_has_no_process_and_goes_on_with_the_next_message() {
+async fn an_idle_session_has_no_process_until_the_next_message() {
     let plane = Plane::start().await;
     let host = Host::start(&plane, &["--idle-seconds", "1"]);
     plane.launch(7, 1).await;
@@ -148,6 +148,6 @@ async fn conversations_are_answered_at_the_same_time() {
     plane.order(7, 1, muster_protocol::Command::Cancel { turn_id: slow });
     assert_eq!(plane.end_of(slow).await.outcome, TurnOutcome::Cancelled);
     assert_eq!(plane.end_of(next).await.outcome, TurnOutcome::Done);
-    plane.wait("the load is told", |state| state.loads.first().map(drop)).await;
+    plane.wait("the load is reported", |state| state.loads.first().map(drop)).await;
     plane.lock().check();
 }

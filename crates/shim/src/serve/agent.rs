@@ -1,4 +1,4 @@
-//! The agent: its process, its pipes, and the lines that wait for its stdin.
+//! The agent: its process, its pipes, and its queue of input lines.
 
 use std::{
     collections::VecDeque,
@@ -29,7 +29,7 @@ use crate::{
 
 pub(super) struct Agent {
     pub(super) pid: Pid,
-    /// Becomes readable when the agent ends. Not everywhere; then a timer has to do.
+    /// Readable once the agent has exited. Linux only; elsewhere a timer replaces it.
     pub(super) gone: Option<OwnedFd>,
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: Option<ChildStdout>,
@@ -38,47 +38,47 @@ pub(super) struct Agent {
     input: Input,
 }
 
-/// The lines for the agent's stdin.
+/// Lines for the agent's stdin.
 #[derive(Default)]
 struct Input {
     waiting: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// How much of the first one is written.
+    /// Written bytes of the first line.
     written: usize,
     taken: u64,
-    /// Nothing comes after the lines that wait.
+    /// No line follows the queued ones.
     closing: bool,
 }
 
 impl Agent {
-    /// Starts it, through the step that sets its limits. In a container it is another user, and has this environment
-    /// beside the image's.
+    /// Starts the agent through `exec`, which sets its limits. In a container it runs as another user, with this
+    /// environment in addition to the image's.
     pub(super) fn start(
         prefix: &[&str],
         launch: &Launch,
         dir: &Path,
         environment: Option<Environment>,
     ) -> io::Result<Self> {
-        let mut step = launch.step.clone();
-        step.parent = Some(getpid().as_raw_nonzero().get());
+        let mut spec = launch.spec.clone();
+        spec.parent = Some(getpid().as_raw_nonzero().get());
         let mut command = match launch.contained {
-            // By its path, which is mounted: another user can't look into /proc for it.
+            // By its mounted path: another user can't resolve it through /proc.
             Some(Contained { agent, .. }) => {
                 let mut command = Command::new(std::env::current_exe()?);
                 command.uid(agent).gid(agent).envs(environment.unwrap_or_default());
                 command
             }
             None => {
-                step.failed = Some(dir.join(FAILED));
+                spec.failed = Some(dir.join(FAILED));
                 Command::new(executable()?)
             }
         };
-        command.arg0("muster-shim").args(prefix).arg("exec").args(step.to_args());
+        command.arg0("muster-shim").args(prefix).arg("exec").args(spec.to_args());
         if let Some(cwd) = &launch.cwd {
             command.current_dir(cwd);
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // At once, so that a signal for the group can't come too early.
+        // Set at the start, so that no signal for the group comes too early.
         command.process_group(0);
         let mut child = command.spawn().map_err(|error| about("the agent can't be started", error))?;
         let pid = Pid::from_child(&child);
@@ -94,17 +94,17 @@ impl Agent {
         Ok(Self { pid, gone: gone(pid), stdin, stdout, stderr, status: None, input: Input::default() })
     }
 
-    /// The last line that is in its pipe.
+    /// The last line in the agent's pipe.
     pub(super) fn taken(&self) -> u64 {
         self.input.taken
     }
 
-    /// Whether a line waits, or the end.
+    /// Whether a line, or the end of input, is pending.
     pub(super) fn has_input(&self) -> bool {
         self.stdin.is_some() && (!self.input.waiting.is_empty() || self.input.closing)
     }
 
-    /// Takes a line for it. `Ok(true)`: it has this one already.
+    /// Queues a line. `Ok(true)`: the agent already has it.
     pub(super) fn accept(&mut self, seq: u64, mut line: Vec<u8>) -> Result<bool, (Refusal, String)> {
         let input = &mut self.input;
         let next = input.taken + input.waiting.len() as u64 + 1;
@@ -120,7 +120,7 @@ impl Agent {
         if line.contains(&b'\n') {
             return Err((Refusal::Line, format!("line {seq} has a newline in it")));
         }
-        // An agent that doesn't read: bytes beside the first line, and lines, that may wait for its stdin.
+        // Limits for an agent that doesn't read: queued bytes beyond the first line, and queued lines.
         let is_much = input.bytes + line.len() > 1 << 20 && !input.waiting.is_empty();
         if is_much || input.waiting.len() >= 64 {
             let waiting = input.waiting.len();
@@ -132,12 +132,12 @@ impl Agent {
         Ok(false)
     }
 
-    /// No more lines for it.
+    /// Accepts no more lines.
     pub(super) fn close(&mut self) {
         self.input.closing = true;
     }
 
-    /// Writes as much as its pipe takes. Says whether lines were lost, because the agent has closed its stdin.
+    /// Writes as much as the pipe takes. Returns whether lines were lost because the agent closed its stdin.
     pub(super) fn write(&mut self) -> bool {
         let input = &mut self.input;
         let Some(stdin) = &mut self.stdin else { return false };
@@ -161,7 +161,7 @@ impl Agent {
         false
     }
 
-    /// Closes its stdin, and drops the lines that wait. Says whether there were any.
+    /// Closes stdin and drops queued lines. Returns whether there were any.
     pub(super) fn close_stdin(&mut self) -> bool {
         self.stdin = None;
         let lost = !self.input.waiting.is_empty();
@@ -170,31 +170,31 @@ impl Agent {
         lost
     }
 
-    /// Sends a signal to it. Not after it has ended: the number may be someone else's then.
+    /// Sends a signal, but not after the exit: the id may be another process's by then.
     pub(super) fn signal(&self, number: i32) -> Result<(), (Refusal, String)> {
         if self.status.is_some() {
             return Err((Refusal::Closed, "the agent has ended".to_owned()));
         }
         let signal = Signal::from_named_raw(number);
-        let signal = signal.ok_or_else(|| (Refusal::Signal, format!("there is no signal {number}")))?;
+        let signal = signal.ok_or_else(|| (Refusal::Signal, format!("unknown signal {number}")))?;
         self.send(signal).map_err(|error| (Refusal::Signal, error.to_string()))
     }
 
-    /// Kills it and its process group.
+    /// Kills the agent and its process group.
     pub(super) fn kill(&self) {
         if self.status.is_none() {
             let _ = self.send(Signal::KILL);
         }
     }
 
-    /// To its process group, and to itself where that may miss it: it can leave its group. It isn't reaped, so its number
-    /// is its own.
+    /// Signals the process group, and the agent itself if it may have left the group. It isn't reaped yet, so its id is
+    /// still its own.
     fn send(&self, signal: Signal) -> Result<(), Errno> {
         let group = kill_process_group(self.pid, signal);
         if group.is_err() || signal == Signal::KILL { kill_process(self.pid, signal) } else { group }
     }
 
-    /// Takes note of processes that have ended: the agent, and those whose parents have. Says whether any are left.
+    /// Reaps exited processes: the agent, and orphans. Returns whether any child is left.
     pub(super) fn reap(&mut self) -> bool {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -208,9 +208,9 @@ impl Agent {
         }
     }
 
-    /// After its end: kills the processes that it has started and that still run, wherever they put themselves. Their
-    /// parents have ended, so they are children of the shim, one generation after the other. Says whether any are left.
-    pub(super) fn kill_left(&mut self) -> bool {
+    /// After the agent's exit: kills its remaining processes, in any session or group. Their parents have ended,
+    /// so they are the shim's children, one generation after the other. Returns whether any are left.
+    pub(super) fn kill_descendants(&mut self) -> bool {
         if !self.reap() {
             return false;
         }
@@ -223,7 +223,7 @@ impl Agent {
         self.reap()
     }
 
-    /// Reads what it has written. `None`: there is nothing now. An empty slice: there will be nothing.
+    /// Reads available output. `None`: nothing yet. Empty: end of output.
     pub(super) fn read<'a>(from: &mut impl Read, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         match from.read(buffer) {
             Ok(count) => Some(&buffer[..count]),
@@ -245,9 +245,9 @@ fn gone(_: Pid) -> Option<OwnedFd> {
     None
 }
 
-/// How often the kernel has killed for want of memory: in this container, or since the machine started.
+/// The kernel's count of out-of-memory kills, in this container or since boot.
 pub(super) fn killed_for_memory(is_contained: bool) -> Option<u64> {
-    /// Of the second and the first version of control groups, as a container sees its own.
+    /// Version 2 and version 1 of control groups, as seen inside a container.
     const GROUPS: [&str; 2] = ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
     let count = |path: &&str| {
         let counters = fs::read_to_string(path).ok()?;

@@ -1,4 +1,4 @@
-//! Two things on the disk beside the spool: its syncing, and the end of the agent's stderr.
+//! Disk work besides the spool: syncing it, and storing the end of the agent's stderr.
 
 use std::{
     fs::{self, File},
@@ -13,7 +13,7 @@ use std::{
 
 use crate::folder::{STDERR, STDERR_BEFORE, STDERR_BYTES};
 
-/// Makes files safe from a crash of the machine, on a thread of its own: a disk may take seconds for it.
+/// Syncs files on a thread of its own, since a disk may take seconds.
 pub(super) struct Syncer {
     work: SyncSender<Vec<Arc<File>>>,
     results: Receiver<io::Result<()>>,
@@ -34,7 +34,7 @@ impl Syncer {
         Ok(Self { work, results, busy: false })
     }
 
-    /// Whether the last files are still being written. An error is theirs.
+    /// Whether a sync is running. An error belongs to the last one.
     pub(super) fn is_busy(&mut self) -> io::Result<bool> {
         if self.busy
             && let Ok(result) = self.results.try_recv()
@@ -45,12 +45,12 @@ impl Syncer {
         Ok(self.busy)
     }
 
-    /// Begins to write these, unless it is busy.
+    /// Starts a sync, unless one is running.
     pub(super) fn begin(&mut self, files: Vec<Arc<File>>) {
         self.busy = self.work.try_send(files).is_ok();
     }
 
-    /// Writes these, and waits.
+    /// Syncs these files, and waits.
     pub(super) fn finish(&mut self, files: &[Arc<File>]) -> io::Result<()> {
         if self.busy {
             self.busy = false;
@@ -64,8 +64,8 @@ fn sync(files: &[Arc<File>]) -> io::Result<()> {
     files.iter().try_for_each(|file| file.sync_data())
 }
 
-/// The agent's stderr: two files, of which the older one goes when the newer one is full. No one depends on it, so a disk
-/// that is full loses some of it.
+/// The agent's stderr: two files; the older one is dropped once the newer one is full. It is best effort: a full disk
+/// loses some of it.
 pub(super) struct Ring {
     dir: PathBuf,
     file: Option<File>,

@@ -1,5 +1,5 @@
-//! A connection of a client. What waits for it in memory is bounded: lines are copied from the spool only as far as the
-//! client reads, and requests are read only while it reads their answers.
+//! A client's connection. Its memory is bounded: lines are copied from the spool only as fast as the client reads, and
+//! requests are read only while it reads the answers.
 
 use std::{
     io::{self, Read, Write},
@@ -14,21 +14,21 @@ use crate::{
 
 pub(super) struct Link {
     pub(super) stream: UnixStream,
-    /// What it said, and how much of that was looked at.
+    /// Received bytes, and the parsed part of them.
     input: Vec<u8>,
     parsed: usize,
-    /// What it gets, and how much of that it has.
+    /// Bytes to send, and the sent part of them.
     output: Vec<u8>,
     sent: usize,
-    /// What it gets after the line that it gets now.
+    /// Headers to send after the current line.
     control: Vec<u8>,
-    /// Where it is in the spool. None before HELLO.
+    /// Position in the spool. `None` before HELLO.
     pub(super) cursor: Option<Cursor>,
-    /// The state of the spool that it knows.
-    pub(super) told: Option<Reading>,
-    /// Whether it knows that the agent has ended.
-    pub(super) told_exit: bool,
-    /// It gets what waits for it, and nothing more.
+    /// The last reported state of the spool.
+    pub(super) reported_reading: Option<Reading>,
+    /// Whether the agent's exit was sent.
+    pub(super) exit_sent: bool,
+    /// Closes once all pending output is sent.
     pub(super) closing: bool,
 }
 
@@ -43,28 +43,27 @@ impl Link {
             sent: 0,
             control: Vec::new(),
             cursor: None,
-            told: None,
-            told_exit: false,
+            reported_reading: None,
+            exit_sent: false,
             closing: false,
         })
     }
 
-    /// Whether something waits for it.
     pub(super) fn has_output(&self) -> bool {
         self.sent < self.output.len() || !self.control.is_empty()
     }
 
-    /// Whether so much waits for it that it should read first.
+    /// Whether pending output exceeds the limit, so the client must read first.
     pub(super) fn is_behind(&self) -> bool {
         self.output.len() - self.sent + self.control.len() >= PIECE * 2
     }
 
-    /// Whether it may ask for more.
+    /// Whether further requests are read.
     pub(super) fn may_ask(&self) -> bool {
         !self.closing && !self.is_behind()
     }
 
-    /// Reads what it says. Returns false when it is gone.
+    /// Reads from the client. Returns false if it has left.
     pub(super) fn receive(&mut self, buffer: &mut [u8]) -> bool {
         match self.stream.read(buffer) {
             Ok(0) => false,
@@ -72,7 +71,7 @@ impl Link {
                 self.input.drain(..self.parsed);
                 self.parsed = 0;
                 if self.input.is_empty() {
-                    // One long line must not cost memory forever.
+                    // A single long line must not pin memory forever.
                     self.input.shrink_to(PIECE);
                 }
                 self.input.extend_from_slice(&buffer[..count]);
@@ -82,8 +81,11 @@ impl Link {
         }
     }
 
-    /// The next of its requests, if it is complete, with the bytes that follow it.
-    pub(super) fn request(&mut self, longest: usize) -> Result<Option<(FromClient, Vec<u8>)>, Malformed> {
+    /// The next complete request, with its payload.
+    pub(super) fn next_request(
+        &mut self,
+        longest: usize,
+    ) -> Result<Option<(FromClient, Vec<u8>)>, Malformed> {
         let input = &self.input[self.parsed..];
         let head = &input[..input.len().min(LONGEST_HEADER)];
         let Some(end) = head.iter().position(|byte| *byte == b'\n') else {
@@ -104,18 +106,18 @@ impl Link {
         Ok(Some((header, payload)))
     }
 
-    /// Tells it something, after the line that it gets now.
-    pub(super) fn tell(&mut self, header: &FromShim, payload: &[u8]) {
+    /// Queues a header behind the current line.
+    pub(super) fn queue(&mut self, header: &FromShim, payload: &[u8]) {
         // Writing to memory doesn't fail.
         let _ = wire::write(&mut self.control, header, payload);
     }
 
-    /// Whether it has all lines there are.
+    /// Whether the client has every line of the spool.
     pub(super) fn has_all(&self, spool: &Spool) -> bool {
         self.cursor.as_ref().is_some_and(|cursor| cursor.seq >= spool.next())
     }
 
-    /// Sends what waits for it, as far as it reads. An error: it is gone, or the spool can't be read.
+    /// Sends pending output as far as the client reads. On an error the client has left, or the spool can't be read.
     pub(super) fn send(&mut self, spool: &Spool, buffer: &mut [u8]) -> io::Result<()> {
         loop {
             let mut is_more = true;
@@ -124,7 +126,7 @@ impl Link {
                     Some(cursor) if !self.closing => {
                         spool.copy(cursor, &mut self.control, &mut self.output, buffer)?
                     }
-                    // A line that stays incomplete can't be followed by words.
+                    // No header may follow an incomplete line.
                     Some(cursor) if cursor.is_amid() => {
                         self.control.clear();
                         false

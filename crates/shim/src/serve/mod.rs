@@ -1,8 +1,8 @@
-//! `muster-shim serve`: the shim itself. One thread waits for everything at once, so nothing has to be locked, and nothing
-//! that is slow (a client, the agent's stdin, a full disk) makes anything else wait.
+//! `muster-shim serve`: the shim itself. A single thread waits for all events, so there are no locks, and a slow part
+//! (a client, the agent's stdin, a full disk) delays nothing else.
 //!
-//! The agent runs; then it has ended and what is left in its pipes is drained; then DIR/exit is written, and clients get
-//! the rest until no one needs it.
+//! Phases: the agent runs; it has exited and its pipes are drained; DIR/exit is written and clients get the rest, until
+//! the shim is no longer needed.
 
 mod agent;
 mod disk;
@@ -33,14 +33,14 @@ use crate::{
     bounds::{LAST_WORDS, LOOK},
     contain::Environment,
     detach::READY,
+    exec::NOT_STARTED,
     folder::{self, FAILED, SOCKET, one_line},
     record::{Exit, Record},
     spool::Spool,
-    step::NOT_STARTED,
     wire::{Ended, FromShim, Reading, Reason},
 };
 
-/// A crash of the machine, or a full disk: how often lines are made safe from the one, and the other is tried again.
+/// Interval of syncs, against a crash of the machine, and of retries on a full disk.
 const SECOND: Duration = Duration::from_secs(1);
 
 struct Shim {
@@ -48,32 +48,32 @@ struct Shim {
     listener: UnixListener,
     agent: Agent,
     spool: Spool,
-    /// The line that the agent is writing.
+    /// The agent's current line.
     partial: Vec<u8>,
     stderr: Ring,
     syncer: Syncer,
-    /// The client, and one that has not said hello.
+    /// The active client, and one before its HELLO.
     links: [Option<Link>; 2],
     phase: Phase,
-    /// Why the shim has ended the agent.
+    /// Why the shim ended the agent.
     verdict: Option<(Reason, String)>,
-    /// When to write again to a disk that was full.
+    /// Time of the next attempt on a full disk.
     retry: Option<Instant>,
     synced: Instant,
-    /// The kernel's count of kills for want of memory, some seconds ago.
+    /// The out-of-memory count some seconds ago.
     memory: (Instant, Option<u64>),
 }
 
 enum Phase {
     Runs,
-    /// It has ended; its pipes are read until then.
+    /// The agent has exited; its pipes are read until this time.
     Drains(Instant),
-    /// Everything is recorded; the shim stays until then.
+    /// All is recorded; the shim stays until this time.
     Ended(Instant, Ended),
     Leaves,
 }
 
-/// What can be ready.
+/// Event sources.
 #[derive(Clone, Copy)]
 enum Source {
     Listener,
@@ -84,10 +84,11 @@ enum Source {
     Link(usize),
 }
 
-/// Runs the shim until no one needs it. In a container the agent's environment is given; else it is the shim's own.
+/// Runs the shim until it is no longer needed. In a container the agent's environment is passed in; otherwise it is the
+/// shim's own.
 pub(crate) fn serve(prefix: &[&str], launch: &Launch, environment: Option<Environment>) -> io::Result<()> {
     let begun = begin(prefix, launch, environment).and_then(|shim| {
-        // The caller may be gone; the agent runs.
+        // The caller may be gone; the agent runs anyway.
         let _ = stdout().write_all(READY.as_bytes()).and_then(|()| stdout().flush());
         let null = fs::File::open("/dev/null")?;
         rustix::stdio::dup2_stdout(null)?;
@@ -103,7 +104,7 @@ pub(crate) fn serve(prefix: &[&str], launch: &Launch, environment: Option<Enviro
 }
 
 fn begin(prefix: &[&str], launch: &Launch, environment: Option<Environment>) -> io::Result<Shim> {
-    // Fails for a process that leads a group, as under a shell: then it has a session already.
+    // Fails for a group leader, as under a shell, which already has a session.
     let _ = rustix::process::setsid();
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -113,7 +114,7 @@ fn begin(prefix: &[&str], launch: &Launch, environment: Option<Environment>) -> 
     made.and_then(|()| fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)))
         .and_then(|()| std::env::set_current_dir(&folder))
         .map_err(|error| about(folder.display(), error))?;
-    // From here on by names in the current folder: a socket's path may not be long.
+    // Paths are relative to the current folder from here on: a socket's path must be short.
     let dir = Path::new("");
     let spool = Spool::create(dir, launch.generation, launch.spool_bytes)?;
     let listener = UnixListener::bind(SOCKET).map_err(|error| about(folder.join(SOCKET).display(), error))?;
@@ -121,7 +122,7 @@ fn begin(prefix: &[&str], launch: &Launch, environment: Option<Environment>) -> 
     listener.set_nonblocking(true)?;
     let syncer = Syncer::start()?;
     let agent = Agent::start(prefix, launch, &folder, environment)?;
-    let recorded = Record::of(launch.generation, agent.pid.as_raw_nonzero().get()).write(dir);
+    let recorded = Record::current(launch.generation, agent.pid.as_raw_nonzero().get()).write(dir);
     if let Err(error) = recorded {
         agent.kill();
         return Err(error);
@@ -158,7 +159,7 @@ impl Shim {
         Ok(())
     }
 
-    /// Waits until something can be done, and says what.
+    /// Waits for events.
     fn wait(&self) -> io::Result<Vec<Source>> {
         let mut sources = Vec::with_capacity(8);
         let mut fds = Vec::with_capacity(8);
@@ -186,7 +187,7 @@ impl Shim {
             flags.set(PollFlags::OUT, link.has_output());
             add(Source::Link(index), link.stream.as_fd(), flags);
         }
-        let patience = self.patience();
+        let patience = self.poll_timeout();
         let limit = Timespec {
             tv_sec: patience.as_secs().cast_signed(),
             tv_nsec: i64::from(patience.subsec_nanos()),
@@ -203,8 +204,8 @@ impl Shim {
             .collect())
     }
 
-    /// How long nothing has to be done by the clock.
-    fn patience(&self) -> Duration {
+    /// Time until the next timer.
+    fn poll_timeout(&self) -> Duration {
         match self.phase {
             Phase::Drains(_) => LOOK,
             Phase::Runs if self.agent.gone.is_none() => LOOK,
@@ -230,7 +231,7 @@ impl Shim {
         }
     }
 
-    /// Whether the agent's lines are read.
+    /// State of reading the agent's lines.
     fn reading(&self) -> Reading {
         if self.agent.stdout.is_none() {
             Reading::Closed
@@ -260,7 +261,7 @@ impl Shim {
                 self.partial.extend_from_slice(line);
                 self.spool.push(&self.partial);
                 self.partial.clear();
-                // One long line must not cost memory forever.
+                // A single long line must not pin memory forever.
                 self.partial.shrink_to(256 << 10);
             }
             bytes = rest;
@@ -274,7 +275,7 @@ impl Shim {
         self.flush();
     }
 
-    /// The agent writes no more lines. What it wrote last may lack its newline.
+    /// Ends the agent's output. Its last line may lack a newline.
     fn end_stdout(&mut self) {
         self.agent.stdout = None;
         if !self.partial.is_empty() {
@@ -283,7 +284,7 @@ impl Shim {
         }
     }
 
-    /// Writes what was read, or finds out that the disk is full.
+    /// Writes pending lines, or detects a full disk.
     fn flush(&mut self) {
         self.retry = match self.spool.flush() {
             Ok(()) => None,
@@ -295,7 +296,7 @@ impl Shim {
         };
     }
 
-    /// The spool can't be written: without it nothing the agent says is safe.
+    /// Ends the agent: without its spool no output is safe.
     fn fail(&mut self, error: &io::Error) {
         self.spool.give_up();
         self.partial = Vec::new();
@@ -308,7 +309,7 @@ impl Shim {
         self.agent.kill();
     }
 
-    /// What time and the agent's end bring.
+    /// Handles timers and the agent's exit.
     fn advance(&mut self) {
         let now = Instant::now();
         self.agent.reap();
@@ -343,9 +344,10 @@ impl Shim {
         Ok(())
     }
 
-    /// The agent has ended: kills what it left, and waits until its pipes are empty and the spool has everything.
+    /// After the agent's exit: kills its remaining processes, and waits until its pipes are empty and the spool is
+    /// written.
     fn drain(&mut self, until: Instant, now: Instant) {
-        let are_left = self.agent.kill_left();
+        let are_left = self.agent.kill_descendants();
         if self.retry.is_some() {
             self.phase = Phase::Drains(now + LAST_WORDS);
             return;
@@ -364,18 +366,18 @@ impl Shim {
         }
         let exit = self.exit();
         match exit.write(Path::new("")) {
-            // Before it is recorded, no one is notified.
+            // Clients learn about the exit only after it is recorded.
             Err(error) if is_full(&error) => self.retry = Some(now + SECOND),
-            // It can't be recorded at all, as when someone has removed the folder. Who is connected is told.
-            // So long clients can come for what is left.
+            // The exit can't be recorded at all, for example in a removed folder. Connected clients still get it. For
+            // this hour clients can fetch the remaining lines.
             Ok(()) | Err(_) => self.phase = Phase::Ended(now + Duration::from_secs(3600), exit.ended),
         }
     }
 
     fn exit(&self) -> Exit {
         let status = self.agent.status.unwrap_or_default();
-        // Bubblewrap says it as shells do.
-        let is_sandboxed = self.launch.step.sandbox.is_some();
+        // Bubblewrap reports a signal as shells do.
+        let is_sandboxed = self.launch.spec.sandbox.is_some();
         let was_killed = status.signal() == Some(9) || (is_sandboxed && status.code() == Some(128 + 9));
         let (reason, detail) = match (&self.verdict, self.not_started(status.code())) {
             (Some(verdict), _) => verdict.clone(),
@@ -390,8 +392,8 @@ impl Shim {
         Exit { generation: self.launch.generation, ended, lines: self.spool.next() - 1, detail }
     }
 
-    /// Why the program could not be started, if it could not. In a container the step that starts it can't write into the
-    /// shim's folder, and says it on stderr.
+    /// The reason of a failed start. In a container `exec` can't write into the shim's folder, and reports on stderr
+    /// instead.
     fn not_started(&self, code: Option<i32>) -> Option<Vec<u8>> {
         if self.launch.contained.is_none() {
             return fs::read(FAILED).ok();
@@ -404,24 +406,24 @@ impl Shim {
         killed_for_memory(self.launch.contained.is_some())
     }
 
-    /// Passes on what there is, both ways.
+    /// Forwards pending data in both directions.
     fn pump(&mut self, buffer: &mut [u8]) {
-        self.feed();
+        self.feed_agent();
         let (reading, ended) = (self.reading(), self.ended());
         for slot in &mut self.links {
             let Some(link) = slot else { continue };
-            if link.cursor.is_some() && link.told != Some(reading) {
-                link.told = Some(reading);
-                link.tell(&FromShim::Spool(reading), b"");
+            if link.cursor.is_some() && link.reported_reading != Some(reading) {
+                link.reported_reading = Some(reading);
+                link.queue(&FromShim::Spool(reading), b"");
             }
             let mut sent = link.send(&self.spool, buffer);
             if let Some(ended) = ended
                 && sent.is_ok()
-                && !link.told_exit
+                && !link.exit_sent
                 && link.has_all(&self.spool)
             {
-                link.told_exit = true;
-                link.tell(&FromShim::Exit(ended), b"");
+                link.exit_sent = true;
+                link.queue(&FromShim::Exit(ended), b"");
                 sent = link.send(&self.spool, buffer);
             }
             if sent.is_err() || (link.closing && !link.has_output()) {
@@ -435,7 +437,7 @@ impl Shim {
     }
 }
 
-/// Whether an error means that the disk, or the user's share of it, is full.
+/// Whether the disk or the user's quota is full.
 fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! The spool as a file: what a client gets, what a crash leaves, what trimming frees.
+//! The spool's files: reading, crashes, trimming.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn read_all(dir: &Path, from: u64) -> Vec<u64> {
     lines.map(|(seq, bytes)| (assert_eq!(bytes, text(seq).into_bytes()), seq).1).collect()
 }
 
-/// What a client gets, through a buffer of this size.
+/// A client's data, read through a buffer of this size.
 fn copied(spool: &Spool, from: u64, buffer: usize) -> String {
     let mut cursor = Cursor::at(from);
     let (mut to, mut buffer) = (Vec::new(), vec![0; buffer]);
@@ -46,7 +46,7 @@ fn a_client_gets_lines_from_any_offset_in_reads_of_any_size() {
 }
 
 #[test]
-fn words_between_two_lines_never_fall_into_one() {
+fn control_headers_never_split_a_line() {
     let dir = tempfile::tempdir().unwrap();
     let spool = made(dir.path(), 1..=50);
     let (mut cursor, mut to, mut buffer) = (Cursor::at(1), Vec::new(), [0; 64]);
@@ -80,7 +80,7 @@ fn segments_go_when_all_their_lines_are_trimmed() {
     assert!(!spool.is_full());
     assert!(files() < all);
     assert_eq!((spool.first(), copied(&spool, 1, 1000)), (1701, sent(1701..=2000)));
-    // Also the one that is being written.
+    // Includes the current segment.
     spool.trim(2000, None);
     assert_eq!((files(), spool.total), (0, 0));
     spool.push(text(2001).as_bytes());
@@ -118,7 +118,7 @@ fn a_torn_end_is_dropped_wherever_it_is_torn() {
         before = seqs.len();
     }
     assert!(before < 2);
-    // What the disk had not written may be zeros.
+    // Unwritten blocks may be zeros.
     let mut zeros = whole.clone();
     let half = zeros.len() / 2;
     zeros[half..].fill(0);

@@ -1,4 +1,4 @@
-//! Whatever dies in between, nothing is lost and nothing happens twice.
+//! After any crash nothing is lost, and nothing happens twice.
 
 use std::{
     fs,
@@ -17,8 +17,8 @@ use rustix::process::Signal;
 use crate::harness::{Shim, Talk, kill, program, runs, until};
 
 #[test]
-fn the_agent_survives_the_kill_of_whoever_started_it() {
-    // Writes a line for each that it gets, and some by itself.
+fn the_agent_survives_its_starter() {
+    // Echoes each line, and writes some by itself.
     let shim = Shim::of(
         "i=0; while [ $i -lt 300 ]; do echo own $i; i=$((i+1)); [ $i -ne 100 ] || cat go; done; cat",
     );
@@ -36,7 +36,7 @@ fn the_agent_survives_the_kill_of_whoever_started_it() {
     starter.stdout.take().unwrap().read_exact(&mut up).unwrap();
     let (mut client, _) = shim.hello(1);
     assert_eq!(client.lines(50).last().unwrap().0, 50);
-    // With everything of its group, in the middle of the lines.
+    // The whole group, in the middle of the lines.
     let group = rustix::process::Pid::from_child(&starter);
     rustix::process::kill_process_group(group, Signal::KILL).unwrap();
     starter.wait().unwrap();
@@ -66,7 +66,7 @@ fn a_client_that_breaks_off_anywhere_loses_and_doubles_nothing() {
     let (mut got, mut rounds) = (Vec::new(), 0);
     while (got.len() as u64) < lines {
         let (mut client, greeting) = shim.hello(got.len() as u64 + 1);
-        // More than the shim takes at once: the rest is refused, and comes again with the next connection.
+        // More than the shim takes at once: the rest is refused, and sent again on the next connection.
         let last = lines.min(greeting.taken + random(150));
         for seq in greeting.taken + 1..=last {
             client.line(seq, &text(seq)).unwrap();
@@ -129,7 +129,7 @@ fn a_client_killed_amid_a_long_line_gets_it_again() {
 
 #[test]
 fn garbage_passes_byte_by_byte() {
-    // Every byte, in a pattern that doesn't repeat soon.
+    // Every byte, in a pattern with a long period.
     let mut state = 1_u32;
     let mut garbage: Vec<u8> = (0..500_000)
         .map(|_| {
@@ -161,14 +161,14 @@ fn no_agent_survives_its_shim_and_its_lines_can_be_read() {
     until("the host has swept it away", || !runs(left));
     let lines: Vec<_> = spool::read(shim.dir(), 990).unwrap().map(Result::unwrap).collect();
     assert_eq!(lines, (990..=1000).map(|seq| (seq, seq.to_string().into_bytes())).collect::<Vec<_>>());
-    assert!(muster_shim::record::Exit::read(shim.dir()).is_err(), "nobody saw how it ended");
+    assert!(muster_shim::record::Exit::read(shim.dir()).is_err(), "the exit was not observed");
 }
 
 #[test]
 fn an_agent_whose_shim_has_died_already_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
     let made = folder.path().join("made");
-    // Its parent is this test, and not process 1.
+    // Its parent is this test, not process 1.
     let output = program().args(["exec", "--parent", "1", "--", "touch"]).arg(&made).output().unwrap();
     assert_eq!(output.status.code(), Some(126));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "muster-shim: its parent has ended\n");
@@ -178,7 +178,7 @@ fn an_agent_whose_shim_has_died_already_does_not_start() {
 #[test]
 fn a_relay_whose_agent_has_died_already_does_not_start() {
     let folder = tempfile::tempdir().unwrap();
-    // Its parent is this test, and not process 1, as it would be after the agent's death.
+    // Its parent is this test, not process 1 as after the agent's death.
     let mut relay = program();
     relay.arg("serve-gate").arg(folder.path().join("gate")).arg("1");
     relay.stdin(OwnedFd::from(TcpListener::bind("127.0.0.1:0").unwrap()));
@@ -194,7 +194,7 @@ fn shims_that_are_killed_at_any_moment_leave_no_agent() {
         let mut run = program().arg("run").args(shim.launch.to_args()).spawn().unwrap();
         let own = fs::canonicalize(env!("CARGO_BIN_EXE_muster-shim")).unwrap();
         until("the shim is there", || !serving(&own, shim.dir()).is_empty());
-        // From before the agent starts to after it, by doing something that takes a while.
+        // From before the agent's start to after it, by a delay.
         for _ in 0..round {
             fs::read_dir("/proc").unwrap().for_each(drop);
         }
@@ -217,7 +217,7 @@ fn shims_that_are_killed_at_any_moment_leave_no_agent() {
     }
 }
 
-/// The shims that serve a folder.
+/// The shims of a folder.
 fn serving(program: &std::path::Path, dir: &std::path::Path) -> Vec<i32> {
     let pids =
         fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -264,10 +264,10 @@ fn root_a_full_disk_makes_the_agent_wait_and_loses_nothing() {
     assert!(greeting.next < count, "the agent waits");
     let waiting = shim.memory();
     assert!(waiting < 16 << 10, "{waiting} KiB");
-    // Someone else makes room.
+    // Someone else frees space.
     fs::remove_file(disk.0.path().join("ballast")).unwrap();
     let mut lines = client.until(|said| *said == FromShim::Spool(Reading::Open)).1;
-    // And it is full again: now the host makes room, by trimming.
+    // The disk is full again; now the host frees space by trimming.
     let mut last = lines.last().map_or(0, |(seq, _)| *seq);
     while last < count {
         for (seq, bytes) in client.lines(1) {
@@ -283,7 +283,7 @@ fn root_a_full_disk_makes_the_agent_wait_and_loses_nothing() {
 }
 
 #[test]
-fn root_an_exit_is_told_once_it_is_recorded() {
+fn root_an_exit_is_sent_once_it_is_recorded() {
     let disk = SmallDisk::mount();
     let mut shim = Shim::of("echo one; read go; exit 5");
     shim.launch.dir = disk.0.path().join("3");

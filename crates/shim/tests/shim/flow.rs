@@ -1,4 +1,4 @@
-//! Lines in and out, the spool, and who may have them.
+//! Lines in and out, the spool, and access to it.
 
 use std::{
     fs,
@@ -62,7 +62,7 @@ fn each_line_is_written_once_despite_repeats_and_gaps() {
 }
 
 #[test]
-fn what_makes_no_sense_ends_the_connection_and_nothing_else() {
+fn malformed_input_ends_only_the_connection() {
     let mut shim = Shim::of("cat");
     shim.launch.line_bytes = 1000;
     let shim = shim.start();
@@ -87,7 +87,7 @@ fn the_newest_client_that_says_hello_is_the_client() {
     let (mut first, _) = shim.hello(1);
     first.line(1, b"one").unwrap();
     assert_eq!(first.texts(1), ["one"]);
-    // Only looks whether someone answers.
+    // A mere connection test.
     drop(shim.connect());
     let silent = shim.connect();
     first.line(2, b"two").unwrap();
@@ -114,7 +114,9 @@ fn lines_are_replayed_until_they_are_trimmed() {
     }
     let (mut client, _) = shim.hello(5001);
     client.say(FromClient::Trim(3000), b"").unwrap();
-    assert!(client.refused(FromClient::Trim(5001), b"").starts_with("REFUSED GAP there is no line 5001"));
+    assert!(
+        client.refused(FromClient::Trim(5001), b"").starts_with("REFUSED GAP line 5001 does not exist yet")
+    );
     let (mut client, greeting) = shim.hello(1);
     assert_eq!((greeting.first, greeting.next), (3001, 5001));
     assert_eq!(client.texts(1), ["3001"]);
@@ -159,7 +161,7 @@ fn a_client_that_asks_and_never_reads_costs_little() {
     let mut stream = UnixStream::connect(shim.dir().join("socket")).unwrap();
     stream.write_all(b"HELLO 1\n").unwrap();
     let before = shim.memory();
-    // Until the shim reads no more.
+    // Until the shim stops reading.
     stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
     let asked = (0..1_000_000).take_while(|_| stream.write_all(b"STDERR\nBYE\nTRIM 9\n").is_ok()).count();
     assert!(asked < 1_000_000, "it reads everything");
@@ -227,7 +229,7 @@ fn mcp_copies_both_ways_and_ends_with_either_side() {
         let mut relay = program();
         relay.arg("mcp").arg(&path).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
     };
-    // The agent goes.
+    // The agent leaves.
     let mut relay = start();
     let (mut server, _) = listener.accept().unwrap();
     relay.stdin.take().unwrap().write_all(b"{\"id\":1}\n").unwrap();
@@ -238,12 +240,12 @@ fn mcp_copies_both_ways_and_ends_with_either_side() {
     drop(server);
     let output = relay.wait_with_output().unwrap();
     assert_eq!((output.status.success(), &output.stdout[..]), (true, &b"{\"result\":1}\n"[..]));
-    // The host goes.
+    // The host leaves.
     let mut relay = start();
     let (server, _) = listener.accept().unwrap();
     drop(server);
     assert!(relay.wait().unwrap().success());
-    // There is none.
+    // Without a host.
     drop(listener);
     let output = start().wait_with_output().unwrap();
     assert!(!output.status.success());

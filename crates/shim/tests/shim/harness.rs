@@ -1,4 +1,4 @@
-//! Starts shims, and makes sure that none is left.
+//! Starts shims, and ends each of them.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use muster_shim::{
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// How long anything may take before a test gives up.
+/// Time limit of any wait in a test.
 pub const PATIENCE: Duration = Duration::from_mins(2);
 
 pub fn program() -> Command {
@@ -31,11 +31,11 @@ pub struct Shim {
 }
 
 impl Shim {
-    /// An agent that is a shell script, not started.
+    /// An agent that is a shell script, not started yet.
     pub fn of(script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut launch = Launch::new(folder.path().join("3"), 3, "sh");
-        launch.step.args = vec!["-c".into(), script.into()];
+        launch.spec.args = vec!["-c".into(), script.into()];
         launch.cwd = Some(folder.path().to_owned());
         Self { launch, _folder: folder }
     }
@@ -58,7 +58,7 @@ impl Shim {
         &self.launch.dir
     }
 
-    /// Where the agent runs.
+    /// The agent's working directory.
     pub fn home(&self) -> PathBuf {
         self.launch.cwd.clone().unwrap()
     }
@@ -69,7 +69,7 @@ impl Shim {
         client
     }
 
-    /// A client that has said hello.
+    /// A client after its HELLO.
     pub fn hello(&self, from: u64) -> (Client, Greeting) {
         let mut client = self.connect();
         let greeting = client.hello(from).unwrap();
@@ -87,7 +87,7 @@ impl Shim {
         Record::read(self.dir()).unwrap()
     }
 
-    /// Kills the shim with SIGKILL, and waits until it is gone.
+    /// Kills the shim with SIGKILL, and waits for its end.
     pub fn kill(&self) -> Record {
         let record = self.record();
         kill(record.shim.pid, Signal::KILL);
@@ -95,13 +95,13 @@ impl Shim {
         record
     }
 
-    /// Waits until the agent's end is recorded.
+    /// Waits for the recorded exit.
     pub fn exit(&self) -> Exit {
         until("the exit is recorded", || Exit::read(self.dir()).is_ok());
         Exit::read(self.dir()).unwrap()
     }
 
-    /// A number that the agent has written to a file in its home.
+    /// A number from a file in the agent's home.
     pub fn pid_in(&self, name: &str) -> i32 {
         let path = self.home().join(name);
         let read = || fs::read_to_string(&path).ok()?.trim().parse().ok();
@@ -109,7 +109,7 @@ impl Shim {
         read().unwrap()
     }
 
-    /// The resident memory of the shim, in KiB.
+    /// Resident memory of the shim, in KiB.
     pub fn memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.record().shim.pid)).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -135,13 +135,12 @@ pub fn kill(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
-/// Whether a process exists and has not ended.
+/// Whether a process runs. A zombie does not.
 pub fn runs(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-/// Waits for something.
 pub fn until(what: &str, is_so: impl Fn() -> bool) {
     let started = Instant::now();
     while !is_so() {
@@ -150,21 +149,21 @@ pub fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// What tests do with a client.
+/// Helpers on a client.
 pub trait Talk {
-    /// What comes next.
+    /// The next frame.
     fn next(&mut self) -> Said;
-    /// Reads until something comes, and returns the agent's lines before it.
+    /// Reads until a frame matches, and returns the agent's lines before it.
     fn until(&mut self, wanted: impl Fn(&FromShim) -> bool) -> (Said, Vec<(u64, Vec<u8>)>);
-    /// As many of the agent's lines; everything else is left out.
+    /// This many of the agent's lines, skipping other frames.
     fn lines(&mut self, count: usize) -> Vec<(u64, Vec<u8>)>;
-    /// The same as text, without their numbers.
+    /// The same as text, without numbers.
     fn texts(&mut self, count: usize) -> Vec<String>;
-    /// The lines up to the agent's end, and its reason.
+    /// The lines up to the agent's exit, and its reason.
     fn rest(&mut self) -> (Vec<(u64, Vec<u8>)>, Reason);
-    /// Asks, and returns why it is refused.
+    /// Sends a request, and returns its refusal.
     fn refused(&mut self, header: FromClient, payload: &[u8]) -> String;
-    /// Reads until the connection ends.
+    /// Reads until the connection closes.
     fn ends(&mut self) -> bool;
 }
 
@@ -215,7 +214,7 @@ impl Talk for Client {
             match self.read() {
                 Ok(None) => return true,
                 Ok(Some(_)) => {}
-                // Reset: it has left something unread.
+                // Reset: the shim left data unread.
                 Err(error) => return error.kind() == std::io::ErrorKind::ConnectionReset,
             }
         }

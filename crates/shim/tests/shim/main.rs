@@ -2,10 +2,10 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-mod end;
+mod exec;
 mod faults;
 mod flow;
 mod harness;
 mod mcp;
-mod step;
+mod shutdown;
 mod terminal;

@@ -1,4 +1,4 @@
-//! The relay of an MCP server that runs where the agent does: what either side says goes to the host.
+//! The relay of an MCP server next to the agent: every message goes to the host.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -31,7 +31,7 @@ impl Relay {
         Self { process: process.unwrap(), host, _folder: folder }
     }
 
-    /// The next line that the host hears.
+    /// The next line at the host.
     fn hears(&mut self) -> String {
         line(&mut self.host)
     }
@@ -59,7 +59,7 @@ fn line(from: &mut impl BufRead) -> String {
 }
 
 #[test]
-fn all_that_is_said_passes_through_the_host() {
+fn all_messages_pass_through_the_host() {
     let mut relay = Relay::of("echo begun >&2; while read -r line; do echo \"heard $line\"; done; exit 7");
     assert_eq!(relay.hears(), "!begun");
     relay.client("one");
@@ -69,7 +69,7 @@ fn all_that_is_said_passes_through_the_host() {
     relay.says("<three");
     let mut client = BufReader::new(relay.process.stdout.take().unwrap());
     assert_eq!(line(&mut client), "three");
-    // A program that reads nothing keeps nothing back from the client.
+    // A program that reads nothing must not delay the client.
     let mut slow = Relay::of("sleep 60");
     for _ in 0..64 {
         slow.says(&format!(">{}", "x".repeat(64 << 10)));

@@ -1,15 +1,15 @@
-//! The terminal from which the operator started the host: no program that others wrote gets hold of it, nor of the keys and open
-//! files of its session.
+//! The terminal from which the operator started the host: no agent program can reach it, nor the keys and open files of
+//! its session.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
 use muster_shim::isolate::Sandbox;
 
 const SHIM: &str = env!("CARGO_BIN_EXE_muster-shim");
-/// Says whether there is a terminal.
+/// Prints whether there is a terminal.
 const LOOK: &str = "if (: </dev/tty) 2>/dev/null; then echo a terminal; else echo none; fi";
 
-/// What a script says that is run in a terminal, below a shell.
+/// The output of a script in a terminal, below a shell.
 fn in_a_terminal(script: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (file, said) = (folder.path().join("script"), folder.path().join("said"));
@@ -23,15 +23,15 @@ fn in_a_terminal(script: &str) -> String {
 
 /// `exec` in a sandbox that shows a folder.
 fn sandboxed(folder: &Path, script: &str) -> Command {
-    let mut step = muster_shim::args::Step { program: "sh".into(), ..Default::default() };
-    step.args = vec!["-c".into(), script.into()];
-    step.sandbox = Some(Sandbox { writable: vec![folder.to_owned()], ..Sandbox::default() });
+    let mut spec = muster_shim::args::ProgramSpec { program: "sh".into(), ..Default::default() };
+    spec.args = vec!["-c".into(), script.into()];
+    spec.sandbox = Some(Sandbox { writable: vec![folder.to_owned()], ..Sandbox::default() });
     let mut command = Command::new(SHIM);
-    command.arg("exec").args(step.to_args()).current_dir(folder);
+    command.arg("exec").args(spec.to_args()).current_dir(folder);
     command
 }
 
-/// A command as words of a shell.
+/// A command as shell words.
 fn words(command: &Command) -> String {
     let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap().replace('\'', "'\\''"));
     let all = std::iter::once(command.get_program()).chain(command.get_args());
@@ -51,7 +51,7 @@ fn bwrap_a_sandboxed_program_has_no_terminal() {
     let command = words(&sandboxed(folder.path(), LOOK));
     let within = format!("cd {}; {command}", folder.path().display());
     assert_eq!(in_a_terminal(&format!("{within}; true")), "none");
-    // In the place of a process that leads the session, and so can't leave it.
+    // As the session leader, which can't leave its session.
     let folder = folder.path().display();
     let ended = Command::new("script")
         .args(["-qec", &format!("cd {folder}; exec {command} >{folder}/said"), "/dev/null"])
@@ -72,7 +72,8 @@ fn a_program_has_no_open_file_of_its_starters() {
 #[ignore = "needs bubblewrap and Python"]
 fn bwrap_a_sandbox_refuses_keys_and_typing() {
     let folder = tempfile::tempdir().unwrap();
-    // Numbers of x86-64 and of others; the other ones are other calls. TIOCSTI needs no terminal to be refused by the filter.
+    // The numbers of x86-64 and of other architectures; elsewhere they are other calls. The filter refuses TIOCSTI even
+    // without a terminal.
     let script = r#"
 import ctypes, fcntl, os, platform
 libc = ctypes.CDLL(None, use_errno=True)
@@ -94,10 +95,10 @@ print("files", sorted(map(int, os.listdir("/proc/self/fd"))))
     assert_eq!(says, expected, "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Where programs are started, how often, and why those that others wrote get no terminal of the operator's.
+/// Every place that starts a program, how often, and why the operator's terminal is out of reach.
 const STARTS: &[(&str, usize, &str)] = &[
     ("host/src/agent/launch.rs", 1, "the shim, which leads a session from `serve` on"),
-    ("host/src/way.rs", 1, "`exec`, which leads a session"),
+    ("host/src/gate_address.rs", 1, "`exec`, which leads a session"),
     ("shim/src/contain.rs", 1, "in a container"),
     ("shim/src/detach.rs", 2, "the shim, and what `exec` becomes"),
     ("shim/src/gate.rs", 2, "what `exec` has prepared, and this program itself"),
@@ -119,7 +120,7 @@ fn each_start_of_a_program_is_away_from_the_terminal() {
     assert_eq!(found, listed, "say in STARTS why what is started there has no terminal");
 }
 
-/// Tells of each file how many programs it starts, tests left out.
+/// Counts the program starts of each file, without tests.
 fn count(folder: &Path, tell: &mut impl FnMut(&Path, usize)) {
     for entry in fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();

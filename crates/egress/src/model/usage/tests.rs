@@ -1,12 +1,12 @@
-//! Counts as providers write them.
+//! Counts in the providers' formats.
 
 use super::*;
-use crate::room::of_host;
+use crate::memory::of_host;
 
-/// Each answer is given in one piece, and byte by byte.
+/// Feeds each answer in one piece, and byte by byte.
 fn count(interface: Interface, answer: &str) -> [Option<i64>; 4] {
     let counted = |size: usize| {
-        let mut counter = Counter::new(interface, Room::new(of_host()));
+        let mut counter = Counter::new(interface, MemoryBudget::new(of_host()));
         answer.as_bytes().chunks(size).for_each(|piece| counter.take(piece));
         let Usage { input, output, cache_read, cache_write, .. } = counter.usage();
         [input, output, cache_read, cache_write]
@@ -40,7 +40,7 @@ fn every_interface_says_what_it_has_used() {
     assert_eq!(count(Interface::Gemini, list), [Some(1), Some(2), None, None]);
 }
 
-/// What every framing below says: 400 read, 200 written, 600 from a cache.
+/// The counts of every framing below: 400 read, 200 written, 600 from a cache.
 const SAID: [Option<i64>; 4] = [Some(400), Some(200), Some(600), None];
 
 #[test]
@@ -143,9 +143,9 @@ fn of_several_counts_the_largest_is_the_total() {
 }
 
 #[test]
-fn what_an_answer_begins_with_is_not_its_end() {
+fn initial_counts_are_not_final() {
     let begun = r#"data: {"type":"message_start","message":{"usage":{"input_tokens":5,"output_tokens":3}}}"#;
-    let mut counter = Counter::new(Interface::Anthropic, Room::new(of_host()));
+    let mut counter = Counter::new(Interface::Anthropic, MemoryBudget::new(of_host()));
     counter.take(format!("{begun}\n\ndata: {{\"type\":\"error\"}}\n\n").as_bytes());
     assert_eq!((counter.usage().input, counter.usage().output, counter.begun()), (Some(5), None, Some(3)));
 }
@@ -164,7 +164,7 @@ fn counts_are_found_where_others_put_them() {
 }
 
 #[test]
-fn an_hour_in_a_cache_is_told_from_five_minutes() {
+fn hour_and_five_minute_caches_are_distinguished() {
     for (usage, kept, hour) in [
         (r#"{"cache_creation_input_tokens":100}"#, Some(100), None),
         (r#"{"cache_creation":{"ephemeral_5m_input_tokens":100}}"#, Some(100), None),
@@ -180,7 +180,7 @@ fn an_hour_in_a_cache_is_told_from_five_minutes() {
         ),
         (r#"{"cache_creation":null,"cache_creation_input_tokens":0}"#, Some(0), None),
     ] {
-        let mut counter = Counter::new(Interface::Anthropic, Room::new(of_host()));
+        let mut counter = Counter::new(Interface::Anthropic, MemoryBudget::new(of_host()));
         counter.take(format!("{{\"usage\":{usage}}}").as_bytes());
         assert_eq!((counter.usage().cache_write, counter.cache_hour()), (kept, hour), "{usage}");
     }
@@ -205,16 +205,16 @@ fn tokens_written_to_a_cache_are_a_class_of_their_own() {
 #[test]
 fn an_answer_without_room_is_not_kept() {
     let host = of_host();
-    let room = Room::new(std::sync::Arc::clone(&host));
+    let memory = MemoryBudget::new(std::sync::Arc::clone(&host));
     let answer = format!(r#"{{"x":"{}","usage":{{"prompt_tokens":1}}}}"#, "x".repeat(2 * 1024 * 1024));
     let count = || {
-        let mut counter = Counter::new(Interface::Chat, room.clone());
+        let mut counter = Counter::new(Interface::Chat, memory.clone());
         answer.as_bytes().chunks(1000).for_each(|piece| counter.take(piece));
         counter.usage().input
     };
     assert_eq!(count(), Some(1));
     let free = host.available_permits();
-    let held = room.try_take(free * 1024 / 4 - 1024 * 1024).unwrap();
+    let held = memory.try_take(free * 1024 / 4 - 1024 * 1024).unwrap();
     assert_eq!(count(), None);
     drop(held);
     assert_eq!((count(), host.available_permits()), (Some(1), free), "nothing is held afterwards");
@@ -222,7 +222,7 @@ fn an_answer_without_room_is_not_kept() {
 
 #[test]
 fn an_endless_line_is_not_kept() {
-    let mut counter = Counter::new(Interface::Chat, Room::new(of_host()));
+    let mut counter = Counter::new(Interface::Chat, MemoryBudget::new(of_host()));
     for _ in 0..10 {
         counter.take(&vec![b'x'; LONGEST_EVENT / 4]);
         assert!(counter.kept.len() <= LONGEST_EVENT);

@@ -1,4 +1,4 @@
-//! What makes no sense, and what is kept of an agent that goes on and on.
+//! Malformed input, and limits on the stored state of an agent.
 
 use muster_protocol::{Event, FromHost};
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::agent::Record;
 
 #[test]
-fn what_makes_no_sense_is_counted_and_unknown_requests_are_answered() {
+fn malformed_lines_are_counted_and_unknown_requests_answered() {
     let mut script = Script::prompted();
     for line in ["", "no JSON", "[1]", "{\"jsonrpc\":\"2.0\"", "\u{fffd}"] {
         script.raw(line);
@@ -45,12 +45,12 @@ fn too_many_questions_are_not_kept() {
 }
 
 impl Script {
-    /// The agent writes a line, without the journal in between.
+    /// Feeds a line without the journal.
     fn writes(&mut self, line: &Value) {
         self.machine.line(self.machine.read + 1, line.to_string().as_bytes(), &mut self.fx);
     }
 
-    /// How large what is kept of the agent is, in bytes.
+    /// Size of the stored state in bytes.
     fn size(&self) -> usize {
         serde_json::to_vec(&self.machine).unwrap().len()
     }
@@ -68,7 +68,7 @@ fn tool_calls_that_never_end_are_forgotten() {
         script.writes(&tool_call(&format!("t{number}"), "x"));
         assert!(script.machine.conversations[&1].tools.len() <= 1000);
     }
-    assert_eq!(script.messages().len(), 1500, "each is told");
+    assert_eq!(script.messages().len(), 1500, "each is reported");
     let mut script = Script::prompted();
     for number in 0..30 {
         script.writes(&tool_call(&format!("t{number}"), &"x".repeat(LONGEST_VALUE - 100)));
@@ -83,7 +83,7 @@ fn tool_calls_that_never_end_are_forgotten() {
 }
 
 #[test]
-fn what_is_kept_of_an_agent_has_a_bound_whatever_it_asks_and_offers() {
+fn state_kept_for_an_agent_is_bounded() {
     let mut script = Script::prompted();
     let long = "x".repeat(1 << 20);
     script.writes(&json!({ "id": 1, "method": "session/request_permission", "params": { "sessionId": "s",
@@ -111,15 +111,15 @@ fn what_is_kept_of_an_agent_has_a_bound_whatever_it_asks_and_offers() {
     assert!(script.machine.lines.len() <= 1000, "an agent that reads nothing is not answered forever");
 }
 
-/// Lists in lists.
+/// Nested lists.
 fn nested(levels: usize) -> Value {
     (0..levels).fold(Value::Null, |inner, _| json!([inner]))
 }
 
 impl Script {
-    /// What is kept can be read again, and so can what is reported, by both sides.
+    /// Asserts that state and events can be read again, by both sides.
     fn assert_readable(&mut self) {
-        let record = Record { machine: std::mem::take(&mut self.machine), ..Record::of(1) };
+        let record = Record { machine: std::mem::take(&mut self.machine), ..Record::new(1) };
         muster_json::from_slice::<Record>(&record.to_bytes()).expect("the record can be read");
         self.machine = record.machine;
         for what in &self.fx.events {
@@ -134,8 +134,8 @@ impl Script {
 }
 
 #[test]
-fn what_is_nested_too_deep_to_be_read_again_is_told_as_text_and_not_asked() {
-    // The last is as deep as a line can be read.
+fn too_deeply_nested_input_is_reported_as_text_and_not_asked() {
+    // The last one is at the limit of a readable line.
     for levels in [DEEPEST - 1, DEEPEST, DEEPEST + 1, 121, 125] {
         let (value, is_whole) = (nested(levels), levels <= DEEPEST);
         let mut script = Script::prompted();
@@ -146,7 +146,7 @@ fn what_is_nested_too_deep_to_be_read_again_is_told_as_text_and_not_asked() {
         script.update(&call);
         script.update(&change);
         for number in 1..=2 {
-            // The second time about the same call.
+            // A second request about the same call.
             script.asks(&json!(number), &json!({ "toolCallId": "p", "title": "Run", "rawInput": value }));
         }
         script.assert_readable();
@@ -172,7 +172,7 @@ fn what_is_nested_too_deep_to_be_read_again_is_told_as_text_and_not_asked() {
 }
 
 #[test]
-fn what_an_agent_adds_to_the_options_of_a_question_is_not_kept() {
+fn extra_fields_of_question_options_are_dropped() {
     let mut script = Script::prompted();
     script.says(&json!({ "id": 1, "method": "session/request_permission", "params": { "sessionId": "s",
         "toolCall": { "toolCallId": "t", "title": "Run" },
@@ -183,7 +183,7 @@ fn what_an_agent_adds_to_the_options_of_a_question_is_not_kept() {
     assert_eq!(script.written().pop().unwrap()["result"]["outcome"]["optionId"], "once");
 }
 
-/// A law: no line of an agent ends the process, on a stack as small as a worker's.
+/// Law: no line of an agent crashes the process, even on a stack as small as a worker's.
 #[test]
 fn no_line_of_an_agent_ends_its_host() {
     let law = |size: usize| {

@@ -1,8 +1,8 @@
-//! The models and modes that sessions are asked to choose.
+//! Setting models and modes of sessions.
 
 use super::*;
 
-/// The options of a session: its model and its mode, with what it has of each.
+/// A session's options: current model and mode.
 fn options(model: &str, mode: &str) -> Value {
     let values = |values: [&str; 2]| values.map(|value| json!({ "value": value, "name": value }));
     json!([
@@ -13,7 +13,7 @@ fn options(model: &str, mode: &str) -> Value {
     ])
 }
 
-/// The modes of a session as older agents tell them.
+/// The modes of a session in the older protocol.
 fn older(mode: &str) -> Value {
     json!({ "currentModeId": mode, "availableModes": [{ "id": "act", "name": "Act" }, { "id": "plan", "name": "Plan" }] })
 }
@@ -24,7 +24,7 @@ impl Script {
         (settings.model, settings.mode) = (model.map(str::to_owned), mode.map(str::to_owned));
     }
 
-    /// A new session opens, with this in the answer.
+    /// Opens a new session with this answer.
     fn opens(&mut self, mut answer: Value) -> Vec<Value> {
         self.turn(5, None);
         self.written();
@@ -33,7 +33,7 @@ impl Script {
         self.written()
     }
 
-    /// The mode that the agent was last said to be in.
+    /// The last reported mode.
     fn mode(&self) -> Option<&str> {
         let mut offers = self.fx.events.iter().filter_map(|event| match event {
             Happening::Offered { modes, .. } => Some(modes),
@@ -71,7 +71,7 @@ fn a_mode_is_not_set_that_the_session_has_or_does_not_offer() {
 }
 
 #[test]
-fn older_agents_are_told_the_mode_in_their_own_words() {
+fn older_agents_get_the_mode_in_their_format() {
     let mut script = Script::plain();
     script.wants(None, Some("plan"));
     let mode = script.opens(json!({ "modes": older("act") })).remove(0);
@@ -87,7 +87,7 @@ fn older_agents_are_told_the_mode_in_their_own_words() {
 }
 
 #[test]
-fn a_turn_runs_though_its_mode_was_refused_and_not_once_it_is_cancelled() {
+fn a_refused_mode_does_not_stop_a_turn_but_a_cancel_does() {
     let mut script = Script::plain();
     script.wants(None, Some("plan"));
     script.opens(json!({ "modes": older("act") }));
@@ -105,7 +105,7 @@ fn a_turn_runs_though_its_mode_was_refused_and_not_once_it_is_cancelled() {
 }
 
 #[test]
-fn a_changed_mode_is_set_with_the_next_turn_of_a_session_that_tells_nothing() {
+fn a_silent_session_gets_a_changed_mode_with_its_next_turn() {
     for able in [json!({ "sessionCapabilities": { "resume": {} } }), json!({})] {
         let mut script = Script::new(&able);
         script.opens(json!({ "configOptions": options("small", "act") }));
@@ -126,7 +126,7 @@ fn a_changed_mode_is_set_with_the_next_turn_of_a_session_that_tells_nothing() {
 }
 
 #[test]
-fn a_turn_that_was_cancelled_while_its_session_opened_leaves_the_choice_to_the_next() {
+fn a_turn_cancelled_during_opening_leaves_mode_to_the_next() {
     let mut script = Script::plain();
     script.wants(None, Some("plan"));
     script.turn(5, None);

@@ -1,4 +1,4 @@
-//! Forms that agents ask people to fill.
+//! Forms of agents for people.
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn an_answer_that_a_form_has_no_place_for_is_not_delivered() {
 }
 
 #[test]
-fn a_form_with_an_option_that_can_not_be_told_is_declined() {
+fn a_form_with_an_overlong_option_is_declined() {
     let mut script = Script::prompted();
     let long = "x".repeat(2 << 20);
     let fields = [

@@ -1,4 +1,4 @@
-//! What the agent says, as messages.
+//! The agent's output as messages.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn text(text: &str) -> Content {
 }
 
 #[test]
-fn chunks_become_messages_at_a_change_of_kind_or_name_and_at_the_end() {
+fn chunks_end_at_a_change_of_kind_or_name_and_at_the_end() {
     let mut script = Script::prompted();
     script.chunk("agent_thought_chunk", "Hm", None);
     script.chunk("agent_thought_chunk", "m", None);
@@ -42,7 +42,7 @@ fn a_long_text_is_cut_into_messages_without_losing_a_byte() {
 }
 
 #[test]
-fn a_tool_call_is_told_once_it_has_its_input_and_its_result_once() {
+fn a_tool_call_and_its_result_are_reported_once_each() {
     let mut script = Script::prompted();
     script.update(
         &json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "List", "kind": "execute",

@@ -1,9 +1,9 @@
-//! What the agent asks, and how it is answered.
+//! The agent's requests and their answers.
 
 use super::*;
 
 #[test]
-fn permission_is_chosen_once_and_never_for_ever() {
+fn permission_is_granted_once_never_always() {
     for (decision, chosen) in [
         (Decision::Approved { comment: None }, "once"),
         (Decision::Denied { comment: None }, "no"),
@@ -63,7 +63,7 @@ fn odd_options_hide_no_question_and_are_no_yes() {
 }
 
 #[test]
-fn a_decision_reaches_what_was_decided_though_the_agent_uses_a_name_again() {
+fn a_decision_reaches_its_request_when_a_name_is_reused() {
     let mut script = Script::prompted();
     let ask = |script: &mut Script, title: &str| {
         script.asks(&json!(5), &json!({ "toolCallId": title, "title": title }));
@@ -82,7 +82,7 @@ fn a_decision_reaches_what_was_decided_though_the_agent_uses_a_name_again() {
 }
 
 #[test]
-fn an_input_that_nobody_could_read_whole_is_not_allowed() {
+fn an_unreadably_long_input_is_not_allowed() {
     let mut script = Script::prompted();
     let input = json!({ "pad": "x".repeat(LONGEST_VALUE), "command": "rm -rf /" });
     script.asks(&json!(1), &json!({ "toolCallId": "t", "title": "Run", "rawInput": input }));
@@ -91,7 +91,7 @@ fn an_input_that_nobody_could_read_whole_is_not_allowed() {
 }
 
 #[test]
-fn questions_that_share_a_name_are_different_calls_if_their_input_differs() {
+fn the_same_name_with_different_input_is_another_call() {
     let mut script = Script::prompted();
     for number in 1..=2 {
         script.asks(
@@ -128,7 +128,7 @@ fn cancelling_answers_what_is_open_and_later_questions_at_once() {
 }
 
 #[test]
-fn text_given_with_a_verdict_is_reported_as_still_to_be_told() {
+fn a_comment_with_a_verdict_is_reported_as_undelivered() {
     for (comment, is_left) in [(Some("Use staging."), true), (Some(" "), false), (None, false)] {
         let mut script = Script::prompted();
         script.asks(&json!(0), &json!({ "toolCallId": "t", "title": "Run" }));

@@ -1,9 +1,9 @@
-//! The samples in `tests/samples/acp`: a request for permission as an agent writes it, what people see of it, and what the agent
-//! gets for each decision.
+//! The samples in `tests/samples/acp`: a permission request as an agent writes it, its view for people, and the agent's
+//! answer for each decision.
 
 use super::*;
 
-/// The agent has asked, in the middle of a turn.
+/// Feeds the request in the middle of a turn.
 fn asked(line: &str) -> (Script, Option<Request>) {
     let mut script = Script::prompted();
     script.written();
@@ -15,7 +15,7 @@ fn asked(line: &str) -> (Script, Option<Request>) {
     (script, request)
 }
 
-/// The one line that the agent got.
+/// The agent's only answer.
 fn got(script: &mut Script) -> Value {
     let [line] = &script.written()[..] else { return Value::Null };
     if let Some(error) = line.get("error") {

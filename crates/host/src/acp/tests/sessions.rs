@@ -1,11 +1,11 @@
-//! Sessions: begun, resumed, given up and at rest, what they are told, and what they offer.
+//! Sessions: opened, resumed, given up and idle, their instructions and offers.
 
 use muster_protocol::event::Offer;
 
 use super::*;
 
 #[test]
-fn a_session_is_resumed_without_its_replay_and_begun_anew_if_it_is_forgotten() {
+fn a_session_resumes_without_replay_or_starts_over() {
     let mut script = Script::plain();
     script.machine.settings.instructions = "Be brief.".to_owned();
     script.turn(5, Some("s"));
@@ -16,11 +16,7 @@ fn a_session_is_resumed_without_its_replay_and_begun_anew_if_it_is_forgotten() {
     script.chunk("agent_message_chunk", "an old answer", None);
     script.says(&json!({ "id": "3.50.again", "result": {} }));
     let prompt = script.written().remove(0);
-    assert_eq!(
-        prompt["params"]["prompt"].as_array().unwrap().len(),
-        1,
-        "a session is told its instructions once"
-    );
+    assert_eq!(prompt["params"]["prompt"].as_array().unwrap().len(), 1, "instructions are sent once");
     script.says(&json!({ "id": "3.50", "result": { "stopReason": "end_turn" } }));
     assert!(script.messages().is_empty());
     assert!(!script.fx.events.iter().any(|event| matches!(event, Happening::Session { .. })));
@@ -44,7 +40,7 @@ fn a_session_is_resumed_without_its_replay_and_begun_anew_if_it_is_forgotten() {
 }
 
 #[test]
-fn a_session_is_told_about_its_conversation_first_and_again_once_that_has_changed() {
+fn instructions_are_sent_first_and_after_each_change() {
     let mut script = Script::plain();
     script.machine.settings.instructions = "Be brief.".to_owned();
     let mut told = |turn_id: i64, session: Option<&str>, instructions: &str| {
@@ -64,7 +60,7 @@ fn a_session_is_told_about_its_conversation_first_and_again_once_that_has_change
     assert_eq!(told(8, Some("s"), "Promise less."), ["Hi"]);
     assert_eq!(told(9, Some("s"), ""), ["Hi"]);
 
-    // Of a session of an earlier launch nobody knows what it was told.
+    // The instructions of a session of an earlier launch are unknown.
     let mut script = Script::plain();
     script.instructions = "Promise nothing.".to_owned();
     script.turn(5, Some("s"));
@@ -86,7 +82,7 @@ fn a_new_session_has_none_of_the_context_of_the_one_before() {
 }
 
 #[test]
-fn a_turn_whose_session_can_not_be_opened_fails_and_the_next_one_tries_again() {
+fn a_failed_opening_fails_the_turn_and_the_next_one_retries() {
     let mut script = Script::prompted();
     script.says(&json!({ "id": "3.50", "result": { "stopReason": "end_turn" } }));
     let settings = script.machine.settings.clone();
@@ -96,7 +92,7 @@ fn a_turn_whose_session_can_not_be_opened_fails_and_the_next_one_tries_again() {
     script.says(&json!({ "id": "3.60.close", "result": {} }));
     let before = script.machine.written - 1;
     script.fx.events.clear();
-    script.machine.not_opened(before, "It is too large.", &mut script.fx);
+    script.machine.fail_unopened_sessions(before, "It is too large.", &mut script.fx);
     assert_eq!((script.end().turn_id, script.end().outcome), (6, TurnOutcome::Failed));
     assert_eq!(script.end().error.as_deref(), Some("It is too large."));
     let written = script.written();
@@ -190,13 +186,13 @@ fn a_session_that_opens_after_it_was_given_up_gets_no_turn() {
 }
 
 #[test]
-fn an_unused_session_is_closed_and_opened_again_by_the_next_turn() {
+fn an_idle_session_is_closed_and_reopened_by_the_next_turn() {
     let mut script = Script::prompted();
     assert_eq!(script.machine.idle().count(), 0, "a turn runs");
     script.says(&json!({ "id": "3.50", "result": { "stopReason": "end_turn" } }));
-    assert!(script.machine.may_rest());
+    assert!(script.machine.may_suspend());
     assert_eq!(script.machine.idle().collect::<Vec<_>>(), [1]);
-    script.machine.rest(1);
+    script.machine.suspend_session(1);
     let close = script.written().remove(0);
     assert_eq!((&close["method"], &close["params"]["sessionId"]), (&json!("session/close"), &json!("s")));
     assert_eq!(script.machine.idle().count(), 0);
@@ -206,5 +202,5 @@ fn an_unused_session_is_closed_and_opened_again_by_the_next_turn() {
     let line = json!({ "id": "3.60.again", "opening": { "Resume": { "session": "s" } } });
     assert_eq!(script.written(), [line]);
     let unable = Script::new(&json!({ "sessionCapabilities": { "close": {} } }));
-    assert!(!unable.machine.may_rest(), "it could not be opened again");
+    assert!(!unable.machine.may_suspend(), "it could not be opened again");
 }

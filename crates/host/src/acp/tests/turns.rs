@@ -1,11 +1,11 @@
-//! Turns: one after the other, what they cost, and why they fail.
+//! Turns: their order, cost and failures.
 
 use std::iter;
 
 use super::*;
 
 #[test]
-fn cost_is_what_a_session_has_become_dearer_by() {
+fn a_turns_cost_is_the_increase_of_its_sessions_cost() {
     let mut script = Script::prompted();
     let mut costs = Vec::new();
     for (number, sum) in [(5, 0.00129), (6, 0.00202), (7, 0.00202)] {
@@ -22,7 +22,7 @@ fn cost_is_what_a_session_has_become_dearer_by() {
 }
 
 #[test]
-fn the_cost_that_is_forgotten_is_that_of_the_session_which_was_unused_for_longest() {
+fn the_cost_of_the_longest_unused_session_is_dropped_first() {
     let mut script = Script::prompted();
     let names = (0..MOST_COSTS - 1).map(|number| format!("t{number}"));
     script.machine.costs = iter::once("s".to_owned()).chain(names).map(|name| (name, 1000)).collect();

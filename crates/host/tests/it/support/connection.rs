@@ -1,4 +1,4 @@
-//! What the control plane says on a connection: `POST /gateway/join`, and the WebSocket.
+//! The control plane's side of a connection: `POST /gateway/join`, and the WebSocket.
 
 use std::sync::{Arc, Mutex};
 
@@ -196,7 +196,7 @@ fn heard(state: &mut State, frame: FromHost) -> Option<ToHost> {
 }
 
 fn told(state: &mut State, (id, agent_id, wanted): (i64, i64, Wanted)) -> ToHost {
-    let refused = || Given::Refused { reason: "There is no such thing.".to_owned() };
+    let refused = || Given::Refused { reason: "Not found.".to_owned() };
     ToHost::Told { id, given: given(state, agent_id, wanted).unwrap_or_else(refused) }
 }
 
@@ -242,7 +242,7 @@ async fn hear(socket: &mut WebSocketStream<TcpStream>) -> Option<FromHost> {
 }
 
 async fn say(socket: &mut WebSocketStream<TcpStream>, frame: &ToHost) {
-    // The host may have gone.
+    // The host may be gone.
     let _ = socket.send(Message::text(serde_json::to_string(frame).unwrap())).await;
 }
 

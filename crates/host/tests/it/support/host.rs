@@ -1,4 +1,4 @@
-//! A host as a process, in a folder of its own. What it has started is ended with it.
+//! A host as a process, in a folder of its own. Its processes end on drop.
 
 use std::{
     fs::{self, File},
@@ -13,18 +13,18 @@ use tempfile::TempDir;
 
 use super::Plane;
 
-/// A host that has joined.
+/// A joined host.
 pub struct Host {
     dir: TempDir,
     child: Option<Child>,
-    /// What it is told when it is run.
+    /// Options of `run`.
     pub options: Vec<String>,
-    /// A program, and its arguments, that becomes the host: none, if this is empty.
+    /// A program with arguments that becomes the host, or empty.
     pub within: Vec<String>,
 }
 
-/// The program with the host, the shim and the reference agent. It is an example of this package, which
-/// `cargo nextest run -p muster-host` builds, and `--test it` alone does not.
+/// The program with the host, the shim and the reference agent. It is an example of this package, built by `cargo
+/// nextest run -p muster-host`, but not by `--test it` alone.
 pub fn program() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let program = own.parent().unwrap().parent().unwrap().join("examples/muster");
@@ -51,7 +51,7 @@ impl Host {
         Self { dir: TempDir::new().unwrap(), child: None, options: Vec::new(), within: Vec::new() }
     }
 
-    /// A host that has joined, and runs with these options.
+    /// A joined host, running with these options.
     pub fn start(plane: &Plane, options: &[&str]) -> Self {
         let mut host = Self::empty();
         let grace: &[&str] = if options.contains(&"--grace-ms") { &[] } else { &["--grace-ms", "500"] };
@@ -97,7 +97,7 @@ impl Host {
         self.child = Some(command.spawn().unwrap());
     }
 
-    /// Ends the process at once.
+    /// Kills the process.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().unwrap();
@@ -105,7 +105,7 @@ impl Host {
         }
     }
 
-    /// Asks the process to end.
+    /// Asks the process to exit.
     pub fn terminate(&mut self) -> std::process::ExitStatus {
         let mut child = self.child.take().unwrap();
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
@@ -121,7 +121,7 @@ impl Host {
         self.path().join(format!("agents/{agent_id}/{generation}"))
     }
 
-    /// Who a launch's processes are.
+    /// The processes of a launch.
     pub fn record(&self, agent_id: i64, generation: i64) -> Record {
         Record::read(&self.launch(agent_id, generation)).unwrap()
     }
@@ -131,7 +131,6 @@ impl Host {
     }
 }
 
-/// Ends a process at once.
 pub fn kill(pid: i32) {
     let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
 }
@@ -164,7 +163,7 @@ fn records(agents: &Path) -> Vec<Record> {
         .collect()
 }
 
-/// Runs something that waits for a process, while the control plane goes on.
+/// Runs blocking code while the control plane continues.
 pub fn within<T>(run: impl FnOnce() -> T) -> T {
     tokio::task::block_in_place(run)
 }

@@ -1,4 +1,4 @@
-//! A small control plane: what it holds, and what tests tell it to do.
+//! A small control plane: its state, and the tests' controls.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,22 +22,22 @@ use tokio::{
 
 use super::connection;
 
-/// How long a host may say nothing until what is waited for counts as hanging. Agents in containers get of the processor what
-/// others leave them: the priority of the tests is not theirs.
+/// Silence of a host after which a wait has failed. Agents in containers have a lower priority, and run slowly next to
+/// other load.
 pub const PATIENCE: Duration = Duration::from_mins(2);
 
-/// What the control plane holds.
+/// State of the control plane.
 #[derive(Default)]
 pub struct State {
     pub url: String,
-    /// Provisioning tokens that may be used.
+    /// Valid provisioning tokens.
     pub tokens: BTreeSet<String>,
     /// The host's token, and its machine.
     pub host: Option<(String, String)>,
     pub orders: Vec<Order>,
     pub received: i64,
     pub events: Vec<Event>,
-    /// Events that came more than once.
+    /// Repeated events.
     pub repeated: usize,
     pub deltas: Vec<Delta>,
     pub loads: Vec<Load>,
@@ -49,20 +49,20 @@ pub struct State {
     /// By tool. Others are refused.
     pub judgements: BTreeMap<String, Judgement>,
     pub leases: Vec<Given>,
-    /// Questions wait until this is over, in `held`.
+    /// While true, questions are kept in `held`.
     pub holds_answers: bool,
     pub held: Vec<(i64, i64, Wanted)>,
     pub wanted: Vec<Running>,
     pub window: u32,
     pub epoch: i64,
-    /// Connections are accepted.
+    /// Whether connections are accepted.
     pub is_online: bool,
-    /// Events are acknowledged.
+    /// Whether events are acknowledged.
     pub acknowledges: bool,
-    /// Each command is sent this often.
+    /// Number of times that each command is sent.
     pub times: usize,
     pub refuses: Option<(RefusedCode, Option<i64>)>,
-    /// Joining is stored, but its response is lost.
+    /// Whether the response to a join is lost.
     pub loses_responses: bool,
     pub next: i64,
 }
@@ -71,7 +71,7 @@ pub struct State {
 #[derive(Clone)]
 pub struct Plane {
     pub state: Arc<Mutex<State>>,
-    /// Something has changed.
+    /// Notifies about changes.
     pub changed: Arc<Notify>,
     tasks: Arc<Mutex<JoinSet<()>>>,
 }
@@ -110,13 +110,13 @@ impl Plane {
         self.state.lock().unwrap()
     }
 
-    /// Changes something, and lets the connections see it.
+    /// Changes the state, and notifies the connections.
     pub fn set(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.lock());
         self.changed.notify_waiters();
     }
 
-    /// A provisioning token.
+    /// A new provisioning token.
     pub fn token(&self) -> String {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).unwrap();
@@ -125,7 +125,7 @@ impl Plane {
         token.to_string()
     }
 
-    /// Sends a command, and answers its id.
+    /// Sends a command, and returns its id.
     pub fn order(&self, agent_id: i64, generation: i64, command: Command) -> i64 {
         self.order_until(0, agent_id, generation, command)
     }
@@ -152,7 +152,7 @@ impl Plane {
         });
     }
 
-    /// Gives a turn, and answers it.
+    /// Sends a turn, and returns its id.
     pub fn turn(&self, agent_id: i64, generation: i64, conversation_id: i64, text: &str) -> i64 {
         let turn_id = self.plan_turn(conversation_id, text);
         self.order(agent_id, generation, Command::Turn { turn_id });
@@ -172,7 +172,7 @@ impl Plane {
         turn_id
     }
 
-    /// Gives a turn, and waits for its end.
+    /// Sends a turn, and waits for its end.
     pub async fn say(&self, agent_id: i64, generation: i64, conversation_id: i64, text: &str) -> TurnEnd {
         let turn_id = self.turn(agent_id, generation, conversation_id, text);
         self.end_of(turn_id).await
@@ -182,7 +182,7 @@ impl Plane {
         self.wait(&format!("turn {turn_id} ends"), |state| state.end_of(turn_id)).await
     }
 
-    /// Decides, as a person.
+    /// Sends a person's decision.
     pub fn answer(&self, agent_id: i64, generation: i64, request: &str, decision: Decision) -> i64 {
         let mut approval_id = 0;
         self.set(|state| {
@@ -195,8 +195,7 @@ impl Plane {
         approval_id
     }
 
-    /// Waits until something is so, for as long as the host says anything of its agents: what is slow goes on, what hangs
-    /// is ended.
+    /// Waits for a condition while the host reports anything about its agents: a slow one continues, a hung one fails.
     pub async fn wait<T>(&self, what: &str, look: impl Fn(&State) -> Option<T>) -> T {
         let (mut heard, mut until) = ((0, 0), Instant::now() + PATIENCE);
         loop {
@@ -215,7 +214,7 @@ impl Plane {
                 let events: Vec<_> = self.lock().events.iter().rev().take(20).rev().cloned().collect();
                 panic!("{what}: this did not happen. The last events: {events:#?}");
             }
-            // What happens in between is seen at the next look.
+            // Changes in between are seen in the next iteration.
             let _ = timeout(Duration::from_millis(20), changed).await;
         }
     }
@@ -229,7 +228,7 @@ impl State {
         id
     }
 
-    /// The agents that should run, except those whose LAUNCH is on its way to a host with these commands.
+    /// The agents that should run, except those whose LAUNCH is among unsent commands.
     pub fn launched(&self, commands: i64) -> Vec<Running> {
         let is_coming = |wanted: &&Running| {
             let mut later = self.orders.iter().filter(|order| order.seq > commands);
@@ -299,7 +298,7 @@ impl State {
         asked.collect()
     }
 
-    /// Holds whatever happens: numbers without gaps, keys that are unique, each turn ended once, and started before.
+    /// Asserts the invariants: numbers without gaps, unique keys, each turn ended once and started before.
     pub fn check(&self) {
         for (at, event) in self.events.iter().enumerate() {
             assert_eq!(event.seq, at as i64 + 1, "events have no gaps");
@@ -323,7 +322,7 @@ impl State {
     }
 }
 
-/// The text of a message, if it is one.
+/// The text of a message, if it has one.
 fn text(message: &Message) -> Option<String> {
     match &message.content {
         Content::Text { text } => Some(text.clone()),
@@ -331,7 +330,7 @@ fn text(message: &Message) -> Option<String> {
     }
 }
 
-/// The title of a request for permission.
+/// The title of a permission request.
 pub fn action(request: &Request) -> &str {
     match &request.asked {
         Asked::Action { title, .. } => title,
