@@ -1,5 +1,5 @@
-//! The cost of a permission check against the compiled table, as requests make it, and of reading a large policy: 10,000
-//! lines, 1,000 organizations with a file each.
+//! The cost of a request's permission check against the compiled table, and of reading a large policy: 10,000 lines,
+//! with a file for each of 1,000 organizations.
 
 use std::{fmt::Write, fs, hint::black_box, path::Path, time::Instant};
 
@@ -14,7 +14,7 @@ use muster::{
 use tempfile::TempDir;
 
 fn main() {
-    // First: later it would reuse memory that others have freed.
+    // Before the benchmarks: afterwards it would reuse freed memory.
     if let Some(dir) = large_folder() {
         let (before, began) = (resident(), Instant::now());
         let policy = Policy::load(dir.path());
@@ -50,18 +50,18 @@ fn read_10000_lines(bencher: Bencher<'_, '_>) {
 }
 
 #[divan::bench(sample_count = 10, sample_size = 1)]
-fn read_again_after_an_edit_of_one_file(bencher: Bencher<'_, '_>) {
+fn reload_after_an_edit_of_one_file(bencher: Bencher<'_, '_>) {
     let Some((dir, policy)) = large() else { return };
-    let mut turned = [true, false].into_iter().cycle();
+    let mut inverted = [true, false].into_iter().cycle();
     bencher.bench_local(|| {
-        let text = lines(7, turned.next().unwrap_or(true));
+        let text = lines(7, inverted.next().unwrap_or(true));
         let _ = fs::write(dir.path().join("orgs/7.csv"), text);
         policy.reload()
     });
 }
 
-/// What each organization grants its VIEWERs or denies them: ten lines, different for each organization.
-const GIVEN: [&str; 10] = [
+/// Permissions granted or denied to VIEWERs: ten lines, different for each organization.
+const VIEWER_PERMISSIONS: [&str; 10] = [
     "contact.view",
     "contact.edit",
     "skill.create",
@@ -74,10 +74,10 @@ const GIVEN: [&str; 10] = [
     "approval.resolve",
 ];
 
-fn lines(org: i64, turned: bool) -> String {
+fn lines(org: i64, inverted: bool) -> String {
     let mut text = String::new();
-    for (n, permission) in GIVEN.into_iter().enumerate() {
-        let effect = if ((org >> n) & 1 == 1) ^ turned { "allow" } else { "deny" };
+    for (n, permission) in VIEWER_PERMISSIONS.into_iter().enumerate() {
+        let effect = if ((org >> n) & 1 == 1) ^ inverted { "allow" } else { "deny" };
         let _ = writeln!(text, "p, VIEWER, {org}, {permission}, {effect}");
     }
     text
@@ -95,7 +95,7 @@ fn resident() -> i64 {
     line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
 }
 
-/// The large policy, and the folder that holds it.
+/// The large policy and its folder.
 fn large() -> Option<(TempDir, Policy)> {
     let dir = large_folder()?;
     let policy = Policy::load(dir.path()).ok()?;

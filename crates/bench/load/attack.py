@@ -190,7 +190,7 @@ TOO_DEEP = b"* 1 FETCH " + b"(" * 1000 + b"\r\n"
 
 
 class Mailboxes(socketserver.ThreadingTCPServer):
-    """A mail server with a mail for whoever asks, and another one as soon as that is read; or one that talks."""
+    """A mail server with a mail for every client, and another one as soon as that is read; or one that talks."""
 
     daemon_threads, request_queue_size = True, 256
 

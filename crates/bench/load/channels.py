@@ -171,7 +171,7 @@ def measure(muster, database, count, folder, options):
     house = House(muster, folder)
     show = lambda what, text: print(f"| {what} | {database} | {text} |", flush=True)
     try:
-        # What comes in is counted by itself: nobody answers meanwhile.
+        # Inbound messages are measured alone, without answers.
         url, channel = house.channel("Load", house.asleep)
         flooded = flood(house, url, "flood", options, folder)
         stored = int(count(f"SELECT COUNT(*) FROM messages WHERE via_channel_id = {channel} AND role = 'USER'"))

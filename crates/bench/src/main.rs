@@ -22,7 +22,7 @@ use sqlx::{
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The service's default number of connections.
+/// Muster's default number of connections.
 const CONNECTIONS: u32 = 16;
 
 #[derive(serde::Deserialize)]

@@ -1,11 +1,11 @@
-//! Rows as read, and their JSON.
+//! Database rows and their JSON.
 
 use muster::base::time::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use sqlx::{FromRow, types::Json};
 
-/// Milliseconds since 1970, shown as RFC 3339.
+/// Milliseconds since 1970, serialized as RFC 3339.
 #[derive(sqlx::Type)]
 #[sqlx(transparent)]
 pub struct Instant(i64);
@@ -18,7 +18,7 @@ impl Serialize for Instant {
     }
 }
 
-/// An amount, shown in a string.
+/// An amount, serialized as a string.
 #[derive(sqlx::Type)]
 #[sqlx(transparent)]
 pub struct Decimal(i64);
@@ -29,7 +29,7 @@ impl Serialize for Decimal {
     }
 }
 
-/// An instant, shown as the seconds since then.
+/// An instant, serialized as the seconds since then.
 #[derive(sqlx::Type)]
 #[sqlx(transparent)]
 pub struct Elapsed(Option<i64>);

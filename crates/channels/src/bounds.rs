@@ -1,21 +1,20 @@
-//! How much and how long, where nothing in particular is at stake: one value a kind. A bound that stops an attacker, or is for an
-//! outage, stands where it does so.
+//! Default limits, one per kind. A limit against an attacker or for an outage stays where it applies.
 
 use std::time::Duration;
 
-/// How much of a text is looked at, in bytes.
+/// Bytes of a text.
 pub const TEXT: usize = 64 << 10;
-/// A name, an id or a reason, in bytes or characters.
+/// Bytes or characters of a name, an id or a reason.
 pub const NAME: usize = 300;
-/// Entries of a list that others write.
+/// Entries of a list from outside.
 pub const LIST: usize = 100;
-/// A connection, and the beginning of its encryption.
+/// Connecting, and the TLS handshake.
 pub const NETWORK_WAIT: Duration = Duration::from_secs(10);
-/// An answer to a call.
+/// Response to a call.
 pub const ANSWER: Duration = Duration::from_secs(15);
-/// A file, or a mail that its server looks at.
+/// A file, or a mail that its server scans.
 pub const TRANSFER: Duration = Duration::from_secs(120);
-/// How long a connection may be silent that is kept open.
+/// Silence on an open connection.
 pub const SILENCE: Duration = Duration::from_secs(90);
-/// How long to wait where the other side asks for that and doesn't say how long.
+/// Wait when the other side asks for one without saying how long.
 pub const RETRY: Duration = Duration::from_secs(30);

@@ -1,14 +1,13 @@
-//! What becomes of a sample: only what says something, so that its expected file can be read.
+//! Readable form of a decoded sample for its expected file: empty fields are left out.
 
 use serde_json::{Map, Value, json};
 
 use crate::contract::{Content, Event, Inbound, Refusal};
 
-/// What a transport makes of what a vendor sent.
-pub fn of(decoded: &Result<Option<Event>, Refusal>) -> Value {
+pub fn summarize(decoded: &Result<Option<Event>, Refusal>) -> Value {
     match decoded {
         Ok(None) => json!("nothing"),
-        Ok(Some(Event::Message(message))) => of_message(message),
+        Ok(Some(Event::Message(message))) => summarize_message(message),
         Ok(Some(Event::Moved { from, to })) => json!({ "moved": [from, to] }),
         Ok(Some(Event::Pressed(press))) => json!({ "pressed": press.value, "by": press.origin.id }),
         Ok(Some(Event::Bounced(bounce))) => json!({ "bounced": bounce.vendor_id }),
@@ -16,7 +15,7 @@ pub fn of(decoded: &Result<Option<Event>, Refusal>) -> Value {
     }
 }
 
-fn of_message(message: &Inbound) -> Value {
+fn summarize_message(message: &Inbound) -> Value {
     let mut shown = Map::new();
     let mut show = |name: &str, value: Value| {
         if !matches!(&value, Value::Null | Value::Bool(false)) && value != json!("") && value != json!([]) {

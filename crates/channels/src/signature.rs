@@ -1,7 +1,7 @@
-//! Signatures of requests: Standard Webhooks, `sha256=<hex>` over the body, and Slack's.
+//! Request signatures: Standard Webhooks, `sha256=<hex>` over the body, and Slack's.
 //!
-//! All are HMAC-SHA256 over the bytes as they came, compared in constant time. Standard Webhooks and Slack sign the time too,
-//! which may be five minutes away from ours; `sha256=` alone signs none, so it does not protect against replay.
+//! All are HMAC-SHA256 over the raw bytes, compared in constant time. Standard Webhooks and Slack also sign a
+//! timestamp, accepted within five minutes; `sha256=` has none, so it does not protect against replay.
 
 use base64::{
     Engine, alphabet,
@@ -15,8 +15,8 @@ use sha2::Sha256;
 
 use crate::{bounds, contract::Refusal};
 
-/// How secrets are written: the libraries of Standard Webhooks take them with padding and without.
-const BASE64_OF_SECRETS: GeneralPurpose = GeneralPurpose::new(
+/// Standard Webhooks libraries accept secrets with and without padding.
+const SECRET_ENCODING: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
@@ -25,17 +25,17 @@ const BASE64_OF_SECRETS: GeneralPurpose = GeneralPurpose::new(
 #[derive(Clone)]
 pub struct Key(SecretSlice<u8>);
 
-/// A secret is empty, or begins with `whsec_` and goes on with something that is not base64.
+/// An empty secret, or `whsec_` followed by invalid base64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("A secret that starts with whsec_ must go on in base64")]
 pub struct KeyError;
 
 impl Key {
-    /// `whsec_…` is decoded from base64, everything else is taken as it is.
+    /// `whsec_…` is decoded from base64; any other secret is used as is.
     pub fn new(secret: &SecretString) -> Result<Self, KeyError> {
         let text = secret.expose_secret();
         let bytes = match text.strip_prefix("whsec_") {
-            Some(encoded) => BASE64_OF_SECRETS.decode(encoded).map_err(|_| KeyError)?,
+            Some(encoded) => SECRET_ENCODING.decode(encoded).map_err(|_| KeyError)?,
             None => text.as_bytes().to_vec(),
         };
         if bytes.is_empty() {
@@ -44,24 +44,24 @@ impl Key {
         Ok(Self(bytes.into()))
     }
 
-    /// All keys of a channel.
+    /// The keys of these secrets.
     pub fn all(secrets: &[SecretString]) -> Result<Vec<Self>, KeyError> {
         secrets.iter().map(Self::new).collect()
     }
 
-    /// `v0=<hex>` as Slack makes it, for servers that play Slack.
+    /// Slack's `v0=<hex>`, for servers that play Slack.
     pub fn sign_slack(&self, timestamp: &str, body: &[u8]) -> String {
         let mac = self.mac(&[b"v0:", timestamp.as_bytes(), b":", body]);
         format!("v0={}", hex::encode(mac.finalize().into_bytes()))
     }
 
-    /// A word that only who has the secret can say about a text: ten bytes.
-    pub(crate) fn word(&self, text: &str) -> String {
+    /// A ten-byte token for a text that only holders of the secret can produce.
+    pub(crate) fn token(&self, text: &str) -> String {
         hex::encode(&self.mac(&[text.as_bytes()]).finalize().into_bytes()[..10])
     }
 
-    /// Whether it looks like such a word, under whatever secret.
-    pub(crate) fn is_word(text: &str) -> bool {
+    /// Whether a text has the form of such a token.
+    pub(crate) fn is_token(text: &str) -> bool {
         text.len() == 20 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     }
 
@@ -81,58 +81,57 @@ impl Key {
     }
 }
 
-/// What Standard Webhooks signs beside the body.
+/// The signed values beside the body.
 #[derive(Clone, Copy, Debug)]
-pub struct Signed<'a> {
+pub struct SignedFields<'a> {
     /// `webhook-id`: the same for every attempt.
     pub id: &'a str,
-    /// `webhook-timestamp`: seconds, of this attempt.
+    /// `webhook-timestamp`: this attempt, in seconds.
     pub timestamp: &'a str,
 }
 
-/// `webhook-signature` for a body: one signature a key.
-pub fn sign(keys: &[Key], signed: Signed<'_>, body: &[u8]) -> String {
+/// `webhook-signature` for a body: one signature per key.
+pub fn sign(keys: &[Key], signed: SignedFields<'_>, body: &[u8]) -> String {
     let one = |key: &Key| {
-        let bytes = key.mac(&signed.over(body)).finalize().into_bytes();
+        let bytes = key.mac(&signed.content(body)).finalize().into_bytes();
         format!("v1,{}", BASE64_STANDARD.encode(bytes))
     };
     keys.iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether one of the signatures in `webhook-signature` is of this body and one of the keys, and of now.
+/// Accepts a body if any signature in `webhook-signature` matches any key, and the timestamp is current.
 pub fn verify(
     keys: &[Key],
-    signed: Signed<'_>,
+    signed: SignedFields<'_>,
     signatures: &str,
     body: &[u8],
     now: Timestamp,
 ) -> Result<(), Refusal> {
-    is_now(signed.timestamp, now)?;
+    check_time(signed.timestamp, now)?;
     let given = signatures.split(' ').filter_map(|one| one.strip_prefix("v1,"));
     let given = given.take(bounds::LIST).filter_map(|text| BASE64_STANDARD.decode(text).ok());
-    let parts = signed.over(body);
-    any(given.flat_map(|bytes| keys.iter().map(move |key| (key, bytes.clone()))), &parts)
+    let parts = signed.content(body);
+    match_any(given.flat_map(|bytes| keys.iter().map(move |key| (key, bytes.clone()))), &parts)
 }
 
-impl<'a> Signed<'a> {
-    fn over(self, body: &'a [u8]) -> [&'a [u8]; 5] {
+impl<'a> SignedFields<'a> {
+    fn content(self, body: &'a [u8]) -> [&'a [u8]; 5] {
         [self.id.as_bytes(), b".", self.timestamp.as_bytes(), b".", body]
     }
 }
 
-/// `sha256=<hex>` over a body.
 pub fn sign_body(key: &Key, body: &[u8]) -> String {
     format!("sha256={}", hex::encode(key.mac(&[body]).finalize().into_bytes()))
 }
 
-/// Whether `sha256=<hex>` is of this body and one of the keys.
+/// Accepts a body if `sha256=<hex>` matches any key.
 pub fn verify_body(keys: &[Key], signature: &str, body: &[u8]) -> Result<(), Refusal> {
     let text = signature.trim().strip_prefix("sha256=").ok_or(Refusal::BadSignature)?;
     let bytes = hex::decode(text).map_err(|_| Refusal::BadSignature)?;
-    any(keys.iter().map(|key| (key, bytes.clone())), &[body])
+    match_any(keys.iter().map(|key| (key, bytes.clone())), &[body])
 }
 
-/// Whether Slack's `v0=<hex>` is of this body and its signing secret, and of now.
+/// Accepts a body if Slack's `v0=<hex>` matches, and the timestamp is current.
 pub fn verify_slack(
     key: &Key,
     timestamp: &str,
@@ -140,19 +139,19 @@ pub fn verify_slack(
     body: &[u8],
     now: Timestamp,
 ) -> Result<(), Refusal> {
-    is_now(timestamp, now)?;
+    check_time(timestamp, now)?;
     let text = signature.strip_prefix("v0=").ok_or(Refusal::BadSignature)?;
     let bytes = hex::decode(text).map_err(|_| Refusal::BadSignature)?;
-    any([(key, bytes)].into_iter(), &[b"v0:", timestamp.as_bytes(), b":", body])
+    match_any([(key, bytes)].into_iter(), &[b"v0:", timestamp.as_bytes(), b":", body])
 }
 
-fn any<'a>(pairs: impl Iterator<Item = (&'a Key, Vec<u8>)>, parts: &[&[u8]]) -> Result<(), Refusal> {
-    // All pairs are tried, so that the time says nothing about which one matched.
+fn match_any<'a>(pairs: impl Iterator<Item = (&'a Key, Vec<u8>)>, parts: &[&[u8]]) -> Result<(), Refusal> {
+    // Tries all pairs, so that the timing does not reveal the matching one.
     let matched = pairs.filter(|(key, bytes)| key.matches(parts, bytes)).count();
     if matched > 0 { Ok(()) } else { Err(Refusal::BadSignature) }
 }
 
-fn is_now(timestamp: &str, now: Timestamp) -> Result<(), Refusal> {
+fn check_time(timestamp: &str, now: Timestamp) -> Result<(), Refusal> {
     let signed: i64 = timestamp.parse().map_err(|_| Refusal::BadSignature)?;
     if signed.abs_diff(now.as_second()) <= 5 * 60 { Ok(()) } else { Err(Refusal::Stale) }
 }
@@ -173,7 +172,7 @@ mod tests {
     #[test]
     fn the_published_vector_of_standard_webhooks() {
         let keys = [key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")];
-        let signed = Signed { id: "msg_p5jXN8AQM9LWM0D4loKWxJek", timestamp: "1614265330" };
+        let signed = SignedFields { id: "msg_p5jXN8AQM9LWM0D4loKWxJek", timestamp: "1614265330" };
         let body = br#"{"test": 2432232314}"#;
         let signature = sign(&keys, signed, body);
         assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
@@ -184,7 +183,7 @@ mod tests {
     #[test]
     fn five_minutes_both_ways() {
         let keys = [key("secret")];
-        let signed = Signed { id: "1", timestamp: "1000000" };
+        let signed = SignedFields { id: "1", timestamp: "1000000" };
         let signature = sign(&keys, signed, b"x");
         for (now, expected) in [
             (1_000_300, Ok(())),
@@ -199,7 +198,7 @@ mod tests {
     #[test]
     fn while_a_secret_is_rotated_both_count() {
         let (old, new) = (key("old"), key("new"));
-        let signed = Signed { id: "1", timestamp: "1000000" };
+        let signed = SignedFields { id: "1", timestamp: "1000000" };
         let both = sign(&[new.clone(), old.clone()], signed, b"x");
         assert_eq!(both.split(' ').count(), 2);
         let now = at(1_000_000);
@@ -211,8 +210,8 @@ mod tests {
 
     #[test]
     fn only_whsec_is_decoded() {
-        // It is valid base64, and still taken as it is.
-        let signed = Signed { id: "1", timestamp: "1" };
+        // Valid base64, but used as is.
+        let signed = SignedFields { id: "1", timestamp: "1" };
         assert_ne!(sign(&[key("password")], signed, b""), sign(&[key("whsec_password")], signed, b""));
         for bad in ["whsec_pass word", "whsec_", ""] {
             assert!(matches!(Key::new(&bad.into()), Err(KeyError)), "{bad}");

@@ -1,14 +1,14 @@
-//! Why something did not happen, and what follows from it.
+//! Failures, and their consequences.
 
 use std::{fmt, time::Duration};
 
 use super::traits::Scope;
 use crate::bounds;
 
-/// Why something did not happen at the vendor. Each variant has one consequence for the delivery and its channel.
+/// Why a call to the vendor failed. Each variant has one consequence for the delivery and its channel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// It was certainly not sent. → Stays PENDING, tried again after a while.
+    /// Not sent. → Stays PENDING, retried later.
     #[error("{0}")]
     NotSent(Cause),
     /// The vendor asks to wait, and did not take it. → Stays PENDING; nothing is sent to that scope until then.
@@ -16,40 +16,40 @@ pub enum Failure {
     RateLimited {
         /// How long.
         wait: Duration,
-        /// What waits.
+        /// The scope that waits.
         scope: Scope,
-        /// The vendor's words.
+        /// The vendor's message.
         cause: Cause,
     },
-    /// The answer is lost: it may have been sent. → Tried again if sending is idempotent, else
+    /// The response is lost: it may have been sent. → Retried if sending is idempotent, else
     /// [reconciled](super::Transport::reconcile), else FAILED with `unknown_outcome`.
     #[error("{0}")]
     Unknown(Cause),
-    /// The vendor does not take this message. → FAILED. The channel stays active.
+    /// The vendor rejects this message. → FAILED. The channel stays active.
     #[error("{0}")]
     Refused(Cause),
-    /// The chat, thread or address does not take messages of ours. → FAILED. The channel stays active.
+    /// The chat, thread or address takes none of our messages. → FAILED. The channel stays active.
     #[error("{0}")]
     TargetGone(Cause),
-    /// The target has another id now. → The conversation's target is rewritten, and the part stays PENDING.
+    /// The target has a new id. → The conversation's target is rewritten, and the part stays PENDING.
     #[error("The chat has a new id")]
     TargetMoved {
-        /// The target from now on.
+        /// The new target.
         to: String,
     },
-    /// The credentials don't count (any more). → The channel becomes inactive (AUTH_FAILED), its queue waits.
+    /// The credentials are invalid or expired. → The channel becomes inactive (AUTH_FAILED), and its queue waits.
     #[error("{0}")]
     Credentials(Cause),
-    /// The receiving end says that it no longer exists. → The channel becomes inactive (GONE), its queue waits.
+    /// The receiver reports that it no longer exists. → The channel becomes inactive (GONE), and its queue waits.
     #[error("{0}")]
     Gone(Cause),
-    /// Somebody else listens with the same credentials. → Listened to again after a while; people are told.
+    /// Another listener uses the same credentials. → Listening is retried later; people are notified.
     #[error("{0}")]
     Taken(Cause),
 }
 
 impl Failure {
-    /// What to tell people.
+    /// The sentence for people.
     pub fn cause(&self) -> Option<&Cause> {
         match self {
             Self::NotSent(cause)
@@ -65,13 +65,13 @@ impl Failure {
     }
 }
 
-/// A sentence for people: why. At most 300 characters on one line, without secrets: transports never put a URL, a header or
+/// A sentence for people: at most 300 characters on one line, without secrets. Transports never put a URL, a header or
 /// a body into it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Cause(String);
 
 impl Cause {
-    /// What it says.
+    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -96,28 +96,28 @@ impl fmt::Debug for Cause {
     }
 }
 
-/// Why a request to our inbound path is turned away.
+/// Why a request to the inbound path is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// This channel takes no requests, or has no secret to verify them with.
+    /// The channel takes no requests, or has no secret to verify them with.
     #[error("This channel takes no requests.")]
     NotConfigured,
     /// There is no signature.
     #[error("The request is not signed.")]
     Unsigned,
-    /// The signature is not of this body and a secret of this channel.
+    /// The signature doesn't match this body and the channel's secrets.
     #[error("The signature does not match.")]
     BadSignature,
-    /// The signature is more than five minutes old, or as far ahead.
+    /// The signature's time is more than five minutes off.
     #[error("The signature's time is more than five minutes away from ours.")]
     Stale,
-    /// The body is not what the vendor sends.
+    /// The body is not in the vendor's format.
     #[error("{0}")]
     Malformed(Cause),
 }
 
 impl Refusal {
-    /// The HTTP status that says so.
+    /// The HTTP status.
     pub fn status(&self) -> u16 {
         match self {
             Self::NotConfigured => 404,

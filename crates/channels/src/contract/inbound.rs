@@ -1,4 +1,4 @@
-//! What comes from the vendor.
+//! Input from the vendor.
 
 use std::ops::Deref;
 
@@ -8,14 +8,14 @@ use http::HeaderMap;
 use jiff::Timestamp;
 
 use super::failure::Cause;
-use crate::quoted;
+use crate::quoting;
 
-/// A request to a channel's inbound path, as it came.
+/// A raw request to a channel's inbound path.
 #[derive(Clone, Copy)]
 pub struct RawRequest<'a> {
-    /// Its headers.
+    /// The headers.
     pub headers: &'a HeaderMap,
-    /// Its body, bounded by the core.
+    /// The body, bounded by the core.
     pub body: &'a [u8],
 }
 
@@ -30,28 +30,28 @@ impl RawRequest<'_> {
     }
 }
 
-/// What a verified request says.
+/// The content of a verified request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Received {
-    /// What happened, in order. Often one, for a handshake none.
+    /// The events, in order. Usually one; none for a handshake.
     pub events: Vec<Event>,
-    /// What the vendor gets as its answer once the events are committed.
+    /// Sent to the vendor once the events are committed.
     pub reply: Reply,
 }
 
-/// An answer to a vendor's request.
+/// The response to a vendor's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The HTTP status.
     pub status: u16,
-    /// The type of the body.
+    /// The body's media type.
     pub content_type: &'static str,
     /// The body.
     pub body: Bytes,
 }
 
 impl Reply {
-    /// All is well, and there is nothing to say.
+    /// An empty success.
     pub fn done() -> Self {
         Self { status: 200, content_type: "text/plain", body: Bytes::new() }
     }
@@ -62,94 +62,93 @@ impl Reply {
 pub enum Event {
     /// A message.
     Message(Box<Inbound>),
-    /// Somebody tapped a button of ours.
+    /// A tap on one of our buttons.
     Pressed(Press),
-    /// A message of ours that was sent did not arrive after all.
+    /// A sent message that did not arrive.
     Bounced(Bounce),
-    /// A chat has another id now.
+    /// A chat with a new id.
     Moved {
-        /// Its target until now.
+        /// The old target.
         from: String,
-        /// Its target from now on.
+        /// The new target.
         to: String,
     },
 }
 
-/// A message, verified and decoded. Whether it is wanted and new is the core's to decide.
+/// A verified and decoded message. The core decides whether it is wanted and new.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inbound {
-    /// Unique in the channel: what has this key is the same message, however often it comes. `None`: it can't be known, and
-    /// it counts as new.
+    /// Deduplication key, unique in the channel. `None`: unknown, and the message counts as new.
     pub key: Option<String>,
-    /// The message's id at the vendor, to reply to and to find threads by. Unique in the channel, but for the versions of one
-    /// message.
+    /// The vendor's message id, for replies and threading. Unique in the channel, except for versions of one message.
     pub vendor_id: Option<String>,
-    /// What messages have in common that people sent as one, such as an album of photos: unique in the channel. They become one.
+    /// Shared key of messages sent as one, such as an album of photos; unique in the channel. They become one message.
     pub album: Option<String>,
-    /// Whether it is a later version of the message with its `vendor_id`. One without text and files says that it was deleted.
+    /// Whether this is a later version of the message with its `vendor_id`. Without text and files, the message was
+    /// deleted.
     pub is_edit: bool,
-    /// The vendor id of the message that it answers, where somebody says so.
+    /// The vendor id of the replied-to message.
     pub answers: Option<String>,
-    /// Who wrote it.
+    /// The author.
     pub origin: Origin,
-    /// All ids under which its author is known, for the echo filter.
+    /// All of the author's ids, for the echo filter.
     pub authors: Vec<String>,
-    /// Whether a program wrote it: a bot, an autoresponder, a mailing list. It may be shown, but is never answered unless its
-    /// origin is whitelisted, or two robots talk forever.
+    /// Whether a program wrote it: a bot, an autoresponder, a mailing list. It may be shown, but is answered only if
+    /// its origin is whitelisted; otherwise two robots could talk forever.
     pub is_automatic: bool,
-    /// How sure it is who wrote it.
+    /// How certain the author is.
     pub proof: Proof,
-    /// The conversation that it belongs to.
+    /// The conversation.
     pub thread: Thread,
-    /// Whether it is meant for us: written in private, naming us, or answering us. In groups, the core drops what is not,
+    /// Whether it is addressed to us: private, a mention, or a reply to us. In groups the core drops other messages,
     /// unless `mention_off` lists the place.
     pub is_addressed: bool,
-    /// Labels of the message, for the label whitelist.
+    /// Labels, for the label whitelist.
     pub labels: Vec<String>,
-    /// Words of others that it refers to, with their author. They stand above its text, and never count as its author's.
+    /// Quoted text of others, with its author. Shown above the text, never attributed to the message's author.
     pub context: String,
-    /// What it says, without marks that name us.
+    /// The text, without mentions of us.
     pub text: String,
-    /// What comes with it.
+    /// The attached files.
     pub files: Vec<RemoteFile>,
-    /// When it was written, as the vendor says.
+    /// The vendor's timestamp.
     pub at: Timestamp,
-    /// The message as it came, if [`reread`](crate::reread) can read it again: mail.
+    /// The raw message, for [`reread`](crate::reread): mail.
     pub source: Option<Bytes>,
 }
 
-/// Who wrote a message, and where.
+/// The author and place of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The author's id: what the whitelist holds.
+    /// The author's id, as on the whitelist.
     pub id: String,
-    /// The group's id, which the whitelist may hold instead.
+    /// The group's id; the whitelist may hold it instead.
     pub place: Option<String>,
-    /// The author's name, as people know it.
+    /// The author's display name.
     pub name: Option<OneLine>,
 }
 
 impl Origin {
-    /// The author as people see them: by name, else by id.
+    /// The author's name, or else the id.
     pub fn author(&self) -> Option<OneLine> {
         self.name.clone().or_else(|| OneLine::name(&self.id))
     }
 }
 
-/// A name or a title on one line, in which nothing changes how other words are seen: with line ends in it, its owner could say
-/// something in the name of others.
+/// A one-line name or title without characters that change the look of others: a line break could make it speak in
+/// another's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OneLine(String);
 
 impl OneLine {
-    /// What can be seen of a name. `None`: nothing.
+    /// The visible part of a name, if any.
     pub fn name(name: &str) -> Option<Self> {
-        Self::of(quoted::short(name))
+        Self::of(quoting::short_name(name))
     }
 
-    /// What can be seen of a title. `None`: nothing.
+    /// The visible part of a title, if any.
     pub fn title(title: &str) -> Option<Self> {
-        Self::of(quoted::line(title))
+        Self::of(quoting::single_line(title))
     }
 
     fn of(seen: String) -> Option<Self> {
@@ -165,14 +164,14 @@ impl Deref for OneLine {
     }
 }
 
-/// How sure it is who wrote a message.
+/// How certain a message's author is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Proof {
-    /// Anybody could have written that name.
+    /// Anyone could have written that name.
     None,
-    /// Somebody who has the channel's secret says so, or the mail server that the operator believes.
+    /// Confirmed by a holder of the channel's secret, or by the mail server that the operator trusts.
     Signed,
-    /// The vendor itself says so, over a connection that we opened or with a secret that Muster made. Only this one may
+    /// Confirmed by the vendor, over a connection that we opened or with a secret that Muster made. Only this level may
     /// decide something by chat.
     Vendor,
 }
@@ -180,118 +179,118 @@ pub enum Proof {
 /// The conversation of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Its identity within the channel, if [`refs`](Self::refs) leads to no conversation.
+    /// Its identity within the channel, if [`refs`](Self::refs) match no conversation.
     pub key: String,
-    /// Vendor ids of earlier messages of the conversation, the newest first. The first that is known decides.
+    /// Vendor ids of earlier messages of the conversation, newest first. The first known one decides.
     pub refs: Vec<String>,
-    /// Other addresses that got the message. A later message from one of them may refer to it.
+    /// Other recipients. A later message from one of them may refer to this one.
     pub readers: Vec<String>,
-    /// Where answers go: opaque to the core, which hands it back in [`Part::target`](super::Part::target).
+    /// Reply address: opaque to the core, which passes it back in [`Part::target`](super::Part::target).
     pub target: String,
     /// A title, such as a mail's subject.
     pub title: Option<OneLine>,
-    /// Whether only its author and we can read it.
+    /// Whether only the author and we can read it.
     pub is_private: bool,
 }
 
 /// A file that came with a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteFile {
-    /// Its name, as the sender chose it: not safe as a path.
+    /// The sender's file name: not safe as a path.
     pub name: String,
-    /// Its type, as the sender says.
+    /// The type, according to the sender.
     pub media_type: String,
-    /// Its length, if known.
+    /// The length, if known.
     pub size: Option<u64>,
-    /// The bytes, or how to get them.
+    /// The bytes, or a handle for fetching them.
     pub content: Content,
 }
 
 /// The bytes of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// They came with the message.
+    /// Received with the message.
     Here(Bytes),
-    /// [`fetch`](super::Transport::fetch) gets them by this word, which means something to the transport alone.
+    /// A handle for [`fetch`](super::Transport::fetch), opaque to the core.
     There(String),
 }
 
-/// Somebody tapped a button.
+/// A tap on a button.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Press {
     /// Unique in the channel.
     pub key: String,
-    /// Who.
+    /// The person.
     pub origin: Origin,
-    /// How sure that is.
+    /// How certain the person is.
     pub proof: Proof,
     /// Whether the button is in a private chat.
     pub is_private: bool,
-    /// Where the button is.
+    /// The chat of the button.
     pub target: String,
-    /// The message of ours that has the button.
+    /// Our message with the button.
     pub vendor_id: Option<String>,
-    /// What we wrote into the button: [`Button::value`](super::Button::value).
+    /// The button's value: [`Button::value`](super::Button::value).
     pub value: String,
-    /// What [`answer`](super::Transport::answer) needs.
+    /// A handle for [`answer`](super::Transport::answer).
     pub reply_to: String,
 }
 
-/// A message of ours did not arrive after all.
+/// A message of ours that did not arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounce {
     /// [`Receipt::vendor_id`](super::Receipt::vendor_id) of the message.
     pub vendor_id: String,
-    /// Why.
+    /// The reason.
     pub cause: Cause,
 }
 
-/// How far a transport has read. Opaque to the core, which keeps the last one.
+/// A transport's reading position. Opaque to the core, which keeps the last one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor(pub String);
 
-/// What [`listen`](super::Transport::listen) reports to.
+/// Receives the reports of [`listen`](super::Transport::listen).
 pub trait Sink: Send + Sync {
-    /// Takes events. Returns when they **and** the cursor are committed; only then the transport confirms them to the vendor.
-    /// No events and a cursor: something was read that is not a message. An error: nothing was kept; the transport stops, and
-    /// what was not confirmed comes again.
+    /// Takes events. Returns when they **and** the cursor are committed; only then does the transport confirm them to
+    /// the vendor. No events but a cursor: something other than a message was read. An error: nothing was stored; the
+    /// transport stops, and unconfirmed events come again.
     fn admit(&self, events: Vec<Event>, cursor: Option<Cursor>) -> BoxFuture<'_, Result<(), Stopped>>;
 
-    /// Begins to read something whose attempts are counted. Listening goes on while the returned value lives, unless that takes
-    /// longer than a few seconds.
+    /// Begins reading an item whose attempts are counted. Listening isn't stopped while the guard lives, for at most a
+    /// few seconds.
     fn reading(&self) -> BoxFuture<'_, Reading>;
 
-    /// Whether the vendor is reached at the moment. Told at each change.
+    /// Reports each change of the vendor's reachability.
     fn link(&self, link: Link);
 
-    /// Records a message that can't be read, before the transport goes on to the next one.
+    /// Records an unreadable message before the transport goes on to the next one.
     fn skipped(&self, skipped: Skipped) -> BoxFuture<'_, ()>;
 }
 
-/// A message that a transport skips, because it can't be read.
+/// An unreadable message that a transport skips.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// The vendor's id of it: a mail's UID.
+    /// The vendor's id: a mail's UID.
     pub vendor_id: String,
     /// A mail's subject, if known.
     pub subject: Option<String>,
-    /// Why, in a sentence.
+    /// The reason, as a sentence.
     pub reason: Cause,
 }
 
-/// Something is being read.
+/// Guard of an item being read.
 pub type Reading = tokio::sync::OwnedMutexGuard<()>;
 
-/// The core has stopped taking messages.
+/// The core takes no more messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("The service takes no messages at the moment")]
 pub struct Stopped;
 
-/// Whether the vendor is reached.
+/// Reachability of the vendor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// It is, and messages come as they are written.
+    /// Connected: messages arrive as they are written.
     Up,
-    /// It is not; the transport goes on trying by itself.
+    /// Disconnected; the transport keeps retrying.
     Down(Cause),
 }

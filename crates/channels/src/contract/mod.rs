@@ -1,19 +1,20 @@
-//! What the core and the transports say to each other.
+//! The interface between the core and the transports.
 //!
-//! - `transport.rs`: the trait; `traits.rs`: what differs as data; `config.rs`: what a transport gets of its channel.
-//! - `inbound.rs`: what comes from the vendor; `outbound.rs`: what goes there; `failure.rs`: why something did not happen.
-//! - `room.rs`: memory for what comes in.
+//! - `transport.rs`: the trait; `traits.rs`: vendors' differences as data; `config.rs`: a transport's configuration.
+//! - `inbound.rs`: input from the vendor; `outbound.rs`: output to the vendor; `failure.rs`: failures and their
+//!   consequences.
+//! - `memory.rs`: memory for input.
 
 mod config;
 mod failure;
 mod inbound;
+mod memory;
 mod outbound;
-mod room;
 mod traits;
 mod transport;
 
 #[cfg(test)]
-pub use self::room::Endless;
+pub use self::memory::Unlimited;
 pub use self::{
     config::{
         Config, EmailConfig, MailServer, SlackConfig, SlackInlet, SlackTokenError, TelegramConfig,
@@ -24,8 +25,8 @@ pub use self::{
         Bounce, Content, Cursor, Event, Inbound, Link, OneLine, Origin, Press, Proof, RawRequest, Reading,
         Received, RemoteFile, Reply, Sink, Skipped, Stopped, Thread,
     },
+    memory::{MemoryBudget, MemoryGrant},
     outbound::{Attachment, Button, Named, Part, Receipt, Rendered, Scene},
-    room::{Hold, Room},
     traits::{Actions, Dialect, Files, Inlet, Kind, Limit, Longest, Scope, Traits, Unit},
     transport::{Identity, Spool, Transport},
 };

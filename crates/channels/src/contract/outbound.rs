@@ -1,98 +1,98 @@
-//! What goes to the vendor.
+//! Output to the vendor.
 
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// One message as the vendor will have it: a whole answer, or one part of a long one.
+/// One message for the vendor: a whole answer, or one part of a long one.
 #[derive(Clone, Debug)]
 pub struct Part<'a> {
     /// The delivery's id: the same for every attempt. Letters, digits, `-` and `_`.
     pub id: &'a str,
-    /// The conversation's reference, which people see.
+    /// The conversation's reference, as shown to people.
     pub conversation: &'a str,
-    /// Who speaks with whom, and where. `None` of what belongs to no conversation.
+    /// The participants. `None` outside of a conversation.
     pub scene: Option<&'a Scene>,
-    /// Where it goes: [`Thread::target`](super::Thread::target).
+    /// The destination: [`Thread::target`](super::Thread::target).
     pub target: &'a str,
-    /// The text, rendered for the vendor's dialect and short enough.
+    /// The text, rendered in the vendor's dialect and short enough.
     pub text: &'a Rendered,
-    /// Who speaks, if it is a person instead of the agent.
+    /// The speaker, if a person speaks instead of the agent.
     pub speaker: Option<&'a str>,
-    /// The vendor's id of the message that this one answers.
+    /// The vendor id of the message being replied to.
     pub reply_to: Option<&'a str>,
-    /// Vendor ids of earlier messages of the conversation, the oldest first.
+    /// Vendor ids of earlier messages of the conversation, oldest first.
     pub refs: &'a [String],
     /// The conversation's title.
     pub title: Option<&'a str>,
     /// Choices below the text.
     pub buttons: &'a [Button],
-    /// Files that go with it.
+    /// The attached files.
     pub files: &'a [Attachment],
-    /// The vendor's id of the message that this one takes the place of.
+    /// The vendor id of the message to replace.
     pub replaces: Option<&'a str>,
     /// When the message was written.
     pub written_at: Timestamp,
 }
 
-/// Who speaks with whom, and where: what programs on the other side tell conversations apart by.
+/// The participants of a conversation, by which programs on the other side tell conversations apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scene {
-    /// Identifies the conversation.
+    /// The conversation's id.
     pub conversation: i64,
     /// The channel.
     pub channel: Named,
     /// The agent.
     pub agent: Named,
-    /// The person on the other side, if it is known who that is.
+    /// The person on the other side, if known.
     pub contact: Option<Named>,
-    /// The [`Origin::id`](super::Origin::id) of who wrote last.
+    /// The last author's [`Origin::id`](super::Origin::id).
     pub origin: Option<String>,
 }
 
-/// Something with a name.
+/// An id with a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Named {
-    /// Identifies it.
+    /// The id.
     pub id: i64,
-    /// Its name.
+    /// The name.
     pub name: String,
 }
 
-/// A text, as one dialect writes it.
+/// A text in one dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendered {
-    /// With the dialect's marks.
+    /// With the dialect's markup.
     pub text: String,
-    /// Without any, for where the marks are refused, or both are sent.
+    /// Without markup, as a fallback or an alternative.
     pub plain: String,
 }
 
 /// A choice below a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Button {
-    /// What people read.
+    /// The text on the button.
     pub label: String,
-    /// What comes back in [`Press::value`](super::Press::value). At most 64 bytes.
+    /// Returned in [`Press::value`](super::Press::value). At most 64 bytes.
     pub value: String,
 }
 
-/// A file that goes with a message.
+/// A file to send.
 #[derive(Clone, Debug)]
 pub struct Attachment {
-    /// Its name.
+    /// The file name.
     pub name: String,
-    /// Its type.
+    /// The media type.
     pub media_type: String,
-    /// Its bytes.
+    /// The bytes.
     pub content: Bytes,
 }
 
-/// The vendor has it.
+/// Confirmation by the vendor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// Its id at the vendor, which replies and bounces name.
+    /// The vendor's id of the message, for replies and bounces.
     pub vendor_id: Option<String>,
-    /// Where it is now, if that is another target than the part's: answers of people come from there.
+    /// The new target, if it differs from the part's: replies come from there.
     pub target: Option<String>,
 }

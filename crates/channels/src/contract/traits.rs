@@ -1,8 +1,8 @@
-//! What differs between vendors and is not code: dialect, lengths, limits, abilities.
+//! Vendors' differences as data: dialect, lengths, limits, abilities.
 
 use std::time::Duration;
 
-/// Which vendor.
+/// The vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Mailboxes, by IMAP and SMTP.
@@ -15,81 +15,81 @@ pub enum Kind {
     Webhook,
 }
 
-/// What is true of a vendor.
+/// Properties of a vendor.
 #[derive(Debug)]
 pub struct Traits {
-    /// Which vendor.
+    /// The vendor.
     pub kind: Kind,
-    /// How text is written there.
+    /// The markup of texts.
     pub dialect: Dialect,
-    /// The longest text of one message. The core splits what is longer.
+    /// The maximum length of one message's text. The core splits longer texts.
     pub longest: Longest,
-    /// How often one may send. All apply.
+    /// Rate limits. All apply.
     pub limits: &'static [Limit],
-    /// The longest that [`send`](super::Transport::send) may take. Later nobody knows what became of it.
+    /// Upper bound of the duration of [`send`](super::Transport::send). Beyond it, the outcome is unknown.
     pub longest_send: Duration,
-    /// Whether sending the same [`Part::id`](super::Part::id) twice delivers it once. If not, a lost answer is never followed
-    /// by a second attempt.
+    /// Whether sending the same [`Part::id`](super::Part::id) twice delivers it once. If not, a lost response is never
+    /// followed by a second attempt.
     pub idempotent_send: bool,
-    /// Whether [`reconcile`](super::Transport::reconcile) can tell what became of a part.
+    /// Whether [`reconcile`](super::Transport::reconcile) can determine a part's outcome.
     pub reconciles: bool,
-    /// Ways in.
+    /// The way in.
     pub inlet: Inlet,
-    /// How files are sent.
+    /// The way files are sent.
     pub files: Files,
-    /// What else the vendor can do.
+    /// Optional abilities.
     pub actions: Actions,
-    /// The most bytes of a file that can be fetched.
+    /// Maximum bytes of a fetched file.
     pub largest_in: u64,
-    /// The most bytes of a file that can be sent.
+    /// Maximum bytes of a sent file.
     pub largest_out: u64,
 }
 
-/// How text is written.
+/// Markup of texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// HTML as mails have it.
+    /// HTML for mails.
     Html,
-    /// CommonMark, as the agent wrote it.
+    /// CommonMark, as written by the agent.
     Markdown,
     /// Slack's mrkdwn.
     Mrkdwn,
-    /// Text without any marks.
+    /// No markup.
     Plain,
-    /// The few tags that Telegram knows.
+    /// Telegram's few tags.
     TelegramHtml,
 }
 
-/// The longest text of one message, as the vendor counts it.
+/// The maximum length of one message's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Longest {
-    /// How many.
+    /// The number.
     pub count: usize,
-    /// Of what.
+    /// The unit.
     pub unit: Unit,
 }
 
-/// What a vendor counts.
+/// Unit of lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Unicode scalar values of the text with its marks.
+    /// Unicode scalar values, markup included.
     Characters,
-    /// UTF-16 code units of the text that people see: marks don't count, as long as all of it has at most 32,768 bytes.
+    /// UTF-16 code units of the visible text: markup is free, up to 32,768 bytes in total.
     VisibleUtf16,
 }
 
-/// So many messages in so much time. The core counts beforehand.
+/// A rate limit. The core counts beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limit {
-    /// Of what.
+    /// The scope.
     pub scope: Scope,
-    /// How many messages.
+    /// The number of messages.
     pub count: u32,
-    /// In how much time.
+    /// The period.
     pub per: Duration,
 }
 
-/// What a limit, or a vendor's wish to wait, applies to.
+/// Scope of a rate limit, or of a vendor's request to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// The whole channel.
@@ -100,33 +100,33 @@ pub enum Scope {
     Target,
 }
 
-/// Ways in.
+/// The way in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inlet {
-    /// Either.
+    /// Either of them.
     Both,
-    /// We ask the vendor: [`listen`](super::Transport::listen).
+    /// We poll the vendor: [`listen`](super::Transport::listen).
     Pull,
-    /// The vendor sends it to us: [`receive`](super::Transport::receive).
+    /// The vendor calls us: [`receive`](super::Transport::receive).
     Push,
 }
 
-/// How files are sent.
+/// The way files are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Files {
-    /// Each in a part of its own, without text, after the parts of the text.
+    /// Each in its own part, without text, after the text's parts.
     Apart,
     /// All with the last part of the text.
     Together,
 }
 
-/// What a vendor can do beside texts and files.
+/// Optional abilities of a vendor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Actions {
     /// Messages can have buttons.
     pub buttons: bool,
-    /// A message that was sent can be replaced: [`Part::replaces`](super::Part::replaces).
+    /// Sent messages can be replaced: [`Part::replaces`](super::Part::replaces).
     pub edits: bool,
-    /// It can show that somebody is writing: [`typing`](super::Transport::typing) has to be called again after this time.
+    /// A typing indicator exists: [`typing`](super::Transport::typing) must be called again after this time.
     pub typing: Option<Duration>,
 }

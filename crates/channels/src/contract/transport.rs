@@ -1,4 +1,4 @@
-//! The trait that every transport implements.
+//! The trait of all transports.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -13,38 +13,38 @@ use super::{
     traits::Traits,
 };
 
-/// Where the bytes of a file go.
+/// Destination of a file's bytes.
 pub type Spool<'a> = &'a mut (dyn AsyncWrite + Unpin + Send);
 
-/// One channel's connection to its vendor. Made from the channel's [`Config`](super::Config), cheap to make, and made
-/// anew when they change.
+/// One channel's connection to its vendor. Cheap to make from the channel's [`Config`](super::Config), and replaced
+/// when that changes.
 ///
-/// No method retries: the outbox does, which knows what a second attempt may cost.
+/// No method retries: only the queue knows the cost of a second attempt.
 pub trait Transport: Send + Sync + 'static {
-    /// What is true of this vendor, as data.
+    /// The vendor's traits.
     fn traits(&self) -> &'static Traits;
 
-    /// Checks the credentials, and finds out who we are. Called when a channel is made or switched on, and after its
-    /// credentials changed.
+    /// Checks the credentials, and determines our identity. Called when a channel is created or switched on, and after
+    /// its credentials changed.
     fn probe(&self) -> BoxFuture<'_, Result<Identity, Failure>>;
 
-    /// Tells the vendor where to send what comes in: `address` is the public URL of the channel's inbound path; `None` takes
-    /// it back, so that [`listen`](Self::listen) may ask for it. Returns whether the vendor now sends it. It may be told the same
-    /// again, and fails if it can't reach the address.
+    /// Registers `address`, the public URL of the channel's inbound path, as the vendor's webhook; `None` removes it,
+    /// so that [`listen`](Self::listen) may poll. Returns whether the vendor now pushes. Repeatable; fails if the
+    /// vendor can't reach the address.
     fn register<'a>(&'a self, address: Option<&'a str>) -> BoxFuture<'a, Result<bool, Failure>> {
         let _ = address;
         Box::pin(async { Ok(false) })
     }
 
-    /// Push: verifies and decodes one request of the vendor. Pure: no I/O. The core answers with the [`Reply`](super::Reply)
-    /// only after what came is committed.
+    /// Push: verifies and decodes one request of the vendor. Pure: no I/O. The core sends the [`Reply`](super::Reply)
+    /// only after committing the events.
     fn receive(&self, request: &RawRequest<'_>, now: Timestamp) -> Result<Received, Refusal> {
         let _ = (request, now);
         Err(Refusal::NotConfigured)
     }
 
-    /// Pull: asks the vendor until it is dropped or fails. Only one process at a time may listen to a channel; the core holds
-    /// a lease for it. Dropping the future at any point loses nothing: what was not confirmed comes again.
+    /// Pull: polls the vendor until dropped or failed. One process per channel may listen; the core holds a lease for
+    /// it. Dropping the future at any point loses nothing: unconfirmed events come again.
     fn listen<'a>(
         &'a self,
         cursor: Option<Cursor>,
@@ -55,17 +55,16 @@ pub trait Transport: Send + Sync + 'static {
         Box::pin(async { Err(Failure::Refused(cause)) })
     }
 
-    /// Sends one part, which is already rendered and short enough. Once.
+    /// Sends one part, rendered and short enough, once.
     fn send<'a>(&'a self, part: &'a Part<'a>) -> BoxFuture<'a, Result<Receipt, Failure>>;
 
-    /// After a crash or a lost answer: was this part sent? `None`: it can't be known.
+    /// After a crash or a lost response: looks for this part at the vendor. `None`: unknown.
     fn reconcile<'a>(&'a self, part: &'a Part<'a>) -> BoxFuture<'a, Result<Option<Receipt>, Failure>> {
         let _ = part;
         Box::pin(async { Ok(None) })
     }
 
-    /// Reads a file that came with a message, at most `most` bytes of it: a longer one is [`Failure::Refused`]. Returns its
-    /// length.
+    /// Reads a file that came with a message. More than `most` bytes are [`Failure::Refused`]. Returns the length.
     fn fetch<'a>(
         &'a self,
         file: &'a RemoteFile,
@@ -77,32 +76,32 @@ pub trait Transport: Send + Sync + 'static {
         Box::pin(async { Err(Failure::Refused(cause)) })
     }
 
-    /// Shows that somebody is writing, where the vendor has it, until they have written or [`Actions::typing`](super::Actions::typing)
-    /// is over.
+    /// Shows a typing indicator, where the vendor has one, until the next message or until
+    /// [`Actions::typing`](super::Actions::typing) has passed.
     fn typing<'a>(&'a self, target: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
         let _ = target;
         Box::pin(async { Ok(()) })
     }
 
-    /// Tells somebody what their tap on a button did. Vendors wait for it some seconds.
+    /// Shows the effect of a tap on a button. Vendors wait a few seconds for it.
     fn answer<'a>(&'a self, press: &'a Press, text: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
         let _ = (press, text);
         Box::pin(async { Ok(()) })
     }
 
-    /// The chat that a target belongs to: limits count topics and threads of a chat together.
+    /// The chat of a target: limits count a chat's topics and threads together.
     fn chat<'a>(&self, target: &'a str) -> &'a str {
         target
     }
 
-    /// Whether a target is a group, to which [`Scope::Group`](super::Scope::Group) applies.
+    /// Whether a target is a group, subject to [`Scope::Group`](super::Scope::Group).
     fn is_group(&self, target: &str) -> bool {
         let _ = target;
         false
     }
 }
 
-/// Who we are at the vendor.
+/// Our identity at the vendor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The ids under which our own messages come back. The core's echo filter compares them with
@@ -110,10 +109,10 @@ pub struct Identity {
     pub self_ids: Vec<String>,
     /// The bot's handle without `@`, or the mailbox's address.
     pub handle: Option<String>,
-    /// Where somebody adds the bot to a chat.
+    /// Link for adding the bot to a chat.
     pub invite_url: Option<String>,
-    /// What the channel can do, but the vendor or its settings prevent: sentences for people.
+    /// Abilities disabled by the vendor or its settings, as sentences for people.
     pub warnings: Vec<String>,
-    /// How long this stays true, if the vendor said so.
+    /// How long this stays valid, if the vendor says so.
     pub valid_for: Option<Duration>,
 }

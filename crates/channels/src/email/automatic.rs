@@ -1,19 +1,19 @@
-//! Whether a program wrote a mail. Such a mail may be shown, but whoever answers it may talk to a machine forever (RFC 3834).
+//! Detects mails written by programs. They may be shown, but replying could start an endless exchange between machines
+//! (RFC 3834).
 
-use super::parts::Head;
+use super::mime::Headers;
 
-/// The part before the `@` of addresses that nobody reads.
-const NOBODY: [&str; 7] =
+/// Local parts of unread mailboxes.
+const UNREAD_MAILBOXES: [&str; 7] =
     ["no-reply", "noreply", "no_reply", "donotreply", "do-not-reply", "mailer-daemon", "postmaster"];
 
 /// Whether this is a report about another mail.
-pub fn is_report(head: &Head<'_>) -> bool {
+pub fn is_report(head: &Headers<'_>) -> bool {
     let kind = head.content_type();
     kind.is_some_and(|kind| kind.is("multipart", "report"))
 }
 
-/// Whether a program wrote this.
-pub fn is_automatic(head: &Head<'_>, from: &str) -> bool {
+pub fn is_automatic(head: &Headers<'_>, from: &str) -> bool {
     let header = |name: &str| head.raw(name).next_back().map(|value| value.trim().to_ascii_lowercase());
     let says = |name: &str, words: &[&str]| {
         header(name).is_some_and(|value| {
@@ -29,6 +29,6 @@ pub fn is_automatic(head: &Head<'_>, from: &str) -> bool {
             .any(|name| header(name).is_some())
         || says("Precedence", &["bulk", "junk", "list", "auto_reply"])
         || says("X-Auto-Response-Suppress", &["all", "autoreply", "oof"])
-        || NOBODY.contains(&local)
+        || UNREAD_MAILBOXES.contains(&local)
         || local.starts_with("bounce")
 }

@@ -1,23 +1,23 @@
-//! Events and tasks that come by mail (RFC 5545, RFC 5546), in words.
+//! Text form of calendar events and tasks in mails (RFC 5545, RFC 5546).
 
 use jiff::{
     Span, ToSpan,
     civil::{Date, DateTime, Time},
 };
 
-use super::zones::Zones;
+use super::time_zones::TimeZones;
 use crate::bounds;
 
-/// What a calendar in a mail from this address says about its first event or task, in words. `None`: it has none.
-pub fn text(calendar: &str, from: &str) -> Option<String> {
+/// The text of a calendar's first event or task, in a mail from this address. `None`: it has none.
+pub fn describe_calendar(calendar: &str, from: &str) -> Option<String> {
     let calendar = calendar.get(..calendar.floor_char_boundary(256 << 10))?;
-    let lines = unfolded(calendar);
+    let lines = unfold(calendar);
     let mut event = Event::default();
     let mut events = 0;
-    let mut zones = Zones::default();
-    // What the present line stands in: `VCALENDAR`, `VEVENT`, `VALARM` …
+    let mut zones = TimeZones::default();
+    // The open components: `VCALENDAR`, `VEVENT`, `VALARM` …
     let mut within: Vec<&str> = Vec::new();
-    for line in lines.lines().filter_map(Line::read) {
+    for line in lines.lines().filter_map(Property::read) {
         match (&*line.name, within.last().copied()) {
             ("BEGIN", _) => {
                 if let Some(is_task) = is_task(line.value) {
@@ -25,48 +25,48 @@ pub fn text(calendar: &str, from: &str) -> Option<String> {
                     event.is_task |= is_task && events == 1;
                 }
                 if line.value.eq_ignore_ascii_case("VTIMEZONE") {
-                    zones.begin();
-                } else if is_time_of_zone(line.value) {
+                    zones.begin_zone();
+                } else if is_zone_rule(line.value) {
                     zones.begin_rule();
                 }
                 within.push(line.value);
             }
             ("END", _) => drop(within.pop()),
             ("TZID", Some(part)) if part.eq_ignore_ascii_case("VTIMEZONE") => zones.name(line.value),
-            (name, Some(part)) if is_time_of_zone(part) => zones.add(name, line.value),
+            (name, Some(part)) if is_zone_rule(part) => zones.add(name, line.value),
             ("METHOD", Some(_)) => event.method = line.value.to_ascii_uppercase(),
             (_, Some(part)) if is_task(part).is_some() && events == 1 => event.add(&line, from),
             _ => {}
         }
     }
-    (events > 0).then(|| event.words(from, events - 1, &zones))
+    (events > 0).then(|| event.describe(from, events - 1, &zones))
 }
 
-/// Whether a part of a calendar is one of a zone's: its standard or its summer time.
-fn is_time_of_zone(part: &str) -> bool {
+/// Whether a component is a zone's standard or summer time.
+fn is_zone_rule(part: &str) -> bool {
     part.eq_ignore_ascii_case("STANDARD") || part.eq_ignore_ascii_case("DAYLIGHT")
 }
 
-/// Whether a part of a calendar is a task. `None`: it is neither a task nor an event.
+/// Whether a component is a task. `None`: neither a task nor an event.
 fn is_task(part: &str) -> Option<bool> {
     let is_task = part.eq_ignore_ascii_case("VTODO");
     (is_task || part.eq_ignore_ascii_case("VEVENT")).then_some(is_task)
 }
 
-/// Lines that go on are one (3.1).
-fn unfolded(calendar: &str) -> String {
+/// Joins folded lines (3.1).
+fn unfold(calendar: &str) -> String {
     calendar.replace("\r\n", "\n").replace("\n ", "").replace("\n\t", "")
 }
 
 /// `NAME;PARAM=value:value`
 #[derive(Clone)]
-struct Line<'a> {
+struct Property<'a> {
     name: String,
     params: &'a str,
     value: &'a str,
 }
 
-impl<'a> Line<'a> {
+impl<'a> Property<'a> {
     fn read(line: &'a str) -> Option<Self> {
         let mut quoted = false;
         let colon = line.find(|c| {
@@ -90,7 +90,7 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// A text without its escapes.
+    /// The value without escapes.
     fn text(&self) -> String {
         let (mut text, mut escaped) = (String::new(), false);
         for c in self.value.chars().take(2_000) {
@@ -114,7 +114,7 @@ impl<'a> Line<'a> {
     }
 
     /// `Ada <ada@a.test>`
-    fn person(&self) -> String {
+    fn format_person(&self) -> String {
         let address = self.address();
         match self.param("CN").filter(|name| !name.eq_ignore_ascii_case(address)) {
             Some(name) => format!("{name} <{address}>"),
@@ -130,35 +130,35 @@ struct Event {
     summary: String,
     begin: Option<Moment>,
     end: Option<Moment>,
-    /// How long it takes, if it says no end.
+    /// The duration of an event without an end.
     lasts: Option<Span>,
     place: String,
     organizer: String,
     repeats: String,
-    /// When it does not take place, though it would by how it repeats.
+    /// Exceptions from the repetition.
     except: Vec<Moment>,
-    /// Until when a task is to be done.
+    /// A task's deadline.
     due: Option<Moment>,
-    /// What is said about an invitation or an answer to it.
+    /// Comment on an invitation or a reply.
     comment: String,
     status: String,
     words: String,
-    answer: Option<Answer>,
+    answer: Option<Reply>,
 }
 
-/// What an invited person answers.
-struct Answer {
+/// An invitee's reply.
+struct Reply {
     who: String,
-    /// Whether it is who the mail is from.
+    /// Whether the mail's sender replies.
     is_sender: bool,
     /// `PARTSTAT`
     what: &'static str,
-    /// Whom they send in their place.
+    /// The delegates.
     sent: String,
 }
 
-impl Answer {
-    fn read(line: &Line<'_>, from: &str) -> Self {
+impl Reply {
+    fn read(line: &Property<'_>, from: &str) -> Self {
         let what = match line.param("PARTSTAT").unwrap_or_default().to_ascii_uppercase().as_str() {
             "ACCEPTED" => "accepts",
             "DECLINED" => "declines",
@@ -170,15 +170,15 @@ impl Answer {
         let sent: Vec<_> =
             sent.split(',').take(10).map(|one| address(one.trim_matches([' ', '"']))).collect();
         let is_sender = line.address().eq_ignore_ascii_case(from);
-        Self { who: line.person(), is_sender, what, sent: sent.join(", ") }
+        Self { who: line.format_person(), is_sender, what, sent: sent.join(", ") }
     }
 
-    /// Of several people in an answer, it is the sender's, else of one who has decided.
+    /// Of several replies the sender's counts, else a decided one.
     fn weight(&self) -> (bool, bool) {
         (self.is_sender, self.what != UNDECIDED)
     }
 
-    fn words(&self, from: &str) -> String {
+    fn describe(&self, from: &str) -> String {
         let Self { who, is_sender, what, sent } = self;
         let mut words = format!("{who} {what}");
         if !sent.is_empty() {
@@ -200,17 +200,17 @@ fn address(value: &str) -> &str {
 }
 
 impl Event {
-    fn add(&mut self, line: &Line<'_>, from: &str) {
+    fn add(&mut self, line: &Property<'_>, from: &str) {
         match &*line.name {
             "SUMMARY" => self.summary = line.text(),
             "DTSTART" => self.begin = Moment::read(line),
             "DTEND" => self.end = Moment::read(line),
             "DURATION" => self.lasts = line.value.parse().ok(),
             "LOCATION" => self.place = line.text(),
-            "ORGANIZER" => self.organizer = line.person(),
+            "ORGANIZER" => self.organizer = line.format_person(),
             "RRULE" => self.repeats = line.text(),
             "EXDATE" => {
-                let values = line.value.split(',').map(|value| Line { value, ..line.clone() });
+                let values = line.value.split(',').map(|value| Property { value, ..line.clone() });
                 self.except.extend(values.filter_map(|line| Moment::read(&line)));
             }
             "DUE" => self.due = Moment::read(line),
@@ -219,7 +219,7 @@ impl Event {
             "STATUS" => self.status = line.value.to_ascii_uppercase(),
             "DESCRIPTION" => self.words = line.text(),
             "ATTENDEE" => {
-                let answer = Answer::read(line, from);
+                let answer = Reply::read(line, from);
                 if self.answer.as_ref().is_none_or(|known| known.weight() < answer.weight()) {
                     self.answer = Some(answer);
                 }
@@ -228,7 +228,7 @@ impl Event {
         }
     }
 
-    fn words(&self, from: &str, others: usize, zones: &Zones) -> String {
+    fn describe(&self, from: &str, others: usize, zones: &TimeZones) -> String {
         let what = match &*self.method {
             "CANCEL" if self.is_task => "Calendar: a task is cancelled",
             _ if self.is_task => "Calendar: a task",
@@ -242,17 +242,18 @@ impl Event {
         let mut words = format!("[{what}]");
         let when = self.begin.as_ref().map(|begin| {
             let end = self.lasts.and_then(|lasts| begin.after(lasts));
-            let end = self.end.as_ref().or(end.as_ref()).map(|end| end.located(zones));
-            begin.located(zones).until(end.as_ref())
+            let end = self.end.as_ref().or(end.as_ref()).map(|end| end.with_offset(zones));
+            begin.with_offset(zones).format_until(end.as_ref())
         });
-        let at = |moment: &Moment| moment.located(zones).until(None);
+        let at = |moment: &Moment| moment.with_offset(zones).format_until(None);
         let except: Vec<_> = self.except.iter().take(bounds::LIST).map(at).collect();
         let mut except = except.join(", ");
         if let Some(more) = self.except.len().checked_sub(bounds::LIST).filter(|more| *more > 0) {
             except.extend([" and ", &more.to_string(), " more"]);
         }
         let due = self.due.as_ref().map(at);
-        let answer = self.answer.as_ref().filter(|_| self.method == "REPLY").map(|answer| answer.words(from));
+        let answer =
+            self.answer.as_ref().filter(|_| self.method == "REPLY").map(|answer| answer.describe(from));
         for (label, value) in [
             ("", Some(&self.summary)),
             ("", answer.as_ref()),
@@ -287,7 +288,7 @@ struct Moment {
 
 impl Moment {
     /// `20261201`, `20261201T103000`, `20261201T103000Z`
-    fn read(line: &Line<'_>) -> Option<Self> {
+    fn read(line: &Property<'_>) -> Option<Self> {
         let (day, time) =
             line.value.split_once('T').map_or((line.value, None), |(day, time)| (day, Some(time)));
         let day = Date::strptime("%Y%m%d", day).ok()?;
@@ -300,16 +301,16 @@ impl Moment {
         Some(Self { day, time: clock, zone })
     }
 
-    /// `None`: its time is invalid.
+    /// `None`: an invalid time.
     fn local(&self) -> Option<DateTime> {
         let time =
             self.time.as_ref().map_or(Some(Time::midnight()), |time| Time::strptime("%H:%M", time).ok());
         Some(self.day.to_datetime(time?))
     }
 
-    /// The same moment, whose zone says how far it is from UTC, if the calendar does.
-    fn located(&self, zones: &Zones) -> Self {
-        let offset = self.local().and_then(|at| zones.offset(&self.zone, at));
+    /// Adds the zone's UTC offset, if the calendar defines it.
+    fn with_offset(&self, zones: &TimeZones) -> Self {
+        let offset = self.local().and_then(|at| zones.offset_at(&self.zone, at));
         let zone = match offset {
             Some(offset) if offset != self.zone => format!("{}, {offset}", self.zone),
             _ => self.zone.clone(),
@@ -317,15 +318,15 @@ impl Moment {
         Self { zone, ..self.clone() }
     }
 
-    /// The moment that is so much later. `None`: there is none.
+    /// The moment after a duration, if there is one.
     fn after(&self, lasts: Span) -> Option<Self> {
         let end = self.local()?.checked_add(lasts).ok().filter(|_| lasts.is_positive())?;
         let time = self.time.as_ref().map(|_| end.strftime("%H:%M").to_string());
         Some(Self { day: end.date(), time, zone: self.zone.clone() })
     }
 
-    /// From this moment to that one. The last day of a whole-day event is the one before its end.
-    fn until(&self, end: Option<&Self>) -> String {
+    /// The period up to `end`. The last day of a whole-day event precedes its end.
+    fn format_until(&self, end: Option<&Self>) -> String {
         let zone = |zone: &str| if zone.is_empty() { String::new() } else { format!(" ({zone})") };
         let Some(time) = &self.time else {
             let last = end.and_then(|end| end.day.checked_sub(1.day()).ok()).filter(|last| *last > self.day);
@@ -347,11 +348,11 @@ mod tests {
     fn event(method: &str, lines: &str) -> String {
         let calendar =
             format!("BEGIN:VCALENDAR\nMETHOD:{method}\nBEGIN:VEVENT\n{lines}\nEND:VEVENT\nEND:VCALENDAR\n");
-        text(&calendar.replace('\n', "\r\n"), "bo@b.test").unwrap()
+        describe_calendar(&calendar.replace('\n', "\r\n"), "bo@b.test").unwrap()
     }
 
     #[test]
-    fn times_are_said_as_they_are_written() {
+    fn times_are_shown_as_written() {
         for (lines, expected) in [
             ("DTSTART:20261201T100000Z\nDTEND:20261201T113000Z", "2026-12-01 10:00 to 11:30 (UTC)"),
             (
@@ -389,16 +390,16 @@ mod tests {
     }
 
     #[test]
-    fn zones_of_the_calendar_say_how_far_they_are_from_utc() {
+    fn zones_of_the_calendar_show_their_offset() {
         let zone = "BEGIN:VTIMEZONE\nTZID:Customized Time Zone\nBEGIN:STANDARD\nDTSTART:16010101T030000\nTZOFFSETTO:+0100\n\
                     RRULE:FREQ=YEARLY;BYDAY=-1SU;BYMONTH=10\nEND:STANDARD\nBEGIN:DAYLIGHT\nDTSTART:16010101T020000\n\
                     TZOFFSETTO:+0200\nRRULE:FREQ=YEARLY;BYDAY=-1SU;BYMONTH=3\nEND:DAYLIGHT\nEND:VTIMEZONE\n";
         let event = "BEGIN:VEVENT\nDTSTART;TZID=\"Customized Time Zone\":20261024T220000\nDURATION:PT5H30M\n\
                      EXDATE;TZID=Customized Time Zone:20261201T100000\nEND:VEVENT\n";
-        // The zone may stand behind its event.
+        // The zone may follow its event.
         for calendar in [format!("{zone}{event}"), format!("{event}{zone}")] {
             assert_eq!(
-                text(&format!("BEGIN:VCALENDAR\n{calendar}END:VCALENDAR"), "bo@b.test").unwrap(),
+                describe_calendar(&format!("BEGIN:VCALENDAR\n{calendar}END:VCALENDAR"), "bo@b.test").unwrap(),
                 "[Calendar: an event]\n\
                  When: 2026-10-24 22:00 (Customized Time Zone, UTC+02:00) to 2026-10-25 03:30 (Customized Time Zone, UTC+01:00)\n\
                  Except: 2026-12-01 10:00 (Customized Time Zone, UTC+01:00)"
@@ -407,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_to_an_event_is_said() {
+    fn methods_are_described() {
         for (method, lines, expected) in [
             ("CANCEL", "SUMMARY:Tea", "[Calendar: an event is cancelled]\nTea"),
             (
@@ -415,7 +416,7 @@ mod tests {
                 "SUMMARY:Tea\nATTENDEE;PARTSTAT=DECLINED;CN=Bo:mailto:bo@b.test",
                 "[Calendar: an answer to an invitation]\nTea\nBo <bo@b.test> declines",
             ),
-            // Whose answer it is, and who sent it.
+            // The replying person, and the sender.
             (
                 "REPLY",
                 "ATTENDEE;PARTSTAT=ACCEPTED:mailto:cy@c.test\nATTENDEE;PARTSTAT=TENTATIVE:MAILTO:BO@b.test",
@@ -473,11 +474,11 @@ mod tests {
             assert_eq!(event(method, lines), expected, "{lines}");
         }
         let task = "BEGIN:VCALENDAR\nMETHOD:PUBLISH\nBEGIN:VTODO\nSUMMARY:Pay the bill\nDUE;VALUE=DATE:20261130\nEND:VTODO\n";
-        assert_eq!(text(task, "").unwrap(), "[Calendar: a task]\nPay the bill\nDue: 2026-11-30");
+        assert_eq!(describe_calendar(task, "").unwrap(), "[Calendar: a task]\nPay the bill\nDue: 2026-11-30");
         let cancelled = task.replace("PUBLISH", "CANCEL");
-        assert!(text(&cancelled, "").unwrap().starts_with("[Calendar: a task is cancelled]"));
+        assert!(describe_calendar(&cancelled, "").unwrap().starts_with("[Calendar: a task is cancelled]"));
         for nothing in ["", "hello", "BEGIN:VCALENDAR\nBEGIN:VFREEBUSY\nSUMMARY:x\nEND:VFREEBUSY"] {
-            assert_eq!(text(nothing, ""), None, "{nothing:?}");
+            assert_eq!(describe_calendar(nothing, ""), None, "{nothing:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Charsets: which words stand behind bytes of a mail, in texts, headers and names of files.
+//! Decodes charsets in texts, headers and file names.
 //!
-//! `encoding_rs` has the encodings of the WHATWG standard, mail-parser some older ones. What is added here are names that mail programs
-//! use and the standard does not know, and two encodings that it leaves out.
+//! `encoding_rs` covers the encodings of the WHATWG standard, mail-parser some older ones. This module adds common
+//! aliases, and two encodings outside of the standard.
 
 use std::borrow::Cow;
 
@@ -11,27 +11,27 @@ use encoding_rs::{
 };
 use mail_parser::decoders::charsets::{DecoderFnc, map::charset_decoder};
 
-/// How bytes become words.
+/// A way of decoding bytes.
 #[derive(Clone, Copy)]
 enum Charset {
     Standard(&'static Encoding),
     /// By mail-parser: UTF-7, code page 850.
     Older(DecoderFnc),
-    /// UTF-16 whose order only a mark says, or the bytes themselves.
+    /// UTF-16, in the byte order of its mark, or guessed.
     Utf16,
-    /// HZ (RFC 1843) and ISO-2022-KR (RFC 1557): seven bits, and marks between which the eighth one is meant.
+    /// HZ (RFC 1843) and ISO-2022-KR (RFC 1557): seven-bit encodings with shift sequences around eight-bit text.
     Shifted {
         on: &'static [u8],
         off: &'static [u8],
         meant: &'static Encoding,
     },
-    /// Nothing is said.
+    /// No charset is given.
     Unsaid,
 }
 
 impl Charset {
-    /// Whether it has seven bits, and bytes that are said to be of it have eight, and none of its marks.
-    fn is_wrong_for(self, bytes: &[u8]) -> bool {
+    /// Whether the bytes contradict a seven-bit charset: eight-bit bytes, and no shift sequences.
+    fn contradicts(self, bytes: &[u8]) -> bool {
         let has = |mark: &[u8]| bytes.windows(mark.len()).any(|found| found == mark);
         match self {
             _ if bytes.is_ascii() => false,
@@ -41,8 +41,8 @@ impl Charset {
         }
     }
 
-    /// What bytes say for which it is wrong: UTF-8, else another encoding of its language.
-    fn meant(self, bytes: &[u8]) -> Cow<'_, str> {
+    /// Decodes such bytes: as UTF-8, else as another encoding of the same language.
+    fn decode_as_meant(self, bytes: &[u8]) -> Cow<'_, str> {
         let encodings = match self {
             Self::Shifted { meant, .. } => [UTF_8, meant, meant],
             _ => [UTF_8, EUC_JP, SHIFT_JIS],
@@ -50,21 +50,21 @@ impl Charset {
         let mut found = encodings
             .iter()
             .filter_map(|encoding| encoding.decode_without_bom_handling_and_without_replacement(bytes));
-        found.next().unwrap_or_else(|| guessed(bytes))
+        found.next().unwrap_or_else(|| decode_unlabeled(bytes))
     }
 }
 
-/// What bytes say in a charset. A byte-order mark is left out.
+/// Decodes bytes in a charset, without a byte-order mark.
 pub fn decode(name: Option<&str>, bytes: &[u8]) -> String {
-    let text = match name.map_or(Charset::Unsaid, charset) {
-        charset if charset.is_wrong_for(bytes) => charset.meant(bytes),
-        Charset::Standard(encoding) if encoding == ISO_2022_JP => Cow::Owned(japanese(bytes)),
-        Charset::Standard(encoding) if encoding == UTF_8 => utf8(bytes),
+    let text = match name.map_or(Charset::Unsaid, find_charset) {
+        charset if charset.contradicts(bytes) => charset.decode_as_meant(bytes),
+        Charset::Standard(encoding) if encoding == ISO_2022_JP => Cow::Owned(decode_iso2022_jp(bytes)),
+        Charset::Standard(encoding) if encoding == UTF_8 => decode_utf8(bytes),
         Charset::Standard(encoding) => encoding.decode(bytes).0,
         Charset::Older(decode) => Cow::Owned(decode(bytes)),
-        Charset::Utf16 => order(bytes).decode(bytes).0,
-        Charset::Shifted { on, off, meant } => Cow::Owned(shifted(bytes, on, off, meant)),
-        Charset::Unsaid => guessed(bytes),
+        Charset::Utf16 => utf16_order(bytes).decode(bytes).0,
+        Charset::Shifted { on, off, meant } => Cow::Owned(decode_shifted(bytes, on, off, meant)),
+        Charset::Unsaid => decode_unlabeled(bytes),
     };
     match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
@@ -72,27 +72,28 @@ pub fn decode(name: Option<&str>, bytes: &[u8]) -> String {
     }
 }
 
-/// What bytes of a header say outside of encoded words: they are UTF-8, else of the mail's charset.
-pub fn raw(name: Option<&str>, bytes: &[u8]) -> String {
+/// Decodes header bytes outside of encoded words: as UTF-8, else in the mail's charset.
+pub fn decode_header(name: Option<&str>, bytes: &[u8]) -> String {
     std::str::from_utf8(bytes).map_or_else(|_| decode(name, bytes), str::to_owned)
 }
 
-/// Whether the name of a charset says anything: `us-ascii` and `unknown-8bit` do not.
-pub fn says(name: &str) -> bool {
-    !matches!(charset(name), Charset::Unsaid)
+/// Whether a charset's name is informative: `us-ascii` and `unknown-8bit` are not.
+pub fn is_informative(name: &str) -> bool {
+    !matches!(find_charset(name), Charset::Unsaid)
 }
 
-/// Bytes without a charset, or with one that says nothing: what most programs mean that don't say it.
-fn guessed(bytes: &[u8]) -> Cow<'_, str> {
+/// Decodes bytes without an informative charset, by the most common practice.
+fn decode_unlabeled(bytes: &[u8]) -> Cow<'_, str> {
     let is_japanese = |pair: &[u8]| matches!(pair, b"\x1b$B" | b"\x1b$@");
     if bytes.is_ascii() && bytes.windows(3).any(is_japanese) {
-        return Cow::Owned(japanese(bytes));
+        return Cow::Owned(decode_iso2022_jp(bytes));
     }
     std::str::from_utf8(bytes).map_or_else(|_| WINDOWS_1252.decode(bytes).0, Cow::Borrowed)
 }
 
-/// UTF-8. What is none in it is windows-1252: of a program that names every text so, or that put its own words below one.
-fn utf8(bytes: &[u8]) -> Cow<'_, str> {
+/// Decodes UTF-8, with invalid bytes as windows-1252: some programs label every text as UTF-8, or append their own
+/// words to one.
+fn decode_utf8(bytes: &[u8]) -> Cow<'_, str> {
     let (text, encoding, has_errors) = UTF_8.decode(bytes);
     if !has_errors || encoding != UTF_8 {
         return text;
@@ -105,9 +106,9 @@ fn utf8(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// ISO-2022-JP. Of marks that follow each other, as where encoded words were joined, only the last one counts: the standard takes the
-/// others for a mistake.
-fn japanese(bytes: &[u8]) -> String {
+/// Decodes ISO-2022-JP. Of consecutive escape sequences, as at the seams of encoded words, only the last one counts;
+/// the standard treats the others as errors.
+fn decode_iso2022_jp(bytes: &[u8]) -> String {
     let mut plain = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while let Some((&byte, after)) = rest.split_first() {
@@ -120,15 +121,15 @@ fn japanese(bytes: &[u8]) -> String {
     ISO_2022_JP.decode_without_bom_handling(&plain).0.into_owned()
 }
 
-/// The charset of this name.
-fn charset(name: &str) -> Charset {
+/// Looks up a charset by name.
+fn find_charset(name: &str) -> Charset {
     // `"gbk"`, `utf-8; format=flowed`, `iso-8859-1*en` (RFC 2231, 5).
     let name = name.split([';', '*', ',']).next().unwrap_or_default();
     let name = name.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\''));
     if name.len() > 60 {
         return Charset::Unsaid;
     }
-    // Without what programs write in different ways: `Windows-1252`, `CP_1252`, `x-cp1252`, `ISO 8859-1`.
+    // Drops what varies between programs: `Windows-1252`, `CP_1252`, `x-cp1252`, `ISO 8859-1`.
     let plain = |c: &char| c.is_ascii_alphanumeric();
     let plain: String = name.chars().filter(plain).map(|c| c.to_ascii_lowercase()).collect();
     match &*plain {
@@ -143,14 +144,14 @@ fn charset(name: &str) -> Charset {
         _ => {}
     }
     Encoding::for_label_no_replacement(name.as_bytes())
-        .or_else(|| alias(&plain))
+        .or_else(|| find_alias(&plain))
         .map(Charset::Standard)
-        .or_else(|| older(name, &plain).map(Charset::Older))
+        .or_else(|| find_older(name, &plain).map(Charset::Older))
         .unwrap_or(Charset::Unsaid)
 }
 
-/// Names that the standard does not know, without hyphens and the like.
-fn alias(name: &str) -> Option<&'static Encoding> {
+/// Names unknown to the standard, reduced to letters and digits.
+fn find_alias(name: &str) -> Option<&'static Encoding> {
     let name = name.strip_prefix('x').unwrap_or(name);
     let page = ["windows", "win", "cp", "ms", "ibm", "dos"].iter().find_map(|maker| name.strip_prefix(maker));
     if let Some(page) = page.and_then(|page| page.parse::<u16>().ok()) {
@@ -181,7 +182,7 @@ fn alias(name: &str) -> Option<&'static Encoding> {
     }
 }
 
-/// Microsoft's numbers of encodings.
+/// Microsoft's code pages.
 fn code_page(page: u16) -> Option<&'static Encoding> {
     let label = match page {
         874 => return Some(WINDOWS_874),
@@ -205,8 +206,8 @@ fn code_page(page: u16) -> Option<&'static Encoding> {
     Encoding::for_label(label.as_bytes()).or_else(|| Encoding::for_label(format!("ibm{page}").as_bytes()))
 }
 
-/// What mail-parser has beside the standard.
-fn older(name: &str, plain: &str) -> Option<DecoderFnc> {
+/// mail-parser's additional charsets.
+fn find_older(name: &str, plain: &str) -> Option<DecoderFnc> {
     match plain {
         "utf7" | "unicode11utf7" | "xunicode11utf7" | "cp65000" => charset_decoder(b"utf-7"),
         "cp850" | "850" | "dos850" | "xcp850" => charset_decoder(b"cp850"),
@@ -214,8 +215,8 @@ fn older(name: &str, plain: &str) -> Option<DecoderFnc> {
     }
 }
 
-/// The order of UTF-16: as marked, else by where the zeros of Latin letters stand.
-fn order(bytes: &[u8]) -> &'static Encoding {
+/// The byte order of UTF-16: as marked, else by the zeros of Latin letters.
+fn utf16_order(bytes: &[u8]) -> &'static Encoding {
     let zeros = |from: usize| bytes.iter().skip(from).step_by(2).filter(|byte| **byte == 0).count();
     if bytes.starts_with(b"\xfe\xff") || !bytes.starts_with(b"\xff\xfe") && zeros(0) > zeros(1) {
         UTF_16BE
@@ -224,20 +225,20 @@ fn order(bytes: &[u8]) -> &'static Encoding {
     }
 }
 
-/// Bytes of seven bits, some of which mean eight.
-fn shifted(bytes: &[u8], on: &[u8], off: &[u8], meant: &'static Encoding) -> String {
+/// Decodes a seven-bit encoding with shift sequences.
+fn decode_shifted(bytes: &[u8], on: &[u8], off: &[u8], meant: &'static Encoding) -> String {
     let (mut plain, mut is_on, mut rest) = (Vec::with_capacity(bytes.len()), false, bytes);
     while let Some((&byte, after)) = rest.split_first() {
         if let Some(after) = rest.strip_prefix(if is_on { off } else { on }) {
             (is_on, rest) = (!is_on, after);
         } else if let Some(after) = rest.strip_prefix(b"\x1b$)C") {
-            // What ISO-2022-KR begins with.
+            // The header of ISO-2022-KR.
             rest = after;
         } else if let (b"~{", false, Some(after)) = (on, is_on, rest.strip_prefix(b"~~")) {
             plain.push(b'~');
             rest = after;
         } else {
-            // A line ends what was begun.
+            // A line end resets the shift.
             is_on &= byte != b'\n';
             plain.push(if is_on && byte > b' ' { byte | 0x80 } else { byte });
             rest = after;

@@ -1,25 +1,25 @@
 //! The headers `Content-Type` and `Content-Disposition`, with their parameters (RFC 2045, RFC 2231).
 //!
-//! Programs write parameters in more ways than the standards have: without quotes, as encoded words, as bytes of some charset, cut in
-//! pieces. Each is read here, in any charset that `charset.rs` knows.
+//! Programs write parameters in more ways than the standards allow: unquoted, as encoded words, as raw bytes of a
+//! charset, in pieces. All are read, in any charset known to `charset.rs`.
 
 use std::collections::BTreeMap;
 
-use super::{charset, words};
+use super::{charset, encoded_words};
 
-/// A type (`text/plain`) or a disposition (`attachment`), and its parameters, whose names are in lower case.
+/// A type (`text/plain`) or a disposition (`attachment`), with its parameters by lower-case name.
 #[derive(Clone, Debug, Default)]
 pub struct ContentType {
     pub kind: String,
-    /// Empty: it has none.
+    /// Empty if missing.
     pub subtype: String,
     params: BTreeMap<String, String>,
 }
 
 impl ContentType {
-    /// Reads the value of a header. `name`: the charset of bytes outside of encoded words.
+    /// Reads a header's value. `name`: the charset of bytes outside of encoded words.
     pub fn read(written: &[u8], name: Option<&str>) -> Option<Self> {
-        let mut sections = sections(written);
+        let mut sections = split_sections(written);
         let first = sections.next()?;
         let first = String::from_utf8_lossy(&first).to_ascii_lowercase();
         let mut words = first.split_ascii_whitespace();
@@ -32,11 +32,10 @@ impl ContentType {
         for section in forgotten.into_iter().chain(sections) {
             Param::add(&section, &mut found);
         }
-        let params = found.into_iter().map(|(key, param)| (key, param.text(name))).collect();
+        let params = found.into_iter().map(|(key, param)| (key, param.decode(name))).collect();
         Some(Self { kind, subtype, params }).filter(|found| !found.kind.is_empty())
     }
 
-    /// Whether it is of this type.
     pub fn is(&self, kind: &str, subtype: &str) -> bool {
         self.kind == kind && self.subtype == subtype
     }
@@ -46,8 +45,8 @@ impl ContentType {
     }
 }
 
-/// The parts of a value between semicolons, without comments, quotes, and blanks that mean nothing. A quoted semicolon ends none.
-fn sections(written: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
+/// Splits a value at semicolons outside of quotes, without comments, quotes and insignificant blanks.
+fn split_sections(written: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     let mut rest = Some(written);
     std::iter::from_fn(move || {
         let (mut section, mut quoted, mut escaped, mut depth) = (Section::default(), false, false, 0_usize);
@@ -81,16 +80,16 @@ fn sections(written: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     })
 }
 
-/// A part of a value.
+/// A section of a value.
 #[derive(Default)]
 struct Section {
     bytes: Vec<u8>,
-    /// Whether a blank comes before the next byte.
+    /// Whether a blank precedes the next byte.
     blank: bool,
 }
 
 impl Section {
-    /// Adds a byte. Around the equals sign and at both ends, blanks mean nothing.
+    /// Adds a byte. Blanks around the equals sign and at both ends are insignificant.
     fn push(&mut self, byte: u8, quoted: bool) {
         let byte = if byte == b'\t' { b' ' } else { byte };
         if byte == b' ' && !quoted {
@@ -105,16 +104,17 @@ impl Section {
     }
 }
 
-/// A parameter, as it is written.
+/// A raw parameter.
 #[derive(Default)]
 struct Param {
     plain: Option<Vec<u8>>,
-    /// Its pieces by their numbers (RFC 2231), and whether each is encoded. They hold over `plain`.
+    /// Numbered pieces (RFC 2231), and whether each is encoded. They take precedence over `plain`.
     pieces: BTreeMap<u32, (bool, Vec<u8>)>,
 }
 
 impl Param {
-    /// Adds `name=value`, `name*=charset''value`, `name*0=value` or `name*0*=charset''value`. The first of a name counts.
+    /// Adds `name=value`, `name*=charset''value`, `name*0=value` or `name*0*=charset''value`. The first of a name
+    /// counts.
     fn add(section: &[u8], found: &mut BTreeMap<String, Self>) {
         let Some(equals) = section.iter().position(|byte| *byte == b'=') else { return };
         let (name, value) = section.split_at(equals);
@@ -133,9 +133,9 @@ impl Param {
         }
     }
 
-    fn text(self, name: Option<&str>) -> String {
+    fn decode(self, name: Option<&str>) -> String {
         let Some((is_encoded, first)) = self.pieces.get(&0) else {
-            return words::text(&self.plain.unwrap_or_default(), name);
+            return encoded_words::decode_text(&self.plain.unwrap_or_default(), name);
         };
         // `utf-8'en'a%20b`
         let mut parts = first.splitn(3, |byte| *byte == b'\'');
@@ -144,7 +144,7 @@ impl Param {
             _ => (None, first.as_slice()),
         };
         let decoded = |is_encoded: bool, value: &[u8]| {
-            if is_encoded { words::percent(value, b'%') } else { value.to_vec() }
+            if is_encoded { encoded_words::decode_escapes(value, b'%') } else { value.to_vec() }
         };
         let mut bytes = decoded(*is_encoded, value);
         for (is_encoded, value) in self.pieces.values().skip(1) {
@@ -152,7 +152,7 @@ impl Param {
         }
         match own.filter(|own| !own.is_empty()) {
             Some(own) => charset::decode(Some(own), &bytes),
-            None => words::text(&bytes, name),
+            None => encoded_words::decode_text(&bytes, name),
         }
     }
 }
@@ -207,7 +207,7 @@ mod tests {
             ("filename*=\"UTF-8''a%20b.pdf\"", "a b.pdf"),
             ("filename*=a%20b.pdf", "a b.pdf"),
             ("filename=plain.pdf; filename*=utf-8''b%C3%A4.pdf", "bä.pdf"),
-            // In pieces, also out of order, and cut inside a character.
+            // In pieces, also out of order, and cut within a character.
             ("filename*0=long; filename*1=\" name\"; filename*2=.pdf", "long name.pdf"),
             ("filename*1*=%BA%C3.pdf; filename*0*=gb2312''%C4%E3", "你好.pdf"),
             ("filename*0*=euc-kr''%BE; filename*1*=%C8; filename*2=\".pdf\"", "안.pdf"),

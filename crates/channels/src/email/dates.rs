@@ -1,5 +1,5 @@
-//! When a mail was written (RFC 5322, 3.3 and 4.3), as programs write it: also without seconds, weekday or zone, with two digits of the
-//! year, and with the zones that RFC 822 names.
+//! Dates of mails (RFC 5322, 3.3 and 4.3), in programs' variants: also without seconds, weekday or zone, with two-digit
+//! years, and with the zone names of RFC 822.
 
 use jiff::{
     Timestamp,
@@ -12,21 +12,21 @@ use crate::bounds;
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// The moment that a date names. `None`: the date is invalid.
-pub fn read(written: &str) -> Option<Timestamp> {
+/// Parses a date. `None`: invalid.
+pub fn parse_date(written: &str) -> Option<Timestamp> {
     let beginning = written.get(..written.floor_char_boundary(bounds::NAME))?;
-    let plain = without_comments(beginning);
+    let plain = strip_comments(beginning);
     if let Ok(moment) = plain.trim().parse() {
         return Some(moment);
     }
-    let mut found = Found::default();
+    let mut found = DateParts::default();
     for word in plain.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty()) {
         found.add(word)?;
     }
     found.moment()
 }
 
-fn without_comments(written: &str) -> String {
+fn strip_comments(written: &str) -> String {
     let mut depth = 0_usize;
     let is_outside = |c: &char| {
         let was_inside = depth > 0;
@@ -41,36 +41,36 @@ fn without_comments(written: &str) -> String {
 }
 
 #[derive(Default)]
-struct Found {
+struct DateParts {
     year: Option<i16>,
     month: Option<i8>,
     day: Option<i8>,
     time: Option<Time>,
-    /// How many seconds it is east of UTC.
+    /// Seconds east of UTC.
     zone: Option<i32>,
 }
 
-impl Found {
-    /// Adds a word. `None`: it makes the date wrong.
+impl DateParts {
+    /// Adds a word. `None`: the date is invalid.
     fn add(&mut self, word: &str) -> Option<()> {
         let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
         if word.contains(':') && self.time.is_none() {
             // `08:00:00+01:00`
             let end = word.find(|c: char| !c.is_ascii_digit() && !matches!(c, ':' | '.'));
             let (time, zone) = word.split_at(end.unwrap_or(word.len()));
-            self.time = Some(clock(time)?);
+            self.time = Some(parse_time(time)?);
             if !zone.is_empty() {
-                self.zone = Some(offset(zone)?);
+                self.zone = Some(parse_offset(zone)?);
             }
         } else if word.starts_with(['+', '-']) {
-            self.zone = Some(offset(word)?);
+            self.zone = Some(parse_offset(word)?);
         } else if is_number && self.day.is_none() && word.len() <= 2 {
             self.day = word.parse().ok();
         } else if is_number {
-            self.year = Some(year(word)?);
+            self.year = Some(parse_year(word)?);
         } else if let Ok(date) = word.parse::<Date>() {
             (self.year, self.month, self.day) = (Some(date.year()), Some(date.month()), Some(date.day()));
-        } else if let Some(month) = month(word) {
+        } else if let Some(month) = parse_month(word) {
             self.month = Some(month);
         } else if word.contains('-') && self.month.is_none() {
             // `23-Nov-2026`
@@ -78,7 +78,7 @@ impl Found {
                 self.add(word)?;
             }
         } else if self.time.is_some() && self.zone.is_none() {
-            self.zone = Some(offset(word)?);
+            self.zone = Some(parse_offset(word)?);
         }
         Some(())
     }
@@ -90,8 +90,8 @@ impl Found {
     }
 }
 
-/// Of two digits, those from 50 on are of the last century; three count from 1900.
-fn year(digits: &str) -> Option<i16> {
+/// Two-digit years from 50 on belong to the last century; three digits count from 1900.
+fn parse_year(digits: &str) -> Option<i16> {
     let year: i16 = digits.parse().ok()?;
     match digits.len() {
         0..=2 if year < 50 => Some(year + 2000),
@@ -101,22 +101,22 @@ fn year(digits: &str) -> Option<i16> {
     }
 }
 
-fn month(word: &str) -> Option<i8> {
+fn parse_month(word: &str) -> Option<i8> {
     let begin = word.get(..3)?.to_ascii_lowercase();
     MONTHS.iter().zip(1..).find(|(month, _)| **month == begin).map(|(_, number)| number)
 }
 
 /// `08:00`, `08:00:00`, `8:00:00.5`
-fn clock(time: &str) -> Option<Time> {
+fn parse_time(time: &str) -> Option<Time> {
     let mut parts = time.split(':').map(|part| part.split('.').next().unwrap_or_default().parse::<i8>());
     let (hour, minute) = (parts.next()?.ok()?, parts.next()?.ok()?);
     let second = parts.next().unwrap_or(Ok(0)).ok()?;
-    // A leap second has no place of its own.
+    // A leap second has no value of its own.
     Time::new(hour, minute, if second == 60 { 59 } else { second }, 0).ok()
 }
 
-/// How many seconds a zone is east of UTC: `+0100`, `GMT+1`, `EST`. Of other names nothing is known (4.3).
-fn offset(zone: &str) -> Option<i32> {
+/// Seconds east of UTC: `+0100`, `GMT+1`, `EST`. Other names are unknown (4.3).
+fn parse_offset(zone: &str) -> Option<i32> {
     let Some(sign) = zone.find(['+', '-']) else {
         let hours = match zone.to_ascii_uppercase().as_str() {
             "EDT" => -4,
@@ -165,7 +165,7 @@ mod tests {
             ("29 Feb 2028 00:00 z", "2028-02-29T00:00:00Z"),
         ] {
             assert_eq!(
-                read(written).map(|moment| moment.to_string()).as_deref(),
+                parse_date(written).map(|moment| moment.to_string()).as_deref(),
                 Some(expected),
                 "{written:?}"
             );
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_moment_is_none() {
+    fn invalid_dates_are_none() {
         for written in [
             "",
             "yesterday",
@@ -192,7 +192,7 @@ mod tests {
             "-----",
             "+",
         ] {
-            assert_eq!(read(written), None, "{written:?}");
+            assert_eq!(parse_date(written), None, "{written:?}");
         }
     }
 }

@@ -1,15 +1,15 @@
-//! Texts whose lines go on (`format=flowed`, RFC 3676).
+//! Flowed text (`format=flowed`, RFC 3676).
 
-/// The paragraphs of a text whose lines end where the screen of its writer did. With `deletes`, the space at such an end is not part of
-/// the text (`delsp=yes`).
-pub fn joined(text: &str, deletes: bool) -> String {
+/// Joins soft-wrapped lines into paragraphs. `deletes` (`delsp=yes`): the space at a soft break is not part of the
+/// text.
+pub fn join_lines(text: &str, deletes: bool) -> String {
     let mut joined = String::with_capacity(text.len());
-    // How deep the line before is quoted, if it goes on.
+    // Quote depth of the line before, if it continues.
     let mut before: Option<usize> = None;
     for (nth, line) in text.lines().enumerate() {
         let words = line.trim_start_matches('>');
         let depth = line.len() - words.len();
-        // A line may be moved to the right by one space.
+        // A line may be stuffed with one space.
         let words = words.strip_prefix(' ').unwrap_or(words);
         let is_sign = words == "-- ";
         if before != Some(depth) || is_sign || words.is_empty() {
@@ -34,22 +34,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_go_on_are_joined() {
+    fn soft_line_breaks_are_joined() {
         for (text, deletes, expected) in [
             ("one \ntwo\nthree", false, "one two\nthree"),
             ("para- \ngraph \nend\n", true, "para-graphend"),
             ("one \n\ntwo", false, "one \n\ntwo"),
-            // Quotes, and the end of each.
+            // Quotes, and their ends.
             ("> a \n> b\n>> c \n> d \ne", false, "> a b\n>> c \n> d \ne"),
             (">a \n> b", false, "> a b"),
             (">\n> b", false, ">\n> b"),
-            // The space before words is not theirs, and a signature's line is separate.
+            // A stuffed space is dropped, and a signature separator stays.
             (" From me \n  to you", false, "From me  to you"),
             ("one \n-- \nAda", false, "one \n-- \nAda"),
             ("hard\nbreaks\n stay", false, "hard\nbreaks\nstay"),
             ("", false, ""),
         ] {
-            assert_eq!(joined(text, deletes), expected, "{text:?}");
+            assert_eq!(join_lines(text, deletes), expected, "{text:?}");
         }
     }
 }

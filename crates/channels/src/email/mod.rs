@@ -1,49 +1,48 @@
-//! EMAIL: a mailbox, read by IMAP and written by SMTP.
+//! Email: a mailbox, read by IMAP and sent from by SMTP.
 //!
-//! A conversation is found by the ids of its mails (References, In-Reply-To), never by the subject. Targets are addresses; the
-//! answer goes to the mail's From, never to its Reply-To. Both servers are typed by tenants, so both are guarded.
+//! Conversations are found by Message-IDs (References, In-Reply-To), never by subject. Targets are addresses; replies
+//! go to From, never to Reply-To. Tenants name both servers, so both are guarded.
 //!
-//! - `bearer.rs`: access tokens in place of passwords.
-//! - `responses.rs`: what a mail server says, within bounds; `said.rs`: what that means.
-//! - `mailbox.rs`: the connection to the mailbox; `listening.rs`: what is new in it, and when; `attempts.rs`: what can't be read.
-//! - `parts.rs`: a mail in parts, within bounds; `parsed.rs`: what it says.
-//! - `charset.rs`, `words.rs`, `content_type.rs`: bytes, encoded words and parameters as words.
-//! - `dates.rs`: when it was written.
-//! - `texts.rs`: the words of a whole mail; `html/`, `flowed.rs`, `calendar.rs`: those of HTML, of lines that go on, of events;
-//!   `zones.rs`: time zones of events.
-//! - `automatic.rs`: whether a program wrote it; `proof.rs`: whether its From is true.
-//! - `letter.rs`: an answer as a mail; `post.rs`: handing it over.
+//! - `imap.rs`: connection to the mailbox; `imap_reader.rs`: reads its responses within limits; `imap_response.rs`:
+//!   parses them.
+//! - `imap_listener.rs`: listens for new mails; `attempts.rs`: retries and skips unreadable ones.
+//! - `smtp.rs`: sends mails; `compose.rs`: composes them; `xoauth2.rs`: access tokens in place of passwords.
+//! - `mime.rs`: splits a mail into parts, within limits; `inbound.rs`: decodes it as a message.
+//! - `charset.rs`, `encoded_words.rs`, `content_type.rs`, `dates.rs`: decode bytes, headers, parameters and dates.
+//! - `body_text.rs`: the text of a whole mail; `html/`, `flowed.rs`, `calendar.rs`: the text of HTML, soft-wrapped
+//!   lines and events; `time_zones.rs`: an event's time zones.
+//! - `automatic.rs`: detects programs as authors; `auth_results.rs`: verifies the sender.
 
 mod attempts;
+mod auth_results;
 mod automatic;
-mod bearer;
+mod body_text;
 mod calendar;
 mod charset;
+mod compose;
 mod content_type;
 mod dates;
+mod encoded_words;
 mod flowed;
 mod html;
-mod letter;
-mod listening;
-mod mailbox;
-mod parsed;
-mod parts;
-mod post;
-mod proof;
-mod responses;
-mod said;
+mod imap;
+mod imap_listener;
+mod imap_reader;
+mod imap_response;
+mod inbound;
+mod mime;
 #[cfg(test)]
 mod samples;
-mod texts;
-mod words;
-mod zones;
+mod smtp;
+mod time_zones;
+mod xoauth2;
 
-pub use self::{parsed::origin, proof::TOPMOST};
+pub use self::{auth_results::TOPMOST, inbound::origin};
 #[cfg(test)]
 pub use self::{
-    parsed::{Beside, event},
-    post::try_out,
-    responses::tests::heard,
+    imap_reader::tests::parse_stream,
+    inbound::{MailContext, decode_event},
+    smtp::check_login,
 };
 
 use std::{convert::Infallible, time::Duration};
@@ -57,10 +56,10 @@ use crate::{
         Actions, Cursor, Dialect, EmailConfig, Event, Failure, Files, Identity, Inbound, Inlet, Kind, Limit,
         Longest, Part, Receipt, Scope, Sink, Traits, Transport, Unit,
     },
-    world::World,
+    network::Network,
 };
 
-/// Mail has no limits of its own; these keep us from being taken for a sender of bulk mail.
+/// Mail has no limits of its own; these avoid looking like bulk mail.
 static TRAITS: Traits = Traits {
     kind: Kind::Email,
     dialect: Dialect::Html,
@@ -79,44 +78,39 @@ static TRAITS: Traits = Traits {
     largest_out: 20 * 1024 * 1024,
 };
 
-/// Reads a mail again. `None`: it is a report about another mail.
-///
-/// # Errors
-/// Why it can't be read.
+/// Reads a raw mail again. `None`: a report about another mail.
 pub async fn reread(mail: Bytes, now: Timestamp) -> Result<Option<Inbound>, String> {
-    let beside = parsed::Beside { labels: Vec::new(), authserv_id: None, now };
-    match parsed::read(mail, beside).await {
+    let context = inbound::MailContext { labels: Vec::new(), authserv_id: None, now };
+    match inbound::read(mail, context).await {
         Ok(Some(Event::Message(message))) => Ok(Some(*message)),
         Ok(_) => Ok(None),
         Err(why) => Err(why.to_string()),
     }
 }
 
-/// A mailbox.
 pub struct Email {
     config: EmailConfig,
-    world: World,
+    network: Network,
 }
 
 impl Email {
-    /// What is true of all of them.
     pub const TRAITS: &'static Traits = &TRAITS;
 
-    /// Opens a mailbox.
-    pub fn new(config: EmailConfig, world: World) -> Self {
-        Self { config, world }
+    pub fn new(config: EmailConfig, network: Network) -> Self {
+        Self { config, network }
     }
 
-    async fn who(&self) -> Result<Identity, Failure> {
+    async fn identify(&self) -> Result<Identity, Failure> {
         let mut warnings = Vec::new();
         if let Some(server) = &self.config.imap {
-            mailbox::open(&self.world.guard, server, &*self.config.room).await?.log_out().await;
-            warnings.extend(doubt(self.config.authserv_id.as_deref()).map(str::to_owned));
+            imap::open(&self.network.guard, server, &*self.config.memory).await?.log_out().await;
+            warnings.extend(sender_warning(self.config.authserv_id.as_deref()).map(str::to_owned));
         }
         if let Some(server) = &self.config.smtp {
-            post::try_out(&self.world, server).await?;
+            smtp::check_login(&self.network, server).await?;
         }
-        let address = letter::sender(&self.config).ok().map(|sender| sender.email.to_string().to_lowercase());
+        let address =
+            compose::sender(&self.config).ok().map(|sender| sender.email.to_string().to_lowercase());
         Ok(Identity {
             self_ids: address.iter().cloned().collect(),
             handle: address,
@@ -125,19 +119,19 @@ impl Email {
         })
     }
 
-    async fn post(&self, part: &Part<'_>) -> Result<Receipt, Failure> {
+    async fn send_part(&self, part: &Part<'_>) -> Result<Receipt, Failure> {
         let server = self.config.smtp.as_ref();
         let server = server.ok_or_else(|| {
             Failure::Refused("The channel has no SMTP server, so nothing can be sent.".into())
         })?;
-        let letter = letter::write(&self.config, part)?;
-        post::hand_over(&self.world, server, &letter.mail).await?;
-        Ok(Receipt { vendor_id: Some(letter.id), target: None })
+        let composed = compose::compose_mail(&self.config, part)?;
+        smtp::send_mail(&self.network, server, &composed.mail).await?;
+        Ok(Receipt { vendor_id: Some(composed.id), target: None })
     }
 }
 
-/// What is to be said about how senders are proven.
-fn doubt(authserv_id: Option<&str>) -> Option<&'static str> {
+/// A warning about the verification of senders.
+fn sender_warning(authserv_id: Option<&str>) -> Option<&'static str> {
     match authserv_id {
         None => Some("Senders are not proven: anyone can forge a mail's address."),
         Some(name) if name.contains(['=', ';']) => Some(
@@ -153,7 +147,7 @@ impl Transport for Email {
     }
 
     fn probe(&self) -> BoxFuture<'_, Result<Identity, Failure>> {
-        Box::pin(self.who())
+        Box::pin(self.identify())
     }
 
     fn listen<'a>(
@@ -161,11 +155,11 @@ impl Transport for Email {
         cursor: Option<Cursor>,
         sink: &'a dyn Sink,
     ) -> BoxFuture<'a, Result<Infallible, Failure>> {
-        Box::pin(listening::listen(&self.config, &self.world, cursor, sink))
+        Box::pin(imap_listener::listen(&self.config, &self.network, cursor, sink))
     }
 
     fn send<'a>(&'a self, part: &'a Part<'a>) -> BoxFuture<'a, Result<Receipt, Failure>> {
-        Box::pin(self.post(part))
+        Box::pin(self.send_part(part))
     }
 }
 
@@ -174,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_said_when_no_sender_can_be_proven() {
+    fn the_probe_warns_of_unprovable_senders() {
         for (authserv_id, expected) in [
             (None, Some("Senders are not proven")),
             (Some("spf=pass"), Some("No sender is proven")),
@@ -182,7 +176,7 @@ mod tests {
             (Some("mx.b.test"), None),
             (Some(TOPMOST), None),
         ] {
-            let said = doubt(authserv_id).map(|said| said.split(':').next().unwrap());
+            let said = sender_warning(authserv_id).map(|said| said.split(':').next().unwrap());
             assert_eq!(said, expected, "{authserv_id:?}");
         }
     }

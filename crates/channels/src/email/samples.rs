@@ -1,4 +1,4 @@
-//! The mails in `tests/samples/mail`, and what becomes of them.
+//! Samples in `tests/samples/mail`.
 
 use std::{fs, path::Path};
 
@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use proptest::{collection, prelude::*, sample::Index};
 use serde_json::{Value, json};
 
-use super::{Beside, event};
+use super::{MailContext, decode_event};
 use crate::contract::{Event, Inbound, Proof, RemoteFile};
 
 #[test]
 fn samples() {
     muster_samples::check("mail", |mail| {
         let now = Timestamp::from_second(1_800_000_000).unwrap();
-        let beside = Beside { labels: Vec::new(), authserv_id: Some("mx.example.com".to_owned()), now };
+        let context = MailContext { labels: Vec::new(), authserv_id: Some("mx.example.com".to_owned()), now };
         // Mails end their lines with CRLF.
         let text = mail.iter().fold(Vec::new(), |mut text, byte| {
             if *byte == b'\n' && text.last() != Some(&b'\r') {
@@ -23,7 +23,7 @@ fn samples() {
             text.push(*byte);
             text
         });
-        match event(&Bytes::from(text), beside) {
+        match decode_event(&Bytes::from(text), context) {
             Ok(Some(Event::Message(message))) => said(&message),
             Ok(Some(Event::Bounced(bounce))) => {
                 json!({ "bounced": bounce.vendor_id, "cause": bounce.cause.to_string() })
@@ -34,7 +34,7 @@ fn samples() {
     });
 }
 
-/// What a reader of a sample wants to see. What says nothing is left out.
+/// Readable form of a sample, without empty fields.
 fn said(message: &Inbound) -> Value {
     let file = |file: &RemoteFile| json!({ "name": &file.name, "type": &file.media_type, "size": file.size });
     let mut value = json!({
@@ -56,7 +56,6 @@ fn said(message: &Inbound) -> Value {
     value
 }
 
-/// All mails of the folder.
 fn mails() -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/samples/mail");
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -81,7 +80,7 @@ proptest! {
         let mail = which.get(&mails);
         let (from, to) = (from.index(mail.len()), to.index(mail.len()));
         let damaged = [&mail[..from.min(to)], &put, &mail[from.max(to)..]].concat();
-        let beside = Beside { labels: Vec::new(), authserv_id: None, now: Timestamp::UNIX_EPOCH };
-        drop(event(&Bytes::from(damaged), beside));
+        let context = MailContext { labels: Vec::new(), authserv_id: None, now: Timestamp::UNIX_EPOCH };
+        drop(decode_event(&Bytes::from(damaged), context));
     }
 }

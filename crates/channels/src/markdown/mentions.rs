@@ -1,24 +1,24 @@
-//! Nobody calls everybody: an invisible sign goes between the `@` and the word that would notify a whole room.
+//! Disables mass mentions: an invisible character goes between the `@` and the word that would notify a whole room.
 //!
-//! In code nothing is changed, since vendors don't look for mentions there.
+//! Code stays unchanged, since vendors ignore mentions there.
 
 use std::borrow::Cow;
 
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
-/// Words that call everybody at Slack, Discord, Matrix, Telegram's bots and others.
-const EVERYBODY: [&str; 7] = ["everyone", "here", "channel", "all", "room", "group", "team"];
-/// Invisible, no width, no place to break a line.
+/// Mass mentions of Slack, Discord, Matrix, Telegram's bots and others.
+const MASS_MENTIONS: [&str; 7] = ["everyone", "here", "channel", "all", "room", "group", "team"];
+/// Invisible, without width or line break.
 const JOINER: char = '\u{2060}';
 
-/// A text that calls nobody.
-pub fn neutral(text: &str) -> Cow<'_, str> {
+/// Disables mass mentions in a text.
+pub fn neutralize(text: &str) -> Cow<'_, str> {
     let mut changed = String::new();
     let mut from = 0;
     for (at, sign) in text.match_indices(['@', '!']) {
         let after = at + sign.len();
         let calls = match sign {
-            "@" => calls_everybody(&text[after..]),
+            "@" => is_mass_mention(&text[after..]),
             // Slack's own form: <!channel>.
             _ => text[..at].ends_with('<'),
         };
@@ -35,13 +35,13 @@ pub fn neutral(text: &str) -> Cow<'_, str> {
     Cow::Owned(changed)
 }
 
-fn calls_everybody(after: &str) -> bool {
+fn is_mass_mention(after: &str) -> bool {
     let word: String = after.chars().take_while(char::is_ascii_alphanumeric).collect();
-    EVERYBODY.iter().any(|all| word.eq_ignore_ascii_case(all))
+    MASS_MENTIONS.iter().any(|all| word.eq_ignore_ascii_case(all))
 }
 
-/// Markdown that calls nobody, and is otherwise as it was written.
-pub fn in_markdown(markdown: &str) -> String {
+/// Disables mass mentions in Markdown, and changes nothing else.
+pub fn neutralize_markdown(markdown: &str) -> String {
     let mut changed = String::with_capacity(markdown.len());
     let (mut from, mut in_code) = (0, false);
     for (event, range) in Parser::new(markdown).into_offset_iter() {
@@ -50,7 +50,7 @@ pub fn in_markdown(markdown: &str) -> String {
             Event::End(TagEnd::CodeBlock) => in_code = false,
             Event::Text(_) | Event::Html(_) | Event::InlineHtml(_) if !in_code && range.start >= from => {
                 changed.push_str(&markdown[from..range.start]);
-                changed.push_str(&neutral(&markdown[range.clone()]));
+                changed.push_str(&neutralize(&markdown[range.clone()]));
                 from = range.end;
             }
             _ => {}
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_is_not_called() {
+    fn mass_mentions_are_defused() {
         for (text, expected) in [
             ("@everyone look", "@\u{2060}everyone look"),
             ("hi @Here!", "hi @\u{2060}Here!"),
@@ -73,7 +73,7 @@ mod tests {
             ("@ada, wow!", "@ada, wow!"),
             ("@allison and a@b.test", "@allison and a@b.test"),
         ] {
-            assert_eq!(neutral(text), expected);
+            assert_eq!(neutralize(text), expected);
         }
     }
 
@@ -81,6 +81,6 @@ mod tests {
     fn code_stays_as_it_is() {
         let markdown = "**@all** `@all`\n\n```\n@all <!here>\n```\n\n@all";
         let expected = "**@\u{2060}all** `@all`\n\n```\n@all <!here>\n```\n\n@\u{2060}all";
-        assert_eq!(in_markdown(markdown), expected);
+        assert_eq!(neutralize_markdown(markdown), expected);
     }
 }

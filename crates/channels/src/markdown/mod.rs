@@ -1,63 +1,64 @@
-//! What agents write (CommonMark with tables and strikethrough), as each vendor's people read it, in parts that are short enough;
-//! and what people write, who mean no markup.
+//! Renders agents' Markdown (CommonMark with tables and strikethrough) in each vendor's dialect, split into short
+//! enough parts; and people's plain text.
 //!
 //! ```text
-//! markdown ──▶ no deep nests ──▶ pieces (words, breaks, marks that open and close) ──▶ parts, each with its marks closed and reopened
+//! markdown ──▶ nesting limited ──▶ pieces (text, breaks, marks) ──▶ parts with their marks closed and reopened
 //! ```
 //!
-//! A part ends where a block ends, if that leaves it at least half full; else at a line, a word, and only then within one. Marks
-//! never cross a part: what is open is closed at its end and opened again in the next one, code fences too.
+//! A part ends at the end of a block, if that leaves it at least half full; else at a line, at a word, and only then
+//! within one. Marks never cross parts: open marks, code fences included, are closed at the end and reopened in the
+//! next part.
 //!
-//! - `nests.rs`: no nest is deeper than the parser is quick;
+//! - `nesting.rs`: limits nesting, in which the parser is quadratic;
 //! - `pieces.rs`: from the syntax tree to pieces; `table.rs`: tables as lines of text.
-//! - `dialect.rs`: how each dialect writes marks and text; `writer.rs`: where parts end; `mentions.rs`: nobody calls everybody.
+//! - `dialect.rs`: markup and escaping; `writer.rs`: splitting; `mentions.rs`: disables mass mentions.
 
 mod dialect;
 mod mentions;
-mod nests;
+mod nesting;
 mod pieces;
 mod table;
 mod writer;
 
 use crate::contract::{Dialect, Longest, Rendered, Unit};
 
-/// Renders a text, in as many parts as it needs, or in 100, of which the last says where the rest is. An empty text has none.
-/// Markdown that shows no words, such as an empty code fence or the definition of a link, is written letter by letter: vendors
-/// take no empty message.
+/// Renders a text in as many parts as it needs, up to 100, the last of which then refers to the rest. An empty text has
+/// none. Markdown without visible text, such as an empty code fence or a link definition, is written literally:
+/// vendors reject empty messages.
 ///
-/// How long it takes, and how much becomes of a text, depends on its length only: marks are nested only so deep, no link takes more than a quarter of
-/// a part, and no table is padded to many times its length.
+/// Time and output depend only on the text's length: nesting is limited, a link takes at most a quarter of a part, and
+/// tables aren't padded to many times their length.
 ///
-/// `longest` is at least 600, which holds the deepest nesting of marks.
+/// `longest` is at least 600, which fits the deepest nesting of marks.
 pub fn render(markdown: &str, dialect: Dialect, longest: Longest) -> Vec<Rendered> {
-    let bounded = nests::bounded(markdown);
-    let (pieces, needless) = pieces::of(&bounded, dialect, longest.count);
+    let bounded = nesting::limit_nesting(markdown);
+    let (pieces, needless) = pieces::parse(&bounded, dialect, longest.count);
     let mut parts = writer::write(&pieces, dialect, longest);
     if parts.is_empty() {
         parts = render_plain(markdown.trim(), dialect, longest);
     }
     match <[Rendered; 1]>::try_from(parts) {
-        // Nothing was split, so it may stay as it was written.
+        // Nothing was split, so the original text may stay.
         Ok([whole]) if dialect == Dialect::Markdown => {
-            as_written(&bounded.without(&needless), whole, longest)
+            keep_original(&bounded.without(&needless), whole, longest)
         }
         Ok(whole) => whole.into(),
         Err(parts) => parts,
     }
 }
 
-/// Renders a text letter by letter, as [`render`] does markdown.
+/// Renders a text literally, split like [`render`]'s.
 pub fn render_plain(text: &str, dialect: Dialect, longest: Longest) -> Vec<Rendered> {
-    writer::write(&pieces::verbatim(text, dialect, longest.count), dialect, longest)
+    writer::write(&pieces::parse_literal(text, dialect, longest.count), dialect, longest)
 }
 
-fn as_written(markdown: &str, whole: Rendered, longest: Longest) -> Vec<Rendered> {
-    let text = mentions::in_markdown(markdown.trim());
+fn keep_original(markdown: &str, whole: Rendered, longest: Longest) -> Vec<Rendered> {
+    let text = mentions::neutralize_markdown(markdown.trim());
     vec![if longest.unit.length(&text) <= longest.count { Rendered { text, ..whole } } else { whole }]
 }
 
 impl Unit {
-    /// How long a text without marks is.
+    /// The length of a text without markup.
     pub(crate) fn length(self, text: &str) -> usize {
         match self {
             Self::Characters => text.chars().count(),

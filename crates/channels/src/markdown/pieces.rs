@@ -1,4 +1,4 @@
-//! From the syntax tree to pieces: words, breaks, and marks that open and close.
+//! From the syntax tree to pieces: text, breaks, and marks that open and close.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMergeStream};
 use url::Url;
@@ -6,34 +6,32 @@ use url::Url;
 use super::{
     dialect::{form, plain},
     mentions,
-    nests::Bounded,
+    nesting::LimitedMarkdown,
     table,
 };
 use crate::contract::Dialect;
 
-/// How deep quotes and lists may be nested; deeper ones are written as if they were not nested further.
+/// Shown nesting of quotes and lists; deeper levels are flattened.
 const DEEPEST: usize = 6;
 
-/// One step of a text.
+/// An element of a rendered text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// A mark begins.
     Open(Mark),
-    /// The last mark that began ends.
+    /// Closes the innermost mark.
     Close,
-    /// A word with the space after it, or a line of code. Not escaped.
+    /// A word with its trailing space, or a line of code. Not escaped.
     Text(String),
-    /// Between blocks: at least so many newlines.
+    /// Between blocks: at least this many newlines.
     Break(usize),
-    /// One more line of code.
+    /// A newline in code.
     Newline,
-    /// A line ends here in the source.
+    /// A line break of the source.
     Soft,
-    /// A line ends here on purpose.
+    /// An intended line break.
     Hard,
 }
 
-/// What a text is marked with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mark {
     Paragraph,
@@ -42,12 +40,12 @@ pub enum Mark {
     Emphasis,
     Strike,
     Code,
-    /// A block of code, and its language.
+    /// A code block with its language.
     Pre(String),
     Quote,
-    /// A list, and its first number.
+    /// A list with its first number.
     List(Option<u64>),
-    /// An item, and its number.
+    /// An item with its number.
     Item(Option<u64>),
     Link(String),
     Table,
@@ -55,11 +53,11 @@ pub enum Mark {
     Cell,
 }
 
-/// The pieces of a text, and which of its escapes are in code, so that nothing needs them.
-pub fn of(markdown: &Bounded<'_>, dialect: Dialect, longest: usize) -> (Vec<Piece>, Vec<usize>) {
+/// The pieces of a text, and the escapes inside code, which are unneeded there.
+pub fn parse(markdown: &LimitedMarkdown<'_>, dialect: Dialect, longest: usize) -> (Vec<Piece>, Vec<usize>) {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut reader = Reader::new(dialect, longest);
-    // An address that is defined once can be referred to any number of times.
+    // Bounded, since a link defined once can be referenced any number of times.
     reader.addresses_left = 10_000 + 2 * markdown.text.len();
     let (mut is_code, mut needless) = (false, Vec::new());
     let events = Parser::new_ext(&markdown.text, options).into_offset_iter().map(|(event, part)| {
@@ -77,44 +75,42 @@ pub fn of(markdown: &Bounded<'_>, dialect: Dialect, longest: usize) -> (Vec<Piec
         }
     });
     for event in TextMergeStream::new(events) {
-        reader.take(event);
+        reader.read_event(event);
     }
     (reader.pieces, needless)
 }
 
-/// The pieces of a text that is taken letter by letter.
-pub fn verbatim(text: &str, dialect: Dialect, longest: usize) -> Vec<Piece> {
+/// The pieces of a literal text.
+pub fn parse_literal(text: &str, dialect: Dialect, longest: usize) -> Vec<Piece> {
     let mut reader = Reader::new(dialect, longest);
     reader.pieces.push(Piece::Open(Mark::Paragraph));
-    reader.words(&mentions::neutral(text), &Piece::Hard);
+    reader.add_words(&mentions::neutralize(text), &Piece::Hard);
     reader.pieces.push(Piece::Close);
     reader.pieces
 }
 
 struct Reader {
     pieces: Vec<Piece>,
-    /// For each open tag, what closes it. Agents may nest as many as they like.
+    /// How to close each open tag. Agents may nest any number.
     open: Vec<Opened>,
-    /// The marks among them. Those are few, however deep the source is.
+    /// The open marks: few, however deep the source is.
     marks: Vec<Mark>,
     /// The next number of each open list.
     numbers: Vec<Option<u64>>,
-    /// The rows of the table that is being read, if the dialect has none of its own.
+    /// Rows of the current table, if the dialect has no tables.
     table: Option<Vec<Vec<String>>>,
     dialect: Dialect,
-    /// How long the marks of a link may be: each part that it reaches into repeats them.
+    /// Maximum length of a link's marks: each part with the link repeats them.
     longest_link: usize,
-    /// How many bytes of addresses may still be written.
+    /// Remaining bytes for addresses.
     addresses_left: usize,
     in_code: bool,
 }
 
 enum Opened {
-    /// A mark that has to be closed.
     Marked,
-    /// Nothing.
     Bare,
-    /// An address that is written after its text, since it is too long for a link.
+    /// An address written after its text, because it is too long for a link.
     Spelled(String),
 }
 
@@ -133,67 +129,67 @@ impl Reader {
         }
     }
 
-    fn take(&mut self, event: Event<'_>) {
+    fn read_event(&mut self, event: Event<'_>) {
         match event {
-            Event::Start(tag) => self.start(tag),
-            Event::End(tag) => self.end(tag),
-            Event::Text(text) if self.in_code => self.code_lines(&text),
-            Event::Text(text) => self.text(&text),
+            Event::Start(tag) => self.open_tag(tag),
+            Event::End(tag) => self.close_tag(tag),
+            Event::Text(text) if self.in_code => self.add_code_lines(&text),
+            Event::Text(text) => self.add_text(&text),
             Event::Code(text) => {
                 if self.cell().is_some() {
-                    return self.text(&text);
+                    return self.add_text(&text);
                 }
                 self.pieces.push(Piece::Open(Mark::Code));
-                self.words(&text, &Piece::Soft);
+                self.add_words(&text, &Piece::Soft);
                 self.pieces.push(Piece::Close);
             }
-            Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
-            Event::SoftBreak => self.line(Piece::Soft),
-            Event::HardBreak => self.line(Piece::Hard),
+            Event::Html(text) | Event::InlineHtml(text) => self.add_text(&text),
+            Event::SoftBreak => self.break_line(Piece::Soft),
+            Event::HardBreak => self.break_line(Piece::Hard),
             Event::Rule => {
-                self.block();
+                self.separate_block();
                 self.pieces.push(Piece::Text("———".to_owned()));
             }
-            Event::TaskListMarker(done) => self.text(if done { "☑ " } else { "☐ " }),
-            // Not asked for with the options above.
+            Event::TaskListMarker(done) => self.add_text(if done { "☑ " } else { "☐ " }),
+            // Not enabled by the options above.
             Event::FootnoteReference(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
-                self.text(&text);
+                self.add_text(&text);
             }
         }
     }
 
-    fn start(&mut self, tag: Tag<'_>) {
+    fn open_tag(&mut self, tag: Tag<'_>) {
         let opened = match tag {
-            Tag::Paragraph => self.blocked(Mark::Paragraph),
-            Tag::Heading { level, .. } => self.blocked(Mark::Heading(level as u8)),
-            Tag::BlockQuote(_) => self.nested(Mark::Quote),
+            Tag::Paragraph => self.open_block(Mark::Paragraph),
+            Tag::Heading { level, .. } => self.open_block(Mark::Heading(level as u8)),
+            Tag::BlockQuote(_) => self.open_nested(Mark::Quote),
             Tag::CodeBlock(kind) => {
                 self.in_code = true;
-                self.blocked(Mark::Pre(language(&kind)))
+                self.open_block(Mark::Pre(language(&kind)))
             }
-            Tag::HtmlBlock => self.blocked(Mark::Paragraph),
+            Tag::HtmlBlock => self.open_block(Mark::Paragraph),
             Tag::List(first) => {
                 self.numbers.push(first);
-                self.listed(Mark::List(first))
+                self.open_list(Mark::List(first))
             }
-            Tag::Item => self.item(),
-            Tag::Emphasis => self.inline(Mark::Emphasis),
-            Tag::Strong => self.inline(Mark::Strong),
-            Tag::Strikethrough => self.inline(Mark::Strike),
-            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => self.link(&dest_url),
-            Tag::Table(_) => self.tabled(),
-            Tag::TableHead | Tag::TableRow => self.row(),
-            Tag::TableCell => self.celled(),
+            Tag::Item => self.open_item(),
+            Tag::Emphasis => self.open_inline(Mark::Emphasis),
+            Tag::Strong => self.open_inline(Mark::Strong),
+            Tag::Strikethrough => self.open_inline(Mark::Strike),
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => self.open_link(&dest_url),
+            Tag::Table(_) => self.open_table(),
+            Tag::TableHead | Tag::TableRow => self.open_row(),
+            Tag::TableCell => self.open_cell(),
             _ => Opened::Bare,
         };
         self.open.push(opened);
     }
 
-    fn end(&mut self, tag: TagEnd) {
+    fn close_tag(&mut self, tag: TagEnd) {
         match tag {
             TagEnd::List(_) => drop(self.numbers.pop()),
             TagEnd::CodeBlock => self.in_code = false,
-            TagEnd::Table => self.drawn(),
+            TagEnd::Table => self.close_table(),
             _ => {}
         }
         match self.open.pop() {
@@ -201,66 +197,70 @@ impl Reader {
                 self.marks.pop();
                 self.pieces.push(Piece::Close);
             }
-            Some(Opened::Spelled(url)) => self.text(&format!(" ({url})")),
+            Some(Opened::Spelled(url)) => self.add_text(&format!(" ({url})")),
             Some(Opened::Bare) | None => {}
         }
     }
 
-    /// A block begins: away from what stands before it.
-    fn block(&mut self) {
+    /// Separates a block from the one before.
+    fn separate_block(&mut self) {
         match self.pieces.last() {
             None | Some(Piece::Open(Mark::Item(_) | Mark::Quote | Mark::Cell)) => {}
             _ => self.pieces.push(Piece::Break(2)),
         }
     }
 
-    fn blocked(&mut self, mark: Mark) -> Opened {
-        self.block();
-        self.marked(mark)
+    fn open_block(&mut self, mark: Mark) -> Opened {
+        self.separate_block();
+        self.open_mark(mark)
     }
 
-    fn marked(&mut self, mark: Mark) -> Opened {
+    fn open_mark(&mut self, mark: Mark) -> Opened {
         self.pieces.push(Piece::Open(mark.clone()));
         self.marks.push(mark);
         Opened::Marked
     }
 
-    fn nested(&mut self, mark: Mark) -> Opened {
-        self.block();
-        if self.depth() < DEEPEST { self.marked(mark) } else { Opened::Bare }
+    fn open_nested(&mut self, mark: Mark) -> Opened {
+        self.separate_block();
+        if self.depth() < DEEPEST { self.open_mark(mark) } else { Opened::Bare }
     }
 
-    fn listed(&mut self, mark: Mark) -> Opened {
+    fn open_list(&mut self, mark: Mark) -> Opened {
         let within = self.marks.iter().any(|mark| matches!(mark, Mark::Item(_)));
         if within {
             self.pieces.push(Piece::Break(1));
         } else {
-            self.block();
+            self.separate_block();
         }
-        if self.dialect == Dialect::Html && self.depth() < DEEPEST { self.marked(mark) } else { Opened::Bare }
+        if self.dialect == Dialect::Html && self.depth() < DEEPEST {
+            self.open_mark(mark)
+        } else {
+            Opened::Bare
+        }
     }
 
-    fn item(&mut self) -> Opened {
+    fn open_item(&mut self) -> Opened {
         self.pieces.push(Piece::Break(1));
         let number = self.numbers.last_mut().and_then(Option::as_mut).map(|next| {
             let this = *next;
             *next = next.saturating_add(1);
             this
         });
-        if self.depth() < DEEPEST { self.marked(Mark::Item(number)) } else { Opened::Bare }
+        if self.depth() < DEEPEST { self.open_mark(Mark::Item(number)) } else { Opened::Bare }
     }
 
     fn depth(&self) -> usize {
         self.marks.iter().filter(|mark| matches!(mark, Mark::Quote | Mark::Item(_))).count()
     }
 
-    /// Once is enough: bold within bold is bold.
-    fn inline(&mut self, mark: Mark) -> Opened {
-        if self.marks.contains(&mark) || self.cell().is_some() { Opened::Bare } else { self.marked(mark) }
+    /// Nested equal marks are dropped: bold within bold is bold.
+    fn open_inline(&mut self, mark: Mark) -> Opened {
+        if self.marks.contains(&mark) || self.cell().is_some() { Opened::Bare } else { self.open_mark(mark) }
     }
 
-    /// A link leads to another page or an address, and nowhere else: in some dialects other words are commands.
-    fn link(&mut self, address: &str) -> Opened {
+    /// Links lead only to pages and addresses: in some dialects other targets are commands.
+    fn open_link(&mut self, address: &str) -> Opened {
         let within = self.marks.iter().any(|mark| matches!(mark, Mark::Link(_)));
         if within || address.len() > self.addresses_left {
             return Opened::Bare;
@@ -274,79 +274,78 @@ impl Reader {
                 let url = String::from(url);
                 let mark = Mark::Link(url.clone());
                 let is_short = self.link_length(&mark) <= self.longest_link;
-                if is_short && self.cell().is_none() { self.marked(mark) } else { Opened::Spelled(url) }
+                if is_short && self.cell().is_none() { self.open_mark(mark) } else { Opened::Spelled(url) }
             }
             None if address.is_empty() => Opened::Bare,
             None => Opened::Spelled(address.to_owned()),
         }
     }
 
-    /// How long the marks of a link are where they are longer: in the dialect, which may have to escape some of the address, or
-    /// in the text beside it.
+    /// The length of a link's marks in the dialect, which may escape the address, or in the plain text: the longer one.
     fn link_length(&self, link: &Mark) -> usize {
-        form(self.dialect, link, &[]).at_most().max(plain(link).at_most())
+        form(self.dialect, link, &[]).max_length().max(plain(link).max_length())
     }
 
-    fn tabled(&mut self) -> Opened {
-        self.block();
+    fn open_table(&mut self) -> Opened {
+        self.separate_block();
         if self.dialect == Dialect::Html {
-            return self.marked(Mark::Table);
+            return self.open_mark(Mark::Table);
         }
         self.table = Some(Vec::new());
         Opened::Bare
     }
 
-    fn row(&mut self) -> Opened {
+    fn open_row(&mut self) -> Opened {
         match &mut self.table {
             Some(rows) => {
                 rows.push(Vec::new());
                 Opened::Bare
             }
-            None => self.marked(Mark::Row),
+            None => self.open_mark(Mark::Row),
         }
     }
 
-    fn celled(&mut self) -> Opened {
+    fn open_cell(&mut self) -> Opened {
         match self.table.as_mut().and_then(|rows| rows.last_mut()) {
             Some(row) => {
                 row.push(String::new());
                 Opened::Bare
             }
-            None => self.marked(Mark::Cell),
+            None => self.open_mark(Mark::Cell),
         }
     }
 
-    /// The cell that is being read, if its table becomes lines of text.
+    /// The current cell, if its table becomes lines of text.
     fn cell(&mut self) -> Option<&mut String> {
         self.table.as_mut()?.last_mut()?.last_mut()
     }
 
-    /// A table that the dialect doesn't have becomes a block of aligned text.
-    fn drawn(&mut self) {
+    /// Writes a table as a block of aligned text, if the dialect has no tables.
+    fn close_table(&mut self) {
         if let Some(rows) = self.table.take() {
             self.pieces.push(Piece::Open(Mark::Pre(String::new())));
-            self.code_lines(&table::draw(&rows));
+            self.add_code_lines(&table::draw(&rows));
             self.pieces.push(Piece::Close);
         }
     }
 
-    fn line(&mut self, piece: Piece) {
+    fn break_line(&mut self, piece: Piece) {
         match self.cell() {
             Some(cell) => cell.push(' '),
             None => self.pieces.push(piece),
         }
     }
 
-    fn text(&mut self, text: &str) {
-        let text = mentions::neutral(text);
+    fn add_text(&mut self, text: &str) {
+        let text = mentions::neutralize(text);
         match self.cell() {
             Some(cell) => cell.push_str(&text),
-            None => self.words(&text, &Piece::Soft),
+            None => self.add_words(&text, &Piece::Soft),
         }
     }
 
-    /// Words, with `newline` between their lines.
-    fn words(&mut self, text: &str, newline: &Piece) {
+    /// Adds text, with `newline` between its lines.
+    fn add_words(&mut self, text: &str, newline: &Piece) {
         for (nth, line) in text.split('\n').enumerate() {
             if nth > 0 {
                 self.pieces.push(newline.clone());
@@ -356,7 +355,7 @@ impl Reader {
         }
     }
 
-    fn code_lines(&mut self, text: &str) {
+    fn add_code_lines(&mut self, text: &str) {
         for part in text.split_inclusive('\n') {
             let line = part.trim_end_matches(['\n', '\r']);
             if !line.is_empty() {
@@ -369,7 +368,7 @@ impl Reader {
     }
 }
 
-/// The first word after a fence, if it may be the name of a language.
+/// The first word after a fence, if it looks like a language.
 fn language(kind: &CodeBlockKind<'_>) -> String {
     let CodeBlockKind::Fenced(info) = kind else { return String::new() };
     let word = info.split([' ', ',']).next().unwrap_or_default();

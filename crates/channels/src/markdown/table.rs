@@ -1,11 +1,11 @@
-//! Tables as lines of text, for dialects that have none.
+//! Tables as lines of text, for dialects without tables.
 
 /// Draws rows, the first of which is the head.
 pub fn draw(rows: &[Vec<String>]) -> String {
     let rows: Vec<_> = rows.iter().map(|row| filled(row)).collect();
     let mut widths = widths(&rows);
     let bare = length(&rows, &vec![0; widths.len()]);
-    // Nearly empty cells are not padded: the table would become many times as long.
+    // Nearly empty cells aren't padded: the table would grow many times.
     if length(&rows, &widths) > 4 * bare {
         widths.fill(0);
     }
@@ -24,13 +24,12 @@ pub fn draw(rows: &[Vec<String>]) -> String {
     drawn
 }
 
-/// A row without the empty cells at its end: the parser adds as many as the head has more.
+/// A row without its trailing empty cells: the parser pads rows to the width of the head.
 fn filled(row: &[String]) -> &[String] {
     let empty = row.iter().rev().take_while(|cell| cell.trim().is_empty()).count();
     &row[..row.len() - empty]
 }
 
-/// The widths of the columns.
 fn widths(rows: &[&[String]]) -> Vec<usize> {
     let columns = rows.iter().map(|row| row.len()).max().unwrap_or_default();
     let mut widths = vec![0; columns];
@@ -42,7 +41,7 @@ fn widths(rows: &[&[String]]) -> Vec<usize> {
     widths
 }
 
-/// How many characters all cells of rows take, with what stands between them.
+/// Characters of all cells with their separators.
 fn length(rows: &[&[String]], widths: &[usize]) -> usize {
     let cells = rows.iter().flat_map(|row| row.iter().zip(widths));
     cells.map(|(cell, &width)| cell.trim().chars().count().max(width) + " | ".len()).sum()

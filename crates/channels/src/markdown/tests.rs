@@ -18,7 +18,7 @@ fn whole(markdown: &str, dialect: Dialect) -> String {
 }
 
 #[test]
-fn signs_in_code_are_no_nest() {
+fn markers_in_code_do_not_nest() {
     let (spaces, list, quotes) = (" ".repeat(64), "- ".repeat(40), "> ".repeat(40));
     for code in [
         format!("```\n{spaces}- a\n{quotes}b\n{list}c\n{spaces}7. d\n```"),
@@ -29,7 +29,7 @@ fn signs_in_code_are_no_nest() {
         for dialect in DIALECTS {
             assert!(!whole(&code, dialect).contains('\\'), "{code} {dialect:?}");
         }
-        // What is beside the code is nested.
+        // Nesting outside of the code is still limited.
         let both = format!("{code}\n\na\n\n{quotes}b");
         assert_eq!(whole(&both, Dialect::Markdown).matches('\\').count(), 1, "{both}");
     }
@@ -55,8 +55,8 @@ fn slack() {
 }
 
 #[test]
-fn slack_reads_no_marks_in_what_is_only_text() {
-    // An invisible sign on both sides of each sign at the edge of a word.
+fn slack_escapes_marks_in_plain_text() {
+    // Invisible characters surround each mark at a word's edge.
     let kept = whole(r"\*pay\* \~not\~ \`now\` \_it\_ snake\_case 2\*3", Dialect::Mrkdwn);
     assert_eq!(kept.replace("\u{2060}", "|"), "|*|pay|*| |~|not|~| |`|now|`| |_|it|_| snake_case 2*3");
 }
@@ -104,7 +104,7 @@ fn markdown_without_words_is_sent_as_it_was_written() {
     assert_eq!(whole("[<b>]: @all", Dialect::Html), "<p>[&lt;b&gt;]: @\u{2060}all</p>");
     assert_eq!(whole("```\n```", Dialect::Markdown), "```\n```");
     assert!(render(" \n", Dialect::Plain, longest(600, Unit::Characters)).is_empty());
-    // However many there are, they are split like any text.
+    // Long definitions are split like any text.
     let many = (0..100).map(|n| format!("[{n}]: https://a.test/\n")).collect::<String>();
     let parts = render(&many, Dialect::TelegramHtml, longest(600, Unit::VisibleUtf16));
     assert!(parts.len() > 2 && parts.iter().all(|part| is_short(part, longest(600, Unit::VisibleUtf16))));
@@ -126,7 +126,7 @@ fn plain_text_is_sent_letter_by_letter() {
         assert_eq!(parts[0].plain, text);
     }
     assert_eq!(render_plain("@all", Dialect::Plain, longest(600, Unit::Characters))[0].text, "@\u{2060}all");
-    // A long one is split between words.
+    // Split between words.
     let words = (0..300).map(|n| format!("*w{n}*")).collect::<Vec<_>>().join(" ");
     let parts = render_plain(&words, Dialect::TelegramHtml, longest(600, Unit::VisibleUtf16));
     assert!(parts.len() > 2 && parts.iter().all(|part| is_short(part, longest(600, Unit::VisibleUtf16))));
@@ -134,7 +134,7 @@ fn plain_text_is_sent_letter_by_letter() {
 }
 
 #[test]
-fn links_are_never_commands() {
+fn links_are_no_commands() {
     assert_eq!(
         whole("[all](!channel) <!here> [x](javascript:alert)", Dialect::Mrkdwn),
         "all (!channel) &lt;!\u{2060}here&gt; x (javascript:alert)"
@@ -168,7 +168,7 @@ fn fences_are_closed_and_opened_again() {
     }
 }
 
-/// Telegram counts what people see, and refuses all that is longer than 32,768 bytes before it looks at the marks.
+/// Telegram counts the visible text, but rejects anything longer than 32,768 bytes before it parses the marks.
 #[test]
 fn marks_alone_make_no_part_too_long() {
     let facts = crate::traits(crate::Kind::Telegram);
@@ -218,7 +218,7 @@ fn a_long_text_costs_no_more_than_its_length() {
 }
 
 #[test]
-fn a_text_of_too_many_parts_ends_with_where_the_rest_is() {
+fn a_text_of_too_many_parts_ends_with_a_note() {
     let text = |parts: usize| vec!["w".repeat(600); parts].join("\n\n");
     let of = |parts, dialect| render(&text(parts), dialect, longest(600, Unit::VisibleUtf16));
     let whole = of(MOST_PARTS, Dialect::Mrkdwn);
@@ -230,13 +230,13 @@ fn a_text_of_too_many_parts_ends_with_where_the_rest_is() {
         assert_eq!((cut.len(), cut[MOST_PARTS - 2].plain.len()), (MOST_PARTS, 600));
         assert_eq!(cut[MOST_PARTS - 1], Rendered { text: expected, plain: rest.to_owned() });
     }
-    // One word may be as long.
+    // A single word is cut, too.
     let cut = render(&"w".repeat(200_000), Dialect::Plain, longest(600, Unit::Characters));
     assert_eq!((cut.len(), cut[MOST_PARTS - 1].plain.as_str()), (MOST_PARTS, rest));
 }
 
 #[test]
-fn an_address_that_is_too_long_as_the_dialect_writes_it_is_no_link() {
+fn an_overlong_encoded_address_is_no_link() {
     let link = |signs: usize| format!("[a page](https://a.test/?{})", "&".repeat(signs));
     let of = |signs| render(&link(signs), Dialect::Mrkdwn, longest(3500, Unit::Characters)).remove(0).text;
     assert_eq!(of(100), format!("<https://a.test/?{}|a page>", "&amp;".repeat(100)));
@@ -244,7 +244,7 @@ fn an_address_that_is_too_long_as_the_dialect_writes_it_is_no_link() {
 }
 
 #[test]
-fn an_address_that_is_referred_to_very_often_is_left_out_in_the_end() {
+fn references_to_one_address_are_bounded() {
     let text = format!("[x]: https://a.test/?{}\n\n{}", "b".repeat(450), "[a][x] ".repeat(100));
     let written = whole(&text, Dialect::Html);
     let links = written.matches("<a href=").count();
@@ -252,7 +252,7 @@ fn an_address_that_is_referred_to_very_often_is_left_out_in_the_end() {
     assert!(written.ends_with(" a a</p>"), "{written}");
 }
 
-/// Texts that would become much longer if anything in them were repeated for each part, level or column.
+/// Texts that would grow many times if anything were repeated for each part, level or column.
 fn bombs() -> Vec<String> {
     let wide = |columns: usize, row: &str| {
         let head = format!("|{}|\n|{}\n", vec!["h".repeat(40); columns].join("|"), "-|".repeat(columns));
@@ -303,7 +303,7 @@ fn no_text_becomes_many_times_its_length() {
     }
 }
 
-/// Signs of markdown, each of them many times.
+/// Repeated Markdown characters.
 fn mixes() -> impl Strategy<Value = String> {
     const SIGNS: &str = "> ¦- ¦1. ¦999999999. ¦*¦_¦**¦~~¦`¦```\n¦# ¦[¦](https://a.test/?&&&&)¦![¦|¦|-|-|\n¦\n¦\n\n¦    ¦ ¦a¦word ¦&¦\"¦<¦\
                          @all ¦\\¦😀";
@@ -312,7 +312,7 @@ fn mixes() -> impl Strategy<Value = String> {
         .prop_map(|mix| mix.into_iter().map(|(sign, times)| sign.repeat(times)).collect())
 }
 
-/// Blocks of words that are numbered, so that none can be lost or swapped unseen.
+/// Blocks of numbered words, so that losing or swapping one is noticed.
 fn blocks() -> impl Strategy<Value = (String, usize)> {
     let block = (0..9_u8, 1..120_usize, any::<bool>());
     proptest::collection::vec(block, 1..12).prop_map(|blocks| {

@@ -1,4 +1,4 @@
-//! Writes pieces in a dialect, and ends a part before it becomes too long.
+//! Writes pieces in a dialect, and splits them into parts.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -8,24 +8,24 @@ use super::{
 };
 use crate::contract::{Dialect, Longest, Rendered, Unit};
 
-/// The most parts of one text.
+/// Maximum parts of one text.
 pub const MOST_PARTS: usize = 100;
-/// The last one of them, where there would be more.
+/// The last part of a longer text.
 const REST: &str = "… The rest of this message is in the panel.";
 
-/// All parts, or as many as a text may have.
+/// Writes all parts, up to the maximum.
 pub fn write(pieces: &[Piece], dialect: Dialect, longest: Longest) -> Vec<Rendered> {
     let mut writer =
-        Writer { dialect, longest, parts: Vec::new(), part: Part::new(longest.unit), last: None };
+        Writer { dialect, longest, parts: Vec::new(), part: Part::new(longest.unit), checkpoint: None };
     let mut next = 0;
     while let Some(piece) = pieces.get(next)
         && !writer.has_too_many()
     {
-        next = writer.step(piece, next);
+        next = writer.write_piece(piece, next);
     }
     writer.finish();
     if writer.has_too_many() {
-        writer.refer();
+        writer.refer_to_rest();
     }
     writer.parts
 }
@@ -35,28 +35,28 @@ struct Writer {
     longest: Longest,
     parts: Vec<Rendered>,
     part: Part,
-    /// Where this part could end.
-    last: Option<Place>,
+    /// A possible end of the current part.
+    checkpoint: Option<Checkpoint>,
 }
 
-/// The end of a block: how long both texts were there, in bytes and as the vendor counts.
-struct Place {
+/// The end of a block: the length of both texts there, in bytes and in the vendor's unit.
+struct Checkpoint {
     marked: (usize, usize),
     plain: (usize, usize),
     open: Vec<Open>,
-    /// The piece that comes then.
+    /// The following piece.
     next: usize,
 }
 
 impl Writer {
-    /// Takes one piece. Returns which one comes next.
-    fn step(&mut self, piece: &Piece, at: usize) -> usize {
+    /// Writes one piece. Returns the index of the next one.
+    fn write_piece(&mut self, piece: &Piece, at: usize) -> usize {
         match piece {
-            Piece::Open(mark) => self.part.begin(self.dialect, mark),
-            Piece::Close => self.part.end(),
+            Piece::Open(mark) => self.part.open_mark(self.dialect, mark),
+            Piece::Close => self.part.close_mark(),
             Piece::Break(count) => {
                 if *count > 1 {
-                    self.last = Some(self.part.place(at));
+                    self.checkpoint = Some(self.part.checkpoint(at));
                 }
                 self.part.newlines = self.part.newlines.max(*count);
             }
@@ -65,48 +65,48 @@ impl Writer {
                 self.part.newlines += 1;
                 self.part.hard += 1;
             }
-            Piece::Text(text) => return self.text(text, at),
+            Piece::Text(text) => return self.write_text(text, at),
         }
         at + 1
     }
 
-    fn text(&mut self, text: &str, at: usize) -> usize {
+    fn write_text(&mut self, text: &str, at: usize) -> usize {
         if self.part.fits(self.dialect, text, self.longest.count) {
             self.part.write(self.dialect, text);
             return at + 1;
         }
-        match self.last.take() {
-            // The end of the last block is a better place; what came after it is written again.
-            Some(place) if place.plain.1 * 2 >= self.longest.count => {
-                let next = place.next;
-                self.part.back_to(place);
-                self.turn();
+        match self.checkpoint.take() {
+            // The end of the last block is a better place; the pieces after it are written again.
+            Some(checkpoint) if checkpoint.plain.1 * 2 >= self.longest.count => {
+                let next = checkpoint.next;
+                self.part.roll_back(checkpoint);
+                self.break_part();
                 next
             }
             _ if !self.part.is_empty() => {
-                self.turn();
+                self.break_part();
                 at
             }
             _ => {
-                self.hew(text);
+                self.split_word(text);
                 at + 1
             }
         }
     }
 
-    /// Writes a word that is longer than a part.
-    fn hew(&mut self, text: &str) {
+    /// Splits a word that is longer than a part.
+    fn split_word(&mut self, text: &str) {
         for cluster in text.graphemes(true) {
             if self.has_too_many() {
                 return;
             }
-            // A cluster can be of any length, but none that people write is.
+            // A cluster can have any length, but people's are short.
             let is_whole = cluster.len() <= 64;
             let each =
                 if is_whole { vec![cluster] } else { cluster.split_inclusive(|_: char| true).collect() };
             for unit in each {
                 if !self.part.is_empty() && !self.part.fits(self.dialect, unit, self.longest.count) {
-                    self.turn();
+                    self.break_part();
                 }
                 self.part.write(self.dialect, unit);
             }
@@ -114,7 +114,7 @@ impl Writer {
     }
 
     /// Ends this part and begins the next one with the same marks.
-    fn turn(&mut self) {
+    fn break_part(&mut self) {
         let mut open = self.part.open.clone();
         for open in &mut open {
             open.is_continued |= open.is_written;
@@ -122,17 +122,17 @@ impl Writer {
         }
         self.finish();
         self.part.open = open;
-        self.last = None;
+        self.checkpoint = None;
     }
 
     fn has_too_many(&self) -> bool {
         self.parts.len() > MOST_PARTS
     }
 
-    /// Puts a reference to the rest in the place of the last parts.
-    fn refer(&mut self) {
+    /// Replaces the last parts by a reference to the rest.
+    fn refer_to_rest(&mut self) {
         self.parts.truncate(MOST_PARTS - 1);
-        self.part.begin(self.dialect, &Mark::Paragraph);
+        self.part.open_mark(self.dialect, &Mark::Paragraph);
         self.part.write(self.dialect, REST);
         self.finish();
     }
@@ -140,7 +140,7 @@ impl Writer {
     fn finish(&mut self) {
         let mut part = std::mem::replace(&mut self.part, Part::new(self.longest.unit));
         while !part.open.is_empty() {
-            part.end();
+            part.close_mark();
         }
         let (text, plain) = (part.marked.text.trim_end(), part.plain.text.trim_end());
         if !plain.is_empty() {
@@ -149,7 +149,7 @@ impl Writer {
     }
 }
 
-/// A text that knows its length.
+/// A text with its length.
 #[derive(Clone)]
 struct Text {
     text: String,
@@ -167,12 +167,12 @@ impl Text {
         (self.text.len(), self.count)
     }
 
-    fn cut(&mut self, (end, count): (usize, usize)) {
+    fn truncate(&mut self, (end, count): (usize, usize)) {
         self.text.truncate(end);
         self.count = count;
     }
 
-    /// Puts something before the spaces at the end: some dialects don't see a mark that ends after a space.
+    /// Inserts before trailing spaces: some dialects don't recognize a closing mark after a space.
     fn push_before_spaces(&mut self, text: &str) {
         let end = self.text.trim_end_matches(' ').len();
         self.text.insert_str(end, text);
@@ -180,18 +180,18 @@ impl Text {
     }
 }
 
-/// A part that is being written.
+/// The current part.
 struct Part {
     marked: Text,
     plain: Text,
     open: Vec<Open>,
-    /// Newlines that come before the next text.
+    /// Pending newlines before the next text.
     newlines: usize,
-    /// How many of those were made on purpose.
+    /// The intended ones among them.
     hard: usize,
 }
 
-/// A mark that is open. It is written only when text comes, so that no empty one ever is.
+/// An open mark. Written only with its first text, so that none is empty.
 #[derive(Clone)]
 struct Open {
     mark: Mark,
@@ -211,24 +211,24 @@ impl Part {
         self.plain.count == 0
     }
 
-    fn place(&self, next: usize) -> Place {
-        Place { marked: self.marked.end(), plain: self.plain.end(), open: self.open.clone(), next }
+    fn checkpoint(&self, next: usize) -> Checkpoint {
+        Checkpoint { marked: self.marked.end(), plain: self.plain.end(), open: self.open.clone(), next }
     }
 
-    fn back_to(&mut self, place: Place) {
-        self.marked.cut(place.marked);
-        self.plain.cut(place.plain);
-        self.open = place.open;
+    fn roll_back(&mut self, checkpoint: Checkpoint) {
+        self.marked.truncate(checkpoint.marked);
+        self.plain.truncate(checkpoint.plain);
+        self.open = checkpoint.open;
         (self.newlines, self.hard) = (0, 0);
     }
 
-    fn begin(&mut self, dialect: Dialect, mark: &Mark) {
+    fn open_mark(&mut self, dialect: Dialect, mark: &Mark) {
         let inside: Vec<_> = self.open.iter().map(|open| open.mark.clone()).collect();
         let (form, plain) = (form(dialect, mark, &inside), plain(mark));
         self.open.push(Open { mark: mark.clone(), form, plain, is_written: false, is_continued: false });
     }
 
-    fn end(&mut self) {
+    fn close_mark(&mut self) {
         let Some(closed) = self.open.pop() else { return };
         if matches!(closed.mark, Mark::Pre(_)) {
             self.newlines = 0;
@@ -244,15 +244,16 @@ impl Part {
         }
     }
 
-    /// Whether a text fits, with what comes before it and all marks closed after it.
+    /// Whether a text fits, with the pending newlines and all closing marks.
     fn fits(&self, dialect: Dialect, text: &str, longest: usize) -> bool {
-        self.at_most(text) <= longest || self.fits_exactly(dialect, text, longest)
+        self.max_length(text) <= longest || self.fits_exactly(dialect, text, longest)
     }
 
-    /// How long the part can become with a text at the very most: quick, since most texts are far from the end.
-    fn at_most(&self, text: &str) -> usize {
+    /// Upper bound of the part's length with a text: quick, since most texts are far from the end.
+    fn max_length(&self, text: &str) -> usize {
         // The longest escape of one byte is `&quot;`, of a newline `<br>` and itself.
-        let marks: usize = self.open.iter().map(|open| open.form.at_most().max(open.plain.at_most())).sum();
+        let marks: usize =
+            self.open.iter().map(|open| open.form.max_length().max(open.plain.max_length())).sum();
         self.marked.count.max(self.plain.count) + text.len() * 6 + (marks + 5) * (1 + self.newlines)
     }
 
@@ -265,12 +266,12 @@ impl Part {
         };
         added.write_after(self.is_empty(), dialect, text);
         while !added.open.is_empty() {
-            added.end();
+            added.close_mark();
         }
         let plain = self.plain.count + added.plain.count;
         let marked = match self.plain.unit {
             Unit::Characters => self.marked.count + added.marked.count <= longest,
-            // Telegram refuses what is longer before it reads the marks.
+            // Telegram rejects longer texts before it parses the marks.
             Unit::VisibleUtf16 => self.marked.text.len() + added.marked.text.len() <= 32_768,
         };
         plain <= longest && marked
@@ -283,11 +284,11 @@ impl Part {
     fn write_after(&mut self, nothing: bool, dialect: Dialect, text: &str) {
         let (newlines, hard) = (std::mem::take(&mut self.newlines), std::mem::take(&mut self.hard));
         if !nothing {
-            self.lines(dialect, newlines, hard);
+            self.write_newlines(dialect, newlines, hard);
         }
         for open in self.open.iter_mut().filter(|open| !open.is_written) {
-            self.marked.push(open.form.beginning(open.is_continued));
-            self.plain.push(open.plain.beginning(open.is_continued));
+            self.marked.push(open.form.opening(open.is_continued));
+            self.plain.push(open.plain.opening(open.is_continued));
             open.is_written = true;
         }
         let in_code = self.open.iter().any(|open| matches!(open.mark, Mark::Code | Mark::Pre(_)));
@@ -295,8 +296,8 @@ impl Part {
         self.plain.push(text);
     }
 
-    /// Writes newlines, with what stands at the beginning of each line.
-    fn lines(&mut self, dialect: Dialect, newlines: usize, hard: usize) {
+    /// Writes newlines, with each line's prefixes.
+    fn write_newlines(&mut self, dialect: Dialect, newlines: usize, hard: usize) {
         let prefix = |form: fn(&Open) -> &Form| -> String {
             self.open.iter().filter(|open| open.is_written).map(|open| form(open).prefix.as_ref()).collect()
         };

@@ -1,4 +1,4 @@
-//! Calls of Slack's Web API. Errors come with status 200 and `ok: false`.
+//! Calls to Slack's Web API. Errors have status 200 and `ok: false`.
 
 use std::io;
 
@@ -11,42 +11,46 @@ use url::{Url, form_urlencoded};
 use crate::{
     bounds,
     contract::{Cause, Failure, Scope, Spool},
-    world::{Answer, Stream, Vendor, World},
+    network::{HttpResponse, Network, Stream, VendorClient},
 };
 
 const PEER: &str = "Slack";
 
-/// Slack, with one token.
+/// Slack's Web API with one token.
 pub struct Api {
-    vendor: Vendor,
+    vendor: VendorClient,
     base: Url,
     token: SecretString,
     clock: fn() -> jiff::Timestamp,
 }
 
 impl Api {
-    pub fn new(world: &World, token: SecretString) -> Self {
-        Self { vendor: world.vendor.clone(), base: world.vendors.slack.clone(), token, clock: world.clock }
+    pub fn new(network: &Network, token: SecretString) -> Self {
+        Self {
+            vendor: network.vendor.clone(),
+            base: network.vendors.slack.clone(),
+            token,
+            clock: network.clock,
+        }
     }
 
-    /// The same, with another token.
     pub fn with(&self, token: SecretString) -> Self {
         Self { vendor: self.vendor.clone(), base: self.base.clone(), token, clock: self.clock }
     }
 
-    /// Calls a method that takes JSON.
-    pub async fn ask(&self, method: &str, parameters: &Value) -> Result<Value, Failure> {
-        self.call(self.request(method)?.json(parameters)).await
+    /// Calls a method with JSON parameters.
+    pub async fn call_json(&self, method: &str, parameters: &Value) -> Result<Value, Failure> {
+        self.send(self.request(method)?.json(parameters)).await
     }
 
-    /// Calls a method that takes a form alone.
-    pub async fn ask_by_form(&self, method: &str, fields: &[(&str, &str)]) -> Result<Value, Failure> {
+    /// Calls a method that accepts only a form.
+    pub async fn call_form(&self, method: &str, fields: &[(&str, &str)]) -> Result<Value, Failure> {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
         let request = self.request(method)?.header("content-type", "application/x-www-form-urlencoded");
-        self.call(request.body(body)).await
+        self.send(request.body(body)).await
     }
 
-    /// Sends the bytes of a file to where Slack wants them. The address is a secret of its own, and gets no token.
+    /// Uploads a file to Slack's one-time address. The address is a secret itself, and gets no token.
     pub async fn upload(&self, to: &str, bytes: Bytes) -> Result<(), Failure> {
         let url =
             Url::parse(to).map_err(|_| Failure::NotSent("Slack gives no address for the file.".into()))?;
@@ -74,14 +78,14 @@ impl Api {
         Ok(self.vendor.http.post(url).bearer_auth(self.token.expose_secret()))
     }
 
-    async fn call(&self, request: RequestBuilder) -> Result<Value, Failure> {
+    async fn send(&self, request: RequestBuilder) -> Result<Value, Failure> {
         let answer = self.vendor.call(PEER, request, bounds::ANSWER).await?;
-        judge(&answer, (self.clock)())
+        read_response(&answer, (self.clock)())
     }
 }
 
-/// What an answer means.
-fn judge(answer: &Answer, now: jiff::Timestamp) -> Result<Value, Failure> {
+/// Maps a response to a result.
+fn read_response(answer: &HttpResponse, now: jiff::Timestamp) -> Result<Value, Failure> {
     let said: Value = muster_json::from_slice(&answer.body).unwrap_or_default();
     if answer.status.is_success() && said["ok"] == true {
         return Ok(said);
@@ -93,8 +97,8 @@ fn judge(answer: &Answer, now: jiff::Timestamp) -> Result<Value, Failure> {
         Cause::from(format!("Slack: {word}"))
     };
     Err(match word {
-        _ if answer.status.as_u16() == 429 => limited(answer, now, cause),
-        "ratelimited" | "rate_limited" | "message_limit_exceeded" => limited(answer, now, cause),
+        _ if answer.status.as_u16() == 429 => rate_limited(answer, now, cause),
+        "ratelimited" | "rate_limited" | "message_limit_exceeded" => rate_limited(answer, now, cause),
         "invalid_auth"
         | "token_revoked"
         | "token_expired"
@@ -109,13 +113,13 @@ fn judge(answer: &Answer, now: jiff::Timestamp) -> Result<Value, Failure> {
         | "cannot_reply_to_message"
         | "user_is_bot" => Failure::TargetGone(cause),
         "service_unavailable" | "team_added_to_org" | "accesslimited" => Failure::NotSent(cause),
-        // Something may have happened.
+        // It may have had an effect.
         "internal_error" | "fatal_error" | "request_timeout" | "" => Failure::Unknown(cause),
         _ => Failure::Refused(cause),
     })
 }
 
-fn limited(answer: &Answer, now: jiff::Timestamp, cause: Cause) -> Failure {
+fn rate_limited(answer: &HttpResponse, now: jiff::Timestamp, cause: Cause) -> Failure {
     Failure::RateLimited {
         wait: answer.retry_after(now).unwrap_or(bounds::RETRY),
         scope: Scope::Target,

@@ -1,4 +1,4 @@
-//! What Slack tells: <https://docs.slack.dev/reference/events/message>, and taps on buttons.
+//! Slack's events: <https://docs.slack.dev/reference/events/message>, and clicks on buttons.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::{
     blocks::{self, file_name, is_shared},
-    mrkdwn::{Reader, link, literal, unescaped},
+    mrkdwn::{Reader, escape_literal, format_link, unescape},
 };
 use crate::{
     contract::{Content, Event, Inbound, OneLine, Origin, Press, Proof, Refusal, RemoteFile, Thread},
-    quoted::{apart, name, own, quote},
+    quoting::{bracket_name, escape_notes, join_paragraphs, quote},
 };
 
 #[derive(Deserialize)]
@@ -25,9 +25,9 @@ struct Authorization {
     user_id: Option<String>,
 }
 
-/// Where messages are.
+/// The channel of a message.
 #[derive(Deserialize)]
-struct Place {
+struct MessageChannel {
     channel: String,
     #[serde(default)]
     channel_type: String,
@@ -46,11 +46,11 @@ struct Message {
 }
 
 #[derive(Deserialize)]
-struct Tapped {
+struct BlockActions {
     trigger_id: Option<String>,
     user: Id,
     channel: Id,
-    message: Option<TappedMessage>,
+    message: Option<ActionMessage>,
     actions: Vec<Action>,
 }
 
@@ -60,7 +60,7 @@ struct Id {
 }
 
 #[derive(Deserialize)]
-struct TappedMessage {
+struct ActionMessage {
     ts: String,
     thread_ts: Option<String>,
 }
@@ -71,7 +71,7 @@ struct Action {
     action_ts: Option<String>,
 }
 
-/// Messages that only say what happened to a channel.
+/// Service messages about a channel.
 const SERVICE: [&str; 34] = [
     "assistant_app_thread",
     "bot_add",
@@ -108,21 +108,21 @@ const SERVICE: [&str; 34] = [
     "unpinned_item",
     "user_joined_shared_channel",
 ];
-/// Messages whose kind says nothing beside what they have.
-const KNOWN: [&str; 4] = ["bot_message", "file_share", "me_message", "thread_broadcast"];
+/// Subtypes of ordinary messages.
+const ORDINARY: [&str; 4] = ["bot_message", "file_share", "me_message", "thread_broadcast"];
 
-/// What a payload says, if it is something for us.
+/// Decodes a payload, if it is meant for us.
 pub fn decode(payload: &Value, proof: Proof) -> Result<Option<Event>, Refusal> {
     match payload["type"].as_str() {
         Some("event_callback") => {
             let callback = Callback::deserialize(payload).map_err(malformed)?;
             match callback.event["type"].as_str() {
-                Some("message" | "app_mention") => message(&callback, proof),
+                Some("message" | "app_mention") => read_event(&callback, proof),
                 _ => Ok(None),
             }
         }
         Some("block_actions") => {
-            Tapped::deserialize(payload).map(|tapped| pressed(tapped, proof)).map_err(malformed)
+            BlockActions::deserialize(payload).map(|actions| read_press(actions, proof)).map_err(malformed)
         }
         Some(_) => Ok(None),
         None => Err(Refusal::Malformed("This is not an event of Slack.".into())),
@@ -134,38 +134,38 @@ fn malformed(error: serde_json::Error) -> Refusal {
     Refusal::Malformed(format!("This is not an event of Slack: {error}").into())
 }
 
-fn message(callback: &Callback, proof: Proof) -> Result<Option<Event>, Refusal> {
+fn read_event(callback: &Callback, proof: Proof) -> Result<Option<Event>, Refusal> {
     let event = &callback.event;
     let us = callback.authorizations.iter().take(20).filter_map(|one| one.user_id.as_deref());
     let us: Vec<_> = us.collect();
-    let place = Place::deserialize(event).map_err(malformed)?;
-    let said = |raw: &Value| said(raw, &place, &us, proof);
+    let channel = MessageChannel::deserialize(event).map_err(malformed)?;
+    let read = |raw: &Value| read_message(raw, &channel, &us, proof);
     let message = match event["subtype"].as_str() {
-        Some("message_changed") if event["message"]["subtype"] != "tombstone" => changed(event, said)?,
-        Some("message_changed" | "message_deleted") => deleted(&event["previous_message"], said),
+        Some("message_changed") if event["message"]["subtype"] != "tombstone" => read_edit(event, read)?,
+        Some("message_changed" | "message_deleted") => read_deletion(&event["previous_message"], read),
         Some(service) if SERVICE.contains(&service) => None,
-        _ => Some(said(event)?),
+        _ => Some(read(event)?),
     };
     Ok(message.map(|message| Event::Message(Box::new(message))))
 }
 
-/// A later version of a message. Previews of its links and answers in its thread change it too, without being edits. Slack marks no
-/// edits by which an app changes blocks: what people read tells them.
-fn changed(
+/// A later version of a message. Link previews and thread replies also change a message, without being edits. Slack
+/// doesn't mark edits of blocks by apps: their visible text tells them apart.
+fn read_edit(
     event: &Value,
-    said: impl Fn(&Value) -> Result<Inbound, Refusal>,
+    read: impl Fn(&Value) -> Result<Inbound, Refusal>,
 ) -> Result<Option<Inbound>, Refusal> {
     let (now, before) = (&event["message"], &event["previous_message"]);
     let marked = now["edited"]["ts"].as_str().filter(|at| before["edited"]["ts"] != *at);
     let is_silent = marked.is_none() && is_of_app(now) && before.is_object();
     let silent = || event["event_ts"].as_str().or(event["ts"].as_str()).filter(|_| is_silent);
     let Some(at) = marked.or_else(silent) else { return Ok(None) };
-    let words = |version: &Value| said(version).ok().map(|said| said.text);
+    let words = |version: &Value| read(version).ok().map(|message| message.text);
     if is_silent && words(&without_previews(now)) == words(&without_previews(before)) {
         return Ok(None);
     }
-    let mut version = said(now)?;
-    if said(before).is_ok_and(|before| before.text == version.text) {
+    let mut version = read(now)?;
+    if read(before).is_ok_and(|before| before.text == version.text) {
         return Ok(None);
     }
     // Edits add no files.
@@ -179,7 +179,7 @@ fn changed(
     Ok(Some(version))
 }
 
-/// A message without what Slack adds to it, and without files, which edits leave as they are.
+/// A message without Slack's additions, and without files, which edits don't change.
 fn without_previews(message: &Value) -> Value {
     let mut message = message.clone();
     if let Some(attachments) = message["attachments"].as_array_mut() {
@@ -191,10 +191,10 @@ fn without_previews(message: &Value) -> Value {
     message
 }
 
-/// A message that is gone.
-fn deleted(before: &Value, said: impl Fn(&Value) -> Result<Inbound, Refusal>) -> Option<Inbound> {
-    // Messages that were not carried are not missed.
-    let mut gone = said(before).ok()?;
+/// The deletion of a message.
+fn read_deletion(before: &Value, read: impl Fn(&Value) -> Result<Inbound, Refusal>) -> Option<Inbound> {
+    // Undecodable messages were never shown, so their deletion doesn't matter.
+    let mut gone = read(before).ok()?;
     gone.text.clear();
     gone.files.clear();
     gone.key = gone.vendor_id.as_ref().map(|id| format!("{id}:deleted"));
@@ -203,14 +203,14 @@ fn deleted(before: &Value, said: impl Fn(&Value) -> Result<Inbound, Refusal>) ->
     Some(gone)
 }
 
-/// A message. `raw` is it as it came.
-fn said(raw: &Value, place: &Place, us: &[&str], proof: Proof) -> Result<Inbound, Refusal> {
+/// Decodes a message from its raw form.
+fn read_message(raw: &Value, place: &MessageChannel, us: &[&str], proof: Proof) -> Result<Inbound, Refusal> {
     let message = Message::deserialize(raw).map_err(malformed)?;
     let mut reader = Reader::new(us);
     let of_app = is_of_app(raw);
-    let (files, notes) = files(raw);
-    let text = text(raw, &message, of_app, &mut reader);
-    let text = apart(&[&text, &notes]);
+    let (files, notes) = read_files(raw);
+    let text = message_text(raw, &message, of_app, &mut reader);
+    let text = join_paragraphs(&[&text, &notes]);
     let is_named = reader.is_named;
     let authors: Vec<_> = [message.user, message.bot_id, message.app_id].into_iter().flatten().collect();
     let Some(author) = authors.first().cloned() else {
@@ -225,7 +225,7 @@ fn said(raw: &Value, place: &Place, us: &[&str], proof: Proof) -> Result<Inbound
     let target = match &message.thread_ts {
         Some(thread) => format!("{channel}/{thread}"),
         None if is_private => channel.clone(),
-        // An answer to it begins a thread.
+        // A reply begins a thread.
         None => format!("{channel}/{}", message.ts),
     };
     let id = format!("{channel}:{}", message.ts);
@@ -252,85 +252,85 @@ fn said(raw: &Value, place: &Place, us: &[&str], proof: Proof) -> Result<Inbound
         context: String::new(),
         text,
         files,
-        at: at(&message.ts),
+        at: parse_ts(&message.ts),
         source: None,
     })
 }
 
-/// Whether an app wrote it.
 fn is_of_app(raw: &Value) -> bool {
     raw["bot_id"].is_string() || raw["subtype"] == "bot_message"
 }
 
-/// The author's name, where Slack says it: of apps, and of people of other workspaces.
+/// The author's name, where Slack includes it: for apps, and for people of other workspaces.
 fn author_name(raw: &Value) -> Option<OneLine> {
     let (app, user) = (&raw["bot_profile"], &raw["user_profile"]);
     let names = [&raw["username"], &app["name"], &user["display_name"], &user["real_name"]];
     let mut names = names.iter().filter_map(|name| name.as_str());
-    names.find_map(|name| OneLine::name(&unescaped(name)))
+    names.find_map(|name| OneLine::name(&unescape(name)))
 }
 
-/// What people see of a message. Its `text` is all of what they write themselves; apps write it for notifications, and may say
-/// more, or all, in blocks and attachments.
-fn text(raw: &Value, message: &Message, of_app: bool, reader: &mut Reader<'_>) -> String {
+/// The visible text of a message. People's `text` is complete; apps write it for notifications, and may say more, or
+/// everything, in blocks and attachments.
+fn message_text(raw: &Value, message: &Message, of_app: bool, reader: &mut Reader<'_>) -> String {
     let text = reader.read(message.text.as_deref().unwrap_or_default());
     let is_own = |block: &&Value| of_app || text.is_empty() || block["type"] != "rich_text";
     let blocks = raw["blocks"].as_array().into_iter().flatten().filter(is_own).cloned().collect();
-    let blocks = blocks::text(&Value::Array(blocks), reader);
-    let said = own(&blocks::seen(text, blocks));
-    let attached = blocks::attachments(&raw["attachments"], of_app, reader);
-    // People comment on what they share, often with a word of it.
-    let said = if of_app { blocks::fuller(said, attached) } else { apart(&[&said, &attached]) };
+    let blocks = blocks::read(&Value::Array(blocks), reader);
+    let said = escape_notes(&blocks::merge_blocks(text, blocks));
+    let attached = blocks::read_attachments(&raw["attachments"], of_app, reader);
+    // People comment on shared content, often with a word of it.
+    let said =
+        if of_app { blocks::merge_texts(said, attached) } else { join_paragraphs(&[&said, &attached]) };
     match message.subtype.as_deref() {
         Some("huddle_thread" | "sh_room_created" | "sh_room_shared") => {
-            apart(&[&said, "[A huddle began here]"])
+            join_paragraphs(&[&said, "[A huddle began here]"])
         }
-        Some(kind) if said.is_empty() && raw["files"].is_null() && !KNOWN.contains(&kind) => {
-            format!("[A message of a kind that Muster does not know: {}]", name(kind))
+        Some(kind) if said.is_empty() && raw["files"].is_null() && !ORDINARY.contains(&kind) => {
+            format!("[A message of a kind that Muster does not know: {}]", bracket_name(kind))
         }
         _ => said,
     }
 }
 
-fn pressed(tapped: Tapped, proof: Proof) -> Option<Event> {
-    let message = tapped.message?;
-    let action = tapped.actions.into_iter().next()?;
-    let channel = tapped.channel.id;
+fn read_press(actions: BlockActions, proof: Proof) -> Option<Event> {
+    let message = actions.message?;
+    let action = actions.actions.into_iter().next()?;
+    let channel = actions.channel.id;
     let is_private = channel.starts_with('D');
     Some(Event::Pressed(Press {
-        key: format!("press:{}:{}", message.ts, tapped.trigger_id.or(action.action_ts)?),
+        key: format!("press:{}:{}", message.ts, actions.trigger_id.or(action.action_ts)?),
         proof,
         is_private,
         target: message.thread_ts.map_or_else(|| channel.clone(), |thread| format!("{channel}/{thread}")),
         vendor_id: Some(format!("{channel}:{}", message.ts)),
         value: action.value?,
-        reply_to: tapped.user.id.clone(),
-        origin: Origin { id: tapped.user.id, place: (!is_private).then_some(channel), name: None },
+        reply_to: actions.user.id.clone(),
+        origin: Origin { id: actions.user.id, place: (!is_private).then_some(channel), name: None },
     }))
 }
 
-/// The files of a message and of those that it shares; and, in words, those that can't be read as files.
-fn files(raw: &Value) -> (Vec<RemoteFile>, String) {
+/// The files of a message and of its shared messages, and notes about the others.
+fn read_files(raw: &Value) -> (Vec<RemoteFile>, String) {
     let shared = raw["attachments"].as_array().into_iter().flatten().filter(|one| is_shared(one));
     let all = std::iter::once(raw)
         .chain(shared)
         .flat_map(|message| message["files"].as_array().into_iter().flatten());
     let (mut files, mut notes) = (Vec::new(), Vec::new());
     for file in all {
-        notes.extend(heard(file));
-        if let Some(note) = note(file) {
+        notes.extend(describe_transcription(file));
+        if let Some(note) = describe_placeholder(file) {
             notes.push(note);
         } else {
-            notes.extend(mail(file).or_else(|| described(file)));
-            files.push(remote(file));
+            notes.extend(describe_mail(file).or_else(|| describe_file(file)));
+            files.push(remote_file(file));
         }
     }
     let notes: Vec<_> = notes.iter().map(String::as_str).collect();
-    (files, apart(&notes))
+    (files, join_paragraphs(&notes))
 }
 
-/// What Slack heard in a voice or video clip, or its beginning.
-fn heard(file: &Value) -> Option<String> {
+/// Slack's transcription of a voice or video clip, or its beginning.
+fn describe_transcription(file: &Value) -> Option<String> {
     let preview = &file["transcription"]["preview"];
     let words = preview["content"].as_str().map(str::trim).filter(|words| !words.is_empty())?;
     let words = words.replace('[', "(").replace(']', ")").lines().collect::<Vec<_>>().join(" ");
@@ -338,18 +338,18 @@ fn heard(file: &Value) -> Option<String> {
     Some(format!("[Slack's transcription of a clip came with this message: {words}{more}]"))
 }
 
-/// A mail that was forwarded to Slack, in words. Its file is its HTML.
-fn mail(file: &Value) -> Option<String> {
+/// The text of a mail forwarded to Slack. Its file is the HTML.
+fn describe_mail(file: &Value) -> Option<String> {
     if file["mode"] != "email" && file["filetype"] != "email" {
         return None;
     }
-    let text = |value: &Value| name(&unescaped(value.as_str().unwrap_or_default()));
+    let text = |value: &Value| bracket_name(&unescape(value.as_str().unwrap_or_default()));
     let list = |field: &str, said: &dyn Fn(&Value) -> String| {
         let all = file[field].as_array().into_iter().flatten().map(said);
         all.filter(|said| !said.is_empty()).collect::<Vec<_>>().join(", ")
     };
     let sender = |one: &Value| {
-        let said = link(&text(&one["name"]), &text(&one["address"]));
+        let said = format_link(&text(&one["name"]), &text(&one["address"]));
         if said.is_empty() { text(&one["original"]) } else { said }
     };
     let words = [&file["plain_text"], &file["preview_plain_text"]];
@@ -362,12 +362,15 @@ fn mail(file: &Value) -> Option<String> {
     ];
     let said = said.iter().filter(|(_, said)| !said.is_empty()).map(|(role, said)| format!("{role}{said}"));
     let head = format!("A mail came with this message: {}", said.collect::<Vec<_>>().join(", "));
-    Some(quote(head.trim_end_matches([':', ' ']), &literal(&words.unwrap_or_default().replace("\r\n", "\n"))))
+    Some(quote(
+        head.trim_end_matches([':', ' ']),
+        &escape_literal(&words.unwrap_or_default().replace("\r\n", "\n")),
+    ))
 }
 
-/// What its author says of a file beside its name. Slack makes a title of the name.
-fn described(file: &Value) -> Option<String> {
-    let text = |field: &str| name(file[field].as_str().unwrap_or_default());
+/// The author's title and description of a file. Slack derives a title from the name.
+fn describe_file(file: &Value) -> Option<String> {
+    let text = |field: &str| bracket_name(file[field].as_str().unwrap_or_default());
     let (called, title, seen) = (file_name(file), text("title"), text("alt_txt"));
     let is_named = called == title || called.rsplit_once('.').is_some_and(|(stem, _)| stem == title);
     let said = [if is_named { "" } else { &title }, &seen];
@@ -375,11 +378,11 @@ fn described(file: &Value) -> Option<String> {
     (!said.is_empty()).then(|| format!("[A file came with this message: {called}, {said}]"))
 }
 
-/// What stands for something that Slack tells as a file, but that is none.
-fn note(file: &Value) -> Option<String> {
+/// A note about a file entry that is not a file.
+fn describe_placeholder(file: &Value) -> Option<String> {
     let text = |field: &str| file[field].as_str().unwrap_or_default();
     let called = |what: &str, address: &str| {
-        let title = name(if text("title").is_empty() { text("name") } else { text("title") });
+        let title = bracket_name(if text("title").is_empty() { text("name") } else { text("title") });
         let place = if text(address).is_empty() { String::new() } else { format!(" ({})", text(address)) };
         Some(format!("[{what} came with this message: {title}{place}]"))
     };
@@ -398,8 +401,8 @@ fn note(file: &Value) -> Option<String> {
     }
 }
 
-/// Slack gives no address for a file that the app may not read. It is kept all the same: that it can't be read is then said.
-fn remote(file: &Value) -> RemoteFile {
+/// A file. Without permission, Slack omits the address; the file is kept, so that its absence can be reported.
+fn remote_file(file: &Value) -> RemoteFile {
     let text = |field: &str| file[field].as_str().map(str::to_owned);
     RemoteFile {
         name: text("name").filter(|name| !name.is_empty()).unwrap_or_else(|| file_name(file)),
@@ -410,7 +413,7 @@ fn remote(file: &Value) -> RemoteFile {
 }
 
 /// A `ts` begins with seconds.
-fn at(ts: &str) -> Timestamp {
+fn parse_ts(ts: &str) -> Timestamp {
     let seconds = ts.split('.').next().and_then(|seconds| seconds.parse().ok());
     seconds.and_then(|seconds| Timestamp::from_second(seconds).ok()).unwrap_or_default()
 }

@@ -1,11 +1,11 @@
-//! SLACK: apps, by Socket Mode or the Events API.
+//! Slack: apps, by Socket Mode or the Events API.
 //!
-//! Targets are `<channel>` or, in a thread, `<channel>/<ts>`; messages are `<channel>:<ts>`. A mention comes twice (`message` and
-//! `app_mention`) with the same key. Errors come with status 200.
+//! Targets are `<channel>` or, in a thread, `<channel>/<ts>`; message ids are `<channel>:<ts>`. A mention arrives twice
+//! (`message` and `app_mention`) with the same key. Errors have status 200.
 //!
-//! - `api.rs`: calls, and what their failing means; `events.rs`: what Slack tells; `mrkdwn.rs`: how it writes texts; `blocks.rs`: what
-//!   else people see of a message.
-//! - `socket.rs`: Socket Mode; `outgoing.rs`: what is sent, and whether it was.
+//! - `api.rs`: calls and their errors; `events.rs`: incoming events; `mrkdwn.rs`: Slack's markup; `blocks/`: the rest
+//!   of a message's visible content.
+//! - `socket.rs`: Socket Mode; `outgoing.rs`: sending, and finding sent messages.
 
 mod api;
 mod blocks;
@@ -31,11 +31,11 @@ use crate::{
         Press, Proof, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply, Scope, Sink, SlackConfig,
         SlackInlet, Spool, Traits, Transport, Unit,
     },
+    network::Network,
     signature::{self, Key},
-    world::World,
 };
 
-/// <https://docs.slack.dev/apis/web-api/rate-limits>; texts of up to 4,000 characters are advised.
+/// <https://docs.slack.dev/apis/web-api/rate-limits>; Slack advises texts of up to 4,000 characters.
 static TRAITS: Traits = Traits {
     kind: Kind::Slack,
     dialect: Dialect::Mrkdwn,
@@ -51,7 +51,7 @@ static TRAITS: Traits = Traits {
     largest_out: 50 * 1024 * 1024,
 };
 
-/// An app.
+/// A Slack app.
 pub struct Slack {
     api: Api,
     files: Url,
@@ -59,22 +59,20 @@ pub struct Slack {
 }
 
 impl Slack {
-    /// What is true of all of them.
     pub const TRAITS: &'static Traits = &TRAITS;
 
-    /// Opens an app.
-    pub fn new(config: SlackConfig, world: &World) -> Self {
+    pub fn new(config: SlackConfig, network: &Network) -> Self {
         Self {
-            api: Api::new(world, config.bot_token.clone()),
-            files: world.vendors.slack_files.clone(),
+            api: Api::new(network, config.bot_token.clone()),
+            files: network.vendors.slack_files.clone(),
             config,
         }
     }
 
-    async fn who(&self) -> Result<Identity, Failure> {
-        let me = self.api.ask("auth.test", &json!({})).await?;
+    async fn identify(&self) -> Result<Identity, Failure> {
+        let me = self.api.call_json("auth.test", &json!({})).await?;
         if let SlackInlet::Socket(token) = &self.config.inlet {
-            self.api.with(token.clone()).ask("apps.connections.open", &json!({})).await?;
+            self.api.with(token.clone()).call_json("apps.connections.open", &json!({})).await?;
         }
         let ids = ["user_id", "bot_id"].map(|name| me[name].as_str().map(str::to_owned));
         Ok(Identity {
@@ -84,13 +82,13 @@ impl Slack {
         })
     }
 
-    fn verified(&self, request: &RawRequest<'_>, now: Timestamp) -> Result<Value, Refusal> {
+    fn verify_request(&self, request: &RawRequest<'_>, now: Timestamp) -> Result<Value, Refusal> {
         let SlackInlet::Events(secret) = &self.config.inlet else { return Err(Refusal::NotConfigured) };
         let key = Key::new(secret).map_err(|_| Refusal::NotConfigured)?;
         let timestamp = request.header("x-slack-request-timestamp").ok_or(Refusal::Unsigned)?;
         let signature = request.header("x-slack-signature").ok_or(Refusal::Unsigned)?;
         signature::verify_slack(&key, timestamp, signature, request.body, now)?;
-        // Taps on buttons come as a form with one field. In an event, people choose what looks like one.
+        // Clicks on buttons come as a form with one field. People could imitate one inside an event.
         let is_form = request.body.starts_with(b"payload=");
         let mut fields = url::form_urlencoded::parse(if is_form { request.body } else { b"" });
         let payload = fields.next().map(|(_, json)| json.into_owned().into_bytes());
@@ -98,8 +96,8 @@ impl Slack {
             .map_err(|_| Refusal::Malformed("The body is not an event of Slack.".into()))
     }
 
-    /// The token goes to Slack's host for files and no other.
-    async fn download(&self, file: &RemoteFile, to: Spool<'_>, most: u64) -> Result<u64, Failure> {
+    /// The token goes only to Slack's file host.
+    async fn download_file(&self, file: &RemoteFile, to: Spool<'_>, most: u64) -> Result<u64, Failure> {
         let Content::There(url) = &file.content else {
             return Err(Failure::Refused("The file came with its message.".into()));
         };
@@ -115,11 +113,11 @@ impl Transport for Slack {
     }
 
     fn probe(&self) -> BoxFuture<'_, Result<Identity, Failure>> {
-        Box::pin(self.who())
+        Box::pin(self.identify())
     }
 
     fn receive(&self, request: &RawRequest<'_>, now: Timestamp) -> Result<Received, Refusal> {
-        let payload = self.verified(request, now)?;
+        let payload = self.verify_request(request, now)?;
         if payload["type"] == "url_verification" {
             let challenge = payload["challenge"].as_str().unwrap_or_default().to_owned();
             return Ok(Received {
@@ -127,7 +125,7 @@ impl Transport for Slack {
                 reply: Reply { body: Bytes::from(challenge), ..Reply::done() },
             });
         }
-        // Refused, it would come again, and too many of them switch the app's events off.
+        // A rejected event would come again, and too many rejections switch the app's events off.
         let event = events::decode(&payload, Proof::Signed).unwrap_or_else(|refusal| {
             tracing::warn!(%refusal, "an event of Slack's is skipped");
             None
@@ -155,7 +153,7 @@ impl Transport for Slack {
     }
 
     fn reconcile<'a>(&'a self, part: &'a Part<'a>) -> BoxFuture<'a, Result<Option<Receipt>, Failure>> {
-        Box::pin(outgoing::find(&self.api, part))
+        Box::pin(outgoing::find_sent(&self.api, part))
     }
 
     fn fetch<'a>(
@@ -164,21 +162,21 @@ impl Transport for Slack {
         to: Spool<'a>,
         most: u64,
     ) -> BoxFuture<'a, Result<u64, Failure>> {
-        Box::pin(self.download(file, to, most.min(TRAITS.largest_in)))
+        Box::pin(self.download_file(file, to, most.min(TRAITS.largest_in)))
     }
 
     fn typing<'a>(&'a self, target: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
-        Box::pin(outgoing::is_writing(&self.api, target))
+        Box::pin(outgoing::show_typing(&self.api, target))
     }
 
     fn answer<'a>(&'a self, press: &'a Press, text: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
             let said = json!({"channel": self.chat(&press.target), "user": press.reply_to, "text": text});
-            self.api.ask("chat.postEphemeral", &said).await.map(drop)
+            self.api.call_json("chat.postEphemeral", &said).await.map(drop)
         })
     }
 
     fn chat<'a>(&self, target: &'a str) -> &'a str {
-        outgoing::place(target).0
+        outgoing::split_target(target).0
     }
 }

@@ -1,160 +1,159 @@
-//! How Slack writes what people wrote: <https://docs.slack.dev/messaging/formatting-message-text>.
+//! Slack's markup: <https://docs.slack.dev/messaging/formatting-message-text>.
 
 use jiff::Timestamp;
 
-use crate::quoted::{coded, fenced};
+use crate::quoting::{code_block, inline_code};
 
-/// The longest text whose marks are read, in bytes. Slack cuts texts after 40,000 characters, but whoever has a channel's secret may
-/// send more, and signs take many times the memory of their text.
+/// Bytes of a text whose marks are parsed. Slack cuts texts after 40,000 characters, but a holder of a channel's secret
+/// may send more, and parsing takes many times the text's memory.
 const LONGEST: usize = 200_000;
 
-/// Reads texts, without what names us.
+/// Reads texts, without mentions of us.
 pub struct Reader<'a> {
     us: &'a [&'a str],
-    /// Whether one of them names us.
+    /// Whether a text mentioned us.
     pub is_named: bool,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader for these users of ours.
     pub fn new(us: &'a [&'a str]) -> Self {
         Self { us, is_named: false }
     }
 
-    /// Whether this is a user of ours, who is named then.
+    /// Whether this is our user id; if so, we are mentioned.
     pub fn is_us(&mut self, id: &str) -> bool {
         let is_us = self.us.contains(&id);
         self.is_named |= is_us;
         is_us
     }
 
-    /// Reads a text, as Markdown.
+    /// Converts a text to Markdown.
     pub fn read(&mut self, text: &str) -> String {
         if text.len() > LONGEST {
-            return self.without_commands(text).trim().to_owned();
+            return self.replace_commands(text).trim().to_owned();
         }
-        let signs = self.signs(text);
-        end_quotes(&marked(&signs, true)).trim().to_owned()
+        let signs = self.characters(text);
+        terminate_quotes(&to_markdown(&signs, true)).trim().to_owned()
     }
 
-    fn signs(&mut self, text: &str) -> Vec<Sign> {
+    fn characters(&mut self, text: &str) -> Vec<Character> {
         let (mut signs, mut rest) = (Vec::new(), text);
-        // Once one is not closed, no later one is.
+        // After one unclosed delimiter, no later one is closed.
         let (mut has_blocks, mut has_commands) = (true, true);
         while let Some(c) = rest.chars().next() {
             if has_blocks && rest.starts_with("```") {
                 match rest[3..].split_once("```") {
                     Some((code, after)) if !code.trim().is_empty() => {
-                        let code = self.without_commands(code);
-                        rest = put_block(&mut signs, &code, after);
+                        let code = self.replace_commands(code);
+                        rest = push_code_block(&mut signs, &code, after);
                         continue;
                     }
                     found => has_blocks = found.is_some(),
                 }
-            } else if let Some((code, after)) = code_at(rest) {
-                write(&mut signs, &coded(&self.without_commands(code)));
+            } else if let Some((code, after)) = split_inline_code(rest) {
+                push_literal(&mut signs, &inline_code(&self.replace_commands(code)));
                 rest = after;
                 continue;
             } else if has_commands && c == '<' {
                 if let Some((inner, after)) = rest[1..].split_once('>') {
-                    let words = unescaped(&self.command(inner));
-                    rest = if words.is_empty() { without_marks(&mut signs, after) } else { after };
-                    write(&mut signs, &words);
+                    let words = unescape(&self.replace_command(inner));
+                    rest = if words.is_empty() { remove_empty_marks(&mut signs, after) } else { after };
+                    push_literal(&mut signs, &words);
                     continue;
                 }
                 has_commands = false;
             }
             let escaped = ESCAPED.iter().find(|(written, _)| rest.starts_with(written));
             let (length, c) = escaped.map_or((c.len_utf8(), c), |(written, c)| (written.len(), *c));
-            signs.push(Sign { c, is_typed: true });
+            signs.push(Character { c, is_typed: true });
             rest = &rest[length..];
         }
         signs
     }
 
-    /// Code as it is seen.
-    fn without_commands(&mut self, code: &str) -> String {
+    /// Code as shown to people.
+    fn replace_commands(&mut self, code: &str) -> String {
         let (mut read, mut rest) = (String::new(), code);
         while let Some((before, (inner, after))) =
             rest.split_once('<').and_then(|(before, rest)| Some((before, rest.split_once('>')?)))
         {
             read.push_str(before);
-            read.push_str(&self.command(inner));
+            read.push_str(&self.replace_command(inner));
             rest = after;
         }
-        unescaped(&(read + rest))
+        unescape(&(read + rest))
     }
 
-    /// What stands between `<` and `>`.
-    fn command(&mut self, inner: &str) -> String {
+    /// The text of `<…>`.
+    fn replace_command(&mut self, inner: &str) -> String {
         let (word, label) = inner.split_once('|').unwrap_or((inner, ""));
         match word.split_at_checked(1) {
             Some(("@", id)) if self.is_us(id) => String::new(),
-            Some(("@", id)) => format!("@{}", or(label, id)),
-            Some(("#", id)) => format!("#{}", or(label, id)),
-            Some(("!", command)) => special(command, label),
-            _ => link(label, word),
+            Some(("@", id)) => format!("@{}", label_or(label, id)),
+            Some(("#", id)) => format!("#{}", label_or(label, id)),
+            Some(("!", command)) => format_command(command, label),
+            _ => format_link(label, word),
         }
     }
 }
 
-/// A character of a text. What people typed may be a mark; what we made of a command or of code is none.
-struct Sign {
+/// A character of a text. Typed ones may be marks; those from a command or from code are not.
+struct Character {
     c: char,
     is_typed: bool,
 }
 
-/// What Slack escapes.
+/// Slack's escapes.
 const ESCAPED: [(&str, char); 3] = [("&lt;", '<'), ("&gt;", '>'), ("&amp;", '&')];
 
-fn write(signs: &mut Vec<Sign>, words: &str) {
-    signs.extend(words.chars().map(|c| Sign { c, is_typed: false }));
+fn push_literal(signs: &mut Vec<Character>, words: &str) {
+    signs.extend(words.chars().map(|c| Character { c, is_typed: false }));
 }
 
-/// Code within a line that a text begins with, and the rest.
-fn code_at(text: &str) -> Option<(&str, &str)> {
+/// Inline code at the beginning of a text, and the rest.
+fn split_inline_code(text: &str) -> Option<(&str, &str)> {
     let inner = text.strip_prefix('`')?;
     let end = inner.find(['`', '\n'])?;
     let (code, after) = inner.split_at(end);
     after.strip_prefix('`').filter(|_| !code.is_empty()).map(|after| (code, after))
 }
 
-/// Adds a block of code on lines of its own, within a quote if one is open. Returns the rest behind it.
-fn put_block<'a>(signs: &mut Vec<Sign>, code: &str, after: &'a str) -> &'a str {
+/// Adds a code block on its own lines, inside of an open quote. Returns the rest of the text.
+fn push_code_block<'a>(signs: &mut Vec<Character>, code: &str, after: &'a str) -> &'a str {
     let start = signs.iter().rposition(|sign| sign.c == '\n').map_or(0, |end| end + 1);
     let is_quoted = signs.get(start).is_some_and(|sign| sign.c == '>');
-    let is_beside = |sign: &Sign| sign.c.is_whitespace() || is_quoted && sign.c == '>';
+    let is_beside = |sign: &Character| sign.c.is_whitespace() || is_quoted && sign.c == '>';
     if !signs[start..].iter().all(is_beside) {
-        write(signs, "\n");
+        push_literal(signs, "\n");
     } else if is_quoted {
         signs.truncate(start);
     }
-    let block = fenced(code.trim_matches('\n'), "");
+    let block = code_block(code.trim_matches('\n'), "");
     let block = if is_quoted {
         block.lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
     } else {
         block
     };
-    write(signs, &block);
+    push_literal(signs, &block);
     let rest = after.trim_start_matches(' ');
     let rest = rest.strip_prefix('\n').unwrap_or(rest);
     if !rest.is_empty() {
-        write(signs, "\n");
+        push_literal(signs, "\n");
     }
     rest
 }
 
-/// Words that are no Markdown, as Markdown.
-pub fn literal(text: &str) -> String {
+/// Escapes plain words for Markdown.
+pub fn escape_literal(text: &str) -> String {
     if text.len() > LONGEST {
         return text.to_owned();
     }
-    let signs: Vec<_> = text.chars().map(|c| Sign { c, is_typed: true }).collect();
-    marked(&signs, false)
+    let signs: Vec<_> = text.chars().map(|c| Character { c, is_typed: true }).collect();
+    to_markdown(&signs, false)
 }
 
-/// A text as Markdown: Slack's marks are those of Markdown if they are any, and what only Markdown would read is escaped.
-fn marked(signs: &[Sign], has_marks: bool) -> String {
+/// Converts to Markdown: Slack's marks become Markdown's, and characters with a meaning only in Markdown are escaped.
+fn to_markdown(signs: &[Character], has_marks: bool) -> String {
     let mut written = String::new();
     for line in signs.split_inclusive(|sign| sign.c == '\n') {
         write_line(line, has_marks, &mut written);
@@ -162,8 +161,8 @@ fn marked(signs: &[Sign], has_marks: bool) -> String {
     written
 }
 
-fn write_line(line: &[Sign], has_marks: bool, written: &mut String) {
-    let marks = if has_marks { pairs(line) } else { vec![false; line.len()] };
+fn write_line(line: &[Character], has_marks: bool, written: &mut String) {
+    let marks = if has_marks { find_mark_pairs(line) } else { vec![false; line.len()] };
     let is_mark = |nth: usize, c: char| line.get(nth).is_some_and(|sign| sign.is_typed && sign.c == c);
     let left =
         ['*', '_', '~'].map(|c| (0..line.len()).filter(|nth| is_mark(*nth, c) && !marks[*nth]).count());
@@ -172,7 +171,7 @@ fn write_line(line: &[Sign], has_marks: bool, written: &mut String) {
     let heading = line.iter().take_while(|sign| sign.is_typed && sign.c == '#').count();
     let is_heading =
         (1..=6).contains(&heading) && line.get(heading).is_none_or(|sign| sign.c.is_whitespace());
-    for (nth, Sign { c, is_typed }) in line.iter().enumerate() {
+    for (nth, Character { c, is_typed }) in line.iter().enumerate() {
         let beside = [nth.checked_sub(1).and_then(|before| line.get(before)), line.get(nth + 1)];
         let is_alone = beside.iter().all(|sign| sign.is_none_or(|sign| sign.c.is_whitespace()));
         let is_within = beside.iter().all(|sign| sign.is_some_and(|sign| sign.c.is_alphanumeric()));
@@ -195,16 +194,16 @@ fn write_line(line: &[Sign], has_marks: bool, written: &mut String) {
     }
 }
 
-/// Which signs of a line are marks around words.
-fn pairs(line: &[Sign]) -> Vec<bool> {
+/// The characters of a line that are marks around words.
+fn find_mark_pairs(line: &[Character]) -> Vec<bool> {
     let mut marks = vec![false; line.len()];
     for mark in ['*', '_', '~'] {
-        let is_mark = |sign: &Sign| sign.is_typed && sign.c == mark;
+        let is_mark = |sign: &Character| sign.is_typed && sign.c == mark;
         let before = |nth: usize| nth.checked_sub(1).map(|before| &line[before]);
         let is_edge =
-            |sign: Option<&Sign>| sign.is_none_or(|sign| !sign.c.is_alphanumeric() && !is_mark(sign));
+            |sign: Option<&Character>| sign.is_none_or(|sign| !sign.c.is_alphanumeric() && !is_mark(sign));
         let is_word =
-            |sign: Option<&Sign>| sign.is_some_and(|sign| !sign.c.is_whitespace() && !is_mark(sign));
+            |sign: Option<&Character>| sign.is_some_and(|sign| !sign.c.is_whitespace() && !is_mark(sign));
         let mut opened = None;
         for nth in (0..line.len()).filter(|nth| is_mark(&line[*nth])) {
             match opened {
@@ -221,16 +220,16 @@ fn pairs(line: &[Sign]) -> Vec<bool> {
     marks
 }
 
-/// Whether an ampersand before these would begin a character's name.
-fn is_entity(rest: &[Sign]) -> bool {
+/// Whether a preceding ampersand would begin an entity.
+fn is_entity(rest: &[Character]) -> bool {
     let end = rest.iter().take(32).position(|sign| sign.c == ';');
     end.is_some_and(|end| {
         end > 0 && rest[..end].iter().all(|sign| sign.c.is_ascii_alphanumeric() || sign.c == '#')
     })
 }
 
-/// A text whose quotes end where they do: without an empty line, the next line would go on with one.
-fn end_quotes(text: &str) -> String {
+/// Ends quotes with an empty line: otherwise the next line would continue them.
+fn terminate_quotes(text: &str) -> String {
     let (mut ended, mut was_quoted) = (String::new(), false);
     for line in text.split_inclusive('\n') {
         let is_quoted = line.starts_with('>');
@@ -243,11 +242,11 @@ fn end_quotes(text: &str) -> String {
     ended
 }
 
-/// Takes away marks around nothing, as they are left where we were named: at the end of what was read, and at the start of the rest.
-fn without_marks<'a>(read: &mut Vec<Sign>, mut rest: &'a str) -> &'a str {
-    let is_mark = |sign: &&Sign| sign.is_typed && matches!(sign.c, '*' | '_' | '~');
+/// Removes the empty marks around a removed mention: at the end of the read text, and at the start of the rest.
+fn remove_empty_marks<'a>(read: &mut Vec<Character>, mut rest: &'a str) -> &'a str {
+    let is_mark = |sign: &&Character| sign.is_typed && matches!(sign.c, '*' | '_' | '~');
     while let Some(mark) = read.last().filter(is_mark).map(|sign| sign.c) {
-        // A mark before a space is none.
+        // A mark before a space doesn't count.
         let Some(after) = rest.strip_prefix(mark) else { return rest.trim_start_matches(' ') };
         read.pop();
         rest = after;
@@ -255,45 +254,47 @@ fn without_marks<'a>(read: &mut Vec<Sign>, mut rest: &'a str) -> &'a str {
     rest
 }
 
-/// A text as it was written: Slack escapes three signs.
-pub fn unescaped(text: &str) -> String {
+/// Resolves Slack's three escapes.
+pub fn unescape(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
 
-/// Words and where they lead.
-pub fn link(words: &str, address: &str) -> String {
+/// A link's text and address.
+pub fn format_link(words: &str, address: &str) -> String {
     match (words.is_empty(), address.is_empty()) {
         (_, true) => words.to_owned(),
         (true, false) => address.to_owned(),
-        _ if is_same(address, words) => if address.starts_with("http") { address } else { words }.to_owned(),
+        _ if is_same_address(address, words) => {
+            if address.starts_with("http") { address } else { words }.to_owned()
+        }
         _ => format!("{words} ({address})"),
     }
 }
 
-/// A moment, in seconds. Each reader sees it in their own time, and not the words, which are for programs that show none.
-pub fn dated(at: Option<i64>, words: &str, address: &str) -> String {
+/// A moment, in seconds. People see it in their own time zone; the fallback text is for programs without dates.
+pub fn format_date(at: Option<i64>, words: &str, address: &str) -> String {
     let at = at.and_then(|at| Timestamp::from_second(at).ok()).map(|at| at.to_string()).unwrap_or_default();
     let said = match (words, at) {
         (words, at) if at.is_empty() || words.contains(&at) => words.to_owned(),
         ("", at) => at,
         (words, at) => format!("{words} ({at})"),
     };
-    link(&said, address)
+    format_link(&said, address)
 }
 
 /// A date as people read it, a group, or everyone.
-fn special(command: &str, label: &str) -> String {
+fn format_command(command: &str, label: &str) -> String {
     if let Some(date) = command.strip_prefix("date^") {
         let mut fields = date.splitn(3, '^');
         let at = fields.next().and_then(|at| at.parse().ok());
-        return dated(at, label, fields.nth(1).unwrap_or_default());
+        return format_date(at, label, fields.nth(1).unwrap_or_default());
     }
     let group = command.strip_prefix("subteam^").unwrap_or(command);
-    format!("@{}", or(label, group).trim_start_matches('@'))
+    format!("@{}", label_or(label, group).trim_start_matches('@'))
 }
 
-/// Whether words are the address itself, as Slack marks one that people type.
-fn is_same(address: &str, words: &str) -> bool {
+/// Whether the text is the address itself, as with typed addresses.
+fn is_same_address(address: &str, words: &str) -> bool {
     let bare = |text: &str| -> String {
         let text = ["https://", "http://", "mailto:", "tel:"]
             .iter()
@@ -304,7 +305,7 @@ fn is_same(address: &str, words: &str) -> bool {
     bare(address) == bare(words)
 }
 
-fn or<'a>(label: &'a str, id: &'a str) -> &'a str {
+fn label_or<'a>(label: &'a str, id: &'a str) -> &'a str {
     if label.is_empty() { id } else { label }
 }
 

@@ -1,26 +1,30 @@
-//! What an app sends, and whether it was sent: each message carries its delivery's id as metadata.
+//! Sending, and finding sent messages: each carries its delivery's id as metadata.
 
 use serde_json::{Value, json};
 
 use super::api::Api;
 use crate::contract::{Attachment, Failure, Part, Receipt};
 
-/// What our metadata is called.
-const EVENT: &str = "muster_message";
+/// Event type of our metadata.
+const METADATA_EVENT: &str = "muster_message";
 
 /// Sends a text or one file.
 pub async fn send(api: &Api, part: &Part<'_>) -> Result<Receipt, Failure> {
     match (part.files, part.replaces) {
-        ([], None) => api.ask("chat.postMessage", &message(part)?).await.map(|sent| receipt(&sent)),
-        ([], Some(_)) => api.ask("chat.update", &message(part)?).await.map(|sent| receipt(&sent)),
-        ([file], None) => upload(api, part, file).await,
+        ([], None) => {
+            api.call_json("chat.postMessage", &message_payload(part)?).await.map(|sent| read_receipt(&sent))
+        }
+        ([], Some(_)) => {
+            api.call_json("chat.update", &message_payload(part)?).await.map(|sent| read_receipt(&sent))
+        }
+        ([file], None) => upload_file(api, part, file).await,
         _ => Err(Failure::Refused("Slack takes one file a message.".into())),
     }
 }
 
-/// Looks for the part among the messages that came after it was written.
-pub async fn find(api: &Api, part: &Part<'_>) -> Result<Option<Receipt>, Failure> {
-    let (channel, thread) = place(part.target);
+/// Finds the part among the messages since it was written.
+pub async fn find_sent(api: &Api, part: &Part<'_>) -> Result<Option<Receipt>, Failure> {
+    let (channel, thread) = split_target(part.target);
     let oldest = part.written_at.as_second().to_string();
     let mut fields =
         vec![("channel", channel), ("oldest", &oldest), ("include_all_metadata", "1"), ("limit", "200")];
@@ -30,41 +34,41 @@ pub async fn find(api: &Api, part: &Part<'_>) -> Result<Option<Receipt>, Failure
     } else {
         "conversations.history"
     };
-    let found = api.ask_by_form(method, &fields).await?;
+    let found = api.call_form(method, &fields).await?;
     let ours = |message: &&Value| {
         let metadata = &message["metadata"];
-        metadata["event_type"] == EVENT && metadata["event_payload"]["id"] == part.id
+        metadata["event_type"] == METADATA_EVENT && metadata["event_payload"]["id"] == part.id
     };
     let message = found["messages"].as_array().into_iter().flatten().find(ours);
-    Ok(message.and_then(|message| message["ts"].as_str()).map(|ts| at(channel, ts)))
+    Ok(message.and_then(|message| message["ts"].as_str()).map(|ts| receipt_of(channel, ts)))
 }
 
-/// Shows in a thread that the app is writing, for two minutes or until it has written. A channel or chat itself has no status.
-pub async fn is_writing(api: &Api, target: &str) -> Result<(), Failure> {
-    let (channel, Some(thread)) = place(target) else { return Ok(()) };
-    // Without these, Slack shows messages of its own in turn.
+/// Shows a typing indicator in a thread for two minutes or until the next message. Channels and direct chats have none.
+pub async fn show_typing(api: &Api, target: &str) -> Result<(), Failure> {
+    let (channel, Some(thread)) = split_target(target) else { return Ok(()) };
+    // Otherwise Slack shows its own messages in turn.
     let status = json!({"channel_id": channel, "thread_ts": thread, "status": "is writing…", "loading_messages": ["Writing…"]});
-    api.ask("assistant.threads.setStatus", &status).await.map(drop)
+    api.call_json("assistant.threads.setStatus", &status).await.map(drop)
 }
 
-/// The channel of a target, and its thread.
-pub fn place(target: &str) -> (&str, Option<&str>) {
+/// Splits a target into channel and thread.
+pub fn split_target(target: &str) -> (&str, Option<&str>) {
     match target.split_once('/') {
         Some((channel, thread)) => (channel, Some(thread)),
         None => (target, None),
     }
 }
 
-fn message(part: &Part<'_>) -> Result<Value, Failure> {
-    let (channel, thread) = place(part.target);
+fn message_payload(part: &Part<'_>) -> Result<Value, Failure> {
+    let (channel, thread) = split_target(part.target);
     let mut message = json!({
         "channel": channel,
         "text": part.text.text,
-        "metadata": {"event_type": EVENT, "event_payload": {"id": part.id}},
+        "metadata": {"event_type": METADATA_EVENT, "event_payload": {"id": part.id}},
     });
     if let Some(replaced) = part.replaces {
         message["ts"] = replaced.rsplit_once(':').map(|(_, ts)| ts).into();
-        // An edit that names none leaves those of the message.
+        // Without `blocks`, an edit keeps those of the message.
         message["blocks"] = json!([]);
     } else {
         message["unfurl_links"] = false.into();
@@ -72,13 +76,13 @@ fn message(part: &Part<'_>) -> Result<Value, Failure> {
         message["thread_ts"] = thread.into();
     }
     if !part.buttons.is_empty() {
-        message["blocks"] = blocks(part)?;
+        message["blocks"] = button_blocks(part)?;
     }
     Ok(message)
 }
 
-fn blocks(part: &Part<'_>) -> Result<Value, Failure> {
-    // Slack takes so many in a block.
+fn button_blocks(part: &Part<'_>) -> Result<Value, Failure> {
+    // Slack's limit for a section's text.
     if part.text.text.chars().count() > 3000 {
         return Err(Failure::Refused("The text is too long for a message with buttons.".into()));
     }
@@ -92,34 +96,34 @@ fn blocks(part: &Part<'_>) -> Result<Value, Failure> {
     ]))
 }
 
-/// Three calls, of which only the last one shows something.
-async fn upload(api: &Api, part: &Part<'_>, file: &Attachment) -> Result<Receipt, Failure> {
+/// Three calls, of which only the last one has a visible effect.
+async fn upload_file(api: &Api, part: &Part<'_>, file: &Attachment) -> Result<Receipt, Failure> {
     let unseen = |failure| match failure {
         Failure::Unknown(cause) => Failure::NotSent(cause),
         other => other,
     };
     let length = file.content.len().to_string();
     let wish = [("filename", file.name.as_str()), ("length", &length)];
-    let place_for_it = api.ask_by_form("files.getUploadURLExternal", &wish).await.map_err(unseen)?;
+    let place_for_it = api.call_form("files.getUploadURLExternal", &wish).await.map_err(unseen)?;
     let to = place_for_it["upload_url"].as_str().unwrap_or_default();
     api.upload(to, file.content.clone()).await.map_err(unseen)?;
-    let (channel, thread) = place(part.target);
+    let (channel, thread) = split_target(part.target);
     let mut shown =
         json!({"files": [{"id": place_for_it["file_id"], "title": file.name}], "channel_id": channel});
     if let Some(thread) = thread {
         shown["thread_ts"] = thread.into();
     }
-    api.ask("files.completeUploadExternal", &shown).await?;
+    api.call_json("files.completeUploadExternal", &shown).await?;
     Ok(Receipt { vendor_id: None, target: None })
 }
 
-fn receipt(sent: &Value) -> Receipt {
+fn read_receipt(sent: &Value) -> Receipt {
     match (sent["channel"].as_str(), sent["ts"].as_str()) {
-        (Some(channel), Some(ts)) => at(channel, ts),
+        (Some(channel), Some(ts)) => receipt_of(channel, ts),
         _ => Receipt { vendor_id: None, target: None },
     }
 }
 
-fn at(channel: &str, ts: &str) -> Receipt {
+fn receipt_of(channel: &str, ts: &str) -> Receipt {
     Receipt { vendor_id: Some(format!("{channel}:{ts}")), target: None }
 }

@@ -1,4 +1,4 @@
-//! Calls of Telegram's Bot API. The token is part of the address, so no address ever gets into an error.
+//! Calls to Telegram's Bot API. The token is part of the URL, so no error contains the URL.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use url::Url;
 use crate::{
     bounds,
     contract::{Cause, Failure, Scope, Spool},
-    world::{Answer, Vendor, World},
+    network::{HttpResponse, Network, VendorClient},
 };
 
-/// A connection to Telegram that is dead would keep us waiting. Longer than Telegram keeps a question open.
+/// Bounds calls on a dead connection. Longer than a long poll.
 const PATIENCE: Duration = Duration::from_secs(65);
 const PEER: &str = "Telegram";
-/// What Telegram says if a chat takes no messages of ours, beside status 403.
+/// Descriptions of rejections by a chat, beside status 403.
 const GONE: [&str; 6] = [
     "chat not found",
     "chat was deactivated",
@@ -26,41 +26,40 @@ const GONE: [&str; 6] = [
     "user_deactivated",
 ];
 
-/// Telegram, with a bot's token.
+/// Telegram's Bot API with a bot's token.
 pub struct Api {
-    vendor: Vendor,
+    vendor: VendorClient,
     base: Url,
     token: SecretString,
 }
 
-/// The bot's id, which its token begins with.
+/// The bot's id, at the beginning of its token.
 fn bot_id(token: &str) -> Option<i64> {
     token.split_once(':')?.0.parse().ok()
 }
 
 impl Api {
-    pub fn new(world: &World, token: SecretString) -> Self {
-        Self { vendor: world.vendor.clone(), base: world.vendors.telegram.clone(), token }
+    pub fn new(network: &Network, token: SecretString) -> Self {
+        Self { vendor: network.vendor.clone(), base: network.vendors.telegram.clone(), token }
     }
 
-    /// The bot's id.
     pub fn bot(&self) -> i64 {
         bot_id(self.token.expose_secret()).unwrap_or_default()
     }
 
     /// Calls a method, and returns its result.
-    pub async fn ask(&self, method: &str, parameters: &Value) -> Result<Value, Failure> {
+    pub async fn call(&self, method: &str, parameters: &Value) -> Result<Value, Failure> {
         let request = self.vendor.http.post(self.address("", method)?).json(parameters);
-        self.judge(&self.vendor.call(PEER, request, PATIENCE).await?)
+        self.read_response(&self.vendor.call(PEER, request, PATIENCE).await?)
     }
 
     /// Calls a method with a file.
     pub async fn upload(&self, method: &str, form: Form) -> Result<Value, Failure> {
         let request = self.vendor.http.post(self.address("", method)?).multipart(form);
-        self.judge(&self.vendor.call(PEER, request, PATIENCE).await?)
+        self.read_response(&self.vendor.call(PEER, request, PATIENCE).await?)
     }
 
-    /// Reads a file of Telegram's.
+    /// Downloads a file.
     pub async fn download(&self, path: &str, to: Spool<'_>, most: u64) -> Result<u64, Failure> {
         let is_path = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '-' | '.');
         if path.is_empty() || path.contains("..") || !path.chars().all(is_path) {
@@ -81,8 +80,8 @@ impl Api {
             .map_err(|_| Failure::NotSent("Telegram's address can't be used.".into()))
     }
 
-    /// What an answer means.
-    fn judge(&self, answer: &Answer) -> Result<Value, Failure> {
+    /// Maps a response to a result.
+    fn read_response(&self, answer: &HttpResponse) -> Result<Value, Failure> {
         let mut said: Value = muster_json::from_slice(&answer.body).unwrap_or_default();
         if said["ok"] == true {
             return Ok(said["result"].take());

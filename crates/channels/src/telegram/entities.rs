@@ -1,12 +1,13 @@
-//! What is marked in a text: <https://core.telegram.org/bots/api#messageentity>. Links keep their address, code, quotes and struck
-//! words their marks, dates their moment; the rest (bold, italic, spoilers, emoji of one's own) is text.
+//! Entities of a text: <https://core.telegram.org/bots/api#messageentity>. Links keep their address; code, quotes and
+//! struck text keep their marks; dates keep their moment. The rest (bold, italic, spoilers, custom emoji) becomes
+//! plain text.
 
 use std::{collections::BTreeSet, ops::Range};
 
 use serde::Deserialize;
 
-use super::updates::{Me, User};
-use crate::quoted::ticks;
+use super::updates::{BotIdentity, User};
+use crate::quoting::backticks;
 
 /// Offsets and lengths are in UTF-16 code units.
 #[derive(Deserialize)]
@@ -21,9 +22,9 @@ pub struct Entity {
 }
 
 /// The end of a line.
-const LINE: u16 = b'\n' as u16;
+const LINE_END: u16 = b'\n' as u16;
 
-/// Other words instead of some of a text. Nothing is taken away where both ends are the same.
+/// A replacement of a range by text; an insertion if the range is empty.
 struct Change {
     from: usize,
     to: usize,
@@ -36,25 +37,25 @@ impl Change {
     }
 }
 
-/// A text with its marks, without what names us, and whether something does.
-pub fn marked(text: &str, entities: &[Entity], me: &Me) -> (String, bool) {
+/// Converts to Markdown without mentions of us. Also returns whether we are mentioned.
+pub fn to_markdown(text: &str, entities: &[Entity], me: &BotIdentity) -> (String, bool) {
     let units: Vec<u16> = text.encode_utf16().collect();
-    let entities = entities.iter().filter(|entity| is_in(entity, &units)).collect();
+    let entities = entities.iter().filter(|entity| fits_text(entity, &units)).collect();
     let mut reader = Reader { left: units.clone(), units: &units, entities, me, is_named: false };
-    reader.leave_out_names();
+    reader.remove_mentions();
     (reader.read().trim().to_owned(), reader.is_named)
 }
 
-/// What has other marks around it than struck words.
+/// Marks other than strikethrough.
 #[derive(Default)]
-struct Others {
-    /// Where such marks stand.
+struct OtherMarks {
+    /// Their positions.
     ends: BTreeSet<usize>,
     codes: Vec<Range<usize>>,
 }
 
-impl Others {
-    fn keep(&mut self, entity: &Entity, range: Range<usize>) {
+impl OtherMarks {
+    fn add(&mut self, entity: &Entity, range: Range<usize>) {
         let kind = entity.r#type.as_str();
         if matches!(kind, "text_link" | "code" | "pre") {
             self.ends.extend([range.start, range.end]);
@@ -67,18 +68,19 @@ impl Others {
 
 struct Reader<'a> {
     units: &'a [u16],
-    /// The same with spaces instead of the names that are left out.
+    /// The text with spaces in place of removed mentions.
     left: Vec<u16>,
     entities: Vec<&'a Entity>,
-    me: &'a Me,
+    me: &'a BotIdentity,
     is_named: bool,
 }
 
 impl Reader<'_> {
-    fn leave_out_names(&mut self) {
+    fn remove_mentions(&mut self) {
         for entity in &self.entities {
             let range = entity.offset..entity.offset + entity.length;
-            if let Some(words) = named(entity, &String::from_utf16_lossy(&self.units[range.clone()]), self.me)
+            if let Some(words) =
+                mention_words(entity, &String::from_utf16_lossy(&self.units[range.clone()]), self.me)
             {
                 self.is_named = true;
                 if words.is_empty() {
@@ -88,67 +90,71 @@ impl Reader<'_> {
         }
     }
 
-    /// The text, each quote with what is in it: no mark reaches into a quote or out of it.
+    /// Converts the text quote by quote: no mark crosses a quote's borders.
     fn read(&self) -> String {
         let (mut text, mut from) = (String::new(), 0);
         for entity in &self.entities {
             if !matches!(entity.r#type.as_str(), "blockquote" | "expandable_blockquote") {
                 continue;
             }
-            let Some(quote) = within(entity, &(from..self.units.len())) else { continue };
-            text.push_str(&self.part(from..quote.start));
+            let Some(quote) = intersect(entity, &(from..self.units.len())) else { continue };
+            text.push_str(&self.write_range(from..quote.start));
             from = quote.end;
-            begin_line(&mut text);
-            let said = self.part(quote);
+            start_line(&mut text);
+            let said = self.write_range(quote);
             let lines = said.trim_end_matches('\n').split('\n').map(|line| format!("> {line}"));
             text.push_str(&lines.collect::<Vec<_>>().join("\n"));
-            // The next line would go on with the quote.
+            // Otherwise the next line would continue the quote.
             text.push_str(match self.units.get(from) {
                 None => "",
-                Some(&LINE) => "\n",
+                Some(&LINE_END) => "\n",
                 Some(_) => "\n\n",
             });
         }
-        text + &self.part(from..self.units.len())
+        text + &self.write_range(from..self.units.len())
     }
 
-    /// A part of the text with the marks in it.
-    fn part(&self, part: Range<usize>) -> String {
-        let (mut begin, mut end, mut others) = (Vec::new(), Vec::new(), Others::default());
+    /// A range of the text with its marks.
+    fn write_range(&self, part: Range<usize>) -> String {
+        let (mut begin, mut end, mut others) = (Vec::new(), Vec::new(), OtherMarks::default());
         for entity in &self.entities {
-            let Some(range) = within(entity, &part) else { continue };
+            let Some(range) = intersect(entity, &part) else { continue };
             let words = String::from_utf16_lossy(&self.units[range.clone()]);
-            if let Some(words) = named(entity, &words, self.me) {
+            if let Some(words) = mention_words(entity, &words, self.me) {
                 begin.push(Change { from: range.start, to: range.end, words });
-            } else if let Some((before, after)) = around(entity, &words) {
+            } else if let Some((before, after)) = marks_around(entity, &words) {
                 let is_block = entity.r#type == "pre";
-                let is_first = range.start == part.start || self.units[range.start - 1] == LINE;
-                let is_last = range.end == part.end || self.units[range.end] == LINE;
+                let is_first = range.start == part.start || self.units[range.start - 1] == LINE_END;
+                let is_last = range.end == part.end || self.units[range.end] == LINE_END;
                 let line_break = |is_needed: bool| if is_block && is_needed { "\n" } else { "" };
                 begin.push(Change::put(range.start, line_break(!is_first).to_owned() + &before));
                 end.push(Change::put(range.end, after + line_break(!is_last)));
-                others.keep(entity, range);
+                others.add(entity, range);
             }
         }
-        let (struck, escaped) = self.struck(&part, &others);
+        let (struck, escaped) = self.struck_ranges(&part, &others);
         for range in struck {
             begin.push(Change::put(range.start, "~~"));
             end.push(Change::put(range.end, "~~"));
         }
         begin.extend(escaped.into_iter().map(|at| Change::put(at, "\\")));
-        // What begins last ends first, and ends before another begins; what is put before words stands before others in their place.
+        // Marks that begin last end first, and end before others begin; insertions precede replacements.
         end.reverse();
         end.extend(begin);
         end.sort_by_key(|change| (change.from, change.from != change.to));
-        self.written(part, &end)
+        self.apply_changes(part, &end)
     }
 
-    /// Where marks of struck words stand, and which signs beside and between them must not count as such marks. No mark reaches over the
-    /// end of a line or of a link, where markdown knows none; and there is none within code.
-    fn struck(&self, part: &Range<usize>, others: &Others) -> (Vec<Range<usize>>, BTreeSet<usize>) {
+    /// Ranges of struck text, and positions to escape beside and inside of them. As in Markdown, strikethrough crosses
+    /// no line or link, and there is none within code.
+    fn struck_ranges(
+        &self,
+        part: &Range<usize>,
+        others: &OtherMarks,
+    ) -> (Vec<Range<usize>>, BTreeSet<usize>) {
         let is_struck = |entity: &&&Entity| entity.r#type == "strikethrough";
         let struck = self.entities.iter().filter(is_struck);
-        let mut struck: Vec<_> = struck.filter_map(|entity| within(entity, part)).collect();
+        let mut struck: Vec<_> = struck.filter_map(|entity| intersect(entity, part)).collect();
         struck.sort_by_key(|range| range.start);
         let mut joined: Vec<Range<usize>> = Vec::new();
         for range in struck {
@@ -161,23 +167,28 @@ impl Reader<'_> {
         for range in joined {
             let mut from = range.start;
             for at in range.clone() {
-                if self.units[at] == LINE || others.ends.contains(&at) {
+                if self.units[at] == LINE_END || others.ends.contains(&at) {
                     pieces.push(from..at);
-                    from = if self.units[at] == LINE { at + 1 } else { at };
+                    from = if self.units[at] == LINE_END { at + 1 } else { at };
                 }
             }
             pieces.push(from..range.end);
         }
         pieces.retain(|piece| !others.codes.iter().any(|code| code.contains(&piece.start)));
         let pieces: Vec<_> =
-            pieces.into_iter().filter_map(|piece| self.trimmed(piece, part, others)).collect();
-        let escaped = pieces.iter().flat_map(|piece| self.escaped(piece, part, others)).collect();
+            pieces.into_iter().filter_map(|piece| self.trim_struck(piece, part, others)).collect();
+        let escaped = pieces.iter().flat_map(|piece| self.escape_positions(piece, part, others)).collect();
         (pieces, escaped)
     }
 
-    /// Where the marks of struck words count: beside words, and beside other signs only where no word is on the other side. `None`: no word is
-    /// left.
-    fn trimmed(&self, piece: Range<usize>, part: &Range<usize>, others: &Others) -> Option<Range<usize>> {
+    /// Trims a struck range so that Markdown recognizes its marks: beside words, and beside punctuation only if no word
+    /// is on the other side. `None`: no word is left.
+    fn trim_struck(
+        &self,
+        piece: Range<usize>,
+        part: &Range<usize>,
+        others: &OtherMarks,
+    ) -> Option<Range<usize>> {
         let (left, mut chars) = (&self.left, Vec::with_capacity(piece.len()));
         let mut at = piece.start;
         for c in char::decode_utf16(left[piece.clone()].iter().copied()) {
@@ -191,18 +202,21 @@ impl Reader<'_> {
         let before = text.chars().next_back().filter(|_| !is_beside_marks(piece.start));
         let text = String::from_utf16_lossy(&left[piece.end..(piece.end + 2).min(part.end)]);
         let after = text.chars().next().filter(|_| !is_beside_marks(piece.end));
-        let is_line = piece.start == part.start || left[piece.start - 1] == LINE;
-        let mut from = if is_line { begun(&chars) } else { 0 };
+        let is_line = piece.start == part.start || left[piece.start - 1] == LINE_END;
+        let mut from = if is_line { marker_length(&chars) } else { 0 };
         let mut to = chars.len();
         while from < to {
             let (first, last) = (chars[from].1, chars[to - 1].1);
             let before = if from == 0 { before } else { Some(chars[from - 1].1) };
             let after = if to == chars.len() { after } else { Some(chars[to].1) };
-            let is_left = |c: char| from > 0 && changes_another(c);
-            if first.is_whitespace() || may_be_sign(first) && !before.is_none_or(is_apart) || is_left(first) {
+            let is_left = |c: char| from > 0 && is_combining(c);
+            if first.is_whitespace()
+                || may_be_punctuation(first) && !before.is_none_or(separates_words)
+                || is_left(first)
+            {
                 from += 1;
             } else if last.is_whitespace()
-                || may_be_sign(last) && !after.is_none_or(is_apart)
+                || may_be_punctuation(last) && !after.is_none_or(separates_words)
                 || last == '\u{200d}' && to < chars.len()
             {
                 to -= 1;
@@ -213,8 +227,8 @@ impl Reader<'_> {
         None
     }
 
-    /// The signs of a struck piece, and beside it, that would become part of its marks, or take their meaning.
-    fn escaped(&self, piece: &Range<usize>, part: &Range<usize>, others: &Others) -> Vec<usize> {
+    /// Positions of characters in and beside a struck range that would merge with its marks or disable them.
+    fn escape_positions(&self, piece: &Range<usize>, part: &Range<usize>, others: &OtherMarks) -> Vec<usize> {
         let is = |at: usize, sign: u8| self.units[at] == u16::from(sign);
         let is_tilde = |at: usize| is(at, b'~');
         let (first, last) = (piece.start, piece.end - 1);
@@ -222,7 +236,7 @@ impl Reader<'_> {
         let within = piece.clone().filter(|at| is_tilde(*at));
         let mut escaped: Vec<_> =
             within.filter(|at| *at == first || *at == last || is_doubled(*at)).collect();
-        // Two of them are one already.
+        // Two backslashes are one already.
         let is_escaping =
             |from: usize, at: usize| (from..=at).rev().take_while(|at| is(*at, b'\\')).count() % 2 == 1;
         if is_escaping(first, last) {
@@ -240,7 +254,7 @@ impl Reader<'_> {
         escaped
     }
 
-    fn written(&self, part: Range<usize>, changes: &[Change]) -> String {
+    fn apply_changes(&self, part: Range<usize>, changes: &[Change]) -> String {
         let (mut text, mut from) = (String::new(), part.start);
         let some = changes.iter().filter(|change| !(change.words.is_empty() && change.from == change.to));
         for change in some {
@@ -255,39 +269,39 @@ impl Reader<'_> {
     }
 }
 
-/// Whether the whole entity lies in the text.
-fn is_in(entity: &Entity, units: &[u16]) -> bool {
+/// Whether the entity lies within the text.
+fn fits_text(entity: &Entity, units: &[u16]) -> bool {
     entity.length > 0 && entity.offset.saturating_add(entity.length) <= units.len()
 }
 
-/// What of an entity lies in a part of the text.
-fn within(entity: &Entity, part: &Range<usize>) -> Option<Range<usize>> {
+/// The intersection of an entity with a range.
+fn intersect(entity: &Entity, part: &Range<usize>) -> Option<Range<usize>> {
     let end = (entity.offset + entity.length).min(part.end);
     let start = entity.offset.max(part.start);
     (start < end).then_some(start..end)
 }
 
-/// Whether a character is a part of the one before it.
-fn changes_another(c: char) -> bool {
+/// Whether a character modifies the one before it.
+fn is_combining(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{200c}' | '\u{200d}'
         | '\u{20d0}'..='\u{20ff}' | '\u{fe00}'..='\u{fe0f}' | '\u{fe20}'..='\u{fe2f}')
 }
 
-/// Whether markdown may take a character for punctuation: its versions differ over symbols.
-fn may_be_sign(c: char) -> bool {
-    !c.is_alphanumeric() && !c.is_whitespace() && !changes_another(c)
+/// Whether Markdown may treat a character as punctuation: its versions differ over symbols.
+fn may_be_punctuation(c: char) -> bool {
+    !c.is_alphanumeric() && !c.is_whitespace() && !is_combining(c)
 }
 
-/// Whether all versions of markdown take a character for white space or punctuation.
-fn is_apart(c: char) -> bool {
+/// Whether all versions of Markdown treat a character as white space or punctuation.
+fn separates_words(c: char) -> bool {
     c.is_ascii_whitespace()
         || c.is_ascii_punctuation()
         || matches!(c, '\u{a0}' | '¡' | '§' | '«' | '¶' | '·' | '»' | '¿' | '\u{2010}'..='\u{2027}' | '\u{202f}'..='\u{2043}'
             | '\u{2045}'..='\u{2051}' | '\u{3000}'..='\u{3003}' | '\u{3008}'..='\u{3011}')
 }
 
-/// How many characters at the beginning of a line make it one of a list, a quote or a heading.
-fn begun(line: &[(usize, char)]) -> usize {
+/// Length of the list, quote or heading markers at the beginning of a line.
+fn marker_length(line: &[(usize, char)]) -> usize {
     let at = |nth: usize| line.get(nth).map(|(_, c)| *c);
     let is_space = |nth: usize| at(nth).is_some_and(char::is_whitespace);
     let run =
@@ -313,15 +327,14 @@ fn begun(line: &[(usize, char)]) -> usize {
     }
 }
 
-/// What follows begins a line.
-fn begin_line(text: &mut String) {
+fn start_line(text: &mut String) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
 }
 
-/// What stays of words that name us.
-fn named(entity: &Entity, words: &str, me: &Me) -> Option<String> {
+/// The remaining text of a mention of us.
+fn mention_words(entity: &Entity, words: &str, me: &BotIdentity) -> Option<String> {
     let is_us = |name: &str| me.username.as_deref().is_some_and(|us| us.eq_ignore_ascii_case(name));
     match entity.r#type.as_str() {
         "mention" => words.strip_prefix('@').filter(|name| is_us(name)).map(|_| String::new()),
@@ -334,26 +347,26 @@ fn named(entity: &Entity, words: &str, me: &Me) -> Option<String> {
     }
 }
 
-/// The marks around words of this kind.
-fn around(entity: &Entity, words: &str) -> Option<(String, String)> {
+/// The marks around an entity.
+fn marks_around(entity: &Entity, words: &str) -> Option<(String, String)> {
     match entity.r#type.as_str() {
         "text_link" => {
             let url = entity.url.as_deref()?;
-            (url != words).then(|| ("[".to_owned(), format!("]({})", address(url))))
+            (url != words).then(|| ("[".to_owned(), format!("]({})", encode_address(url))))
         }
         "code" => {
-            let ticks = ticks(words, 1);
+            let ticks = backticks(words, 1);
             let space = if words.starts_with('`') || words.ends_with('`') { " " } else { "" };
             Some((format!("{ticks}{space}"), format!("{space}{ticks}")))
         }
         "pre" => {
-            let (ticks, language) = (ticks(words, 3), entity.language.as_deref().unwrap_or_default());
+            let (ticks, language) = (backticks(words, 3), entity.language.as_deref().unwrap_or_default());
             let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '#' | '_' | '.');
             let language = if language.chars().all(is_name) { language } else { "" };
             let last = if words.ends_with('\n') { "" } else { "\n" };
             Some((format!("{ticks}{language}\n"), format!("{last}{ticks}")))
         }
-        // Each reader sees it in their own time, and in words of their app.
+        // People see it in their own time zone, and in their app's wording.
         "date_time" => {
             let at = jiff::Timestamp::from_second(entity.unix_time?).ok()?;
             Some((String::new(), format!(" ({at})")))
@@ -362,8 +375,8 @@ fn around(entity: &Entity, words: &str) -> Option<(String, String)> {
     }
 }
 
-/// An address that ends where the brackets around it do.
-fn address(url: &str) -> String {
+/// Encodes an address so that the brackets around it stay balanced.
+fn encode_address(url: &str) -> String {
     let mut address = String::with_capacity(url.len());
     for c in url.chars() {
         match c {
@@ -386,7 +399,7 @@ mod tests {
 
     fn read(text: &str, entities: &Value) -> (String, bool) {
         let entities: Vec<Entity> = serde_json::from_value(entities.clone()).unwrap();
-        marked(text, &entities, &Me { id: 7, username: Some("muster_bot".to_owned()) })
+        to_markdown(text, &entities, &BotIdentity { id: 7, username: Some("muster_bot".to_owned()) })
     }
 
     fn of(kind: &str, offset: usize, length: usize) -> Value {
@@ -394,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_marked_keeps_what_it_says() {
+    fn markup_keeps_its_text() {
         let link = |offset, length, url: &str| json!({"type": "text_link", "offset": offset, "length": length, "url": url});
         for (text, entities, expected) in [
             (
@@ -508,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_us_is_taken_out() {
+    fn mentions_of_the_bot_are_removed() {
         for (text, entities, expected) in [
             ("😀 @Muster_Bot hello", json!([of("mention", 3, 11)]), "😀  hello"),
             (

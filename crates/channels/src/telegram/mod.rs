@@ -1,19 +1,20 @@
-//! TELEGRAM: bots, by long polling or by webhook.
+//! Telegram: bots, by long polling or by webhook.
 //!
-//! Targets are `<chat>` or, in a forum, `<chat>/<topic>`, in a channel's direct messages `<chat>/direct-<topic>`; messages are
-//! `<chat>:<message>`, since Telegram numbers them in each chat, with `<bot>/` before it where each bot has numbers of its own.
+//! Targets are `<chat>` or, in a forum, `<chat>/<topic>`, in a channel's direct messages `<chat>/direct-<topic>`.
+//! Message ids are `<chat>:<message>`, since Telegram numbers messages per chat, with a leading `<bot>/` where each bot
+//! has its own numbers.
 //!
-//! Telegram confirms updates by the offset of the **next** question, which is asked after the commit; with a webhook, by the
-//! answer, and what is not confirmed comes again.
+//! Updates are confirmed by the offset of the **next** poll, after the commit; with a webhook, by the response.
+//! Unconfirmed updates come again.
 //!
-//! - `api.rs`: calls, and what their failing means; `outgoing.rs`: what is sent.
-//! - `updates.rs`: what Telegram tells; `entities.rs`: what is marked in texts; `answered.rs`: words of others; `kinds.rs`: what is
-//!   neither text nor file.
+//! - `api.rs`: calls and their errors; `outgoing.rs`: sending.
+//! - `updates.rs`: incoming updates; `entities.rs`: markup; `context.rs`: replies and forwards; `notes.rs`: content
+//!   other than text and files.
 
-mod answered;
 mod api;
+mod context;
 mod entities;
-mod kinds;
+mod notes;
 mod outgoing;
 mod updates;
 
@@ -26,16 +27,16 @@ use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
 
 #[cfg(test)]
-pub use self::updates::{Me as Bot, decode};
-use self::{api::Api, updates::Me};
+pub use self::updates::{BotIdentity as Bot, decode};
+use self::{api::Api, updates::BotIdentity};
 use crate::{
+    backoff::Backoff,
     contract::{
         Actions, Content, Cursor, Dialect, Event, Failure, Files, Identity, Inlet, Kind, Limit, Link,
         Longest, Part, Press, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply, Scope, Sink,
         Skipped, Spool, TelegramConfig, Traits, Transport, Unit,
     },
-    pauses::Pauses,
-    world::World,
+    network::Network,
 };
 
 /// <https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this>
@@ -58,35 +59,33 @@ static TRAITS: Traits = Traits {
     largest_out: 50 * 1024 * 1024,
 };
 
-/// What we want to be told.
-const UPDATES: [&str; 5] =
+/// Requested kinds of updates.
+const UPDATE_KINDS: [&str; 5] =
     ["message", "edited_message", "channel_post", "edited_channel_post", "callback_query"];
-/// What is said if the webhook does not work.
+/// Prefix of a webhook's error.
 const UNREACHED: &str = "Telegram can't reach the webhook";
 
-/// A bot.
+/// A Telegram bot.
 pub struct Telegram {
     api: Api,
     config: TelegramConfig,
 }
 
 impl Telegram {
-    /// What is true of all of them.
     pub const TRAITS: &'static Traits = &TRAITS;
 
-    /// Opens a bot.
-    pub fn new(config: TelegramConfig, world: &World) -> Self {
-        Self { api: Api::new(world, config.token.clone()), config }
+    pub fn new(config: TelegramConfig, network: &Network) -> Self {
+        Self { api: Api::new(network, config.token.clone()), config }
     }
 
-    /// Who we are, as the last probe found it.
-    fn me(&self) -> Me {
-        Me { id: self.api.bot(), username: self.config.username.clone() }
+    /// Our identity, as of the last probe.
+    fn identity(&self) -> BotIdentity {
+        BotIdentity { id: self.api.bot(), username: self.config.username.clone() }
     }
 
-    async fn who(&self) -> Result<Identity, Failure> {
-        let me = self.api.ask("getMe", &json!({})).await?;
-        let info = self.api.ask("getWebhookInfo", &json!({})).await?;
+    async fn identify(&self) -> Result<Identity, Failure> {
+        let me = self.api.call("getMe", &json!({})).await?;
+        let info = self.api.call("getWebhookInfo", &json!({})).await?;
         let handle = me["username"].as_str().map(str::to_owned);
         let mut warnings = Vec::new();
         if me["can_read_all_group_messages"] == false {
@@ -107,21 +106,21 @@ impl Telegram {
     }
 
     async fn poll(&self, cursor: Option<Cursor>, sink: &dyn Sink) -> Result<Infallible, Failure> {
-        let me = self.me();
+        let me = self.identity();
         let mut offset: Option<i64> = cursor.and_then(|cursor| cursor.0.parse().ok());
-        let (mut pauses, mut is_up) = (Pauses::new(), false);
+        let (mut backoff, mut is_up) = (Backoff::new(), false);
         loop {
-            // Telegram keeps it open for so many seconds. The first answer comes at once, so that it is known whether there is one.
+            // Seconds of a long poll. The first one returns at once, to show whether Telegram responds.
             let patience = if is_up { 50 } else { 0 };
             let question =
-                json!({"offset": offset, "timeout": patience, "limit": 100, "allowed_updates": UPDATES});
-            let wait = match self.api.ask("getUpdates", &question).await {
+                json!({"offset": offset, "timeout": patience, "limit": 100, "allowed_updates": UPDATE_KINDS});
+            let wait = match self.api.call("getUpdates", &question).await {
                 Ok(updates) => {
                     if !std::mem::replace(&mut is_up, true) {
                         sink.link(Link::Up);
                     }
-                    pauses.reset();
-                    offset = self.take(&me, &updates, offset, sink).await?;
+                    backoff.reset();
+                    offset = self.hand_over(&me, &updates, offset, sink).await?;
                     continue;
                 }
                 Err(failure @ (Failure::Credentials(_) | Failure::Taken(_))) => return Err(failure),
@@ -131,14 +130,14 @@ impl Telegram {
                     if let Failure::RateLimited { wait, .. } = failure { Some(wait) } else { None }
                 }
             };
-            pauses.wait(wait).await;
+            backoff.wait(wait).await;
         }
     }
 
-    /// Hands updates over. Returns the offset that confirms them, which is used only once they are committed.
-    async fn take(
+    /// Hands updates over. Returns the offset that confirms them, for use after the commit.
+    async fn hand_over(
         &self,
-        me: &Me,
+        me: &BotIdentity,
         updates: &Value,
         offset: Option<i64>,
         sink: &dyn Sink,
@@ -158,7 +157,7 @@ impl Telegram {
         }
         let Some(last) = last else { return Ok(offset) };
         updates::address_albums(&mut events);
-        // It may be lower than before: another bot counts anew, and so does one that was quiet for a week.
+        // It may be lower than before: another bot starts over, and so does one after a quiet week.
         let next = last.saturating_add(1);
         let stopped = sink.admit(events, Some(Cursor(next.to_string()))).await;
         stopped.map_err(|stopped| Failure::NotSent(stopped.to_string().into()))?;
@@ -172,20 +171,20 @@ impl Transport for Telegram {
     }
 
     fn probe(&self) -> BoxFuture<'_, Result<Identity, Failure>> {
-        Box::pin(self.who())
+        Box::pin(self.identify())
     }
 
     fn register<'a>(&'a self, address: Option<&'a str>) -> BoxFuture<'a, Result<bool, Failure>> {
         Box::pin(async move {
             let Some(url) = address else {
-                self.api.ask("deleteWebhook", &json!({})).await?;
+                self.api.call("deleteWebhook", &json!({})).await?;
                 return Ok(false);
             };
             let secret = self.config.webhook_secret.expose_secret();
-            let wish = json!({"url": url, "secret_token": secret, "allowed_updates": UPDATES});
-            self.api.ask("setWebhook", &wish).await?;
-            // An old error stays there; one that keeps something waiting is none.
-            let info = self.api.ask("getWebhookInfo", &json!({})).await?;
+            let wish = json!({"url": url, "secret_token": secret, "allowed_updates": UPDATE_KINDS});
+            self.api.call("setWebhook", &wish).await?;
+            // Telegram keeps an old error; it matters only while updates are pending.
+            let info = self.api.call("getWebhookInfo", &json!({})).await?;
             match info["last_error_message"].as_str() {
                 Some(error) if info["pending_update_count"].as_u64() > Some(0) => {
                     Err(Failure::NotSent(format!("{UNREACHED}: {error}").into()))
@@ -206,8 +205,8 @@ impl Transport for Telegram {
         }
         let update: Value = muster_json::from_slice(request.body)
             .map_err(|_| Refusal::Malformed("The body is not an update of Telegram.".into()))?;
-        // Refused, it would come again and again, and hold up what people write there after it.
-        let event: Option<Event> = updates::decode(&update, &self.me()).unwrap_or_else(|refusal| {
+        // A rejected update would come again and again, and block all later ones.
+        let event: Option<Event> = updates::decode(&update, &self.identity()).unwrap_or_else(|refusal| {
             tracing::warn!(%refusal, "an update of Telegram's is skipped");
             None
         });
@@ -236,7 +235,7 @@ impl Transport for Telegram {
             let Content::There(id) = &file.content else {
                 return Err(Failure::Refused("The file came with its message.".into()));
             };
-            let found = self.api.ask("getFile", &json!({"file_id": id})).await?;
+            let found = self.api.call("getFile", &json!({"file_id": id})).await?;
             let path = found["file_path"].as_str().unwrap_or_default();
             self.api.download(path, to, most.min(TRAITS.largest_in)).await
         })
@@ -244,27 +243,27 @@ impl Transport for Telegram {
 
     fn typing<'a>(&'a self, target: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
-            let mut action = outgoing::addressed(target)?;
-            // Telegram shows it in no channel's direct messages.
+            let mut action = outgoing::chat_address(target)?;
+            // Telegram has no indicator in a channel's direct messages.
             if !action["direct_messages_topic_id"].is_null() {
                 return Ok(());
             }
             action["action"] = "typing".into();
-            self.api.ask("sendChatAction", &action).await.map(drop)
+            self.api.call("sendChatAction", &action).await.map(drop)
         })
     }
 
     fn answer<'a>(&'a self, press: &'a Press, text: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
-            // Telegram takes 200 characters here.
+            // Telegram's limit is 200 characters.
             let text: String = text.chars().take(200).collect();
             let answer = json!({"callback_query_id": press.reply_to, "text": text});
-            self.api.ask("answerCallbackQuery", &answer).await.map(drop)
+            self.api.call("answerCallbackQuery", &answer).await.map(drop)
         })
     }
 
     fn chat<'a>(&self, target: &'a str) -> &'a str {
-        outgoing::place(target).0
+        outgoing::split_target(target).0
     }
 
     /// Groups have negative ids.

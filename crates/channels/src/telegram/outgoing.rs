@@ -1,4 +1,4 @@
-//! What a bot sends.
+//! Sending.
 
 use reqwest::multipart::{Form, Part as FormPart};
 use serde_json::{Value, json};
@@ -9,26 +9,26 @@ use super::{
 };
 use crate::contract::{Attachment, Button, Failure, Part, Receipt};
 
-/// What Telegram says if it does not understand our tags.
-const UNPARSED: &str = "can't parse entities";
-/// What it says if an edit changes nothing.
-const UNCHANGED: &str = "message is not modified";
+/// Telegram's error for tags that it can't parse.
+const PARSE_ERROR: &str = "can't parse entities";
+/// Telegram's error for an edit without changes.
+const UNCHANGED_ERROR: &str = "message is not modified";
 
-/// What stands before the topic of a channel's direct messages in a target.
-pub const DIRECT: &str = "direct-";
+/// Prefix of the topic of a channel's direct messages in a target.
+pub const DIRECT_PREFIX: &str = "direct-";
 
 /// Sends a text or one file.
 pub async fn send(api: &Api, part: &Part<'_>) -> Result<Receipt, Failure> {
     match (part.files, part.replaces) {
-        ([], None) => said(api, "sendMessage", part).await,
-        ([], Some(replaced)) => edited(api, part, replaced).await,
-        ([file], None) => document(api, part, file).await,
+        ([], None) => send_text(api, "sendMessage", part).await,
+        ([], Some(replaced)) => edit_text(api, part, replaced).await,
+        ([file], None) => send_document(api, part, file).await,
         _ => Err(Failure::Refused("Telegram takes one file a message.".into())),
     }
 }
 
-/// The chat of a target, and its topic.
-pub fn place(target: &str) -> (&str, Option<&str>) {
+/// Splits a target into chat and topic.
+pub fn split_target(target: &str) -> (&str, Option<&str>) {
     match target.split_once('/') {
         Some((chat, topic)) => (chat, Some(topic)),
         None => (target, None),
@@ -36,13 +36,13 @@ pub fn place(target: &str) -> (&str, Option<&str>) {
 }
 
 /// `chat_id` of a target, and the field of its topic.
-pub fn addressed(target: &str) -> Result<Value, Failure> {
-    let (chat, topic) = place(target);
+pub fn chat_address(target: &str) -> Result<Value, Failure> {
+    let (chat, topic) = split_target(target);
     let number = |text: &str| {
         text.parse::<i64>().map_err(|_| Failure::Refused("This is not a chat of Telegram.".into()))
     };
     let mut address = json!({"chat_id": number(chat)?});
-    match topic.map(|topic| (topic, topic.strip_prefix(DIRECT))) {
+    match topic.map(|topic| (topic, topic.strip_prefix(DIRECT_PREFIX))) {
         Some((_, Some(direct))) => address["direct_messages_topic_id"] = number(direct)?.into(),
         Some((topic, None)) => address["message_thread_id"] = number(topic)?.into(),
         None => {}
@@ -50,33 +50,33 @@ pub fn addressed(target: &str) -> Result<Value, Failure> {
     Ok(address)
 }
 
-async fn edited(api: &Api, part: &Part<'_>, replaced: &str) -> Result<Receipt, Failure> {
-    match said(api, "editMessageText", part).await {
-        Err(Failure::Refused(cause)) if cause.as_str().contains(UNCHANGED) => {
+async fn edit_text(api: &Api, part: &Part<'_>, replaced: &str) -> Result<Receipt, Failure> {
+    match send_text(api, "editMessageText", part).await {
+        Err(Failure::Refused(cause)) if cause.as_str().contains(UNCHANGED_ERROR) => {
             Ok(Receipt { vendor_id: Some(replaced.to_owned()), target: None })
         }
         other => other,
     }
 }
 
-/// With tags; and if Telegram refuses those, which means that nothing was sent, without.
-async fn said(api: &Api, method: &str, part: &Part<'_>) -> Result<Receipt, Failure> {
-    let mut message = message(api.bot(), part)?;
+/// Sends with tags; if Telegram rejects those, and thus sent nothing, without.
+async fn send_text(api: &Api, method: &str, part: &Part<'_>) -> Result<Receipt, Failure> {
+    let mut message = message_payload(api.bot(), part)?;
     message["text"] = part.text.text.as_str().into();
     message["parse_mode"] = "HTML".into();
-    match api.ask(method, &message).await {
-        Err(Failure::Refused(cause)) if cause.as_str().contains(UNPARSED) => {
+    match api.call(method, &message).await {
+        Err(Failure::Refused(cause)) if cause.as_str().contains(PARSE_ERROR) => {
             tracing::warn!(%cause, "a text is sent to Telegram without marks");
             message["text"] = part.text.plain.as_str().into();
             message["parse_mode"] = Value::Null;
-            api.ask(method, &message).await.map(|sent| receipt(api, &sent))
+            api.call(method, &message).await.map(|sent| read_receipt(api, &sent))
         }
-        sent => sent.map(|sent| receipt(api, &sent)),
+        sent => sent.map(|sent| read_receipt(api, &sent)),
     }
 }
 
-fn message(bot: i64, part: &Part<'_>) -> Result<Value, Failure> {
-    let mut message = addressed(part.target)?;
+fn message_payload(bot: i64, part: &Part<'_>) -> Result<Value, Failure> {
+    let mut message = chat_address(part.target)?;
     message["link_preview_options"] = json!({"is_disabled": true});
     if let Some(replaced) = part.replaces {
         let number = number_of(bot, replaced);
@@ -85,7 +85,7 @@ fn message(bot: i64, part: &Part<'_>) -> Result<Value, Failure> {
     } else if let Some(answered) = part.reply_to.and_then(|id| number_of(bot, id)) {
         message["reply_parameters"] = json!({"message_id": answered, "allow_sending_without_reply": true});
     }
-    // Also without buttons: an edit that has none takes those of the message away.
+    // Even without buttons: an edit without markup removes those of the message.
     let row = |button: &Button| json!([{"text": button.label, "callback_data": button.value}]);
     if !part.buttons.is_empty() || part.replaces.is_some() {
         message["reply_markup"] =
@@ -94,8 +94,8 @@ fn message(bot: i64, part: &Part<'_>) -> Result<Value, Failure> {
     Ok(message)
 }
 
-async fn document(api: &Api, part: &Part<'_>, file: &Attachment) -> Result<Receipt, Failure> {
-    let address = addressed(part.target)?;
+async fn send_document(api: &Api, part: &Part<'_>, file: &Attachment) -> Result<Receipt, Failure> {
+    let address = chat_address(part.target)?;
     let bytes = FormPart::stream(file.content.clone()).file_name(file.name.clone());
     let bytes = bytes.mime_str(&file.media_type).or_else(|_| {
         let bytes = FormPart::stream(file.content.clone()).file_name(file.name.clone());
@@ -110,10 +110,10 @@ async fn document(api: &Api, part: &Part<'_>, file: &Attachment) -> Result<Recei
         let reply = json!({"message_id": answered, "allow_sending_without_reply": true});
         form = form.text("reply_parameters", reply.to_string());
     }
-    api.upload("sendDocument", form).await.map(|sent| receipt(api, &sent))
+    api.upload("sendDocument", form).await.map(|sent| read_receipt(api, &sent))
 }
 
-fn receipt(api: &Api, sent: &Value) -> Receipt {
+fn read_receipt(api: &Api, sent: &Value) -> Receipt {
     let (chat, kind) = (sent["chat"]["id"].as_i64(), sent["chat"]["type"].as_str().unwrap_or_default());
     // A long video gets its number later.
     let ids = chat.zip(sent["message_id"].as_i64().filter(|number| *number > 0));

@@ -1,4 +1,4 @@
-//! What Telegram tells: <https://core.telegram.org/bots/api#update>.
+//! Telegram's updates: <https://core.telegram.org/bots/api#update>.
 
 use std::{collections::HashSet, mem};
 
@@ -8,21 +8,21 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    answered,
-    entities::{Entity, marked},
-    kinds::{self, Kind},
-    outgoing::DIRECT,
+    context,
+    entities::{Entity, to_markdown},
+    notes::{self, Note},
+    outgoing::DIRECT_PREFIX,
 };
 use crate::{
     contract::{Content, Event, Inbound, OneLine, Origin, Press, Proof, Refusal, RemoteFile, Thread},
-    quoted::{apart, own},
+    quoting::{escape_notes, join_paragraphs},
 };
 
-/// The names under which Telegram tells messages. Those of channels have no author, only a channel.
+/// Updates with a message. Those of channels have no author, only a channel.
 const MESSAGES: [&str; 4] = ["message", "edited_message", "channel_post", "edited_channel_post"];
 
-/// Who we are.
-pub struct Me {
+/// Our identity.
+pub struct BotIdentity {
     pub id: i64,
     pub username: Option<String>,
 }
@@ -35,7 +35,7 @@ struct CallbackQuery {
     data: Option<String>,
 }
 
-/// A message that may be too old to be told in full.
+/// A message, possibly too old to be included in full.
 #[derive(Deserialize)]
 struct Pressed {
     message_id: i64,
@@ -100,13 +100,13 @@ struct Answered {
     from: Option<User>,
 }
 
-/// What one person and a channel write to each other.
+/// A person's direct messages with a channel.
 #[derive(Deserialize)]
 struct DirectTopic {
     topic_id: i64,
 }
 
-/// A short video, and the picture from it.
+/// A short video, and its still picture.
 #[derive(Deserialize)]
 struct LivePhoto {
     #[serde(flatten)]
@@ -135,7 +135,7 @@ struct File {
     performer: Option<String>,
 }
 
-/// An album of which one part names us is for us.
+/// An album is addressed to us if one of its parts mentions us.
 pub fn address_albums(events: &mut [Event]) {
     let mut addressed = HashSet::new();
     for event in &*events {
@@ -154,28 +154,29 @@ pub fn address_albums(events: &mut [Event]) {
     }
 }
 
-/// What an update says, if it is something for us.
-pub fn decode(update: &Value, me: &Me) -> Result<Option<Event>, Refusal> {
+/// Decodes an update, if it is meant for us.
+pub fn decode(update: &Value, me: &BotIdentity) -> Result<Option<Event>, Refusal> {
     let malformed = |error| Refusal::Malformed(format!("This is not an update of Telegram: {error}").into());
     if let Some(query) = update.get("callback_query") {
-        return CallbackQuery::deserialize(query).map(|query| pressed(query, me)).map_err(malformed);
+        return CallbackQuery::deserialize(query).map(|query| read_press(query, me)).map_err(malformed);
     }
     let Some((name, raw)) = MESSAGES.iter().find_map(|name| update.get(name).map(|raw| (*name, raw))) else {
         return Ok(None);
     };
     let message = Message::deserialize(raw).map_err(malformed)?;
-    // Its answer must be as well, and within 15 seconds; anything else would show all what one person asked in secret.
+    // The reply would have to be ephemeral as well, within 15 seconds; any other would reveal a private question to
+    // all.
     if !raw["ephemeral_message_id"].is_null() {
         return Err(Refusal::Malformed(
             "It is seen by its author and the bot alone, and Muster can't answer so.".into(),
         ));
     }
     let edit = name.starts_with("edited").then(|| update["update_id"].to_string());
-    Ok(told(message, raw, edit, me))
+    Ok(decode_message(message, raw, edit, me))
 }
 
-/// A message's id in a chat of this kind. In private chats and basic groups each bot has numbers of its own, which begin at 1:
-/// those of the channel's next bot are other messages.
+/// A message's id in a chat of this kind. In private chats and basic groups, numbering is per bot and starts at 1: the
+/// same number of another bot is another message.
 pub fn id_of(bot: i64, (chat, kind): (i64, &str), number: i64) -> String {
     match kind {
         "private" | "group" => format!("{bot}/{chat}:{number}"),
@@ -183,14 +184,14 @@ pub fn id_of(bot: i64, (chat, kind): (i64, &str), number: i64) -> String {
     }
 }
 
-/// The number of a message with this id. `None`: it is another bot's. An id without a bot counts for all.
+/// The number of a message with this id. `None`: another bot's. An id without a bot fits all.
 pub fn number_of(bot: i64, id: &str) -> Option<i64> {
     let (chat, number) = id.rsplit_once(':')?;
     let is_ours = chat.split_once('/').is_none_or(|(whose, _)| whose.parse() == Ok(bot));
     number.parse().ok().filter(|_| is_ours)
 }
 
-fn pressed(query: CallbackQuery, me: &Me) -> Option<Event> {
+fn read_press(query: CallbackQuery, me: &BotIdentity) -> Option<Event> {
     let message = query.message?;
     let chat = message.chat;
     Some(Event::Pressed(Press {
@@ -205,31 +206,36 @@ fn pressed(query: CallbackQuery, me: &Me) -> Option<Event> {
     }))
 }
 
-/// `raw` is the message as it came. `edit` names a later version of it.
-fn told(mut message: Message, raw: &Value, edit: Option<String>, me: &Me) -> Option<Event> {
+/// `raw` is the whole message, `edit` the update of a later version.
+fn decode_message(
+    mut message: Message,
+    raw: &Value,
+    edit: Option<String>,
+    me: &BotIdentity,
+) -> Option<Event> {
     if let Some(to) = message.migrate_to_chat_id {
         return Some(Event::Moved { from: message.chat.id.to_string(), to: to.to_string() });
     }
-    if !answered::is_answer(raw) {
+    if !context::is_answer(raw) {
         message.reply_to_message = None;
     }
-    // It tells a place every few seconds.
+    // A live location is updated every few seconds.
     if edit.is_some() && raw["location"]["live_period"].is_number() {
         return None;
     }
-    // Where others name us, that stays, and is not for us.
-    let is_forwarded = answered::forwarded(raw, "").is_some();
-    let reader = if is_forwarded { &Me { id: 0, username: None } } else { me };
-    let (words, is_named) = words(&mut message, reader);
-    let words = own(&words);
-    let files = files(&mut message, raw);
-    let mut kinds = kinds::of(raw);
-    if raw["text"].is_null() && files.is_empty() && kinds.is_empty() {
-        kinds.extend(kinds::unknown(raw));
+    // In forwarded text, mentions of us stay and don't address us.
+    let is_forwarded = context::quote_forwarded(raw, "").is_some();
+    let reader = if is_forwarded { &BotIdentity { id: 0, username: None } } else { me };
+    let (words, is_named) = take_words(&mut message, reader);
+    let words = escape_notes(&words);
+    let files = take_files(&mut message, raw);
+    let mut notes = notes::collect_notes(raw);
+    if raw["text"].is_null() && files.is_empty() && notes.is_empty() {
+        notes.extend(notes::unknown_note(raw));
     }
-    let context = answered::context(raw, me);
+    let context = context::context(raw, me);
     let is_pointed_at = is_named && !context.is_empty();
-    if words.is_empty() && files.is_empty() && kinds.is_empty() && !is_pointed_at {
+    if words.is_empty() && files.is_empty() && notes.is_empty() && !is_pointed_at {
         return None;
     }
     let chat = &message.chat;
@@ -237,13 +243,13 @@ fn told(mut message: Message, raw: &Value, edit: Option<String>, me: &Me) -> Opt
     let is_private = chat.r#type == "private";
     let is_reply = message.reply_to_message.as_ref().is_some_and(answers_us);
     let target = match (&message.direct_messages_topic, message.message_thread_id) {
-        (Some(topic), _) => format!("{}/{DIRECT}{}", chat.id, topic.topic_id),
+        (Some(topic), _) => format!("{}/{DIRECT_PREFIX}{}", chat.id, topic.topic_id),
         (None, Some(topic)) if message.is_topic_message => format!("{}/{topic}", chat.id),
         _ => chat.id.to_string(),
     };
-    let named = |number| id_of(me.id, (chat.id, &chat.r#type), number);
-    let id = named(message.message_id);
-    let answers = message.reply_to_message.as_ref().map(|answered| named(answered.message_id));
+    let message_id = |number| id_of(me.id, (chat.id, &chat.r#type), number);
+    let id = message_id(message.message_id);
+    let answers = message.reply_to_message.as_ref().map(|answered| message_id(answered.message_id));
     let is_edit = edit.is_some();
     let signature = message.author_signature.as_deref();
     let album = message.media_group_id.as_ref().map(|album| format!("{}:{album}", chat.id));
@@ -252,7 +258,7 @@ fn told(mut message: Message, raw: &Value, edit: Option<String>, me: &Me) -> Opt
         thread: Thread {
             readers: Vec::new(),
             key: target.clone(),
-            // A later version belongs where the first is.
+            // A later version belongs to the first one's conversation.
             refs: is_edit.then(|| id.clone()).into_iter().chain(answers.clone()).collect(),
             target,
             title: chat.title.as_deref().and_then(OneLine::title),
@@ -269,32 +275,32 @@ fn told(mut message: Message, raw: &Value, edit: Option<String>, me: &Me) -> Opt
         is_addressed: is_private || is_reply || is_named,
         labels: Vec::new(),
         context,
-        text: said(raw, &words, &kinds),
+        text: compose_text(raw, &words, &notes),
         files,
         at: Timestamp::from_second(message.date).unwrap_or_default(),
         source: None,
     })))
 }
 
-/// The text, or what stands below files.
-fn words(message: &mut Message, me: &Me) -> (String, bool) {
+/// The text, or the caption of files.
+fn take_words(message: &mut Message, me: &BotIdentity) -> (String, bool) {
     let (text, entities) = match (mem::take(&mut message.text), mem::take(&mut message.caption)) {
         (Some(text), _) => (text, &message.entities),
         (None, caption) => (caption.unwrap_or_default(), &message.caption_entities),
     };
-    marked(&text, entities, me)
+    to_markdown(&text, entities, me)
 }
 
-/// What its author says, or passes on, and what else the message has.
-fn said(raw: &Value, words: &str, kinds: &[Kind]) -> String {
-    let kinds: Vec<_> = kinds.iter().map(Kind::came).collect();
-    let said = [&[words], &kinds.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat();
-    let said = apart(&said);
-    answered::forwarded(raw, &said).unwrap_or(said)
+/// The author's own or forwarded text, and notes about other content.
+fn compose_text(raw: &Value, words: &str, notes: &[Note]) -> String {
+    let notes: Vec<_> = notes.iter().map(Note::in_message).collect();
+    let said = [&[words], &notes.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat();
+    let said = join_paragraphs(&said);
+    context::quote_forwarded(raw, &said).unwrap_or(said)
 }
 
-/// Whether a program wrote it. Who writes in the name of a chat is a person, though Telegram names a bot of its own as the author;
-/// but what it copies from a channel into its group was written for others.
+/// Whether a program wrote it. A person who writes as a chat is one, though Telegram names its own bot as the author;
+/// but a copy of a channel's post in its group was written for others.
 fn is_automatic(message: &Message) -> bool {
     match &message.sender_chat {
         Some(_) => message.is_automatic_forward,
@@ -302,7 +308,7 @@ fn is_automatic(message: &Message) -> bool {
     }
 }
 
-/// Who wrote something. Who writes in the name of a chat has that chat's id.
+/// The author. A person who writes as a chat has the chat's id.
 fn origin(from: Option<&User>, sender_chat: Option<&Chat>, signature: Option<&str>, chat: &Chat) -> Origin {
     let name = |user: &User| {
         let last = user.last_name.as_deref().unwrap_or_default();
@@ -321,26 +327,26 @@ fn origin(from: Option<&User>, sender_chat: Option<&Chat>, signature: Option<&st
     }
 }
 
-fn files(message: &mut Message, raw: &Value) -> Vec<RemoteFile> {
+fn take_files(message: &mut Message, raw: &Value) -> Vec<RemoteFile> {
     let (live, mut still) = message.live_photo.take().map(|live| (live.file, live.photo)).unzip();
     let photo = message.photo.pop().or_else(|| still.as_mut().and_then(Vec::pop));
-    let photo = photo.map(|photo| named(photo, "photo.jpg", "image/jpeg"));
-    // An animation is told as a document too.
+    let photo = photo.map(|photo| remote_file(photo, "photo.jpg", "image/jpeg"));
+    // An animation is also sent as a document.
     let document = message.document.take().filter(|_| message.animation.is_none());
     let others = [
         (document, "document", "application/octet-stream"),
         (message.animation.take(), "animation.mp4", "video/mp4"),
-        (message.audio.take().map(called), "audio.mp3", "audio/mpeg"),
+        (message.audio.take().map(name_track), "audio.mp3", "audio/mpeg"),
         (live, "live photo.mp4", "video/mp4"),
         (message.video.take(), "video.mp4", "video/mp4"),
         (message.video_note.take(), "video.mp4", "video/mp4"),
         (message.voice.take(), "voice.ogg", "audio/ogg"),
     ];
-    let others = others.into_iter().filter_map(|(file, name, kind)| Some(named(file?, name, kind)));
+    let others = others.into_iter().filter_map(|(file, name, kind)| Some(remote_file(file?, name, kind)));
     let sticker = message.sticker.take().map(|sticker| match (sticker.is_animated, sticker.is_video) {
-        (true, _) => named(sticker.file, "sticker.tgs", "application/x-tgsticker"),
-        (_, true) => named(sticker.file, "sticker.webm", "video/webm"),
-        _ => named(sticker.file, "sticker.webp", "image/webp"),
+        (true, _) => remote_file(sticker.file, "sticker.tgs", "application/x-tgsticker"),
+        (_, true) => remote_file(sticker.file, "sticker.webm", "video/webm"),
+        _ => remote_file(sticker.file, "sticker.webp", "image/webp"),
     });
     // It may hold more than a name and a number.
     let card = raw["contact"]["vcard"].as_str().filter(|card| !card.is_empty()).map(|card| RemoteFile {
@@ -352,10 +358,10 @@ fn files(message: &mut Message, raw: &Value) -> Vec<RemoteFile> {
     photo.into_iter().chain(others).chain(sticker).chain(card).collect()
 }
 
-/// Music with a name: its own, or what it is called.
-fn called(mut file: File) -> File {
-    let said = |text: &Option<String>| text.as_deref().unwrap_or_default().trim().to_owned();
-    let track = kinds::track(&said(&file.performer), &said(&file.title));
+/// Names a piece of music after its track.
+fn name_track(mut file: File) -> File {
+    let trimmed = |text: &Option<String>| text.as_deref().unwrap_or_default().trim().to_owned();
+    let track = notes::track_title(&trimmed(&file.performer), &trimmed(&file.title));
     if file.file_name.is_none() && !track.is_empty() {
         let end = match file.mime_type.as_deref() {
             Some("audio/mp4" | "audio/x-m4a") => "m4a",
@@ -369,7 +375,7 @@ fn called(mut file: File) -> File {
     file
 }
 
-fn named(file: File, name: &str, media_type: &str) -> RemoteFile {
+fn remote_file(file: File, name: &str, media_type: &str) -> RemoteFile {
     RemoteFile {
         name: file.file_name.unwrap_or_else(|| name.to_owned()),
         media_type: file.mime_type.unwrap_or_else(|| media_type.to_owned()),

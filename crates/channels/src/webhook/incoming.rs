@@ -1,4 +1,4 @@
-//! What a request says.
+//! Incoming requests.
 //!
 //! ```json
 //! {"id": "m1", "text": "Hello", "origin_id": "ada", "origin_name": "Ada", "thread": "t1", "title": "A question",
@@ -6,9 +6,9 @@
 //!  "attachments": [{"name": "a.pdf", "media_type": "application/pdf", "url": "https://…"}]}
 //! ```
 //!
-//! All of it is optional, and may stand in `data` as Standard Webhooks has it. `metadata` is shown below the text, as a block of
-//! JSON, with its numbers as they were sent. A payload without `text` (an alert, an event of a code host) becomes the text
-//! itself, as such a block; a body that is not JSON is the text as it is.
+//! All fields are optional, and may be inside `data` as in Standard Webhooks. `metadata` is shown below the text as a
+//! block of JSON, with numbers unchanged. A payload without `text` (an alert, an event of a code host) is itself shown
+//! as such a block; a body other than JSON is the text.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use http::header::CONTENT_TYPE;
 use jiff::Timestamp;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::source::{Source, without_halves};
+use super::raw_json::{RawJson, replace_lone_surrogates};
 use crate::{
     bounds,
     contract::{
@@ -26,9 +26,9 @@ use crate::{
     },
 };
 
-/// Who wrote what names nobody.
-const ANYBODY: &str = "webhook";
-/// Headers that name a message, the best first.
+/// Origin of an anonymous payload.
+const DEFAULT_ORIGIN: &str = "webhook";
+/// Headers with a message's key, by priority.
 const KEYS: [&str; 3] = ["webhook-id", "idempotency-key", "x-github-delivery"];
 
 #[derive(Default)]
@@ -53,28 +53,28 @@ struct File {
     media_type: Option<String>,
 }
 
-/// Decodes a request that was verified.
+/// Decodes a verified request.
 pub fn decode(request: &RawRequest<'_>, actor_paths: &[String], now: Timestamp) -> Result<Received, Refusal> {
     let media_type = MediaType::of(request);
     let text = media_type.text(request.body)?;
-    let whole = without_halves(&text);
-    let json = Source::of(&whole);
-    let actors = json.map(|json| actors(json, actor_paths)).unwrap_or_default();
+    let whole = replace_lone_surrogates(&text);
+    let json = RawJson::of(&whole);
+    let actors = json.map(|json| read_actors(json, actor_paths)).unwrap_or_default();
     let payload = match json {
-        Some(json) => of_json(json)?,
+        Some(json) => read_payload(json)?,
         None if media_type.is_json => return Err(Refusal::Malformed("The body is not JSON.".into())),
         None if text.trim().is_empty() => return Err(Refusal::Malformed("The body is empty.".into())),
         None => Payload { text: Some(text.into_owned()), ..Payload::default() },
     };
     let key = KEYS.iter().find_map(|name| request.header(name)).map(str::to_owned);
-    let inbound = inbound(payload, actors, key, now);
+    let inbound = inbound_message(payload, actors, key, now);
     Ok(Received { events: vec![Event::Message(Box::new(inbound))], reply: Reply::done() })
 }
 
-/// What a body is said to be (RFC 9110 §8.3.1).
+/// The media type of a body (RFC 9110 §8.3.1).
 struct MediaType {
     is_json: bool,
-    /// Of a text. JSON is UTF-8, whatever is said, unless its first bytes say otherwise.
+    /// Of a text. JSON is always UTF-8, unless a byte-order mark says otherwise.
     charset: Option<&'static Encoding>,
 }
 
@@ -90,7 +90,7 @@ impl MediaType {
         Self { is_json, charset: charset.filter(|_| !is_json) }
     }
 
-    /// The text of a body, without the mark of its byte order, which counts more than what is said.
+    /// The text of a body, without its byte-order mark, which overrides the declared charset.
     fn text<'a>(&self, body: &'a [u8]) -> Result<Cow<'a, str>, Refusal> {
         let (text, used, is_damaged) = self.charset.unwrap_or(UTF_8).decode(body);
         if !is_damaged {
@@ -101,10 +101,11 @@ impl MediaType {
     }
 }
 
-fn inbound(payload: Payload, actors: Vec<String>, key: Option<String>, now: Timestamp) -> Inbound {
+fn inbound_message(payload: Payload, actors: Vec<String>, key: Option<String>, now: Timestamp) -> Inbound {
     let id = payload.id.filter(is_word);
     let author = payload.origin_id.filter(is_word);
-    let origin = author.clone().or_else(|| actors.first().cloned()).unwrap_or_else(|| ANYBODY.to_owned());
+    let origin =
+        author.clone().or_else(|| actors.first().cloned()).unwrap_or_else(|| DEFAULT_ORIGIN.to_owned());
     let thread = payload.thread.filter(is_word).unwrap_or_else(|| origin.clone());
     let mut authors = actors;
     authors.extend(author);
@@ -135,29 +136,29 @@ fn inbound(payload: Payload, actors: Vec<String>, key: Option<String>, now: Time
         labels: payload.labels.unwrap_or_default().into_iter().filter(is_word).take(bounds::LIST).collect(),
         context: String::new(),
         text: payload.text.unwrap_or_default(),
-        files: payload.attachments.unwrap_or_default().into_iter().take(20).map(remote).collect(),
+        files: payload.attachments.unwrap_or_default().into_iter().take(20).map(remote_file).collect(),
         at: now,
         source: None,
     }
 }
 
-/// A text, with its metadata below it.
-fn with_metadata(text: String, metadata: Option<Source<'_>>) -> String {
-    match metadata.map(block) {
+/// Appends metadata to a text.
+fn append_metadata(text: String, metadata: Option<RawJson<'_>>) -> String {
+    match metadata.map(json_block) {
         None => text,
         Some(block) if text.trim().is_empty() => block,
         Some(block) => format!("{text}\n\n{block}"),
     }
 }
 
-/// JSON as a block of markdown. No line of it can end the block: texts in it have no line breaks.
-fn block(json: Source<'_>) -> String {
+/// JSON as a Markdown block. No line can end the block: strings in JSON have no line breaks.
+fn json_block(json: RawJson<'_>) -> String {
     let compact = json.compact();
     let shown = json.indented(bounds::TEXT.max(2 * compact.len())).unwrap_or(compact);
     format!("```json\n{shown}\n```")
 }
 
-fn remote(file: File) -> RemoteFile {
+fn remote_file(file: File) -> RemoteFile {
     let last = file.url.rsplit('/').next().and_then(|name| name.split(['?', '#']).next()).unwrap_or_default();
     let name = file.name.unwrap_or_else(|| last.to_owned());
     RemoteFile {
@@ -168,44 +169,45 @@ fn remote(file: File) -> RemoteFile {
     }
 }
 
-/// Our own form, in `data` or by itself; anything else is shown as it is.
-fn of_json(json: Source<'_>) -> Result<Payload, Refusal> {
-    let is_ours = |json: &Source<'_>| json.get("text").is_some_and(|text| text.begins('"'));
+/// Reads our own format, in `data` or at the top level; any other JSON becomes the text.
+fn read_payload(json: RawJson<'_>) -> Result<Payload, Refusal> {
+    let is_ours = |json: &RawJson<'_>| json.get("text").is_some_and(|text| text.begins('"'));
     let Some(ours) = json.get("data").filter(is_ours).or(Some(json)).filter(is_ours) else {
-        return Ok(Payload { text: Some(block(json)), ..Payload::default() });
+        return Ok(Payload { text: Some(json_block(json)), ..Payload::default() });
     };
     let metadata = ours.get("metadata").filter(|metadata| metadata.text() != "null");
     if metadata.is_some_and(|metadata| !metadata.begins('{')) {
-        return Err(wrong("metadata", "it is not an object"));
+        return Err(wrong_field("metadata", "it is not an object"));
     }
-    let text = field::<String>(ours, "text")?.unwrap_or_default();
+    let text = read_field::<String>(ours, "text")?.unwrap_or_default();
     Ok(Payload {
-        id: field(ours, "id")?,
-        text: Some(with_metadata(text, metadata.filter(|metadata| !metadata.is_empty_object()))),
-        origin_id: field(ours, "origin_id")?,
-        origin_name: field(ours, "origin_name")?,
-        thread: field(ours, "thread")?,
-        title: field(ours, "title")?,
-        reply_to: field(ours, "reply_to")?,
-        labels: field(ours, "labels")?,
-        attachments: field(ours, "attachments")?,
+        id: read_field(ours, "id")?,
+        text: Some(append_metadata(text, metadata.filter(|metadata| !metadata.is_empty_object()))),
+        origin_id: read_field(ours, "origin_id")?,
+        origin_name: read_field(ours, "origin_name")?,
+        thread: read_field(ours, "thread")?,
+        title: read_field(ours, "title")?,
+        reply_to: read_field(ours, "reply_to")?,
+        labels: read_field(ours, "labels")?,
+        attachments: read_field(ours, "attachments")?,
     })
 }
 
-fn field<T: DeserializeOwned>(of: Source<'_>, name: &str) -> Result<Option<T>, Refusal> {
-    let read =
-        of.get(name).map(|value| value.read::<Option<T>>().map_err(|error| wrong(name, &error.to_string())));
+fn read_field<T: DeserializeOwned>(of: RawJson<'_>, name: &str) -> Result<Option<T>, Refusal> {
+    let read = of
+        .get(name)
+        .map(|value| value.read::<Option<T>>().map_err(|error| wrong_field(name, &error.to_string())));
     Ok(read.transpose()?.flatten())
 }
 
-fn wrong(name: &str, why: &str) -> Refusal {
+fn wrong_field(name: &str, why: &str) -> Refusal {
     Refusal::Malformed(format!("The payload has a wrong field: {name}: {why}").into())
 }
 
 /// The ids at the paths, as texts.
-fn actors(json: Source<'_>, paths: &[String]) -> Vec<String> {
-    let at = |path: &String| path.split('.').try_fold(json, Source::get);
-    let text = |value: Source<'_>| match value.text().chars().next() {
+fn read_actors(json: RawJson<'_>, paths: &[String]) -> Vec<String> {
+    let at = |path: &String| path.split('.').try_fold(json, RawJson::get);
+    let text = |value: RawJson<'_>| match value.text().chars().next() {
         Some('"') => value.read::<String>().ok(),
         Some('-' | '0'..='9') => Some(value.text().to_owned()),
         _ => None,
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn deeply_nested_json_is_not_indented_where_that_makes_it_many_times_longer() {
+    fn deeply_nested_json_is_not_indented() {
         let nested = |zeros: usize| format!("{}{}0{}", "[".repeat(120), "0,".repeat(zeros), "]".repeat(120));
         let large = nested(100_000);
         assert_eq!(of(&large, &[], &[]).unwrap().text, format!("```json\n{large}\n```"));
@@ -250,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_form() {
+    fn the_documented_form_is_read() {
         let whole = r#"{"id":"m1","text":"Hi","origin_id":"ada","origin_name":"Ada","thread":"t","reply_to":"m0",
             "attachments":[{"url":"https://x.test/a/b.pdf?c"}]}"#;
         let plain = of(whole, &[], &[]).unwrap();
@@ -273,14 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_words_and_not_many() {
+    fn labels_are_bounded_strings() {
         let labels = serde_json::to_string(&[vec![""; 300], vec!["urgent"; 300]].concat()).unwrap();
         let inbound = of(&format!(r#"{{"text":"Hi","labels":{labels}}}"#), &[], &[]).unwrap();
         assert_eq!(inbound.labels, vec!["urgent".to_owned(); 100]);
     }
 
     #[test]
-    fn what_others_send_is_shown() {
+    fn unknown_payloads_are_shown() {
         let event = r#"{"sender":{"id":5,"login":"ada"},"action":"opened"}"#;
         let github = of(event, &[("x-github-delivery", "g1")], &["sender.login", "sender.id"]).unwrap();
         assert_eq!(github.key.as_deref(), Some("g1"));
@@ -322,7 +324,7 @@ mod tests {
         }
     }
 
-    /// The samples of `tests/samples/webhook`: a request's head, an empty line, and its body.
+    /// Samples in `tests/samples/webhook`: a request's head, an empty line, and the body.
     #[test]
     fn samples() {
         muster_samples::check("webhook", |bytes| {
@@ -337,12 +339,12 @@ mod tests {
                 &["sender.id".to_owned()],
                 Timestamp::UNIX_EPOCH,
             );
-            crate::samples::of(&decoded.map(|mut received| received.events.pop()))
+            crate::samples::summarize(&decoded.map(|mut received| received.events.pop()))
         });
     }
 
     #[test]
-    fn what_is_neither_is_refused() {
+    fn unknown_media_types_are_refused() {
         for (body, headers) in [("{", &[("content-type", "application/json")][..]), ("  ", &[])] {
             assert!(matches!(of(body, headers, &[]), Err(Refusal::Malformed(_))), "{body}");
         }

@@ -1,11 +1,11 @@
-//! WEBHOOK: signed HTTP requests in and out, by [Standard Webhooks](https://www.standardwebhooks.com/) and, where the channel
-//! names a header, `sha256=<hex>` over the body in it.
+//! Webhooks: signed HTTP requests in and out, by [Standard Webhooks](https://www.standardwebhooks.com/) and, if the
+//! channel names a header, `sha256=<hex>` over the body.
 //!
-//! - `outgoing.rs`: what is sent, and what an answer means; `incoming.rs`: what a request says; `source.rs`: JSON as it was written.
+//! - `outgoing.rs`: sending, and responses; `incoming.rs`: incoming requests; `raw_json.rs`: JSON as written.
 
 mod incoming;
 mod outgoing;
-mod source;
+mod raw_json;
 
 #[cfg(test)]
 pub use self::incoming::decode;
@@ -23,11 +23,11 @@ use crate::{
         RawRequest, Receipt, Received, Refusal, RemoteFile, Scope, Spool, Traits, Transport, Unit,
         WebhookConfig,
     },
-    signature::{self, Key, KeyError, Signed},
-    world::World,
+    network::Network,
+    signature::{self, Key, KeyError, SignedFields},
 };
 
-/// The length is ours: receivers have limits for bodies.
+/// Our own choice of length: receivers limit their bodies.
 static TRAITS: Traits = Traits {
     kind: Kind::Webhook,
     dialect: Dialect::Markdown,
@@ -43,28 +43,25 @@ static TRAITS: Traits = Traits {
     largest_out: 5 * 1024 * 1024,
 };
 
-/// A channel of signed requests.
 pub struct Webhook {
     config: WebhookConfig,
-    world: World,
+    network: Network,
 }
 
 impl Webhook {
-    /// What is true of all of them.
     pub const TRAITS: &'static Traits = &TRAITS;
 
-    /// Opens a channel.
-    pub fn new(config: WebhookConfig, world: World) -> Self {
-        Self { config, world }
+    pub fn new(config: WebhookConfig, network: Network) -> Self {
+        Self { config, network }
     }
 
-    /// A secret that can't be read counts as a wrong credential: a person has to set it anew.
+    /// An unreadable secret counts as a wrong credential: a person must set a new one.
     fn outbound_keys(&self) -> Result<Vec<Key>, Failure> {
-        Key::all(&self.config.outbound_secrets).map_err(unreadable)
+        Key::all(&self.config.outbound_secrets).map_err(unreadable_secret)
     }
 
-    /// Whether somebody who has a secret of the channel sent this.
-    fn verify(&self, request: &RawRequest<'_>, now: Timestamp) -> Result<(), Refusal> {
+    /// Verifies the signature with the channel's secrets.
+    fn verify_request(&self, request: &RawRequest<'_>, now: Timestamp) -> Result<(), Refusal> {
         let keys = Key::all(&self.config.inbound_secrets).map_err(|_| Refusal::NotConfigured)?;
         if keys.is_empty() {
             return Err(Refusal::NotConfigured);
@@ -72,11 +69,11 @@ impl Webhook {
         if let Some(signatures) = request.header("webhook-signature") {
             let id = request.header("webhook-id").ok_or(Refusal::BadSignature)?;
             let timestamp = request.header("webhook-timestamp").ok_or(Refusal::BadSignature)?;
-            // What is signed must be recognizable, wherever it turns up.
+            // Signed content must be recognizable wherever it turns up.
             if !is_id(id) || !is_time(timestamp.as_bytes()) {
                 return Err(Refusal::BadSignature);
             }
-            return signature::verify(&keys, Signed { id, timestamp }, signatures, request.body, now);
+            return signature::verify(&keys, SignedFields { id, timestamp }, signatures, request.body, now);
         }
         if request.headers.contains_key("webhook-signature") {
             return Err(Refusal::BadSignature);
@@ -88,37 +85,38 @@ impl Webhook {
     }
 
     async fn post(&self, part: &Part<'_>) -> Result<Receipt, Failure> {
-        let url = self.config.outbound_url.as_deref().ok_or_else(nowhere)?;
-        let url = self.world.guard.check(url)?;
+        let url = self.config.outbound_url.as_deref().ok_or_else(no_destination)?;
+        let url = self.network.guard.check(url)?;
         let keys = self.outbound_keys()?;
-        let body = outgoing::body(part);
+        let body = outgoing::write_body(part);
         let header = self.config.signature_header.as_deref();
-        let now = (self.world.clock)();
-        let headers = outgoing::headers(part.id, &keys, header, &body, now)?;
-        let request = self.world.guard.http().request(Method::POST, url).headers(headers).body(body).build();
+        let now = (self.network.clock)();
+        let headers = outgoing::write_headers(part.id, &keys, header, &body, now)?;
+        let request =
+            self.network.guard.http().request(Method::POST, url).headers(headers).body(body).build();
         let request = request.map_err(|_| Failure::Refused("The request can't be made.".into()))?;
-        outgoing::judge(&self.world.guard.call(request).await?, now)
+        outgoing::read_response(&self.network.guard.call(request).await?, now)
     }
 }
 
-/// The longest id of a request, in bytes.
+/// Bytes of a request's id.
 const LONGEST_ID: usize = 256;
-/// The longest time of a request, in digits.
+/// Digits of a request's timestamp.
 const LONGEST_TIME: usize = 11;
 
-/// Whether a request may have this id. None can begin a JSON text of which a time and a body are the rest.
+/// Whether a request may have this id. No id can begin a JSON text that a timestamp and a body complete.
 fn is_id(id: &str) -> bool {
     let fits = |byte: &u8| byte.is_ascii_graphic() && !b"{}[]\"".contains(byte);
     (1..=LONGEST_ID).contains(&id.len()) && id.as_bytes().iter().all(fits)
 }
 
-/// Whether this is a request's time, in seconds.
+/// Whether this is a request's timestamp, in seconds.
 fn is_time(piece: &[u8]) -> bool {
     (9..=LONGEST_TIME).contains(&piece.len()) && piece.iter().all(u8::is_ascii_digit)
 }
 
-/// Whether a body may be what Standard Webhooks signs, `<id>.<seconds>.<body>`: its signature, once overheard, is not a signature of
-/// that text.
+/// Whether a body may be the content signed by Standard Webhooks, `<id>.<seconds>.<body>`: an intercepted signature
+/// must not be accepted as one of that text.
 fn is_signed_content(body: &[u8]) -> bool {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let start = &body[..body.len().min(LONGEST_ID + LONGEST_TIME + 2)];
@@ -131,20 +129,20 @@ impl Transport for Webhook {
         Self::TRAITS
     }
 
-    /// There is nobody to ask: checks what can be said without a call.
+    /// Without a service to ask, checks the configuration only.
     fn probe(&self) -> BoxFuture<'_, Result<Identity, Failure>> {
         Box::pin(async {
             self.outbound_keys()?;
-            Key::all(&self.config.inbound_secrets).map_err(unreadable)?;
+            Key::all(&self.config.inbound_secrets).map_err(unreadable_secret)?;
             if let Some(url) = &self.config.outbound_url {
-                self.world.guard.check(url)?;
+                self.network.guard.check(url)?;
             }
             Ok(Identity::default())
         })
     }
 
     fn receive(&self, request: &RawRequest<'_>, now: Timestamp) -> Result<Received, Refusal> {
-        self.verify(request, now)?;
+        self.verify_request(request, now)?;
         incoming::decode(request, &self.config.actor_paths, now)
     }
 
@@ -162,18 +160,18 @@ impl Transport for Webhook {
             let Content::There(url) = &file.content else {
                 return Err(Failure::Refused("The file came with its message.".into()));
             };
-            let url = self.world.guard.check(url)?;
-            let request = self.world.guard.http().get(url).build();
+            let url = self.network.guard.check(url)?;
+            let request = self.network.guard.http().get(url).build();
             let request = request.map_err(|_| Failure::Refused("The file has no usable address.".into()))?;
-            self.world.guard.download(request, to, most).await
+            self.network.guard.download(request, to, most).await
         })
     }
 }
 
-fn unreadable(error: KeyError) -> Failure {
+fn unreadable_secret(error: KeyError) -> Failure {
     Failure::Credentials(Cause::from(error.to_string()))
 }
 
-fn nowhere() -> Failure {
+fn no_destination() -> Failure {
     Failure::Refused("The channel has no outbound_url, so nothing can be sent.".into())
 }

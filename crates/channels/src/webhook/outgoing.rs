@@ -1,4 +1,4 @@
-//! What a webhook sends, and what an answer to it means.
+//! Outgoing requests, and their responses.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{
@@ -12,8 +12,8 @@ use serde_json::Value;
 use crate::{
     bounds,
     contract::{Attachment, Failure, Named, Part, Receipt, Scene, Scope},
-    signature::{self, Key, Signed},
-    world::Answer,
+    network::HttpResponse,
+    signature::{self, Key, SignedFields},
 };
 
 #[derive(Serialize)]
@@ -64,7 +64,7 @@ struct File<'a> {
 }
 
 /// The body of a message.
-pub fn body(part: &Part<'_>) -> Vec<u8> {
+pub fn write_body(part: &Part<'_>) -> Vec<u8> {
     let data = Data {
         message: Message {
             id: part.id,
@@ -100,8 +100,8 @@ fn contact(scene: &Scene) -> Option<Contact<'_>> {
     Some(Contact { contact, origin_id: scene.origin.as_deref() })
 }
 
-/// The headers of a message: its id, the time of this attempt, and a signature for each key.
-pub fn headers(
+/// The headers of a message: its id, the time of this attempt, and a signature per key.
+pub fn write_headers(
     id: &str,
     keys: &[Key],
     signature_header: Option<&str>,
@@ -112,33 +112,33 @@ pub fn headers(
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(USER_AGENT, HeaderValue::from_static("Muster"));
-    headers.insert("webhook-id", value(id)?);
-    headers.insert("webhook-timestamp", value(&timestamp)?);
+    headers.insert("webhook-id", header_value(id)?);
+    headers.insert("webhook-timestamp", header_value(&timestamp)?);
     if let Some(first) = keys.first() {
-        let signed = Signed { id, timestamp: &timestamp };
-        headers.insert("webhook-signature", value(&signature::sign(keys, signed, body))?);
+        let signed = SignedFields { id, timestamp: &timestamp };
+        headers.insert("webhook-signature", header_value(&signature::sign(keys, signed, body))?);
         if let Some(name) = signature_header {
             let name = HeaderName::try_from(name)
-                .map_err(|_| unusable("signature_header is not a valid header name"))?;
-            headers.insert(name, value(&signature::sign_body(first, body))?);
+                .map_err(|_| unusable_request("signature_header is not a valid header name"))?;
+            headers.insert(name, header_value(&signature::sign_body(first, body))?);
         }
     }
     Ok(headers)
 }
 
-fn value(text: &str) -> Result<HeaderValue, Failure> {
-    HeaderValue::try_from(text).map_err(|_| unusable("an id can't be a header"))
+fn header_value(text: &str) -> Result<HeaderValue, Failure> {
+    HeaderValue::try_from(text).map_err(|_| unusable_request("an id can't be a header"))
 }
 
-fn unusable(why: &str) -> Failure {
+fn unusable_request(why: &str) -> Failure {
     Failure::Refused(format!("The request can't be made: {why}.").into())
 }
 
-/// What an answer means. Receivers deduplicate by `webhook-id`, so whatever may pass is tried again.
-pub fn judge(answer: &Answer, now: Timestamp) -> Result<Receipt, Failure> {
+/// Maps a response to a result. Receivers deduplicate by `webhook-id`, so anything temporary is retried.
+pub fn read_response(answer: &HttpResponse, now: Timestamp) -> Result<Receipt, Failure> {
     let status = answer.status;
     if status.is_success() {
-        return Ok(Receipt { vendor_id: id_in(&answer.body), target: None });
+        return Ok(Receipt { vendor_id: receiver_id(&answer.body), target: None });
     }
     let cause = format!("The receiver answered with status {}.", status.as_u16()).into();
     Err(match status {
@@ -155,11 +155,11 @@ pub fn judge(answer: &Answer, now: Timestamp) -> Result<Receipt, Failure> {
     })
 }
 
-/// The receiver's own id of the message, if its answer is `{"id": "…"}`.
-fn id_in(body: &[u8]) -> Option<String> {
+/// The receiver's own message id, if the response is `{"id": "…"}`.
+fn receiver_id(body: &[u8]) -> Option<String> {
     let answer: Value = muster_json::from_slice(body).ok()?;
     let id = answer.get("id")?.as_str()?;
-    // PostgreSQL does not store a NUL.
+    // PostgreSQL can't store NUL.
     let is_id = !id.is_empty() && id.len() <= 200 && !id.contains(char::is_control);
     is_id.then(|| id.to_owned())
 }
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_that_cannot_be_stored_does_not_undo_the_delivery() {
+    fn an_unusable_vendor_id_does_not_fail_a_delivery() {
         for (body, expected) in [
             (r#"{"id":"a-1"}"#, Some("a-1")),
             (r#"{"id":"a\u0000"}"#, None),
@@ -179,12 +179,12 @@ mod tests {
             (r#"{"id":1}"#, None),
             ("taken", None),
         ] {
-            let answer = Answer {
+            let answer = HttpResponse {
                 status: StatusCode::OK,
                 headers: HeaderMap::new(),
                 body: Bytes::from_static(body.as_bytes()),
             };
-            let receipt = judge(&answer, Timestamp::UNIX_EPOCH).unwrap();
+            let receipt = read_response(&answer, Timestamp::UNIX_EPOCH).unwrap();
             assert_eq!(receipt.vendor_id.as_deref(), expected, "{body}");
         }
     }

@@ -1,4 +1,4 @@
-//! A real aiosmtpd (`tests/peers/channels/smtp.py`), on a port of its own.
+//! A real aiosmtpd (`tests/peers/channels/smtp.py`).
 
 use std::{path::Path, process::Stdio};
 
@@ -10,7 +10,7 @@ use tokio::{
 
 use super::peers::peer;
 
-/// A server that takes mails.
+/// An SMTP server.
 pub struct Smtp {
     pub port: u16,
     lines: Lines<BufReader<ChildStdout>>,
@@ -18,7 +18,7 @@ pub struct Smtp {
 }
 
 impl Smtp {
-    /// Starts one with the certificate in this folder. `mode`: `tls`, `starttls`, or `open`, which needs no certificate.
+    /// Starts a server with the certificate in `folder`. `mode` is `tls`, `starttls`, or `open` without a certificate.
     pub async fn start(host: &str, port: u16, mode: &str, folder: &Path) -> Self {
         let mut command = peer("smtp.py");
         command.args([host, &port.to_string()]).args([folder.join("cert.pem"), folder.join("key.pem")]);
@@ -29,7 +29,7 @@ impl Smtp {
         Self { port, lines, _process: process }
     }
 
-    /// The next mail that it takes.
+    /// The next received mail.
     pub async fn mail(&mut self) -> Value {
         serde_json::from_str(&self.lines.next_line().await.unwrap().unwrap()).unwrap()
     }

@@ -1,5 +1,5 @@
-//! The vendors' leading clients against the servers of these tests: they take them for the real ones, and ask them what our
-//! transports ask.
+//! Runs the leading client libraries against the fake vendors, and compares their requests with those of our
+//! transports.
 
 use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -16,14 +16,15 @@ use crate::{
         slack::{APP, BOT, envelope, slack},
         telegram::{TOKEN, refusal, said, telegram},
     },
-    peers::{peer, told},
-    support::{Hand, message, open_world, part, text},
+    peers::{json_lines, peer},
+    support::{TestSink, message, open_network, part, text},
 };
 
 const WEBHOOK: &str = "https://m.test/webhooks/telegram/abc";
 const SIGNING: &str = "8f742231b10e8888abcd99yyyzzz85a5";
 
-/// The same, whether it was written as JSON or as a form: numbers and words are texts; null and an empty list are nothing.
+/// Normalizes a request so that JSON and forms compare equal: scalars become strings, and null and empty lists are
+/// removed.
 fn loosely(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -41,10 +42,10 @@ fn loosely_all(asked: &mut Vec<(String, Value)>) -> Vec<(String, Value)> {
     asked.drain(..).map(|(method, asked)| (method, loosely(asked))).collect()
 }
 
-/// Everything that our transport asks of Telegram, in the order of `telegram_bot.py`.
+/// Sends all requests of our Telegram transport in the order of `telegram_bot.py`.
 async fn talk_to_telegram(at: SocketAddr) {
     let config = TelegramConfig { token: TOKEN.into(), webhook_secret: "our-secret".into(), username: None };
-    let bot = open(Config::Telegram(config), &open_world(Some(at)));
+    let bot = open(Config::Telegram(config), &open_network(Some(at)));
     bot.probe().await.unwrap();
     let (said, buttons) =
         (question("<b>Delete</b> it?"), [Button { label: "Yes".into(), value: "A-1:abc:yes".into() }]);
@@ -60,10 +61,10 @@ async fn talk_to_telegram(at: SocketAddr) {
     bot.fetch(&remote("f1"), &mut Vec::new(), 100).await.unwrap();
     bot.answer(&press("5", "q9"), "Done").await.unwrap();
     bot.register(Some(WEBHOOK)).await.unwrap();
-    assert!(bot.listen(None, &Hand::new(0).0).await.is_err());
+    assert!(bot.listen(None, &TestSink::new(0).0).await.is_err());
     bot.register(None).await.unwrap();
-    // Once: what it brings is not kept.
-    assert!(bot.listen(None, &Hand::new(0).0).await.is_err());
+    // Only once, because the sink stores nothing.
+    assert!(bot.listen(None, &TestSink::new(0).0).await.is_err());
 }
 
 fn question(html: &str) -> Rendered {
@@ -93,7 +94,7 @@ fn press(target: &str, reply_to: &str) -> Press {
 }
 
 #[tokio::test]
-async fn python_telegram_bot_and_we_ask_the_same() {
+async fn python_telegram_bot_sends_the_same_requests() {
     let open = async || {
         let (address, fake) = telegram().await;
         fake.lock().unwrap().updates = vec![said(10, "one"), said(11, "two")];
@@ -103,13 +104,13 @@ async fn python_telegram_bot_and_we_ask_the_same() {
     talk_to_telegram(address).await;
     let ours = loosely_all(&mut fake.lock().unwrap().asked);
 
-    // Another, which counts its messages from the start.
+    // A new server, because message ids must start from the beginning.
     let (address, fake) = open().await;
     let mut client = peer("telegram_bot.py");
     client.args([&format!("http://{address}"), TOKEN]);
-    let seen = told(client, "").await;
+    let seen = json_lines(client, "").await;
     let mut theirs = loosely_all(&mut fake.lock().unwrap().asked);
-    // It confirms what it has read.
+    // The library confirms the last updates.
     let confirmed = theirs.pop().unwrap();
     assert_eq!((confirmed.0.as_str(), &confirmed.1["offset"]), ("getUpdates", &json!("12")));
     assert_eq!(ours, theirs);
@@ -126,7 +127,7 @@ async fn python_telegram_bot_and_we_ask_the_same() {
     assert_eq!(seen, expected);
 }
 
-/// The samples have the fields that the client knows, apart from those of earlier and later versions of Telegram's interface.
+/// The samples have only fields known to the library, except those of earlier and later versions of the Bot API.
 #[tokio::test]
 async fn python_telegram_bot_reads_our_samples() {
     let folder = crate::peers::file("tests/samples/telegram");
@@ -136,7 +137,7 @@ async fn python_telegram_bot_reads_our_samples() {
     files.sort();
     let mut client = peer("telegram_samples.py");
     client.args(&files);
-    let read = told(client, "").await;
+    let read = json_lines(client, "").await;
     assert_eq!(read.len(), files.len());
     let unknown: Vec<_> =
         read.iter().filter(|read| read.as_object().unwrap().values().any(|of| *of != json!([]))).collect();
@@ -152,7 +153,7 @@ async fn python_telegram_bot_reads_our_samples() {
 }
 
 #[tokio::test]
-async fn python_telegram_bot_reads_what_is_refused() {
+async fn python_telegram_bot_reads_errors() {
     let (address, fake) = telegram().await;
     let limited = json!({"ok": false, "error_code": 429, "description": "Too Many Requests: retry after 9",
         "parameters": {"retry_after": 9}});
@@ -170,15 +171,15 @@ async fn python_telegram_bot_reads_what_is_refused() {
     let mut client = peer("telegram_bot.py");
     client.args([&format!("http://{address}"), TOKEN]).args(answers.iter().map(|_| "x"));
     fake.lock().unwrap().answers = answers.into();
-    assert_eq!(told(client, "").await, expected);
+    assert_eq!(json_lines(client, "").await, expected);
 }
 
 fn app(at: SocketAddr, second: &str) -> Arc<dyn Transport> {
     let config = SlackConfig::parse(&format!("{BOT} {second}")).unwrap();
-    open(Config::Slack(config), &open_world(Some(at)))
+    open(Config::Slack(config), &open_network(Some(at)))
 }
 
-/// Everything that our transport asks of Slack, in the order of `slack.py`.
+/// Sends all requests of our Slack transport in the order of `slack.py`.
 async fn talk_to_slack(at: SocketAddr) {
     let app = app(at, APP);
     app.probe().await.unwrap();
@@ -193,17 +194,17 @@ async fn talk_to_slack(at: SocketAddr) {
     app.send(&Part { files: &files, ..part(&none, "C1/1.2") }).await.unwrap();
     app.answer(&press("C1", "U1"), "Done").await.unwrap();
     app.typing("C1/1.2").await.unwrap();
-    // Only threads have it.
+    // Slack supports it only in threads.
     app.typing("C1").await.unwrap();
 }
 
 #[tokio::test]
-async fn slack_sdk_and_we_ask_the_same() {
+async fn slack_sdk_sends_the_same_requests() {
     let ((address, us), (another, them)) = (slack().await, slack().await);
     talk_to_slack(address).await;
     let mut client = peer("slack.py");
     client.args(["talk", &format!("http://{another}"), BOT, APP]);
-    let seen = told(client, "").await;
+    let seen = json_lines(client, "").await;
     let (mut us, mut them) = (us.lock().unwrap(), them.lock().unwrap());
     assert_eq!(loosely_all(&mut us.asked), loosely_all(&mut them.asked));
     assert_eq!((&us.uploaded, us.uploaded.len()), (&them.uploaded, 1));
@@ -216,7 +217,7 @@ async fn slack_sdk_and_we_ask_the_same() {
 }
 
 #[tokio::test]
-async fn slack_sdk_reads_what_is_refused() {
+async fn slack_sdk_reads_errors() {
     let (address, fake) = slack().await;
     let no = |error: &str| json!({"ok": false, "error": error});
     fake.lock().unwrap().answers = [(200, no("not_in_channel")), (429, no("ratelimited"))].into();
@@ -226,10 +227,10 @@ async fn slack_sdk_reads_what_is_refused() {
         json!({"error": "not_in_channel", "status": 200, "wait": "11"}),
         json!({"error": "ratelimited", "status": 429, "wait": "11"}),
     ];
-    assert_eq!(told(client, "").await, expected);
+    assert_eq!(json_lines(client, "").await, expected);
     let mut stranger = peer("slack.py");
     stranger.args(["refused", &format!("http://{address}"), "xoxb-another", "1"]);
-    assert_eq!(told(stranger, "").await[0]["error"], "invalid_auth");
+    assert_eq!(json_lines(stranger, "").await[0]["error"], "invalid_auth");
 }
 
 #[tokio::test]
@@ -240,16 +241,19 @@ async fn slack_sdk_listens_by_socket_mode() {
     client.args(["listen", &format!("http://{address}"), BOT, APP]);
     let heard =
         |id: &str, said: &str| json!({"type": "events_api", "envelope": id, "text": said, "user": "U1"});
-    assert_eq!(told(client, "").await, [heard("1", "one"), heard("2", "two"), json!({"renewed": true})]);
+    assert_eq!(
+        json_lines(client, "").await,
+        [heard("1", "one"), heard("2", "two"), json!({"renewed": true})]
+    );
     assert!(fake.lock().unwrap().envelopes.is_empty());
 }
 
 #[tokio::test]
-async fn we_verify_what_slack_sdk_signs() {
+async fn signatures_of_slack_sdk_are_valid() {
     let body = envelope("1", "hello, wörld")["payload"].to_string();
     let mut client = peer("slack.py");
     client.args(["sign", "", SIGNING, &body]);
-    let signed = told(client, "").await;
+    let signed = json_lines(client, "").await;
     let headers = [
         ("x-slack-request-timestamp", "1700000000"),
         ("x-slack-signature", signed[0]["signed"].as_str().unwrap()),

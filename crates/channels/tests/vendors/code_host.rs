@@ -1,5 +1,5 @@
-//! What a code host sends, in GitHub's published payloads, signed and verified by its own library; and Standard Webhooks in
-//! JavaScript.
+//! GitHub's published webhook payloads, signed and verified by GitHub's own library, and the JavaScript library of
+//! Standard Webhooks.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use tokio::process::Command;
 
 use crate::{
-    peers::{node, on_this_machine, told},
-    support::{message, open_world, part, text},
+    peers::{json_lines, node, on_this_machine},
+    support::{message, open_network, part, text},
     webhook::receiver,
 };
 
@@ -30,14 +30,14 @@ fn channel(outbound_url: Option<String>) -> Arc<dyn Transport> {
         signature_header: Some("X-Hub-Signature-256".to_owned()),
         actor_paths: vec!["sender.login".to_owned(), "sender.id".to_owned()],
     };
-    open(Config::Webhook(Box::new(config)), &open_world(None))
+    open(Config::Webhook(Box::new(config)), &open_network(None))
 }
 
 #[tokio::test]
-async fn everything_that_github_sends_is_read() {
+async fn all_github_payloads_are_read() {
     let mut library = libraries();
     library.args(["github", SECRET]);
-    let payloads = told(library, "").await;
+    let payloads = json_lines(library, "").await;
     assert!(payloads.len() > 150, "{}", payloads.len());
     let (channel, now) = (channel(None), Timestamp::now());
     for (nth, payload) in payloads.iter().enumerate() {
@@ -67,7 +67,7 @@ async fn everything_that_github_sends_is_read() {
 }
 
 #[tokio::test]
-async fn libraries_for_javascript_verify_what_we_send() {
+async fn javascript_libraries_verify_our_signatures() {
     let (url, seen) = receiver(200, &[], "").await;
     channel(Some(url)).send(&part(&text("Grüße 😀"), "t")).await.unwrap();
     let (headers, body) = seen.lock().unwrap().pop().unwrap();
@@ -80,6 +80,6 @@ async fn libraries_for_javascript_verify_what_we_send() {
     ] {
         let mut library = libraries();
         library.args(["verify", &BASE64_STANDARD.encode(secret), secret]);
-        assert_eq!(told(library, &request).await, [expected]);
+        assert_eq!(json_lines(library, &request).await, [expected]);
     }
 }

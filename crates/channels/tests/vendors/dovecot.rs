@@ -1,4 +1,4 @@
-//! A real dovecot, without root's rights, on a port of its own.
+//! A real dovecot without root privileges.
 
 use std::{
     fs,
@@ -13,10 +13,10 @@ use std::{
 use tempfile::TempDir;
 use tokio::{io::AsyncReadExt as _, net::TcpStream};
 
-/// Whose mailbox it is.
+/// The owner of the mailbox.
 pub const USER: &str = "agent";
 
-/// A server with one mailbox.
+/// An IMAP server with one mailbox.
 pub struct Dovecot {
     process: Child,
     folder: TempDir,
@@ -24,12 +24,12 @@ pub struct Dovecot {
 }
 
 impl Dovecot {
-    /// Starts one, and waits until it listens.
+    /// Starts a server, and waits until it listens.
     pub async fn start() -> Self {
         Self::start_with(None).await
     }
 
-    /// One that also takes access tokens, about which it asks `tokens`: `GET /<token>`.
+    /// Starts a server that also accepts access tokens and checks them with `GET /<token>` at `tokens`.
     pub async fn start_with(tokens: Option<SocketAddr>) -> Self {
         let folder = TempDir::with_prefix("channels-").unwrap();
         let port = reserved_port();
@@ -46,7 +46,7 @@ impl Dovecot {
             .unwrap_or("dovecot");
         let mut command = Command::new(dovecot);
         if said_by("id", "-u") == "0" {
-            // Root's mail is refused, so nobody runs it.
+            // dovecot delivers no mail as root.
             assert!(
                 Command::new("chown")
                     .args(["-R", "nobody:nogroup"])
@@ -74,22 +74,21 @@ impl Dovecot {
         );
     }
 
-    /// The certificate that it shows, of `mail.test`.
+    /// The server's certificate, for `mail.test`.
     pub fn certificate(&self) -> Vec<u8> {
         fs::read(self.folder.path().join("cert.der")).unwrap()
     }
 
-    /// Where its certificate and key are: `cert.pem`, `key.pem`.
+    /// The folder with `cert.pem` and `key.pem`.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Delivers a mail.
     pub fn deliver(&self, name: &str, mail: &str) {
         self.deliver_at(name, mail, SystemTime::now());
     }
 
-    /// Delivers a mail that arrived then.
+    /// Delivers a mail with this time of arrival.
     pub fn deliver_at(&self, name: &str, mail: &str, at: SystemTime) {
         let tmp = self.mail().join("tmp").join(name);
         let mut file = fs::File::create(&tmp).unwrap();
@@ -99,9 +98,9 @@ impl Dovecot {
         fs::rename(tmp, self.mail().join("new").join(name)).unwrap();
     }
 
-    /// Forgets all numbers, so that the mailbox has another UIDVALIDITY.
+    /// Changes the UIDVALIDITY of the mailbox.
     pub async fn forget_numbers(&self) {
-        // Who hung up a moment ago is still being ended, with files of these names.
+        // A process that is still ending writes files with these names.
         while self.is_read() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -111,12 +110,12 @@ impl Dovecot {
             }
         }
         let list = self.mail().join("dovecot-uidlist");
-        // Without a valid GUID dovecot writes its own, whose UIDVALIDITY is the time in seconds: that of the one before.
+        // Without a valid GUID, dovecot writes a UIDVALIDITY of the current second, which can equal the old one.
         fs::write(&list, "3 V99999 N1 G0123456789abcdef0123456789abcdef\n").unwrap();
         fs::set_permissions(list, fs::Permissions::from_mode(0o666)).unwrap();
     }
 
-    /// How many mails are marked as seen.
+    /// The number of mails marked as seen.
     pub fn seen(&self) -> usize {
         let all = fs::read_dir(self.mail().join("cur")).unwrap().flatten();
         all.filter(|entry| {
@@ -125,7 +124,7 @@ impl Dovecot {
         .count()
     }
 
-    /// Whether somebody reads the mailbox: each has a process of its own.
+    /// Whether a client is connected: dovecot runs a process for each.
     fn is_read(&self) -> bool {
         let server = self.process.id().to_string();
         fs::read_dir("/proc").unwrap().flatten().any(|entry| {
@@ -142,20 +141,20 @@ impl Dovecot {
 
 impl Drop for Dovecot {
     fn drop(&mut self) {
-        // Asked to end, it takes its own processes with it.
+        // On SIGTERM, dovecot also ends its child processes.
         let _ = Command::new("kill").arg(self.process.id().to_string()).status();
         let _ = self.process.wait();
     }
 }
 
-/// A free port that the system gives to no one who binds port 0: below the range of those, another one for each process.
+/// A free port below the ephemeral range, different for each process. Binding port 0 never returns it.
 pub fn reserved_port() -> u16 {
     let start = u16::try_from(std::process::id() % 20_000).unwrap();
     let mut ports = (start..20_000).chain(0..start).map(|port| 10_000 + port);
     ports.find(|port| StdListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
 }
 
-/// Whether an IMAP server greets there.
+/// Whether an IMAP server answers at this address.
 async fn greets(address: SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect(address).await else { return false };
     let mut greeting = [0; 4];
@@ -180,7 +179,7 @@ fn config(folder: &Path, port: u16) -> String {
     )
 }
 
-/// Settings for signing in with access tokens.
+/// The configuration for logins with access tokens.
 fn by_token(folder: &Path, tokens: SocketAddr) -> String {
     let path = folder.join("oauth2.conf");
     let asked = format!("tokeninfo_url = http://{tokens}/\n");
@@ -192,7 +191,7 @@ fn by_token(folder: &Path, tokens: SocketAddr) -> String {
     )
 }
 
-/// Makes a certificate of `mail.test`: `cert.pem`, `cert.der`, `key.pem`.
+/// Creates a certificate for `mail.test`: `cert.pem`, `cert.der`, `key.pem`.
 pub fn certify(folder: &Path) {
     let openssl = |arguments: &str| {
         let made = Command::new("openssl")

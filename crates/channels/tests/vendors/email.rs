@@ -1,4 +1,4 @@
-//! Mail: read from a real dovecot, and handed over to a small SMTP server.
+//! Tests of the email transport with a real dovecot and a small SMTP server.
 
 use std::{
     sync::Arc,
@@ -7,8 +7,8 @@ use std::{
 
 use mail_parser::{MessageParser, MimeHeaders};
 use muster_channels::{
-    Attachment, Config, Cursor, EmailConfig, Event, Failure, Inbound, Link, MailServer, Rendered, Sink,
-    Transport, World, open,
+    Attachment, Config, Cursor, EmailConfig, Event, Failure, Inbound, Link, MailServer, Network, Rendered,
+    Sink, Transport, open,
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -18,7 +18,9 @@ use tokio::{
 
 use crate::{
     dovecot::{Dovecot, USER},
-    support::{Hand, Memory, Names, Seen, Told, message, open_world, part, text, world, world_with},
+    support::{
+        Memory, Names, Seen, SinkCall, TestSink, message, network, network_with, open_network, part, text,
+    },
 };
 
 pub fn server(port: u16, password: &str) -> MailServer {
@@ -26,8 +28,8 @@ pub fn server(port: u16, password: &str) -> MailServer {
     MailServer { host: "127.0.0.1".into(), port, login, tls: false }
 }
 
-pub fn channel(imap: Option<MailServer>, smtp: Option<MailServer>, world: &World) -> Arc<dyn Transport> {
-    open(Config::Email(Box::new(config(imap, smtp))), world)
+pub fn channel(imap: Option<MailServer>, smtp: Option<MailServer>, network: &Network) -> Arc<dyn Transport> {
+    open(Config::Email(Box::new(config(imap, smtp))), network)
 }
 
 pub fn config(imap: Option<MailServer>, smtp: Option<MailServer>) -> EmailConfig {
@@ -40,7 +42,7 @@ pub fn config(imap: Option<MailServer>, smtp: Option<MailServer>) -> EmailConfig
         authserv_id: Some("mx.b.test".into()),
         since: jiff::Timestamp::now() - Duration::from_secs(3600),
         poll: Duration::from_secs(60),
-        room: Memory::of(usize::MAX / 2),
+        memory: Memory::of(usize::MAX / 2),
     }
 }
 
@@ -51,7 +53,7 @@ pub fn mail(id: &str, said: &str) -> String {
     )
 }
 
-/// Listens until the test has seen enough. Returns what it returns.
+/// Listens until `seen` completes, and returns its output.
 pub async fn during<T>(
     mailbox: &Arc<dyn Transport>,
     cursor: Option<Cursor>,
@@ -65,12 +67,12 @@ pub async fn during<T>(
     }
 }
 
-/// The next events, and how far was read with them. That an attempt is made, or where reading begins, is told without events.
-pub async fn next(told: &mut UnboundedReceiver<Told>) -> (Vec<Event>, Option<Cursor>) {
+/// The next events and their cursor. Calls without events only record an attempt or the start position.
+pub async fn next(calls: &mut UnboundedReceiver<SinkCall>) -> (Vec<Event>, Option<Cursor>) {
     loop {
-        match told.recv().await.unwrap() {
-            Told::Admitted(events, cursor) if !events.is_empty() => return (events, cursor),
-            Told::Link(Link::Up) | Told::Admitted(..) => {}
+        match calls.recv().await.unwrap() {
+            SinkCall::Admitted(events, cursor) if !events.is_empty() => return (events, cursor),
+            SinkCall::Link(Link::Up) | SinkCall::Admitted(..) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -82,7 +84,7 @@ pub fn texts(events: &[Event]) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_mail_server_that_never_ends_its_line_is_left() {
+async fn an_endless_line_ends_the_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let talking = async {
@@ -90,14 +92,14 @@ async fn a_mail_server_that_never_ends_its_line_is_left() {
         while stream.write_all(&[b'2'; 4096]).await.is_ok() {}
     };
     let smtp = MailServer { login: None, ..server(port, "") };
-    let mailbox = channel(None, Some(smtp), &open_world(None));
+    let mailbox = channel(None, Some(smtp), &open_network(None));
     let (probed, ()) = tokio::join!(mailbox.probe(), talking);
     let failure = probed.unwrap_err();
     assert!(failure.to_string().contains("its answer is too long"), "{failure}");
 }
 
 #[tokio::test]
-async fn a_mail_server_that_announces_more_than_is_read_is_left() {
+async fn an_oversized_literal_ends_the_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let talking = async {
@@ -105,14 +107,14 @@ async fn a_mail_server_that_announces_more_than_is_read_is_left() {
         stream.write_all(b"* 1 FETCH (BODY[] {100000000}\r\n").await.unwrap();
         _ = stream.read_to_end(&mut Vec::new()).await;
     };
-    let mailbox = channel(Some(server(port, "secret")), None, &open_world(None));
+    let mailbox = channel(Some(server(port, "secret")), None, &open_network(None));
     let (probed, ()) = tokio::join!(mailbox.probe(), talking);
     let failure = probed.unwrap_err();
     assert!(failure.to_string().contains("its answer is too long"), "{failure}");
 }
 
 #[tokio::test]
-async fn what_a_mail_server_says_strangely_is_told_in_words() {
+async fn malformed_answers_have_readable_errors() {
     let nest = "(".repeat(1_000);
     for (said, expected) in [
         (format!("* 1 FETCH (BODYSTRUCTURE {nest}"), "its answer is nested too deeply"),
@@ -126,13 +128,13 @@ async fn what_a_mail_server_says_strangely_is_told_in_words() {
             stream.write_all(said.as_bytes()).await.unwrap();
             _ = stream.read_to_end(&mut Vec::new()).await;
         };
-        let mailbox = channel(Some(server(port, "secret")), None, &open_world(None));
+        let mailbox = channel(Some(server(port, "secret")), None, &open_network(None));
         let (probed, ()) = tokio::join!(mailbox.probe(), talking);
         assert_eq!(probed.unwrap_err().to_string(), format!("The mail server can't be used: {expected}."));
     }
 }
 
-/// What becomes of signing in where the server refuses it with these words.
+/// The failure of a login that the server refuses with this text.
 async fn refused(words: &str) -> Failure {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -144,12 +146,12 @@ async fn refused(words: &str) -> Failure {
         let tag = line.split(' ').next().unwrap();
         stream.write_all(format!("{tag} NO {words}\r\n").as_bytes()).await.unwrap();
     };
-    let mailbox = channel(Some(server(port, "secret")), None, &open_world(None));
+    let mailbox = channel(Some(server(port, "secret")), None, &open_network(None));
     tokio::join!(mailbox.probe(), refusing).0.unwrap_err()
 }
 
 #[tokio::test]
-async fn a_mail_server_that_says_no_for_now_refuses_no_password() {
+async fn a_temporary_login_failure_is_no_credentials_failure() {
     for words in [
         "[UNAVAILABLE] User's backend did not respond in time.",
         "[ALERT] Too many simultaneous connections. (Failure)",
@@ -167,19 +169,19 @@ async fn a_mail_server_that_says_no_for_now_refuses_no_password() {
 }
 
 #[tokio::test]
-async fn mails_come_once_and_as_they_arrive() {
+async fn mails_are_read_once_on_arrival() {
     let dovecot = Dovecot::start().await;
     dovecot.deliver_at("old", &mail("old", "before"), SystemTime::now() - Duration::from_secs(2 * 3600));
     dovecot.deliver("m0", &mail("m0", "zero"));
-    let mailbox = channel(Some(server(dovecot.address.port(), "secret")), None, &open_world(None));
-    let (sink, mut told) = Hand::new(99);
-    // What was there before the channel is not read; what has come since is; what comes while we wait wakes us.
+    let mailbox = channel(Some(server(dovecot.address.port(), "secret")), None, &open_network(None));
+    let (sink, mut calls) = TestSink::new(99);
+    // Mails from before the channel are not read, later ones are, and new ones end the wait.
     let cursor = during(&mailbox, None, &sink, async {
-        assert_eq!(texts(&next(&mut told).await.0).1, "zero");
-        // Until it waits, the mail would be found anyway.
+        assert_eq!(texts(&next(&mut calls).await.0).1, "zero");
+        // A mail delivered before the wait would be found anyway.
         tokio::time::sleep(Duration::from_millis(300)).await;
         dovecot.deliver("m1", &mail("m1", "one"));
-        let (events, cursor) = next(&mut told).await;
+        let (events, cursor) = next(&mut calls).await;
         assert_eq!(texts(&events), ("m1@a.test".into(), "one".into()));
         assert_eq!(message(&events).proof, muster_channels::Proof::Signed);
         while dovecot.seen() == 0 {
@@ -189,49 +191,49 @@ async fn mails_come_once_and_as_they_arrive() {
     })
     .await;
 
-    // What comes while nobody listens is read later. The core keeps nothing of it: it comes again.
+    // Mails that arrive while no one listens are read later. An unstored mail is read again.
     dovecot.deliver("m2", &mail("m2", "two"));
-    let (full, mut told) = Hand::new(1);
+    let (full, mut calls) = TestSink::new(1);
     assert!(matches!(mailbox.listen(cursor.clone(), &full).await, Err(Failure::NotSent(_))));
-    assert_eq!(texts(&next(&mut told).await.0).1, "two");
+    assert_eq!(texts(&next(&mut calls).await.0).1, "two");
     assert_eq!(dovecot.seen(), 1);
-    let (sink, mut told) = Hand::new(99);
+    let (sink, mut calls) = TestSink::new(99);
     let cursor = during(&mailbox, cursor, &sink, async {
-        let (events, cursor) = next(&mut told).await;
+        let (events, cursor) = next(&mut calls).await;
         assert_eq!(texts(&events), ("m2@a.test".into(), "two".into()));
         cursor
     })
     .await;
 
-    // The mailbox is made anew: its mails come again, under the keys that they had.
+    // After a new UIDVALIDITY, the mails are read again with the same keys.
     dovecot.forget_numbers().await;
-    let (sink, mut told) = Hand::new(99);
+    let (sink, mut calls) = TestSink::new(99);
     during(&mailbox, cursor.clone(), &sink, async {
         let mut again = Vec::new();
         for _ in 0..3 {
-            again.push(texts(&next(&mut told).await.0).0);
+            again.push(texts(&next(&mut calls).await.0).0);
         }
         again.sort();
         assert_eq!(again, ["m0@a.test", "m1@a.test", "m2@a.test"]);
         dovecot.deliver("m3", &mail("m3", "three"));
-        assert_eq!(texts(&next(&mut told).await.0).1, "three");
+        assert_eq!(texts(&next(&mut calls).await.0).1, "three");
     })
     .await;
 }
 
 #[tokio::test]
-async fn who_may_not_read_is_told_so() {
+async fn wrong_passwords_are_reported() {
     let dovecot = Dovecot::start().await;
     let port = dovecot.address.port();
-    let right = channel(Some(server(port, "secret")), None, &open_world(None));
+    let right = channel(Some(server(port, "secret")), None, &open_network(None));
     assert_eq!(right.probe().await.unwrap().self_ids, ["agent@b.test"]);
-    let wrong = channel(Some(server(port, "canary")), None, &open_world(None));
+    let wrong = channel(Some(server(port, "canary")), None, &open_network(None));
     let failure = wrong.probe().await.unwrap_err();
     assert!(
         matches!(failure, Failure::Credentials(_)) && !format!("{failure:?}").contains("canary"),
         "{failure:?}"
     );
-    assert!(matches!(wrong.listen(None, &Hand::new(1).0).await, Err(Failure::Credentials(_))));
+    assert!(matches!(wrong.listen(None, &TestSink::new(1).0).await, Err(Failure::Credentials(_))));
 }
 
 #[tokio::test]
@@ -246,24 +248,24 @@ async fn passwords_cross_networks_encrypted() {
         ..server(dovecot.address.port(), "secret")
     };
     let certificate = || vec![dovecot.certificate().into()];
-    let believing = world_with(&["127.0.0.0/8"], names(), None, &certificate());
+    let believing = network_with(&["127.0.0.0/8"], names(), None, &certificate());
     channel(Some(at("mail.test")), None, &believing).probe().await.unwrap();
-    // A certificate of another name, or one that nobody vouches for.
+    // Another name's certificate, or an untrusted one.
     let other = channel(Some(at("other.test")), None, &believing).probe().await.unwrap_err();
     assert!(matches!(other, Failure::NotSent(_)), "{other}");
-    let doubting = world(&["127.0.0.0/8"], names(), None);
+    let doubting = network(&["127.0.0.0/8"], names(), None);
     assert!(matches!(
         channel(Some(at("mail.test")), None, &doubting).probe().await,
         Err(Failure::NotSent(_))
     ));
-    // An SMTP server that offers no encryption gets no password.
+    // An SMTP server without encryption gets no password.
     let (port, _) = smtp("250 ok", "250 ok").await;
     let plain =
         channel(None, Some(MailServer { port, ..at("mail.test") }), &believing).probe().await.unwrap_err();
     assert!(matches!(&plain, Failure::NotSent(cause) if cause.as_str().contains("no encryption")), "{plain}");
-    // One in a network of the operator's may be without it, if there is no password.
-    let nobody = MailServer { port, login: None, ..at("mail.test") };
-    channel(None, Some(nobody), &believing).probe().await.unwrap();
+    // Without a password, a server in the operator's network needs no encryption.
+    let anonymous = MailServer { port, login: None, ..at("mail.test") };
+    channel(None, Some(anonymous), &believing).probe().await.unwrap();
 }
 
 #[tokio::test]
@@ -271,7 +273,7 @@ async fn mail_servers_are_guarded() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let names = Names(vec![("mail.test", vec!["1.1.1.1".parse().unwrap(), "127.0.0.1".parse().unwrap()])]);
-    let closed = world(&[], names, None);
+    let closed = network(&[], names, None);
     for host in ["127.0.0.1", "mail.test", "[::1]", "0.0.0.0"] {
         let server = || Some(MailServer { host: host.to_owned(), ..server(port, "secret") });
         for mailbox in [channel(server(), None, &closed), channel(None, server(), &closed)] {
@@ -282,11 +284,11 @@ async fn mail_servers_are_guarded() {
             );
         }
     }
-    let nobody = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
-    assert!(nobody.is_err());
+    let connection = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
+    assert!(connection.is_err());
 }
 
-/// An SMTP server that takes what it is told to.
+/// An SMTP server with fixed answers to RCPT and DATA.
 pub async fn smtp(at_rcpt: &'static str, at_data: &'static str) -> (u16, Seen<String>) {
     let seen = Seen::<String>::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -337,9 +339,9 @@ async fn speak(stream: TcpStream, at_rcpt: &'static str, at_data: &'static str, 
 }
 
 #[tokio::test]
-async fn an_answer_is_a_mail_of_the_thread() {
+async fn a_reply_belongs_to_its_thread() {
     let (port, seen) = smtp("250 ok", "250 taken").await;
-    let mailbox = channel(None, Some(server(port, "secret")), &open_world(None));
+    let mailbox = channel(None, Some(server(port, "secret")), &open_network(None));
     mailbox.probe().await.unwrap();
     let said = Rendered { text: "<p>Hällo <strong>you</strong></p>".into(), plain: "Hällo you".into() };
     let files =
@@ -367,10 +369,10 @@ async fn an_answer_is_a_mail_of_the_thread() {
     let file = read.attachment(0).unwrap();
     assert_eq!((file.attachment_name(), file.contents()), (Some("ü.txt"), &b"abc"[..]));
 
-    // The sender's own name, and a person's.
+    // A sender address with a name.
     let named =
         EmailConfig { from: "Help <Agent@b.test>".into(), ..config(None, Some(server(port, "secret"))) };
-    let named = open(Config::Email(Box::new(named)), &open_world(None));
+    let named = open(Config::Email(Box::new(named)), &open_network(None));
     assert_eq!(named.probe().await.unwrap().self_ids, ["agent@b.test"]);
     named.send(&answer).await.unwrap();
     let sent = seen.lock().unwrap().pop().unwrap();
@@ -378,7 +380,7 @@ async fn an_answer_is_a_mail_of_the_thread() {
         sent.contains("From: Help <Agent@b.test>") || sent.contains("From: \"Help\" <Agent@b.test>"),
         "{sent}"
     );
-    // What a person says is no automatic answer.
+    // A person's message is not marked as automatic.
     answer.speaker = Some("Bob");
     mailbox.send(&answer).await.unwrap();
     let sent = seen.lock().unwrap().pop().unwrap();
@@ -388,23 +390,23 @@ async fn an_answer_is_a_mail_of_the_thread() {
 }
 
 #[tokio::test]
-async fn the_id_of_a_mail_comes_of_no_password() {
+async fn a_message_id_does_not_depend_on_the_password() {
     let (port, _) = smtp("250 ok", "250 taken").await;
     let said = Rendered { text: "<p>Hello</p>".into(), plain: "Hello".into() };
     let id = async |login: Option<&str>, key: &str| {
         let login = login.map(|user| (user.to_owned(), "secret".into()));
         let smtp = MailServer { login, ..server(port, "secret") };
         let config = EmailConfig { id_key: key.into(), ..config(None, Some(smtp)) };
-        let mailbox = open(Config::Email(Box::new(config)), &open_world(None));
+        let mailbox = open(Config::Email(Box::new(config)), &open_network(None));
         mailbox.send(&part(&said, "ada@a.test")).await.unwrap().vendor_id.unwrap()
     };
     let of_channel = id(Some(USER), "the channel's key").await;
-    assert_eq!(id(None, "the channel's key").await, of_channel, "who knows the password can't guess it");
+    assert_eq!(id(None, "the channel's key").await, of_channel, "the password does not reveal the id");
     assert_ne!(id(Some(USER), "another channel's").await, of_channel);
 }
 
 #[tokio::test]
-async fn a_server_that_says_only_codes_is_understood() {
+async fn replies_without_text_are_understood() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let talking = async {
@@ -414,7 +416,7 @@ async fn a_server_that_says_only_codes_is_understood() {
         let (mut line, mut in_mail) = (String::new(), false);
         while stream.read_line(&mut line).await.unwrap_or_default() > 0 {
             let said: &[u8] = match line.split([' ', '\r']).next().unwrap_or_default() {
-                // The mail was taken, which is said in GBK.
+                // An accepted mail, with text in GBK.
                 "." => b"250 \xd2\xd1\xca\xd5\xb5\xbd\r\n",
                 _ if in_mail => b"",
                 "EHLO" => b"250-\r\n250\r\n",
@@ -428,7 +430,7 @@ async fn a_server_that_says_only_codes_is_understood() {
         }
     };
     let smtp = MailServer { login: None, ..server(port, "") };
-    let mailbox = channel(None, Some(smtp), &open_world(None));
+    let mailbox = channel(None, Some(smtp), &open_network(None));
     let words = text("x");
     let answer = part(&words, "ada@a.test");
     let (sent, ()) = tokio::join!(mailbox.send(&answer), talking);
@@ -436,10 +438,10 @@ async fn a_server_that_says_only_codes_is_understood() {
 }
 
 #[tokio::test]
-async fn what_a_servers_answer_means() {
+async fn server_answers_map_to_failures() {
     let failed = async |at_rcpt, at_data, password: &str| {
         let (port, _) = smtp(at_rcpt, at_data).await;
-        let mailbox = channel(None, Some(server(port, password)), &open_world(None));
+        let mailbox = channel(None, Some(server(port, password)), &open_network(None));
         mailbox.send(&part(&text("x"), "ada@a.test")).await.unwrap_err()
     };
     assert!(matches!(failed("550 no such user", "", "secret").await, Failure::TargetGone(_)));
@@ -447,7 +449,7 @@ async fn what_a_servers_answer_means() {
     assert!(matches!(failed("552 full", "", "secret").await, Failure::NotSent(_)));
     assert!(matches!(failed("250 ok", "554 spam", "secret").await, Failure::Refused(_)));
     assert!(matches!(failed("250 ok", "451 later", "secret").await, Failure::NotSent(_)));
-    // It has the whole mail, and hangs up.
+    // The server reads the whole mail and closes the connection.
     let lost = failed("250 ok", "", "secret").await;
     assert!(matches!(lost, Failure::Unknown(_)), "{lost}");
     let refused = failed("250 ok", "250 ok", "canary").await;
@@ -455,7 +457,7 @@ async fn what_a_servers_answer_means() {
         matches!(refused, Failure::Credentials(_)) && !format!("{refused:?}").contains("canary"),
         "{refused:?}"
     );
-    let mailbox = channel(None, Some(server(9, "secret")), &open_world(None));
+    let mailbox = channel(None, Some(server(9, "secret")), &open_network(None));
     for target in ["not an address", "a@b.test\r\nRCPT TO:<eve@evil.test>"] {
         assert!(
             matches!(mailbox.send(&part(&text("x"), target)).await, Err(Failure::Refused(_))),

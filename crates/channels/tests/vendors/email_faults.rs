@@ -1,4 +1,4 @@
-//! Mailboxes whose server fails while it is read: no mail is lost. And what is held of mails at a time.
+//! Tests of failing mail servers, which must not lose mails, and of the memory limit.
 
 use std::{
     sync::{
@@ -11,7 +11,8 @@ use std::{
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use muster_channels::{
-    Config, Cursor, EmailConfig, Event, Hold, Link, Reading, Room, Sink, Skipped, Stopped, open,
+    Config, Cursor, EmailConfig, Event, Link, MemoryBudget, MemoryGrant, Reading, Sink, Skipped, Stopped,
+    open,
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
@@ -22,21 +23,21 @@ use tokio::{
 use crate::{
     dovecot::Dovecot,
     email::{channel, config, during, mail, server, texts},
-    support::{Hand, Memory, Seen, Told, open_world},
+    support::{Memory, Seen, SinkCall, TestSink, open_network},
 };
 
-/// What goes wrong with a command.
+/// A fault of the server.
 #[derive(Clone, Copy)]
 struct Fault {
-    /// How it begins.
+    /// The beginning of the command.
     command: &'static str,
-    /// What it is answered with. `None`: the connection ends.
+    /// `None` closes the connection.
     answer: Option<&'static str>,
-    /// On how many connections, from the first.
+    /// The number of faulty connections, from the first.
     connections: usize,
 }
 
-/// An IMAP server with one mail, whose UID is 5. `done` notes what it is asked for.
+/// An IMAP server with one mail of UID 5. `done` records its fetches.
 async fn imap(fault: Option<Fault>, done: &Seen<&'static str>) -> u16 {
     imap_with(&mail("m5", "five"), fault, done).await
 }
@@ -75,7 +76,7 @@ async fn speak(stream: TcpStream, mail: Arc<str>, fault: Option<Fault>, done: Se
         let fault = fault.filter(|fault| command.starts_with(fault.command));
         let answer = match fault {
             Some(Fault { answer: None, .. }) => return,
-            // Nothing comes after it.
+            // The connection closes after this answer.
             Some(Fault { answer: Some(answer), .. }) if answer.starts_with('*') => {
                 _ = stream.write_all(answer.as_bytes()).await;
                 return;
@@ -89,7 +90,7 @@ async fn speak(stream: TcpStream, mail: Arc<str>, fault: Option<Fault>, done: Se
     }
 }
 
-/// What a command finds.
+/// The data for a command.
 fn data(command: &str, mail: &str) -> String {
     let length = mail.len();
     if command.starts_with("CAPABILITY") {
@@ -108,24 +109,24 @@ fn data(command: &str, mail: &str) -> String {
     }
 }
 
-/// The mailbox was read up to the mail before.
+/// The position before the mail.
 fn read_up_to_four() -> Cursor {
     Cursor(r#"{"mailbox":"agent@127.0.0.1","validity":1,"uid":4}"#.to_owned())
 }
 
-/// What is handed over first, whatever the connection does before.
-async fn first(told: &mut UnboundedReceiver<Told>) -> (Vec<Event>, Option<Cursor>) {
+/// The first events, after any changes of the connection.
+async fn first(calls: &mut UnboundedReceiver<SinkCall>) -> (Vec<Event>, Option<Cursor>) {
     loop {
-        match told.recv().await.unwrap() {
-            Told::Admitted(events, cursor) if !events.is_empty() => return (events, cursor),
-            Told::Link(_) | Told::Admitted(..) => {}
-            other @ Told::Skipped(_) => panic!("{other:?}"),
+        match calls.recv().await.unwrap() {
+            SinkCall::Admitted(events, cursor) if !events.is_empty() => return (events, cursor),
+            SinkCall::Link(_) | SinkCall::Admitted(..) => {}
+            other @ SinkCall::Skipped(_) => panic!("{other:?}"),
         }
     }
 }
 
 #[tokio::test]
-async fn a_mail_that_the_server_does_not_give_out_at_once_is_read_later() {
+async fn a_temporarily_unavailable_mail_is_read_later() {
     for (command, answer, cursor) in [
         ("UID FETCH 5 ", Some("NO [UNAVAILABLE] Try again later."), Some(read_up_to_four())),
         ("UID FETCH 5 ", None, Some(read_up_to_four())),
@@ -135,15 +136,15 @@ async fn a_mail_that_the_server_does_not_give_out_at_once_is_read_later() {
         ("UID SEARCH", None, None),
     ] {
         let port = imap(Some(Fault { command, answer, connections: 1 }), &Seen::default()).await;
-        let mailbox = channel(Some(server(port, "secret")), None, &open_world(None));
-        let (sink, mut told) = Hand::new(99);
-        let (events, _) = during(&mailbox, cursor, &sink, first(&mut told)).await;
+        let mailbox = channel(Some(server(port, "secret")), None, &open_network(None));
+        let (sink, mut calls) = TestSink::new(99);
+        let (events, _) = during(&mailbox, cursor, &sink, first(&mut calls)).await;
         assert!(!events.is_empty(), "{command} {answer:?}");
         assert_eq!(texts(&events), ("m5@a.test".into(), "five".into()));
     }
 }
 
-/// How many minutes have passed for the mailbox.
+/// The minutes by which the mailbox's clock is ahead.
 static PASSED: AtomicI64 = AtomicI64::new(0);
 
 fn clock() -> Timestamp {
@@ -151,50 +152,52 @@ fn clock() -> Timestamp {
 }
 
 #[tokio::test]
-async fn a_mail_that_the_server_refuses_for_long_is_skipped_and_named() {
+async fn a_mail_refused_for_long_is_skipped_and_reported() {
     let (command, answer) = ("UID FETCH 5 ", Some("NO [SERVERBUG] Internal error occurred."));
     let port = imap(Some(Fault { command, answer, connections: usize::MAX }), &Seen::default()).await;
-    let mut world = open_world(None);
-    world.clock = clock;
-    let mailbox = channel(Some(server(port, "secret")), None, &world);
-    let (sink, mut told) = Hand::new(99);
+    let mut network = open_network(None);
+    network.clock = clock;
+    let mailbox = channel(Some(server(port, "secret")), None, &network);
+    let (sink, mut calls) = TestSink::new(99);
     during(&mailbox, Some(read_up_to_four()), &sink, async {
         loop {
-            match told.recv().await.unwrap() {
-                Told::Link(Link::Down(_)) => PASSED.store(16, Ordering::Relaxed),
-                Told::Link(_) | Told::Admitted(..) => {}
-                Told::Skipped(Skipped { vendor_id, reason, .. }) => {
+            match calls.recv().await.unwrap() {
+                SinkCall::Link(Link::Down(_)) => PASSED.store(16, Ordering::Relaxed),
+                SinkCall::Link(_) | SinkCall::Admitted(..) => {}
+                SinkCall::Skipped(Skipped { vendor_id, reason, .. }) => {
                     assert_eq!(PASSED.load(Ordering::Relaxed), 16, "it is asked for again");
                     assert!(vendor_id == "5" && reason.as_str().contains("refuses"), "{reason}");
                     break;
                 }
             }
         }
-        // The next one is read from here.
-        let Some(Told::Admitted(events, Some(cursor))) = told.recv().await else { panic!("it stands still") };
+        // Reading continues after the skipped mail.
+        let Some(SinkCall::Admitted(events, Some(cursor))) = calls.recv().await else {
+            panic!("it stands still")
+        };
         assert!(events.is_empty() && cursor.0.ends_with("\"uid\":5}"), "{cursor:?}");
     })
     .await;
 }
 
-/// What becomes of a mail whose answer is always this one: how it is named, and where the mailbox is read on.
+/// The report of a mail with always the same answer, and the next position.
 async fn skipped(
     answer: Option<&'static str>,
     cursor: Cursor,
     done: &Seen<&'static str>,
 ) -> (Skipped, Cursor) {
     let port = imap(Some(Fault { command: "UID FETCH 5 ", answer, connections: usize::MAX }), done).await;
-    let mut world = open_world(None);
-    world.clock = clock;
-    let mailbox = channel(Some(server(port, "secret")), None, &world);
-    let (sink, mut told) = Hand::new(99);
+    let mut network = open_network(None);
+    network.clock = clock;
+    let mailbox = channel(Some(server(port, "secret")), None, &network);
+    let (sink, mut calls) = TestSink::new(99);
     during(&mailbox, Some(cursor), &sink, async {
         let mut named = None;
         loop {
-            match (told.recv().await.unwrap(), &named) {
-                (Told::Link(Link::Down(_)), _) => PASSED.store(16, Ordering::Relaxed),
-                (Told::Skipped(skipped), _) => named = Some(skipped),
-                (Told::Admitted(_, Some(cursor)), Some(named)) => return (named.clone(), cursor),
+            match (calls.recv().await.unwrap(), &named) {
+                (SinkCall::Link(Link::Down(_)), _) => PASSED.store(16, Ordering::Relaxed),
+                (SinkCall::Skipped(skipped), _) => named = Some(skipped),
+                (SinkCall::Admitted(_, Some(cursor)), Some(named)) => return (named.clone(), cursor),
                 _ => {}
             }
         }
@@ -203,7 +206,7 @@ async fn skipped(
 }
 
 #[tokio::test]
-async fn a_mail_that_fails_twice_is_skipped_whatever_fails() {
+async fn a_mail_that_fails_twice_is_skipped() {
     for (answer, why, asked) in [
         (None, "The mail server fails: the connection is lost.", 2),
         (
@@ -229,20 +232,20 @@ async fn a_mail_that_fails_twice_is_skipped_whatever_fails() {
     }
 }
 
-/// Where the mailbox is read on after the process has ended as soon as an attempt was stored, which is before the mail is looked at.
+/// The stored position after a crash between the storage of an attempt and the reading of the mail.
 async fn interrupted(port: u16, cursor: Cursor) -> Cursor {
-    let mut world = open_world(None);
-    world.clock = clock;
-    let mailbox = channel(Some(server(port, "secret")), None, &world);
-    let (sink, mut told) = Hand::new(99);
+    let mut network = open_network(None);
+    network.clock = clock;
+    let mailbox = channel(Some(server(port, "secret")), None, &network);
+    let (sink, mut calls) = TestSink::new(99);
     during(&mailbox, Some(cursor), &sink, async {
         loop {
-            match told.recv().await.unwrap() {
-                Told::Admitted(events, Some(cursor)) if cursor.0.contains("tried") => {
+            match calls.recv().await.unwrap() {
+                SinkCall::Admitted(events, Some(cursor)) if cursor.0.contains("tried") => {
                     assert!(events.is_empty());
                     return cursor;
                 }
-                Told::Link(_) => {}
+                SinkCall::Link(_) => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -251,25 +254,25 @@ async fn interrupted(port: u16, cursor: Cursor) -> Cursor {
 }
 
 #[tokio::test]
-async fn a_mail_whose_reading_was_cut_off_twice_is_read() {
+async fn a_mail_is_read_after_two_crashes() {
     let port = imap(None, &Seen::default()).await;
     let mut cursor = read_up_to_four();
     for _ in 0..2 {
         cursor = interrupted(port, cursor).await;
     }
-    // The third attempt is not made at once.
+    // The third attempt is delayed.
     PASSED.store(3, Ordering::Relaxed);
-    let mut world = open_world(None);
-    world.clock = clock;
-    let mailbox = channel(Some(server(port, "secret")), None, &world);
-    let (sink, mut told) = Hand::new(99);
-    let (events, cursor) = during(&mailbox, Some(cursor), &sink, first(&mut told)).await;
+    let mut network = open_network(None);
+    network.clock = clock;
+    let mailbox = channel(Some(server(port, "secret")), None, &network);
+    let (sink, mut calls) = TestSink::new(99);
+    let (events, cursor) = during(&mailbox, Some(cursor), &sink, first(&mut calls)).await;
     assert_eq!(texts(&events), ("m5@a.test".into(), "five".into()));
     assert!(cursor.unwrap().0.ends_with("\"uid\":5}"));
 }
 
 #[tokio::test]
-async fn a_mail_that_ended_the_process_three_times_is_skipped() {
+async fn a_mail_is_skipped_after_three_crashes() {
     let done = Seen::default();
     let port = imap(None, &done).await;
     let mut cursor = read_up_to_four();
@@ -285,15 +288,15 @@ async fn a_mail_that_ended_the_process_three_times_is_skipped() {
 }
 
 #[tokio::test]
-async fn nobody_stops_listening_between_an_attempt_and_its_commit() {
+async fn listening_is_not_stopped_between_attempt_and_commit() {
     let port = imap(None, &Seen::default()).await;
-    let mailbox = channel(Some(server(port, "secret")), None, &open_world(None));
+    let mailbox = channel(Some(server(port, "secret")), None, &open_network(None));
     let sink = Watching::default();
     during(&mailbox, Some(read_up_to_four()), &sink, async {
         while sink.seen.lock().unwrap().len() < 2 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        // Whoever stops it waits for this.
+        // A stop waits for this lock.
         drop(sink.turn.lock().await);
     })
     .await;
@@ -302,25 +305,25 @@ async fn nobody_stops_listening_between_an_attempt_and_its_commit() {
 }
 
 #[tokio::test]
-async fn skipped_mails_are_written_down_at_a_rate() {
+async fn reports_of_skipped_mails_are_rate_limited() {
     let dovecot = Dovecot::start().await;
     for n in 0..4 {
         dovecot.deliver(&format!("m{n}"), "Subject: Without a sender\n\nhi\n");
     }
-    let mailbox = channel(Some(server(dovecot.address.port(), "secret")), None, &open_world(None));
-    let (sink, mut told) = Hand::new(99);
+    let mailbox = channel(Some(server(dovecot.address.port(), "secret")), None, &open_network(None));
+    let (sink, mut calls) = TestSink::new(99);
     let begun = Instant::now();
     during(&mailbox, None, &sink, async {
         let mut skipped = 0;
         while skipped < 4 {
-            skipped += usize::from(matches!(told.recv().await.unwrap(), Told::Skipped(_)));
+            skipped += usize::from(matches!(calls.recv().await.unwrap(), SinkCall::Skipped(_)));
         }
     })
     .await;
     assert!(begun.elapsed() >= Duration::from_millis(300), "a mailbox can hold any number of them");
 }
 
-/// A sink that notes what it is given, and whether that is being read.
+/// A sink that records its calls and the state of the reading lock.
 #[derive(Default)]
 struct Watching {
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -345,18 +348,18 @@ impl Sink for Watching {
     }
 }
 
-/// Memory that there is only after a while.
+/// A memory budget that refuses the first request.
 struct Late;
 
-impl Room for Late {
-    fn open(&self) -> Box<dyn Hold> {
+impl MemoryBudget for Late {
+    fn open(&self) -> Box<dyn MemoryGrant> {
         Box::new(Waits(true))
     }
 }
 
 struct Waits(bool);
 
-impl Hold for Waits {
+impl MemoryGrant for Waits {
     fn grow(&mut self, _: usize) -> bool {
         !std::mem::take(&mut self.0)
     }
@@ -365,23 +368,23 @@ impl Hold for Waits {
 }
 
 #[tokio::test]
-async fn waiting_for_memory_costs_a_mail_no_attempt() {
-    // The server does not wait.
+async fn waiting_for_memory_is_no_attempt() {
+    // The server closes the connection early.
     let answer = Some("* 1 FETCH (UID 5 BODY[] {1000000}\r\n");
     let port =
         imap(Some(Fault { command: "UID FETCH 5 ", answer, connections: usize::MAX }), &Seen::default())
             .await;
-    let mut world = open_world(None);
-    world.clock = clock;
-    let config = EmailConfig { room: Arc::new(Late), ..config(Some(server(port, "secret")), None) };
-    let mailbox = open(Config::Email(Box::new(config)), &world);
-    let (sink, mut told) = Hand::new(99);
+    let mut network = open_network(None);
+    network.clock = clock;
+    let config = EmailConfig { memory: Arc::new(Late), ..config(Some(server(port, "secret")), None) };
+    let mailbox = open(Config::Email(Box::new(config)), &network);
+    let (sink, mut calls) = TestSink::new(99);
     during(&mailbox, Some(read_up_to_four()), &sink, async {
         let mut failed = 0;
         while failed < 3 {
-            match told.recv().await.unwrap() {
-                Told::Link(Link::Down(_)) => failed += 1,
-                Told::Link(Link::Up) => {}
+            match calls.recv().await.unwrap() {
+                SinkCall::Link(Link::Down(_)) => failed += 1,
+                SinkCall::Link(Link::Up) => {}
                 other => panic!("{other:?}"),
             }
             PASSED.store(16, Ordering::Relaxed);
@@ -393,14 +396,14 @@ async fn waiting_for_memory_costs_a_mail_no_attempt() {
 #[tokio::test]
 async fn a_mail_that_could_not_be_stored_is_tried_again() {
     let port = imap(None, &Seen::default()).await;
-    let mailbox = channel(Some(server(port, "secret")), None, &open_world(None));
+    let mailbox = channel(Some(server(port, "secret")), None, &open_network(None));
     let mut cursor = read_up_to_four();
     for _ in 0..3 {
-        // There is room for the attempt only.
-        let (full, mut told) = Hand::new(1);
+        // The sink stores only the attempt.
+        let (full, mut calls) = TestSink::new(1);
         assert!(mailbox.listen(Some(cursor.clone()), &full).await.is_err());
-        while let Ok(said) = told.try_recv() {
-            if let Told::Admitted(events, Some(kept)) = said
+        while let Ok(call) = calls.try_recv() {
+            if let SinkCall::Admitted(events, Some(kept)) = call
                 && events.is_empty()
             {
                 cursor = kept;
@@ -410,7 +413,7 @@ async fn a_mail_that_could_not_be_stored_is_tried_again() {
     }
 }
 
-/// A sink that takes its time with a mail: until the other mailbox could ask for its own.
+/// A slow sink: the other mailbox has time to request its mail.
 struct Slow(Seen<&'static str>);
 
 impl Slow {
@@ -451,15 +454,16 @@ impl Sink for Slow {
 }
 
 #[tokio::test]
-async fn no_more_mails_are_read_at_a_time_than_there_is_memory_for() {
+async fn parallel_reads_are_limited_by_memory() {
     let sink = Slow(Seen::default());
-    let world = open_world(None);
-    // A mail takes three times its size, less what is not counted: there is room for one of them.
-    let (room, long) = (Memory::of(500 << 10), "long ".repeat(40 << 10));
+    let network = open_network(None);
+    // The budget suffices for one mail, which takes up to three times its size.
+    let (memory, long) = (Memory::of(500 << 10), "long ".repeat(40 << 10));
     let mailbox = async || {
         let port = imap_with(&mail("m5", &long), None, &sink.0).await;
-        let config = EmailConfig { room: Arc::clone(&room), ..config(Some(server(port, "secret")), None) };
-        open(Config::Email(Box::new(config)), &world)
+        let config =
+            EmailConfig { memory: Arc::clone(&memory), ..config(Some(server(port, "secret")), None) };
+        open(Config::Email(Box::new(config)), &network)
     };
     let (one, other) = (mailbox().await, mailbox().await);
     let both = during(&other, Some(read_up_to_four()), &sink, sink.until("admitted", 2));

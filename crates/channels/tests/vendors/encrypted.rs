@@ -1,4 +1,4 @@
-//! Mail servers that take nothing unencrypted, and access tokens in place of passwords: a real dovecot, and aiosmtpd.
+//! Tests of encrypted mail servers and access tokens with a real dovecot and aiosmtpd.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -7,7 +7,7 @@ use std::{
 };
 
 use axum::{Json, Router, http::Uri};
-use muster_channels::{Failure, MailServer, World};
+use muster_channels::{Failure, MailServer, Network};
 use rustls::{
     ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
@@ -24,10 +24,12 @@ use crate::{
     aiosmtpd::Smtp,
     dovecot::{Dovecot, certify},
     email::{channel, during, mail, next, server, smtp, texts},
-    support::{Hand, Names, Told, open_world, part, serve, text, world as closed_world, world_with},
+    support::{
+        Names, SinkCall, TestSink, network as closed_network, network_with, open_network, part, serve, text,
+    },
 };
 
-/// An address of this machine that no other process uses, for ports that are the same everywhere.
+/// A loopback address for this process alone, for tests with fixed ports.
 fn apart() -> String {
     let [.., high, low] = std::process::id().to_be_bytes();
     format!("127.71.{high}.{low}")
@@ -42,10 +44,10 @@ fn names(address: &str) -> Names {
     Names(vec![("mail.test", vec![address]), ("other.test", vec![address])])
 }
 
-/// A world that believes the certificate in a folder.
-fn believing(folder: &Path, address: &str) -> World {
+/// A network that trusts the certificate in a folder.
+fn believing(folder: &Path, address: &str) -> Network {
     let certificate = CertificateDer::from_pem_file(folder.join("cert.pem")).unwrap();
-    world_with(&["127.0.0.0/8"], names(address), None, &[certificate])
+    network_with(&["127.0.0.0/8"], names(address), None, &[certificate])
 }
 
 #[tokio::test]
@@ -53,10 +55,10 @@ async fn smtp_is_encrypted_by_starttls() {
     let folder = TempDir::new().unwrap();
     certify(folder.path());
     let mut smtp = Smtp::start("127.0.0.1", 0, "starttls", folder.path()).await;
-    let (world, port) = (believing(folder.path(), "127.0.0.1"), smtp.port);
+    let (network, port) = (believing(folder.path(), "127.0.0.1"), smtp.port);
     let said = text("Hello");
-    let by = |server, world: &World| channel(None, Some(server), world);
-    let mailbox = by(at("mail.test", port, "secret"), &world);
+    let by = |server, network: &Network| channel(None, Some(server), network);
+    let mailbox = by(at("mail.test", port, "secret"), &network);
     mailbox.probe().await.unwrap();
     mailbox.send(&part(&said, "ada@a.test")).await.unwrap();
     let sent = smtp.mail().await;
@@ -66,19 +68,19 @@ async fn smtp_is_encrypted_by_starttls() {
     );
 
     let wrong =
-        by(at("mail.test", port, "canary"), &world).send(&part(&said, "ada@a.test")).await.unwrap_err();
+        by(at("mail.test", port, "canary"), &network).send(&part(&said, "ada@a.test")).await.unwrap_err();
     assert!(matches!(wrong, Failure::Credentials(_)), "{wrong}");
-    // A certificate of another name, or one that nobody vouches for: nobody signs in.
-    let doubting = closed_world(&["127.0.0.0/8"], names("127.0.0.1"), None);
+    // With another name's certificate or an untrusted one, no login is attempted.
+    let doubting = closed_network(&["127.0.0.0/8"], names("127.0.0.1"), None);
     for mailbox in
-        [by(at("other.test", port, "secret"), &world), by(at("mail.test", port, "secret"), &doubting)]
+        [by(at("other.test", port, "secret"), &network), by(at("mail.test", port, "secret"), &doubting)]
     {
         let failure = mailbox.send(&part(&said, "ada@a.test")).await.unwrap_err();
         assert!(matches!(failure, Failure::NotSent(_)), "{failure}");
     }
 }
 
-/// Whoever gives out tokens: `right` is the agent's.
+/// A token server. `right` is the agent's token.
 async fn tokens() -> SocketAddr {
     let answer = async |uri: Uri| match uri.path() {
         "/right" => Json(json!({"active": true, "user": "agent"})),
@@ -91,14 +93,14 @@ async fn tokens() -> SocketAddr {
 async fn access_tokens_open_mailboxes() {
     let dovecot = Dovecot::start_with(Some(tokens().await)).await;
     let smtp = Smtp::start("127.0.0.1", 0, "starttls", dovecot.folder()).await;
-    let world = believing(dovecot.folder(), "127.0.0.1");
+    let network = believing(dovecot.folder(), "127.0.0.1");
     let imap = |secret| Some(at("mail.test", dovecot.address.port(), secret));
     let post = |secret| Some(at("mail.test", smtp.port, secret));
-    channel(imap("Bearer right"), post("Bearer right"), &world).probe().await.unwrap();
-    // Passwords still count.
-    channel(imap("secret"), post("secret"), &world).probe().await.unwrap();
+    channel(imap("Bearer right"), post("Bearer right"), &network).probe().await.unwrap();
+    // Passwords are still accepted.
+    channel(imap("secret"), post("secret"), &network).probe().await.unwrap();
     for mailbox in
-        [channel(imap("Bearer canary"), None, &world), channel(None, post("Bearer canary"), &world)]
+        [channel(imap("Bearer canary"), None, &network), channel(None, post("Bearer canary"), &network)]
     {
         let failure = mailbox.probe().await.unwrap_err();
         assert!(matches!(failure, Failure::Credentials(_)), "{failure}");
@@ -107,14 +109,14 @@ async fn access_tokens_open_mailboxes() {
 }
 
 #[tokio::test]
-async fn a_token_is_shown_only_to_who_takes_tokens() {
+async fn tokens_are_sent_only_to_servers_with_xoauth2() {
     let (port, _) = smtp("250 ok", "250 ok").await;
-    let mailbox = channel(None, Some(server(port, "Bearer right")), &open_world(None));
+    let mailbox = channel(None, Some(server(port, "Bearer right")), &open_network(None));
     let failure = mailbox.probe().await.unwrap_err();
     assert!(matches!(&failure, Failure::NotSent(cause) if cause.as_str().contains("XOAUTH2")), "{failure}");
 }
 
-/// Encrypts what another server does not.
+/// A TLS proxy in front of a plain server.
 async fn front(address: SocketAddr, folder: &Path, behind: SocketAddr) {
     let certificate = CertificateDer::from_pem_file(folder.join("cert.pem")).unwrap();
     let key = PrivateKeyDer::from_pem_file(folder.join("key.pem")).unwrap();
@@ -134,29 +136,29 @@ async fn front(address: SocketAddr, folder: &Path, behind: SocketAddr) {
     });
 }
 
-/// Only root may listen on the ports on which everything is encrypted from the start.
+/// Only root can listen on the ports of implicit TLS.
 #[tokio::test]
-async fn root_a_mail_is_answered_over_ports_that_are_encrypted_from_the_start() {
+async fn root_mails_travel_over_implicit_tls() {
     let (dovecot, apart) = (Dovecot::start().await, apart());
     front(SocketAddr::new(apart.parse().unwrap(), 993), dovecot.folder(), dovecot.address).await;
     let mut smtp = Smtp::start(&apart, 465, "tls", dovecot.folder()).await;
-    let world = believing(dovecot.folder(), &apart);
+    let network = believing(dovecot.folder(), &apart);
     let (imap, post) = (at("mail.test", 993, "secret"), at("mail.test", 465, "secret"));
-    let mailbox = channel(Some(imap.clone()), Some(post.clone()), &world);
+    let mailbox = channel(Some(imap.clone()), Some(post.clone()), &network);
     mailbox.probe().await.unwrap();
-    let (sink, mut told) = Hand::new(9);
+    let (sink, mut calls) = TestSink::new(9);
     during(&mailbox, None, &sink, async {
-        // Until it is opened, the mail would be found anyway.
-        while !matches!(told.recv().await, Some(Told::Admitted(..))) {}
+        // A mail delivered before the mailbox is open would be found anyway.
+        while !matches!(calls.recv().await, Some(SinkCall::Admitted(..))) {}
         dovecot.deliver("m1", &mail("m1", "one"));
-        assert_eq!(texts(&next(&mut told).await.0).1, "one");
+        assert_eq!(texts(&next(&mut calls).await.0).1, "one");
     })
     .await;
     mailbox.send(&part(&text("two"), "ada@a.test")).await.unwrap();
     let sent = smtp.mail().await;
     assert_eq!((&sent["sender"], &sent["tls"]), (&json!("agent@b.test"), &json!("TLSv1.3")));
 
-    let doubting = closed_world(&["127.0.0.0/8"], names(&apart), None);
+    let doubting = closed_network(&["127.0.0.0/8"], names(&apart), None);
     for mailbox in [channel(Some(imap), None, &doubting), channel(None, Some(post), &doubting)] {
         assert!(matches!(mailbox.probe().await, Err(Failure::NotSent(_))));
     }

@@ -1,16 +1,16 @@
-//! The guard, through a webhook that a tenant typed.
+//! Tests of the guard by a tenant's webhook URL.
 
 use std::{process::Command, sync::Arc};
 
 use axum::{Router, extract::State, http::header::LOCATION, response::IntoResponse, routing::post};
-use muster_channels::{Config, Failure, Receipt, WebhookConfig, World, open};
+use muster_channels::{Config, Failure, Network, Receipt, WebhookConfig, open};
 use tokio::net::TcpListener;
 
-use crate::support::{Names, Seen, open_world, part, serve, text, world};
+use crate::support::{Names, Seen, network, open_network, part, serve, text};
 
-async fn send(url: &str, world: &World) -> Result<Receipt, Failure> {
+async fn send(url: &str, network: &Network) -> Result<Receipt, Failure> {
     let config = WebhookConfig { outbound_url: Some(url.to_owned()), ..WebhookConfig::default() };
-    open(Config::Webhook(Box::new(config)), world).send(&part(&text("hello"), "t")).await
+    open(Config::Webhook(Box::new(config)), network).send(&part(&text("hello"), "t")).await
 }
 
 /// A server that counts its requests.
@@ -27,7 +27,7 @@ async fn counting() -> (u16, Seen<String>) {
 #[tokio::test]
 async fn six_spellings_of_loopback_are_refused() {
     let (port, seen) = counting().await;
-    let closed = world(&[], Names::default(), None);
+    let closed = network(&[], Names::default(), None);
     let spellings =
         ["127.0.0.1", "2130706433", "0x7f.1", "127.1", "0", "[::ffff:127.0.0.1]", "[::1]", "017700000001"];
     for spelling in spellings {
@@ -39,9 +39,9 @@ async fn six_spellings_of_loopback_are_refused() {
         assert!(closed.guard.check(&format!("https://{spelling}/")).is_err(), "{spelling}");
     }
     assert!(seen.lock().unwrap().is_empty());
-    // The same server is there, and answers those whom the operator lets in.
+    // The server does answer if the operator allows its network.
     for spelling in ["127.0.0.1", "2130706433", "0x7f.1", "127.1"] {
-        send(&format!("http://{spelling}:{port}/"), &open_world(None)).await.unwrap();
+        send(&format!("http://{spelling}:{port}/"), &open_network(None)).await.unwrap();
     }
     assert_eq!(seen.lock().unwrap().len(), 4);
 }
@@ -56,7 +56,7 @@ async fn a_name_with_one_private_address_is_refused() {
             ("metadata.test", vec!["169.254.169.254".parse().unwrap()]),
         ])
     };
-    let closed = world(&[], names(), None);
+    let closed = network(&[], names(), None);
     for name in ["mixed.test", "inward.test", "metadata.test"] {
         let failure = send(&format!("http://{name}:{port}/"), &closed).await.unwrap_err();
         assert!(
@@ -65,7 +65,7 @@ async fn a_name_with_one_private_address_is_refused() {
         );
     }
     assert!(seen.lock().unwrap().is_empty());
-    send(&format!("http://inward.test:{port}/"), &world(&["127.0.0.0/8"], names(), None)).await.unwrap();
+    send(&format!("http://inward.test:{port}/"), &network(&["127.0.0.0/8"], names(), None)).await.unwrap();
     let unknown = send("http://unknown.test/", &closed).await.unwrap_err();
     assert!(matches!(unknown, Failure::NotSent(_)), "{unknown}");
 }
@@ -79,14 +79,14 @@ async fn redirects_are_not_followed() {
         post(move || async move { (axum::http::StatusCode::FOUND, [(LOCATION, to)]).into_response() }),
     );
     let redirecting = serve(router).await.port();
-    let failure = send(&format!("http://127.0.0.1:{redirecting}/"), &open_world(None)).await.unwrap_err();
+    let failure = send(&format!("http://127.0.0.1:{redirecting}/"), &open_network(None)).await.unwrap_err();
     assert!(matches!(&failure, Failure::NotSent(cause) if cause.as_str().contains("302")), "{failure}");
     assert!(seen.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn other_addresses_are_no_addresses() {
-    let open = open_world(None);
+async fn other_schemes_are_refused() {
+    let open = open_network(None);
     for url in [
         "ftp://a.test/",
         "file:///etc/passwd",
@@ -102,15 +102,15 @@ async fn other_addresses_are_no_addresses() {
 }
 
 #[tokio::test]
-async fn answers_are_read_to_a_bound_and_never_shown() {
+async fn answers_are_bounded_and_never_shown() {
     let router = Router::new()
         .route("/", post(|| async { (axum::http::StatusCode::BAD_REQUEST, "private ".repeat(1_000_000)) }));
     let port = serve(router).await.port();
-    let failure = send(&format!("http://127.0.0.1:{port}/"), &open_world(None)).await.unwrap_err();
+    let failure = send(&format!("http://127.0.0.1:{port}/"), &open_network(None)).await.unwrap_err();
     assert_eq!(failure.to_string(), "The receiver answered with status 400.");
 }
 
-/// The environment belongs to the whole process, so another one is started in which it leads to a proxy.
+/// The environment belongs to the whole process, so a child process gets the proxy.
 #[tokio::test]
 async fn the_environments_proxy_is_not_used() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -132,6 +132,6 @@ async fn the_environments_proxy_is_not_used() {
 async fn with_a_proxy() {
     assert!(std::env::vars().any(|(name, _)| name == "HTTP_PROXY"));
     let (port, seen) = counting().await;
-    send(&format!("http://127.0.0.1:{port}/"), &open_world(None)).await.unwrap();
+    send(&format!("http://127.0.0.1:{port}/"), &open_network(None)).await.unwrap();
     assert_eq!(seen.lock().unwrap().len(), 1);
 }

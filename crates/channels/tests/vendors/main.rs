@@ -1,4 +1,4 @@
-//! Transports against servers on this machine, which behave as the vendors document.
+//! Tests of the transports against local servers that follow the vendors' documentation.
 
 #![expect(
     clippy::unwrap_used,

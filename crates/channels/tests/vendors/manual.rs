@@ -1,4 +1,4 @@
-//! The examples of `docs/channels/webhook.md`, run as they stand there.
+//! Runs the examples of `docs/channels/webhook.md`.
 
 use std::{fs, process::Stdio, sync::Arc, time::Duration};
 
@@ -19,13 +19,13 @@ use tokio::{
 use crate::{
     dovecot::reserved_port,
     peers::{self, file, on_this_machine, output},
-    support::{Seen, message, open_world, part, serve, text},
+    support::{Seen, message, open_network, part, serve, text},
 };
 
 const MARK: &str = "<!-- run by crates/channels/tests/vendors/manual.rs -->\n```";
 const SECRETS: [&str; 2] = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "raw and secret: ü"];
 
-/// An example, by the name in its first line.
+/// Finds an example by the name in its first line.
 fn example(name: &str) -> String {
     let manual = fs::read_to_string(file("docs/channels/webhook.md")).unwrap();
     let mut examples = manual.split(MARK).skip(1).map(|rest| {
@@ -36,7 +36,7 @@ fn example(name: &str) -> String {
     found.unwrap_or_else(|| panic!("the manual has no {name}"))
 }
 
-/// Muster's inbound path, as far as the transport goes. Keeps who sent what under which name.
+/// The transport's part of Muster's inbound path. Stores the sender and text of each message.
 async fn inbound_path(secret: &str) -> (String, Seen<(String, String)>) {
     let seen = Seen::<(String, String)>::default();
     let config = WebhookConfig {
@@ -44,7 +44,7 @@ async fn inbound_path(secret: &str) -> (String, Seen<(String, String)>) {
         signature_header: Some("X-Hub-Signature-256".to_owned()),
         ..WebhookConfig::default()
     };
-    let channel = open(Config::Webhook(Box::new(config)), &open_world(None));
+    let channel = open(Config::Webhook(Box::new(config)), &open_network(None));
     let state = (channel, Arc::clone(&seen));
     let take = async |State((channel, seen)): State<(Arc<dyn Transport>, Seen<_>)>,
                       headers: HeaderMap,
@@ -75,7 +75,7 @@ fn python(code: &str) -> Command {
 }
 
 #[tokio::test]
-async fn its_senders_are_understood() {
+async fn example_senders_are_understood() {
     for secret in SECRETS {
         let (url, seen) = inbound_path(secret).await;
         for command in [shell(&example("send.sh")), python(&example("send.py"))] {
@@ -95,7 +95,7 @@ async fn its_senders_are_understood() {
 }
 
 #[tokio::test]
-async fn its_receiver_takes_what_we_send() {
+async fn the_example_receiver_accepts_our_requests() {
     for secret in SECRETS {
         let port = reserved_port();
         let mut command = python(&example("receive.py"));
@@ -111,7 +111,7 @@ async fn its_receiver_takes_what_we_send() {
                 outbound_secrets: vec![secret.into()],
                 ..WebhookConfig::default()
             };
-            open(Config::Webhook(Box::new(config)), &open_world(None))
+            open(Config::Webhook(Box::new(config)), &open_network(None))
         };
         let said = text("It is **on its way**.");
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Programs that others wrote, as processes (`tests/peers`).
+//! Runs other projects' programs from `tests/peers`.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,14 +9,13 @@ use std::{
 use serde_json::Value;
 use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
 
-/// A file of the repository.
 pub fn file(path: &str) -> PathBuf {
-    // Tests of more than one package use this; the lock file is in the folder above them all.
+    // Several packages include this file, so the root is the folder with the lock file.
     let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     folders.find(|folder| folder.join("Cargo.lock").exists()).unwrap().join(path)
 }
 
-/// Python with the libraries.
+/// Python with the installed libraries.
 pub fn python() -> Command {
     let program = file("target/channels/bin/python3");
     assert!(
@@ -27,28 +26,28 @@ pub fn python() -> Command {
     on_this_machine(Command::new(program))
 }
 
-/// One of the programs.
+/// A Python program from `tests/peers/channels`.
 pub fn peer(name: &str) -> Command {
     let mut command = python();
     command.arg(file("tests/peers/channels").join(name));
     command
 }
 
-/// A folder of programs for Node.js.
+/// A folder of Node.js programs.
 pub fn peer_folder(name: &str) -> PathBuf {
     let folder = file("tests/peers");
     assert!(folder.join("node_modules").is_dir(), "the peers are not installed: npm ci --prefix tests/peers");
     folder.join(name)
 }
 
-/// A script in one of these folders.
+/// A Node.js script in such a folder.
 pub fn node(folder: &str, script: &str) -> Command {
     let mut command = without_proxy(Command::new("node"));
     command.current_dir(peer_folder(folder)).arg(script).kill_on_drop(true);
     command
 }
 
-/// The servers are on this machine.
+/// The servers are local, so a proxy must not be used.
 fn without_proxy(mut command: Command) -> Command {
     for name in ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
         command.env_remove(name);
@@ -56,14 +55,14 @@ fn without_proxy(mut command: Command) -> Command {
     command
 }
 
-/// No proxy of the environment, and all that it reads and writes is the test's.
+/// Without the environment's proxy, and with piped input and output.
 pub fn on_this_machine(command: Command) -> Command {
     let mut command = without_proxy(command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     command
 }
 
-/// What a program writes until it ends well.
+/// Runs a program, and returns its output. It must succeed.
 pub async fn output(mut command: Command, input: &str) -> String {
     let run = async {
         let mut process = command.spawn().expect("the program is installed");
@@ -76,7 +75,7 @@ pub async fn output(mut command: Command, input: &str) -> String {
     text
 }
 
-/// The lines of JSON that a program writes.
-pub async fn told(command: Command, input: &str) -> Vec<Value> {
+/// Runs a program, and returns its lines of JSON.
+pub async fn json_lines(command: Command, input: &str) -> Vec<Value> {
     output(command, input).await.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

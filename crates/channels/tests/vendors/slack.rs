@@ -1,4 +1,4 @@
-//! Slack, with a server that behaves as its documentation says.
+//! Tests of the Slack transport against the fake Slack.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
         self,
         slack::{APP, BOT, Shared, envelope},
     },
-    support::{Hand, Told, message, open_world, part, text},
+    support::{SinkCall, TestSink, message, open_network, part, text},
 };
 
 const SIGNING: &str = "8f742231b10e8888abcd99yyyzzz85a5";
@@ -23,7 +23,7 @@ const SIGNING: &str = "8f742231b10e8888abcd99yyyzzz85a5";
 async fn slack(second: &str) -> (Arc<dyn Transport>, Shared) {
     let (address, fake) = fakes::slack::slack().await;
     let config = SlackConfig::parse(&format!("{BOT} {second}")).unwrap();
-    (open(Config::Slack(config), &open_world(Some(address))), fake)
+    (open(Config::Slack(config), &open_network(Some(address))), fake)
 }
 
 #[tokio::test]
@@ -40,19 +40,19 @@ async fn the_probe_tries_both_tokens() {
 }
 
 #[tokio::test]
-async fn the_socket_acknowledges_what_is_kept() {
+async fn only_stored_events_are_acknowledged() {
     let (app, fake) = slack(APP).await;
     fake.lock().unwrap().envelopes = vec![envelope("1", "one"), envelope("2", "two")];
-    // One is kept, the other isn't.
-    let (full, mut told) = Hand::new(1);
-    assert!(matches!(app.listen(None, &full).await, Err(Failure::NotSent(_))));
-    assert_eq!(told.recv().await, Some(Told::Link(Link::Up)));
-    let Some(Told::Admitted(first, None)) = told.recv().await else { panic!() };
+    // The sink stores one event and refuses the other.
+    let (sink, mut calls) = TestSink::new(1);
+    assert!(matches!(app.listen(None, &sink).await, Err(Failure::NotSent(_))));
+    assert_eq!(calls.recv().await, Some(SinkCall::Link(Link::Up)));
+    let Some(SinkCall::Admitted(first, None)) = calls.recv().await else { panic!() };
     assert_eq!((message(&first).text.as_str(), message(&first).proof), ("one", Proof::Vendor));
     assert_eq!(fake.lock().unwrap().envelopes.len(), 1);
-    // It comes again, and the socket is renewed when Slack asks for it.
-    let (room, mut told) = Hand::new(9);
-    let listening = app.listen(None, &room);
+    // Slack sends the other event again, and the socket is renewed on request.
+    let (sink, mut calls) = TestSink::new(9);
+    let listening = app.listen(None, &sink);
     let renewed = async {
         while fake.lock().unwrap().sockets < 4 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -63,8 +63,8 @@ async fn the_socket_acknowledges_what_is_kept() {
         () = renewed => {}
     }
     let mut texts = Vec::new();
-    while let Ok(told) = told.try_recv() {
-        if let Told::Admitted(events, _) = told {
+    while let Ok(call) = calls.try_recv() {
+        if let SinkCall::Admitted(events, _) = call {
             texts.push(message(&events).text.clone());
         }
     }
@@ -72,11 +72,11 @@ async fn the_socket_acknowledges_what_is_kept() {
 }
 
 #[tokio::test]
-async fn an_app_that_is_switched_off_ends_it() {
+async fn a_disabled_app_stops_listening() {
     let (app, _) = slack("xapp-revoked").await;
-    assert!(matches!(app.listen(None, &Hand::new(1).0).await, Err(Failure::Credentials(_))));
+    assert!(matches!(app.listen(None, &TestSink::new(1).0).await, Err(Failure::Credentials(_))));
     let (events, _) = slack(SIGNING).await;
-    assert!(matches!(events.listen(None, &Hand::new(1).0).await, Err(Failure::Refused(_))));
+    assert!(matches!(events.listen(None, &TestSink::new(1).0).await, Err(Failure::Refused(_))));
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn errors_come_with_status_200() {
 }
 
 #[tokio::test]
-async fn messages_carry_what_finds_them_again() {
+async fn sent_messages_are_found_by_their_metadata() {
     let (app, fake) = slack(APP).await;
     let said = text("*Delete* it?");
     let buttons = [Button { label: "Yes".into(), value: "A-1:abc:yes".into() }];
@@ -135,7 +135,7 @@ async fn messages_carry_what_finds_them_again() {
     );
 }
 
-/// Signed by the documented rule, which `signature.rs` tests with the documented vector.
+/// `signature.rs` tests this signature with the documented vector.
 fn signed(body: &str, at: i64) -> HeaderMap {
     let key = muster_channels::Key::new(&SIGNING.into()).unwrap();
     let signature = key.sign_slack(&at.to_string(), body.as_bytes());
@@ -145,7 +145,7 @@ fn signed(body: &str, at: i64) -> HeaderMap {
         .collect()
 }
 
-/// As Slack sends taps.
+/// The form in which Slack sends button presses.
 fn form_of(payload: &str) -> String {
     url::form_urlencoded::Serializer::new(String::new()).append_pair("payload", payload).finish()
 }
@@ -164,12 +164,12 @@ async fn the_events_api() {
     assert_eq!(of(&challenge, &signed(&challenge, 1_699_999_000)), Err(Refusal::Stale));
     let event = envelope("1", "hello")["payload"].to_string();
     let received = of(&event, &signed(&event, 1_700_000_000)).unwrap();
-    // Nobody decides anything by an interface that anybody with the signing secret can call.
+    // Every holder of the signing secret can send this, so it does not prove a person's decision.
     assert_eq!(
         (message(&received.events).text.as_str(), message(&received.events).proof),
         ("hello", Proof::Signed)
     );
-    // People choose what an event contains: nothing in it is a form.
+    // People control an event's content, so a form inside of it must not be read.
     let forged = envelope("2", "forged")["payload"].to_string();
     let link = format!("https://a.test/?a&{}&z", form_of(&forged));
     let mut event = envelope("3", "true")["payload"].clone();
@@ -201,7 +201,7 @@ async fn files_both_ways() {
     };
     let mut bytes = Vec::new();
     assert_eq!(app.fetch(&remote(format!("http://{at}/files/a.txt")), &mut bytes, 10).await, Ok(3));
-    // The token goes nowhere else.
+    // The token is sent to no other host.
     for elsewhere in ["http://127.0.0.1:1/files/a.txt", "https://files.slack.com.evil.test/a", "x"] {
         assert!(
             matches!(

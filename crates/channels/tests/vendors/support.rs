@@ -1,4 +1,4 @@
-//! What the tests share: a world of this machine, servers, parts.
+//! Shared test helpers: networks, sinks, parts and memory budgets.
 
 use std::{
     future::ready,
@@ -11,14 +11,15 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use muster_addresses::{Addresses, Resolve};
 use muster_channels::{
-    Cursor, Event, Hold, Inbound, Link, Part, Reading, Rendered, Room, Sink, Skipped, Stopped, Vendors, World,
+    Cursor, Event, Inbound, Link, MemoryBudget, MemoryGrant, Network, Part, Reading, Rendered, Sink, Skipped,
+    Stopped, VendorUrls,
 };
 use rustls::pki_types::CertificateDer;
 use tokio::sync::mpsc;
 
 pub use crate::fakes::serve;
 
-/// Names of the tests: each leads to these addresses.
+/// A resolver with fixed addresses for each name.
 #[derive(Debug, Default)]
 pub struct Names(pub Vec<(&'static str, Vec<IpAddr>)>);
 
@@ -31,39 +32,39 @@ impl Resolve for Names {
     }
 }
 
-/// A world in which `listed` networks may be reached, and vendors are at `vendor`.
-pub fn world(listed: &[&str], names: Names, vendor: Option<SocketAddr>) -> World {
-    world_with(listed, names, vendor, &[])
+/// A network that allows the `listed` networks, with all vendors at `vendor`.
+pub fn network(listed: &[&str], names: Names, vendor: Option<SocketAddr>) -> Network {
+    network_with(listed, names, vendor, &[])
 }
 
-/// One that believes these certificates.
-pub fn world_with(
+/// Like [`network`], with additional root certificates.
+pub fn network_with(
     listed: &[&str],
     names: Names,
     vendor: Option<SocketAddr>,
     roots: &[CertificateDer<'static>],
-) -> World {
+) -> Network {
     let networks = listed.iter().map(|network| network.parse().unwrap()).collect();
     let base = format!("http://{}/", vendor.unwrap_or_else(|| "127.0.0.1:9".parse().unwrap()));
     let at = |path: &str| format!("{base}{path}").parse().unwrap();
-    let vendors = Vendors { slack: at("api/"), slack_files: at(""), telegram: at("") };
-    World::with(Addresses::with(networks, Arc::new(names)), vendors, Timestamp::now, roots).unwrap()
+    let vendors = VendorUrls { slack: at("api/"), slack_files: at(""), telegram: at("") };
+    Network::with(Addresses::with(networks, Arc::new(names)), vendors, Timestamp::now, roots).unwrap()
 }
 
-/// A world in which this machine may be reached.
-pub fn open_world(vendor: Option<SocketAddr>) -> World {
-    world(&["127.0.0.0/8"], Names::default(), vendor)
+/// A network that allows this machine.
+pub fn open_network(vendor: Option<SocketAddr>) -> Network {
+    network(&["127.0.0.0/8"], Names::default(), vendor)
 }
 
-/// What a server saw.
+/// The requests received by a server.
 pub type Seen<T> = Arc<Mutex<Vec<T>>>;
 
-/// A text without marks.
+/// A text without markup.
 pub fn text(text: &str) -> Rendered {
     Rendered { text: text.to_owned(), plain: text.to_owned() }
 }
 
-/// A part that says this.
+/// A part with this text.
 pub fn part<'a>(text: &'a Rendered, target: &'a str) -> Part<'a> {
     Part {
         id: "d-1",
@@ -82,35 +83,35 @@ pub fn part<'a>(text: &'a Rendered, target: &'a str) -> Part<'a> {
     }
 }
 
-/// What a listener handed over.
+/// A call from a listener.
 #[derive(Debug, PartialEq)]
-pub enum Told {
+pub enum SinkCall {
     Admitted(Vec<Event>, Option<Cursor>),
     Link(Link),
     Skipped(Skipped),
 }
 
-/// A sink that hands everything to the test, and commits `room` times.
-pub struct Hand {
-    told: mpsc::UnboundedSender<Told>,
-    room: Mutex<usize>,
-    /// Held while something is read.
+/// A sink that forwards its calls to the test, and accepts `commits` batches of events.
+pub struct TestSink {
+    calls: mpsc::UnboundedSender<SinkCall>,
+    commits: Mutex<usize>,
+    /// Held during the reading of events.
     pub turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-impl Hand {
-    pub fn new(room: usize) -> (Self, mpsc::UnboundedReceiver<Told>) {
-        let (told, read) = mpsc::unbounded_channel();
-        (Self { told, room: Mutex::new(room), turn: Arc::default() }, read)
+impl TestSink {
+    pub fn new(commits: usize) -> (Self, mpsc::UnboundedReceiver<SinkCall>) {
+        let (calls, read) = mpsc::unbounded_channel();
+        (Self { calls, commits: Mutex::new(commits), turn: Arc::default() }, read)
     }
 }
 
-impl Sink for Hand {
+impl Sink for TestSink {
     fn admit(&self, events: Vec<Event>, cursor: Option<Cursor>) -> BoxFuture<'_, Result<(), Stopped>> {
         Box::pin(async move {
-            self.told.send(Told::Admitted(events, cursor)).unwrap();
-            let mut room = self.room.lock().unwrap();
-            *room = room.checked_sub(1).ok_or(Stopped)?;
+            self.calls.send(SinkCall::Admitted(events, cursor)).unwrap();
+            let mut commits = self.commits.lock().unwrap();
+            *commits = commits.checked_sub(1).ok_or(Stopped)?;
             Ok(())
         })
     }
@@ -120,16 +121,16 @@ impl Sink for Hand {
     }
 
     fn link(&self, link: Link) {
-        self.told.send(Told::Link(link)).unwrap();
+        self.calls.send(SinkCall::Link(link)).unwrap();
     }
 
     fn skipped(&self, skipped: Skipped) -> BoxFuture<'_, ()> {
-        self.told.send(Told::Skipped(skipped)).unwrap();
+        self.calls.send(SinkCall::Skipped(skipped)).unwrap();
         Box::pin(ready(()))
     }
 }
 
-/// The only message among events.
+/// The only event, a message.
 pub fn message(events: &[Event]) -> &Inbound {
     match events {
         [Event::Message(inbound)] => inbound,
@@ -137,17 +138,17 @@ pub fn message(events: &[Event]) -> &Inbound {
     }
 }
 
-/// Memory for mails: so many bytes for all readers together.
+/// A memory budget shared by all mailboxes.
 pub struct Memory(Arc<Mutex<usize>>);
 
 impl Memory {
-    pub fn of(bytes: usize) -> Arc<dyn Room> {
+    pub fn of(bytes: usize) -> Arc<dyn MemoryBudget> {
         Arc::new(Self(Arc::new(Mutex::new(bytes))))
     }
 }
 
-impl Room for Memory {
-    fn open(&self) -> Box<dyn Hold> {
+impl MemoryBudget for Memory {
+    fn open(&self) -> Box<dyn MemoryGrant> {
         Box::new(Held { free: Arc::clone(&self.0), held: 0 })
     }
 }
@@ -157,7 +158,7 @@ struct Held {
     held: usize,
 }
 
-impl Hold for Held {
+impl MemoryGrant for Held {
     fn grow(&mut self, bytes: usize) -> bool {
         let mut free = self.free.lock().unwrap();
         let fits = *free >= bytes;

@@ -1,4 +1,4 @@
-//! Telegram, with a server that behaves as the Bot API documents.
+//! Tests of the Telegram transport against the fake Telegram.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
         self,
         telegram::{Shared, TOKEN, refusal, said},
     },
-    support::{Hand, Told, message, open_world, part, text},
+    support::{SinkCall, TestSink, message, open_network, part, text},
 };
 
 async fn telegram() -> (Arc<dyn Transport>, Shared) {
@@ -29,11 +29,11 @@ fn bot(token: &str, at: Option<SocketAddr>) -> Arc<dyn Transport> {
         webhook_secret: "our-secret".into(),
         username: Some("muster_bot".to_owned()),
     };
-    open(Config::Telegram(config), &open_world(at))
+    open(Config::Telegram(config), &open_network(at))
 }
 
 #[tokio::test]
-async fn the_probe_says_who_we_are() {
+async fn the_probe_returns_the_bots_identity() {
     let (bot, _) = telegram().await;
     let identity = bot.probe().await.unwrap();
     assert_eq!((identity.self_ids, identity.handle.as_deref()), (vec!["7".to_owned()], Some("muster_bot")));
@@ -41,26 +41,26 @@ async fn the_probe_says_who_we_are() {
 }
 
 #[tokio::test]
-async fn updates_are_confirmed_after_they_are_kept() {
+async fn updates_are_confirmed_after_storage() {
     let (bot, fake) = telegram().await;
     fake.lock().unwrap().updates =
         vec![said(10, "one"), json!({"update_id": 11, "message": 5}), said(12, "two")];
-    // The first commit fails: nothing is confirmed.
-    let (full, mut told) = Hand::new(0);
-    assert!(matches!(bot.listen(None, &full).await, Err(Failure::NotSent(_))));
-    assert_eq!(told.recv().await, Some(Told::Link(Link::Up)));
-    let Some(Told::Skipped(skipped)) = told.recv().await else { panic!() };
+    // The first commit fails, so nothing is confirmed.
+    let (sink, mut calls) = TestSink::new(0);
+    assert!(matches!(bot.listen(None, &sink).await, Err(Failure::NotSent(_))));
+    assert_eq!(calls.recv().await, Some(SinkCall::Link(Link::Up)));
+    let Some(SinkCall::Skipped(skipped)) = calls.recv().await else { panic!() };
     assert!(skipped.vendor_id == "11" && skipped.reason.as_str().contains("not an update"), "{skipped:?}");
-    let Some(Told::Admitted(first, cursor)) = told.recv().await else { panic!() };
+    let Some(SinkCall::Admitted(first, cursor)) = calls.recv().await else { panic!() };
     assert_eq!((first.len(), cursor), (2, Some(Cursor("13".to_owned()))));
     assert_eq!(fake.lock().unwrap().updates.len(), 3);
 
-    // The next one gets the same again, with the same keys, and confirms it with its next question.
-    let (room, mut told) = Hand::new(9);
-    let listening = bot.listen(None, &room);
+    // The next listener gets the same updates with the same keys, and confirms them with its next request.
+    let (sink, mut calls) = TestSink::new(9);
+    let listening = bot.listen(None, &sink);
     let confirmed = async {
         let again = loop {
-            if let Some(Told::Admitted(again, _)) = told.recv().await {
+            if let Some(SinkCall::Admitted(again, _)) = calls.recv().await {
                 break again;
             }
         };
@@ -78,14 +78,14 @@ async fn updates_are_confirmed_after_they_are_kept() {
 }
 
 #[tokio::test]
-async fn ids_that_begin_anew_are_followed() {
+async fn reset_update_ids_are_followed() {
     let (bot, fake) = telegram().await;
     fake.lock().unwrap().updates = vec![said(500, "one"), said(501, "two")];
-    let (room, mut told) = Hand::new(9);
-    let listening = bot.listen(Some(Cursor("900000".to_owned())), &room);
+    let (sink, mut calls) = TestSink::new(9);
+    let listening = bot.listen(Some(Cursor("900000".to_owned())), &sink);
     let seen = async {
-        assert_eq!(told.recv().await, Some(Told::Link(Link::Up)));
-        let Some(Told::Admitted(events, cursor)) = told.recv().await else { panic!() };
+        assert_eq!(calls.recv().await, Some(SinkCall::Link(Link::Up)));
+        let Some(SinkCall::Admitted(events, cursor)) = calls.recv().await else { panic!() };
         assert_eq!((events.len(), cursor), (2, Some(Cursor("502".to_owned()))));
         while !fake.lock().unwrap().updates.is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -98,7 +98,7 @@ async fn ids_that_begin_anew_are_followed() {
 }
 
 #[tokio::test]
-async fn what_a_refusal_means() {
+async fn errors_map_to_failures() {
     let (bot, fake) = telegram().await;
     let failure = async |answer: (u16, Value)| {
         fake.lock().unwrap().answers.push_back(answer);
@@ -109,7 +109,7 @@ async fn what_a_refusal_means() {
     assert!(
         matches!(failure(limited).await, Failure::RateLimited { wait, scope: Scope::Target, .. } if wait == Duration::from_secs(9))
     );
-    // One chat's refusal is not the end of the bot.
+    // An error for one chat must not disable the bot.
     assert!(matches!(
         failure(refusal(403, "Forbidden: bot was blocked by the user")).await,
         Failure::TargetGone(_)
@@ -123,10 +123,10 @@ async fn what_a_refusal_means() {
     assert_eq!(failure(moved).await, Failure::TargetMoved { to: "-1009".into() });
     assert!(matches!(bot.send(&part(&text("x"), "ada")).await, Err(Failure::Refused(_))));
     fake.lock().unwrap().answers.push_back(refusal(409, "Conflict: terminated by other getUpdates request"));
-    assert!(matches!(bot.listen(None, &Hand::new(1).0).await, Err(Failure::Taken(_))));
+    assert!(matches!(bot.listen(None, &TestSink::new(1).0).await, Err(Failure::Taken(_))));
 }
 
-/// Somebody takes the message and hangs up: it may have been sent.
+/// The server reads the message and closes the connection, so it may have been sent.
 #[tokio::test]
 async fn a_lost_answer_is_unknown() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -136,7 +136,7 @@ async fn a_lost_answer_is_unknown() {
         let mut bytes = vec![0; 4096];
         let length = tokio::io::AsyncReadExt::read(&mut stream, &mut bytes).await.unwrap();
         drop(stream);
-        // Nothing is sent a second time.
+        // The message must not be sent again.
         let again = tokio::time::timeout(Duration::from_millis(200), listener.accept()).await;
         (length, again.is_ok())
     });
@@ -148,7 +148,7 @@ async fn a_lost_answer_is_unknown() {
 }
 
 #[tokio::test]
-async fn tags_that_are_refused_are_left_out() {
+async fn refused_markup_is_sent_as_plain_text() {
     let (bot, fake) = telegram().await;
     fake.lock()
         .unwrap()
@@ -174,7 +174,7 @@ async fn buttons_edits_and_taps() {
     assert_eq!(receipt.vendor_id.as_deref(), Some("7/5:42"));
     (question.buttons, question.replaces) = (&[], receipt.vendor_id.as_deref());
     bot.send(&question).await.unwrap();
-    // The numbers of another bot are not those of this one.
+    // Message ids of another bot are different.
     (question.reply_to, question.replaces) = (Some("9/5:3"), None);
     bot.send(&question).await.unwrap();
     question.replaces = Some("9/5:42");
@@ -233,7 +233,7 @@ async fn the_webhook_needs_our_secret() {
 }
 
 #[tokio::test]
-async fn what_comes_by_the_webhook_and_can_t_be_read_does_not_come_again() {
+async fn an_unreadable_webhook_update_is_not_repeated() {
     let (bot, _) = telegram().await;
     let of = |body: &str| {
         let secret = ("x-telegram-bot-api-secret-token".parse().unwrap(), "our-secret".parse().unwrap());
@@ -246,7 +246,7 @@ async fn what_comes_by_the_webhook_and_can_t_be_read_does_not_come_again() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_telegram_does_not_reach_is_no_webhook() {
+async fn an_unreachable_webhook_is_reported() {
     let (bot, fake) = telegram().await;
     let registered = async |waiting: u64| {
         let info =
@@ -257,12 +257,12 @@ async fn a_webhook_that_telegram_does_not_reach_is_no_webhook() {
     };
     let failure = registered(1).await.unwrap_err();
     assert_eq!(failure.to_string(), "Telegram can't reach the webhook: Connection refused");
-    // What failed once, and has come since.
+    // Telegram keeps reporting an error after the next success.
     assert_eq!(registered(0).await, Ok(true));
 }
 
 #[tokio::test]
-async fn limits_count_a_chat_with_its_topics() {
+async fn rate_limits_apply_to_a_chat_with_its_topics() {
     let (bot, _) = telegram().await;
     assert_eq!(["5", "-100/7", "-100"].map(|target| bot.chat(target)), ["5", "-100", "-100"]);
     assert_eq!(["5", "-100/7", "-100"].map(|target| bot.is_group(target)), [false, true, true]);

@@ -1,4 +1,4 @@
-//! Webhooks, with the official library as the other side.
+//! Tests of webhooks against the official libraries.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,26 +18,26 @@ use serde_json::{Map, Value, json};
 use standardwebhooks::Webhook as Official;
 
 use crate::{
-    peers::{peer, told},
-    support::{Seen, message, open_world, part, serve, text},
+    peers::{json_lines, peer},
+    support::{Seen, message, open_network, part, serve, text},
 };
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const NEXT: &str = "another secret";
 
 fn channel(config: WebhookConfig) -> Arc<dyn Transport> {
-    open(Config::Webhook(Box::new(config)), &open_world(None))
+    open(Config::Webhook(Box::new(config)), &open_network(None))
 }
 
-/// A receiver that keeps what it gets and answers as it is told.
+/// A receiver that stores its requests and always returns the same answer.
 pub async fn receiver(
     status: u16,
     headers: &'static [(&'static str, &'static str)],
     body: &'static str,
 ) -> (String, Seen<(HeaderMap, Bytes)>) {
-    type Kept = Seen<(HeaderMap, Bytes)>;
-    let seen = Kept::default();
-    let answer = move |State(seen): State<Kept>, got: HeaderMap, bytes: Bytes| async move {
+    type Requests = Seen<(HeaderMap, Bytes)>;
+    let seen = Requests::default();
+    let answer = move |State(seen): State<Requests>, got: HeaderMap, bytes: Bytes| async move {
         seen.lock().unwrap().push((got, bytes));
         let headers: HeaderMap =
             headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
@@ -48,7 +48,7 @@ pub async fn receiver(
 }
 
 #[tokio::test]
-async fn the_official_library_verifies_what_we_send() {
+async fn the_official_library_verifies_our_signatures() {
     let (url, seen) = receiver(200, &[], r#"{"id":"theirs-7"}"#).await;
     let config = WebhookConfig {
         outbound_url: Some(url),
@@ -92,7 +92,7 @@ async fn the_official_library_verifies_what_we_send() {
 }
 
 #[tokio::test]
-async fn answers_mean_what_the_standard_says() {
+async fn answers_map_to_failures() {
     let failed = async |status, headers| {
         let (url, _) = receiver(status, headers, "").await;
         channel(WebhookConfig { outbound_url: Some(url), ..WebhookConfig::default() })
@@ -112,14 +112,14 @@ async fn answers_mean_what_the_standard_says() {
     for status in [401, 404, 500, 502] {
         assert!(matches!(failed(status, &[]).await, Failure::NotSent(_)), "{status}");
     }
-    let nobody = channel(WebhookConfig {
+    let silent = channel(WebhookConfig {
         outbound_url: Some("http://127.0.0.1:9/".into()),
         ..WebhookConfig::default()
     });
-    assert!(matches!(nobody.send(&part(&text("x"), "t")).await, Err(Failure::NotSent(_))));
+    assert!(matches!(silent.send(&part(&text("x"), "t")).await, Err(Failure::NotSent(_))));
 }
 
-/// A receiver that takes the message and hangs up.
+/// The receiver reads the message and closes the connection.
 #[tokio::test]
 async fn a_lost_answer_is_unknown() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -137,17 +137,17 @@ async fn a_lost_answer_is_unknown() {
     assert!(matches!(failure, Failure::Unknown(_)), "{failure}");
 }
 
-/// What the official library for Python says about a request: an error, if it is one.
-async fn judged(secret: &str, (headers, body): &(HeaderMap, Bytes)) -> Option<String> {
+/// Verifies a request with the official Python library. Returns the error.
+async fn verify_in_python(secret: &str, (headers, body): &(HeaderMap, Bytes)) -> Option<String> {
     let headers: Map<String, Value> =
         headers.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().into())).collect();
     let asked = json!({"verify": secret, "headers": headers, "body": std::str::from_utf8(body).unwrap()});
-    let said = told(peer("webhook.py"), &asked.to_string()).await;
+    let said = json_lines(peer("webhook.py"), &asked.to_string()).await;
     said[0]["error"].as_str().map(str::to_owned)
 }
 
 #[tokio::test]
-async fn the_official_library_for_python_verifies_what_we_send() {
+async fn the_python_library_verifies_our_signatures() {
     let (url, seen) = receiver(200, &[], "").await;
     let config = WebhookConfig {
         outbound_url: Some(url),
@@ -156,20 +156,20 @@ async fn the_official_library_for_python_verifies_what_we_send() {
     };
     channel(config).send(&part(&text("Grüße 😀"), "t")).await.unwrap();
     let sent = seen.lock().unwrap().pop().unwrap();
-    assert_eq!(judged(SECRET, &sent).await, None);
-    // The library decodes every secret.
-    assert_eq!(judged(&BASE64_STANDARD.encode(NEXT), &sent).await, None);
-    let other = judged(&BASE64_STANDARD.encode("a third"), &sent).await;
+    assert_eq!(verify_in_python(SECRET, &sent).await, None);
+    // The library expects secrets in base64.
+    assert_eq!(verify_in_python(&BASE64_STANDARD.encode(NEXT), &sent).await, None);
+    let other = verify_in_python(&BASE64_STANDARD.encode("a third"), &sent).await;
     assert_eq!(other.as_deref(), Some("No matching signature found"));
 }
 
 #[tokio::test]
-async fn we_verify_what_the_official_library_for_python_signs() {
+async fn signatures_of_the_python_library_are_valid() {
     let config = WebhookConfig { inbound_secrets: vec![SECRET.into()], ..WebhookConfig::default() };
     let (channel, now) = (channel(config), Timestamp::now());
     let body = r#"{"text": "Grüße 😀"}"#;
     let asked = json!({"sign": SECRET, "id": "m1", "at": now.as_second(), "body": body});
-    let said = told(peer("webhook.py"), &asked.to_string()).await;
+    let said = json_lines(peer("webhook.py"), &asked.to_string()).await;
     let at = now.as_second().to_string();
     let headers = [
         ("webhook-id", "m1"),
@@ -191,7 +191,7 @@ fn signed(secret: &str, id: &str, at: i64, body: &str) -> HeaderMap {
 }
 
 #[tokio::test]
-async fn we_verify_what_the_official_library_sends() {
+async fn signatures_of_the_official_library_are_valid() {
     let channel = channel(WebhookConfig {
         inbound_secrets: vec![NEXT.into(), SECRET.into()],
         ..WebhookConfig::default()
@@ -219,7 +219,7 @@ async fn we_verify_what_the_official_library_sends() {
 }
 
 #[tokio::test]
-async fn without_a_secret_nothing_comes_in() {
+async fn without_a_secret_requests_are_refused() {
     let headers = HeaderMap::new();
     let request = RawRequest { headers: &headers, body: b"hello" };
     let channel =
@@ -246,7 +246,7 @@ async fn githubs_signature_counts_in_its_own_header_alone() {
 }
 
 #[tokio::test]
-async fn an_overheard_signature_is_none_of_another_text() {
+async fn a_signature_is_not_valid_for_another_text() {
     let (id, body, then) = ("m1", r#"{"text": "Hello"}"#, Timestamp::now() - Duration::from_secs(86_400));
     let signed = Official::new(SECRET).unwrap().sign(id, then.as_second(), body.as_bytes()).unwrap();
     let hex = hex::encode(BASE64_STANDARD.decode(signed.strip_prefix("v1,").unwrap()).unwrap());
@@ -263,7 +263,7 @@ async fn an_overheard_signature_is_none_of_another_text() {
         channel.receive(&RawRequest { headers, body: text.as_bytes() }, Timestamp::now())
     };
     assert_eq!(of(&headers), Err(Refusal::BadSignature));
-    // Two are not none.
+    // Duplicate headers must not count as missing.
     for _ in 0..2 {
         let (name, value) = header("webhook-signature", &signed);
         headers.append(name, value);
@@ -272,7 +272,7 @@ async fn an_overheard_signature_is_none_of_another_text() {
 }
 
 #[tokio::test]
-async fn what_is_signed_is_recognizable_whatever_the_sender_calls_it() {
+async fn ambiguous_signed_texts_are_refused() {
     use hmac::{Hmac, KeyInit, Mac};
     let config = WebhookConfig {
         inbound_secrets: vec![SECRET.into()],
@@ -299,9 +299,9 @@ async fn what_is_signed_is_recognizable_whatever_the_sender_calls_it() {
         ("[1]", &at, "Hello", Err(Refusal::BadSignature)),
         ("{x", &at, "Hello", Err(Refusal::BadSignature)),
         ("a b", &at, "Hello", Err(Refusal::BadSignature)),
-        // Its time is not one of digits only.
+        // The time has a sign.
         ("m1", &plus, "Hello", Err(Refusal::BadSignature)),
-        // The whole is a JSON text.
+        // The whole signed text is JSON.
         ("[\"a", &at, "b\"]", Err(Refusal::BadSignature)),
         (&long, &at, "Hello", Err(Refusal::BadSignature)),
     ];
@@ -311,12 +311,12 @@ async fn what_is_signed_is_recognizable_whatever_the_sender_calls_it() {
         let headers = [("webhook-id", id), ("webhook-timestamp", at.as_str()), ("webhook-signature", &given)];
         assert_eq!(of(&headers, body), expected, "{id}");
         if expected.is_ok() {
-            // Overheard, and sent without its time.
+            // A replay under the other header, which has no time.
             let given = format!("sha256={}", hex::encode(signature(&text)));
             assert_eq!(of(&[("x-signature", &given)], &text), Err(Refusal::BadSignature), "{id}");
         }
     }
-    // What only looks like it is taken.
+    // A similar text is accepted.
     let body = r#"{"text": "See app.1700000000.log"}"#;
     assert_eq!(of(&[("x-signature", &format!("sha256={}", hex::encode(signature(body))))], body), Ok(()));
 }

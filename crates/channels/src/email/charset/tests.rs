@@ -1,8 +1,8 @@
-//! Charsets: each of the standard, and the names that programs use.
+//! Charsets: all of the standard, and common aliases.
 
 use super::*;
 
-/// A name of each encoding of the standard, and a word in it.
+/// A name of each standard encoding, and a word in it.
 const STANDARD: [(&str, &str, &[u8]); 38] = [
     ("utf-8", "Grüße", b"Gr\xc3\xbc\xc3\x9fe"),
     ("ibm866", "Привет", b"\x8f\xe0\xa8\xa2\xa5\xe2"),
@@ -47,7 +47,7 @@ const STANDARD: [(&str, &str, &[u8]); 38] = [
 #[test]
 fn every_encoding_of_the_standard_is_known() {
     for (name, words, bytes) in STANDARD {
-        // Letters and their marks may be written apart.
+        // Letters and their diacritics may be separate characters.
         let decoded = decode(Some(name), bytes);
         let plain = |text: &str| text.replace("\u{f4}\u{300}", "\u{1ed3}");
         assert_eq!(plain(&decoded), words, "{name}");
@@ -102,7 +102,7 @@ fn names_that_programs_use_are_known() {
 }
 
 #[test]
-fn what_the_standard_leaves_out_is_known() {
+fn nonstandard_charsets_are_known() {
     for (name, words, bytes) in [
         ("utf-7", "Hi 你好", b"Hi +T2BZfQ-".as_slice()),
         ("cp850", "über", b"\x81ber"),
@@ -148,7 +148,7 @@ fn without_a_charset_it_is_utf8_else_windows_1252() {
 }
 
 #[test]
-fn what_is_called_utf8_and_is_not_is_windows_1252() {
+fn invalid_utf8_is_windows_1252() {
     for (bytes, words) in [
         (b"Gr\xfc\xdfe".as_slice(), "Grüße"),
         (b"Gr\xc3\xbc\xc3\x9fe\n-- \nM\xfcller \x80", "Grüße\n-- \nMüller €"),
@@ -184,7 +184,7 @@ fn a_charset_of_seven_bits_has_no_bytes_of_eight() {
         ("hz-gb-2312", "你好".as_bytes(), "你好"),
         ("hz-gb-2312", b"\xc4\xe3\xba\xc3", "你好"),
         ("iso-2022-kr", "안녕".as_bytes(), "안녕"),
-        // What has its marks is of it.
+        // With shift sequences, the charset applies.
         ("iso-2022-jp", b"\x1b$BF|K\\\x1b(B \xff", "日本 \u{fffd}"),
     ] {
         assert_eq!(decode(Some(name), bytes), expected, "{name} {bytes:?}");

@@ -1,47 +1,47 @@
-//! Words in lines, and what lines stand in: cells, rows, items and quotes.
+//! Lays out text in lines, inside cells, rows, items and quotes.
 
-use super::{super::texts::is_visible, look::STRUCK};
+use super::{super::body_text::is_visible, element::STRUCK};
 
-/// The longest cell that is put into one line with others, in bytes and lines.
-const CELL: (usize, usize) = (200, 3);
+/// Maximum cell that shares a line with others, in bytes and lines.
+const MAX_SHORT_CELL: (usize, usize) = (200, 3);
 
-/// The longest item whose lines are indented, in bytes: a stranger's mail may nest millions of short lines.
-const LONG: usize = 256 << 10;
+/// Maximum item whose lines are indented, in bytes: a stranger's mail may nest millions of short lines.
+const MAX_INDENTED: usize = 256 << 10;
 
-/// What a frame stands for.
+/// A frame's element.
 #[derive(Debug)]
-pub enum Holds {
+pub enum FrameKind {
     Lines,
     Quote,
-    /// An item of a list, with its number or dash.
+    /// A list item, with its number or dash.
     Item(String),
-    /// A row: the cells that are over.
+    /// A row, with its finished cells.
     Row(Vec<String>),
     Cell,
 }
 
-/// Words that are laid out by themselves, and then put into what is around them.
+/// Words that are laid out separately, and then inserted into the surrounding frame.
 #[derive(Debug)]
 pub struct Frame {
-    holds: Holds,
+    kind: FrameKind,
     text: String,
-    /// How many lines end before the next word.
+    /// Line ends before the next word.
     ends: usize,
-    /// Whether a space stands before the next word.
+    /// Whether a space precedes the next word.
     space: bool,
-    /// How far the present line, which has no words yet, is moved to the right.
+    /// Indentation of the current, still empty line.
     indent: usize,
-    /// Whether the present line is empty on purpose.
+    /// Whether the current line is blank on purpose.
     is_blank: bool,
-    /// Whether the next words are struck, and the last ones are marked so and may go on.
+    /// Whether the next text is struck, and whether a strikethrough is open in the text.
     is_struck: bool,
     is_marked: bool,
 }
 
 impl Frame {
-    pub const fn new(holds: Holds) -> Self {
+    pub const fn new(kind: FrameKind) -> Self {
         Self {
-            holds,
+            kind,
             text: String::new(),
             ends: 0,
             space: false,
@@ -53,21 +53,24 @@ impl Frame {
     }
 
     pub const fn is_row(&self) -> bool {
-        matches!(self.holds, Holds::Row(_))
+        matches!(self.kind, FrameKind::Row(_))
     }
 
-    /// Whether it is a quote that has no words yet.
+    /// Whether this is a quote without text.
     pub const fn is_new_quote(&self) -> bool {
-        matches!(self.holds, Holds::Quote) && self.text.is_empty()
+        matches!(self.kind, FrameKind::Quote) && self.text.is_empty()
     }
 
-    /// Whether lines in both get the same kind of marks.
+    /// Whether lines in both frames get the same kind of marks.
     pub const fn marks_like(&self, other: &Self) -> bool {
-        matches!((&self.holds, &other.holds), (Holds::Quote, Holds::Quote) | (Holds::Item(_), Holds::Item(_)))
+        matches!(
+            (&self.kind, &other.kind),
+            (FrameKind::Quote, FrameKind::Quote) | (FrameKind::Item(_), FrameKind::Item(_))
+        )
     }
 
-    /// A quote whose first words are not those of another mail's header is none: people draw lines, too. Who quotes in another language
-    /// has other labels, and names a time and a recipient beside the sender.
+    /// Demotes a quote whose first text is not another mail's header: people draw lines, too. In other languages the
+    /// labels differ, but a time and a recipient still accompany the sender.
     pub fn check_header(&mut self) {
         let label = |line: &str| {
             let label = line.split_once([':', '：']).map_or("", |(label, _)| label.trim()).to_lowercase();
@@ -75,16 +78,16 @@ impl Frame {
         };
         let labels: Vec<_> = self.text.lines().filter_map(label).collect();
         let is_sure = labels.iter().any(|label| matches!(&**label, "sent" | "date" | "subject"));
-        // Three lines at least, where the language is unknown.
+        // At least three lines, if the language is unknown.
         let is_header = labels.len() >= 3 || labels.len() > 1 && is_sure;
-        if matches!(self.holds, Holds::Quote) && !is_header {
-            self.holds = Holds::Lines;
+        if matches!(self.kind, FrameKind::Quote) && !is_header {
+            self.kind = FrameKind::Lines;
         }
     }
 
-    /// The empty cells that a row has where it has none of its own. Returns how many there are now.
+    /// Adds empty cells to a row. Returns the number of cells.
     pub fn fill_row(&mut self, empty: usize) -> usize {
-        let Holds::Row(cells) = &mut self.holds else { return 0 };
+        let FrameKind::Row(cells) = &mut self.kind else { return 0 };
         cells.extend(std::iter::repeat_n(String::new(), empty));
         cells.len()
     }
@@ -97,7 +100,7 @@ impl Frame {
         self.ended().1
     }
 
-    /// The next words are struck, or not. Each line of struck words has marks of its own.
+    /// Begins or ends strikethrough. Each line of struck text has its own marks.
     pub fn strike(&mut self, is_struck: bool) {
         self.is_struck = is_struck;
         if !is_struck {
@@ -111,9 +114,9 @@ impl Frame {
         }
     }
 
-    /// Adds words, between which blanks are one space.
-    pub fn words(&mut self, words: &str) {
-        // In Japanese, it is a letter's width and part of the text.
+    /// Adds text, with blanks collapsed.
+    pub fn add_words(&mut self, words: &str) {
+        // The ideographic space has a letter's width and belongs to the text.
         let is_blank = |c: char| c.is_whitespace() && c != '\u{3000}';
         let before = self.text.len();
         self.space |= words.starts_with(is_blank);
@@ -121,12 +124,12 @@ impl Frame {
         for (nth, word) in words.split(is_blank).enumerate() {
             if nth > 0 {
                 self.space = true;
-                self.move_right(blanks.next());
+                self.indent_line(blanks.next());
             }
             if word.chars().any(is_visible) {
                 self.push(word);
             } else if !word.is_empty() {
-                // What fills the line after a preheader.
+                // Filler after a preheader.
                 self.indent = 0;
             }
         }
@@ -134,22 +137,22 @@ impl Frame {
         self.is_blank |= is_fresh && self.text.len() == before && words.contains('\u{a0}');
     }
 
-    /// Whether the present line has no words yet.
+    /// Whether the current line is empty.
     const fn is_fresh(&self) -> bool {
         self.ends > 0 || self.text.is_empty()
     }
 
-    /// A blank moves what a line begins with to the right, if it is a no-break space or follows one. In the first line of a cell or item
-    /// it only keeps a distance.
-    fn move_right(&mut self, blank: Option<char>) {
-        let is_first = self.text.is_empty() && matches!(self.holds, Holds::Cell | Holds::Item(_));
+    /// Indents the beginning of a line for a no-break space, and for blanks after one. In the first line of a cell or
+    /// item it is only padding.
+    fn indent_line(&mut self, blank: Option<char>) {
+        let is_first = self.text.is_empty() && matches!(self.kind, FrameKind::Cell | FrameKind::Item(_));
         if self.is_fresh() && !is_first && (blank == Some('\u{a0}') || self.indent > 0) {
             self.indent = (self.indent + 1).min(80);
         }
     }
 
-    /// Adds lines as they are.
-    pub fn lines(&mut self, lines: &str) {
+    /// Adds preformatted lines.
+    pub fn add_lines(&mut self, lines: &str) {
         for (nth, line) in lines.split('\n').enumerate() {
             if nth > 0 && !self.text.is_empty() {
                 self.ends += 1;
@@ -177,12 +180,12 @@ impl Frame {
         if self.is_struck && !std::mem::replace(&mut self.is_marked, true) {
             self.text.push_str(STRUCK);
         }
-        // Where a word may be cut, nothing is shown.
+        // Soft hyphens and the like are dropped.
         let shown = word.chars().filter(|c| !matches!(c, '\u{ad}' | '\u{34f}' | '\u{200b}' | '\u{feff}'));
         self.text.extend(shown.map(|c| if c == '\u{a0}' { ' ' } else { c }));
     }
 
-    /// What follows is so many lines apart.
+    /// Separates the next text by line ends.
     pub fn gap(&mut self, gap: usize) {
         if gap == 0 {
             return;
@@ -196,14 +199,14 @@ impl Frame {
         }
     }
 
-    pub fn line_break(&mut self) {
+    pub fn add_line_break(&mut self) {
         (self.space, self.indent) = (false, 0);
         if !self.text.is_empty() {
             self.ends = (self.ends + 1).min(2);
         }
     }
 
-    pub fn rule(&mut self) {
+    pub fn add_rule(&mut self) {
         self.strike(false);
         self.gap(1);
         if !self.text.is_empty() {
@@ -212,86 +215,89 @@ impl Frame {
         }
     }
 
-    /// Words that began here lead to this address. If there are none, it stands for a picture.
-    pub fn link(&mut self, from: usize, href: &str, is_picture: bool) {
+    /// Appends a link's address to its text since `from`. Without text, the address stands for a picture.
+    pub fn add_link(&mut self, from: usize, href: &str, is_picture: bool) {
         let words = self.text.get(from..).unwrap_or_default();
         let words = words.trim_matches(|c: char| c.is_whitespace() || c == '~');
         if words.is_empty() {
-            if let Some(address) = address(href, "").filter(|_| is_picture) {
-                self.words(&address);
+            if let Some(address) = external_address(href, "").filter(|_| is_picture) {
+                self.add_words(&address);
             }
             return;
         }
-        if let Some(address) = address(href, words) {
+        if let Some(address) = external_address(href, words) {
             self.text.push_str(" (");
             self.text.push_str(&address);
             self.text.push(')');
         }
     }
 
-    fn ended(mut self) -> (Holds, String) {
+    fn ended(mut self) -> (FrameKind, String) {
         self.end_mark();
-        (self.holds, self.text)
+        (self.kind, self.text)
     }
 
-    /// Adds what stood in a frame of its own, marked as what it is.
-    pub fn take(&mut self, frame: Self, is_marked: bool) {
-        let (holds, text) = frame.ended();
-        match holds {
-            Holds::Quote | Holds::Item(_) if !is_marked => self.block(&text, 1),
-            Holds::Cell => match &mut self.holds {
-                Holds::Row(cells) => cells.push(text),
-                _ => self.block(&text, 1),
+    /// Inserts a finished frame, with the marks of its element.
+    pub fn insert(&mut self, frame: Self, is_marked: bool) {
+        let (kind, text) = frame.ended();
+        match kind {
+            FrameKind::Quote | FrameKind::Item(_) if !is_marked => self.add_block(&text, 1),
+            FrameKind::Cell => match &mut self.kind {
+                FrameKind::Row(cells) => cells.push(text),
+                _ => self.add_block(&text, 1),
             },
-            Holds::Row(cells) => {
-                self.block(&text, 1);
-                self.row(cells);
+            FrameKind::Row(cells) => {
+                self.add_block(&text, 1);
+                self.add_row(cells);
             }
-            Holds::Quote => {
-                let quoted: Vec<_> = text.lines().map(marked).collect();
-                self.block(&quoted.join("\n"), 1);
+            FrameKind::Quote => {
+                let quoted: Vec<_> = text.lines().map(mark_quote).collect();
+                self.add_block(&quoted.join("\n"), 1);
                 self.gap(2);
             }
-            Holds::Item(sign) if text.len() > LONG => self.block(&(sign + &text), 1),
-            Holds::Item(sign) => {
+            FrameKind::Item(sign) if text.len() > MAX_INDENTED => self.add_block(&(sign + &text), 1),
+            FrameKind::Item(sign) => {
                 let next = format!("\n{}", " ".repeat(sign.len()));
                 let text = if text.is_empty() { text } else { sign + &text.replace('\n', &next) };
-                self.block(&text.replace(&format!("{next}\n"), "\n\n"), 1);
+                self.add_block(&text.replace(&format!("{next}\n"), "\n\n"), 1);
             }
-            Holds::Lines => self.block(&text, 1),
+            FrameKind::Lines => self.add_block(&text, 1),
         }
     }
 
-    /// Adds the cells of a row: in one line with tabs between them, or those with many lines one below the other.
-    fn row(&mut self, mut cells: Vec<String>) {
+    /// Adds a row's cells: on one line with tabs, or below each other if they are long.
+    fn add_row(&mut self, mut cells: Vec<String>) {
         while cells.last().is_some_and(String::is_empty) {
             cells.pop();
         }
         let mut filled = cells.iter().filter(|cell| !cell.is_empty());
         if let (Some(only), None) = (filled.next(), filled.next()) {
             let gap = if only.contains('\n') { 2 } else { 1 };
-            return self.block(&only.clone(), gap);
+            return self.add_block(&only.clone(), gap);
         }
-        let is_short =
-            |cell: &String| cell.len() <= CELL.0 && cell.lines().count() <= CELL.1 && !cell.contains("\n\n");
+        let is_short = |cell: &String| {
+            cell.len() <= MAX_SHORT_CELL.0
+                && cell.lines().count() <= MAX_SHORT_CELL.1
+                && !cell.contains("\n\n")
+        };
         if cells.iter().all(is_short) {
             let cells: Vec<_> = cells.iter().map(|cell| cell.replace('\n', " / ")).collect();
-            return self.block(&cells.join("\t"), 1);
+            return self.add_block(&cells.join("\t"), 1);
         }
         let mut line: Vec<&str> = Vec::new();
         for cell in &cells {
             if cell.contains('\n') {
-                self.block(&std::mem::take(&mut line).join("\t"), 1);
-                self.block(cell, 2);
+                self.add_block(&std::mem::take(&mut line).join("\t"), 1);
+                self.add_block(cell, 2);
             } else if !cell.is_empty() {
                 line.push(cell);
             }
         }
-        self.block(&line.join("\t"), 1);
+        self.add_block(&line.join("\t"), 1);
     }
 
-    /// Adds lines that stand by themselves.
-    fn block(&mut self, text: &str, gap: usize) {
+    /// Adds separate lines.
+    fn add_block(&mut self, text: &str, gap: usize) {
         self.gap(gap);
         if text.is_empty() {
             return;
@@ -306,18 +312,20 @@ impl Frame {
     }
 }
 
-fn marked(line: &str) -> String {
+fn mark_quote(line: &str) -> String {
     let space = if line.is_empty() || line.starts_with('>') { "" } else { " " };
     format!(">{space}{line}")
 }
 
-/// The address of a link, unless its words are it, or it leads nowhere outside.
-fn address(href: &str, words: &str) -> Option<String> {
+/// A link's address, unless its text repeats it or it isn't external.
+fn external_address(href: &str, words: &str) -> Option<String> {
     let href: String = href.chars().filter(|c| !c.is_control()).collect();
     let href = href.trim();
     let (scheme, rest) = href.split_once(':')?;
     match &*scheme.to_ascii_lowercase() {
-        "http" | "https" | "ftp" => (plain(words) != plain(href)).then(|| href.to_owned()),
+        "http" | "https" | "ftp" => {
+            (comparable_address(words) != comparable_address(href)).then(|| href.to_owned())
+        }
         "mailto" => {
             let address = rest.split('?').next().unwrap_or_default().trim();
             let is_said = words.to_lowercase().contains(&address.to_lowercase());
@@ -332,11 +340,11 @@ fn address(href: &str, words: &str) -> Option<String> {
     }
 }
 
-/// An address without what people leave out.
-fn plain(address: &str) -> String {
+/// Normalizes an address for comparison with its text.
+fn comparable_address(address: &str) -> String {
     let address = address.trim();
     let address = address.split_once("://").map_or(address, |(_, rest)| rest);
-    // The case of what follows the host counts.
+    // Paths are case-sensitive.
     let (host, path) = address.split_at(address.find('/').unwrap_or(address.len()));
     format!("{}{}", host.to_ascii_lowercase().trim_start_matches("www."), path.trim_end_matches('/'))
 }

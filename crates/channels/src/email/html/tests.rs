@@ -1,9 +1,9 @@
-//! HTML as mail programs and shops write it.
+//! HTML of mail programs and shops.
 
 use super::*;
 
 fn text(html: &str) -> String {
-    words(html).0
+    to_text(html).0
 }
 
 fn table(rows: &[(&str, &str)]) {
@@ -49,7 +49,7 @@ fn cells_are_apart() {
         ("<table><tr><td>a</td><td></td><td>c</td><td> </td></tr></table>", "a\t\tc"),
         ("<table><tr><td>&nbsp;</td><td>only</td><td>&nbsp;</td></tr></table>", "only"),
         ("<table><tr><td><div>Name</div></td><td><p>Ada</p></td></tr></table>", "Name\tAda"),
-        // Short lines of a cell stay in its row, and long ones stand below each other.
+        // A cell's short lines stay in its row, long ones go below each other.
         (
             "<table><tr><td>Shirt<br>Size M</td><td>1</td><td>25.00</td></tr></table>",
             "Shirt / Size M\t1\t25.00",
@@ -58,7 +58,7 @@ fn cells_are_apart() {
             "<table><tr><td>a</td><td>b</td><td><p>one</p><p>two</p></td><td>c</td></tr></table>",
             "a\tb\n\none\n\ntwo\n\nc",
         ),
-        // Tables in tables, as layout.
+        // Tables as layout.
         (
             "<table><tr><td><table><tr><td>Item</td><td>5</td></tr></table></td></tr><tr><td>Total</td></tr></table>",
             "Item\t5\nTotal",
@@ -67,7 +67,7 @@ fn cells_are_apart() {
             "<table><tr><td><table><tr><td>a</td></tr></table></td><td><table><tr><td>b</td></tr></table></td></tr></table>",
             "a\tb",
         ),
-        // Cells that stand in several columns and rows.
+        // Cells across columns and rows.
         (
             "<table><tr><th>Day<th>Open<th>Close<tr><td rowspan=2>Monday<td>9<td>12<tr><td>14<td>18<tr><td>Tuesday<td><td>17\
              <tr><td colspan=2>Sum<td>99</table>",
@@ -82,7 +82,7 @@ fn cells_are_apart() {
             "<table><tr><td rowspan=2><table><tr><td rowspan=9>a<td>b</table><td>c<tr><td>d<td>e</table>",
             "a\tb\tc\n\td\te",
         ),
-        // What is forgotten.
+        // Missing tags.
         ("<td>a<td>b", "a\tb"),
         ("<table>loose<tr>text<td>a</table>end", "loose\ntext\na\nend"),
         ("<table><tr><td>a</div></td><td>b</td></tr></table>c", "a\tb\nc"),
@@ -94,7 +94,7 @@ fn items_have_numbers_or_dashes() {
     table(&[
         ("<ol><li>cancel 12</li><li>5 new ones</li></ol>", "1. cancel 12\n2. 5 new ones"),
         ("<ol start=4><li>a<li value=9>b<li>c</ol>", "4. a\n9. b\n10. c"),
-        // As they are counted.
+        // Numbering styles.
         ("<ol type=a><li>x<li>y</ol>", "a. x\nb. y"),
         ("<ol type=A start=26><li>x<li>y<li value=0>z</ol>", "Z. x\nAA. y\n0. z"),
         (
@@ -112,7 +112,7 @@ fn items_have_numbers_or_dashes() {
 }
 
 #[test]
-fn signs_keep_the_sense_of_words() {
+fn markup_with_meaning_keeps_its_signs() {
     table(&[
         ("Please <s>do not</s> ship <del>it</del>", "Please ~~do not~~ ship ~~it~~"),
         ("<b>Please <strike>do not</strike></b> ship", "Please ~~do not~~ ship"),
@@ -136,7 +136,7 @@ fn signs_keep_the_sense_of_words() {
              <span style='font-family:Calibri,Wingdings'>Just</span></p><p>Just</p>",
             "✔ Just\n\nJust",
         ),
-        // Where a block, row or cell ends, the words after it are marked again.
+        // After a block, row or cell, marks are opened again.
         (
             "<table><tr style='text-decoration: line-through; color:#999'><td>Lamp</td><td>$40</td></tr><tr><td>Chair<td>$60</table>",
             "~~Lamp~~\t~~$40~~\nChair\t$60",
@@ -184,12 +184,12 @@ fn signs_keep_the_sense_of_words() {
 }
 
 #[test]
-fn what_is_quoted_is_marked() {
+fn quotes_are_marked() {
     table(&[
         ("yes<blockquote>Do you want it?</blockquote>no", "yes\n> Do you want it?\n\nno"),
         ("<blockquote>a<blockquote>b</blockquote>c</blockquote>", "> a\n>> b\n>\n> c"),
         ("<blockquote><p>a</p><p>b</p></blockquote>", "> a\n>\n> b"),
-        // Moved to the right by Gmail's button, and not quoted.
+        // Indented by Gmail's button, not quoted.
         ("a<blockquote style='margin:0 0 0 40px;border:none;padding:0px'>b</blockquote>", "a\nb"),
         ("a<div class=yahoo_quoted><div>Bo wrote:</div>b</div>", "a\n> Bo wrote:\n> b"),
         ("a<div name=quote style='margin:10px'>b</div>", "a\n> b"),
@@ -216,7 +216,7 @@ fn what_is_quoted_is_marked() {
 }
 
 #[test]
-fn quotes_are_known_behind_what_programs_put_before_their_names() {
+fn quotes_are_known_despite_class_prefixes() {
     for prefix in
         ["", "x_", "x_x_", "m_123", "m_-8392837498", "ydp1", "ydp2d263a95", "yiv3699820886", "x_m_1ydpabyiv9"]
     {
@@ -242,7 +242,7 @@ fn quotes_are_known_behind_what_programs_put_before_their_names() {
 }
 
 #[test]
-fn the_line_that_outlook_draws_is_known_in_each_way_to_write_it() {
+fn outlooks_line_is_known_in_each_notation() {
     for style in [
         "border:none;border-top:solid #B5C4DF 1.0pt;padding:3.0pt 0cm",
         "border-top: 1pt solid rgb(225, 225, 225)",
@@ -252,7 +252,7 @@ fn the_line_that_outlook_draws_is_known_in_each_way_to_write_it() {
     ] {
         let html = format!("a<div style='{style}'>Von: Bo<br>Gesendet: Montag<br>An: Ada</div>b");
         assert_eq!(text(&html), "a\n> Von: Bo\n> Gesendet: Montag\n> An: Ada\n> b", "{style}");
-        // A line that a person drew.
+        // A line drawn by a person.
         let html = format!("a<div style='{style}'><p>From: Berlin<br>To: Munich</div><p>b");
         assert_eq!(text(&html), "a\nFrom: Berlin\nTo: Munich\n\nb", "{style}");
     }
@@ -269,13 +269,13 @@ fn the_line_that_outlook_draws_is_known_in_each_way_to_write_it() {
 }
 
 #[test]
-fn no_break_spaces_move_a_line_to_the_right() {
+fn no_break_spaces_indent() {
     table(&[
         ("a<br>&nbsp;&nbsp;b", "a\n  b"),
         ("a<br> &nbsp; &nbsp; <b>&nbsp;b</b> c&nbsp;&nbsp;d", "a\n     b c d"),
         ("<div>a</div><div>&nbsp;<a href='https://a.test'>b</a></div>", "a\n b (https://a.test)"),
         ("<blockquote>a<br>&nbsp;&nbsp;b</blockquote>", "> a\n>   b"),
-        // Where a distance is kept to what is beside it, and after a preheader.
+        // Padding in cells and items, and filler after a preheader.
         ("<table><tr><td>a</td><td>&nbsp;b<br>&nbsp;c</td></tr></table>", "a\tb /  c"),
         ("<ul><li>&nbsp;&nbsp;a<br>&nbsp;b</ul>", "- a\n   b"),
         ("<div>a</div><div>&nbsp;&zwnj;&nbsp;&zwnj; b</div>", "a\nb"),
@@ -309,7 +309,7 @@ fn links_keep_their_addresses() {
             "up x y z",
         ),
         ("<a href='https://a.test/1'><img src=x alt=Logo></a>", "[Logo] (https://a.test/1)"),
-        // Without words, a picture is what people press.
+        // Without words, the picture is the link.
         ("<a href='https://a.test/1'><img src=x></a>b", "https://a.test/1b"),
         ("<a href='https://a.test/1'><img src=x> </a> b", "https://a.test/1 b"),
         ("<a href='https://a.test/1'><img src=x width=1 height=1></a><a href='https://a.test/2'></a>b", "b"),
@@ -328,7 +328,7 @@ fn links_keep_their_addresses() {
 }
 
 #[test]
-fn pictures_have_words() {
+fn pictures_have_their_alternative_text() {
     table(&[
         ("<img alt='A red shirt'> 5", "[A red shirt] 5"),
         ("Hi <img alt='😀' class=an1>", "Hi 😀"),
@@ -338,7 +338,7 @@ fn pictures_have_words() {
 }
 
 #[test]
-fn what_is_not_shown_is_left_out() {
+fn hidden_elements_are_left_out() {
     let styles = [
         "display:none",
         "DISPLAY : None !important",
@@ -385,7 +385,7 @@ fn what_is_not_shown_is_left_out() {
             "yes",
         ),
         ("<div style='display:none'><p style='visibility:visible'>no</p></div>yes", "yes"),
-        // What fills the line after a preheader.
+        // Filler after a preheader.
         ("News&#847; &zwnj; &nbsp; &#8199; &shy; &#847;&zwnj;&nbsp; today", "News today"),
         ("Donau&shy;dampf&#8203;schiff&#65279;", "Donaudampfschiff"),
         ("👨\u{200d}👩 می\u{200c}خواهم", "👨\u{200d}👩 می\u{200c}خواهم"),
@@ -393,7 +393,7 @@ fn what_is_not_shown_is_left_out() {
 }
 
 #[test]
-fn what_is_not_shown_ends_where_people_see_it_end() {
+fn hidden_elements_end_as_in_a_browser() {
     table(&[
         (
             "<p>Before</p><select><option>Red<option selected>Blue</select><p>After: cancel order 5</p>",
@@ -413,7 +413,7 @@ fn what_is_not_shown_ends_where_people_see_it_end() {
         ("a<iframe><p>x</iframe>b<noframes><p>x</noframes>c<title><p>x</title>d<style>x</style>e", "abcde"),
         ("<head><title>x</title><meta charset=utf-8><p>a", "a"),
         ("<textarea><p>a</textarea><p>b", "<p>a\n\nb"),
-        // Their own ends are forgotten.
+        // Missing end tags.
         ("<table><tr><td>a<select><option>x</td><td>b</td></tr></table>c", "a\tb\nc"),
         ("<table><tr><td>a<select><option>x<td>b<tr><td>c<video>x</table>d", "a\tb\nc\nd"),
         ("<div>a<select><option>x</div>b<div><video>x</div>c", "a\nb\nc"),
@@ -424,7 +424,7 @@ fn what_is_not_shown_ends_where_people_see_it_end() {
         ("a<noscript>b<p>c", "ab\n\nc"),
         ("a<object>b<p>c", "ab\n\nc"),
         ("a<template>x<p>y", "a"),
-        // Drawings and formulas have elements without an end, and of names that are others elsewhere.
+        // Drawings and formulas have self-closing elements, and reuse names of HTML.
         ("a<svg><style/><script/><title/><g/></svg>b", "ab"),
         (
             "a<svg><title>x</title><desc><p>x</p></desc><foreignObject><div>x</div></foreignObject></svg>b",
@@ -454,7 +454,7 @@ fn what_is_not_shown_ends_where_people_see_it_end() {
 }
 
 #[test]
-fn fields_say_what_is_in_them() {
+fn form_fields_show_their_values() {
     table(&[
         (
             "<label><input type=radio checked>Yes</label> <label><input type=radio>No</label><br>Name: <input value='Eva Meier' readonly>!",
@@ -472,7 +472,7 @@ fn fields_say_what_is_in_them() {
 }
 
 #[test]
-fn blanks_are_kept_where_they_are_shown() {
+fn visible_blanks_are_kept() {
     table(&[
         ("<pre>a  b\n\n  c\n</pre>d", "a  b\n\n  c\n\nd"),
         ("<div style='white-space:pre-wrap'>a\n  b</div>c", "a\n  b\nc"),
@@ -484,7 +484,7 @@ fn blanks_are_kept_where_they_are_shown() {
 }
 
 #[test]
-fn entities_are_letters() {
+fn entities_are_decoded() {
     table(&[
         ("&lt;b&gt; &amp;amp; &quot;x&quot; &#39;", "<b> &amp; \"x\" '"),
         ("&auml;&Ouml;&euro;&hellip;&#x1F600;&#128;", "äÖ€…😀€"),
@@ -500,10 +500,10 @@ fn depth_and_length_are_bounded() {
     let quotes = text(&format!("{}a<br>b", "<blockquote>".repeat(1_000)));
     assert_eq!(quotes, ">>>>>> a\n>>>>>> b");
     let long = text(&format!("<b>{}</b>", "word ".repeat(200)).repeat(3_000));
-    assert!((MOST / 2..MOST + 2_000).contains(&long.len()), "{}", long.len());
+    assert!((MAX_OUTPUT / 2..MAX_OUTPUT + 2_000).contains(&long.len()), "{}", long.len());
     let cells = "<tr><td colspan=9999 rowspan=9999>x<td>y".repeat(60_000);
     let cells = text(&format!("<table>{cells}</table>"));
-    assert!(cells.starts_with(&format!("x{}y\n", "\t".repeat(50))) && cells.len() <= MOST * 2);
+    assert!(cells.starts_with(&format!("x{}y\n", "\t".repeat(50))) && cells.len() <= MAX_OUTPUT * 2);
     let attributes: String = (0..100_000).map(|n| format!(" a{n}=b")).collect();
     assert_eq!(text(&format!("<div{attributes}>x</div>")), "x");
 }
@@ -518,6 +518,6 @@ fn a_charset_may_stand_in_the_html() {
         ("<meta charset=unicode>", None),
         ("<p>hi", None),
     ] {
-        assert_eq!(charset(html.as_bytes()), name, "{html}");
+        assert_eq!(declared_charset(html.as_bytes()), name, "{html}");
     }
 }

@@ -16,7 +16,7 @@ fn of_users(event: &Value, authorizations: &Value) -> Option<Inbound> {
 }
 
 #[test]
-fn only_the_first_users_of_ours_are_looked_for() {
+fn only_the_first_user_ids_are_searched() {
     let event = json!({"type": "message", "user": "U1", "text": "<@UBOT> hi", "ts": "1.2", "channel": "C1"});
     for (before, is_named) in [(0, true), (19, true), (20, false)] {
         let users = (0..before).map(|n| format!("U{n}")).chain(["UBOT".to_owned()]);
@@ -67,7 +67,7 @@ fn a_mention_is_the_same_however_it_comes() {
 }
 
 #[test]
-fn what_is_for_us() {
+fn relevant_messages_are_read() {
     let said = |more: Value| {
         let mut event = json!({"type": "message", "user": "U1", "text": "hi", "ts": "1.2", "channel": "C1"});
         event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -90,7 +90,7 @@ fn what_is_for_us() {
     }
 }
 
-/// What an app's message says in this text, these blocks and attachments.
+/// The text decoded from an app's message with these parts.
 fn seen(text: &str, blocks: &Value, attachments: &Value) -> String {
     let event = json!({"type": "message", "bot_id": "B1", "subtype": "bot_message", "text": text, "ts": "1.2", "channel": "C1",
         "blocks": blocks, "attachments": attachments});
@@ -119,7 +119,7 @@ fn text_and_blocks_are_shown_once() {
     }
 }
 
-/// Slack shows a text and its attachments, so one does not stand for the other where they differ.
+/// Slack shows both a text and its attachments, so neither replaces the other if they differ.
 #[test]
 fn text_and_attachments_are_shown_once() {
     for (text, attached, expected) in [
@@ -165,7 +165,7 @@ fn blocks_of_odd_types_cost_no_message() {
 }
 
 #[test]
-fn what_is_nested_without_end_is_cut_and_says_so() {
+fn deep_nesting_is_cut_with_a_note() {
     let mut nested = json!({"is_share": true, "author_name": "Bob", "text": "the last"});
     for level in 0..50 {
         nested = json!({"is_share": true, "author_name": "Bob", "text": format!("level {level}"), "attachments": [nested]});
@@ -188,7 +188,7 @@ fn what_is_nested_without_end_is_cut_and_says_so() {
 }
 
 #[test]
-fn a_later_version_is_one_if_somebody_edited_it() {
+fn only_edits_are_later_versions() {
     let changed = |more: Value| {
         let before = json!({"user": "U1", "text": "hi", "ts": "1.2"});
         let mut message = before.clone();
@@ -257,7 +257,7 @@ fn a_later_version_is_one_if_somebody_edited_it() {
 }
 
 #[test]
-fn nothing_is_lost_without_a_word() {
+fn lost_content_has_a_note() {
     let event = json!({"type": "message", "user": "U1", "text": "", "ts": "1.2", "channel": "D1"});
     let payload = |event: &Value| json!({"type": "event_callback", "event": event, "authorizations": []});
     assert!(matches!(decode(&payload(&event), Proof::Vendor), Err(Refusal::Malformed(_))));
@@ -267,11 +267,11 @@ fn nothing_is_lost_without_a_word() {
     }
 }
 
-/// The samples of `tests/samples/slack`.
+/// Samples in `tests/samples/slack`.
 #[test]
 fn samples() {
     muster_samples::check("slack", |bytes| {
         let payload: Value = muster_json::from_slice(bytes).unwrap();
-        crate::samples::of(&decode(&payload, Proof::Vendor))
+        crate::samples::summarize(&decode(&payload, Proof::Vendor))
     });
 }

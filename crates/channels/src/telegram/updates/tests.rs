@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 fn inbound(message: &Value) -> Inbound {
-    let me = Me { id: 7, username: Some("muster_bot".to_owned()) };
+    let me = BotIdentity { id: 7, username: Some("muster_bot".to_owned()) };
     match decode(&json!({"update_id": 1, "message": message}), &me) {
         Ok(Some(Event::Message(inbound))) => *inbound,
         other => panic!("{other:?}"),
@@ -21,7 +21,7 @@ fn group(text: &str, more: &Value) -> Value {
 }
 
 #[test]
-fn in_a_group_only_what_names_us_is_for_us() {
+fn in_a_group_only_mentions_are_read() {
     assert!(!inbound(&group("hello", &json!({}))).is_addressed);
     let named = json!({"entities": [{"type": "mention", "offset": 3, "length": 11}]});
     let named = inbound(&group("😀 @Muster_Bot hello", &named));
@@ -40,14 +40,14 @@ fn in_a_group_only_what_names_us_is_for_us() {
 }
 
 #[test]
-fn who_and_where() {
-    let told = inbound(&group("hello", &json!({"message_thread_id": 9, "is_topic_message": true})));
+fn sender_and_target_are_read() {
+    let message = inbound(&group("hello", &json!({"message_thread_id": 9, "is_topic_message": true})));
     assert_eq!(
-        told.origin,
+        message.origin,
         Origin { id: "5".into(), place: Some("-100".into()), name: OneLine::name("Ada L") }
     );
-    assert_eq!(told.thread.target, "-100/9");
-    assert_eq!((told.key.as_deref(), told.thread.is_private), (Some("-100:3"), false));
+    assert_eq!(message.thread.target, "-100/9");
+    assert_eq!((message.key.as_deref(), message.thread.is_private), (Some("-100:3"), false));
 }
 
 #[test]
@@ -65,32 +65,32 @@ fn names_and_titles_are_on_one_line() {
 
 #[test]
 fn an_answer_goes_into_the_topic() {
-    use super::super::outgoing::addressed;
+    use super::super::outgoing::chat_address;
     let asked =
         json!({"message_thread_id": 9, "is_topic_message": true, "direct_messages_topic": {"topic_id": 5}});
     let target = inbound(&group("hello", &asked)).thread.target;
-    assert_eq!(addressed(&target).unwrap(), json!({"chat_id": -100, "direct_messages_topic_id": 5}));
-    assert_eq!(addressed("-100/9").unwrap(), json!({"chat_id": -100, "message_thread_id": 9}));
-    assert!(addressed("-100/direct-x").is_err());
+    assert_eq!(chat_address(&target).unwrap(), json!({"chat_id": -100, "direct_messages_topic_id": 5}));
+    assert_eq!(chat_address("-100/9").unwrap(), json!({"chat_id": -100, "message_thread_id": 9}));
+    assert!(chat_address("-100/direct-x").is_err());
 }
 
 #[test]
-fn what_each_bot_numbers_for_itself_has_the_bot_in_its_name() {
+fn ids_numbered_per_bot_contain_the_bot() {
     for (kind, chat, named) in [("private", 5, "7/5"), ("group", -9, "7/-9"), ("supergroup", -100, "-100")] {
         let more = json!({"chat": {"id": chat, "type": kind}, "reply_to_message": {"message_id": 2}});
-        let told = inbound(&group("yes", &more));
+        let message = inbound(&group("yes", &more));
         let (own, answered) = (format!("{named}:3"), format!("{named}:2"));
-        assert_eq!((told.key.as_ref(), told.vendor_id.as_ref()), (Some(&own), Some(&own)), "{kind}");
-        assert_eq!(told.answers.as_ref(), Some(&answered), "{kind}");
-        assert_eq!(told.thread.refs, [answered], "{kind}");
+        assert_eq!((message.key.as_ref(), message.vendor_id.as_ref()), (Some(&own), Some(&own)), "{kind}");
+        assert_eq!(message.answers.as_ref(), Some(&answered), "{kind}");
+        assert_eq!(message.thread.refs, [answered], "{kind}");
         assert_eq!(number_of(7, &own), Some(3), "{kind}");
     }
     assert_eq!((number_of(9, "7/5:3"), number_of(9, "-100:3")), (None, Some(3)));
 }
 
 #[test]
-fn what_is_not_for_us_is_nothing() {
-    let me = Me { id: 7, username: None };
+fn other_updates_are_ignored() {
+    let me = BotIdentity { id: 7, username: None };
     let service = json!({"update_id": 1, "message": {"message_id": 1, "date": 1, "chat": {"id": 1, "type": "private"},
         "new_chat_members": []}});
     assert_eq!(decode(&service, &me), Ok(None));
@@ -104,18 +104,18 @@ fn what_is_not_for_us_is_nothing() {
 #[test]
 fn files_come_with_their_caption() {
     let photo = json!({"text": null, "caption": "look", "photo": [{"file_id": "small"}, {"file_id": "large", "file_size": 9}]});
-    let told = inbound(&group("", &photo));
-    assert_eq!((told.text.as_str(), told.files.len()), ("look", 1));
-    assert_eq!(told.files[0].content, Content::There("large".into()));
+    let message = inbound(&group("", &photo));
+    assert_eq!((message.text.as_str(), message.files.len()), ("look", 1));
+    assert_eq!(message.files[0].content, Content::There("large".into()));
     let live = json!({"text": null, "live_photo": {"file_id": "moving", "duration": 2, "photo": [{"file_id": "still"}]}});
-    let told = inbound(&group("", &live));
-    let files: Vec<_> = told.files.iter().map(|file| (file.name.as_str(), file.content.clone())).collect();
+    let message = inbound(&group("", &live));
+    let files: Vec<_> = message.files.iter().map(|file| (file.name.as_str(), file.content.clone())).collect();
     let at = |id: &str| Content::There(id.to_owned());
     assert_eq!(files, [("photo.jpg", at("still")), ("live photo.mp4", at("moving"))]);
 }
 
 #[test]
-fn a_person_who_writes_in_the_name_of_a_chat_is_a_person() {
+fn senders_on_behalf_of_a_chat_are_people() {
     let channel = json!({"id": -200, "type": "channel", "title": "News"});
     for (more, id, is_automatic) in [
         (
@@ -139,47 +139,47 @@ fn a_person_who_writes_in_the_name_of_a_chat_is_a_person() {
         (json!({"from": {"id": 9, "is_bot": true, "first_name": "Other"}}), "9", true),
         (json!({}), "5", false),
     ] {
-        let told = inbound(&group("hello", &more));
-        assert_eq!((told.origin.id.as_str(), told.is_automatic), (id, is_automatic), "{more}");
-        assert_eq!(told.text, "hello");
+        let message = inbound(&group("hello", &more));
+        assert_eq!((message.origin.id.as_str(), message.is_automatic), (id, is_automatic), "{more}");
+        assert_eq!(message.text, "hello");
     }
 }
 
 #[test]
-fn later_versions_name_the_first() {
-    let me = Me { id: 7, username: None };
+fn edits_refer_to_the_original() {
+    let me = BotIdentity { id: 7, username: None };
     let edited = json!({"update_id": 12, "edited_message": group("hello, world", &json!({"edit_date": 1_700_000_009}))});
-    let Ok(Some(Event::Message(told))) = decode(&edited, &me) else { panic!("it is a message") };
-    assert_eq!((told.vendor_id.as_deref(), told.key.as_deref()), (Some("-100:3"), Some("-100:3:12")));
-    assert!(told.is_edit && told.album.is_none());
-    assert_eq!((told.thread.refs, told.text.as_str()), (vec!["-100:3".to_owned()], "hello, world"));
-    // Where somebody is, told each few seconds.
+    let Ok(Some(Event::Message(message))) = decode(&edited, &me) else { panic!("it is a message") };
+    assert_eq!((message.vendor_id.as_deref(), message.key.as_deref()), (Some("-100:3"), Some("-100:3:12")));
+    assert!(message.is_edit && message.album.is_none());
+    assert_eq!((message.thread.refs, message.text.as_str()), (vec!["-100:3".to_owned()], "hello, world"));
+    // An update of a live location.
     let moves = json!({"location": {"latitude": 1.5, "longitude": 2.5, "live_period": 900}, "text": null});
     assert_eq!(decode(&json!({"update_id": 13, "edited_message": group("", &moves)}), &me), Ok(None));
 }
 
 #[test]
-fn what_is_posted_in_a_channel_is_the_channels() {
-    let me = Me { id: 7, username: Some("muster_bot".to_owned()) };
+fn channel_posts_belong_to_the_channel() {
+    let me = BotIdentity { id: 7, username: Some("muster_bot".to_owned()) };
     let post = json!({"message_id": 3, "date": 1_700_000_000, "text": "@muster_bot hello", "author_signature": "Ada",
         "entities": [{"type": "mention", "offset": 0, "length": 11}],
         "sender_chat": {"id": -200, "type": "channel", "title": "News"}, "chat": {"id": -200, "type": "channel", "title": "News"}});
     for (name, is_edit) in [("channel_post", false), ("edited_channel_post", true)] {
-        let Ok(Some(Event::Message(told))) = decode(&json!({"update_id": 1, name: post}), &me) else {
+        let Ok(Some(Event::Message(message))) = decode(&json!({"update_id": 1, name: post}), &me) else {
             panic!("{name}")
         };
-        assert_eq!((told.is_edit, told.is_addressed, told.is_automatic), (is_edit, true, false));
+        assert_eq!((message.is_edit, message.is_addressed, message.is_automatic), (is_edit, true, false));
         assert_eq!(
-            told.origin,
+            message.origin,
             Origin { id: "-200".into(), place: Some("-200".into()), name: OneLine::name("Ada (News)") }
         );
-        assert_eq!((told.text.as_str(), told.thread.target.as_str()), ("hello", "-200"));
+        assert_eq!((message.text.as_str(), message.thread.target.as_str()), ("hello", "-200"));
     }
 }
 
 #[test]
-fn whoever_names_us_in_a_part_of_an_album_means_all_of_it() {
-    let me = Me { id: 7, username: Some("muster_bot".to_owned()) };
+fn a_mention_in_one_part_counts_for_the_album() {
+    let me = BotIdentity { id: 7, username: Some("muster_bot".to_owned()) };
     let part = |id: i64, album: &str, caption: &str| {
         let named = json!([{"type": "mention", "offset": 0, "length": 11}]);
         let more = json!({"message_id": id, "media_group_id": album, "text": null, "caption": caption,
@@ -192,7 +192,7 @@ fn whoever_names_us_in_a_part_of_an_album_means_all_of_it() {
     let addressed: Vec<_> = events
         .iter()
         .map(|event| match event {
-            Event::Message(told) => (told.album.as_deref().unwrap(), told.is_addressed),
+            Event::Message(message) => (message.album.as_deref().unwrap(), message.is_addressed),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -200,25 +200,25 @@ fn whoever_names_us_in_a_part_of_an_album_means_all_of_it() {
 }
 
 #[test]
-fn only_a_name_points_at_what_is_answered() {
+fn only_a_mention_refers_to_the_replied_message() {
     let named = json!({"entities": [{"type": "mention", "offset": 0, "length": 11}],
         "reply_to_message": {"message_id": 2, "from": {"id": 6, "first_name": "Bob"}, "text": "It costs 5"}});
-    let told = inbound(&group("@muster_bot", &named));
+    let message = inbound(&group("@muster_bot", &named));
     assert_eq!(
-        (told.text.as_str(), told.context.as_str()),
+        (message.text.as_str(), message.context.as_str()),
         ("", "[In answer to what Bob wrote]\n> It costs 5")
     );
-    let me = Me { id: 7, username: Some("muster_bot".to_owned()) };
+    let me = BotIdentity { id: 7, username: Some("muster_bot".to_owned()) };
     let alone = json!({"entities": [{"type": "mention", "offset": 0, "length": 11}]});
     assert_eq!(decode(&json!({"update_id": 1, "message": group("@muster_bot", &alone)}), &me), Ok(None));
 }
 
-/// The samples of `tests/samples/telegram`.
+/// Samples in `tests/samples/telegram`.
 #[test]
 fn samples() {
     muster_samples::check("telegram", |bytes| {
-        let me = Me { id: 7, username: Some("muster_bot".to_owned()) };
+        let me = BotIdentity { id: 7, username: Some("muster_bot".to_owned()) };
         let update: Value = muster_json::from_slice(bytes).unwrap();
-        crate::samples::of(&decode(&update, &me))
+        crate::samples::summarize(&decode(&update, &me))
     });
 }

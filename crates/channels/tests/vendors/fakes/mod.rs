@@ -1,5 +1,5 @@
-//! Servers that behave as the vendors document. `clients.rs` shows that the vendors' leading clients take them for the real
-//! ones; the other tests, and those of the control plane, use them against our transports.
+//! Fake vendors that follow the vendors' documentation. `clients.rs` tests them with the leading client libraries; the
+//! other tests and those of the control plane run our transports against them.
 
 pub mod slack;
 pub mod telegram;
@@ -14,7 +14,7 @@ use axum::{
 use serde_json::{Map, Value};
 use tokio::net::TcpListener;
 
-/// Serves until the test ends.
+/// Starts a server that runs until the test ends.
 pub async fn serve(router: Router) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -22,8 +22,8 @@ pub async fn serve(router: Router) -> SocketAddr {
     address
 }
 
-/// What a client asks for as one object, whether it comes as JSON, a form, parts or a query. In forms, what is written as a list
-/// or an object is one; everything else is a text.
+/// The fields of a request from JSON, a form, multipart data or the query. In forms, a value written as a JSON list or
+/// object is parsed; any other is a string.
 pub async fn asked(uri: &Uri, headers: &HeaderMap, body: Bytes) -> Value {
     let kind = headers.get(CONTENT_TYPE).map(|kind| kind.to_str().unwrap()).unwrap_or_default();
     let mut fields = pairs(uri.query().unwrap_or_default().as_bytes());
@@ -41,7 +41,7 @@ fn pairs(form: &[u8]) -> Map<String, Value> {
     url::form_urlencoded::parse(form).map(|(name, value)| (name.into_owned(), read(&value))).collect()
 }
 
-/// A file is `<name>: <content>`.
+/// A file becomes the string `<name>: <content>`.
 async fn parts_of(kind: &str, body: Bytes) -> Map<String, Value> {
     let mut parts = multer::Multipart::new(
         Body::from(body).into_data_stream(),
@@ -63,7 +63,7 @@ fn read(text: &str) -> Value {
     value.unwrap_or_else(|| text.into())
 }
 
-/// A number that may have been written as a text.
+/// A number or a string of digits.
 pub fn number(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }

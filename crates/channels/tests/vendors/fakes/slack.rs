@@ -1,4 +1,4 @@
-//! Slack: <https://docs.slack.dev/reference/methods>, and its Socket Mode.
+//! A fake Slack with Socket Mode: <https://docs.slack.dev/reference/methods>.
 
 use std::{
     collections::VecDeque,
@@ -22,32 +22,28 @@ use serde_json::{Value, json};
 
 use super::{asked, serve};
 
-/// The tokens of the only app.
+/// The tokens of the app.
 pub const BOT: &str = "xoxb-canary-1";
 pub const APP: &str = "xapp-canary-2";
 
-/// Slack.
 #[derive(Default)]
 pub struct Fake {
-    /// Where it is.
     pub at: Option<SocketAddr>,
-    /// What is answered next, instead of what is right.
+    /// Answers that replace the next regular ones.
     pub answers: VecDeque<(u16, Value)>,
-    /// What was asked.
+    /// The received requests.
     pub asked: Vec<(String, Value)>,
-    /// Envelopes that are not acknowledged yet.
+    /// Unacknowledged envelopes.
     pub envelopes: Vec<Value>,
-    /// Files.
     pub uploaded: Vec<Bytes>,
-    /// How many sockets were opened.
+    /// The number of opened sockets.
     pub sockets: usize,
-    /// What was said: the channel, and the message.
+    /// Sent messages with their channel.
     messages: Vec<(String, Value)>,
 }
 
 pub type Shared = Arc<Mutex<Fake>>;
 
-/// Starts one.
 pub async fn slack() -> (SocketAddr, Shared) {
     let fake = Shared::default();
     let router = Router::new().route("/socket", any(socket)).fallback(answer).with_state(Arc::clone(&fake));
@@ -56,7 +52,7 @@ pub async fn slack() -> (SocketAddr, Shared) {
     (address, fake)
 }
 
-/// An envelope: a person says this to the app.
+/// An envelope with a person's message to the app.
 pub fn envelope(id: &str, said: &str) -> Value {
     let event = json!({"type": "message", "user": "U1", "text": said, "ts": format!("1700000000.{id}"), "channel": "D1",
         "channel_type": "im", "event_ts": format!("1700000000.{id}")});
@@ -136,7 +132,7 @@ async fn socket(State(fake): State<Shared>, upgrade: WebSocketUpgrade) -> Respon
     upgrade.on_upgrade(|socket| serve_socket(socket, fake))
 }
 
-/// Sends what is not acknowledged, one at a time, and asks for a new socket when all is.
+/// Sends the unacknowledged envelopes one at a time, and then requests a new socket.
 async fn serve_socket(mut socket: WebSocket, fake: Shared) {
     fake.lock().unwrap().sockets += 1;
     let hello = json!({"type": "hello", "num_connections": 1, "connection_info": {"app_id": "A1"},
@@ -158,7 +154,7 @@ async fn serve_socket(mut socket: WebSocket, fake: Shared) {
     let _ = said_on(&mut socket).await;
 }
 
-/// What the app says next; pings are answered by the library.
+/// The app's next message. The library answers pings.
 async fn said_on(socket: &mut WebSocket) -> Option<Value> {
     loop {
         match socket.recv().await? {

@@ -1,4 +1,4 @@
-//! Telegram: <https://core.telegram.org/bots/api>.
+//! A fake Telegram: <https://core.telegram.org/bots/api>.
 
 use std::{
     collections::VecDeque,
@@ -19,45 +19,43 @@ use tokio::sync::oneshot;
 
 use super::{asked, number, serve};
 
-/// The token of a bot.
+/// The token of the bot.
 pub const TOKEN: &str = "7:canary-AAF_secret";
-/// Another of its tokens.
+/// The bot's next token.
 pub const NEW_TOKEN: &str = "7:canary-AAG_secret";
-/// The token of another bot, which is answered as the first is.
+/// The token of another bot with the same answers.
 pub const OTHER: &str = "9:canary-AAF_secret";
 
-/// Telegram.
 #[derive(Default)]
 pub struct Fake {
-    /// What is not confirmed yet.
+    /// Unconfirmed updates.
     pub updates: Vec<Value>,
-    /// What is answered next, instead of what is right.
+    /// Answers that replace the next regular ones.
     pub answers: VecDeque<(u16, Value)>,
-    /// The next call of this method is answered with what comes from there.
+    /// The next call of this method waits for this answer.
     pub held: Option<(&'static str, oneshot::Receiver<(u16, Value)>)>,
-    /// What was asked.
+    /// The received requests.
     pub asked: Vec<(String, Value)>,
-    /// Where updates are sent to: as long as there is a place, nobody can ask for them.
+    /// The URL of the webhook. While it is set, `getUpdates` fails.
     pub webhook: String,
-    /// How many messages were sent.
+    /// The number of sent messages.
     sent: i64,
 }
 
 pub type Shared = Arc<Mutex<Fake>>;
 
-/// Starts one.
 pub async fn telegram() -> (SocketAddr, Shared) {
     let fake = Shared::default();
     let router = Router::new().fallback(answer).with_state(Arc::clone(&fake));
     (serve(router).await, fake)
 }
 
-/// An answer that says no.
+/// An error response.
 pub fn refusal(status: u16, description: &str) -> (u16, Value) {
     (status, json!({"ok": false, "error_code": status, "description": description}))
 }
 
-/// An update: a person says this.
+/// An update with a person's message.
 pub fn said(id: i64, text: &str) -> Value {
     json!({"update_id": id, "message": {"message_id": id, "date": 1_700_000_000, "text": text,
         "from": {"id": 5, "is_bot": false, "first_name": "Ada"}, "chat": {"id": 5, "type": "private", "first_name": "Ada"}}})
@@ -80,7 +78,7 @@ async fn answer(State(fake): State<Shared>, uri: Uri, headers: HeaderMap, body: 
         None => fake.lock().unwrap().judge(method, &asked),
     };
     if method == "getUpdates" && said["result"] == json!([]) {
-        // A real one would wait for fifty seconds.
+        // The real server waits for fifty seconds.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     respond((status, said))
@@ -121,7 +119,7 @@ impl Fake {
             }
             "getUpdates" => {
                 let offset = number(&asked["offset"]).unwrap_or_default();
-                // What is far beyond the end is no confirmation: ids may begin anew.
+                // An offset far beyond the last id confirms nothing: ids can restart.
                 let last = self.updates.last().and_then(|update| update["update_id"].as_i64());
                 if last.is_some_and(|last| offset <= last + 1) {
                     self.updates.retain(|update| update["update_id"].as_i64() >= Some(offset));
@@ -145,7 +143,7 @@ impl Fake {
     }
 }
 
-/// The bot's message, as it is now.
+/// The current state of a sent message.
 fn sent(asked: &Value, message: i64) -> Value {
     let chat = number(&asked["chat_id"]).unwrap();
     let chat = if chat < 0 {
