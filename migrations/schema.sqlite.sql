@@ -718,6 +718,35 @@ CREATE INDEX channels_name ON channels (organization_id, name_folded, id);
 
 CREATE INDEX channels_notify_conversation ON channels (organization_id, notify_conversation_id) WHERE notify_conversation_id IS NOT NULL;
 
+CREATE TABLE commands (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    server_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    generation BIGINT NOT NULL, -- The launch that the command belongs to.
+    kind TEXT NOT NULL CHECK (kind IN ('LAUNCH', 'STOP', 'PAUSE', 'RESUME', 'TURN', 'CANCEL', 'ANSWER', 'VERDICT', 'SYNC', 'BACKUP', 'RESTORE', 'FORGET')),
+    payload TEXT NOT NULL CHECK (json_valid(payload)), -- Ids, never secrets.
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL, -- From then on it is useless.
+    host_seq BIGINT, -- Its number among those of its server, from when it is first sent.
+    acknowledged_at BIGINT,
+    CONSTRAINT commands_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT commands_server_fk FOREIGN KEY (organization_id, server_id) REFERENCES servers (organization_id, id),
+    CONSTRAINT commands_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
+);
+
+CREATE INDEX commands_acknowledged ON commands (acknowledged_at) WHERE acknowledged_at IS NOT NULL;
+
+CREATE INDEX commands_agent ON commands (organization_id, agent_id) WHERE acknowledged_at IS NULL;
+
+CREATE INDEX commands_expires ON commands (expires_at) WHERE acknowledged_at IS NULL;
+
+CREATE UNIQUE INDEX commands_host_seq ON commands (server_id, host_seq) WHERE acknowledged_at IS NULL;
+
+CREATE INDEX commands_server ON commands (organization_id, server_id, acknowledged_at, id);
+
+CREATE INDEX commands_waiting ON commands (kind, created_at) WHERE acknowledged_at IS NULL;
+
 CREATE TABLE contacts (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
@@ -1096,6 +1125,22 @@ CREATE INDEX leases_due ON leases (until_at) WHERE closed_at IS NULL;
 
 CREATE INDEX leases_open ON leases (organization_id, agent_id) WHERE closed_at IS NULL;
 
+CREATE TABLE mails (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    payload TEXT NOT NULL CHECK (json_valid(payload)), -- Ids, never secrets.
+    order_key TEXT,
+    attempts BIGINT NOT NULL DEFAULT 0,
+    created_at BIGINT NOT NULL,
+    available_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL -- From then on it is useless.
+);
+
+CREATE INDEX mails_due ON mails (available_at);
+
+CREATE INDEX mails_expires ON mails (expires_at);
+
+CREATE INDEX mails_order ON mails (order_key, id) WHERE order_key IS NOT NULL;
+
 CREATE TABLE mcp_server_agents (
     organization_id BIGINT NOT NULL,
     mcp_server_id BIGINT NOT NULL,
@@ -1436,39 +1481,6 @@ CREATE TABLE organizations (
 );
 
 CREATE INDEX organizations_letting_go ON organizations (letting_go_at) WHERE letting_go_at IS NOT NULL;
-
-CREATE TABLE outbox (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind TEXT NOT NULL CHECK (kind IN ('LAUNCH', 'STOP', 'PAUSE', 'RESUME', 'TURN', 'CANCEL', 'ANSWER', 'VERDICT', 'SYNC', 'BACKUP', 'RESTORE', 'FORGET', 'MAIL')),
-    payload TEXT NOT NULL CHECK (json_valid(payload)), -- Ids, never secrets: src/core/outbox/kinds.rs.
-    organization_id BIGINT,
-    server_id BIGINT,
-    agent_id BIGINT,
-    generation BIGINT, -- The launch that the command belongs to.
-    order_key TEXT,
-    attempts BIGINT NOT NULL DEFAULT 0,
-    created_at BIGINT NOT NULL,
-    available_at BIGINT NOT NULL,
-    expires_at BIGINT NOT NULL, -- From then on it is useless.
-    host_seq BIGINT, -- The number of a command among those of its server, from when it is first sent.
-    acknowledged_at BIGINT,
-    CONSTRAINT outbox_host CHECK (kind = 'MAIL' OR (organization_id IS NOT NULL AND server_id IS NOT NULL)),
-    CONSTRAINT outbox_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
-    CONSTRAINT outbox_server_fk FOREIGN KEY (organization_id, server_id) REFERENCES servers (organization_id, id),
-    CONSTRAINT outbox_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
-);
-
-CREATE INDEX outbox_acknowledged ON outbox (acknowledged_at) WHERE acknowledged_at IS NOT NULL;
-
-CREATE INDEX outbox_due ON outbox (kind, available_at, created_at) WHERE acknowledged_at IS NULL;
-
-CREATE INDEX outbox_expires ON outbox (expires_at) WHERE acknowledged_at IS NULL;
-
-CREATE UNIQUE INDEX outbox_host_seq ON outbox (server_id, host_seq) WHERE acknowledged_at IS NULL;
-
-CREATE INDEX outbox_order ON outbox (order_key, id) WHERE acknowledged_at IS NULL;
-
-CREATE INDEX outbox_server ON outbox (organization_id, server_id, acknowledged_at, id) WHERE server_id IS NOT NULL;
 
 CREATE TABLE plans (
     plan TEXT NOT NULL CHECK (plan IN ('FREE', 'STARTER', 'PRO', 'BUSINESS', 'ENTERPRISE')),

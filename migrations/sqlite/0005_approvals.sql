@@ -137,7 +137,7 @@ CREATE TABLE notification_settings (
     CONSTRAINT notification_settings_user_fk FOREIGN KEY (organization_id, user_id) REFERENCES members (organization_id, user_id) ON DELETE CASCADE
 );
 
--- What people are still to be told. Written in the transaction that causes it, and deleted when it is put into the outbox.
+-- What people are still to be told. Written in the transaction that causes it, and deleted when its mail is written.
 CREATE TABLE notifications (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
