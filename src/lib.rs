@@ -1,9 +1,9 @@
 //! Muster: a self-hosted, multi-tenant control plane for the AI agents of organizations.
 //!
-//! The crate has layers, and each builds only on those before it. A test enforces this (`tests/it/direction.rs`).
+//! The crate has layers, and each builds only on those before it. A test enforces this (`tests/it/laws/direction.rs`).
 //!
 //! 1. [`base`]: the vocabulary: ids, enumerations, permissions, time, the error type
-//! 2. [`core`]: what every slice may use: settings, database, policy, credentials, secrets, audit log, outbox
+//! 2. [`core`]: what every slice may use: settings, database, policy, credentials, secrets, audit log, queue
 //! 3. [`read`]: from a selection to rows to JSON · [`fields`]: what every root field of the schema goes through
 //! 4. [`slices`]: the product, one folder per resource
 //! 5. [`graphql`]: the schema: objects and root fields of all slices

@@ -2,6 +2,7 @@
 //!
 //! Nothing here knows about tables, settings or requests.
 
+pub mod bounds;
 pub mod column;
 pub mod enums;
 pub mod files;

@@ -11,6 +11,9 @@ use std::sync::{
 use async_graphql::{InputValueError, InputValueResult, Scalar, ScalarType, Value};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+/// The milliseconds of a day.
+pub const DAY_MS: i64 = 86_400_000;
+
 /// An instant. RFC 3339 in UTC with milliseconds: `2026-01-31T08:00:00.000Z`. Input may have any offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, sea_orm::DeriveValueType)]
 pub struct Timestamp(pub i64);
@@ -36,7 +39,7 @@ impl Timestamp {
 
     /// Appends the RFC 3339 form to `out`. The hot path of every list, so it neither formats nor allocates.
     pub fn write(self, out: &mut Vec<u8>) {
-        let (days, millis) = (self.0.div_euclid(86_400_000), self.0.rem_euclid(86_400_000));
+        let (days, millis) = (self.0.div_euclid(DAY_MS), self.0.rem_euclid(DAY_MS));
         let (year, month, day) = civil_from_days(days);
         let two = |n: i64| [b'0' + (n / 10 % 10) as u8, b'0' + (n % 10) as u8];
         out.extend_from_slice(&two(year / 100));

@@ -36,7 +36,7 @@ impl Failure {
                 text.push_str(&violation.detail);
             }
         }
-        muster_printing::complain(&text);
+        muster_printing::print_error(&text);
         ExitCode::FAILURE
     }
 }
@@ -52,7 +52,7 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
         return ExitCode::from(2);
     }
     let shown = error.print().and_then(|()| io::stdout().flush());
-    match muster_printing::unless_gone(shown) {
+    match muster_printing::ignore_broken_pipe(shown) {
         _ if error.use_stderr() => ExitCode::from(2),
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => output::unwritable(&error, "").print(json),

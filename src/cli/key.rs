@@ -148,7 +148,7 @@ impl Rewrap {
         let pace = Pace { batch: self.batch, rest: Duration::from_millis(self.rest) };
         let done = keys::rewrap(core, pace, |column, now| {
             if !json {
-                muster_printing::complain(&format!(
+                muster_printing::print_error(&format!(
                     "{}.{}: {} moved",
                     column.table, column.column, now.moved
                 ));
@@ -193,7 +193,7 @@ async fn settle(core: &Core, json: bool) {
     let Some(left) = needed.checked_sub(age) else { return };
     if !json {
         let seconds = left.as_secs() + 1;
-        muster_printing::complain(&format!("waiting {seconds} s for requests that may still use the key"));
+        muster_printing::print_error(&format!("waiting {seconds} s for requests that may still use the key"));
     }
     tokio::time::sleep(left).await;
 }

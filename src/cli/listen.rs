@@ -10,9 +10,6 @@ use super::Failure;
 #[derive(Debug)]
 pub(super) struct Taken(TcpSocket);
 
-/// How many connections may wait to be accepted.
-const BACKLOG: u32 = 1024;
-
 /// Binds `address`; `setting` says, with `{}`, how to choose another one.
 ///
 /// # Errors
@@ -40,7 +37,7 @@ impl Taken {
     /// Another program took the address in the meantime.
     pub fn listen(self, setting: &'static str) -> Result<tokio::net::TcpListener, Failure> {
         let address = self.address()?;
-        self.0.listen(BACKLOG).map_err(|error| failed(address, setting, &error))
+        self.0.listen(1_024).map_err(|error| failed(address, setting, &error))
     }
 }
 

@@ -17,9 +17,6 @@ use crate::{
     },
 };
 
-/// How many characters of a text the table shows.
-const SHOWN: usize = 48;
-
 /// Manage messages
 #[derive(Debug, Subcommand)]
 pub enum Message {
@@ -108,7 +105,7 @@ fn row(message: &Reread, dry_run: bool) -> [String; 5] {
 
 /// The first words of a text, as many as fit into a line of the table.
 fn shown(words: &str) -> String {
-    match words.char_indices().nth(SHOWN) {
+    match words.char_indices().nth(48) {
         Some((end, _)) => format!("{}…", words[..end].trim_end_matches([' ', '…'])),
         None => words.to_owned(),
     }

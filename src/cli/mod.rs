@@ -220,8 +220,8 @@ impl Cli {
         mend_keys(open::found(self.settings()?).await?).await
     }
 
-    /// Opens the service for commands that no policy governs, mainly accounts: with the built-in policy, and whatever
-    /// the state of the signing keys. An operator must be able to lock someone out while a policy file is broken.
+    /// Opens the service for commands that no policy governs, mainly accounts: with the built-in policy, and in any
+    /// state of the signing keys. An operator must be able to lock someone out while a policy file is broken.
     async fn open_unbound(&self) -> Result<Arc<Core>, Failure> {
         mend_keys(open::found(self.unbound_settings()?).await?).await
     }

@@ -12,7 +12,7 @@ use std::{
 
 use super::{Failure, doctor};
 use crate::{
-    base::files,
+    base::{bounds, files},
     core::{
         Core, Options,
         config::{Config, Database},
@@ -24,10 +24,8 @@ use crate::{
     slices::{approvals, orgs},
 };
 
-/// How long a starting service waits for a database server that is starting as well.
+/// How long a starting service waits for a database server that is starting as well, as after an outage of the whole machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it retries.
-const LOOK: Duration = Duration::from_millis(500);
 
 /// The service of an existing installation.
 pub(super) async fn found(config: Config) -> Result<Arc<Core>, Failure> {
@@ -176,6 +174,6 @@ async fn wait(database: &Database) -> Result<(), Failure> {
             tracing::warn!(seconds = PATIENCE.as_secs(), why = %error, "serve.waits_for_database");
             told = true;
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(bounds::RETRY).await;
     }
 }

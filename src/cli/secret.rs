@@ -6,8 +6,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::Failure;
 
-/// The longest password in bytes, including the line ending.
-const MOST: u64 = 4096;
+use crate::base::bounds::DETAIL;
 
 /// Where a command gets a new password.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -43,7 +42,7 @@ impl NewPassword {
 /// One line, without its line ending.
 fn line(input: impl Read) -> Result<SecretString, Failure> {
     let mut text = String::new();
-    let read = input.take(MOST + 1).read_to_string(&mut text);
+    let read = input.take(DETAIL as u64 + 1).read_to_string(&mut text);
     read.map_err(|error| Failure::new(format!("the password on standard input: {error}")))?;
     let kept =
         text.strip_suffix('\n').map_or(text.len(), |line| line.strip_suffix('\r').unwrap_or(line).len());
@@ -51,7 +50,7 @@ fn line(input: impl Read) -> Result<SecretString, Failure> {
     let password = SecretString::from(text);
     match password.expose_secret() {
         "" => Err(Failure::new("standard input is empty: it must contain the password")),
-        text if text.len() as u64 > MOST || text.contains(['\n', '\r']) => {
+        text if text.len() > DETAIL || text.contains(['\n', '\r']) => {
             Err(Failure::new("standard input must contain the password on one line, and nothing else"))
         }
         _ => Ok(password),
@@ -69,7 +68,7 @@ mod tests {
         for (typed, read) in [("a b ", "a b "), ("pass\n", "pass"), ("pass\r\n", "pass"), (" \n", " ")] {
             assert_eq!(line(typed.as_bytes()).unwrap().expose_secret(), read);
         }
-        let long = "x".repeat(5000);
+        let long = "x".repeat(10_000);
         for wrong in ["", "\n", "\r\n", "one\ntwo\n", "one\n\n", &long] {
             assert!(line(wrong.as_bytes()).is_err(), "{wrong:?}");
         }

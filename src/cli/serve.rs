@@ -26,9 +26,6 @@ const LISTEN: &str = "MUSTER_LISTEN={} (listen)";
 /// How to choose another address for the metrics.
 const METRICS: &str = "MUSTER_METRICS_LISTEN={} (metrics.listen)";
 
-/// How often histograms absorb their samples.
-const UPKEEP_EVERY: Duration = Duration::from_secs(5);
-
 /// Run the service.
 #[derive(Debug, clap::Args)]
 pub struct Serve {
@@ -135,7 +132,8 @@ fn show_metrics(core: &Arc<Core>) -> Result<(), Failure> {
     });
     let stopping = core.tasks.stopping.clone();
     core.tasks.spawn(async move {
-        let mut tick = interval(UPKEEP_EVERY);
+        // Histograms absorb their samples.
+        let mut tick = interval(Duration::from_secs(5));
         while stopping.run_until_cancelled(tick.tick()).await.is_some() {
             metrics::begin().upkeep();
         }

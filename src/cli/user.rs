@@ -291,7 +291,7 @@ async fn reset_second_factor(cli: &Cli, who: &Who) -> Result<Output, Failure> {
     Ok(Output::with_text(answer, text))
 }
 
-/// Sends the mail that was just written, if mail is set up. Whatever is not sent now, the service sends later.
+/// Sends the mail that was just written, if mail is set up. The service later sends what is not sent now.
 pub(super) async fn tell(core: &std::sync::Arc<Core>) -> bool {
     if let Err(problem) = notifications::deliver_due(core).await {
         tracing::warn!(%problem, "mail.not_sent_yet");

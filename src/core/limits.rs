@@ -402,9 +402,6 @@ fn address(text: &str) -> Option<IpAddr> {
     text.parse().ok().or_else(alone)
 }
 
-/// How often full buckets are dropped.
-pub const SWEEP_EVERY: Duration = Duration::from_secs(10);
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -429,7 +426,7 @@ mod tests {
     #[test]
     fn only_a_trusted_proxy_is_believed() {
         use config::ProxyHeader::{Forwarded, XForwardedFor};
-        // A direct client is itself, whatever it claims.
+        // A direct client is itself, no matter what it claims.
         assert_eq!(client("192.0.2.9", XForwardedFor, &["198.51.100.1"]), "192.0.2.9");
         assert_eq!(client("10.0.0.1", XForwardedFor, &["198.51.100.1"]), "198.51.100.1");
         // The client's own entries come before those of the proxies.

@@ -8,27 +8,26 @@
 //! - [`sealing`], [`keys`]: secrets at rest, and the keys that seal and sign, with their rotation
 //! - [`audit`]: a line for every change and every refusal
 //! - [`handlers`]: what a feature tells those above it, or asks of them, inside a transaction
-//! - [`events`], [`outbox`], [`mail`]: what a change causes: news for subscribers, work for others, letters
+//! - [`events`], [`queue`], [`hosts`], [`mail`]: what a change causes: news for subscribers, jobs, commands for hosts, letters
 //! - [`limits`], [`ledger`]: how often a caller may ask, and how much they may hold at a time
 //! - [`request`]: who asks, from where, and how · [`outbound`]: HTTP calls to other services
-//! - [`tasks`]: background work that a shutdown waits for · [`tally`]: what a round over all organizations has done ·
-//!   [`backoff`]: how long what has failed waits
+//! - [`tasks`]: background work that a shutdown waits for · [`tally`]: what a round over all organizations has done
 //!
 //! Nothing here knows a resource of the product, the schema or a transport.
 
 pub mod access;
 pub mod audit;
-pub mod backoff;
 pub mod config;
 pub mod events;
 pub mod handlers;
+pub mod hosts;
 pub mod keys;
 pub mod ledger;
 pub mod limits;
 pub mod mail;
 pub mod outbound;
-pub mod outbox;
 pub mod policy;
+pub mod queue;
 pub mod replicas;
 pub mod request;
 pub mod sealing;
@@ -42,18 +41,19 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use http::Extensions;
-use muster_channels::World;
+use muster_channels::Network;
 use muster_profiles::Profiles;
 
 use self::{
     access::{Access, CREDENTIALS_KEPT, Permits, decisions, password::Cost},
     config::{Config, Prices, RiskRules},
     events::Hub,
+    hosts::Hosts,
     ledger::Ledger,
     limits::RateLimiter,
     mail::Mailer,
-    outbox::Wakers,
     policy::Policy,
+    queue::Queue,
     replicas::Replicas,
     sealing::LiveRing,
     storage::Full,
@@ -65,7 +65,10 @@ pub use self::{
     events::{Event, News},
     request::Request,
 };
-use crate::base::time::{Clock, Timestamp};
+use crate::base::{
+    bounds::ANSWER_WAIT,
+    time::{Clock, Timestamp},
+};
 
 /// What every slice may use.
 pub struct Core {
@@ -89,8 +92,8 @@ pub struct Core {
     pub keys: LiveRing,
     /// Sends mail.
     pub mailer: Mailer,
-    /// What transports of channels use of the world.
-    pub world: World,
+    /// The network, as transports of channels use it.
+    pub network: Network,
     /// Rate limits; `None` if requests are not limited.
     pub limits: Option<RateLimiter>,
     /// What callers currently hold.
@@ -101,8 +104,10 @@ pub struct Core {
     pub events: Arc<Hub>,
     /// The [`handlers`] of domain events and questions, by type.
     pub handlers: Extensions,
-    /// Wakes the senders of the outbox.
-    pub outbox: Wakers,
+    /// The connections of hosts.
+    pub hosts: Hosts,
+    /// The lanes of jobs, and how they are woken.
+    pub queue: Queue,
     /// Background work.
     pub tasks: Tasks,
     /// The organizations whose storage is full.
@@ -114,9 +119,6 @@ pub struct Core {
     /// When the service was started.
     pub started_at: Timestamp,
 }
-
-/// How long after a request's deadline PostgreSQL ends what it reads.
-const BEYOND_DEADLINE: Duration = Duration::from_secs(5);
 
 /// What differs between the service, its commands, its tests and its benchmarks.
 #[derive(Clone, Debug)]
@@ -161,7 +163,8 @@ impl Core {
         if config.metrics.listen.is_some() {
             metrics::begin();
         }
-        let longest = config.limits.request_timeout() + BEYOND_DEADLINE;
+        // PostgreSQL ends what it reads so long after the request's deadline.
+        let longest = config.limits.request_timeout() + ANSWER_WAIT;
         let db = Db::open_with(&config.database, options.reads_end.then_some(longest)).await?;
         let (risk, prices, profiles) = (config.risk()?, config.prices()?, config.profiles()?);
         keys::require_presence(&config, &db).await?;
@@ -176,13 +179,14 @@ impl Core {
             access: Access::new(&config, &keys, &options, permits)?,
             keys: LiveRing::new(keys.ring().clone()),
             mailer: Mailer::new(&config).context("mail")?,
-            world: outbound::world(&config).context("channels")?,
+            network: outbound::network(&config).context("channels")?,
             limits: RateLimiter::new(&config.rate_limits, &options.clock),
             ledger: Ledger::new(&config),
             audit: audit::Recorder::new(&keys, options.audited),
             events: Arc::default(),
             handlers,
-            outbox: Wakers::default(),
+            hosts: Hosts::default(),
+            queue: Queue::default(),
             tasks: Tasks::default(),
             full: Full::default(),
             workshop: Workshop::default(),

@@ -3,16 +3,16 @@
 //! Redirects are not followed, since they could lead anywhere, and every call has a timeout, so that a missing answer
 //! does not block what waits for it. Each call carries its trace (`traceparent`), if there is one.
 
-use std::{sync::Once, time::Duration};
+use std::sync::Once;
 
 use muster_addresses::Addresses;
-use muster_channels::{Vendors, World};
+use muster_channels::{Network, VendorUrls};
 use reqwest::{Request, Response, redirect::Policy};
 
-use crate::core::{config::Config, telemetry::traces};
-
-/// The time limit for an answer, including its body.
-const TIMEOUT: Duration = Duration::from_secs(15);
+use crate::{
+    base::bounds,
+    core::{config::Config, telemetry::traces},
+};
 
 /// Chooses the cryptography provider for TLS, once per process. Must be called before any client is created.
 pub fn provide_tls() {
@@ -23,20 +23,20 @@ pub fn provide_tls() {
     });
 }
 
-/// What transports of channels use of the world: their own clients, which are guarded where tenants type the address.
+/// The network, as transports of channels use it: their own clients, which are guarded where tenants type the address.
 ///
 /// # Errors
 /// The system's certificates can't be read.
 #[expect(clippy::disallowed_methods, reason = "signatures and TLS need the real time")]
-pub fn world(config: &Config) -> reqwest::Result<World> {
+pub fn network(config: &Config) -> reqwest::Result<Network> {
     provide_tls();
     let channels = &config.channels;
-    let vendors = Vendors {
+    let vendors = VendorUrls {
         slack: channels.slack_url.clone(),
         slack_files: channels.slack_files_url.clone(),
         telegram: channels.telegram_url.clone(),
     };
-    World::new(Addresses::new(channels.networks.clone()), vendors, jiff::Timestamp::now)
+    Network::new(Addresses::new(channels.networks.clone()), vendors, jiff::Timestamp::now)
 }
 
 /// Calls other services.
@@ -50,7 +50,7 @@ impl Client {
     /// The system's certificates can't be read.
     pub fn new() -> reqwest::Result<Self> {
         provide_tls();
-        Ok(Self(reqwest::Client::builder().redirect(Policy::none()).timeout(TIMEOUT).build()?))
+        Ok(Self(reqwest::Client::builder().redirect(Policy::none()).timeout(bounds::NETWORK_WAIT).build()?))
     }
 
     /// Sends a request as part of the active span's trace.

@@ -2,20 +2,18 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::{
     sync::CancellationToken,
     task::{TaskTracker, task_tracker::TaskTrackerToken},
 };
 
-use crate::base::ids::OrgId;
-
-/// How long the last work may take after everything else has finished.
-const LAST: Duration = Duration::from_secs(2);
+use crate::base::{bounds, ids::OrgId};
 
 /// Runs work on the blocking pool, as much at a time as there are permits. The permit moves along, so an abandoned request still
 /// holds it until its work is done.
@@ -68,7 +66,7 @@ impl Workshop {
 
     /// An organization's own semaphore. Those that no one holds are dropped.
     fn own(&self, org: OrgId) -> Arc<Semaphore> {
-        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of = self.of.lock();
         if let Some(own) = of.get(&org).and_then(Weak::upgrade) {
             return own;
         }
@@ -80,7 +78,7 @@ impl Workshop {
 }
 
 impl Turn {
-    /// Runs the work, at once. The turn ends with it, also if nobody waits any longer.
+    /// Runs the work, at once. The turn ends with it, even if no one waits for it by then.
     ///
     /// # Errors
     /// As [`blocking`].
@@ -132,7 +130,7 @@ impl Tasks {
         }
         self.ending.cancel();
         self.last.close();
-        if tokio::time::timeout(LAST, self.last.wait()).await.is_err() {
+        if tokio::time::timeout(bounds::FAREWELL, self.last.wait()).await.is_err() {
             tracing::warn!("shutdown.work_left_unfinished");
         }
     }
@@ -152,7 +150,7 @@ mod tests {
         let (end, ends) = std::sync::mpsc::channel::<()>();
         let mut work = Box::pin(first.run(move || ends.recv().is_ok()));
         assert!(futures::poll!(&mut work).is_pending() && futures::poll!(&mut other).is_pending());
-        // Nobody waits for it any longer; it goes on.
+        // No one waits for it now; it goes on.
         drop(work);
         assert!(futures::poll!(&mut other).is_pending());
         drop(end);

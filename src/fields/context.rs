@@ -92,7 +92,7 @@ pub async fn authorize_again(
     Ok(scope)
 }
 
-/// The caller's scope in the organization, whatever they may do there.
+/// The caller's scope in the organization, regardless of what they may do there.
 async fn scope_of(request: &Arc<Request>, operation: &str, org: OrgId) -> Result<Scope> {
     request.require_identity()?;
     let membership = membership(&request.core, &request.caller, org)

@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// How often permission is checked again while nothing happens.
+/// How often permission is checked again while nothing happens: users who lost access hear no more after that.
 pub const RECHECK: Duration = Duration::from_secs(5);
 
 /// The changed records of `kind` that `pick` accepts: the id of each, with the subscriber's current scope. Ends

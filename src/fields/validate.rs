@@ -18,11 +18,8 @@ use crate::base::{
     problem::{At, Violation},
 };
 
-/// The most unknown keys of an object that are named. A body can hold a hundred thousand, and each is compared
-/// with all known ones.
-const MOST_UNKNOWN: usize = 100;
-/// How many wrong values are named before no more are looked at. A list can hold a hundred thousand, and each is told at length
-/// what it could be.
+/// How many wrong values, or unknown keys of an object, are named before no more are looked at. A caller can send a hundred thousand,
+/// each is compared with all known ones, and the answer says at length what it could be.
 pub const MOST_WRONG: usize = 100;
 
 /// The spelling of the keys of input objects.
@@ -186,7 +183,7 @@ impl<'a> Validator<'a> {
         } else {
             declared.keys().map(|name| self.spell(name)).collect()
         };
-        for key in given.keys().take(MOST_UNKNOWN) {
+        for key in given.keys().take(MOST_WRONG) {
             let detail = format!("Unknown key `{key}`{}.", meant(key, known.iter().map(String::as_str)));
             self.wrong(&format!("{pointer}/{}", escape(key)), "UNKNOWN_KEY", detail);
         }
@@ -337,10 +334,11 @@ fn holds_nul(value: &Value) -> bool {
 /// JSON has one kind of number: `112.0` is the integer 112. Beyond 2^53, a float no longer identifies one
 /// integer.
 fn whole(value: Value) -> Value {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
     match &value {
         Value::Number(number) if number.as_i64().is_none() => match number.as_f64() {
-            Some(float) if float.fract() == 0.0 && float.abs() < EXACT => Value::from(float as i64),
+            Some(float) if float.fract() == 0.0 && float.abs() <= crate::base::ids::MAX_ID as f64 => {
+                Value::from(float as i64)
+            }
             _ => value,
         },
         _ => value,

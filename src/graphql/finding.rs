@@ -15,9 +15,6 @@ use crate::{
     },
 };
 
-/// How many hits a search answers unless it says otherwise.
-const HITS: i64 = 20;
-
 /// Finding and counting.
 #[derive(Default)]
 pub struct FindingQuery;
@@ -62,12 +59,12 @@ impl FindingQuery {
         #[graphql(desc = "Only records of these kinds.", directive = bounds::apply(items(20)))] kinds: Option<
             Vec<RecordKind>,
         >,
-        #[graphql(desc = "The maximum number to return.", default_with = "Some(HITS)", directive = bounds::apply(range(1, 100)))]
+        #[graphql(desc = "The maximum number to return.", default_with = "Some(20)", directive = bounds::apply(range(1, 100)))]
         limit: Option<i64>,
     ) -> Answer<Vec<SearchHit>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            search::find(&scope, &q, kinds.as_deref(), limit.unwrap_or(HITS)).await
+            search::find(&scope, &q, kinds.as_deref(), limit.unwrap_or(20)).await
         })
         .await
     }

@@ -9,17 +9,17 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use crate::base::problem::{Code, Problem, Result};
+use crate::{
+    base::problem::{Code, Problem, Result},
+    core::ledger::OWED,
+};
 
-/// The largest total, in bytes of JSON.
+/// The largest total, in bytes of JSON, however much a caller asks for.
 const MOST: usize = 64 << 20;
-/// Weight of a byte that is parsed into `Value`s again: they take about 20 times the memory.
-const PARSED_WEIGHT: usize = 8;
-/// What a request may always have, even if others have used up everything: a caller gets the result of a
-/// change, and a subscriber its event, whatever else they have asked for.
-const SMALL: usize = 64 << 10;
-/// The most introspection, in bytes of JSON, per request or batch: five times what the query of code generators
-/// needs.
+/// Weight of a byte that is parsed into `Value`s: they take about 20 times the memory. So a caller can't fill it with parsed text.
+pub const PARSED_WEIGHT: usize = 8;
+/// The most introspection, in bytes of JSON, per request or batch, which strangers may ask for: five times what the query of code
+/// generators needs.
 const MOST_ABOUT_SCHEMA: usize = 2 << 20;
 
 /// The bytes that the operations of a batch or a socket have taken together.
@@ -50,7 +50,7 @@ impl SharedBudget {
     /// `QUERY_TOO_COMPLEX` for an answer that no longer fits.
     pub fn keep(&self, answer: &[u8]) -> Result<()> {
         let before = self.taken.fetch_add(answer.len(), Ordering::Relaxed);
-        if answer.len() <= SMALL || before + answer.len() <= MOST {
+        if answer.len() <= OWED || before + answer.len() <= MOST {
             return Ok(());
         }
         self.taken.fetch_sub(answer.len(), Ordering::Relaxed);
@@ -106,7 +106,7 @@ impl AnswerBudget {
             return Err(Problem::new(Code::QueryTooComplex, detail));
         }
         match &self.room {
-            Some(room) if mine > SMALL && room.taken.load(Ordering::Relaxed) + more > MOST => {
+            Some(room) if mine > OWED && room.taken.load(Ordering::Relaxed) + more > MOST => {
                 Err(room.is_full())
             }
             _ => Ok(()),

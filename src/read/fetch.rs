@@ -1,16 +1,10 @@
 //! Step two: fetches rows. One statement for a root field, and one for each relation of the whole list.
 
-use std::{
-    borrow::Cow,
-    collections::HashMap,
-    fmt::Write,
-    marker::PhantomData,
-    ops::Range,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{borrow::Cow, collections::HashMap, fmt::Write, marker::PhantomData, ops::Range, sync::Arc};
 
 use dataloader::{BatchFn, cached::Loader};
 use futures::future::{BoxFuture, FutureExt, try_join_all};
+use parking_lot::Mutex;
 use sea_orm::{QueryResult, Value};
 use secrecy::SecretString;
 
@@ -297,7 +291,8 @@ fn filled(
     sql
 }
 
-/// The most rows for one relation of a whole list: they are in memory before the answer's own limit applies.
+/// The most rows for one relation of a whole list: they are in memory before the answer's own limit applies, and a caller could fill
+/// it.
 const MOST_RELATED: usize = 50_000;
 
 /// Wraps rows so that they can be held more than once.
@@ -411,7 +406,7 @@ type Question = (OrgId, String);
 impl Loaders {
     fn get(&self, scope: &Scope, relation: &Relation) -> Loader<i64, Loaded, ByKey> {
         let sql = relation_sql(relation, &scope.core.db);
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         let changes = scope.request.changes();
         if kept.changes != changes {
             *kept = Kept { changes, ..Kept::default() };

@@ -6,13 +6,10 @@ use crate::{
     core::store::{holding, holds},
 };
 
-/// The most words of a search that are matched separately. The rest are matched as one.
-const WORDS: usize = 8;
-
-/// The words of a search.
+/// The words of a search. Beyond the eighth, they are matched as one.
 pub fn words(search: Option<&str>) -> impl Iterator<Item = &str> {
     let search = search.unwrap_or_default().trim();
-    search.splitn(WORDS, char::is_whitespace).map(str::trim).filter(|word| !word.is_empty())
+    search.splitn(8, char::is_whitespace).map(str::trim).filter(|word| !word.is_empty())
 }
 
 impl<R: Record> Rows<R> {

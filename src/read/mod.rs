@@ -28,7 +28,7 @@ mod spec;
 mod write;
 
 pub use self::{
-    budget::{AnswerBudget, SharedBudget},
+    budget::{AnswerBudget, PARSED_WEIGHT, SharedBudget},
     context::ContextExt,
     feed::{Feed, Keys},
     fetch::Rows,

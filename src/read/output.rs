@@ -64,7 +64,7 @@ impl<R: Record> One<R> {
             Err(problem)
                 if problem.is_outdated() && scope.request.via == DecidedVia::Graphql && scope.may(view) =>
             {
-                // Whatever the request has read before is older.
+                // What the request has read before is older.
                 scope.request.changed();
                 Some(problem)
             }
@@ -498,16 +498,16 @@ pub(super) fn wrong_shape() -> Problem {
 
 /// The plans of a cached document, by the position of the root field.
 #[derive(Default)]
-pub struct Plans(std::sync::Mutex<std::collections::HashMap<async_graphql::Pos, Arc<Shape>>>);
+pub struct Plans(parking_lot::Mutex<std::collections::HashMap<async_graphql::Pos, Arc<Shape>>>);
 
 impl Plans {
     /// Whether the root field at this position has its plan.
     pub fn has(&self, at: async_graphql::Pos) -> bool {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains_key(&at)
+        self.0.lock().contains_key(&at)
     }
 
     fn get_or_insert(&self, at: async_graphql::Pos, make: impl FnOnce() -> Arc<Shape>) -> Arc<Shape> {
-        let mut plans = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut plans = self.0.lock();
         plans.entry(at).or_insert_with(make).clone()
     }
 }

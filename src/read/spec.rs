@@ -46,7 +46,7 @@ pub(super) struct Field {
     pub source: Source,
     /// The permission needed to see the value. Without it, the value is null.
     pub permission: Option<Permission>,
-    /// Whether a service token never sees the value, whatever it may.
+    /// Whether a service token never sees the value, regardless of its permissions.
     pub is_for_people: bool,
 }
 
@@ -184,7 +184,7 @@ impl Spec {
         )
     }
 
-    /// The number of edits that callers made of the record (`core/edits.rs`).
+    /// The number of edits that callers made of the record (`slices/edits.rs`).
     #[must_use]
     pub fn revision(self, kind: RecordKind) -> Self {
         let (tenant, kind) = (self.tenant, kind.noun());
@@ -329,7 +329,7 @@ impl Spec {
         self
     }
 
-    /// The same, for a service token too, whatever it may.
+    /// The same, and a service token never sees the value.
     #[must_use]
     pub fn needs_person(self, permission: Permission) -> Self {
         let mut spec = self.needs(permission);

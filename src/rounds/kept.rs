@@ -4,8 +4,6 @@
 
 use std::time::Duration;
 
-use sea_orm::{DbBackend, DbErr};
-
 use crate::{
     base::problem::Result,
     core::{Core, config::Config},
@@ -38,11 +36,9 @@ enum Past {
     Newest(i64),
 }
 
-const DAY: Duration = Duration::from_hours(24);
-/// How many versions of an organization's rules are kept.
-const VERSIONS: i64 = 200;
-/// How many rows whose size is counted one statement removes.
-const COUNTED: u64 = 500;
+const fn days(number: u64) -> Duration {
+    Duration::from_hours(24 * number)
+}
 
 const fn stays(table: &'static str, what: &'static str) -> Kept {
     Kept { table, what, goes: &[] }
@@ -75,7 +71,7 @@ pub const KEPT: &[Kept] = &[
     goes(
         "approval_asks",
         "Until 30 days after the request was decided, or until the channel has another token or is deleted.",
-        &[after("state = 'CLOSED' AND available_at < $1", Duration::from_hours(30 * 24))],
+        &[after("state = 'CLOSED' AND available_at < $1", days(30))],
     ),
     goes("approval_snoozes", "Until they end.", &[after("until <= $1", Duration::ZERO)]),
     stays("approvals", "Forever, as the record of who decided what."),
@@ -83,7 +79,7 @@ pub const KEPT: &[Kept] = &[
     goes(
         "attachments",
         "As long as their message. A file that was never posted: a day.",
-        &[Goes { counted: true, rows: "message_id IS NULL AND created_at < $1", past: Past::Age(DAY) }],
+        &[Goes { counted: true, rows: "message_id IS NULL AND created_at < $1", past: Past::Age(days(1)) }],
     ),
     stays("audit_chains", "One row per organization, and one for the instance."),
     stays("audit_checkpoints", "As long as the lines that they sign."),
@@ -101,6 +97,19 @@ pub const KEPT: &[Kept] = &[
     stays("channel_skips", "The newest 100 of each channel."),
     stays("channel_whitelist", "Until removed."),
     stays("channels", "Forever: a deleted channel is archived. The plan limits how many an agent has."),
+    goes(
+        "commands",
+        "A week after the host acknowledged it, or 30 days if it was never sent. One that was sent, and a STOP, waits \
+         for its host.",
+        &[
+            after("acknowledged_at <= $1", days(7)),
+            // `turns::free_unsent` drops those of turns, which must not wait for them forever.
+            after(
+                "kind <> 'TURN' AND acknowledged_at IS NULL AND host_seq IS NULL AND expires_at <= $1",
+                Duration::ZERO,
+            ),
+        ],
+    ),
     stays("contacts", "Until they are merged or their channel is removed."),
     stays("conversation_reads", "As long as the conversation and the membership."),
     stays("conversation_watches", "Until the member no longer watches, or leaves."),
@@ -112,20 +121,17 @@ pub const KEPT: &[Kept] = &[
     stays("decisions", "`policy.decisions_kept_days`."),
     stays("deliveries", "As long as their message. The text goes once it is sent."),
     stays("edits", "One row per edited record."),
-    goes("email_tokens", "A week after they expire.", &[after("expires_at <= $1", DAY.saturating_mul(7))]),
+    goes("email_tokens", "A week after they expire.", &[after("expires_at <= $1", days(7))]),
     stays("idempotency_keys", "A day."),
     stays("identities", "As long as their contact."),
     stays("images", "Forever: they are archived, not deleted."),
     goes(
         "invitations",
         "90 days after they are accepted, revoked or expired.",
-        &[after("COALESCE(accepted_at, revoked_at, expires_at) <= $1", DAY.saturating_mul(90))],
+        &[after("COALESCE(accepted_at, revoked_at, expires_at) <= $1", days(90))],
     ),
-    goes(
-        "leases",
-        "A week after they were returned or over.",
-        &[after("closed_at <= $1", DAY.saturating_mul(7))],
-    ),
+    goes("leases", "A week after they were returned or over.", &[after("closed_at <= $1", days(7))]),
+    goes("mails", "Until it is sent or has become useless.", &[after("expires_at <= $1", Duration::ZERO)]),
     stays("mcp_server_agents", "As long as the MCP server is assigned."),
     stays("mcp_servers", "Forever: a deleted MCP server is archived."),
     stays("members", "As long as the membership."),
@@ -146,35 +152,18 @@ pub const KEPT: &[Kept] = &[
          forever by default.",
     ),
     stays("messages_fts", "As long as the message (SQLite)."),
-    goes(
-        "model_calls",
-        "90 days; `model_days` has their sums.",
-        &[after("started_at <= $1", DAY.saturating_mul(90))],
-    ),
+    goes("model_calls", "90 days; `model_days` has their sums.", &[after("started_at <= $1", days(90))]),
     stays("model_credentials", "Forever: they are archived, and their secrets deleted."),
     stays("model_days", "Forever: one row for each day, agent and model."),
     stays("notification_settings", "As long as the membership."),
     goes(
         "notifications",
         "Until the person is notified, or no longer needs to be. Undeliverable ones: 40 days.",
-        &[after("due_at <= $1", DAY.saturating_mul(40))],
+        &[after("due_at <= $1", days(40))],
     ),
     goes("notified", "An hour.", &[after("told_at <= $1", Duration::from_hours(1))]),
     stays("organization_months", "Forever: one row for each month in which something was spent."),
     stays("organizations", "Forever."),
-    goes(
-        "outbox",
-        "A mail: until it is sent or has become useless. A command: a week after its host acknowledged it, or 30 days \
-         if it was never sent. One that was sent, and a STOP, waits for its host.",
-        &[
-            after("acknowledged_at <= $1", DAY.saturating_mul(7)),
-            // `turns::free_unsent` drops those of turns, which must not wait for them forever.
-            after(
-                "kind <> 'TURN' AND acknowledged_at IS NULL AND host_seq IS NULL AND expires_at <= $1",
-                Duration::ZERO,
-            ),
-        ],
-    ),
     stays("plans", "The plans from the settings."),
     goes(
         "policy_versions",
@@ -183,7 +172,7 @@ pub const KEPT: &[Kept] = &[
             counted: false,
             rows: "id IN (SELECT id FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY organization_id \
                    ORDER BY id DESC) AS place FROM policy_versions) placed WHERE place > $1)",
-            past: Past::Newest(VERSIONS),
+            past: Past::Newest(200),
         }],
     ),
     stays("recovery_codes", "Until they are used or replaced."),
@@ -206,10 +195,10 @@ pub const KEPT: &[Kept] = &[
              WHERE a.organization_id = service_tokens.organization_id AND a.decided_by_token_id = service_tokens.id) \
              AND NOT EXISTS (SELECT 1 FROM turns t \
              WHERE t.organization_id = service_tokens.organization_id AND t.caused_by_token_id = service_tokens.id)",
-            DAY.saturating_mul(365),
+            days(365),
         )],
     ),
-    goes("sessions", "A day after they expire.", &[after("expires_at <= $1", DAY)]),
+    goes("sessions", "A day after they expire.", &[after("expires_at <= $1", days(1))]),
     goes("sign_in_challenges", "Until they expire.", &[after("expires_at <= $1", Duration::ZERO)]),
     goes(
         "sign_in_throttle",
@@ -219,7 +208,7 @@ pub const KEPT: &[Kept] = &[
     goes(
         "signing_keys",
         "A year after they were retired.",
-        &[after("retired_at <= $1 AND COALESCE(verify_until, 0) <= $1", DAY.saturating_mul(365))],
+        &[after("retired_at <= $1 AND COALESCE(verify_until, 0) <= $1", days(365))],
     ),
     stays("skill_agents", "As long as the skill is assigned."),
     stays("skill_versions", "The newest 100 of each skill, and at most 4 MiB of older text."),
@@ -247,7 +236,7 @@ pub async fn sweep(core: &Core) -> Result<u64> {
                 Past::Newest(number) => *number,
             };
             let swept = if *counted {
-                sweep_counted(core, kept.table, rows, past).await
+                core.db.sweep_counted(kept.table, rows, past).await
             } else {
                 core.db.sweep(kept.table, rows, past).await
             };
@@ -261,34 +250,4 @@ pub async fn sweep(core: &Core) -> Result<u64> {
         }
     }
     failed.map_or(Ok(gone), |error| Err(error.into()))
-}
-
-/// Removes rows whose size counts for their organization: one organization after the other. Its sum is locked first, and rows that
-/// others hold are left to the next round, since those wait for the sum: two who wait for each other would both hold what they have.
-async fn sweep_counted(core: &Core, table: &str, rows: &str, past: i64) -> Result<u64, DbErr> {
-    let owners =
-        format!("SELECT DISTINCT organization_id FROM {table} WHERE {rows} ORDER BY organization_id");
-    let own = format!("({rows}) AND organization_id = $2");
-    let delete = match core.db.backend() {
-        DbBackend::Postgres => format!(
-            "WITH held AS (SELECT 1 FROM stored_bytes WHERE organization_id = $2 FOR UPDATE) DELETE FROM {table} \
-             WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {own} AND (SELECT COUNT(*) FROM held) >= 0 \
-             LIMIT {COUNTED} FOR UPDATE SKIP LOCKED)) AND {own}"
-        ),
-        _ => format!(
-            "DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {own} LIMIT {COUNTED}) AND {own}"
-        ),
-    };
-    let mut gone = 0;
-    for owner in core.db.all(owners, vec![past.into()]).await? {
-        let org: i64 = owner.try_get_by(0)?;
-        loop {
-            let now = core.db.execute(&delete, vec![past.into(), org.into()]).await?;
-            gone += now;
-            if now < COUNTED {
-                break;
-            }
-        }
-    }
-    Ok(gone)
 }

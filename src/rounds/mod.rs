@@ -28,8 +28,8 @@ use crate::{
         Core,
         access::{decisions, rules},
         audit, keys,
-        limits::{RateLimiter, SWEEP_EVERY},
-        outbox, replicas, telemetry,
+        limits::RateLimiter,
+        queue, replicas, telemetry,
     },
     faces::edge::idempotency,
     fields::RECHECK,
@@ -61,22 +61,17 @@ impl Round {
         Self { name, every, due: None, run }
     }
 
-    /// Work that comes when a look has found some. Without that, it comes every [`SLOW`].
+    /// Work that comes when a look has found some. Without that, it comes every minute.
     #[must_use]
     pub const fn due(name: &'static str, due: fn(&Core, &Due) -> bool, run: Run) -> Self {
-        Self { name, every: SLOW, due: Some(due), run }
+        Self { name, every: Duration::from_mins(1), due: Some(due), run }
     }
 }
-
-/// How often all tables are looked at, in one statement ([`Due`]).
-const LOOK: Duration = Duration::from_secs(1);
-/// The pause between rounds for which looks find nothing.
-const SLOW: Duration = Duration::from_mins(1);
 
 /// The table.
 pub const ROUNDS: &[Round] = &[
     Round::due("policies.follow", Due::has_policies, |core| rules::follow(core).boxed()),
-    Round::every("replicas.report", replicas::LOOK, |core| replicas::report(core).boxed()),
+    Round::every("replicas.report", Duration::from_secs(10), |core| replicas::report(core).boxed()),
     Round::every("policies.write_decisions", Duration::from_secs(5), |core| decisions::flush(core).boxed()),
     Round::every("policies.forget_decisions", Duration::from_secs(3600), |core| {
         decisions::prune(core).boxed()
@@ -101,7 +96,7 @@ pub const ROUNDS: &[Round] = &[
     Round::every("turns.free_unsent", Duration::from_mins(10), |core| turns::free_unsent(core).boxed()),
     Round::due("spending.end_leases", |_, due| due.leases_over, |core| spending::expire_due(core).boxed()),
     Round::due("spending.release", |_, due| due.limits_over, |core| spending::release_due(core).boxed()),
-    Round::every("keys.signing", keys::LOOK, |core| keys::keep(core).boxed()),
+    Round::every("keys.signing", Duration::from_secs(5), |core| keys::keep(core).boxed()),
     Round::every("search.merge", Duration::from_secs(3600), |core| conversations::merge_index(core).boxed()),
     Round::every("events.recheck", RECHECK, |core| {
         core.events.recheck();
@@ -116,8 +111,8 @@ pub const ROUNDS: &[Round] = &[
     Round::due("deliveries.skip", |_, due| due.left, |core| deliveries::skip_closed(core).boxed()),
     Round::every("channels.check_again", Duration::from_mins(1), |core| channels::check_again(core).boxed()),
     Round::due("asks.send", |_, due| due.asks, |core| asks::send_due(core).boxed()),
-    Round::every("hosts.look", hosts::LOOK, |core| hosts::look(core).boxed()),
-    Round::every("hosts.seen", hosts::SEEN, |core| hosts::seen(core).boxed()),
+    Round::every("hosts.look", Duration::from_millis(800), |core| hosts::look(core).boxed()),
+    Round::every("hosts.seen", Duration::from_secs(15), |core| hosts::seen(core).boxed()),
     Round::every("hosts.offline", Duration::from_secs(5), |core| hosts::mark_offline(core).boxed()),
     Round::every("tables.sweep", Duration::from_mins(10), |core| kept::sweep(core).boxed()),
     Round::due(
@@ -137,21 +132,18 @@ pub const ROUNDS: &[Round] = &[
     Round::every("audit.write_refusals", Duration::from_secs(1), |core| {
         async { audit::write_refusals(core, false).await.map(|_| 0) }.boxed()
     }),
-    Round::every("rate_limits.sweep", SWEEP_EVERY, |core| {
+    Round::every("rate_limits.sweep", Duration::from_secs(10), |core| {
         core.limits.as_ref().map(RateLimiter::sweep);
-        core.outbox.pace.sweep(&core.clock);
+        core.queue.pace.sweep(&core.clock);
         futures::future::ready(Ok(0)).boxed()
     }),
-    Round::every("idempotency.remove_expired", idempotency::REMOVE_EVERY, |core| {
+    Round::every("idempotency.remove_expired", Duration::from_mins(10), |core| {
         idempotency::remove_expired(core).boxed()
     }),
 ];
 
-/// Rounds that a commit starts early: those that work on what the outbox holds.
+/// Rounds that a commit starts early: those of jobs.
 const WOKEN: &[&str] = &["mail.send", "deliveries.send", "asks.send"];
-
-/// The gap between the first rounds at start: all at once would open a connection each.
-const APART: Duration = Duration::from_millis(10);
 
 /// Runs a round. A panic is a failure like any other: the next round may succeed.
 async fn caught(round: &Round, core: &Arc<Core>) -> Result<u64> {
@@ -163,15 +155,16 @@ async fn caught(round: &Round, core: &Arc<Core>) -> Result<u64> {
 pub fn start(core: &Arc<Core>, rounds: &'static [Round]) {
     let (looks, looked) = watch::channel(Due::default());
     for (n, round) in (0..).zip(rounds) {
-        let begins = Instant::now() + APART * n;
+        // All at once would open a connection each.
+        let begins = Instant::now() + Duration::from_millis(10) * n;
         core.tasks.spawn(repeat(Arc::clone(core), round, begins, looked.clone()));
     }
     core.tasks.spawn(look(Arc::clone(core), looks));
 }
 
-/// Looks for what is due, and tells the rounds.
+/// Looks every second for what is due, with one statement for all tables ([`Due`]), and wakes the rounds.
 async fn look(core: Arc<Core>, looks: watch::Sender<Due>) {
-    let mut tick = interval_at(Instant::now(), LOOK);
+    let mut tick = interval_at(Instant::now(), Duration::from_secs(1));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while core.tasks.stopping.run_until_cancelled(tick.tick()).await.is_some() {
         let looked = telemetry::round("rounds.look", queries::look(&core)).await;
@@ -187,7 +180,7 @@ async fn look(core: Arc<Core>, looks: watch::Sender<Due>) {
 
 /// Runs a round again and again: when it is time, when a commit or a look has work for it.
 async fn repeat(core: Arc<Core>, round: &'static Round, begins: Instant, mut looked: watch::Receiver<Due>) {
-    let mut woken = WOKEN.contains(&round.name).then(|| outbox::woken(&core));
+    let mut woken = WOKEN.contains(&round.name).then(|| queue::woken(&core));
     let mut tick = interval_at(begins, round.every);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

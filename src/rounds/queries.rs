@@ -6,10 +6,9 @@ use crate::{
         Core,
         access::rules::{Mark, NEWEST},
         audit,
-        outbox::MAIL_DUE,
         store::sql::{Door as _, EveryOrgSql, every_org_sql, row},
     },
-    slices::{approvals, asks, deliveries, launch, orgs, spending},
+    slices::{approvals, asks, deliveries, launch, mails, orgs, spending},
 };
 
 row! {
@@ -59,7 +58,7 @@ const LOOK: EveryOrgSql = every_org_sql!(
     ") AS overdue, EXISTS (SELECT 1 FROM ",
     approvals::TO_REMIND,
     ") AS to_remind, EXISTS (SELECT 1 FROM ",
-    MAIL_DUE,
+    mails::DUE,
     ") AS mails, EXISTS (SELECT 1 FROM ",
     deliveries::PART_DUE,
     ") AS parts, EXISTS (SELECT 1 FROM ",

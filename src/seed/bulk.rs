@@ -7,12 +7,18 @@
 use std::{borrow::Cow, fmt::Write};
 
 use anyhow::{Context, anyhow};
-use sea_orm::{ConnectionTrait, DbBackend, DbErr, QueryResult, Statement, Value};
+use sea_orm::{ConnectionTrait as _, DbBackend, TryGetable, Value};
 use sqlx::{AssertSqlSafe, PgConnection, Sqlite, SqliteConnection};
 
-use crate::core::store::{Db, Driver, Transaction};
+use crate::{
+    base::problem::Problem,
+    core::store::{
+        Db, Driver, Transaction,
+        sql::{Door as _, InstallationSql, Write as Writes, installation_sql},
+    },
+};
 
-/// How many values one SQLite statement may bind; its own limit is 32,766.
+/// How many values one statement binds. SQLite's limit is 32,766.
 const MOST_VALUES: usize = 30_000;
 
 /// One value of a row.
@@ -122,13 +128,14 @@ impl Bulk {
         let count = i64::try_from(count)?;
         if self.is_postgres() {
             // Others may take ids in between; these are still ours.
-            let sql = "SELECT nextval(pg_get_serial_sequence($1, 'id')) FROM generate_series(1, $2)";
-            let rows = self.all(sql, vec![table.into(), count.into()]).await?;
-            return rows.iter().map(|row| Ok(row.try_get_by(0)?)).collect();
+            let sql = installation_sql!(
+                "SELECT nextval(pg_get_serial_sequence($1, 'id')) FROM generate_series(1, $2)"
+            );
+            return self.column(sql, [table.into(), count.into()]).await;
         }
         // This transaction is the only writer.
-        let rows = self.all("SELECT seq FROM sqlite_sequence WHERE name = $1", vec![table.into()]).await?;
-        let last: i64 = rows.first().map_or(Ok(0), |row| row.try_get_by(0))?;
+        let sql = installation_sql!("SELECT seq FROM sqlite_sequence WHERE name = $1");
+        let last: i64 = self.column(sql, [table.into()]).await?.first().copied().unwrap_or(0);
         Ok((last + 1..=last + count).collect())
     }
 
@@ -136,19 +143,24 @@ impl Bulk {
     ///
     /// # Errors
     /// The database refused.
-    pub async fn run(&mut self, sql: &'static str, values: Vec<Value>) -> anyhow::Result<()> {
-        let statement = Statement::from_sql_and_values(self.0.get_database_backend(), sql, values);
-        self.0.execute_raw(statement).await?;
-        Ok(())
+    pub async fn run(
+        &mut self,
+        sql: InstallationSql,
+        values: impl Into<Vec<Value>> + Send,
+    ) -> anyhow::Result<()> {
+        Writes::execute(&self.0, sql, values).await.map(drop).map_err(|problem| in_words(&problem))
     }
 
-    /// The rows of a query, each with one integer and one text; `$1` is `org`.
+    /// The only column of a query.
     ///
     /// # Errors
     /// The database refused.
-    pub async fn pairs(&mut self, sql: &'static str, org: i64) -> anyhow::Result<Vec<(i64, String)>> {
-        let rows = self.all(sql, vec![org.into()]).await?;
-        rows.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect()
+    pub async fn column<T: TryGetable + Send>(
+        &mut self,
+        sql: InstallationSql,
+        values: impl Into<Vec<Value>> + Send,
+    ) -> anyhow::Result<Vec<T>> {
+        self.0.column(sql, values).await.map_err(|problem| in_words(&problem))
     }
 
     /// Writes the rows of a sheet and empties it.
@@ -166,11 +178,11 @@ impl Bulk {
         };
         self.0.directly(write).await.with_context(|| sheet.table)
     }
+}
 
-    async fn all(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<QueryResult>, DbErr> {
-        let statement = Statement::from_sql_and_values(self.0.get_database_backend(), sql, values);
-        self.0.query_all_raw(statement).await
-    }
+/// What the operator sees of a problem.
+fn in_words(problem: &Problem) -> anyhow::Error {
+    problem.cause().map_or_else(|| anyhow!("{problem}"), |cause| anyhow!("{cause:#}"))
 }
 
 type SqliteQuery<'q> = sqlx::query::Query<'q, Sqlite, sqlx::sqlite::SqliteArguments>;

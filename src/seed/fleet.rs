@@ -8,7 +8,10 @@ use super::{
 };
 use muster_corpus::{Random, TOPICS, Topic, person};
 
-use crate::base::{folding, ids::OrgId};
+use crate::{
+    base::{folding, ids::OrgId, time::DAY_MS},
+    core::store::sql::{InstallationSql, installation_sql},
+};
 
 /// What conversations need: the agents, channels and contacts to choose from.
 pub struct Fleet {
@@ -56,7 +59,6 @@ pub struct Contact {
     pub name: String,
 }
 
-const DAY: i64 = 86_400_000;
 const MODELS: &[&str] = &["large-2", "large-2-thinking", "medium-3", "small-3", "local-70b"];
 const REGIONS: &[&str] = &["eu-central", "eu-west", "us-east", "ap-south"];
 const TRANSPORTS: &[(u64, &str)] = &[
@@ -76,7 +78,7 @@ pub async fn make(bulk: &mut Bulk, org: OrgId, volume: &Volume, mut random: Rand
     if volume.agents == 0 {
         return Ok(fleet);
     }
-    let began = volume.until.0 - 400 * DAY;
+    let began = volume.until.0 - 400 * DAY_MS;
     let servers = servers(bulk, org, volume, began, &mut random).await?;
     fleet.servers = servers.len() as u64;
     let images = images(bulk, org, began).await?;
@@ -91,15 +93,19 @@ pub async fn make(bulk: &mut Bulk, org: OrgId, volume: &Volume, mut random: Rand
 
 /// Raises plan limits that the data exceeds, so that the organization's record stays consistent.
 async fn widen(bulk: &mut Bulk, org: OrgId) -> anyhow::Result<()> {
-    let agents = "UPDATE organizations SET contracted_agents = (SELECT COUNT(*) FROM agents a \
+    let agents = installation_sql!(
+        "UPDATE organizations SET contracted_agents = (SELECT COUNT(*) FROM agents a \
          WHERE a.organization_id = $1 AND a.archived_at IS NULL) \
          WHERE id = $1 AND (SELECT COUNT(*) FROM agents a WHERE a.organization_id = $1 AND a.archived_at IS NULL) \
-         > COALESCE(contracted_agents, (SELECT p.max_agents FROM plans p WHERE p.plan = organizations.plan))";
-    let servers = "UPDATE organizations SET max_servers_override = (SELECT COUNT(*) FROM servers s \
+         > COALESCE(contracted_agents, (SELECT p.max_agents FROM plans p WHERE p.plan = organizations.plan))"
+    );
+    let servers = installation_sql!(
+        "UPDATE organizations SET max_servers_override = (SELECT COUNT(*) FROM servers s \
          WHERE s.organization_id = $1) WHERE id = $1 AND (SELECT COUNT(*) FROM servers s WHERE s.organization_id = $1) \
-         > COALESCE(max_servers_override, (SELECT p.max_servers FROM plans p WHERE p.plan = organizations.plan))";
-    bulk.run(agents, vec![org.0.into()]).await?;
-    bulk.run(servers, vec![org.0.into()]).await
+         > COALESCE(max_servers_override, (SELECT p.max_servers FROM plans p WHERE p.plan = organizations.plan))"
+    );
+    bulk.run(agents, [org.into()]).await?;
+    bulk.run(servers, [org.into()]).await
 }
 
 async fn servers(
@@ -109,7 +115,8 @@ async fn servers(
     began: i64,
     random: &mut Random,
 ) -> anyhow::Result<Vec<i64>> {
-    let mut taken = names(bulk, "SELECT id, name FROM servers WHERE organization_id = $1", org).await?;
+    let sql = installation_sql!("SELECT name FROM servers WHERE organization_id = $1");
+    let mut taken = names(bulk, sql, org).await?;
     let ids = bulk.ids("servers", volume.agents.div_ceil(25) as usize).await?;
     let mut sheet = Sheet::new(
         "servers",
@@ -151,7 +158,7 @@ async fn servers(
         let cores = random.pick(&[4, 8, 16, 32]);
         let load = random.between(5, 85) as f64 * f64::from(cores as i32) / 100.0;
         let seen = volume.until.0 - random.between(500, 20_000);
-        let made = began + random.between(0, 30 * DAY);
+        let made = began + random.between(0, 30 * DAY_MS);
         sheet.push([
             org.0.into(),
             id.into(),
@@ -195,10 +202,12 @@ fn server_status(volume: &Volume, random: &mut Random) -> &'static str {
 
 /// The organization's images; creates three if it has none.
 async fn images(bulk: &mut Bulk, org: OrgId, began: i64) -> anyhow::Result<Vec<i64>> {
-    let sql = "SELECT id, name FROM images WHERE organization_id = $1 AND archived_at IS NULL ORDER BY id";
-    let known = bulk.pairs(sql, org.0).await?;
+    let sql = installation_sql!(
+        "SELECT id FROM images WHERE organization_id = $1 AND archived_at IS NULL ORDER BY id"
+    );
+    let known = bulk.column(sql, [org.into()]).await?;
     if !known.is_empty() {
-        return Ok(known.into_iter().map(|(id, _)| id).collect());
+        return Ok(known);
     }
     let ids = bulk.ids("images", 3).await?;
     let mut sheet = Sheet::new(
@@ -233,8 +242,10 @@ async fn images(bulk: &mut Bulk, org: OrgId, began: i64) -> anyhow::Result<Vec<i
         ]);
     }
     bulk.write(&mut sheet).await?;
-    let sql = "UPDATE organizations SET default_image_id = $2 WHERE id = $1 AND default_image_id IS NULL";
-    bulk.run(sql, vec![org.0.into(), ids[0].into()]).await?;
+    let sql = installation_sql!(
+        "UPDATE organizations SET default_image_id = $2 WHERE id = $1 AND default_image_id IS NULL"
+    );
+    bulk.run(sql, [org.into(), ids[0].into()]).await?;
     Ok(ids)
 }
 
@@ -304,7 +315,7 @@ async fn agents(
     (servers, images): (&[i64], &[i64]),
     random: &mut Random,
 ) -> anyhow::Result<Vec<Agent>> {
-    let sql = "SELECT id, name FROM agents WHERE organization_id = $1 AND archived_at IS NULL";
+    let sql = installation_sql!("SELECT name FROM agents WHERE organization_id = $1 AND archived_at IS NULL");
     let mut taken = names(bulk, sql, org).await?;
     let mut sheet = Sheet::new("agents", AGENT);
     let mut agents = Vec::new();
@@ -332,8 +343,8 @@ fn agent_row(
         status => status,
     };
     let (up, failed) = (matches!(status, "RUNNING" | "PAUSED"), status == "ERROR");
-    let made = now - random.between(30 * DAY, 390 * DAY);
-    let changed = now - random.between(60_000, 20 * DAY);
+    let made = now - random.between(30 * DAY_MS, 390 * DAY_MS);
+    let changed = now - random.between(60_000, 20 * DAY_MS);
     let tokens = random.between(0, 90_000_000);
     let floor = random.between(2_000, 18_000);
     let own = random.chance(30);
@@ -388,7 +399,7 @@ fn agent_row(
         random.chance(30).into(),
         random.weighted(&[(6, "INHERIT"), (3, "DAILY"), (1, "OFF")]).into(),
         (random.pick(&["Europe/Berlin", "Europe/Lisbon", "UTC"])).into(),
-        random.chance(60).then_some(now - random.between(0, 2 * DAY)).into(),
+        random.chance(60).then_some(now - random.between(0, 2 * DAY_MS)).into(),
         tokens.into(),
         (tokens / 7 * 3).into(),
         random.weighted(&[(9, "ALLOWED"), (1, "ALLOWED_WARNING")]).into(),
@@ -458,7 +469,7 @@ async fn channels(
         };
         let bot = matches!(transport, "TELEGRAM" | "DISCORD" | "SLACK").then(|| format!("{place}_{id}_bot"));
         let address = format!("{place}-{id}@example.org");
-        let at = volume.until.0 - random.between(40 * DAY, 300 * DAY);
+        let at = volume.until.0 - random.between(40 * DAY_MS, 300 * DAY_MS);
         let name = format!("{place} {}", transport.to_lowercase().replace('_', " "));
         sheet.push([
             org.0.into(),
@@ -487,7 +498,7 @@ async fn channels(
             inactive.into(),
             at.into(),
             at.into(),
-            (volume.until.0 - random.between(0, 9 * DAY)).into(),
+            (volume.until.0 - random.between(0, 9 * DAY_MS)).into(),
         ]);
         channels.push(Channel { id, agent, transport });
     }
@@ -530,7 +541,7 @@ async fn contacts(
     for (&id, &identity) in ids.iter().zip(&identities) {
         let place = contacts.len() % channels.len();
         let (channel, name) = (&channels[place], person(random));
-        let at = volume.until.0 - random.between(30 * DAY, 390 * DAY);
+        let at = volume.until.0 - random.between(30 * DAY_MS, 390 * DAY_MS);
         let origin = match channel.transport {
             "EMAIL" => format!("contact-{id}@example.com"),
             "TELEGRAM" => format!("{}", 500_000_000 + id),
@@ -557,7 +568,7 @@ async fn contacts(
             folded.into(),
             at.into(),
             at.into(),
-            (volume.until.0 - random.between(0, 20 * DAY)).into(),
+            (volume.until.0 - random.between(0, 20 * DAY_MS)).into(),
         ]);
         whitelist.push([org.0.into(), channel.id.into(), origin.into(), at.into()]);
         contacts.push(Contact { id, identity, channel: place, name });
@@ -568,8 +579,8 @@ async fn contacts(
     Ok(contacts)
 }
 
-async fn names(bulk: &mut Bulk, sql: &'static str, org: OrgId) -> anyhow::Result<HashSet<String>> {
-    Ok(bulk.pairs(sql, org.0).await?.into_iter().map(|(_, name)| name).collect())
+async fn names(bulk: &mut Bulk, sql: InstallationSql, org: OrgId) -> anyhow::Result<HashSet<String>> {
+    Ok(bulk.column(sql, [org.into()]).await?.into_iter().collect())
 }
 
 /// `name`, or the first free one of `name 2`, `name 3` …

@@ -26,7 +26,7 @@ use crate::{
         enums::{ChangeOp, RecordKind},
         time::Timestamp,
     },
-    core::{access::Scope, audit},
+    core::{access::Scope, audit, store::sql::installation_sql},
 };
 
 /// How much data to create.
@@ -98,10 +98,11 @@ pub async fn run(scope: &Scope, volume: Volume) -> anyhow::Result<Seeded> {
     seeded.contacts = fleet.contacts.len() as u64;
     let mut bulk = Bulk::begin(&scope.core.db).await?;
     // Otherwise the query planner would notice the new sizes much later.
-    bulk.run("ANALYZE", vec![]).await?;
+    bulk.run(installation_sql!("ANALYZE"), []).await?;
     if scope.core.db.backend() == DbBackend::Sqlite {
         // As the round `search.merge` would do soon.
-        bulk.run("INSERT INTO messages_fts (messages_fts) VALUES ('optimize')", vec![]).await?;
+        let merge = installation_sql!("INSERT INTO messages_fts (messages_fts) VALUES ('optimize')");
+        bulk.run(merge, []).await?;
     }
     bulk.commit().await?;
     note(scope, &seeded).await.map_err(|problem| anyhow::anyhow!(problem.detail))?;

@@ -6,9 +6,7 @@ use super::{
     Volume,
     bulk::{Bulk, Sheet},
 };
-use crate::base::{folding, ids::OrgId};
-
-const DAY: i64 = 86_400_000;
+use crate::base::{folding, ids::OrgId, time::DAY_MS};
 
 /// Creates people without a password, so that no one can sign in as one of them, and makes them members.
 pub async fn make(bulk: &mut Bulk, org: OrgId, volume: &Volume, mut random: Random) -> anyhow::Result<u64> {
@@ -30,7 +28,7 @@ pub async fn make(bulk: &mut Bulk, org: OrgId, volume: &Volume, mut random: Rand
     for &id in &ids {
         let name = person(&mut random);
         let email = format!("member-{id}@example.org");
-        let at = volume.until.0 - random.between(DAY, 390 * DAY);
+        let at = volume.until.0 - random.between(DAY_MS, 390 * DAY_MS);
         users.push([
             id.into(),
             email.clone().into(),

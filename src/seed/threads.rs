@@ -13,15 +13,12 @@ use crate::{
     base::{
         folding,
         ids::{AgentId, ConversationId, OrgId},
+        time::DAY_MS,
     },
-    core::store::Db,
+    core::store::{Db, sql::installation_sql},
     slices::conversations::{place_tokens, preview, text_of, tokens},
 };
 use muster_corpus::{Facts, Random};
-
-/// Messages written and committed together.
-const PART: usize = 25_000;
-const DAY: i64 = 86_400_000;
 
 /// Creates them all. Readers see consistent data in between: counts are committed with the messages they count.
 pub async fn make(
@@ -47,7 +44,7 @@ pub async fn make(
         match asked.conversation {
             Some(place) => by_thread.entry(place).or_default().push(asked),
             None => {
-                let at = volume.until.0 - random.between(0, 20 * DAY);
+                let at = volume.until.0 - random.between(0, 20 * DAY_MS);
                 let agent = random.below(fleet.agents.len() as u64) as usize;
                 let place = Place { conversation: None, agent, at };
                 asked::push(&mut writer.approvals, org, asked, fleet, &place, &mut random);
@@ -140,7 +137,7 @@ async fn open(
         let agent =
             channel.map_or_else(|| random.below(fleet.agents.len() as u64) as usize, |channel| channel.agent);
         let count = messages.cast_signed().max(1);
-        let span = (count * 40_000).min(300 * DAY);
+        let span = (count * 40_000).min(300 * DAY_MS);
         // Most of them recently, a few long ago.
         let ago = random.below(1_000) * random.below(1_000) * 60;
         let opened_at = volume.until.0 - span - 60_000 * ago.cast_signed() / 1_000;
@@ -245,7 +242,8 @@ impl Writer<'_> {
             if let Some(last) = self.drafts[before..].last() {
                 talk.at = last.at;
             }
-            if self.drafts.len() >= PART {
+            // Messages written and committed together.
+            if self.drafts.len() >= 25_000 {
                 self.flush().await?;
             }
         }
@@ -340,13 +338,15 @@ impl Writer<'_> {
     }
 
     async fn summarize(&self, bulk: &mut Bulk, id: i64, last: &Summary, seq: i64) -> anyhow::Result<()> {
-        let sql = "UPDATE conversations SET message_count = $3, last_seq = $3, last_message_seq = $3, \
+        let sql = installation_sql!(
+            "UPDATE conversations SET message_count = $3, last_seq = $3, last_message_seq = $3, \
              last_message_role = $4, last_message_kind = $5, last_message_preview = $6, \
              last_message_created_at = $7, last_activity_at = $7, updated_at = $7, \
              resolved_at = CASE WHEN resolved_at IS NULL THEN NULL ELSE $7 END, \
              archived_at = CASE WHEN archived_at IS NULL THEN NULL ELSE $7 END \
-             WHERE organization_id = $1 AND id = $2";
-        let values = vec![
+             WHERE organization_id = $1 AND id = $2"
+        );
+        let values = [
             self.org.0.into(),
             id.into(),
             seq.into(),

@@ -5,7 +5,7 @@
 //! may call another slice's `mod.rs`, never its entity. What the schema shows of a resource is above, in
 //! `src/graphql/<resource>`.
 //!
-//! They have an order (`docs/architecture.md`, `tests/it/direction.rs`): each uses only those below it, and tells those above it
+//! They have an order (`docs/architecture.md`, `tests/it/laws/direction.rs`): each uses only those below it, and tells those above it
 //! by events ([`core::handlers`](crate::core::handlers)).
 //!
 //! What slices share are files: [`edits`] (who edited a record last, and whether an edit is late), [`locks`] (the order in
@@ -18,6 +18,7 @@ pub mod audit;
 pub mod avatars;
 pub mod backups;
 pub mod channels;
+pub mod commands;
 pub mod contacts;
 pub mod conversations;
 pub mod credentials;
@@ -29,6 +30,7 @@ pub mod hosts;
 pub mod ingest;
 pub mod launch;
 pub mod locks;
+pub mod mails;
 pub mod mcp_servers;
 pub mod model_credentials;
 pub mod network;

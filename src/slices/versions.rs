@@ -16,15 +16,13 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     base::{
+        bounds,
         enums::ActorKind,
         problem::{Problem, Result},
         spelling::camel_case,
     },
     core::store::Tx,
 };
-
-/// The longest value, in bytes of JSON, that a difference repeats.
-const LONGEST: usize = 1000;
 
 /// What a record is at a time.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,7 +76,7 @@ fn in_order(value: Value) -> Value {
 fn shown(value: Option<&Value>) -> Value {
     let Some(value) = value else { return Value::Null };
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    if text.len() <= LONGEST {
+    if text.len() <= bounds::REASON {
         return value.clone();
     }
     json!({ "bytes": text.len(), "sha256": hex::encode(Sha256::digest(&text)) })

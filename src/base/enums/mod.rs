@@ -82,8 +82,8 @@ text_enum! {
 }
 
 text_enum! {
-    /// The kinds of outbox entries: commands for hosts, and what the service sends itself.
-    pub OutboxKind {
+    /// The kinds of commands for hosts.
+    pub CommandKind {
         Launch = "LAUNCH": "Launch an agent.",
         Stop = "STOP": "Stop an agent.",
         Pause = "PAUSE": "Pause an agent.",
@@ -96,7 +96,6 @@ text_enum! {
         Backup = "BACKUP": "Keep a copy of an agent's volume.",
         Restore = "RESTORE": "Make an agent's volume what it was in a backup.",
         Forget = "FORGET": "Remove a backup.",
-        Mail = "MAIL": "Send an email.",
     }
 }
 

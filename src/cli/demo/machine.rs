@@ -2,7 +2,6 @@
 
 use std::{fs, path::Path, process::Stdio, sync::Arc, time::Duration};
 
-use sea_orm::QueryResult;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::{
     io::AsyncWriteExt,
@@ -15,18 +14,18 @@ use crate::{
     base::{
         enums::AgentStatus,
         ids::{AgentId, ServerId},
-        problem::Result,
+        problem::{Problem, Result},
     },
-    core::{Core, access::Scope},
+    core::{
+        Core,
+        access::Scope,
+        store::sql::{Door as _, row, sql},
+    },
     slices::{launch, servers},
 };
 
 /// The server that has a machine.
 pub const SERVER: &str = "frankfurt-1";
-/// How long agents have to stop.
-const PATIENCE: Duration = Duration::from_secs(8);
-/// How often to look.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// What runs containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -91,9 +90,9 @@ impl Machine {
         let run = run.args(["--url", base, "--while-stdin", "--runtime", runtime]).stdin(Stdio::piped());
         let host = run.kill_on_drop(true).spawn()?;
         wait_for_stopping(&scope, server).await?;
-        for (agent, status) in agents_of(&scope, server).await? {
+        for Agent { id, status } in agents_of(&scope, server).await? {
             if status.is_at_rest() {
-                launch::start(&scope, agent).await?;
+                launch::start(&scope, id).await?;
             }
         }
         Ok(Self { scope, server, host })
@@ -111,38 +110,44 @@ impl Machine {
     async fn stop_agents(&self) -> Result<()> {
         let stops =
             |status| matches!(status, AgentStatus::Spawning | AgentStatus::Running | AgentStatus::Paused);
-        for (agent, status) in agents_of(&self.scope, self.server).await? {
+        for Agent { id, status } in agents_of(&self.scope, self.server).await? {
             if stops(status) {
-                launch::stop(&self.scope, agent).await?;
+                launch::stop(&self.scope, id).await?;
             }
         }
         wait_for_stopping(&self.scope, self.server).await
     }
 }
 
-/// Waits until the agents that are stopping have stopped.
+/// Waits until the agents that are stopping have stopped, for eight seconds at most.
 async fn wait_for_stopping(scope: &Scope, server: ServerId) -> Result<()> {
-    for _ in 0..PATIENCE.as_millis() / LOOK.as_millis() {
+    for _ in 0..80 {
         let agents = agents_of(scope, server).await?;
-        if !agents.iter().any(|(_, status)| *status == AgentStatus::Stopping) {
+        if !agents.iter().any(|agent| agent.status == AgentStatus::Stopping) {
             break;
         }
-        sleep(LOOK).await;
+        sleep(Duration::from_millis(100)).await;
     }
     Ok(())
 }
 
 async fn server(scope: &Scope) -> Result<ServerId> {
-    let sql = "SELECT id FROM servers WHERE organization_id = $1 AND name = $2";
-    let found = scope.core.db.all(sql.to_owned(), vec![scope.org.into(), SERVER.into()]).await?;
-    let row = found.first().ok_or_else(|| crate::base::problem::Problem::not_found("server", SERVER))?;
-    Ok(row.try_get_by(0)?)
+    let sql = sql!("SELECT id FROM servers WHERE organization_id = $org AND name = $2");
+    scope.scalar(sql, [SERVER.into()]).await?.ok_or_else(|| Problem::not_found("server", SERVER))
 }
 
-async fn agents_of(scope: &Scope, server: ServerId) -> Result<Vec<(AgentId, AgentStatus)>> {
-    let sql = "SELECT id, status FROM agents WHERE organization_id = $1 AND server_id = $2 AND archived_at IS NULL ORDER BY id";
-    let read = |row: &QueryResult| -> Result<_> { Ok((row.try_get_by(0)?, row.try_get_by(1)?)) };
-    scope.core.db.all(sql.to_owned(), vec![scope.org.into(), server.into()]).await?.iter().map(read).collect()
+row! {
+    struct Agent {
+        id: AgentId,
+        status: AgentStatus,
+    }
+}
+
+async fn agents_of(scope: &Scope, server: ServerId) -> Result<Vec<Agent>> {
+    let sql = sql!(
+        "SELECT id, status FROM agents WHERE organization_id = $org AND server_id = $2 AND archived_at IS NULL ORDER BY id"
+    );
+    scope.all(sql, [server.into()]).await
 }
 
 async fn join(dir: &Path, base: &str, token: SecretString) -> std::result::Result<(), Failure> {

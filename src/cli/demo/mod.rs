@@ -13,7 +13,6 @@ use std::{
 };
 
 use async_graphql::MaybeUndefined;
-use sea_orm::{ConnectionTrait, Statement};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -24,13 +23,21 @@ use self::{
 };
 use super::{Cli, Failure, Output, doctor, listen, load, open, serve, session::sign_in_link, write_defaults};
 use crate::{
-    base::{enums::Plan, files, ids::OrgId, problem::Result},
+    base::{
+        enums::Plan,
+        files,
+        ids::{ConversationId, OrgId},
+        problem::Result,
+    },
     core::{
         Core,
         access::{Scope, authn::recognize},
         config::Config,
         mail,
-        store::Owner,
+        store::{
+            Owner,
+            sql::{Door as _, Write as _, sql},
+        },
     },
     seed::{self, Volume},
     slices::{
@@ -116,7 +123,9 @@ impl Demo {
             };
             seed::run(&scope, volume).await?;
             // The seeded approvals are in the inbox. No one is notified of them.
-            core.db.execute("DELETE FROM notifications WHERE organization_id = $1", vec![org.into()]).await?;
+            let tx = scope.begin().await?;
+            tx.execute(sql!("DELETE FROM notifications WHERE organization_id = $org"), []).await?;
+            tx.commit().await?;
         }
         let token = token(&scope).await?;
         let owner_of = people::find_user(&core, EMAIL).await?;
@@ -195,10 +204,8 @@ async fn organization(core: &Arc<Core>) -> Result<OrgId> {
 }
 
 async fn is_empty(scope: &Scope) -> Result<bool> {
-    let sql = "SELECT 1 FROM conversations WHERE organization_id = $1 LIMIT 1";
-    let db = scope.core.db.read();
-    let found = Statement::from_sql_and_values(db.get_database_backend(), sql, [scope.org.0.into()]);
-    Ok(db.query_one_raw(found).await?.is_none())
+    let sql = sql!("SELECT id FROM conversations WHERE organization_id = $org LIMIT 1");
+    Ok(scope.scalar::<ConversationId>(sql, []).await?.is_none())
 }
 
 /// The demo's service token, with every permission that one can have. Reuses the one of the last start while it is

@@ -17,7 +17,11 @@ use crate::{
         plain::plain,
         problem::{Problem, Result},
     },
-    core::{access::Scope, config::Config},
+    core::{
+        access::Scope,
+        config::Config,
+        store::sql::{Door as _, row, sql},
+    },
     slices::channels::{self, ChannelWebhookInput, CreateChannelInput, UpdateChannelInput},
 };
 
@@ -26,6 +30,14 @@ const NAME: &str = "Shop";
 pub const SECRET: &str = "the-secret-of-the-demo-shop";
 /// The header with the signature: `sha256=`, and the HMAC of the body.
 pub const HEADER: &str = "X-Signature";
+
+row! {
+    /// The channel.
+    struct Channel {
+        id: ChannelId,
+        inbound_slug: String,
+    }
+}
 
 /// The program, listening on a port that the system chose.
 pub struct Shop {
@@ -71,17 +83,19 @@ impl Shop {
     /// # Errors
     /// The database is unreachable.
     pub async fn find(&self, scope: &Scope) -> Result<Option<String>> {
-        let sql = "SELECT id, inbound_slug FROM channels \
-                   WHERE organization_id = $1 AND name = $2 AND transport = 'WEBHOOK' AND archived_at IS NULL";
-        let found = scope.core.db.all(sql.to_owned(), vec![scope.org.into(), NAME.into()]).await?;
-        let Some(row) = found.first() else { return Ok(None) };
-        let (id, slug): (ChannelId, String) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        let sql = sql!(
+            "SELECT id, inbound_slug FROM channels \
+             WHERE organization_id = $org AND name = $2 AND transport = 'WEBHOOK' AND archived_at IS NULL"
+        );
+        let Some(Channel { id, inbound_slug }) = scope.one(sql, [NAME.into()]).await? else {
+            return Ok(None);
+        };
         let url = MaybeUndefined::Value(self.url.clone());
         let webhook = ChannelWebhookInput { outbound_url: url, ..ChannelWebhookInput::default() };
         let moved =
             UpdateChannelInput { webhook: MaybeUndefined::Value(webhook), ..UpdateChannelInput::default() };
         channels::update(scope, id, moved).await?;
-        Ok(Some(format!("/webhooks/webhook/{slug}")))
+        Ok(Some(format!("/webhooks/webhook/{inbound_slug}")))
     }
 
     /// Prints each answer, until it is dropped.

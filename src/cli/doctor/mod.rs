@@ -5,11 +5,7 @@
 mod policies;
 mod providers;
 
-use std::{
-    net::TcpListener,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{net::TcpListener, path::Path, time::Instant};
 
 use clap::Subcommand;
 use rustix::{
@@ -22,28 +18,24 @@ use serde_json::json;
 use super::{Cli, Failure, Output};
 use crate::{
     base::{
+        bounds,
         finding::{Finding, Level},
-        ids::OrgId,
         numerals::counted,
         time::Clock,
     },
     core::{
         audit::{self, INSTANCE},
         config::{Config, ConfigError},
-        keys::{self, Record, SEALED, SealedColumn},
+        keys::{self, SEALED},
         ledger, mail, policy,
-        sealing::{KeyFile, KeyFileError, Locator},
+        sealing::{KeyFile, KeyFileError},
         store::{Db, backup::database_file},
     },
     faces::panel,
 };
 
-/// The timeout of every check that connects to something.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The minimum free disk space, in bytes: below it is bad, below ten times as much deserves a look.
+/// The minimum free disk space, in bytes: below it the database may soon stop, below ten times as much deserves a look.
 const LEAST_ROOM: u64 = 100 << 20;
-/// The largest acceptable difference from the database's clock, in milliseconds.
-const SKEW: i64 = 2_000;
 
 /// Check that everything is in order, and say what to do if it is not
 #[derive(Debug, clap::Args)]
@@ -245,7 +237,7 @@ async fn lost_keys(config: &Config) -> Option<Finding> {
         db.close().await;
         lost
     };
-    let lost = tokio::time::timeout(PATIENCE, asked).await.ok()??;
+    let lost = tokio::time::timeout(bounds::ANSWER_WAIT, asked).await.ok()??;
     let advice = format!("copy the installation's key file to {}", config.keys_file.display());
     Some(Finding::bad(KEYS, lost.to_string(), advice))
 }
@@ -290,12 +282,12 @@ async fn database(config: &Config) -> Vec<Finding> {
     } else {
         "check database.url, that the server is running, and its log"
     };
-    let db = match tokio::time::timeout(PATIENCE, Db::open(&config.database)).await {
+    let db = match tokio::time::timeout(bounds::ANSWER_WAIT, Db::open(&config.database)).await {
         Ok(Ok(db)) => db,
         Ok(Err(error)) => return vec![Finding::bad(CHECK, format!("{error:#}"), advice)],
         Err(_) => return vec![Finding::bad(CHECK, "no answer", advice)],
     };
-    let mut findings = match tokio::time::timeout(PATIENCE, asked(&db)).await {
+    let mut findings = match tokio::time::timeout(bounds::ANSWER_WAIT, asked(&db)).await {
         Ok(Ok(findings)) => findings,
         Ok(Err(error)) => vec![Finding::bad(CHECK, error.to_string(), advice)],
         Err(_) => vec![Finding::bad(CHECK, "no answer", advice)],
@@ -318,10 +310,8 @@ async fn database(config: &Config) -> Vec<Finding> {
 
 async fn asked(db: &Db) -> Result<Vec<Finding>, sea_orm::DbErr> {
     let sqlite = db.backend() == sea_orm::DbBackend::Sqlite;
-    let version = if sqlite { "SELECT sqlite_version()" } else { "SHOW server_version" };
     let began = Instant::now();
-    let row = db.one(version.to_owned(), vec![]).await?;
-    let version: String = row.map(|row| row.try_get_by(0)).transpose()?.unwrap_or_default();
+    let version = db.version().await?;
     let name = if sqlite { "SQLite" } else { "PostgreSQL" };
     let micros = began.elapsed().as_micros();
     let mut findings = vec![Finding::good("database", format!("{name} {version}, answered in {micros} µs"))];
@@ -352,12 +342,11 @@ async fn asked(db: &Db) -> Result<Vec<Finding>, sea_orm::DbErr> {
 async fn skew(db: &Db) -> Result<Finding, sea_orm::DbErr> {
     let clock = Clock::system();
     let before = clock.now().0;
-    let sql = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)";
-    let row = db.one(sql.to_owned(), vec![]).await?;
+    let there = db.time().await?;
     let after = clock.now().0;
-    let there: i64 = row.map(|row| row.try_get_by(0)).transpose()?.unwrap_or(before);
+    let there = there.map_or(before, |there| there.0);
     let off = if there < before { before - there } else { (there - after).max(0) };
-    Ok(if off <= SKEW {
+    Ok(if off <= 2_000 {
         Finding::good("clock", format!("{off} ms from the database's"))
     } else {
         Finding::bad(
@@ -373,7 +362,7 @@ async fn canary(db: &Db, keys: &KeyFile) -> Result<Finding, sea_orm::DbErr> {
     const CHECK: &str = "sealed values";
     let (mut opened, mut closed) = (0, Vec::new());
     for column in SEALED {
-        match open_one(db, keys, column).await? {
+        match keys::open_one(db, keys.ring(), column).await? {
             None => {}
             Some(Ok(())) => opened += 1,
             Some(Err(why)) => closed.push(format!("{}.{}: {why}", column.table, column.column)),
@@ -387,29 +376,6 @@ async fn canary(db: &Db, keys: &KeyFile) -> Result<Finding, sea_orm::DbErr> {
             Finding::bad(CHECK, closed.join("; "), "restore the key file that belongs to this database")
         }
     })
-}
-
-async fn open_one(
-    db: &Db,
-    keys: &KeyFile,
-    column: &SealedColumn,
-) -> Result<Option<Result<(), String>>, sea_orm::DbErr> {
-    let SealedColumn { table, column: name, organization, record, .. } = *column;
-    let key = record.column();
-    let sql = format!("SELECT {organization}, {key}, {name} FROM {table} WHERE length({name}) > 0 LIMIT 1");
-    let Some(row) = db.one(sql, vec![]).await? else {
-        return Ok(None);
-    };
-    let org = OrgId(row.try_get_by(0)?);
-    let sealed: Vec<u8> = row.try_get_by(2)?;
-    let opened = match record {
-        Record::Id(_) => keys.ring().open_bytes(&sealed, &column.place(org, Locator::Id(row.try_get_by(1)?))),
-        Record::Name(_) => {
-            let name: String = row.try_get_by(1)?;
-            keys.ring().open_bytes(&sealed, &column.place(org, Locator::Name(&name)))
-        }
-    };
-    Ok(Some(opened.map(drop).map_err(|error| error.to_string())))
 }
 
 /// Whether the service signs every chain of the audit log.
@@ -502,7 +468,7 @@ async fn others(config: &Config) -> Vec<Finding> {
 /// Whether something accepts connections there.
 async fn reachable(check: &'static str, host: &str, port: u16) -> Finding {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    match tokio::time::timeout(PATIENCE, tokio::net::TcpStream::connect((bare, port))).await {
+    match tokio::time::timeout(bounds::ANSWER_WAIT, tokio::net::TcpStream::connect((bare, port))).await {
         Ok(Ok(_)) => Finding::good(check, format!("{host}:{port} accepts connections")),
         Ok(Err(error)) => Finding::look(
             check,

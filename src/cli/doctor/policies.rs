@@ -5,6 +5,8 @@ use std::{collections::BTreeSet, path::Path};
 use super::Finding;
 use crate::{
     base::{
+        bounds,
+        ids::OrgId,
         numerals::counted,
         problem::{Problem, Result},
         time::Clock,
@@ -14,12 +16,13 @@ use crate::{
         config::Config,
         policy::{LintProblem, Policy, listed, org_file},
         replicas,
-        store::Db,
+        store::{
+            Db,
+            sql::{Door as _, installation_sql},
+        },
     },
 };
 
-/// How many files or replicas a finding lists.
-const NAMED: usize = 10;
 /// The check of the rules in the database.
 const VERSIONS: &str = "policy versions";
 
@@ -60,10 +63,9 @@ fn rules(policy: &Policy) -> Finding {
 
 /// Files of organizations that do not exist: the number in the file's name is wrong.
 async fn stray_files(db: &Db, policy: &Policy) -> Result<Option<Finding>> {
-    let rows = db.all("SELECT id FROM organizations".to_owned(), vec![]).await?;
-    let there: BTreeSet<i64> =
-        rows.iter().map(|row| row.try_get_by_index(0)).collect::<std::result::Result<_, _>>()?;
-    let strays = policy.files().into_iter().filter(|org| !there.contains(&org.0));
+    let there = db.installation().column(installation_sql!("SELECT id FROM organizations"), []).await?;
+    let there: BTreeSet<OrgId> = there.into_iter().collect();
+    let strays = policy.files().into_iter().filter(|org| !there.contains(org));
     let strays: Vec<String> = strays.map(org_file).collect();
     if strays.is_empty() {
         return Ok(None);
@@ -91,8 +93,8 @@ async fn folders(db: &Db, folder: &str) -> Result<Finding> {
 
 /// The first few of them, as many as a person will read.
 fn first(names: &[String]) -> String {
-    let shown = names[..names.len().min(NAMED)].join(", ");
-    match names.len().saturating_sub(NAMED) {
+    let shown = names[..names.len().min(bounds::NAMED)].join(", ");
+    match names.len().saturating_sub(bounds::NAMED) {
         0 => shown,
         more => format!("{shown}, and {more} more"),
     }

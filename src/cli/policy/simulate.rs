@@ -4,16 +4,13 @@ use std::fmt::Write;
 
 use super::{Cli, Failure, Output, candidate::Candidate};
 use crate::{
-    base::{numerals::counted, plain::plain},
+    base::{bounds, numerals::counted, plain::plain},
     core::{Core, policy::NO_LINE},
     slices::{
         orgs,
         policies::{self, Simulation},
     },
 };
-
-/// How many unused lines to show: until everything has been asked once, there are many.
-const SHOWN: usize = 10;
 
 /// Arguments of `muster policy simulate`.
 #[derive(Debug, clap::Args)]
@@ -56,7 +53,7 @@ impl Simulate {
             );
             return Ok(Output::with_text(serde_json::to_value(&found)?, text));
         }
-        let shown = if self.unused { found.unused_lines.len() } else { SHOWN };
+        let shown = if self.unused { found.unused_lines.len() } else { bounds::NAMED };
         for line in found.unused_lines.iter().take(shown) {
             let _ = writeln!(text, "unused: {}", plain(&line.to_string()));
         }

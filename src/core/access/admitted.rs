@@ -7,7 +7,10 @@ use crate::{
         problem::{Problem, Result},
         time::Timestamp,
     },
-    core::Core,
+    core::{
+        Core,
+        store::sql::{Door as _, installation_sql, row},
+    },
 };
 
 /// Reads the current memberships of these callers in `org` from the database, not from the cache.
@@ -35,48 +38,60 @@ fn token(caller: &Caller, org: OrgId) -> Option<&ServiceToken> {
     if let Caller::Token(token) = caller { Some(&**token).filter(|token| token.org == org) } else { None }
 }
 
+row! {
+    /// A session in force, and its person's role in the organization.
+    struct Live {
+        id: SessionId,
+        role: Option<String>,
+    }
+}
+
 async fn of_sessions(core: &Core, org: OrgId, sessions: Vec<i64>, admitted: &mut Admitted) -> Result<()> {
     // With a join, SQLite would go through all members for each session.
-    let sql = format!(
-        "SELECT s.id, (SELECT m.role FROM members m WHERE m.organization_id = $1 AND m.user_id = s.user_id) \
+    let sql = installation_sql!(
+        "SELECT s.id AS id, (SELECT m.role FROM members m WHERE m.organization_id = $1 AND m.user_id = s.user_id) AS role \
          FROM sessions s JOIN users u ON u.id = s.user_id \
-         WHERE s.id {} AND s.revoked_at IS NULL AND u.disabled_at IS NULL \
+         WHERE s.id = ANY($2) AND s.revoked_at IS NULL AND u.disabled_at IS NULL \
          AND (s.kind = 'TOKENS' OR s.expires_at > $3) AND NOT (u.totp_confirmed_at IS NULL \
-         AND EXISTS (SELECT 1 FROM organizations o WHERE o.id = $1 AND o.require_second_factor))",
-        core.db.is_among()
+         AND EXISTS (SELECT 1 FROM organizations o WHERE o.id = $1 AND o.require_second_factor))"
     );
-    for row in
-        core.db.all(sql, vec![org.0.into(), core.db.keys(&sessions), core.clock.now().0.into()]).await?
-    {
-        let Some(role) = row.try_get_by::<Option<String>, _>(1)? else { continue };
+    let values = [org.into(), core.db.keys(&sessions), core.clock.now().into()];
+    for Live { id, role } in core.db.installation().all(sql, values).await? {
+        let Some(role) = role else { continue };
         let role = role.parse().map_err(Problem::internal)?;
         let permissions = core.policy.role_permissions(org, role);
-        let session = SessionId(row.try_get_by(0)?);
-        admitted.insert(Who::Session(session), Membership { role: Some(role), permissions });
+        admitted.insert(Who::Session(id), Membership { role: Some(role), permissions });
     }
     Ok(())
 }
 
+row! {
+    /// A service token that is not revoked.
+    struct Issued {
+        id: TokenId,
+        token_hash: Vec<u8>,
+        previous_token_hash: Option<Vec<u8>>,
+        previous_expires_at: Option<Timestamp>,
+        expires_at: Option<Timestamp>,
+    }
+}
+
 async fn of_tokens(core: &Core, org: OrgId, tokens: &[&ServiceToken], admitted: &mut Admitted) -> Result<()> {
-    let sql = format!(
+    let sql = installation_sql!(
         "SELECT id, token_hash, previous_token_hash, previous_expires_at, expires_at FROM service_tokens \
-         WHERE organization_id = $1 AND id {} AND revoked_at IS NULL",
-        core.db.is_among()
+         WHERE organization_id = $1 AND id = ANY($2) AND revoked_at IS NULL"
     );
     let ids: Vec<i64> = tokens.iter().map(|token| token.id.0).collect();
     let (now, cap) = (core.clock.now(), core.policy.token_cap());
-    for row in core.db.all(sql, vec![org.0.into(), core.db.keys(&ids)]).await? {
-        let id = TokenId(row.try_get_by(0)?);
-        let (current, previous): (Vec<u8>, Option<Vec<u8>>) = (row.try_get_by(1)?, row.try_get_by(2)?);
-        let (overlap, end): (Option<Timestamp>, Option<Timestamp>) = (row.try_get_by(3)?, row.try_get_by(4)?);
-        let is_live = |end: Option<Timestamp>| end.is_none_or(|end| end > now);
-        for token in tokens.iter().filter(|token| token.id == id) {
+    for row in core.db.installation().all::<Issued>(sql, [org.into(), core.db.keys(&ids)]).await? {
+        let is_live = row.expires_at.is_none_or(|end| end > now);
+        let overlaps = row.previous_expires_at.is_some_and(|end| end > now);
+        for token in tokens.iter().filter(|token| token.id == row.id) {
             let secret = token.secret.as_bytes();
-            let is_current = current == secret;
-            let is_previous = previous.as_deref() == Some(secret) && overlap.is_some_and(|end| end > now);
-            if is_live(end) && (is_current || is_previous) {
+            let is_previous = overlaps && row.previous_token_hash.as_deref() == Some(secret);
+            if is_live && (row.token_hash == secret || is_previous) {
                 let permissions = token.permissions.intersection(cap);
-                admitted.insert(Who::Token(id, token.secret), Membership { role: None, permissions });
+                admitted.insert(Who::Token(row.id, token.secret), Membership { role: None, permissions });
             }
         }
     }

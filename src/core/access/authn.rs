@@ -1,6 +1,6 @@
 //! From a bearer token to a [`Caller`], and from a caller to a [`Membership`].
 //!
-//! Both results are cached for two seconds (`cache.rs`), so that a burst of requests asks the database once. Whatever this
+//! Both results are cached for two seconds (`cache.rs`), so that a burst of requests asks the database once. What this
 //! process revokes is dropped at once; what another replica revokes ends here within those two seconds. Expiry needs no
 //! database and is checked every time.
 //!
@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use sea_orm::{QueryResult, Value};
+use sea_orm::Value;
 
 use super::{
     Caller, Membership, Person, ServiceToken, browser,
@@ -25,14 +25,17 @@ use crate::base::permission::{Permission, PermissionSet};
 use crate::{
     base::{
         enums::SessionKind,
-        ids::{OrgId, SessionId, UserId},
+        ids::{OrgId, SessionId, TokenId, UserId},
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
-    core::{Core, keys},
+    core::{
+        Core, keys,
+        store::sql::{Door as _, InstallationSql, Write as _, installation_sql, row},
+    },
 };
 
-/// How stale a recorded last use may be, in milliseconds, so that a busy token costs one write a minute.
+/// How stale a recorded last use may be, in milliseconds, so that a caller who floods the service costs one write a minute.
 pub(super) const LAST_USE_STEP: i64 = 60_000;
 
 /// A token that may be valid, as far as that can be determined without the database.
@@ -150,25 +153,29 @@ impl Recognized<'_> {
 /// `TOKEN_EXPIRED`; `UNAUTHENTICATED` if it was revoked or its user disabled.
 pub async fn still_good(core: &Arc<Core>, caller: &Caller) -> Result<()> {
     caller.require_current(core.clock.now())?;
-    let row = match caller {
+    let (now, door) = (core.clock.now(), core.db.installation());
+    let found: Option<i64> = match caller {
         Caller::Anonymous | Caller::Chatting(_) | Caller::System => return Ok(()),
         Caller::Token(token) => {
             // The expiry may have been changed and the secret replaced.
-            let sql = "SELECT 1 FROM service_tokens WHERE organization_id = $1 AND id = $2 AND revoked_at IS NULL \
-                       AND (expires_at IS NULL OR expires_at > $3) AND (token_hash = $4 \
-                       OR (previous_token_hash = $4 AND previous_expires_at > $3))";
-            let (now, secret) = (core.clock.now(), token.secret.as_bytes().to_vec());
-            one(core, sql, [token.org.0.into(), token.id.0.into(), now.0.into(), secret.into()]).await?
+            let sql = installation_sql!(
+                "SELECT id FROM service_tokens WHERE organization_id = $1 AND id = $2 AND revoked_at IS NULL \
+                 AND (expires_at IS NULL OR expires_at > $3) AND (token_hash = $4 \
+                 OR (previous_token_hash = $4 AND previous_expires_at > $3))"
+            );
+            let secret = token.secret.as_bytes().to_vec();
+            door.scalar(sql, [token.org.into(), token.id.into(), now.into(), secret.into()]).await?
         }
         Caller::Person(person) => {
-            let sql = "SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id \
-                       WHERE s.id = $1 AND s.user_id = $2 AND s.revoked_at IS NULL AND u.disabled_at IS NULL \
-                       AND (s.kind = 'TOKENS' OR s.expires_at > $3)";
-            let now = core.clock.now();
-            one(core, sql, [person.session.0.into(), person.id.0.into(), now.0.into()]).await?
+            let sql = installation_sql!(
+                "SELECT s.id FROM sessions s JOIN users u ON u.id = s.user_id \
+                 WHERE s.id = $1 AND s.user_id = $2 AND s.revoked_at IS NULL AND u.disabled_at IS NULL \
+                 AND (s.kind = 'TOKENS' OR s.expires_at > $3)"
+            );
+            door.scalar(sql, [person.session.into(), person.id.into(), now.into()]).await?
         }
     };
-    row.map(drop).ok_or_else(unknown)
+    found.map(drop).ok_or_else(unknown)
 }
 
 /// The membership of `caller` in `org`.
@@ -201,47 +208,67 @@ pub async fn membership(core: &Arc<Core>, caller: &Caller, org: OrgId) -> Result
     membership.ok_or_else(|| Problem::new(Code::NotAMember, "You are not a member of this organization."))
 }
 
+row! {
+    /// A person in an organization.
+    struct Member {
+        role: String,
+        lacks_second_factor: bool,
+    }
+}
+
 async fn belonging(core: &Arc<Core>, user: UserId, org: OrgId) -> Result<Option<Belonging>> {
     if let Some(known) = core.access.cache.roles.get(&(user, org)) {
         return Ok(known);
     }
-    let sql = "SELECT m.role, (o.require_second_factor AND u.totp_confirmed_at IS NULL) FROM members m \
-               JOIN organizations o ON o.id = m.organization_id JOIN users u ON u.id = m.user_id \
-               WHERE m.organization_id = $1 AND m.user_id = $2";
-    let row = one(core, sql, [org.0.into(), user.0.into()]).await?;
-    let found = match row {
-        Some(row) => Some(Belonging {
-            role: row.try_get_by::<String, _>(0)?.parse().map_err(Problem::internal)?,
-            lacks_second_factor: row.try_get_by(1)?,
-        }),
+    let sql = installation_sql!(
+        "SELECT m.role, (o.require_second_factor AND u.totp_confirmed_at IS NULL) AS lacks_second_factor \
+         FROM members m JOIN organizations o ON o.id = m.organization_id JOIN users u ON u.id = m.user_id \
+         WHERE m.organization_id = $1 AND m.user_id = $2"
+    );
+    let found = match core.db.installation().one(sql, [org.into(), user.into()]).await? {
+        Some(Member { role, lacks_second_factor }) => {
+            Some(Belonging { role: role.parse().map_err(Problem::internal)?, lacks_second_factor })
+        }
         None => None,
     };
     core.access.cache.roles.insert((user, org), found);
     Ok(found)
 }
 
+row! {
+    /// A service token, with the hint and the last use of the given secret.
+    struct Issued {
+        organization_id: OrgId,
+        id: TokenId,
+        name: String,
+        hint: Option<String>,
+        permissions: serde_json::Value,
+        expires_at: Option<Timestamp>,
+        overlap_ends_at: Option<Timestamp>,
+        last_used_at: Option<Timestamp>,
+        is_current: bool,
+    }
+}
+
 /// The service token with this secret: its current secret, or the previous one until the overlap ends.
 async fn service_token(core: &Arc<Core>, hash: TokenHash) -> Result<Caller> {
-    let sql = "SELECT organization_id, id, name, hint, permissions, expires_at, last_used_at, \
-               (token_hash = $1) AS is_current, previous_hint, previous_expires_at, previous_last_used_at \
-               FROM service_tokens WHERE (token_hash = $1 OR previous_token_hash = $1) AND revoked_at IS NULL";
-    let Some(row) = one(core, sql, [hash.as_bytes().to_vec().into()]).await? else {
-        return Err(unknown());
-    };
-    let names: serde_json::Value = row.try_get_by(4)?;
-    let names: Vec<String> = serde_json::from_value(names).map_err(Problem::internal)?;
-    let mut expires_at: Option<Timestamp> = row.try_get_by(5)?;
-    let is_current: bool = row.try_get_by(7)?;
-    let hint: Option<String> = row.try_get_by(if is_current { 3 } else { 8 })?;
-    let last_used_at: Option<Timestamp> = row.try_get_by(if is_current { 6 } else { 10 })?;
-    if !is_current && let Some(overlap) = row.try_get_by::<Option<Timestamp>, _>(9)? {
-        expires_at = Some(expires_at.map_or(overlap, |at| at.min(overlap)));
-    }
+    let sql = installation_sql!(
+        "SELECT organization_id, id, name, CASE WHEN token_hash = $1 THEN hint ELSE previous_hint END AS hint, \
+         permissions, expires_at, CASE WHEN token_hash = $1 THEN NULL ELSE previous_expires_at END AS overlap_ends_at, \
+         CASE WHEN token_hash = $1 THEN last_used_at ELSE previous_last_used_at END AS last_used_at, \
+         (token_hash = $1) AS is_current \
+         FROM service_tokens WHERE (token_hash = $1 OR previous_token_hash = $1) AND revoked_at IS NULL"
+    );
+    let row = core.db.installation().one::<Issued>(sql, [hash.as_bytes().to_vec().into()]).await?;
+    let row = row.ok_or_else(unknown)?;
+    let names: Vec<String> = serde_json::from_value(row.permissions).map_err(Problem::internal)?;
+    // The earlier of the two.
+    let expires_at = row.expires_at.into_iter().chain(row.overlap_ends_at).min();
     let found = ServiceToken {
-        org: row.try_get_by(0)?,
-        id: row.try_get_by(1)?,
-        name: row.try_get_by(2)?,
-        hint: hint.unwrap_or_default(),
+        org: row.organization_id,
+        id: row.id,
+        name: row.name,
+        hint: row.hint.unwrap_or_default(),
         // A permission that this version does not know grants nothing.
         permissions: names
             .iter()
@@ -252,33 +279,47 @@ async fn service_token(core: &Arc<Core>, hash: TokenHash) -> Result<Caller> {
     };
     let now = core.clock.now();
     let is_live = expires_at.is_none_or(|at| now < at);
-    if is_live && last_used_at.is_none_or(|last| now.0 - last.0 > LAST_USE_STEP) {
-        let sql = if is_current {
-            "UPDATE service_tokens SET last_used_at = $1 WHERE organization_id = $2 AND id = $3 AND token_hash = $4"
+    if is_live && row.last_used_at.is_none_or(|last| now.0 - last.0 > LAST_USE_STEP) {
+        const THIS: &str = " = $1 WHERE organization_id = $2 AND id = $3 AND ";
+        let sql = if row.is_current {
+            installation_sql!("UPDATE service_tokens SET last_used_at", THIS, "token_hash = $4")
         } else {
-            "UPDATE service_tokens SET previous_last_used_at = $1 WHERE organization_id = $2 AND id = $3 \
-             AND previous_token_hash = $4"
+            installation_sql!(
+                "UPDATE service_tokens SET previous_last_used_at",
+                THIS,
+                "previous_token_hash = $4"
+            )
         };
         let secret = hash.as_bytes().to_vec();
-        note_use(core, sql, vec![now.0.into(), found.org.0.into(), found.id.0.into(), secret.into()]);
+        note_use(core, sql, vec![now.into(), found.org.into(), found.id.into(), secret.into()]);
     }
     Ok(Caller::Token(Arc::new(found)))
 }
 
+row! {
+    /// A person with a session.
+    struct User {
+        name: String,
+        email: String,
+        email_confirmed_at: Option<Timestamp>,
+    }
+}
+
 async fn person(core: &Arc<Core>, claims: Claims) -> Result<Caller> {
-    let sql = "SELECT u.name, u.email, u.email_confirmed_at FROM sessions s JOIN users u ON u.id = s.user_id \
-               WHERE s.id = $1 AND s.user_id = $2 AND s.revoked_at IS NULL AND u.disabled_at IS NULL";
-    let Some(row) = one(core, sql, [claims.session.0.into(), claims.user.0.into()]).await? else {
-        return Err(unknown());
-    };
+    let sql = installation_sql!(
+        "SELECT u.name, u.email, u.email_confirmed_at FROM sessions s JOIN users u ON u.id = s.user_id \
+         WHERE s.id = $1 AND s.user_id = $2 AND s.revoked_at IS NULL AND u.disabled_at IS NULL"
+    );
+    let found = core.db.installation().one(sql, [claims.session.into(), claims.user.into()]).await?;
+    let User { name, email, email_confirmed_at } = found.ok_or_else(unknown)?;
     note_session_use(core, claims.session);
     Ok(Caller::Person(Arc::new(Person {
         id: claims.user,
         session: claims.session,
         kind: SessionKind::Tokens,
-        name: row.try_get_by(0)?,
-        email: row.try_get_by(1)?,
-        email_confirmed: row.try_get_by::<Option<Timestamp>, _>(2)?.is_some(),
+        name,
+        email,
+        email_confirmed: email_confirmed_at.is_some(),
         expires_at: claims.expires_at,
     })))
 }
@@ -300,26 +341,21 @@ fn refusal(error: JwtError) -> Problem {
 
 fn note_session_use(core: &Arc<Core>, session: SessionId) {
     let now = core.clock.now();
-    let sql = "UPDATE sessions SET last_used_at = $1 WHERE id = $2 AND COALESCE(last_used_at, 0) < $3";
-    note_use(core, sql, vec![now.0.into(), session.0.into(), (now.0 - LAST_USE_STEP).into()]);
+    let sql = installation_sql!(
+        "UPDATE sessions SET last_used_at = $1 WHERE id = $2 AND COALESCE(last_used_at, 0) < $3"
+    );
+    note_use(core, sql, vec![now.into(), session.into(), (now.0 - LAST_USE_STEP).into()]);
 }
 
 /// Records a use in the background: no one waits for it, and a failure loses only the note.
-pub(super) fn note_use(core: &Arc<Core>, sql: &'static str, values: Vec<Value>) {
+pub(super) fn note_use(core: &Arc<Core>, sql: InstallationSql, values: Vec<Value>) {
     let worker = Arc::clone(core);
     core.tasks.spawn(async move {
-        if let Err(error) = worker.db.execute(sql, values).await {
-            tracing::warn!(%error, "credential.last_use_not_noted");
+        if let Err(problem) = worker.db.installation().execute(sql, values).await {
+            let cause = problem.cause().map(ToString::to_string);
+            tracing::warn!(%problem, cause, "credential.last_use_not_noted");
         }
     });
-}
-
-pub(super) async fn one<const N: usize>(
-    core: &Core,
-    sql: &str,
-    values: [Value; N],
-) -> Result<Option<QueryResult>> {
-    Ok(core.db.one(sql.to_owned(), values.into()).await?)
 }
 
 pub(super) fn unknown() -> Problem {

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use super::{Caller, token::TokenHash};
 use crate::{
     base::{
+        bounds::CACHE_ENTRIES,
         ids::{OrgId, UserId},
         permission::Role,
     },
@@ -16,8 +17,6 @@ use crate::{
 
 /// How long results are cached by default.
 pub const CREDENTIALS_KEPT: Duration = Duration::from_secs(2);
-/// How long a credential that was valid once is not suspected of being made up.
-const PROVEN_FOR: Duration = Duration::from_hours(24);
 
 /// What is known about a member.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +32,7 @@ pub struct CredentialCache {
     pub(super) callers: Cache<TokenHash, Caller>,
     /// What the database refused recently; refused again without asking it.
     pub(super) refused: Cache<TokenHash, ()>,
-    /// What the database accepted recently: not made up, whatever has happened to it since.
+    /// What the database accepted in the last day: not made up, even if it was revoked since.
     pub(super) proven: Cache<TokenHash, ()>,
     pub(super) roles: Cache<(UserId, OrgId), Option<Belonging>>,
     /// Tells long-lived connections that something was dropped.
@@ -45,10 +44,16 @@ impl CredentialCache {
     #[must_use]
     pub fn kept_for(kept: Duration) -> Self {
         Self {
-            callers: Cache::builder().max_capacity(10_000).time_to_live(kept).build(),
-            refused: Cache::builder().max_capacity(10_000).time_to_live(kept.min(CREDENTIALS_KEPT)).build(),
-            proven: Cache::builder().max_capacity(20_000).time_to_live(PROVEN_FOR).build(),
-            roles: Cache::builder().max_capacity(10_000).time_to_live(kept).build(),
+            callers: Cache::builder().max_capacity(CACHE_ENTRIES).time_to_live(kept).build(),
+            refused: Cache::builder()
+                .max_capacity(CACHE_ENTRIES)
+                .time_to_live(kept.min(CREDENTIALS_KEPT))
+                .build(),
+            proven: Cache::builder()
+                .max_capacity(2 * CACHE_ENTRIES)
+                .time_to_live(Duration::from_hours(24))
+                .build(),
+            roles: Cache::builder().max_capacity(CACHE_ENTRIES).time_to_live(kept).build(),
             invalidated: watch::Sender::default(),
         }
     }

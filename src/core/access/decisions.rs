@@ -8,23 +8,28 @@ use std::{
     cell::Cell,
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use sea_orm::Value;
+use parking_lot::Mutex;
+use sea_orm::DbBackend;
+use serde_json::json;
 
 use crate::{
     base::{
+        bounds,
         ids::OrgId,
         permission::{Permission, Role},
         problem::Result,
+        time::DAY_MS,
     },
     core::{
         Core,
         access::{Caller, Membership},
+        store::sql::{Door as _, Write as _, every_org_sql, row},
     },
 };
 
@@ -65,16 +70,14 @@ struct Key {
     outcome: Outcome,
 }
 
-/// Few enough to empty quickly, and enough that two cores rarely meet.
-const SHARDS: usize = 16;
-/// The most distinct keys in a shard between two flushes; anything beyond is not counted, and a warning says so.
+/// The most distinct keys in a shard: while the database is away, the counts stay in memory. Anything beyond is not counted, and
+/// a warning says so.
 const MAX_KEYS: usize = 4_096;
-/// Rows per statement.
-const BATCH: usize = 200;
 
 /// The counters.
 pub struct Decisions {
-    shards: [Mutex<HashMap<Key, i64>>; SHARDS],
+    /// Few enough to empty quickly, and enough that two cores rarely meet.
+    shards: [Mutex<HashMap<Key, i64>>; 16],
     dropped: AtomicU64,
 }
 
@@ -112,7 +115,7 @@ impl Decisions {
     }
 
     fn add(&self, key: Key) {
-        let mut shard = self.shards[own_shard()].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shard = self.shards[own_number() % self.shards.len()].lock();
         if let Some(count) = shard.get_mut(&key) {
             *count += 1;
         } else if shard.len() < MAX_KEYS {
@@ -124,25 +127,23 @@ impl Decisions {
 
     /// Takes out all counts.
     fn take(&self) -> Vec<(Key, i64)> {
-        let take = |shard: &Mutex<HashMap<Key, i64>>| {
-            std::mem::take(&mut *shard.lock().unwrap_or_else(PoisonError::into_inner))
-        };
+        let take = |shard: &Mutex<HashMap<Key, i64>>| std::mem::take(&mut *shard.lock());
         self.shards.iter().flat_map(take).collect()
     }
 
     fn put_back(&self, counts: &[(Key, i64)]) {
-        let mut shard = self.shards[own_shard()].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shard = self.shards[own_number() % self.shards.len()].lock();
         for (key, count) in counts {
             *shard.entry(key.clone()).or_default() += count;
         }
     }
 }
 
-/// This thread's shard; threads rarely share one.
-fn own_shard() -> usize {
+/// This thread's number, which chooses its shard; threads rarely share one.
+fn own_number() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static OWN: Cell<usize> = Cell::new(THREADS.fetch_add(1, Ordering::Relaxed) % SHARDS);
+        static OWN: Cell<usize> = Cell::new(THREADS.fetch_add(1, Ordering::Relaxed));
     }
     OWN.with(Cell::get)
 }
@@ -166,8 +167,6 @@ pub struct Decision {
     pub count: i64,
 }
 
-const DAY: i64 = 86_400_000;
-
 /// Moves the counters to the database. Returns 0: this runs all the time, and the log should not report it.
 ///
 /// # Errors
@@ -178,9 +177,9 @@ pub async fn flush(core: &Core) -> Result<u64> {
     if dropped > 0 {
         tracing::warn!(dropped, "decisions.not_counted");
     }
-    let day = core.clock.now().0.div_euclid(DAY);
+    let day = core.clock.now().0.div_euclid(DAY_MS);
     let mut written = 0;
-    for batch in counts.chunks(BATCH) {
+    for batch in counts.chunks(bounds::ROWS as usize) {
         if let Err(problem) = write(core, day, batch).await {
             core.access.decisions.put_back(&counts[written..]);
             return Err(problem);
@@ -201,30 +200,33 @@ fn merged(counts: Vec<(Key, i64)>) -> Vec<(Key, i64)> {
 }
 
 async fn write(core: &Core, day: i64, counts: &[(Key, i64)]) -> Result<()> {
-    let (mut values, mut rows): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
-    for (key, count) in counts {
-        let at = values.len();
+    const INSERT: &str = "INSERT INTO decisions \
+         (day, organization_id, subject, token_id, operation, permission, outcome, count) ";
+    const ADD: &str = " WHERE TRUE ON CONFLICT (organization_id, day, subject, token_id, operation, outcome) \
+         DO UPDATE SET count = decisions.count + excluded.count";
+    let row = |(key, count): &(Key, i64)| {
         let subject = key.role.map_or("service_token", Role::as_str);
-        values.extend::<[Value; 8]>([
-            key.org.into(),
-            day.into(),
-            subject.into(),
-            key.token.into(),
-            key.operation.as_ref().into(),
-            key.permission.as_str().into(),
-            key.outcome.as_str().into(),
-            (*count).into(),
-        ]);
-        let places: Vec<String> = (at + 1..=at + 8).map(|place| format!("${place}")).collect();
-        rows.push(format!("({})", places.join(", ")));
-    }
-    let sql = format!(
-        "INSERT INTO decisions (organization_id, day, subject, token_id, operation, permission, outcome, count) \
-         VALUES {} ON CONFLICT (organization_id, day, subject, token_id, operation, outcome) \
-         DO UPDATE SET count = decisions.count + excluded.count",
-        rows.join(", ")
-    );
-    core.db.execute(&sql, values).await?;
+        json!({
+            "org": key.org, "subject": subject, "token": key.token, "operation": &*key.operation,
+            "permission": key.permission.as_str(), "outcome": key.outcome.as_str(), "count": count,
+        })
+    };
+    let sql = match core.db.backend() {
+        DbBackend::Postgres => every_org_sql!(
+            INSERT,
+            "SELECT $1, org, subject, token, operation, permission, outcome, count FROM jsonb_to_recordset($2) \
+             AS given(org BIGINT, subject TEXT, token BIGINT, operation TEXT, permission TEXT, outcome TEXT, count BIGINT)",
+            ADD
+        ),
+        _ => every_org_sql!(
+            INSERT,
+            "SELECT $1, value ->> 'org', value ->> 'subject', value ->> 'token', value ->> 'operation', \
+             value ->> 'permission', value ->> 'outcome', value ->> 'count' FROM json_each($2)",
+            ADD
+        ),
+    };
+    let rows: serde_json::Value = counts.iter().map(row).collect();
+    core.db.every_org().execute(sql, [day.into(), rows.into()]).await?;
     Ok(())
 }
 
@@ -234,40 +236,55 @@ async fn write(core: &Core, day: i64, counts: &[(Key, i64)]) -> Result<()> {
 /// The database can't be reached.
 pub async fn prune(core: &Arc<Core>) -> Result<u64> {
     let kept = Duration::from_secs(core.config.policy.decisions_kept_days * 86_400);
-    let first = core.clock.now().minus(kept).0.div_euclid(DAY);
+    let first = core.clock.now().minus(kept).0.div_euclid(DAY_MS);
     Ok(core.db.sweep("decisions", "day < $1", first).await?)
+}
+
+row! {
+    /// The calls of one kind, as stored.
+    struct Counted {
+        organization_id: OrgId,
+        subject: String,
+        token_id: i64,
+        operation: String,
+        permission: String,
+        outcome: String,
+        count: i64,
+    }
 }
 
 /// What was decided in the last days, including today, in one organization or in all.
 pub async fn recorded(core: &Core, org: Option<OrgId>, days: i64) -> Result<Vec<Decision>> {
-    let first = core.clock.now().0.div_euclid(DAY) - days + 1;
-    let only = if org.is_some() { " AND organization_id = $2" } else { "" };
-    let sql = format!(
-        "SELECT organization_id, subject, token_id, operation, permission, outcome, CAST(SUM(count) AS BIGINT) \
-         FROM decisions WHERE day >= $1{only} \
-         GROUP BY organization_id, subject, token_id, operation, permission, outcome"
-    );
-    let values: Vec<Value> =
-        [Some(first.into()), org.map(|org| org.0.into())].into_iter().flatten().collect();
-    let mut found = Vec::new();
-    for row in core.db.all(sql, values).await? {
-        let (subject, permission): (String, String) = (row.try_get_by_index(1)?, row.try_get_by_index(4)?);
-        // A permission that this version does not know can't be simulated.
-        let Ok(permission) = permission.parse() else { continue };
-        let outcome: String = row.try_get_by_index(5)?;
-        found.push(Decision {
-            org: OrgId(row.try_get_by_index(0)?),
-            role: subject.parse().ok(),
-            token: row.try_get_by_index(2)?,
-            operation: row.try_get_by_index(3)?,
-            permission,
-            outcome: match outcome.as_str() {
+    const SUM: &str = "SELECT organization_id, subject, token_id, operation, permission, outcome, \
+         CAST(SUM(count) AS BIGINT) AS count FROM decisions WHERE day >= $1";
+    const BY: &str = " GROUP BY organization_id, subject, token_id, operation, permission, outcome";
+    let first = core.clock.now().0.div_euclid(DAY_MS) - days + 1;
+    let door = core.db.every_org();
+    let counted: Vec<Counted> = match org {
+        Some(org) => {
+            let sql = every_org_sql!(SUM, " AND organization_id = $2", BY);
+            door.all(sql, [first.into(), org.into()]).await?
+        }
+        None => door.all(every_org_sql!(SUM, BY), [first.into()]).await?,
+    };
+    // A permission that this version does not know can't be simulated.
+    Ok(counted.into_iter().filter_map(Counted::decision).collect())
+}
+
+impl Counted {
+    fn decision(self) -> Option<Decision> {
+        Some(Decision {
+            permission: self.permission.parse().ok()?,
+            org: self.organization_id,
+            role: self.subject.parse().ok(),
+            token: self.token_id,
+            operation: self.operation,
+            outcome: match self.outcome.as_str() {
                 "ALLOWED" => Outcome::Allowed,
                 "REFUSED" => Outcome::Refused,
                 _ => Outcome::NotIssued,
             },
-            count: row.try_get_by_index(6)?,
-        });
+            count: self.count,
+        })
     }
-    Ok(found)
 }

@@ -3,11 +3,9 @@
 //! A mutation changes it; the face that sends the answer writes the header. Most interfaces have no headers left to
 //! write, or no browser to write them for: there the jar is closed, and says why.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{borrow::Cow, sync::Arc};
 
+use parking_lot::Mutex;
 use secrecy::SecretString;
 
 use crate::base::problem::{Problem, Result};
@@ -56,7 +54,7 @@ impl Jar {
     /// `VALIDATION_FAILED`, with the reason.
     pub fn require_open(&self) -> Result<()> {
         let why = match &self.0 {
-            Lid::Open(slot) => match &*slot.lock().unwrap_or_else(PoisonError::into_inner) {
+            Lid::Open(slot) => match &*slot.lock() {
                 Some(JarChange::Set(_)) => {
                     "This request has signed in already, and a browser holds one session.".into()
                 }
@@ -70,7 +68,7 @@ impl Jar {
     /// Changes the cookie. The last change counts. Does nothing to a closed jar.
     pub fn change(&self, change: JarChange) {
         if let Lid::Open(slot) = &self.0 {
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(change);
+            *slot.lock() = Some(change);
         }
     }
 
@@ -78,7 +76,7 @@ impl Jar {
     #[must_use]
     pub fn take(&self) -> Option<JarChange> {
         match &self.0 {
-            Lid::Open(slot) => slot.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            Lid::Open(slot) => slot.lock().take(),
             Lid::Closed(_) => None,
         }
     }

@@ -27,7 +27,7 @@ use crate::{
 const TYPE: &str = "at+jwt";
 /// The audience of access tokens.
 const AUDIENCE: &str = "muster";
-/// The longest text that is parsed. Our tokens have about 300 characters.
+/// The longest text that is parsed: anyone can send one. Our tokens have about 300 characters.
 const MAX_LENGTH: usize = 2048;
 
 /// The contents of an access token.
@@ -289,14 +289,13 @@ mod tests {
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_750_000_000_500);
-    const TTL: Duration = Duration::from_mins(15);
 
     fn keys() -> JwtKeys {
         JwtKeys::new(&KeyFile::generate(), "https://muster.example").unwrap()
     }
 
     fn issue(keys: &JwtKeys) -> String {
-        keys.issue(UserId(7), SessionId(9), NOW, TTL).unwrap()
+        keys.issue(UserId(7), SessionId(9), NOW, Duration::from_mins(15)).unwrap()
     }
 
     /// A token with these changes, signed by the active key.

@@ -17,9 +17,9 @@ use zeroize::Zeroizing;
 
 use crate::core::{sealing::random_bytes, tasks};
 
-/// The minimum length of a password, in characters.
+/// The minimum length of a password, in characters: shorter ones are guessed.
 pub const MIN_LENGTH: usize = 8;
-/// The maximum length of a password, in characters.
+/// The maximum length of a password, in characters: anyone can have one hashed.
 pub const MAX_LENGTH: usize = 256;
 
 /// The cost of one hash.

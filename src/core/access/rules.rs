@@ -12,7 +12,14 @@ use crate::{
         ids::OrgId,
         problem::{Problem, Result},
     },
-    core::{Core, policy::Given, store::Db},
+    core::{
+        Core,
+        policy::Given,
+        store::{
+            Db,
+            sql::{Door as _, every_org_sql, installation_sql, row},
+        },
+    },
 };
 
 /// Which versions are in force here.
@@ -42,7 +49,7 @@ struct Seen {
 /// The database can't be reached.
 pub async fn follow(core: &Arc<Core>) -> Result<u64> {
     let mut seen = core.access.rules.0.lock().await;
-    // Read before the versions, so that whatever arrives in between is read the next time.
+    // Read before the versions, so that what arrives in between is read the next time.
     let mark = mark(core).await?;
     if seen.mark != Some(mark) {
         let (texts, worker) = (newest_since(&core.db, seen.mark).await?, core.policy.clone());
@@ -62,13 +69,15 @@ pub async fn follow(core: &Arc<Core>) -> Result<u64> {
 /// How many of the newest versions may still commit after a newer one did: the limit of [`NEWEST`].
 const AT_ONCE: i64 = 100;
 
-/// The newest version's number, and the sum of the newest numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
-    /// The newest number.
-    pub newest: i64,
-    /// The sum of the newest [`AT_ONCE`].
-    pub sum: i64,
+row! {
+    /// The newest version's number, and the sum of the newest numbers.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Mark {
+        /// The newest number.
+        newest: i64,
+        /// The sum of the newest [`AT_ONCE`].
+        sum: i64,
+    }
 }
 
 /// The newest versions: a cheap check for news, however many versions there are. It takes the greatest number and the sum,
@@ -76,21 +85,31 @@ pub struct Mark {
 pub const NEWEST: &str = "(SELECT id FROM policy_versions ORDER BY id DESC LIMIT 100) newest";
 
 async fn mark(core: &Core) -> Result<Mark> {
-    let sql = format!("SELECT COALESCE(MAX(id), 0), CAST(COALESCE(SUM(id), 0) AS BIGINT) FROM {NEWEST}");
-    match core.db.one(sql, vec![]).await? {
-        Some(row) => Ok(Mark { newest: row.try_get_by_index(0)?, sum: row.try_get_by_index(1)? }),
-        None => Ok(Mark { newest: 0, sum: 0 }),
+    let sql = installation_sql!(
+        "SELECT COALESCE(MAX(id), 0) AS newest, CAST(COALESCE(SUM(id), 0) AS BIGINT) AS sum FROM ",
+        NEWEST
+    );
+    Ok(core.db.installation().one(sql, []).await?.unwrap_or_default())
+}
+
+row! {
+    /// The newest text of an organization.
+    struct Newest {
+        organization_id: OrgId,
+        text: Option<String>,
     }
 }
 
 /// The newest texts of organizations with a version since the mark; without a mark, of all.
 async fn newest_since(db: &Db, mark: Option<Mark>) -> Result<Vec<(OrgId, Option<String>)>> {
-    let sql = "SELECT organization_id, text FROM policy_versions WHERE id IN (SELECT MAX(id) FROM policy_versions \
-               WHERE organization_id IN (SELECT organization_id FROM policy_versions WHERE id > $1) \
-               GROUP BY organization_id)";
+    let sql = every_org_sql!(
+        "SELECT organization_id, text FROM policy_versions WHERE id IN (SELECT MAX(id) FROM policy_versions \
+         WHERE organization_id IN (SELECT organization_id FROM policy_versions WHERE id > $1) \
+         GROUP BY organization_id)"
+    );
     let after = mark.map_or(0, |mark| mark.newest - AT_ONCE);
-    let rows = db.all(sql.to_owned(), vec![after.into()]).await?;
-    rows.iter().map(|row| Ok((OrgId(row.try_get_by_index(0)?), row.try_get_by_index(1)?))).collect()
+    let found = db.every_org().all(sql, [after.into()]).await?.into_iter();
+    Ok(found.map(|Newest { organization_id, text }| (organization_id, text)).collect())
 }
 
 /// The newest text of every organization that has one.

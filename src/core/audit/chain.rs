@@ -4,13 +4,13 @@
 //! Canonical means sorted keys and no white space, as RFC 8785 writes objects of strings and whole numbers, so that a
 //! few lines of code in any language can verify an export.
 
-use sea_orm::QueryResult;
+use sea_orm::{DbErr, QueryResult};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::line::{COLUMNS, Line, read_columns};
-use crate::base::problem::Result;
+use super::line::Line;
+use crate::core::store::sql::Row;
 
 /// The previous hash of the first line.
 pub const GENESIS: [u8; 32] = [0; 32];
@@ -28,25 +28,14 @@ pub(super) struct Sealed {
     pub hash: Vec<u8>,
 }
 
+impl Row for Sealed {
+    fn read(row: &QueryResult) -> Result<Self, DbErr> {
+        let (prev_hash, hash) = (row.try_get_by("prev_hash")?, row.try_get_by("hash")?);
+        Ok(Self { line: Line::read(row)?, prev_hash, hash })
+    }
+}
+
 impl Sealed {
-    /// The columns of the table.
-    pub fn columns() -> String {
-        format!("id, {COLUMNS}, chain_seq, prev_hash, hash")
-    }
-
-    /// The columns that [`Self::read`] reads.
-    pub fn read_columns() -> String {
-        format!("id, {}, chain_seq, prev_hash, hash", read_columns())
-    }
-
-    /// Reads [`Self::read_columns`].
-    ///
-    /// # Errors
-    /// The database returned something unexpected.
-    pub fn read(row: &QueryResult) -> Result<Self> {
-        Ok(Self { line: Line::read(row)?, prev_hash: row.try_get_by(22)?, hash: row.try_get_by(23)? })
-    }
-
     /// The line as exported.
     #[must_use]
     pub fn exported(&self) -> Value {

@@ -27,9 +27,6 @@ pub fn from_to(before: impl serde::Serialize, after: impl serde::Serialize) -> V
 /// Stands for values that the log does not repeat.
 pub const CHANGED: &str = "changed";
 
-/// Longer texts are not repeated: the record has them.
-const MAX_TEXT: usize = 500;
-
 /// Columns that may contain a secret although their names don't say so: people write keys into command lines.
 const UNSHOWN: [&str; 1] = ["args"];
 
@@ -51,7 +48,8 @@ fn shown(column: &str, value: sea_orm::Value) -> Option<Value> {
         sea_orm::Value::BigInt(value) => value.into(),
         sea_orm::Value::Double(value) => value.into(),
         sea_orm::Value::String(Some(text)) if column == "url" || column.ends_with("_url") => origin(&text)?,
-        sea_orm::Value::String(Some(text)) if text.len() > MAX_TEXT => return None,
+        // The record has longer texts.
+        sea_orm::Value::String(Some(text)) if text.len() > 500 => return None,
         sea_orm::Value::String(value) => value.into(),
         sea_orm::Value::Json(value) => value.map_or(Value::Null, |value| *value),
         _ => return None,

@@ -5,38 +5,39 @@
 
 use bytes::Bytes;
 use futures::{Stream, stream};
-use sea_orm::{ConnectionTrait, QueryResult, Statement};
 use serde_json::Value;
 
 use super::{
     chain::{GENESIS, INSTANCE, Sealed},
     key::PublicKey,
+    line::READ_COLUMNS,
     statement::{sign, statement, with_signature},
-    trust::{End, contradicted},
+    trust::{End, contradicted, head},
     verify::{Known, Report, Verifier},
 };
 use crate::{
     base::{
+        bounds::ROWS,
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
-    core::Core,
+    core::{
+        Core,
+        store::sql::{Door, InstallationSql, installation_sql, row},
+    },
 };
 
-/// How many lines are in memory at a time.
-const PAGE: usize = 500;
-
-/// Every chain: the instance's, each organization's, even without lines, and whatever else is in the log's tables.
+/// Every chain: the instance's, each organization's, even without lines, and any other in the log's tables.
 ///
 /// # Errors
 /// The database can't be reached.
 pub async fn chains(core: &Core) -> Result<Vec<i64>> {
-    let known = format!(
-        "SELECT {INSTANCE} UNION SELECT id FROM organizations UNION SELECT chain FROM audit_chains \
+    // 0 is the instance's.
+    let sql = installation_sql!(
+        "SELECT 0 UNION SELECT id FROM organizations UNION SELECT chain FROM audit_chains \
          UNION SELECT chain FROM audit_checkpoints UNION SELECT COALESCE(organization_id, 0) FROM audit_log ORDER BY 1"
     );
-    let rows = core.db.all(known, vec![]).await?;
-    Ok(rows.iter().map(|row| row.try_get_by(0)).collect::<std::result::Result<_, _>>()?)
+    core.db.installation().column(sql, []).await
 }
 
 /// Whether a chain is as it was sealed, and contains the lines known from elsewhere.
@@ -52,18 +53,18 @@ pub async fn verify(
     let state = core.db.snapshot().await?;
     let mut verifier = Verifier::new(organization(chain), keys);
     let mut after = 0;
-    for (seq, kind, said) in statements(&state, chain, 0, i64::MAX).await? {
-        if kind == "TOMBSTONE" {
-            after = seq;
+    for stated in statements(&state, chain, 0, i64::MAX).await? {
+        if stated.is_tombstone() {
+            after = stated.seq;
         }
-        verifier.statement(&said);
+        verifier.statement(&stated.said());
     }
     for known in known {
         verifier.expect(known);
     }
     loop {
         let rows = page(&state, chain, after, i64::MAX).await?;
-        let is_last = rows.len() < PAGE;
+        let is_last = rows.len() < ROWS as usize;
         for row in rows {
             after = row.line.seq;
             verifier.entry(row.line.value(), &row.prev_hash, &row.hash);
@@ -72,13 +73,11 @@ pub async fn verify(
             break;
         }
     }
-    let last = all(&state, "SELECT last_seq FROM audit_chains WHERE chain = $1", &[chain]).await?;
-    let last: Option<i64> = last.first().map(|row| row.try_get_by(0)).transpose()?;
     // A row is written with the chain's first line.
-    let last = last.map_or(0, |last| last.max(1));
-    let unsealed = format!("SELECT COUNT(*) FROM audit_unsealed WHERE {}", of(chain));
-    let unsealed = all(&state, &unsealed, &[]).await?;
-    let unsealed: i64 = unsealed.first().map_or(Ok(0), |row| row.try_get_by(0))?;
+    let last = head(&state, chain).await?.map_or(0, |end| end.seq.max(1));
+    let sql =
+        installation_sql!("SELECT COUNT(*) FROM audit_unsealed WHERE COALESCE(organization_id, 0) = $1");
+    let unsealed: i64 = state.scalar(sql, [chain.into()]).await?.unwrap_or(0);
     state.rollback().await?;
     Ok(verifier.finish(Some(last), unsealed.unsigned_abs()))
 }
@@ -99,9 +98,9 @@ pub async fn export(
     let header = header(&core, &state, chain, (first, last), known).await?;
     let mut begin = Vec::new();
     write(&header, &mut begin);
-    for (seq, kind, said) in statements(&state, chain, first - 1, first - 1).await? {
-        if kind == "TOMBSTONE" && seq == first - 1 {
-            write(&said, &mut begin);
+    for stated in statements(&state, chain, first - 1, first - 1).await? {
+        if stated.is_tombstone() {
+            write(&stated.said(), &mut begin);
         }
     }
     state.rollback().await?;
@@ -119,8 +118,8 @@ pub async fn export(
         for row in rows {
             let place = row.line.seq;
             write(&row.exported(), &mut out);
-            while let Some((_, _, said)) = said.next_if(|(seq, ..)| *seq <= place) {
-                write(&said, &mut out);
+            while let Some(stated) = said.next_if(|stated| stated.seq <= place) {
+                write(&stated.said(), &mut out);
             }
         }
         Ok(Some((Bytes::from(out), (core, end))))
@@ -130,41 +129,50 @@ pub async fn export(
 
 /// Whether a page has every line that it should.
 fn is_gapless(rows: &[Sealed], after: i64, last: i64) -> bool {
-    let whole = (last - after).min(PAGE.cast_signed() as i64);
+    let whole = (last - after).min(i64::from(ROWS));
     rows.len().cast_signed() as i64 == whole && rows.last().is_none_or(|row| row.line.seq == after + whole)
 }
 
 /// Fails if retention has removed lines after `after`: what was written so far would not verify. Gaps that no one
 /// signed for are exported as they are, so that anyone who verifies the export finds them.
 async fn require_kept(core: &Core, chain: i64, after: i64) -> Result<()> {
-    let newer = "SELECT 1 FROM audit_checkpoints WHERE chain = $1 AND kind = 'TOMBSTONE' AND seq > $2";
-    if all(core.db.read(), newer, &[chain, after]).await?.is_empty() {
+    let newer = installation_sql!(
+        "SELECT seq FROM audit_checkpoints WHERE chain = $1 AND kind = 'TOMBSTONE' AND seq > $2"
+    );
+    if core.db.installation().scalar::<i64>(newer, [chain.into(), after.into()]).await?.is_none() {
         return Ok(());
     }
     let detail = "Retention removed lines during the export. Export the log again.";
     Err(Problem::new(Code::Conflict, detail))
 }
 
+row! {
+    /// The first and the last place between two instants, and the chain's end.
+    struct Places {
+        first: Option<i64>,
+        last: Option<i64>,
+        ends: Option<i64>,
+    }
+}
+
 /// The first and last place of an export; for an empty export, the place after the end, and the end. Lines behind the
 /// tombstone are about to be removed.
 async fn range(
-    state: &impl ConnectionTrait,
+    state: &impl Door<Sql = InstallationSql>,
     chain: i64,
     from: Option<Timestamp>,
     to: Option<Timestamp>,
 ) -> Result<(i64, i64)> {
-    let query = format!(
-        "SELECT MIN(CASE WHEN at >= $1 THEN chain_seq END), MAX(CASE WHEN at < $2 THEN chain_seq END), \
-         MAX(chain_seq) FROM audit_log WHERE {} AND chain_seq > \
-         (SELECT COALESCE(MAX(seq), 0) FROM audit_checkpoints WHERE chain = $3 AND kind = 'TOMBSTONE')",
-        of(chain)
+    let sql = installation_sql!(
+        "SELECT MIN(CASE WHEN at >= $1 THEN chain_seq END) AS first, \
+         MAX(CASE WHEN at < $2 THEN chain_seq END) AS last, MAX(chain_seq) AS ends \
+         FROM audit_log WHERE COALESCE(organization_id, 0) = $3 AND chain_seq > \
+         (SELECT COALESCE(MAX(seq), 0) FROM audit_checkpoints WHERE chain = $3 AND kind = 'TOMBSTONE')"
     );
     let (from, to) = (from.map_or(i64::MIN, |at| at.0), to.map_or(i64::MAX, |at| at.0));
-    let rows = all(state, &query, &[from, to, chain]).await?;
-    let Some(row) = rows.first() else { return Ok((1, 0)) };
-    let (first, last, end): (Option<i64>, Option<i64>, Option<i64>) =
-        (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
-    let end = end.unwrap_or_default();
+    let found = state.one(sql, [from.into(), to.into(), chain.into()]).await?;
+    let Some(Places { first, last, ends }) = found else { return Ok((1, 0)) };
+    let end = ends.unwrap_or_default();
     match (first, last) {
         (Some(first), Some(last)) if first <= last => Ok((first, last)),
         _ => Ok((end + 1, end)),
@@ -175,7 +183,7 @@ async fn range(
 /// process knew before the snapshot.
 async fn header(
     core: &Core,
-    state: &impl ConnectionTrait,
+    state: &impl Door<Sql = InstallationSql>,
     chain: i64,
     (first, last): (i64, i64),
     known: Option<End>,
@@ -201,57 +209,68 @@ async fn header(
 
 /// The lines after one place, up to another.
 pub(super) async fn page(
-    db: &impl ConnectionTrait,
+    door: &impl Door<Sql = InstallationSql>,
     chain: i64,
     after: i64,
     last: i64,
 ) -> Result<Vec<Sealed>> {
-    let query = format!(
-        "SELECT {} FROM audit_log WHERE COALESCE(organization_id, 0) = $1 AND chain_seq > $2 AND chain_seq <= $3 \
-         ORDER BY chain_seq LIMIT {PAGE}",
-        Sealed::read_columns()
+    let sql = installation_sql!(
+        "SELECT id, ",
+        READ_COLUMNS,
+        ", chain_seq, prev_hash, hash FROM audit_log \
+         WHERE COALESCE(organization_id, 0) = $1 AND chain_seq > $2 AND chain_seq <= $3 ORDER BY chain_seq LIMIT $4"
     );
-    all(db, &query, &[chain, after, last]).await?.iter().map(Sealed::read).collect()
+    door.all(sql, [chain.into(), after.into(), last.into(), i64::from(ROWS).into()]).await
 }
 
 /// The signed statements about places, in order.
 async fn statements(
-    db: &impl ConnectionTrait,
+    door: &impl Door<Sql = InstallationSql>,
     chain: i64,
     first: i64,
     last: i64,
-) -> Result<Vec<(i64, String, Value)>> {
-    let query = format!(
-        "SELECT {STATED} FROM audit_checkpoints WHERE chain = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq, kind DESC"
-    );
-    all(db, &query, &[chain, first, last]).await?.iter().map(|row| stated(chain, row)).collect()
+) -> Result<Vec<Stated>> {
+    let sql =
+        installation_sql!(STATED, "WHERE chain = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq, kind DESC");
+    door.all(sql, [chain.into(), first.into(), last.into()]).await
 }
 
-/// The columns that [`stated`] reads.
-pub(super) const STATED: &str = "kind, seq, hash, at, key_id, signature";
+/// The rows of [`Stated`]s.
+pub(super) const STATED: &str =
+    "SELECT chain, kind, seq, hash, at, key_id, signature FROM audit_checkpoints c ";
 
-/// A statement about a chain: its place, its kind, and the statement with its signature, whatever that is worth.
-pub(super) fn stated(chain: i64, row: &QueryResult) -> Result<(i64, String, Value)> {
-    let (kind, seq): (String, i64) = (row.try_get_by(0)?, row.try_get_by(1)?);
-    let (hash, at): (Vec<u8>, Timestamp) = (row.try_get_by(2)?, row.try_get_by(3)?);
-    let (key, signature): (String, Vec<u8>) = (row.try_get_by(4)?, row.try_get_by(5)?);
-    let said = statement(&kind.to_ascii_lowercase(), chain, seq, &hash, at, &key);
-    Ok((seq, kind, with_signature(said, &signature)))
+row! {
+    /// A statement about a chain up to a place.
+    pub(super) struct Stated {
+        chain: i64,
+        kind: String,
+        seq: i64,
+        hash: Vec<u8>,
+        at: Timestamp,
+        key_id: String,
+        signature: Vec<u8>,
+    }
 }
 
-/// The rows of a statement.
-pub(super) async fn all(db: &impl ConnectionTrait, sql: &str, values: &[i64]) -> Result<Vec<QueryResult>> {
-    let values = values.iter().map(|value| (*value).into());
-    Ok(db.query_all_raw(Statement::from_sql_and_values(db.get_database_backend(), sql, values)).await?)
+impl Stated {
+    fn is_tombstone(&self) -> bool {
+        self.kind == "TOMBSTONE"
+    }
+
+    /// The kind, as statements say it.
+    pub fn word(&self) -> String {
+        self.kind.to_ascii_lowercase()
+    }
+
+    /// The statement with its signature, valid or not.
+    pub fn said(&self) -> Value {
+        let said = statement(&self.word(), self.chain, self.seq, &self.hash, self.at, &self.key_id);
+        with_signature(said, &self.signature)
+    }
 }
 
 fn organization(chain: i64) -> Option<i64> {
     (chain != INSTANCE).then_some(chain)
-}
-
-/// The lines of a chain, as a condition that the indexes by organization serve.
-pub(super) fn of(chain: i64) -> String {
-    organization(chain).map_or("organization_id IS NULL".to_owned(), |org| format!("organization_id = {org}"))
 }
 
 fn write(line: &Value, out: &mut Vec<u8>) {

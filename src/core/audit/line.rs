@@ -3,31 +3,49 @@
 //! A line is written to `audit_unsealed` in the transaction of its change. The sealer (`seal.rs`) reads it there,
 //! assigns its place, and has the database move the row to `audit_log`.
 
-use std::{borrow::Cow, net::IpAddr, sync::LazyLock};
+use std::{borrow::Cow, net::IpAddr};
 
-use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
+use sea_orm::{DbErr, QueryResult, Value};
 use serde::Serialize;
 
 use super::chain::{INSTANCE, canonical_bytes, sorted};
 use crate::{
     base::{
         enums::{ActorKind, AuditOutcome},
-        problem::Result,
         time::Timestamp,
     },
-    core::{access::Caller, store::Transaction},
+    core::{
+        access::Caller,
+        store::{
+            Transaction,
+            sql::{InstallationSql, Row, installation_sql},
+        },
+    },
 };
 
+macro_rules! columns {
+    ($changes:literal) => {
+        concat!(
+            "organization_id, at, last_at, count, actor_kind, actor_id, actor_name, credential_kind, credential_id, \
+             credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, ",
+            $changes,
+            ", request_id, ip"
+        )
+    };
+}
+
 /// The columns of a line, apart from its id and its place.
-pub(super) const COLUMNS: &str = "organization_id, at, last_at, count, actor_kind, actor_id, actor_name, credential_kind, \
-     credential_id, credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, changes, \
-     request_id, ip";
+pub(super) const COLUMNS: &str = columns!("changes");
 
 /// [`COLUMNS`], with the changes as text: a line that someone has made unreadable in the database must neither end its verification nor
 /// keep the lines behind it from being sealed.
-pub(super) fn read_columns() -> String {
-    COLUMNS.replace("changes", "CAST(changes AS TEXT)")
-}
+pub(super) const READ_COLUMNS: &str = columns!("CAST(changes AS TEXT) AS changes");
+
+const INSERT: InstallationSql = installation_sql!(
+    "INSERT INTO audit_unsealed (",
+    COLUMNS,
+    ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)"
+);
 
 /// The deepest nesting that is written: readers of JSON stop at 128 levels, with those around it.
 const DEPTH: usize = 100;
@@ -167,38 +185,37 @@ impl Line {
             self.ip.into(),
         ]
     }
+}
 
-    /// Reads `id`, [`read_columns`] and a place.
-    ///
-    /// # Errors
-    /// The database returned something unexpected.
-    pub fn read(row: &QueryResult) -> Result<Self> {
-        let text = |at: usize| row.try_get_by::<Option<String>, _>(at);
-        let word = |at: usize| row.try_get_by::<String, _>(at).map(Word::Owned);
-        let some_word = |at: usize| text(at).map(|text| text.map(Word::Owned));
+/// Reads `id`, [`READ_COLUMNS`] and `chain_seq`.
+impl Row for Line {
+    fn read(row: &QueryResult) -> Result<Self, DbErr> {
+        let word = |column: &str| row.try_get_by::<String, _>(column).map(Word::Owned);
+        let some_word =
+            |column: &str| row.try_get_by::<Option<String>, _>(column).map(|text| text.map(Word::Owned));
         Ok(Self {
-            id: row.try_get_by(0)?,
-            organization_id: row.try_get_by(1)?,
-            at: row.try_get_by(2)?,
-            last_at: row.try_get_by(3)?,
-            count: row.try_get_by(4)?,
-            actor_kind: word(5)?,
-            actor_id: row.try_get_by(6)?,
-            actor_name: text(7)?,
-            credential_kind: some_word(8)?,
-            credential_id: row.try_get_by(9)?,
-            credential_hint: text(10)?,
-            operation: word(11)?,
-            permission: some_word(12)?,
-            decided_by: text(13)?,
-            outcome: word(14)?,
-            code: some_word(15)?,
-            target_kind: some_word(16)?,
-            target_id: row.try_get_by(17)?,
-            changes: read_changes(row.try_get_by(18)?),
-            request_id: text(19)?,
-            ip: text(20)?,
-            seq: row.try_get_by(21)?,
+            id: row.try_get_by("id")?,
+            organization_id: row.try_get_by("organization_id")?,
+            at: row.try_get_by("at")?,
+            last_at: row.try_get_by("last_at")?,
+            count: row.try_get_by("count")?,
+            actor_kind: word("actor_kind")?,
+            actor_id: row.try_get_by("actor_id")?,
+            actor_name: row.try_get_by("actor_name")?,
+            credential_kind: some_word("credential_kind")?,
+            credential_id: row.try_get_by("credential_id")?,
+            credential_hint: row.try_get_by("credential_hint")?,
+            operation: word("operation")?,
+            permission: some_word("permission")?,
+            decided_by: row.try_get_by("decided_by")?,
+            outcome: word("outcome")?,
+            code: some_word("code")?,
+            target_kind: some_word("target_kind")?,
+            target_id: row.try_get_by("target_id")?,
+            changes: read_changes(row.try_get_by("changes")?),
+            request_id: row.try_get_by("request_id")?,
+            ip: row.try_get_by("ip")?,
+            seq: row.try_get_by("chain_seq")?,
             v: 1,
         })
     }
@@ -230,13 +247,8 @@ fn is_deeper(value: &serde_json::Value, levels: usize) -> bool {
 
 /// Writes lines just before the commit of the changes they describe.
 pub(super) fn write(tx: &Transaction, lines: impl IntoIterator<Item = Line>) {
-    static INSERT: LazyLock<String> = LazyLock::new(|| {
-        let places: Vec<String> = (1..=COLUMNS.split(", ").count()).map(|n| format!("${n}")).collect();
-        format!("INSERT INTO audit_unsealed ({COLUMNS}) VALUES ({})", places.join(", "))
-    });
     for line in lines {
-        let backend = tx.get_database_backend();
-        tx.before_commit(Statement::from_sql_and_values(backend, INSERT.as_str(), line.values()));
+        tx.execute_before_commit(INSERT, line.values());
     }
 }
 

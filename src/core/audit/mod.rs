@@ -15,7 +15,7 @@
 
 mod chain;
 mod changes;
-pub(crate) mod database;
+mod database;
 mod key;
 mod line;
 mod personal;
@@ -27,11 +27,9 @@ mod statement;
 mod trust;
 mod verify;
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex},
-};
+use std::{collections::HashSet, sync::Arc};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 pub use self::{
@@ -44,7 +42,7 @@ pub use self::{
         Refusals, rate_limited, refused, refused_account, refused_action, refused_credential, write_refusals,
     },
     retention::retain,
-    seal::{UNSEALED, checkpoint, floor, lag, resume, seal},
+    seal::{Lag, UNSEALED, checkpoint, floor, lag, resume, seal},
     trust::{doubts, mend},
     verify::{Broken, Fault, Known, Report, Verifier},
 };

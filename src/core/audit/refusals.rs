@@ -1,19 +1,18 @@
 //! Refusals: counted in memory, written in batches in the background.
 //!
 //! A refusal costs its request a map lookup. Repeated refusals of the same actor from the same address are one line
-//! with a count: the first of a burst is written at the next round, the rest once a minute. So a flood, whatever it
-//! sends, writes no more than the map holds, once a minute; refusals beyond that are counted, and the count gets a line
+//! with a count: the first of a burst is written at the next round, the rest once a minute. So a flood of any kind
+//! writes no more than the map holds, once a minute; refusals beyond that are counted, and the count gets a line
 //! as well. Unknown callers have a separate quota, so they can't crowd out refusals of members.
 
 use std::{
     collections::HashMap,
     net::IpAddr,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
+
+use parking_lot::Mutex;
 
 use super::{
     Entry, deciding_line,
@@ -37,14 +36,12 @@ use crate::{
     },
 };
 
-/// The most distinct refusals of known callers kept at a time.
+/// The most distinct refusals of known callers kept at a time: callers could fill the memory and the log with them.
 const MOST_KNOWN: usize = 1_024;
 /// The same for callers without a valid credential.
 const MOST_UNKNOWN: usize = 128;
 /// The same for one known caller.
 const MOST_OF_ONE: usize = 32;
-/// How long repeats are collected before they are written.
-const WINDOW: Duration = Duration::from_secs(60);
 
 /// Refusals that have not been written yet.
 #[derive(Default)]
@@ -98,7 +95,7 @@ struct Burst {
 
 impl Refusals {
     fn add(&self, key: Key, now: Timestamp, line: impl FnOnce() -> Line) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         if let Some(burst) = kept.lines.get_mut(&key) {
             if burst.count == 0 {
                 (burst.line, burst.first) = (line(), now);
@@ -116,7 +113,7 @@ impl Refusals {
 
     /// Takes what is due. `all`: does not wait for the windows to end.
     fn take(&self, now: Timestamp, all: bool) -> Vec<(Key, Line, i64)> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let mut due = Vec::new();
         kept.lines.retain(|key, burst| {
             if burst.due > now && !all {
@@ -132,7 +129,8 @@ impl Refusals {
                 ..burst.line.clone()
             };
             due.push((key.clone(), line, burst.count));
-            (burst.count, burst.due) = (0, now.plus(WINDOW));
+            // Repeats until then are written as one line.
+            (burst.count, burst.due) = (0, now.plus(Duration::from_mins(1)));
             true
         });
         kept.recount();
@@ -141,7 +139,7 @@ impl Refusals {
 
     /// Puts back lines that the database did not accept, to be written with the next ones.
     fn put_back(&self, now: Timestamp, lines: Vec<(Key, Line, i64)>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         for (key, line, count) in lines {
             if let Some(burst) = kept.lines.get_mut(&key) {
                 burst.first = line.at;
@@ -407,7 +405,7 @@ mod tests {
         add(&refusals, key(Some(1), "a"), 60_006);
         assert_eq!(take(60_007, true), [1], "the end of the service waits for no window");
         assert_eq!(take(200_000, false), [0_i64; 0]);
-        assert!(refusals.kept.lock().unwrap().lines.is_empty(), "what is over is forgotten");
+        assert!(refusals.kept.lock().lines.is_empty(), "what is over is forgotten");
     }
 
     #[test]

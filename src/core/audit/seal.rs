@@ -5,38 +5,37 @@
 //! that commits late gets a later place: gaps in ids mean nothing, gaps in places do. Only one sealer works at a time:
 //! SQLite has one writer, and on PostgreSQL it holds an advisory lock. Tampering is detectable once a line is sealed.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-use sea_orm::{ConnectionTrait, DbBackend, Statement, Value};
+use parking_lot::Mutex;
+use sea_orm::{DbBackend, Value};
 use serde_json::json;
 
 use super::{
-    chain::{GENESIS, Sealed, hash},
-    database::{STATED, stated},
-    line::{COLUMNS, Line, read_columns},
+    chain::{GENESIS, hash},
+    database::{STATED, Stated},
+    line::{COLUMNS, Line, READ_COLUMNS},
     personal::Origin,
     statement::{mistrust, sign, statement},
-    trust::{End, believe, continued, head, newest},
+    trust::{End, HEADS, Head, believe, continued, head, newest},
 };
 use crate::{
     base::{
+        bounds::BATCH,
         enums::{ChangeOp, RecordKind},
         ids::OrgId,
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
-    core::{Core, Event, store::Transaction},
+    core::{
+        Core, Event,
+        store::{
+            Transaction,
+            sql::{Door as _, Write as _, installation_sql, row},
+        },
+    },
 };
 
-/// Lines sealed per transaction. While a transaction runs, PostgreSQL keeps every version of a replaced row and reads
-/// past them all: with 500, the cheapest changes were 5% slower.
-const BATCH: usize = 100;
-/// How often the sealer looks at all waiting lines, however old.
-const LOOK_AT_ALL: Duration = Duration::from_secs(10);
 /// The PostgreSQL advisory lock that a sealer holds.
 const LOCK: i64 = 7_210_012;
 
@@ -45,7 +44,7 @@ const LOCK: i64 = 7_210_012;
 /// PostgreSQL keeps deleted rows for as long as anyone has an older snapshot: hours, during a backup. Looking from the
 /// start would read past all of them, every second. So the sealer starts after what was sealed a while ago. A
 /// transaction that was slow to commit may have written a line with a lower id; to find it, the sealer looks from the
-/// start every [`LOOK_AT_ALL`].
+/// start: every ten seconds while there are new lines, and otherwise every minute, as its round comes.
 #[derive(Default)]
 pub(super) struct Floor(Mutex<Floors>);
 
@@ -60,24 +59,27 @@ struct Floors {
 impl Floor {
     /// The current floor.
     fn now(&self) -> i64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).now
+        self.0.lock().now
     }
 
     /// Whether it is time to look at all lines.
     fn is_old(&self, now: Timestamp) -> bool {
-        let looked = self.0.lock().unwrap_or_else(PoisonError::into_inner).looked_at_all;
+        let looked = self.0.lock().looked_at_all;
         // A clock may be set back.
-        looked.is_none_or(|at| u128::from(at.0.abs_diff(now.0)) >= LOOK_AT_ALL.as_millis())
+        looked.is_none_or(|at| at.0.abs_diff(now.0) >= 10_000)
     }
 
     /// Records that all lines are being looked at, and the newest line of the log.
     fn raise(&self, newest: i64, now: Timestamp) {
-        let mut floors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut floors = self.0.lock();
         *floors = Floors { now: floors.next, next: newest, looked_at_all: Some(now) };
     }
 }
 
 /// Seals committed lines, unless another process is doing so. Returns the number of lines.
+///
+/// While a transaction runs, PostgreSQL keeps every version of a replaced row and reads past them all: with 500 lines in each
+/// instead of [`BATCH`], the cheapest changes were 5% slower.
 ///
 /// # Errors
 /// The database can't be reached.
@@ -88,7 +90,7 @@ pub async fn seal(core: &Core) -> Result<u64> {
         let lines = seal_batch(core, tx, after).await?;
         sealed += lines.len() as u64;
         match lines.last() {
-            Some(last) if lines.len() == BATCH => after = last.id,
+            Some(last) if lines.len() == BATCH as usize => after = last.id,
             _ => break,
         }
     }
@@ -101,9 +103,8 @@ async fn begin_look(core: &Core) -> Result<i64> {
     if !floor.is_old(now) {
         return Ok(floor.now());
     }
-    let newest = core.db.one("SELECT MAX(id) FROM audit_log".to_owned(), vec![]).await?;
-    let newest: Option<i64> = newest.map(|row| row.try_get_by(0)).transpose()?.flatten();
-    floor.raise(newest.unwrap_or_default(), now);
+    let newest = installation_sql!("SELECT COALESCE(MAX(id), 0) FROM audit_log");
+    floor.raise(core.db.installation().scalar(newest, []).await?.unwrap_or(0), now);
     Ok(0)
 }
 
@@ -117,8 +118,8 @@ pub fn floor(core: &Core) -> i64 {
 }
 
 async fn is_waiting(core: &Core, after: i64) -> Result<bool> {
-    let waiting = "SELECT id FROM audit_unsealed WHERE id > $1 ORDER BY id LIMIT 1";
-    Ok(core.db.one(waiting.to_owned(), vec![after.into()]).await?.is_some())
+    let waiting = installation_sql!("SELECT id FROM audit_unsealed WHERE id > $1 ORDER BY id LIMIT 1");
+    Ok(core.db.installation().scalar::<i64>(waiting, [after.into()]).await?.is_some())
 }
 
 /// A transaction of the only process that works on the log; `None` while another one does.
@@ -127,9 +128,8 @@ pub(super) async fn begin_alone(core: &Core) -> Result<Option<Transaction>> {
     if core.db.backend() != DbBackend::Postgres {
         return Ok(Some(tx));
     }
-    let lock = sql(core, "SELECT pg_try_advisory_xact_lock($1)", vec![LOCK.into()]);
-    let row = tx.query_one_raw(lock).await?;
-    if row.is_some_and(|row| row.try_get_by(0).unwrap_or_default()) {
+    let lock = installation_sql!("SELECT pg_try_advisory_xact_lock($1)");
+    if tx.scalar(lock, [LOCK.into()]).await?.unwrap_or(false) {
         return Ok(Some(tx));
     }
     tx.rollback().await?;
@@ -137,7 +137,7 @@ pub(super) async fn begin_alone(core: &Core) -> Result<Option<Transaction>> {
 }
 
 async fn seal_batch(core: &Core, tx: Transaction, after: i64) -> Result<Vec<Line>> {
-    let mut lines = claim_batch(core, &tx, after).await?;
+    let mut lines = claim_batch(&tx, after).await?;
     if lines.is_empty() {
         return Ok(lines);
     }
@@ -145,11 +145,12 @@ async fn seal_batch(core: &Core, tx: Transaction, after: i64) -> Result<Vec<Line
     let places: Vec<serde_json::Value> = lines.iter_mut().map(|line| place(line, &mut heads)).collect();
     move_to_log(core, &tx, places.into()).await?;
     for (chain, (last, head)) in heads {
-        let upsert = "INSERT INTO audit_chains (chain, last_seq, last_hash, checkpoint_seq, checkpoint_at) \
-                      VALUES ($1, $2, $3, 0, $4) ON CONFLICT (chain) DO UPDATE \
-                      SET last_seq = excluded.last_seq, last_hash = excluded.last_hash";
-        let values = vec![chain.into(), last.into(), head.into(), core.clock.now().0.into()];
-        tx.execute_raw(sql(core, upsert, values)).await?;
+        let upsert = installation_sql!(
+            "INSERT INTO audit_chains (chain, last_seq, last_hash, checkpoint_seq, checkpoint_at) \
+             VALUES ($1, $2, $3, 0, $4) ON CONFLICT (chain) DO UPDATE \
+             SET last_seq = excluded.last_seq, last_hash = excluded.last_hash"
+        );
+        tx.execute(upsert, [chain.into(), last.into(), head.into(), core.clock.now().into()]).await?;
     }
     tx.commit().await?;
     tell(core, &lines);
@@ -166,12 +167,13 @@ fn tell(core: &Core, sealed: &[Line]) {
 }
 
 /// The first waiting lines.
-async fn claim_batch(core: &Core, tx: &Transaction, after: i64) -> Result<Vec<Line>> {
-    let first = format!(
-        "SELECT id, {}, CAST(0 AS BIGINT) FROM audit_unsealed WHERE id > $1 ORDER BY id LIMIT {BATCH}",
-        read_columns()
+async fn claim_batch(tx: &Transaction, after: i64) -> Result<Vec<Line>> {
+    let first = installation_sql!(
+        "SELECT id, ",
+        READ_COLUMNS,
+        ", CAST(0 AS BIGINT) AS chain_seq FROM audit_unsealed WHERE id > $1 ORDER BY id LIMIT $2"
     );
-    tx.query_all_raw(sql(core, &first, vec![after.into()])).await?.iter().map(Line::read).collect()
+    tx.all(first, [after.into(), i64::from(BATCH).into()]).await
 }
 
 /// The last place of each chain, and its hash.
@@ -180,11 +182,10 @@ type Heads = BTreeMap<i64, (i64, Vec<u8>)>;
 /// The ends of these lines' chains.
 async fn chain_heads(core: &Core, tx: &Transaction, lines: &[Line]) -> Result<Heads> {
     let chains: BTreeSet<i64> = lines.iter().map(Line::chain).collect();
-    let chains: Vec<String> = chains.iter().map(i64::to_string).collect();
-    let known =
-        format!("SELECT chain, last_seq, last_hash FROM audit_chains WHERE chain IN ({})", chains.join(","));
-    let rows = tx.query_all_raw(sql(core, &known, vec![])).await?;
-    rows.iter().map(|row| Ok((row.try_get_by(0)?, (row.try_get_by(1)?, row.try_get_by(2)?)))).collect()
+    let chains: Vec<i64> = chains.into_iter().collect();
+    let known = installation_sql!(HEADS, "WHERE chain = ANY($1)");
+    let heads = tx.all(known, [core.db.keys(&chains)]).await?.into_iter();
+    Ok(heads.map(|Head { chain, seq, hash }| (chain, (seq, hash))).collect())
 }
 
 /// Gives a line the next place of its chain. Returns the values that seal it.
@@ -202,24 +203,38 @@ fn place(line: &mut Line, heads: &mut Heads) -> serde_json::Value {
 /// Moves lines into the log, with their places. The SQL does not depend on their number, so both statements stay
 /// prepared.
 async fn move_to_log(core: &Core, tx: &Transaction, places: serde_json::Value) -> Result<()> {
-    let place = match core.db.backend() {
-        DbBackend::Postgres => {
+    macro_rules! move_by {
+        ($places:literal) => {
+            [
+                installation_sql!(
+                    "INSERT INTO audit_log (id, ",
+                    COLUMNS,
+                    ", chain_seq, prev_hash, hash) SELECT line.id, ",
+                    COLUMNS,
+                    ", place.seq, place.prev, place.hash FROM ",
+                    $places,
+                    " JOIN audit_unsealed line ON line.id = place.id"
+                ),
+                installation_sql!(
+                    "DELETE FROM audit_unsealed WHERE id IN (SELECT place.id FROM ",
+                    $places,
+                    ")"
+                ),
+            ]
+        };
+    }
+    let statements = match core.db.backend() {
+        DbBackend::Postgres => move_by!(
             "(SELECT id, seq, decode(prev, 'hex') AS prev, decode(hash, 'hex') AS hash \
              FROM jsonb_to_recordset($1) AS given(id BIGINT, seq BIGINT, prev TEXT, hash TEXT)) AS place"
-        }
-        _ => {
+        ),
+        _ => move_by!(
             "(SELECT value ->> 'id' AS id, value ->> 'seq' AS seq, unhex(value ->> 'prev') AS prev, \
              unhex(value ->> 'hash') AS hash FROM json_each($1)) AS place"
-        }
+        ),
     };
-    let insert = format!(
-        "INSERT INTO audit_log ({}) SELECT line.id, {COLUMNS}, place.seq, place.prev, place.hash \
-         FROM {place} JOIN audit_unsealed line ON line.id = place.id",
-        Sealed::columns()
-    );
-    let delete = format!("DELETE FROM audit_unsealed WHERE id IN (SELECT place.id FROM {place})");
-    for statement in [insert, delete] {
-        tx.execute_raw(sql(core, &statement, vec![places.clone().into()])).await?;
+    for statement in statements {
+        tx.execute(statement, [places.clone().into()]).await?;
     }
     Ok(())
 }
@@ -271,20 +286,21 @@ struct Due {
 async fn believed_ends(core: &Core, now: Timestamp) -> Result<Vec<Due>> {
     let settings = &core.config.audit;
     let before = now.0 - i64::from(settings.checkpoint_minutes) * 60_000;
-    let due = "SELECT chain, last_seq, last_hash FROM audit_chains WHERE last_seq > checkpoint_seq \
-               AND (last_seq - checkpoint_seq >= $1 OR checkpoint_at <= $2)";
-    let values: Vec<Value> = vec![i64::from(settings.checkpoint_lines).into(), before.into()];
+    let due = installation_sql!(
+        HEADS,
+        "WHERE last_seq > checkpoint_seq AND (last_seq - checkpoint_seq >= $1 OR checkpoint_at <= $2)"
+    );
+    let values: [Value; 2] = [i64::from(settings.checkpoint_lines).into(), before.into()];
     let mut believed = Vec::new();
-    let chains = core.db.all(due.to_owned(), values.clone()).await?;
-    let chains: Vec<i64> =
-        chains.iter().map(|row| row.try_get_by(0)).collect::<std::result::Result<_, _>>()?;
+    let chains: Vec<Head> = core.db.installation().all(due, values.clone()).await?;
+    let chains: Vec<i64> = chains.iter().map(|head| head.chain).collect();
     core.audit.trust.refuses_only(&chains);
     if chains.is_empty() {
         return Ok(believed);
     }
     let state = core.db.snapshot().await?;
-    for row in state.query_all_raw(sql(core, due, values)).await? {
-        let (chain, end) = (row.try_get_by(0)?, End::read(&row, 1)?);
+    for Head { chain, seq, hash } in state.all(due, values).await? {
+        let end = End { seq, hash };
         if core.audit.trust.rests(chain, now) {
             continue;
         }
@@ -323,25 +339,30 @@ pub async fn resume(core: &Core, chain: i64) -> Result<i64> {
 
 /// Removes the statements at a chain's end and after it that are not ours: nothing could be signed beside them. Returns how many.
 async fn remove_foreign(core: &Core, tx: &Transaction, chain: i64, end: &End) -> Result<u64> {
-    let behind = format!("SELECT {STATED} FROM audit_checkpoints WHERE chain = $1 AND seq >= $2");
-    for row in tx.query_all_raw(sql(core, &behind, vec![chain.into(), end.seq.into()])).await? {
-        let (seq, kind, said) = stated(chain, &row)?;
+    let behind = installation_sql!(STATED, "WHERE chain = $1 AND seq >= $2");
+    for stated in tx.all::<Stated>(behind, [chain.into(), end.seq.into()]).await? {
+        let (said, Stated { seq, kind, .. }) = (stated.said(), stated);
         if mistrust(&said, core.audit.trust.keys()).is_none() {
             let detail = format!("There is a checkpoint at {seq}, and the log ends at {}.", end.seq);
             return Err(Problem::new(Code::Conflict, detail));
         }
         tracing::error!(chain, seq, kind, statement = %said, "audit.statement_removed: it is not ours");
     }
-    let remove = "DELETE FROM audit_checkpoints WHERE chain = $1 AND seq >= $2";
-    let removed = tx.execute_raw(sql(core, remove, vec![chain.into(), end.seq.into()])).await?;
-    Ok(removed.rows_affected())
+    let remove = installation_sql!("DELETE FROM audit_checkpoints WHERE chain = $1 AND seq >= $2");
+    tx.execute(remove, [chain.into(), end.seq.into()]).await
 }
 
 /// Signs a checkpoint, and notes it in the chain's row.
 async fn sign_end(core: &Core, tx: &Transaction, chain: i64, end: &End, now: Timestamp) -> Result<()> {
     store(core, tx, "CHECKPOINT", (chain, end.seq, &end.hash), now).await?;
-    let noted = "UPDATE audit_chains SET checkpoint_seq = $1, checkpoint_at = $2 WHERE chain = $3";
-    tx.execute_raw(sql(core, noted, vec![end.seq.into(), now.0.into(), chain.into()])).await?;
+    note_checkpoint(tx, chain, end.seq, now).await
+}
+
+/// Notes the newest checkpoint in a chain's row.
+pub(super) async fn note_checkpoint(tx: &Transaction, chain: i64, seq: i64, at: Timestamp) -> Result<()> {
+    let sql =
+        installation_sql!("UPDATE audit_chains SET checkpoint_seq = $1, checkpoint_at = $2 WHERE chain = $3");
+    tx.execute(sql, [seq.into(), at.into(), chain.into()]).await?;
     Ok(())
 }
 
@@ -355,34 +376,42 @@ pub(super) async fn store(
 ) -> Result<()> {
     let Some(key) = &core.audit.key else { return Ok(()) };
     let said = statement(&kind.to_ascii_lowercase(), chain, seq, head, at, key.public().id());
-    let insert = "INSERT INTO audit_checkpoints (chain, kind, seq, hash, at, key_id, signature) \
-                  VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING";
-    let values = vec![
+    let insert = installation_sql!(
+        "INSERT INTO audit_checkpoints (chain, kind, seq, hash, at, key_id, signature) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"
+    );
+    let values = [
         chain.into(),
-        kind.to_owned().into(),
+        kind.into(),
         seq.into(),
         head.to_vec().into(),
-        at.0.into(),
-        key.public().id().to_owned().into(),
+        at.into(),
+        key.public().id().into(),
         sign(key, &said).to_vec().into(),
     ];
-    tx.execute_raw(sql(core, insert, values)).await?;
+    tx.execute(insert, values).await?;
     Ok(())
 }
 
-/// How many committed lines are waiting to be sealed, up to a limit, and since when a chain has grown without a
-/// checkpoint.
+row! {
+    /// The work that waits for the sealer.
+    pub struct Lag {
+        /// How many committed lines are waiting to be sealed, up to a limit.
+        unsealed: i64,
+        /// Since when a chain has grown without a checkpoint.
+        unsigned_since: Option<Timestamp>,
+    }
+}
+
+/// How much is still to be sealed and signed.
 ///
 /// # Errors
 /// The database can't be reached.
-pub async fn lag(core: &Core) -> Result<(i64, Option<Timestamp>)> {
-    let query = "SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM audit_unsealed WHERE id > $1 ORDER BY id LIMIT 100000) AS waiting), \
-                 (SELECT MIN(checkpoint_at) FROM audit_chains WHERE last_seq > checkpoint_seq)";
-    let row = core.db.one(query.to_owned(), vec![core.audit.floor.now().into()]).await?;
-    let row = row.ok_or_else(|| Problem::internal(anyhow::anyhow!("counting answered nothing")))?;
-    Ok((row.try_get_by(0)?, row.try_get_by(1)?))
-}
-
-pub(super) fn sql(core: &Core, text: &str, values: Vec<Value>) -> Statement {
-    Statement::from_sql_and_values(core.db.backend(), text, values)
+pub async fn lag(core: &Core) -> Result<Lag> {
+    let sql = installation_sql!(
+        "SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM audit_unsealed WHERE id > $1 ORDER BY id LIMIT 100000) AS waiting) \
+         AS unsealed, (SELECT MIN(checkpoint_at) FROM audit_chains WHERE last_seq > checkpoint_seq) AS unsigned_since"
+    );
+    let lag = core.db.installation().one(sql, [core.audit.floor.now().into()]).await?;
+    lag.ok_or_else(|| Problem::internal(anyhow::anyhow!("counting answered nothing")))
 }

@@ -8,48 +8,52 @@
 //! that has lost it. Across restarts, `muster audit verify --at-least` notices that. Lines that were not signed yet can be
 //! replaced together with everything after them: nothing in the database can prevent that.
 
-use std::{
-    cmp::Ordering,
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{cmp::Ordering, collections::HashMap};
 
-use sea_orm::{ConnectionTrait, QueryResult, Value};
+use parking_lot::{Mutex, MutexGuard};
+use sea_orm::Value;
 
 use super::{
     chain::{GENESIS, hash},
-    database::{STATED, all, page, stated},
+    database::{STATED, Stated, page},
     key::{AuditKey, PublicKey},
-    seal::{begin_alone, sql},
+    seal::{begin_alone, note_checkpoint},
     statement::mistrust,
 };
 use crate::{
-    base::{problem::Result, time::Timestamp},
-    core::{Core, sealing::KeyFile, store::Db},
+    base::{bounds, problem::Result, time::Timestamp},
+    core::{
+        Core,
+        sealing::KeyFile,
+        store::{
+            Db,
+            sql::{Door, InstallationSql, installation_sql, row},
+        },
+    },
 };
 
-/// How long a refused chain is left alone: it stays as it is, and looking at it costs more with every new line.
-const REST: Duration = Duration::from_mins(10);
-
-/// By how much the clocks of two replicas may differ.
-const SKEW: Duration = Duration::from_mins(1);
-
-/// A line that ends a chain, or a part of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct End {
-    /// Its place.
-    pub seq: i64,
-    /// Its hash.
-    pub hash: Vec<u8>,
-}
-
-impl End {
-    /// Reads `last_seq` and `last_hash`, of which the first is in this column.
-    pub fn read(row: &QueryResult, column: usize) -> Result<Self> {
-        Ok(Self { seq: row.try_get_by(column)?, hash: row.try_get_by(column + 1)? })
+row! {
+    /// A line that ends a chain, or a part of it.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(super) struct End {
+        /// Its place.
+        seq: i64,
+        /// Its hash.
+        hash: Vec<u8>,
     }
 }
+
+row! {
+    /// A chain, and the line that ends it.
+    pub(super) struct Head {
+        chain: i64,
+        seq: i64,
+        hash: Vec<u8>,
+    }
+}
+
+/// The rows of [`Head`]s.
+pub(super) const HEADS: &str = "SELECT chain, last_seq AS seq, last_hash AS hash FROM audit_chains ";
 
 /// What was signed last, or why a chain can't be believed.
 type Belief = std::result::Result<End, String>;
@@ -84,10 +88,10 @@ impl Trust {
         self.memory().refused.len()
     }
 
-    /// Whether a chain was refused recently.
+    /// Whether a chain was refused in the last ten minutes: it stays as it is, and looking at it costs more with every new line.
     pub fn rests(&self, chain: i64, now: Timestamp) -> bool {
         let memory = self.memory();
-        memory.refused.get(&chain).is_some_and(|at| u128::from(at.0.abs_diff(now.0)) < REST.as_millis())
+        memory.refused.get(&chain).is_some_and(|at| at.0.abs_diff(now.0) < 600_000)
     }
 
     /// Records what was signed.
@@ -115,14 +119,14 @@ impl Trust {
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        self.memory.lock()
     }
 }
 
 /// What was signed last in a chain, if its end may be signed. Otherwise the chain is refused.
 pub(super) async fn believe(
     core: &Core,
-    state: &impl ConnectionTrait,
+    state: &impl Door<Sql = InstallationSql>,
     chain: i64,
     end: &End,
 ) -> Result<Option<End>> {
@@ -142,7 +146,7 @@ pub(super) async fn believe(
 /// next one, or to the chain's end; and the newest statement must be one that a process can believe that signed `known` last.
 pub(super) async fn contradicted(
     core: &Core,
-    state: &impl ConnectionTrait,
+    state: &impl Door<Sql = InstallationSql>,
     chain: i64,
     end: End,
     known: Option<End>,
@@ -172,7 +176,7 @@ pub(super) async fn contradicted(
 /// Why a statement can't be the newest for a process that signed `known` last; `None` if it can. Another process may have
 /// signed after it: then the line that this one signed must still be there, unless retention has removed it.
 async fn forgotten(
-    db: &impl ConnectionTrait,
+    door: &impl Door<Sql = InstallationSql>,
     chain: i64,
     known: &End,
     newest: &End,
@@ -181,7 +185,7 @@ async fn forgotten(
         Ordering::Less => false,
         Ordering::Equal => newest.hash == known.hash,
         Ordering::Greater => {
-            let line = page(db, chain, known.seq - 1, known.seq).await?;
+            let line = page(door, chain, known.seq - 1, known.seq).await?;
             line.first().is_none_or(|line| line.hash == known.hash)
         }
     };
@@ -189,28 +193,47 @@ async fn forgotten(
 }
 
 /// Why a log without lines, though there were some, can't be believed; `None` if retention has removed them all.
-async fn emptied(db: &impl ConnectionTrait, chain: i64, newest: &End) -> Result<Option<String>> {
-    let removed = "SELECT 1 FROM audit_checkpoints k JOIN audit_chains c ON c.chain = k.chain AND c.last_seq = k.seq \
-                   WHERE k.chain = $1 AND k.seq = $2 AND k.kind = 'TOMBSTONE'";
-    let is_removed = !all(db, removed, &[chain, newest.seq]).await?.is_empty();
-    Ok((!is_removed).then(|| "its lines are missing".to_owned()))
+async fn emptied(
+    door: &impl Door<Sql = InstallationSql>,
+    chain: i64,
+    newest: &End,
+) -> Result<Option<String>> {
+    let removed = installation_sql!(
+        "SELECT k.seq FROM audit_checkpoints k JOIN audit_chains c ON c.chain = k.chain AND c.last_seq = k.seq \
+         WHERE k.chain = $1 AND k.seq = $2 AND k.kind = 'TOMBSTONE'"
+    );
+    let removed: Option<i64> = door.scalar(removed, [chain.into(), newest.seq.into()]).await?;
+    Ok(removed.is_none().then(|| "its lines are missing".to_owned()))
 }
 
 /// The first statement about lines at a place or after it; without one, the chain's end.
-async fn next(db: &impl ConnectionTrait, keys: &[PublicKey], chain: i64, from: &End) -> Result<Belief> {
-    let query = format!(
-        "SELECT {STATED} FROM audit_checkpoints WHERE chain = $1 AND seq >= $2 ORDER BY seq, kind LIMIT 1"
-    );
-    if let Some(row) = all(db, &query, &[chain, from.seq]).await?.first() {
-        return believed(chain, row, keys);
+async fn next(
+    door: &impl Door<Sql = InstallationSql>,
+    keys: &[PublicKey],
+    chain: i64,
+    from: &End,
+) -> Result<Belief> {
+    let sql = installation_sql!(STATED, "WHERE chain = $1 AND seq >= $2 ORDER BY seq, kind LIMIT 1");
+    if let Some(stated) = door.one(sql, [chain.into(), from.seq.into()]).await? {
+        return Ok(believed(stated, keys));
     }
-    Ok(Ok(head(db, chain).await?.unwrap_or_else(|| from.clone())))
+    Ok(Ok(head(door, chain).await?.unwrap_or_else(|| from.clone())))
 }
 
 /// The end of a chain; `None` without a line.
-pub(super) async fn head(db: &impl ConnectionTrait, chain: i64) -> Result<Option<End>> {
-    let head = "SELECT last_seq, last_hash FROM audit_chains WHERE chain = $1";
-    all(db, head, &[chain]).await?.first().map(|row| End::read(row, 0)).transpose()
+pub(super) async fn head(door: &impl Door<Sql = InstallationSql>, chain: i64) -> Result<Option<End>> {
+    door.one(installation_sql!(HEADS, "WHERE chain = $1"), [chain.into()]).await
+}
+
+row! {
+    /// A chain whose row does not match its checkpoints.
+    struct Wrong {
+        chain: i64,
+        seq: i64,
+        at: Timestamp,
+        claimed: i64,
+        claimed_at: Timestamp,
+    }
 }
 
 /// Corrects the rows of chains that claim more checkpoints, or later ones, than there are: they would suppress checkpoints.
@@ -219,23 +242,23 @@ pub(super) async fn head(db: &impl ConnectionTrait, chain: i64) -> Result<Option
 /// # Errors
 /// The database can't be reached.
 pub async fn mend(core: &Core) -> Result<u64> {
-    let wrong = "SELECT c.chain, COALESCE(k.seq, 0), COALESCE(k.at, $1), c.checkpoint_seq, c.checkpoint_at \
-                 FROM audit_chains c LEFT JOIN audit_checkpoints k \
-                 ON k.id = (SELECT n.id FROM audit_checkpoints n WHERE n.chain = c.chain AND n.seq <= c.last_seq \
-                 ORDER BY n.seq DESC, n.kind LIMIT 1) \
-                 WHERE c.checkpoint_seq <> COALESCE(k.seq, 0) OR c.checkpoint_at > COALESCE(k.at, $2) OR c.checkpoint_at > $2";
+    let wrong = installation_sql!(
+        "SELECT c.chain AS chain, COALESCE(k.seq, 0) AS seq, COALESCE(k.at, $1) AS at, \
+         c.checkpoint_seq AS claimed, c.checkpoint_at AS claimed_at \
+         FROM audit_chains c LEFT JOIN audit_checkpoints k \
+         ON k.id = (SELECT n.id FROM audit_checkpoints n WHERE n.chain = c.chain AND n.seq <= c.last_seq \
+         ORDER BY n.seq DESC, n.kind LIMIT 1) \
+         WHERE c.checkpoint_seq <> COALESCE(k.seq, 0) OR c.checkpoint_at > COALESCE(k.at, $2) OR c.checkpoint_at > $2"
+    );
     let now = core.clock.now();
-    let values: Vec<Value> = vec![now.0.into(), now.plus(SKEW).0.into()];
-    if core.db.one(wrong.to_owned(), values.clone()).await?.is_none() {
+    let values: [Value; 2] = [now.into(), now.plus(bounds::CLOCK_SKEW).into()];
+    if core.db.installation().one::<Wrong>(wrong, values.clone()).await?.is_none() {
         return Ok(0);
     }
     let Some(tx) = begin_alone(core).await? else { return Ok(0) };
-    let rows = tx.query_all_raw(sql(core, wrong, values)).await?;
-    for row in &rows {
-        let (chain, seq, at): (i64, i64, i64) = (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
-        let mended = "UPDATE audit_chains SET checkpoint_seq = $1, checkpoint_at = $2 WHERE chain = $3";
-        tx.execute_raw(sql(core, mended, vec![seq.into(), at.min(now.0).into(), chain.into()])).await?;
-        let (claimed, claimed_at): (i64, i64) = (row.try_get_by(3)?, row.try_get_by(4)?);
+    let rows: Vec<Wrong> = tx.all(wrong, values).await?;
+    for &Wrong { chain, seq, at, claimed, claimed_at } in &rows {
+        note_checkpoint(&tx, chain, seq, at.min(now)).await?;
         if claimed != seq || (seq > 0 && claimed_at > at) {
             tracing::error!(
                 chain,
@@ -262,9 +285,8 @@ pub async fn doubts(db: &Db, keys: &KeyFile) -> Result<Vec<(i64, String)>> {
     let keys = AuditKey::known(keys);
     let state = db.snapshot().await?;
     let mut doubts = Vec::new();
-    for row in all(&state, "SELECT chain, last_seq, last_hash FROM audit_chains ORDER BY chain", &[]).await? {
-        let (chain, end) = (row.try_get_by(0)?, End::read(&row, 1)?);
-        if let Err(why) = continued(&state, &keys, chain, &end, i64::MAX).await? {
+    for Head { chain, seq, hash } in state.all(installation_sql!(HEADS, "ORDER BY chain"), []).await? {
+        if let Err(why) = continued(&state, &keys, chain, &End { seq, hash }, i64::MAX).await? {
             doubts.push((chain, why));
         }
     }
@@ -274,52 +296,53 @@ pub async fn doubts(db: &Db, keys: &KeyFile) -> Result<Vec<(i64, String)>> {
 
 /// What was signed last among the lines up to a place, if the lines since then lead to `end`.
 pub(super) async fn continued(
-    db: &impl ConnectionTrait,
+    door: &impl Door<Sql = InstallationSql>,
     keys: &[PublicKey],
     chain: i64,
     end: &End,
     up_to: i64,
 ) -> Result<Belief> {
-    let signed = match newest(db, keys, chain, up_to).await? {
+    let signed = match newest(door, keys, chain, up_to).await? {
         Ok(signed) => signed,
         Err(why) => return Ok(Err(why)),
     };
-    let broken = broken(db, chain, &signed, end).await?;
+    let broken = broken(door, chain, &signed, end).await?;
     Ok(broken.map_or(Ok(signed), Err))
 }
 
 /// The newest statement about a chain's lines up to a place; its beginning if there is none.
 pub(super) async fn newest(
-    db: &impl ConnectionTrait,
+    door: &impl Door<Sql = InstallationSql>,
     keys: &[PublicKey],
     chain: i64,
     up_to: i64,
 ) -> Result<Belief> {
-    let query = format!(
-        "SELECT {STATED} FROM audit_checkpoints WHERE chain = $1 AND seq <= $2 ORDER BY seq DESC, kind LIMIT 1"
-    );
-    let rows = all(db, &query, &[chain, up_to]).await?;
-    let Some(row) = rows.first() else { return Ok(Ok(End { seq: 0, hash: GENESIS.to_vec() })) };
-    believed(chain, row, keys)
+    let sql = installation_sql!(STATED, "WHERE chain = $1 AND seq <= $2 ORDER BY seq DESC, kind LIMIT 1");
+    let found = door.one(sql, [chain.into(), up_to.into()]).await?;
+    Ok(found.map_or(Ok(End { seq: 0, hash: GENESIS.to_vec() }), |stated| believed(stated, keys)))
 }
 
 /// What a statement is about, if we signed it.
-pub(super) fn believed(chain: i64, row: &QueryResult, keys: &[PublicKey]) -> Result<Belief> {
-    let (seq, kind, said) = stated(chain, row)?;
-    Ok(match mistrust(&said, keys) {
-        Some(why) => Err(format!("the {} at {seq}: {why}", kind.to_ascii_lowercase())),
-        None => Ok(End { seq, hash: row.try_get_by(2)? }),
-    })
+pub(super) fn believed(stated: Stated, keys: &[PublicKey]) -> Belief {
+    match mistrust(&stated.said(), keys) {
+        Some(why) => Err(format!("the {} at {}: {why}", stated.word(), stated.seq)),
+        None => Ok(End { seq: stated.seq, hash: stated.hash }),
+    }
 }
 
 /// Hashes the lines from one place to another again. Returns what is wrong with them.
-async fn broken(db: &impl ConnectionTrait, chain: i64, signed: &End, end: &End) -> Result<Option<String>> {
+async fn broken(
+    door: &impl Door<Sql = InstallationSql>,
+    chain: i64,
+    signed: &End,
+    end: &End,
+) -> Result<Option<String>> {
     if end.seq < signed.seq {
         return Ok(Some(format!("it ends at {}, and was signed up to {}", end.seq, signed.seq)));
     }
     let mut last = signed.clone();
     while last.seq < end.seq {
-        let rows = page(db, chain, last.seq, end.seq).await?;
+        let rows = page(door, chain, last.seq, end.seq).await?;
         let next = last.seq + 1;
         if rows.is_empty() {
             return Ok(Some(format!("line {next} is missing")));

@@ -14,9 +14,6 @@ use super::{
     statement::mistrust,
 };
 
-/// How far from its place a line is searched for.
-const NEAR: i64 = 64;
-
 /// What is wrong with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -295,7 +292,7 @@ fn is_hash(own: &[u8], prev: &[u8], content: &Value) -> bool {
 
 /// The place near `seq` at which the line was sealed.
 fn home(mut content: Value, prev: &[u8], own: &[u8], seq: i64) -> Option<i64> {
-    (seq - NEAR..=seq + NEAR).find(|at| {
+    (seq - 64..=seq + 64).find(|at| {
         content["seq"] = (*at).into();
         is_hash(own, prev, &content)
     })

@@ -1,18 +1,19 @@
-//! The operator's own files of rules and prices. What is wrong with one is told with its name and line.
+//! The operator's own files of rules and prices. Errors name the file and the line.
 
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
 use super::ConfigError;
+use crate::base::bounds::FILE;
 
-/// The name and the text of a file of at most so many bytes.
-pub(super) fn read(path: &Path, most: u64) -> Result<(String, String), ConfigError> {
+/// The name and the text of a file.
+pub(super) fn read(path: &Path) -> Result<(String, String), ConfigError> {
     let name = path.display().to_string();
     let refused = |reason: String| ConfigError(vec![format!("{name}: {reason}")]);
     let about = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?;
-    if about.len() > most {
-        return Err(refused(format!("the file is larger than {most} bytes")));
+    if about.len() > FILE as u64 {
+        return Err(refused(format!("the file is larger than {FILE} bytes")));
     }
     let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
     Ok((name, text))

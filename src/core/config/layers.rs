@@ -42,7 +42,7 @@ impl Config {
     }
 
     /// The same settings for a separate installation in this folder, with its own database, key file and policies
-    /// whatever the settings say about them.
+    /// regardless of what the settings say about them.
     ///
     /// # Errors
     /// The folder's name is not UTF-8.

@@ -8,14 +8,12 @@ use serde::Deserialize;
 
 use super::{ConfigError, file};
 
+use crate::base::bounds;
+
 /// The prices that are built in.
 const BUILT_IN: &str = include_str!("../../../policies/prices.toml");
-/// The most prices: a host is sent all of a currency.
+/// The most prices: a host is sent all of a currency, and a frame of the protocol must hold them.
 const MOST: usize = 500;
-/// The largest file, in bytes.
-const FILE_BYTES: u64 = 256 * 1024;
-/// The highest price: far above any, and far from overflowing.
-const HIGHEST: i64 = 1_000_000_000_000;
 /// Prices are for so many tokens.
 const MILLION: i128 = 1_000_000;
 
@@ -61,7 +59,7 @@ impl Prices {
     /// The operator's prices, or the built-in ones.
     pub(super) fn read(path: Option<&Path>) -> Result<Self, ConfigError> {
         let Some(path) = path else { return Self::parse("the built-in prices", BUILT_IN) };
-        let (name, text) = file::read(path, FILE_BYTES)?;
+        let (name, text) = file::read(path)?;
         Self::parse(&name, &text)
     }
 
@@ -83,7 +81,7 @@ impl Prices {
             if line.day().is_none() {
                 note("`from` is a day, such as 2026-06-01");
             }
-            if !line.amounts().all(|amount| (0..=HIGHEST).contains(&amount)) {
+            if !line.amounts().all(|amount| (0..=bounds::AMOUNT).contains(&amount)) {
                 note("an amount is negative or too large");
             }
             let is_same = |other: &Line| other.key() == line.key();

@@ -10,14 +10,12 @@ use serde::Deserialize;
 
 use super::{ConfigError, file};
 
+use crate::base::bounds;
+
 /// The rules that are built in.
 const BUILT_IN: &str = include_str!("../../../policies/risk.toml");
-/// The most rules.
+/// The most rules: all are tried for every tool call, and agents decide how many there are.
 const MOST_RULES: usize = 30;
-/// The largest file, in bytes.
-const FILE_BYTES: u64 = 64 * 1024;
-/// The most memory that a compiled pattern takes, in bytes.
-const PATTERN_BYTES: usize = 1 << 20;
 /// The risk where no rule applies.
 pub const UNKNOWN: i64 = 50;
 /// The kinds of tools of the Agent Client Protocol.
@@ -80,7 +78,7 @@ impl RiskRules {
     /// The operator's rules, or the built-in ones.
     pub(super) fn read(path: Option<&Path>) -> Result<Self, ConfigError> {
         let Some(path) = path else { return Self::parse("the built-in risk rules", BUILT_IN) };
-        let (name, text) = file::read(path, FILE_BYTES)?;
+        let (name, text) = file::read(path)?;
         Self::parse(&name, &text)
     }
 
@@ -217,7 +215,7 @@ impl RiskRule {
 }
 
 fn compiled(pattern: &str) -> Result<Regex, String> {
-    let built = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build();
+    let built = RegexBuilder::new(pattern).size_limit(bounds::FILE).build();
     // The last line says what is wrong; those above draw it.
     built.map_err(|error| error.to_string().lines().last().unwrap_or_default().trim().to_owned())
 }

@@ -7,35 +7,30 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    sync::Arc,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use tokio::{
     sync::{broadcast, mpsc},
     time::{Instant, MissedTickBehavior, interval},
 };
 
+use super::relay::{EVERY, LARGEST, SILENT};
 use crate::{
-    base::ids::{ConversationId, OrgId},
+    base::{
+        bounds,
+        ids::{ConversationId, OrgId},
+    },
     core::Core,
 };
 
 /// The channel's name in the database.
 pub(super) const CHANNEL: &str = "muster_deltas";
-/// The largest message, in bytes; PostgreSQL accepts 8,000.
-const LARGEST: usize = 7_000;
-/// How many deltas a viewer may fall behind.
+/// How many deltas a viewer may fall behind. Each watched conversation holds this many slots, so that someone who watches many
+/// takes little memory.
 const BEHIND: usize = 256;
-/// How many deltas, or other things to tell, may wait to be sent.
-const WAITING: usize = 1_000;
-/// How often a process says which conversations are watched there.
-const EVERY: Duration = Duration::from_secs(3);
-/// How long that holds.
-const HOLDS: Duration = Duration::from_secs(10);
-/// How many conversations fit into a message.
-const CONVERSATIONS: usize = 300;
 
 /// A piece of text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,7 +79,7 @@ pub struct Deltas {
 
 impl Default for Deltas {
     fn default() -> Self {
-        let (sender, waiting) = mpsc::channel(WAITING);
+        let (sender, waiting) = mpsc::channel(bounds::QUEUE);
         Self {
             rooms: Mutex::default(),
             elsewhere: Mutex::default(),
@@ -126,7 +121,7 @@ impl Deltas {
     }
 
     fn are_watched_elsewhere(&self, conversation: ConversationId) -> bool {
-        let mut elsewhere = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut elsewhere = self.elsewhere.lock();
         match elsewhere.get(&conversation) {
             Some(until) if *until > Instant::now() => true,
             Some(_) => {
@@ -144,10 +139,10 @@ impl Deltas {
             return;
         }
         if !message.watched.is_empty() {
-            let mut elsewhere = self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut elsewhere = self.elsewhere.lock();
             let now = Instant::now();
             elsewhere.retain(|_, until| *until > now);
-            elsewhere.extend(message.watched.into_iter().map(|conversation| (conversation, now + HOLDS)));
+            elsewhere.extend(message.watched.into_iter().map(|conversation| (conversation, now + SILENT)));
         }
         for delta in message.deltas {
             self.tell(&Arc::new(delta));
@@ -159,7 +154,7 @@ impl Deltas {
     }
 
     fn rooms(&self) -> MutexGuard<'_, HashMap<Key, broadcast::Sender<Arc<Delta>>>> {
-        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rooms.lock()
     }
 }
 
@@ -206,7 +201,7 @@ impl Drop for Watching {
 
 /// Sends this process's deltas, and which conversations are watched here.
 pub(super) async fn send(core: &Core, from: u64) {
-    let waiting = core.events.deltas.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let waiting = core.events.deltas.waiting.lock().take();
     let Some(mut waiting) = waiting else { return };
     let mut tick = interval(EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -215,7 +210,7 @@ pub(super) async fn send(core: &Core, from: u64) {
         let tells_all = tokio::select! {
             () = core.tasks.stopping.cancelled() => return,
             _ = tick.tick() => true,
-            _ = waiting.recv_many(&mut told, WAITING) => false,
+            _ = waiting.recv_many(&mut told, bounds::QUEUE) => false,
         };
         let watched = if tells_all || told.iter().any(|told| matches!(told, Told::Watched)) {
             core.events.deltas.watched()
@@ -226,13 +221,13 @@ pub(super) async fn send(core: &Core, from: u64) {
             Told::Delta(delta) => Some(delta),
             Told::Watched => None,
         });
-        let watched = watched.chunks(CONVERSATIONS);
+        // So many fit into a message.
+        let watched = watched.chunks(300);
         let watched = watched.map(|part| Message { from, watched: part.to_vec(), deltas: Vec::new() });
         for text in
             watched.filter_map(|message| serde_json::to_string(&message).ok()).chain(packed(from, deltas))
         {
-            let sent = core.db.execute("SELECT pg_notify($1, $2)", vec![CHANNEL.into(), text.into()]).await;
-            if let Err(error) = sent {
+            if let Err(error) = core.db.notify(CHANNEL, text).await {
                 tracing::debug!(%error, "deltas.not_sent");
                 break;
             }
@@ -350,7 +345,7 @@ mod tests {
         for text in &texts {
             hub.deltas.publish(delta(5, 0, text));
         }
-        let mut waiting = hub.deltas.waiting.lock().unwrap().take().unwrap();
+        let mut waiting = hub.deltas.waiting.lock().take().unwrap();
         let mut told = Vec::new();
         while let Ok(next) = waiting.try_recv() {
             if let Told::Delta(delta) = next {

@@ -5,10 +5,11 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use sea_orm::QueryResult;
 use tokio::{sync::OnceCell, time::Instant};
 
@@ -16,11 +17,6 @@ use crate::{
     base::problem::Result,
     core::access::{Admitted, Caller, Membership},
 };
-
-/// How long the data fetched for an event is shared.
-const FRESH: Duration = Duration::from_secs(1);
-/// How many events' memos are kept.
-const KEPT: usize = 8;
 
 /// What the subscribers of one event share.
 pub struct Memo {
@@ -71,32 +67,32 @@ impl Memo {
             return read.await;
         }
         let cell = {
-            let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut reads = self.reads.lock();
             Arc::clone(reads.entry(question).or_default())
         };
         cell.get_or_try_init(|| read).await.cloned()
     }
 
-    /// Whether it may still be shared.
+    /// Whether it may still be shared: for a second.
     pub(super) fn is_fresh(&self) -> bool {
-        self.made.elapsed() < FRESH
+        self.made.elapsed() < Duration::from_secs(1)
     }
 }
 
-/// The memos of an organization's latest events.
+/// The memos of an organization's latest events, eight at most.
 #[derive(Default)]
 pub(super) struct Memos(Mutex<VecDeque<(u64, Arc<Memo>)>>);
 
 impl Memos {
     /// The memo of the event with this number.
     pub fn of(&self, number: u64) -> Arc<Memo> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         kept.retain(|(_, memo)| memo.is_fresh());
         if let Some((_, memo)) = kept.iter().find(|(of, _)| *of == number) {
             return Arc::clone(memo);
         }
         let memo = Arc::<Memo>::default();
-        if kept.len() == KEPT {
+        if kept.len() == 8 {
             kept.pop_front();
         }
         kept.push_back((number, Arc::clone(&memo)));

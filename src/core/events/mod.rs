@@ -23,11 +23,12 @@ mod relay;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::broadcast;
 
 pub use self::{
@@ -41,10 +42,10 @@ use self::{
     relay::{Outgoing, Told},
 };
 use super::access::Caller;
-use crate::base::ids::{OrgId, ServerId};
-
-/// How many events a subscriber may fall behind.
-const BEHIND: usize = 1024;
+use crate::base::{
+    bounds,
+    ids::{OrgId, ServerId},
+};
 
 /// What a subscriber receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +141,7 @@ impl Hub {
     }
 
     fn rooms(&self) -> MutexGuard<'_, HashMap<OrgId, Arc<Room>>> {
-        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rooms.lock()
     }
 }
 
@@ -148,7 +149,7 @@ impl Room {
     fn new(org: OrgId) -> Self {
         Self {
             org,
-            news: broadcast::Sender::new(BEHIND),
+            news: broadcast::Sender::new(bounds::QUEUE),
             told: AtomicU64::new(0),
             places: AtomicU64::new(0),
             callers: Mutex::default(),
@@ -163,7 +164,7 @@ impl Room {
     }
 
     fn callers(&self) -> MutexGuard<'_, HashMap<u64, Caller>> {
-        self.callers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.callers.lock()
     }
 }
 

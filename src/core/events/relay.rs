@@ -11,12 +11,13 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgListener;
 use tokio::{
@@ -27,6 +28,7 @@ use tokio::{
 use super::{Event, deltas};
 use crate::{
     base::{
+        bounds,
         enums::{ChangeOp, RecordKind},
         ids::{OrgId, ServerId, UserId},
     },
@@ -36,16 +38,12 @@ use crate::{
 /// The channel's name in the database.
 const CHANNEL: &str = "muster_events";
 /// The largest message, in bytes; PostgreSQL accepts 8,000.
-const LARGEST: usize = 7_500;
-/// How often a process announces its position.
-const EVERY: Duration = Duration::from_secs(2);
-/// When a process that has not said goodbye counts as silent.
-const SILENT: Duration = Duration::from_secs(6);
-/// When a silent process is forgotten.
-const FORGOTTEN: Duration = Duration::from_hours(1);
-/// How long to wait before reconnecting.
-const AGAIN: Duration = Duration::from_secs(1);
-/// How many events may wait to be sent.
+pub(super) const LARGEST: usize = 7_500;
+/// How often a process announces its position, and what is watched there.
+pub(super) const EVERY: Duration = Duration::from_secs(2);
+/// When a process that has not said goodbye counts as silent: it has died, or the network to it.
+pub(super) const SILENT: Duration = Duration::from_secs(6);
+/// How many events may wait to be sent while the database is slow or away.
 const WAITING: usize = 10_000;
 
 /// An event on the wire: organization, kind, operation, id, parent record, and the only person who is notified.
@@ -109,7 +107,7 @@ impl Outgoing {
     }
 
     fn take(&self) -> Option<mpsc::Receiver<Told>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.waiting.lock().take()
     }
 }
 
@@ -170,13 +168,11 @@ async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<Told>) {
     }
     // A listener that misses the goodbye, or a batch before it, reads again.
     let bye = Message { events: Vec::new(), hosts: Vec::new(), bye: true, ..message };
-    let _ = timeout(AGAIN, notify(core, &bye)).await;
+    let _ = timeout(bounds::RETRY, notify(core, &bye)).await;
 }
 
-/// Splits what is told into messages that are small enough; one empty message if there is nothing.
+/// Splits what is to be sent into messages that are small enough; one empty message if there is nothing.
 fn batches(told: &[Told]) -> Vec<(Vec<Sent>, Vec<ServerId>)> {
-    /// More than the longest event takes.
-    const LONGEST: usize = 120;
     if told.is_empty() {
         return vec![Default::default()];
     }
@@ -192,13 +188,13 @@ fn batches(told: &[Told]) -> Vec<(Vec<Sent>, Vec<ServerId>)> {
         }
         (events, hosts)
     };
-    told.chunks(LARGEST / LONGEST).map(split).collect()
+    // No event takes 120 bytes.
+    told.chunks(LARGEST / 120).map(split).collect()
 }
 
 async fn notify(core: &Core, message: &Message) -> anyhow::Result<()> {
     let text = serde_json::to_string(message)?;
-    core.db.execute("SELECT pg_notify($1, $2)", vec![CHANNEL.into(), text.into()]).await?;
-    Ok(())
+    Ok(core.db.notify(CHANNEL, text).await?)
 }
 
 /// Receives the other processes' events.
@@ -208,7 +204,7 @@ async fn listen(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64
             tracing::warn!(%error, "events.not_heard");
         }
         core.events.resync();
-        sleep(AGAIN).await;
+        sleep(bounds::RETRY).await;
     }
 }
 
@@ -221,7 +217,7 @@ async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) 
         Ok::<_, sqlx::Error>(listener)
     });
     let mut listener = connecting.await.map_err(|_| sqlx::Error::PoolTimedOut)??;
-    // Whatever came before was missed.
+    // What came before was missed.
     core.events.resync();
     let mut peers = Peers::new(Instant::now());
     // Hearing nothing of oneself reveals a connection that looks alive and is not.
@@ -264,7 +260,7 @@ fn take(core: &Core, peers: &mut Peers, message: Message) {
         hub.tell(Event { org, kind, id, op, of, only });
     }
     for server in message.hosts {
-        core.outbox.hosts.wake(server);
+        core.hosts.wake(server);
     }
 }
 
@@ -300,9 +296,9 @@ impl Peers {
         before.map_or(sent > 0 && now.duration_since(self.since) > SILENT, |before| before.batch != sent)
     }
 
-    /// Whether a process has gone silent; reports each one once. Its position is kept, because it may come back.
+    /// Whether a process has gone silent; reports each one once. Its position is kept for an hour, because it may come back.
     fn are_silent(&mut self, now: Instant) -> bool {
-        self.known.retain(|_, peer| now.duration_since(peer.heard) < FORGOTTEN);
+        self.known.retain(|_, peer| now.duration_since(peer.heard) < Duration::from_hours(1));
         let silent = self.known.values_mut().filter(|peer| !peer.is_silent);
         let silent = silent.filter(|peer| now.duration_since(peer.heard) >= SILENT);
         silent.map(|peer| peer.is_silent = true).count() > 0

@@ -24,11 +24,6 @@ use crate::{
     core::{Core, audit::Origin, sealing::KeyFile},
 };
 
-/// How often to retry a lock held by another process.
-const RETRY: Duration = Duration::from_millis(50);
-/// How many times to retry: ten seconds in all, many times what a change takes.
-const TRIES: u32 = 200;
-
 /// The key file, locked against changes by others.
 #[derive(Debug)]
 pub(super) struct Change {
@@ -47,7 +42,8 @@ impl Change {
     /// can't be read.
     pub(super) async fn begin(core: &Core) -> Result<Self> {
         let path = core.config.rotatable_keys()?.to_owned();
-        let lock = hold(&path, TRIES).await?;
+        // Ten seconds, many times what a change takes.
+        let lock = hold(&path, 200).await?;
         // Never created: a missing file is no reason to start with other keys.
         let file = KeyFile::load(&path).map_err(Problem::internal)?;
         Ok(Self { file, path, _lock: lock })
@@ -85,7 +81,7 @@ async fn hold(keys: &Path, tries: u32) -> Result<File> {
     for _ in 0..tries {
         match file.try_lock() {
             Ok(()) => return Ok(file),
-            Err(TryLockError::WouldBlock) => tokio::time::sleep(RETRY).await,
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(Duration::from_millis(50)).await,
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
     }

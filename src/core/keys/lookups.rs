@@ -1,12 +1,11 @@
 //! What keeps made-up names of signing keys from querying the database (`signing.rs`).
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use moka::sync::Cache;
 use tokio::sync::Mutex;
 
-/// How long an unknown name is remembered.
-const UNKNOWN_KEPT: Duration = Duration::from_secs(5);
+use crate::base::bounds;
 
 /// Keeps unknown names from querying the database.
 pub struct Lookups {
@@ -19,7 +18,7 @@ pub struct Lookups {
 impl Default for Lookups {
     fn default() -> Self {
         Self {
-            unknown: Cache::builder().max_capacity(1_000).time_to_live(UNKNOWN_KEPT).build(),
+            unknown: Cache::builder().max_capacity(1_000).time_to_live(bounds::CACHE_AGE).build(),
             recent: Mutex::default(),
         }
     }

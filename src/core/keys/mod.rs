@@ -27,9 +27,7 @@ pub use self::{
     file::rotate_sealing,
     lookups::Lookups,
     present::require_presence,
-    rewrap::{Pace, Progress, in_use, require_unused, retire, rewrap},
-    signing::{
-        LOOK, Listed, Rotated, State, keep, list, load, look_for, retire as retire_signing_key, rotate,
-    },
+    rewrap::{Pace, Progress, in_use, open_one, require_unused, retire, rewrap},
+    signing::{Listed, Rotated, State, keep, list, load, look_for, retire as retire_signing_key, rotate},
     watch::{reload, watch},
 };

@@ -2,11 +2,11 @@
 //!
 //! Each value is changed by a compare-and-set on its old bytes: if someone edits the secret in the meantime, their edit
 //! wins, and it was sealed with the active key. Resuming after an interruption needs no state: the first five bytes of
-//! a value identify its key, and whatever is not under the active key is still to do.
+//! a value identify its key, and a value that is not under the active key is still to do.
 
 use std::{sync::Arc, time::Duration};
 
-use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, QueryResult, Statement, Value};
 use serde::Serialize;
 use serde_json::json;
 
@@ -25,6 +25,7 @@ use crate::{
         Core,
         audit::Origin,
         sealing::{KeyRing, Locator, SealContext, SealError},
+        store::Db,
     },
 };
 
@@ -48,7 +49,7 @@ struct SinceRest {
 }
 
 impl SinceRest {
-    /// Adds what was moved. Returns whether it is time to rest, from which it counts anew.
+    /// Adds what was moved. Returns whether it is time to rest, after which it counts from zero.
     fn add(&mut self, pace: Pace, batch: &[Found]) -> bool {
         self.values += batch.len() as u64;
         self.bytes += batch.iter().map(|found| found.sealed.len()).sum::<usize>();
@@ -79,13 +80,25 @@ pub struct Progress {
     pub broken: u64,
 }
 
-/// A value's location.
+/// A value and its location.
 struct Found {
-    organization: i64,
+    organization: OrgId,
     record: Value,
     sealed: Vec<u8>,
     /// The transport of a bot's token.
     transport: String,
+}
+
+impl Found {
+    /// What it was sealed for, if its record has an id or a name.
+    fn place(&self, column: &SealedColumn) -> Option<SealContext<'_>> {
+        let locator = match &self.record {
+            Value::String(Some(name)) => Locator::Name(name),
+            Value::BigInt(Some(id)) => Locator::Id(*id),
+            _ => return None,
+        };
+        Some(column.place(self.organization, locator))
+    }
 }
 
 /// A value under the active key, and its digest if its column has one.
@@ -159,12 +172,12 @@ async fn read(
     core: &Core,
     ring: &KeyRing,
     column: &SealedColumn,
-    after: Option<&(i64, Value)>,
+    after: Option<&(OrgId, Value)>,
     limit: u64,
 ) -> Result<Vec<Found>> {
-    let SealedColumn { table, column: name, organization, record, digest, is_long } = *column;
+    let SealedColumn { column: name, organization, record, is_long, .. } = *column;
     let limit = if is_long { 1 } else { limit };
-    let (key, transport) = (record.column(), digest.map_or("''", |digest| digest.transport));
+    let key = record.column();
     let mut values: Vec<Value> = vec![KeyRing::begins(ring.active_id()).to_vec().into()];
     let beyond = match after {
         Some((organization_id, id)) => {
@@ -173,22 +186,47 @@ async fn read(
         }
         None => String::new(),
     };
-    // A value of zero bytes is a destroyed secret.
-    let sql = format!(
-        "SELECT {organization}, {key}, {name}, {transport} FROM {table} \
-         WHERE length({name}) > 0 AND substr({name}, 1, 5) <> $1 {beyond} ORDER BY {organization}, {key} LIMIT {limit}"
-    );
-    let rows = core.db.all(sql, values).await?;
-    rows.iter().map(|row| found(row, record)).collect()
+    let which =
+        format!("AND substr({name}, 1, 5) <> $1 {beyond} ORDER BY {organization}, {key} LIMIT {limit}");
+    Ok(find(&core.db, column, &which, values).await?)
 }
 
-fn found(row: &QueryResult, record: Record) -> Result<Found> {
+/// Opens one value of a column with the keys of a ring. `None` if it has no value.
+///
+/// # Errors
+/// The database can't be reached.
+pub async fn open_one(
+    db: &Db,
+    ring: &KeyRing,
+    column: &SealedColumn,
+) -> Result<Option<Result<(), SealError>>, DbErr> {
+    let found = find(db, column, "LIMIT 1", vec![]).await?;
+    let opened = |found: &Found| Some(ring.open_bytes(&found.sealed, &found.place(column)?).map(drop));
+    Ok(found.first().and_then(opened))
+}
+
+async fn find(db: &Db, column: &SealedColumn, which: &str, values: Vec<Value>) -> Result<Vec<Found>, DbErr> {
+    let SealedColumn { table, column: name, organization, record, digest, .. } = *column;
+    let (key, transport) = (record.column(), digest.map_or("''", |digest| digest.transport));
+    // A value of zero bytes is a destroyed secret.
+    let sql = format!(
+        "SELECT {organization} AS organization, {key} AS record, {name} AS sealed, {transport} AS transport FROM {table} \
+         WHERE length({name}) > 0 {which}"
+    );
+    db.all(sql, values).await?.iter().map(|row| found(row, record)).collect()
+}
+
+fn found(row: &QueryResult, record: Record) -> Result<Found, DbErr> {
     let record = match record {
-        Record::Id(_) => row.try_get_by::<i64, _>(1)?.into(),
-        Record::Name(_) => row.try_get_by::<String, _>(1)?.into(),
+        Record::Id(_) => row.try_get_by::<i64, _>("record")?.into(),
+        Record::Name(_) => row.try_get_by::<String, _>("record")?.into(),
     };
-    let (organization, sealed, transport) = (row.try_get_by(0)?, row.try_get_by(2)?, row.try_get_by(3)?);
-    Ok(Found { organization, record, sealed, transport })
+    Ok(Found {
+        organization: row.try_get_by("organization")?,
+        record,
+        sealed: row.try_get_by("sealed")?,
+        transport: row.try_get_by("transport")?,
+    })
 }
 
 async fn write(
@@ -251,17 +289,12 @@ async fn put(
 }
 
 fn moved(ring: &KeyRing, column: &SealedColumn, found: &Found) -> Option<Moved> {
-    let locator = match &found.record {
-        Value::String(Some(name)) => Locator::Name(name),
-        Value::BigInt(Some(id)) => Locator::Id(*id),
-        _ => return None,
-    };
-    let place = column.place(OrgId(found.organization), locator);
+    let place = found.place(column)?;
     match resealed(ring, column, found, &place) {
         Ok(moved) => moved,
         Err(error) => {
             let (table, name) = (column.table, column.column);
-            tracing::error!(table, column = name, record = ?locator, %error, "keys.sealed_value_does_not_open");
+            tracing::error!(table, column = name, record = ?place.record, %error, "keys.sealed_value_does_not_open");
             None
         }
     }
@@ -289,8 +322,10 @@ fn resealed(
 pub async fn in_use(core: &Core, id: u32) -> Result<Vec<(&'static SealedColumn, i64)>> {
     let mut used = Vec::new();
     for column in SEALED {
-        let sql =
-            format!("SELECT COUNT(*) FROM {0} WHERE substr({1}, 1, 5) = $1", column.table, column.column);
+        let sql = format!(
+            "SELECT COUNT(*) AS count FROM {0} WHERE substr({1}, 1, 5) = $1",
+            column.table, column.column
+        );
         let begins: Value = KeyRing::begins(id).to_vec().into();
         // Through the writer, so that the latest commits count.
         let row = core
@@ -298,7 +333,7 @@ pub async fn in_use(core: &Core, id: u32) -> Result<Vec<(&'static SealedColumn, 
             .writer()
             .query_one_raw(Statement::from_sql_and_values(core.db.backend(), sql, [begins]))
             .await?;
-        let count: i64 = row.map_or(Ok(0), |row| row.try_get_by(0))?;
+        let count: i64 = row.map_or(Ok(0), |row| row.try_get_by("count"))?;
         if count > 0 {
             used.push((column, count));
         }
@@ -352,7 +387,7 @@ mod tests {
     #[test]
     fn others_get_the_database_after_so_many_values_or_bytes() {
         let found = |bytes: usize| Found {
-            organization: 1,
+            organization: OrgId(1),
             record: 1_i64.into(),
             sealed: vec![0; bytes],
             transport: String::new(),

@@ -3,7 +3,7 @@
 //! A key is first *next* (published, so that other verifiers know it before it is used), then *active* (it signs), then
 //! *retired* (it verifies until the last token that it signed has expired; its private half is destroyed at once).
 //! There is one active key, and at most one next key. The first replica to see that a step is due makes it, under a
-//! lock on the table; the others notice at their next look ([`LOOK`]). A replica that receives a token with an unknown
+//! lock on the table; the others notice when they look (`rounds/mod.rs`). A replica that receives a token with an unknown
 //! key looks at once ([`look_for`]), but not for every made-up text: only a few times a second, and for the same name
 //! once in a while.
 //!
@@ -12,7 +12,7 @@
 use std::time::{Duration, Instant};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
+use sea_orm::DbBackend;
 use secrecy::ExposeSecret;
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -28,15 +28,17 @@ use crate::{
         access::jwt::{KeySet, PublicKey},
         audit::Origin,
         sealing::{SealContext, SigningKey},
-        store::Transaction,
+        store::{
+            Transaction,
+            sql::{Door, InstallationSql, Write as _, installation_sql, row},
+        },
     },
 };
 
-/// How often a replica reads the table.
-pub const LOOK: Duration = Duration::from_secs(5);
-/// How much longer than its tokens a retired key verifies: another replica may sign with it until its next look.
+/// How much longer than its tokens a retired key verifies: a replica that can't reach the database signs with it until its next
+/// look.
 const GRACE: Duration = Duration::from_secs(60);
-/// How many looks per second unknown names may cause.
+/// How many looks per second unknown names may cause: anyone can make them up.
 const LOOKS_PER_SECOND: u32 = 5;
 const ALGORITHM: &str = "EdDSA";
 
@@ -80,18 +82,28 @@ pub enum Rotated {
     Active(String),
 }
 
-struct Row {
-    kid: String,
-    public: [u8; 32],
-    sealed: Vec<u8>,
-    created_at: Timestamp,
-    activate_at: Option<Timestamp>,
-    activated_at: Option<Timestamp>,
-    retired_at: Option<Timestamp>,
-    verify_until: Option<Timestamp>,
+row! {
+    /// A key as stored.
+    struct Row {
+        kid: String,
+        public_key: String,
+        private_key_sealed: Vec<u8>,
+        created_at: Timestamp,
+        activate_at: Option<Timestamp>,
+        activated_at: Option<Timestamp>,
+        retired_at: Option<Timestamp>,
+        verify_until: Option<Timestamp>,
+    }
 }
 
 impl Row {
+    fn public(&self) -> Result<PublicKey> {
+        let bytes = URL_SAFE_NO_PAD.decode(&self.public_key).map_err(Problem::internal)?;
+        let bytes = <[u8; 32]>::try_from(bytes)
+            .map_err(|_| Problem::internal(anyhow::anyhow!("a public key is invalid")))?;
+        Ok(PublicKey { kid: self.kid.clone(), bytes, until: self.verify_until })
+    }
+
     fn state(&self, now: Timestamp) -> State {
         match (self.activated_at, self.retired_at) {
             (_, Some(_)) if self.verify_until.is_none_or(|until| until <= now) => State::Expired,
@@ -107,7 +119,7 @@ impl Row {
 /// # Errors
 /// The database can't be reached; `INTERNAL` for keys sealed with another key file.
 pub async fn load(core: &Core) -> Result<()> {
-    if rows(core, core.db.read()).await?.is_empty() {
+    if rows(core.db.read()).await?.is_empty() {
         import(core).await?;
     }
     reload(core).await
@@ -118,14 +130,14 @@ pub async fn load(core: &Core) -> Result<()> {
 /// # Errors
 /// The database can't be reached.
 pub async fn keep(core: &Core) -> Result<u64> {
-    let known = rows(core, core.db.read()).await?;
+    let known = rows(core.db.read()).await?;
     if due(core, &known).is_none() {
         put_in_force(core, &known)?;
         return Ok(0);
     }
     let tx = locked(core).await?;
     // Another replica may have been faster.
-    let step = due(core, &rows(core, &tx).await?);
+    let step = due(core, &rows(&tx).await?);
     if let Some(step) = &step {
         make(core, &tx, step).await?;
     }
@@ -152,7 +164,7 @@ pub async fn look_for(core: &Core, kid: &str) -> Result<bool> {
         }
         recent.1 += 1;
     }
-    let known = rows(core, core.db.read()).await?;
+    let known = rows(core.db.read()).await?;
     if !known.iter().any(|row| row.kid == kid && row.state(core.clock.now()) != State::Expired) {
         core.access.lookups.unknown.insert(kid.to_owned(), ());
         return Ok(false);
@@ -167,7 +179,7 @@ pub async fn look_for(core: &Core, kid: &str) -> Result<bool> {
 /// The database can't be reached.
 pub async fn list(core: &Core) -> Result<Vec<Listed>> {
     let now = core.clock.now();
-    let rows = rows(core, core.db.read()).await?;
+    let rows = rows(core.db.read()).await?;
     Ok(rows
         .into_iter()
         .rev()
@@ -189,7 +201,7 @@ pub async fn list(core: &Core) -> Result<Vec<Listed>> {
 /// The database can't be reached.
 pub async fn rotate(core: &Core, at_once: bool) -> Result<Rotated> {
     let tx = locked(core).await?;
-    let known = rows(core, &tx).await?;
+    let known = rows(&tx).await?;
     let now = core.clock.now();
     let next = known.iter().find(|row| row.state(now) == State::Next);
     let rotated = if at_once {
@@ -205,8 +217,8 @@ pub async fn rotate(core: &Core, at_once: bool) -> Result<Rotated> {
             Some(row) => {
                 let earliest = row.created_at.plus(core.config.signing.publish()).max(now);
                 let at = row.activate_at.map_or(earliest, |at| at.min(earliest));
-                let sql = "UPDATE signing_keys SET activate_at = $1 WHERE kid = $2";
-                execute(core, &tx, sql, vec![at.0.into(), row.kid.clone().into()]).await?;
+                let sql = installation_sql!("UPDATE signing_keys SET activate_at = $1 WHERE kid = $2");
+                tx.execute(sql, [at.into(), row.kid.clone().into()]).await?;
                 Rotated::Planned(row.kid.clone(), at)
             }
             None => {
@@ -231,7 +243,7 @@ pub async fn rotate(core: &Core, at_once: bool) -> Result<Rotated> {
 /// `NOT_FOUND`; `IN_USE` for the active key.
 pub async fn retire(core: &Core, kid: &str) -> Result<()> {
     let tx = locked(core).await?;
-    let known = rows(core, &tx).await?;
+    let known = rows(&tx).await?;
     let now = core.clock.now();
     let row = known.iter().find(|row| row.kid == kid);
     let row = row.ok_or_else(|| {
@@ -242,9 +254,11 @@ pub async fn retire(core: &Core, kid: &str) -> Result<()> {
             format!("Signing key {kid} is the active key: run `muster key rotate --signing --now` first.");
         return Err(Problem::new(Code::InUse, detail));
     }
-    let sql = "UPDATE signing_keys SET retired_at = COALESCE(retired_at, $1), verify_until = $1, \
-               private_key_sealed = $2 WHERE kid = $3";
-    execute(core, &tx, sql, vec![now.0.into(), Vec::<u8>::new().into(), kid.into()]).await?;
+    let sql = installation_sql!(
+        "UPDATE signing_keys SET retired_at = COALESCE(retired_at, $1), verify_until = $1, \
+         private_key_sealed = $2 WHERE kid = $3"
+    );
+    tx.execute(sql, [now.into(), Vec::<u8>::new().into(), kid.into()]).await?;
     let changes = json!({ "kid": kid });
     Origin::operator(core).record(&tx, "retireSigningKey", ("signing key", None), changes);
     tx.commit().await?;
@@ -281,11 +295,13 @@ async fn make(core: &Core, tx: &Transaction, step: &Step) -> Result<()> {
         }
         Step::Activate(kid) => {
             let until = now.plus(core.config.sessions.access_token_ttl()).plus(GRACE);
-            let sql = "UPDATE signing_keys SET retired_at = $1, verify_until = $2, private_key_sealed = $3 \
-                       WHERE activated_at IS NOT NULL AND retired_at IS NULL";
-            execute(core, tx, sql, vec![now.0.into(), until.0.into(), Vec::<u8>::new().into()]).await?;
-            let sql = "UPDATE signing_keys SET activated_at = $1 WHERE kid = $2";
-            execute(core, tx, sql, vec![now.0.into(), kid.clone().into()]).await?;
+            let sql = installation_sql!(
+                "UPDATE signing_keys SET retired_at = $1, verify_until = $2, private_key_sealed = $3 \
+                 WHERE activated_at IS NOT NULL AND retired_at IS NULL"
+            );
+            tx.execute(sql, [now.into(), until.into(), Vec::<u8>::new().into()]).await?;
+            let sql = installation_sql!("UPDATE signing_keys SET activated_at = $1 WHERE kid = $2");
+            tx.execute(sql, [now.into(), kid.clone().into()]).await?;
             tracing::info!(kid, "keys.signing_key_active");
         }
     }
@@ -304,7 +320,7 @@ async fn import(core: &Core) -> Result<()> {
     let file = core.config.keys().map_err(Problem::internal)?;
     let tx = locked(core).await?;
     // Another replica may have been faster.
-    if rows(core, &tx).await?.is_empty() {
+    if rows(&tx).await?.is_empty() {
         let now = core.clock.now();
         for key in file.signing() {
             let retired = (key.kid != file.active_signing()).then_some(now);
@@ -327,31 +343,34 @@ async fn insert(
         Some(_) => Vec::new(),
         None => core.keys.seal_bytes(&key.seed[..], &place(&key.kid)),
     };
-    let sql = "INSERT INTO signing_keys (kid, algorithm, public_key, private_key_sealed, created_at, activate_at, \
-               activated_at, retired_at, verify_until) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-    let values = vec![
+    let sql = installation_sql!(
+        "INSERT INTO signing_keys (kid, algorithm, public_key, private_key_sealed, created_at, activate_at, \
+         activated_at, retired_at, verify_until) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+    );
+    let values = [
         key.kid.clone().into(),
         ALGORITHM.into(),
         URL_SAFE_NO_PAD.encode(PublicKey::of(key).bytes).into(),
         sealed.into(),
-        core.clock.now().0.into(),
-        activate_at.map(|at| at.0).into(),
-        activated_at.map(|at| at.0).into(),
-        retired_at.map(|at| at.0).into(),
-        until.map(|at| at.0).into(),
+        core.clock.now().into(),
+        activate_at.into(),
+        activated_at.into(),
+        retired_at.into(),
+        until.into(),
     ];
-    execute(core, tx, sql, values).await
+    tx.execute(sql, values).await?;
+    Ok(())
 }
 
 async fn reload(core: &Core) -> Result<()> {
-    put_in_force(core, &rows(core, core.db.read()).await?)
+    put_in_force(core, &rows(core.db.read()).await?)
 }
 
 fn put_in_force(core: &Core, rows: &[Row]) -> Result<()> {
     let now = core.clock.now();
     let active = rows.iter().find(|row| row.state(now) == State::Active);
     let active = active.ok_or_else(|| Problem::internal(anyhow::anyhow!("no signing key is active")))?;
-    let opened = core.keys.open_bytes(&active.sealed, &place(&active.kid)).map_err(|error| {
+    let opened = core.keys.open_bytes(&active.private_key_sealed, &place(&active.kid)).map_err(|error| {
         let hint = "does the key file belong to this database?";
         Problem::internal(anyhow::anyhow!("signing key {}: {error}; {hint}", active.kid))
     })?;
@@ -363,9 +382,7 @@ fn put_in_force(core: &Core, rows: &[Row]) -> Result<()> {
     let verifying = rows.iter().filter(|row| row.state(now) != State::Expired);
     let set = KeySet {
         active: SigningKey { kid: active.kid.clone(), seed },
-        verifying: verifying
-            .map(|row| PublicKey { kid: row.kid.clone(), bytes: row.public, until: row.verify_until })
-            .collect(),
+        verifying: verifying.map(Row::public).collect::<Result<_>>()?,
     };
     core.access.jwt.replace(&set);
     Ok(())
@@ -380,37 +397,16 @@ fn place(kid: &str) -> SealContext<'_> {
 async fn locked(core: &Core) -> Result<Transaction> {
     let tx = core.db.begin().await?;
     if core.db.backend() == DbBackend::Postgres {
-        tx.execute_unprepared("LOCK TABLE signing_keys IN SHARE ROW EXCLUSIVE MODE").await?;
+        tx.execute(installation_sql!("LOCK TABLE signing_keys IN SHARE ROW EXCLUSIVE MODE"), []).await?;
     }
     Ok(tx)
 }
 
-async fn execute(core: &Core, tx: &Transaction, sql: &str, values: Vec<Value>) -> Result<()> {
-    tx.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
-    Ok(())
-}
-
 /// All keys, oldest first.
-async fn rows(core: &Core, db: &impl ConnectionTrait) -> Result<Vec<Row>> {
-    let sql = "SELECT kid, public_key, private_key_sealed, created_at, activate_at, activated_at, retired_at, \
-               verify_until FROM signing_keys WHERE algorithm = $1 ORDER BY created_at, kid";
-    let found =
-        db.query_all_raw(Statement::from_sql_and_values(core.db.backend(), sql, [ALGORITHM.into()])).await?;
-    found.iter().map(row).collect()
-}
-
-fn row(found: &QueryResult) -> Result<Row> {
-    let public = URL_SAFE_NO_PAD.decode(found.try_get_by::<String, _>(1)?).map_err(Problem::internal)?;
-    Ok(Row {
-        kid: found.try_get_by(0)?,
-        public: public
-            .try_into()
-            .map_err(|_| Problem::internal(anyhow::anyhow!("a public key is invalid")))?,
-        sealed: found.try_get_by(2)?,
-        created_at: found.try_get_by(3)?,
-        activate_at: found.try_get_by(4)?,
-        activated_at: found.try_get_by(5)?,
-        retired_at: found.try_get_by(6)?,
-        verify_until: found.try_get_by(7)?,
-    })
+async fn rows(door: &impl Door<Sql = InstallationSql>) -> Result<Vec<Row>> {
+    let sql = installation_sql!(
+        "SELECT kid, public_key, private_key_sealed, created_at, activate_at, activated_at, retired_at, \
+         verify_until FROM signing_keys WHERE algorithm = $1 ORDER BY created_at, kid"
+    );
+    door.all(sql, [ALGORITHM.into()]).await
 }

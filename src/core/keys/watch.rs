@@ -3,12 +3,9 @@
 //! It polls the file's size, time and inode, which is cheap and works on every file system, even when a new file
 //! replaces the old one under its name.
 
-use std::{fs::Metadata, path::Path, sync::Arc, time::Duration};
+use std::{fs::Metadata, path::Path, sync::Arc};
 
-use crate::core::Core;
-
-/// How often the file is polled.
-const POLL: Duration = Duration::from_millis(400);
+use crate::{base::bounds, core::Core};
 
 /// Watches the key file for as long as it is polled.
 pub async fn watch(core: Arc<Core>) {
@@ -18,7 +15,7 @@ pub async fn watch(core: Arc<Core>) {
     let path = core.config.keys_file.clone();
     let mut seen = mark(&path);
     loop {
-        tokio::time::sleep(POLL).await;
+        tokio::time::sleep(bounds::POLL).await;
         let now = mark(&path);
         if now != seen && now.is_some() {
             seen = now;

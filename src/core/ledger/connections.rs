@@ -7,16 +7,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::Ledger;
 use crate::core::config::Config;
 
-/// Connections beyond `limits.connections`, on which probes are answered and everyone else is asked to come back later.
+/// Connections beyond `limits.connections`, on which probes are answered and everyone else is asked to come back later, however
+/// many connections a flood opens.
 pub(super) const RESERVED_CONNECTIONS: usize = 32;
-/// File descriptors for everything except connections of clients and to the database.
-const OTHER_DESCRIPTORS: usize = 100;
 
 /// How many file descriptors the process needs for this many client connections.
 #[must_use]
 pub fn descriptors(config: &Config, connections: usize) -> usize {
-    // Two pools: one for reading, one for writing.
-    connections + RESERVED_CONNECTIONS + 2 * config.database.max_connections as usize + OTHER_DESCRIPTORS
+    // Two pools, one for reading, one for writing, and a hundred for everything else.
+    connections + RESERVED_CONNECTIONS + 2 * config.database.max_connections as usize + 100
 }
 
 /// The configured maximum, reduced to what the file descriptors allow after the database, files and probes.

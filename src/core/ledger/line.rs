@@ -4,12 +4,13 @@ use std::{
     collections::HashMap,
     hash::Hash,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::Holder;
 use crate::{
@@ -17,13 +18,11 @@ use crate::{
     core::telemetry::metrics,
 };
 
-/// Bodies and answers of up to this many bytes are not counted.
+/// Bodies and answers of up to this many bytes are not counted: the number of connections bounds how many a flood has of them.
 pub const SMALL: usize = 16 << 10;
-/// An answer of up to this many bytes is never refused to a caller who has changed something, or the caller would not learn
-/// of the change.
+/// An answer of up to this many bytes is never refused to a caller who has changed something, however much others hold: the caller
+/// would not learn of the change.
 pub const OWED: usize = 64 << 10;
-/// The `Retry-After` of a refusal, in seconds.
-const COME_BACK: i64 = 5;
 
 /// The maxima of a line.
 #[derive(Clone, Copy)]
@@ -163,7 +162,7 @@ impl Line {
     }
 
     fn shares(&self) -> MutexGuard<'_, Shares> {
-        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shares.lock()
     }
 
     fn refuse(&self, full: Full) -> Problem {
@@ -183,7 +182,7 @@ impl Line {
                 Problem::new(Code::Unavailable, detail)
             }
         };
-        problem.with("limit", self.name).with("retry_after", COME_BACK)
+        problem.with("limit", self.name).with("retry_after", 5)
     }
 }
 
@@ -236,7 +235,7 @@ impl Held {
         Ok(())
     }
 
-    /// Takes more whatever others hold.
+    /// Takes more, however much others hold.
     fn grow_own(&mut self, more: usize) -> Result<()> {
         let line = Arc::clone(&self.line);
         let mut shares = line.shares();

@@ -16,7 +16,7 @@ use std::{
 
 use tokio::sync::Semaphore;
 
-use crate::base::network::network;
+use crate::base::{bounds, network::network};
 use crate::{
     base::{ids::OrgId, problem::Result},
     core::{
@@ -36,20 +36,8 @@ pub use table::{ENTRIES, Entry};
 use connections::{RESERVED_CONNECTIONS, most_connections};
 use line::Most;
 
-/// The part of all bytes that a single holder may hold.
-const PART: usize = 8;
-/// The part that all callers without a credential may hold together, so that the rest remains for known callers.
-const PART_OF_STRANGERS: usize = 4;
-/// How many connections the host of a server may have: the current one, and older ones that are being closed.
-const CONNECTIONS_OF_A_HOST: usize = 8;
-/// How many channels a process sends to at a time, and in how many it asks people.
+/// How many channels a process sends to at a time, and in how many it asks people: vendors that accept and say nothing hold them.
 const LANES: usize = 256;
-/// How many deliveries of vendors may wait for their commit. More are turned away before anything is accepted.
-const ARRIVALS: usize = 1_024;
-/// The part of places of work that one organization may take: its vendors and receivers decide how long each is held.
-const PART_OF_PLACES: usize = 4;
-/// The bytes that mails may take while they are read: two of the largest, each counted three times.
-const MAILS_BYTES: usize = 256 << 20;
 
 /// A kind of thing that callers hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,10 +135,11 @@ impl Ledger {
     pub fn new(config: &Config) -> Self {
         let limits = &config.limits;
         let most_connections = most_connections(config);
+        // Without a credential, all callers together take a quarter: the rest remains for known callers.
         let bytes = |together: usize| Most {
-            anonymous: together / PART,
-            known: together / PART,
-            strangers: together / PART_OF_STRANGERS,
+            anonymous: together / 8,
+            known: together / 8,
+            strangers: together / 4,
             together,
         };
         Self {
@@ -165,7 +154,8 @@ impl Ledger {
             hosts: Line::new(
                 "hosts",
                 "This server's host has reached its maximum of connections",
-                each(CONNECTIONS_OF_A_HOST),
+                // The current one, and older ones that are being closed.
+                each(8),
             ),
             subscriptions: Line::new(
                 "subscriptions",
@@ -192,12 +182,13 @@ impl Ledger {
             arrivals: Line::new(
                 "arrivals",
                 "The organization has reached its maximum of waiting deliveries",
-                places(ARRIVALS),
+                places(bounds::QUEUE),
             ),
             mails: Line::new(
                 "mail_bytes",
                 "Too many bytes of the channel's mails are being read",
-                bytes(MAILS_BYTES),
+                // Two of the largest, each counted three times.
+                bytes(256 << 20),
             ),
         }
     }
@@ -258,9 +249,9 @@ fn each(known: usize) -> Most {
     Most { anonymous: 0, known, strangers: usize::MAX, together: usize::MAX }
 }
 
-/// Places of work, of which one organization may take a part.
+/// Places of work, of which one organization may take a quarter: its vendors and receivers decide how long each is held.
 const fn places(together: usize) -> Most {
-    Most { anonymous: 0, known: together / PART_OF_PLACES, strangers: usize::MAX, together }
+    Most { anonymous: 0, known: together / 4, strangers: usize::MAX, together }
 }
 
 /// Marks an answer whose bytes are already in the ledger, or shared by everyone.

@@ -1,6 +1,6 @@
 //! Mail: what the service tells people outside the panel.
 //!
-//! A mail waits in the [outbox](crate::core::outbox) as a reference to its subject matter, without link or token. The
+//! A mail waits in a table as a reference to its subject matter, without link or token. The
 //! responsible slice writes the letter when it is sent, and only then creates the token of its link: neither the
 //! database nor a copy of it ever contains a working link. Each retry has a new link.
 //!

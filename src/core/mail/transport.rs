@@ -3,7 +3,6 @@
 use std::{
     io::Write,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use anyhow::Context;
@@ -20,15 +19,13 @@ use url::Url;
 
 use super::Letter;
 use crate::{
-    base::{enums::MailWay, files::create_private},
+    base::{bounds, enums::MailWay, files::create_private},
     core::config::Config,
 };
 
 /// The URL of the demo's transport, which writes mail to the log. Links are secrets, so the settings can't ask for it;
 /// only `muster demo` sets it.
 pub const LOG: &str = "log:";
-/// How long a mail server may take to answer.
-const TIMEOUT: Duration = Duration::from_secs(20);
 
 type Smtp = AsyncSmtpTransport<Tokio1Executor>;
 
@@ -193,8 +190,10 @@ fn open(url: &Url, ca_file: Option<&Path>) -> anyhow::Result<Transport> {
         _ if is_plain(url) => (Tls::None, 25),
         _ => (Tls::Required(tls.build()?), 587),
     };
-    let mut builder =
-        Smtp::builder_dangerous(host).tls(tls).port(url.port().unwrap_or(port)).timeout(Some(TIMEOUT));
+    let mut builder = Smtp::builder_dangerous(host)
+        .tls(tls)
+        .port(url.port().unwrap_or(port))
+        .timeout(Some(bounds::NETWORK_WAIT));
     if !url.username().is_empty() {
         let password = url.password().unwrap_or_default();
         builder = builder.credentials(Credentials::new(decoded(url.username()), decoded(password)));

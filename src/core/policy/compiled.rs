@@ -20,6 +20,7 @@ use super::{
     source::{Given, Sources},
 };
 use crate::base::{
+    bounds,
     ids::OrgId,
     permission::{Permission, PermissionSet, Role},
     time::{Clock, Timestamp},
@@ -35,9 +36,6 @@ pub struct Compiled {
     pub(super) loaded_at: Timestamp,
     problems: Vec<LintProblem>,
 }
-
-/// How many deciding lines are cached, as text.
-const DECIDED: u64 = 10_000;
 
 impl Compiled {
     /// The policy in `dir`, or the built-in one, with the given rules for organizations without a file. Reads from
@@ -71,7 +69,7 @@ impl Compiled {
             if late.is_empty() { table } else { compile(&book.rules, before, &book.sources, &problems)? };
         problems.sort();
         let loaded_at = Clock::system().now();
-        Ok(Self { table, book, decided: Cache::new(DECIDED), loaded_at, problems })
+        Ok(Self { table, book, decided: Cache::new(bounds::CACHE_ENTRIES), loaded_at, problems })
     }
 
     /// Identifies the content of the files and of the given rules.

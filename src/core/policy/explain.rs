@@ -5,7 +5,7 @@
 //! one that an administrator would look at first:
 //!
 //! - a deny before an allow, since it overrides all of them; `policy.csv` before the organization's own file, since it
-//!   applies whatever that file says;
+//!   applies no matter what that file says;
 //! - then the line whose role is closest to the role in question.
 
 use serde::Serialize;

@@ -14,9 +14,6 @@ use std::{
 use super::source::{File, Sources};
 use crate::base::time::{Clock, Timestamp};
 
-/// How long after a change the file system's times may not reveal another one, in milliseconds.
-const COARSE: u64 = 3_000;
-
 pub(super) struct Folder {
     dir: PathBuf,
     seen: HashMap<String, Seen>,
@@ -52,7 +49,8 @@ impl Stamp {
     fn is_settled(self, now: Timestamp) -> bool {
         let (seconds, _) = self.modified.max(self.changed);
         // Otherwise a file with a time far in the future would be read again forever.
-        now.0.abs_diff(seconds.saturating_mul(1_000)) > COARSE
+        // Before that, the file system's times may not reveal another change.
+        now.0.abs_diff(seconds.saturating_mul(1_000)) > 3_000
     }
 }
 

@@ -15,7 +15,7 @@ use crate::base::{
     permission::{Permission, Role},
 };
 
-/// Reads all files. The rules contain whatever could be read; they are only valid if there are no problems.
+/// Reads all files. The rules contain what could be read; they are only valid if there are no problems.
 pub(super) fn lint(sources: &Sources) -> (Rules, Vec<LintProblem>) {
     let mut problems = sources.strays.clone();
     lint_model(&sources.model, &mut problems);

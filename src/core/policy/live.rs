@@ -9,12 +9,13 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use arc_swap::ArcSwap;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 
 use super::{
@@ -25,6 +26,7 @@ use super::{
     source::{File, Given, Sources},
 };
 use crate::base::{
+    bounds,
     ids::OrgId,
     permission::{Permission, PermissionSet, Role},
     time::{Clock, Timestamp},
@@ -75,9 +77,6 @@ pub struct PolicyStatus {
     /// Problems in the files and in the given rules.
     pub problems: Vec<LintProblem>,
 }
-
-/// How many problems are logged per reading.
-const LOGGED: usize = 20;
 
 impl Policy {
     /// Reads the policy in `dir` from disk.
@@ -237,7 +236,7 @@ impl Policy {
     }
 
     fn parts(&self) -> MutexGuard<'_, Parts> {
-        self.0.parts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.parts.lock()
     }
 
     /// Puts the parts in force, as far as the folder's are valid. Returns whether there were no problems.
@@ -289,7 +288,7 @@ fn judge(sources: Sources, live: &Compiled) -> Result<(Compiled, Vec<LintProblem
 
 /// Logs the problems and their consequences.
 fn log<'a>(problems: impl Iterator<Item = &'a LintProblem>) {
-    for problem in problems.take(LOGGED) {
+    for problem in problems.take(bounds::NAMED) {
         let means = match problem.org {
             None => "the folder is ignored; the last valid policy stays in force",
             Some(_) => "the organization keeps its last valid file, or else only the denials in its rules",

@@ -7,7 +7,10 @@ use std::{collections::BTreeMap, fs, io, io::Read, path::Path, sync::Arc};
 use sha2::{Digest, Sha256};
 
 use super::line::{LintProblem, POLICY_CSV, org_file};
-use crate::base::ids::{MAX_ID, OrgId};
+use crate::base::{
+    bounds::FILE,
+    ids::{MAX_ID, OrgId},
+};
 
 /// The model that the rest of this module is written for.
 pub(super) const MODEL: &str = include_str!("../../../policies/model.conf");
@@ -25,9 +28,6 @@ pub const DEFAULTS: [(&str, &str); 5] = [
 
 /// The name of the file of expectations.
 pub(super) const EXPECTATIONS_CSV: &str = "expectations.csv";
-
-/// A policy file is a few lines, not a dump: a larger one is refused before it is read into memory.
-const MAX_BYTES: u64 = 1 << 20;
 
 /// One file: its text, or why it can't be read.
 #[derive(Clone)]
@@ -200,8 +200,8 @@ fn read_text(path: &Path) -> io::Result<String> {
         return Err(io::Error::other("it is not a file"));
     }
     let mut bytes = Vec::new();
-    fs::File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
+    fs::File::open(path)?.take(FILE as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > FILE {
         return Err(io::Error::other("it is larger than 1 MiB"));
     }
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8; save it as UTF-8"))

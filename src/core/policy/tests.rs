@@ -1,4 +1,4 @@
-//! Tests that need the module's internals; those that only need the files are in `tests/it/policy_files.rs`.
+//! Tests that need the module's internals; those that only need the files are in `tests/it/policies/files.rs`.
 
 use std::{fs, path::Path};
 
@@ -317,7 +317,7 @@ fn rules_that_are_given_decide_where_there_is_no_file() {
     assert!(!policy.give([(OrgId(7), Some(text.to_owned()))]), "nothing new");
     assert_eq!(policy.now().org_text(OrgId(7)).as_deref(), Some(text));
     assert!(!policy.has_file(OrgId(7)));
-    // A file takes over, whatever is given meanwhile; when it goes, the newest given rules apply again.
+    // A file takes over, no matter what is given meanwhile; when it goes, the newest given rules apply again.
     fs::write(&file, "p, VIEWER, 7, skill.edit, allow\n").unwrap();
     policy.reload().unwrap();
     assert!(policy.has_file(OrgId(7)) && may(Permission::SkillEdit) && !may(Permission::ContactView));

@@ -12,10 +12,7 @@ use tokio::{sync::Notify, time};
 
 use super::live::Policy;
 
-/// How long to wait after a notification: a save is often several writes.
-const SETTLE: Duration = Duration::from_millis(100);
-/// How often the folder is polled.
-const POLL: Duration = Duration::from_millis(700);
+use crate::base::bounds;
 
 impl Policy {
     /// Puts every saved change in force, for as long as the future is polled. Needs tokio's timer. Before each look it
@@ -31,8 +28,9 @@ async fn watch(policy: Policy, given: impl Fn() -> BoxFuture<'static, ()>) {
     // Dropping it would end the notifications.
     let _notices = notices(dir, Arc::clone(&saved));
     loop {
-        if time::timeout(POLL, saved.notified()).await.is_ok() {
-            time::sleep(SETTLE).await;
+        if time::timeout(bounds::POLL, saved.notified()).await.is_ok() {
+            // A save is often several writes.
+            time::sleep(Duration::from_millis(100)).await;
         }
         given().await;
         let policy = policy.clone();

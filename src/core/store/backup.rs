@@ -38,7 +38,7 @@ const FORMAT: u32 = 1;
 const MANIFEST: &str = "manifest.json";
 const DATABASE: &str = "muster.db";
 const POLICIES: &str = "policies/";
-/// The largest manifest or policy file that is read.
+/// The largest manifest that is read: a crafted archive could fill the memory.
 const LARGEST_TEXT: u64 = 16 << 20;
 
 /// A backup's description of itself.

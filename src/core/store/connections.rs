@@ -46,13 +46,6 @@ use crate::{
     core::telemetry::{self, metrics::Pool as Meter},
 };
 
-/// The longest a connection is reused, so that new server settings take effect eventually.
-const LIFETIME: Duration = Duration::from_mins(30);
-/// How long an idle connection is kept.
-const IDLE: Duration = Duration::from_mins(5);
-/// After how many instructions SQLite looks whether it should stop: well under a millisecond.
-const STEPS: i32 = 1_000;
-
 /// How connections are opened.
 pub(super) enum Opener {
     Postgres(PgConnectOptions),
@@ -126,13 +119,15 @@ impl Manager for Opener {
         if let Driver::Sqlite(connection) = &mut driver {
             let seen = Arc::clone(&is_given_up);
             let mut handle = connection.lock_handle().await?;
-            handle.set_progress_handler(STEPS, move || !seen.load(Ordering::Relaxed));
+            // So many instructions take well under a millisecond.
+            handle.set_progress_handler(1_000, move || !seen.load(Ordering::Relaxed));
         }
         Ok(Opened { driver, is_amid: false, is_open: false, is_given_up })
     }
 
     async fn recycle(&self, _: &mut Opened, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
-        if metrics.age() < LIFETIME { Ok(()) } else { Err(RecycleError::message("old")) }
+        // So that new server settings take effect eventually.
+        if metrics.age() < Duration::from_mins(30) { Ok(()) } else { Err(RecycleError::message("old")) }
     }
 }
 
@@ -246,9 +241,9 @@ impl Connections {
         self.pool.status()
     }
 
-    /// Closes connections that have been idle for a while.
+    /// Closes connections that have been idle for five minutes.
     pub(super) fn trim(&self) {
-        drop(self.pool.retain(|_, metrics| metrics.last_used() < IDLE));
+        drop(self.pool.retain(|_, metrics| metrics.last_used() < Duration::from_mins(5)));
     }
 
     /// Closes all connections, including those still lent as soon as they are returned.

@@ -19,16 +19,17 @@ use super::{
     transaction::Transaction,
     words::Unusable,
 };
-use crate::core::{
-    config::Database,
-    telemetry::{metrics::Pool, traces},
+use crate::{
+    base::{
+        bounds::{ANSWER_WAIT, ROWS},
+        time::Timestamp,
+    },
+    core::{
+        config::Database,
+        telemetry::{metrics::Pool, traces},
+    },
 };
 
-/// How many rows a sweep deletes at a time.
-const SWEPT: u64 = 500;
-
-/// How long after PostgreSQL should have ended a read its answer is awaited.
-const BEYOND_END: Duration = Duration::from_secs(5);
 /// How long the service waits for a write at least: what the rounds write is not bound by a request's time, and may wait
 /// for several locks.
 const WRITING: Duration = Duration::from_mins(1);
@@ -66,10 +67,11 @@ impl Db {
         let patience = Duration::from_secs(settings.acquire_timeout_seconds);
         // SQLite is in this process: it can't vanish.
         let longest = longest.filter(|_| !settings.is_sqlite());
+        // PostgreSQL should have ended a read before that.
         let read = Connections::new(reader, Pool::Read, most, patience)?
-            .waiting_at_most(longest.map(|longest| longest + BEYOND_END));
+            .waiting_at_most(longest.map(|longest| longest + ANSWER_WAIT));
         let write = Connections::new(writer, Pool::Write, writers, patience)?
-            .waiting_at_most(longest.map(|longest| longest.max(WRITING) + BEYOND_END));
+            .waiting_at_most(longest.map(|longest| longest.max(WRITING) + ANSWER_WAIT));
         // Fails here if the database can't be reached.
         drop(write.lend().await.map_err(|error| Unusable::of(write.opener(), error))?);
         Ok(Self { read, write })
@@ -114,9 +116,14 @@ impl Db {
     }
 
     /// Runs one writing statement outside a scope's transactions. Returns the number of rows affected.
-    pub(crate) async fn execute(&self, sql: &str, values: Vec<Value>) -> Result<u64, DbErr> {
+    pub(in crate::core) async fn execute(&self, sql: &str, values: Vec<Value>) -> Result<u64, DbErr> {
         let statement = Statement::from_sql_and_values(self.backend(), sql, values);
         Ok(self.write.execute_raw(statement).await?.rows_affected())
+    }
+
+    /// Sends a text to all who listen on a channel of PostgreSQL.
+    pub(crate) async fn notify(&self, channel: &str, text: String) -> Result<(), DbErr> {
+        self.execute("SELECT pg_notify($1, $2)", vec![channel.into(), text.into()]).await.map(drop)
     }
 
     /// Deletes the rows of a table that meet a condition in which `$1` is `past`, and returns their number. It looks
@@ -127,17 +134,49 @@ impl Db {
             // A row may change while the statement waits for it. Not every version then looks at its place again, but all
             // look at the condition, which the statement repeats.
             DbBackend::Postgres => {
-                format!("ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {condition} LIMIT {SWEPT}))")
+                format!("ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {condition} LIMIT {ROWS}))")
             }
-            _ => format!("rowid IN (SELECT rowid FROM {table} WHERE {condition} LIMIT {SWEPT})"),
+            _ => format!("rowid IN (SELECT rowid FROM {table} WHERE {condition} LIMIT {ROWS})"),
         };
         let mut gone = 0;
         while self.one(look.clone(), vec![past.into()]).await?.is_some() {
             let delete = format!("DELETE FROM {table} WHERE {places} AND ({condition})");
             let now = self.execute(&delete, vec![past.into()]).await?;
             gone += now;
-            if now < SWEPT {
+            if now < u64::from(ROWS) {
                 break;
+            }
+        }
+        Ok(gone)
+    }
+
+    /// The same for rows whose size counts for their organization: one organization after the other. Its sum is locked first, and
+    /// rows that others hold are left to the next time, since those wait for the sum: two who wait for each other would both hold
+    /// what they have.
+    pub(crate) async fn sweep_counted(&self, table: &str, condition: &str, past: i64) -> Result<u64, DbErr> {
+        let owners = format!(
+            "SELECT DISTINCT organization_id FROM {table} WHERE {condition} ORDER BY organization_id"
+        );
+        let own = format!("({condition}) AND organization_id = $2");
+        let delete = match self.backend() {
+            DbBackend::Postgres => format!(
+                "WITH held AS (SELECT 1 FROM stored_bytes WHERE organization_id = $2 FOR UPDATE) DELETE FROM {table} \
+                 WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {own} AND (SELECT COUNT(*) FROM held) >= 0 \
+                 LIMIT {ROWS} FOR UPDATE SKIP LOCKED)) AND {own}"
+            ),
+            _ => format!(
+                "DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {own} LIMIT {ROWS}) AND {own}"
+            ),
+        };
+        let mut gone = 0;
+        for owner in self.all(owners, vec![past.into()]).await? {
+            let org: i64 = owner.try_get_by("organization_id")?;
+            loop {
+                let now = self.execute(&delete, vec![past.into(), org.into()]).await?;
+                gone += now;
+                if now < u64::from(ROWS) {
+                    break;
+                }
             }
         }
         Ok(gone)
@@ -228,6 +267,28 @@ impl Db {
     #[must_use]
     pub fn every_org(&self) -> EveryOrg<'_> {
         EveryOrg(self)
+    }
+
+    /// The version of the database.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn version(&self) -> Result<String, DbErr> {
+        let version = match self.backend() {
+            DbBackend::Postgres => "current_setting('server_version')",
+            _ => "sqlite_version()",
+        };
+        let row = self.one(format!("SELECT {version} AS version"), vec![]).await?;
+        Ok(row.map(|row| row.try_get_by("version")).transpose()?.unwrap_or_default())
+    }
+
+    /// What time PostgreSQL says it is.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn time(&self) -> Result<Option<Timestamp>, DbErr> {
+        let now = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now";
+        self.one(now.to_owned(), vec![]).await?.map(|row| row.try_get_by("now")).transpose()
     }
 
     /// The pools: purpose, connections, idle connections, maximum.

@@ -13,10 +13,10 @@ use std::{
 use anyhow::{Context, bail};
 
 use super::backup::database_file;
-use crate::{base::files::private, core::config::Config};
-
-/// The longest text that an owner writes about itself.
-const LONGEST: u64 = 500;
+use crate::{
+    base::{bounds::REASON, files::private},
+    core::config::Config,
+};
 
 /// Ownership of a database, until dropped.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ fn lock(file: &mut File, database: &Path) -> anyhow::Result<()> {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => {
             let mut text = String::new();
-            let _ = file.take(LONGEST).read_to_string(&mut text);
+            let _ = file.take(REASON as u64).read_to_string(&mut text);
             let owner = match text.trim() {
                 "" => "another process",
                 owner => owner,

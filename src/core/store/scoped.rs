@@ -1,11 +1,14 @@
-//! Tenancy by construction: entities are reached through a scope, and the scope adds the organization.
+//! Tenancy by construction: entities and SQL texts reach an organization's rows through a scope or its transaction, which add
+//! the organization.
 //!
 //! Everywhere else, `clippy.toml` bans sea-orm's own finders.
 
 use sea_orm::{
-    ColumnTrait, DeleteMany, EntityTrait, QueryFilter, QuerySelect, Select, UpdateMany, sea_query::LockType,
+    ColumnTrait, ConnectionTrait, DeleteMany, EntityTrait, QueryFilter, QueryResult, QuerySelect, Select,
+    UpdateMany, Value, sea_query::LockType,
 };
 
+use super::sql::{Door, OrgSql, Row, Write};
 use crate::{
     base::problem::Result,
     core::{access::Scope, store::Tx},
@@ -124,4 +127,81 @@ impl Scope {
         }
         Ok(tx)
     }
+}
+
+/// Within a transaction, one organization's rows.
+impl Door for Tx {
+    type Sql = OrgSql;
+
+    async fn query(&self, sql: OrgSql, values: Vec<Value>) -> Result<Vec<QueryResult>> {
+        let values = of_org(&self.scope, values);
+        Ok(self.connection().query_all_raw(sql.0.statement(self.scope.core.db.backend(), values)).await?)
+    }
+}
+
+impl Write for Tx {
+    async fn execute(&self, sql: OrgSql, values: impl Into<Vec<Value>> + Send) -> Result<u64> {
+        let values = of_org(&self.scope, values.into());
+        let statement = sql.0.statement(self.scope.core.db.backend(), values);
+        Ok(self.connection().execute_raw(statement).await?.rows_affected())
+    }
+}
+
+impl Tx {
+    /// Runs a writing statement just before the commit. If it fails, nothing is committed.
+    pub fn before_commit(&self, sql: OrgSql, values: impl Into<Vec<Value>>) {
+        let values = of_org(&self.scope, values.into());
+        self.connection().before_commit(sql.0.statement(self.scope.core.db.backend(), values));
+    }
+}
+
+/// Outside a transaction, one organization's rows are read.
+impl Door for Scope {
+    type Sql = OrgSql;
+
+    async fn query(&self, sql: OrgSql, values: Vec<Value>) -> Result<Vec<QueryResult>> {
+        let db = &self.core.db;
+        Ok(db.read().query_all_raw(sql.0.statement(db.backend(), of_org(self, values))).await?)
+    }
+}
+
+impl Scope {
+    /// What `read` makes of each row of a statement, in their order. For searches, whose rows are large: only what is made of them
+    /// is kept. If the connection is lost in between, the statement runs once more, so that `read` may see a row twice.
+    ///
+    /// # Errors
+    /// Those of [`Door::query`]; a row can't be read.
+    pub async fn each<R: Row, T>(
+        &self,
+        sql: OrgSql,
+        values: impl Into<Vec<Value>>,
+        mut read: impl FnMut(R) -> T,
+    ) -> Result<Vec<T>> {
+        let db = &self.core.db;
+        let text = sql.0.of(db.backend()).to_owned();
+        let made = db.each(text, of_org(self, values.into()), |row| R::read(&row).map(&mut read)).await?;
+        Ok(made.into_iter().collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// The rows of these statements in one, which stand between `before` and `after`. For searches in places that are chosen when
+    /// they run.
+    ///
+    /// # Errors
+    /// Those of [`Door::query`]; a row can't be read.
+    pub async fn union<R: Row>(
+        &self,
+        statements: &[OrgSql],
+        (before, after): (&'static str, &'static str),
+        values: impl Into<Vec<Value>>,
+    ) -> Result<Vec<R>> {
+        let db = &self.core.db;
+        let texts: Vec<_> = statements.iter().map(|sql| sql.0.of(db.backend())).collect();
+        let text = [before, &texts.join(" UNION ALL "), after].concat();
+        let rows = db.all(text, of_org(self, values.into())).await?;
+        Ok(rows.iter().map(R::read).collect::<std::result::Result<_, _>>()?)
+    }
+}
+
+fn of_org(scope: &Scope, values: Vec<Value>) -> Vec<Value> {
+    std::iter::once(scope.org.into()).chain(values).collect()
 }

@@ -2,17 +2,17 @@
 //!
 //! | Macro | Door | Its statements |
 //! |---|---|---|
-//! | [`sql!`] | [`Tx`], [`Scope`] | one organization's rows: `$org` occurs in the text, or it does not compile |
-//! | [`installation_sql!`] | [`Installation`], [`Transaction`] | people, keys and other rows of no organization |
+//! | [`sql!`] | [`Tx`](super::Tx), [`Scope`](crate::core::access::Scope) | one organization's rows: `$org` occurs in the text, or it does not compile |
+//! | [`installation_sql!`] | [`Installation`], [`Transaction`], [`Connections`] | people, keys, the audit log's chains and other rows of no organization |
 //! | [`every_org_sql!`] | [`EveryOrg`] | jobs over all organizations: `organization_id` occurs where rows are selected |
 //!
-//! Texts are constants of `queries.rs` files, put together when they are compiled. They are PostgreSQL's: for SQLite
+//! Texts are constants, in features those of `queries.rs` files, put together when they are compiled. They are PostgreSQL's: for SQLite
 //! `= ANY($2)` becomes a list, and locks (`FOR …`) go. Values are `$2, $3, …` beside `$org`, and `$1, $2, …` elsewhere.
 
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, TryGetable, Value};
 
-use super::{EveryOrg, Installation, Transaction, Tx};
-use crate::{base::problem::Result, core::access::Scope};
+use super::{Connections, EveryOrg, Installation, Transaction};
+use crate::base::problem::Result;
 
 /// A statement in the words of both databases.
 #[derive(Clone, Copy, Debug)]
@@ -24,11 +24,12 @@ pub struct Text {
 }
 
 impl Text {
-    fn of(self, backend: DbBackend) -> &'static str {
+    pub(super) fn of(self, backend: DbBackend) -> &'static str {
         if backend == DbBackend::Postgres { self.postgres } else { self.sqlite }
     }
 
-    fn statement(self, backend: DbBackend, values: Vec<Value>) -> Statement {
+    /// With values.
+    pub(crate) fn statement(self, backend: DbBackend, values: Vec<Value>) -> Statement {
         Statement::from_sql_and_values(backend, self.of(backend), values)
     }
 }
@@ -53,7 +54,7 @@ macro_rules! sql {
     }};
 }
 
-/// A statement about rows of no organization: people, sessions, keys.
+/// A statement about rows of no organization: people, sessions, keys; or about those whose organization is only asked for.
 macro_rules! installation_sql {
     ($($part:expr),+ $(,)?) => {{
         const { assert!(!$crate::core::store::sql::names(&[$($part),+], "$org"), "the text has an $org") };
@@ -200,83 +201,6 @@ pub trait Write: Door {
     ) -> impl Future<Output = Result<u64>> + Send;
 }
 
-/// Within a transaction, one organization's rows.
-impl Door for Tx {
-    type Sql = OrgSql;
-
-    async fn query(&self, sql: OrgSql, values: Vec<Value>) -> Result<Vec<QueryResult>> {
-        let values = of_org(&self.scope, values);
-        Ok(self.connection().query_all_raw(sql.0.statement(self.scope.core.db.backend(), values)).await?)
-    }
-}
-
-impl Write for Tx {
-    async fn execute(&self, sql: OrgSql, values: impl Into<Vec<Value>> + Send) -> Result<u64> {
-        let values = of_org(&self.scope, values.into());
-        let statement = sql.0.statement(self.scope.core.db.backend(), values);
-        Ok(self.connection().execute_raw(statement).await?.rows_affected())
-    }
-}
-
-impl Tx {
-    /// Runs a writing statement just before the commit. If it fails, nothing is committed.
-    pub fn before_commit(&self, sql: OrgSql, values: impl Into<Vec<Value>>) {
-        let values = of_org(&self.scope, values.into());
-        self.connection().before_commit(sql.0.statement(self.scope.core.db.backend(), values));
-    }
-}
-
-/// Outside a transaction, one organization's rows are read.
-impl Door for Scope {
-    type Sql = OrgSql;
-
-    async fn query(&self, sql: OrgSql, values: Vec<Value>) -> Result<Vec<QueryResult>> {
-        let db = &self.core.db;
-        Ok(db.read().query_all_raw(sql.0.statement(db.backend(), of_org(self, values))).await?)
-    }
-}
-
-impl Scope {
-    /// What `read` makes of each row of a statement, in their order. For searches, whose rows are large: only what is made of them
-    /// is kept. If the connection is lost in between, the statement runs once more, so that `read` may see a row twice.
-    ///
-    /// # Errors
-    /// Those of [`Door::query`]; a row can't be read.
-    pub async fn each<R: Row, T>(
-        &self,
-        sql: OrgSql,
-        values: impl Into<Vec<Value>>,
-        mut read: impl FnMut(R) -> T,
-    ) -> Result<Vec<T>> {
-        let db = &self.core.db;
-        let text = sql.0.of(db.backend()).to_owned();
-        let made = db.each(text, of_org(self, values.into()), |row| R::read(&row).map(&mut read)).await?;
-        Ok(made.into_iter().collect::<std::result::Result<_, _>>()?)
-    }
-
-    /// The rows of these statements in one, which stand between `before` and `after`. For searches in places that are chosen when
-    /// they run.
-    ///
-    /// # Errors
-    /// Those of [`Door::query`]; a row can't be read.
-    pub async fn union<R: Row>(
-        &self,
-        statements: &[OrgSql],
-        (before, after): (&'static str, &'static str),
-        values: impl Into<Vec<Value>>,
-    ) -> Result<Vec<R>> {
-        let db = &self.core.db;
-        let texts: Vec<_> = statements.iter().map(|sql| sql.0.of(db.backend())).collect();
-        let text = [before, &texts.join(" UNION ALL "), after].concat();
-        let rows = db.all(text, of_org(self, values.into())).await?;
-        Ok(rows.iter().map(R::read).collect::<std::result::Result<_, _>>()?)
-    }
-}
-
-fn of_org(scope: &Scope, values: Vec<Value>) -> Vec<Value> {
-    std::iter::once(scope.org.into()).chain(values).collect()
-}
-
 /// Within a transaction, rows of no organization.
 impl Door for Transaction {
     type Sql = InstallationSql;
@@ -293,11 +217,27 @@ impl Write for Transaction {
     }
 }
 
+impl Transaction {
+    /// Runs a writing statement just before the commit. If it fails, nothing is committed.
+    pub fn execute_before_commit(&self, sql: InstallationSql, values: impl Into<Vec<Value>>) {
+        self.before_commit(sql.0.statement(self.get_database_backend(), values.into()));
+    }
+}
+
+/// On chosen connections: those for writing see every committed row.
+impl Door for Connections {
+    type Sql = InstallationSql;
+
+    async fn query(&self, sql: InstallationSql, values: Vec<Value>) -> Result<Vec<QueryResult>> {
+        Ok(self.query_all_raw(sql.0.statement(self.get_database_backend(), values)).await?)
+    }
+}
+
 impl Door for Installation<'_> {
     type Sql = InstallationSql;
 
     async fn query(&self, sql: InstallationSql, values: Vec<Value>) -> Result<Vec<QueryResult>> {
-        Ok(self.0.read().query_all_raw(sql.0.statement(self.0.backend(), values)).await?)
+        self.0.read().query(sql, values).await
     }
 }
 

@@ -20,9 +20,8 @@ static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
 
 /// The advisory lock of a migration, so that replicas migrate one after another.
 const LOCK: i64 = 0x006d_7573_7465_7231;
-/// How long a replica waits while another one migrates.
-const PATIENCE: Duration = Duration::from_secs(600);
-/// How many seconds a step waits for a table in use. Requests that queue behind it wait as long.
+/// How many seconds a step waits for a table in use. Requests that queue behind it wait as long: a long statement must not become an
+/// outage.
 const LOCK_SECONDS: u64 = 10;
 /// PostgreSQL's error code for a lock timeout.
 const LOCK_NOT_AVAILABLE: &str = "55P03";
@@ -116,7 +115,10 @@ impl Db {
         let sql = "SELECT version, description FROM _sqlx_migrations WHERE success";
         let rows = self.read().query_all_raw(Statement::from_string(self.backend(), sql)).await;
         match rows {
-            Ok(rows) => rows.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect(),
+            Ok(rows) => rows
+                .iter()
+                .map(|row| Ok((row.try_get_by("version")?, row.try_get_by("description")?)))
+                .collect(),
             // A database that was never migrated does not have the table.
             Err(DbErr::Query(_)) => self.ping().await.map(|()| BTreeMap::new()),
             Err(error) => Err(error),
@@ -137,7 +139,9 @@ async fn migrate_postgres(mut connection: PgConnection) -> anyhow::Result<()> {
     let unbounded = "SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0";
     sqlx::raw_sql(unbounded).execute(&mut connection).await?;
     let lock = connection.execute(sqlx::query("SELECT pg_advisory_lock($1)").bind(LOCK));
-    tokio::time::timeout(PATIENCE, lock).await.context("another replica is still migrating")??;
+    tokio::time::timeout(Duration::from_mins(10), lock)
+        .await
+        .context("another replica is still migrating")??;
     let timeout = sqlx::query("SELECT set_config('lock_timeout', $1, false)");
     connection.execute(timeout.bind(format!("{LOCK_SECONDS}s"))).await?;
     let done = POSTGRES.run(&mut connection).await;

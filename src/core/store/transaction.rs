@@ -7,7 +7,7 @@
 //! ([`Transaction::announce`], [`Transaction::after_commit`]). Returning to a [`Mark`] shortens both.
 
 use std::sync::{
-    Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError,
+    Arc,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -24,7 +24,7 @@ use crate::core::events::{Event, Publish, merged};
 pub struct Transaction {
     lent: Mutex<Lent>,
     backend: DbBackend,
-    hooks: StdMutex<Hooks>,
+    hooks: parking_lot::Mutex<Hooks>,
     /// Whether a statement was refused. PostgreSQL rolls such a transaction back even on COMMIT, without an error.
     is_refused: AtomicBool,
 }
@@ -62,13 +62,13 @@ impl Transaction {
         Self {
             lent: Mutex::new(lent),
             backend,
-            hooks: StdMutex::default(),
+            hooks: parking_lot::Mutex::default(),
             is_refused: AtomicBool::new(false),
         }
     }
 
     /// Runs a statement just before the commit. If it fails, nothing is committed.
-    pub fn before_commit(&self, statement: Statement) {
+    pub(in crate::core) fn before_commit(&self, statement: Statement) {
         self.hooks().before.push(BeforeCommit { statement, is_demand: false });
     }
 
@@ -97,7 +97,7 @@ impl Transaction {
         if self.is_refused.into_inner() {
             return Err(DbErr::Custom("a statement of the transaction was refused".to_owned()));
         }
-        let Hooks { before, after } = self.hooks.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Hooks { before, after } = self.hooks.into_inner();
         let mut lent = self.lent.into_inner();
         to_the_end(async move {
             for BeforeCommit { statement, is_demand } in before {
@@ -173,8 +173,8 @@ impl Transaction {
         lent
     }
 
-    fn hooks(&self) -> StdMutexGuard<'_, Hooks> {
-        self.hooks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn hooks(&self) -> parking_lot::MutexGuard<'_, Hooks> {
+        self.hooks.lock()
     }
 
     fn noted<T>(&self, done: Result<T, DbErr>) -> Result<T, DbErr> {

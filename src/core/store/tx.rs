@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
 
 use super::{Mark, Transaction};
 use crate::{
@@ -39,24 +38,6 @@ impl Tx {
     #[must_use]
     pub fn connection(&self) -> &Transaction {
         &self.connection
-    }
-
-    /// Runs one writing statement, and returns the number of rows affected. It names the organization itself.
-    ///
-    /// # Errors
-    /// The database refused it.
-    pub async fn run(&self, sql: &str, values: Vec<Value>) -> Result<u64> {
-        let statement = Statement::from_sql_and_values(self.scope.core.db.backend(), sql, values);
-        Ok(self.connection.execute_raw(statement).await?.rows_affected())
-    }
-
-    /// The rows of one statement. It names the organization itself.
-    ///
-    /// # Errors
-    /// The database refused it.
-    pub async fn rows(&self, sql: &str, values: Vec<Value>) -> Result<Vec<QueryResult>> {
-        let statement = Statement::from_sql_and_values(self.scope.core.db.backend(), sql, values);
-        Ok(self.connection.query_all_raw(statement).await?)
     }
 
     /// Notifies subscribers after the commit: once per record, however often it changed.

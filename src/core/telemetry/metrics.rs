@@ -4,7 +4,7 @@
 //! request's path are created in advance: a route's at its first request, a field's with the schema. Labels are routes,
 //! methods, fields, codes and our own names: nothing that a caller sends becomes a label.
 //!
-//! A process has one set of metrics, as it has one log. `scrape.rs` collects what need not be counted (pools, outbox,
+//! A process has one set of metrics, as it has one log. `scrape.rs` collects what need not be counted (pools, queue,
 //! memory) and serves the page; [`FAMILIES`] is the table of all metrics, which the documentation repeats.
 
 use std::{
@@ -65,11 +65,11 @@ families! {
     ROUND_SECONDS = "muster_job_duration_seconds", "histogram", ["job"], "Time to run a round.";
     POOL_CONNECTIONS = "muster_db_pool_connections", "gauge", ["pool", "state"], "Connections, `idle` or `used`.";
     POOL_MAX = "muster_db_pool_max_connections", "gauge", ["pool"], "The most connections of a pool.";
-    OUTBOX_DEPTH = "muster_outbox_depth", "gauge", ["kind"],
-        "Entries waiting in the outbox: `MAIL` to be sent, all others (commands) to be acknowledged by a host.";
-    OUTBOX_AGE = "muster_outbox_oldest_seconds", "gauge", ["kind"], "How long the oldest of these has waited.";
-    OUTBOX_ATTEMPTS = "muster_outbox_attempts_total", "counter", ["kind", "outcome"],
-        "Attempts to send entries of the outbox: `done`, `over` (no longer needed), `put_off` (retried later), `given_up`, `unreadable` (also retried later).";
+    QUEUE_DEPTH = "muster_queue_depth", "gauge", ["kind"],
+        "Waiting jobs (`MAIL`, `DELIVERY`, `APPROVAL`), and commands for hosts that are not acknowledged (all other kinds).";
+    QUEUE_AGE = "muster_queue_oldest_seconds", "gauge", ["kind"], "How long the oldest of these has waited.";
+    QUEUE_ATTEMPTS = "muster_queue_attempts_total", "counter", ["kind", "outcome"],
+        "Attempts to run jobs: `done`, `over` (no longer needed), `put_off` (retried later), `given_up`, `unreadable` (also retried later).";
     AUDIT_UNSEALED = "muster_audit_unsealed", "gauge", [],
         "Lines of the audit log waiting to be sealed, counted up to 100,000.";
     AUDIT_CHECKPOINT_AGE = "muster_audit_checkpoint_age_seconds", "gauge", [],
@@ -125,7 +125,7 @@ pub struct Meters {
     /// Open subscriptions.
     pub subscriptions: Gauge,
     limited: Table<Counter>,
-    outbox: Table<Counter>,
+    queue: Table<Counter>,
     sql: [Sql; 2],
 }
 
@@ -200,7 +200,7 @@ impl Meters {
             fields: Table::default(),
             rounds: Table::default(),
             limited: Table::default(),
-            outbox: Table::default(),
+            queue: Table::default(),
             page: recorder.handle(),
             recorder,
         }
@@ -251,11 +251,11 @@ impl Meters {
             .increment(1);
     }
 
-    /// An attempt to send an outbox entry has ended.
+    /// An attempt to run a job has ended.
     pub fn attempted(&self, kind: &'static str, outcome: &'static str) {
         let labels = [("kind", kind), ("outcome", outcome)];
-        let made = || Registry(&self.recorder).counter(OUTBOX_ATTEMPTS, &labels);
-        self.outbox.get(&format!("{kind} {outcome}"), made).increment(1);
+        let made = || Registry(&self.recorder).counter(QUEUE_ATTEMPTS, &labels);
+        self.queue.get(&format!("{kind} {outcome}"), made).increment(1);
     }
 
     /// A statement has ended.

@@ -33,14 +33,12 @@ use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 
 use super::{TelemetryError, metrics::Pool};
 use crate::{
-    base::time::Timestamp,
+    base::{bounds, time::Timestamp},
     core::{config, outbound},
 };
 
 /// The target of every exported span; the log leaves it out.
 pub const TARGET: &str = "muster::trace";
-/// The longest text of a statement in a span.
-const LONGEST: usize = 4_000;
 
 static ON: OnceLock<Traces> = OnceLock::new();
 
@@ -168,7 +166,7 @@ pub(super) fn statement(pool: Pool, sql: &str, took: Duration, failed: bool) {
     }
     let ended = now();
     let operation = sql.split_whitespace().next().unwrap_or_default().to_ascii_uppercase();
-    let text = match sql.char_indices().nth(LONGEST) {
+    let text = match sql.char_indices().nth(bounds::DETAIL) {
         Some((end, _)) => &sql[..end],
         None => sql,
     };
@@ -258,7 +256,7 @@ pub fn inject(headers: &mut HeaderMap) {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "spans begin and end by the system's clock, whatever tests do to ours"
+    reason = "spans begin and end by the system's clock, even while tests change ours"
 )]
 fn now() -> SystemTime {
     SystemTime::now()

@@ -49,7 +49,7 @@ pub struct Arrival {
     _place: Option<Place>,
 }
 
-/// A face's state, whatever else it contains.
+/// A face's state, which may contain more.
 pub trait HoldsCore: Send + Sync {
     /// The shared core.
     fn core(&self) -> &Arc<Core>;

@@ -24,11 +24,9 @@ use super::pace::Paced;
 use crate::core::Core;
 use crate::core::ledger::Place;
 
-/// How long to pause after an accept fails, most likely for want of descriptors.
-const AFTER_FAILURE: Duration = Duration::from_millis(100);
-/// How long a reserve connection may take to send the head of its one request.
+/// How long a reserve connection may take to send the head of its one request: a flood must not hold it.
 const IN_RESERVE: Duration = Duration::from_millis(500);
-/// The largest request head, in bytes, and how much of a body is buffered.
+/// The largest request head, in bytes, and how much of a body is buffered, for anyone who connects.
 const HEAD_BYTES: usize = 64 << 10;
 
 /// What a request knows about its connection.
@@ -97,7 +95,8 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
             }
             Err(error) => {
                 tracing::warn!(%error, "serve.not_accepted");
-                sleep(AFTER_FAILURE).await;
+                // Most likely for want of descriptors.
+                sleep(Duration::from_millis(100)).await;
             }
         }
     }

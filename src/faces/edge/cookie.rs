@@ -1,6 +1,6 @@
 //! The session cookie of browsers: where it counts, and how it is set.
 //!
-//! A browser adds the cookie to whatever any page makes it send here, so a request with the cookie must also prove that
+//! A browser adds the cookie to everything that any page makes it send here, so a request with the cookie must also prove that
 //! one of the service's own pages sent it (decision 31):
 //!
 //! - `Sec-Fetch-Site` is `same-origin`, which no page can forge; or,

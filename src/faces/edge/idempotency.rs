@@ -20,15 +20,12 @@
 //! any other refusal may be temporary. A kept answer is replayed only to callers who may still ask for it, with
 //! null in place of secrets. Every face that accepts keys goes through [`once`].
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
+use parking_lot::Mutex;
+use sea_orm::{Statement, Value};
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
@@ -37,16 +34,18 @@ use tracing::Instrument;
 use super::problem::problem_document;
 use crate::{
     base::{
+        bounds,
         ids::OrgId,
         permission::Permission,
         problem::{Code, Problem, Result},
-        time::Timestamp,
+        time::{DAY_MS, Timestamp},
     },
     core::{
         Core,
         access::{Caller, authn::membership},
         request::HeldKey,
         sealing::{SealContext, random_bytes},
+        store::sql::{Door as _, InstallationSql, Write as _, installation_sql, row},
         telemetry,
     },
 };
@@ -55,16 +54,8 @@ use crate::{
 pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The header that marks a replayed answer.
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-/// How long an answer is kept, in milliseconds.
-const KEPT: i64 = 24 * 60 * 60 * 1000;
-/// How long, beyond the longest request, a claim is respected, in milliseconds.
-const GRACE: i64 = 5_000;
-/// The largest answer to keep, in bytes.
-const LARGEST: usize = 64 << 10;
-/// The most bytes of kept answers per caller.
+/// The most bytes of kept answers per caller, who could fill the disk with them.
 const MOST_OF_ONE: i64 = 8 << 20;
-/// The longest key.
-const LONGEST: usize = 255;
 
 /// An answer to a request with a key.
 #[derive(Clone, Debug)]
@@ -199,12 +190,11 @@ pub fn key_of(headers: &HeaderMap) -> Result<Option<&str>> {
     let text = value.to_str().unwrap_or_default().trim();
     // The draft makes it a structured-field string, but nearly everyone sends the bare text.
     let key = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
-    let good = (1..=LONGEST).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
+    let good = (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
     if good && given.next().is_none() {
         return Ok(Some(key));
     }
-    let detail =
-        format!("`Idempotency-Key` must be a single key of 1 to {LONGEST} visible ASCII characters.");
+    let detail = "`Idempotency-Key` must be a single key of 1 to 255 visible ASCII characters.";
     Err(Problem::new(Code::MalformedRequest, detail).with("header", "Idempotency-Key"))
 }
 
@@ -249,8 +239,8 @@ pub async fn claim(
         if claim.insert(fingerprint).await? {
             return Ok(Some(Claimed::Ours(Arc::new(claim))));
         }
-        let Some(row) = claim.find().await? else { continue };
-        if let Some(kept) = claim.judge(&row, fingerprint).await? {
+        let Some(held) = claim.find().await? else { continue };
+        if let Some(kept) = claim.judge(held, fingerprint).await? {
             let (kept, needed) = kept;
             require(core, caller, needed).await?;
             return Ok(Some(Claimed::Before(kept)));
@@ -315,108 +305,119 @@ impl HeldKey for Claim {
     /// if this updates exactly one row. Otherwise another request holds the key, and this change must not
     /// happen.
     fn mark(&self) -> Statement {
-        let sql = "UPDATE idempotency_keys SET changed = TRUE WHERE organization_id = $1 AND caller = $2 \
-                   AND idempotency_key = $3 AND holder = $4";
-        self.statement(sql, [self.holder.clone().into()])
+        let sql = installation_sql!("UPDATE idempotency_keys SET changed = TRUE", OF_KEY, BY_HOLDER);
+        sql.0.statement(self.core.db.backend(), self.values([self.holder.clone().into()]))
     }
 
     fn needs(&self, org: OrgId, permission: Permission) {
-        self.needed.lock().unwrap_or_else(PoisonError::into_inner).insert((org.0, permission.as_str()));
+        self.needed.lock().insert((org.0, permission.as_str()));
     }
 }
 
+row! {
+    /// A key that a request has claimed.
+    struct Held {
+        request_hash: Vec<u8>,
+        holder: String,
+        changed: bool,
+        status: Option<i64>,
+        answer_sealed: Option<Vec<u8>>,
+        claimed_at: Timestamp,
+        expires_at: Timestamp,
+    }
+}
+
+const OF_KEY: &str = " WHERE organization_id = $1 AND caller = $2 AND idempotency_key = $3";
+const BY_HOLDER: &str = " AND holder = $4";
+const DELETE: &str = "DELETE FROM idempotency_keys";
+
 impl Claim {
-    fn place(&self) -> [Value; 3] {
-        [self.org.0.into(), self.caller.clone().into(), self.key.clone().into()]
+    fn values(&self, more: impl IntoIterator<Item = Value>) -> Vec<Value> {
+        let key = [self.org.into(), self.caller.clone().into(), self.key.clone().into()];
+        key.into_iter().chain(more).collect()
     }
 
-    fn statement(&self, sql: &str, more: impl IntoIterator<Item = Value>) -> Statement {
-        let values: Vec<Value> = self.place().into_iter().chain(more).collect();
-        Statement::from_sql_and_values(self.core.db.backend(), sql, values)
+    async fn write(&self, sql: InstallationSql, more: impl IntoIterator<Item = Value>) -> Result<bool> {
+        Ok(self.core.db.installation().execute(sql, self.values(more)).await? == 1)
     }
 
-    async fn write(&self, sql: &str, more: impl IntoIterator<Item = Value>) -> Result<bool> {
-        Ok(self.core.db.execute(sql, self.place().into_iter().chain(more).collect()).await? == 1)
-    }
-
+    /// Claims the key for a day.
     async fn insert(&self, fingerprint: &[u8; 32]) -> Result<bool> {
         let now = self.core.clock.now().0;
-        let sql = "INSERT INTO idempotency_keys (organization_id, caller, idempotency_key, holder, request_hash, \
-                   claimed_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING";
+        let sql = installation_sql!(
+            "INSERT INTO idempotency_keys (organization_id, caller, idempotency_key, holder, request_hash, \
+             claimed_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING"
+        );
         let hash: Value = fingerprint.to_vec().into();
-        self.write(sql, [self.holder.clone().into(), hash, now.into(), (now + KEPT).into()]).await
+        self.write(sql, [self.holder.clone().into(), hash, now.into(), (now + DAY_MS).into()]).await
     }
 
-    async fn find(&self) -> Result<Option<QueryResult>> {
-        let sql = "SELECT request_hash, holder, changed, status, answer_sealed, claimed_at, expires_at \
-                   FROM idempotency_keys WHERE organization_id = $1 AND caller = $2 AND idempotency_key = $3";
+    async fn find(&self) -> Result<Option<Held>> {
+        let sql = installation_sql!(
+            "SELECT request_hash, holder, changed, status, answer_sealed, claimed_at, expires_at FROM idempotency_keys",
+            OF_KEY
+        );
         // From the writer, so that no committed row is missed.
-        Ok(self.core.db.writer().query_one_raw(self.statement(sql, [])).await?)
+        self.core.db.writer().one(sql, self.values([])).await
     }
 
     /// What another request's row means for this one: its answer, or None if the row has been removed.
-    async fn judge(&self, row: &QueryResult, fingerprint: &[u8; 32]) -> Result<Option<(Answer, Needed)>> {
+    async fn judge(&self, held: Held, fingerprint: &[u8; 32]) -> Result<Option<(Answer, Needed)>> {
         let now = self.core.clock.now();
-        let holder: String = row.try_get_by(1)?;
-        let (claimed_at, expires_at): (Timestamp, Timestamp) = (row.try_get_by(5)?, row.try_get_by(6)?);
-        let status: Option<i64> = row.try_get_by(3)?;
-        let respected = self.core.config.limits.request_timeout().as_millis() as i64 + GRACE;
-        if expires_at <= now {
-            self.remove("holder = $4", &holder).await?;
+        // Longer than the longest request.
+        let respected = self.core.config.limits.request_timeout().as_millis() as i64 + 5_000;
+        if held.expires_at <= now {
+            self.write(installation_sql!(DELETE, OF_KEY, BY_HOLDER), [held.holder.into()]).await?;
             return Ok(None);
         }
-        if row.try_get_by::<Vec<u8>, _>(0)? != fingerprint {
+        if held.request_hash != fingerprint {
             let detail = "The key was already used for a different request. Use a new key.";
             return Err(Problem::new(Code::IdempotencyKeyReused, detail));
         }
-        if let Some(status) = status {
-            let sealed: Option<Vec<u8>> = row.try_get_by(4)?;
-            return self.open(&holder, status, &sealed.ok_or_else(in_doubt)?).map(Some);
+        if let Some(status) = held.status {
+            let sealed = held.answer_sealed.ok_or_else(in_doubt)?;
+            return self.open(&held.holder, status, &sealed).map(Some);
         }
-        let changed: bool = row.try_get_by(2)?;
-        match now.0 - claimed_at.0 > respected {
+        match now.0 - held.claimed_at.0 > respected {
             false => Err(in_progress()),
-            true if changed => Err(in_doubt()),
+            true if held.changed => Err(in_doubt()),
             true => {
                 // The previous holder changed nothing, and no longer can.
-                self.remove("holder = $4 AND changed = FALSE AND status IS NULL", &holder).await?;
+                let sql =
+                    installation_sql!(DELETE, OF_KEY, BY_HOLDER, " AND changed = FALSE AND status IS NULL");
+                self.write(sql, [held.holder.into()]).await?;
                 Ok(None)
             }
         }
     }
 
-    async fn remove(&self, condition: &str, holder: &str) -> Result<bool> {
-        let sql = format!(
-            "DELETE FROM idempotency_keys WHERE organization_id = $1 AND caller = $2 AND idempotency_key = $3 \
-             AND {condition}"
-        );
-        self.write(&sql, [holder.to_owned().into()]).await
-    }
-
     /// Keeps an answer that can be replayed, if there is room for it. Otherwise releases the key, or records
     /// that a change was made.
     async fn keep(&self, answer: Option<(StatusCode, &HeaderValue, &Bytes)>) -> Result<()> {
-        let fitting = answer.filter(|(.., body)| body.len() <= LARGEST);
+        let fitting = answer.filter(|(.., body)| body.len() <= bounds::TEXT);
         if let Some((status, media, body)) = fitting {
-            let needed = serde_json::to_vec(&*self.needed.lock().unwrap_or_else(PoisonError::into_inner));
+            let needed = serde_json::to_vec(&*self.needed.lock());
             let needed = needed.map_err(Problem::internal)?;
             let plain = [media.as_bytes(), b"\n", &needed, b"\n", body].concat();
             let sealed = self.core.keys.seal_bytes(&plain, &self.place_of(&self.holder));
-            let sql = "UPDATE idempotency_keys SET status = $5, answer_sealed = $6, answer_bytes = $7 \
-                       WHERE organization_id = $1 AND caller = $2 AND idempotency_key = $3 AND holder = $4 \
-                       AND (SELECT COALESCE(SUM(answer_bytes), 0) FROM idempotency_keys \
-                            WHERE caller = $2 AND answer_bytes IS NOT NULL) + $7 <= $8";
+            let sql = installation_sql!(
+                "UPDATE idempotency_keys SET status = $5, answer_sealed = $6, answer_bytes = $7",
+                OF_KEY,
+                BY_HOLDER,
+                " AND (SELECT COALESCE(SUM(answer_bytes), 0) FROM idempotency_keys \
+                 WHERE caller = $2 AND answer_bytes IS NOT NULL) + $7 <= $8"
+            );
             let (status, bytes) = (i64::from(status.as_u16()), sealed.len().cast_signed() as i64);
             let values = [status.into(), sealed.into(), bytes.into(), MOST_OF_ONE.into()];
             if self.write(sql, [Value::from(self.holder.clone())].into_iter().chain(values)).await? {
                 return Ok(());
             }
         }
-        if self.remove("holder = $4 AND changed = FALSE", &self.holder).await? {
+        let sql = installation_sql!(DELETE, OF_KEY, BY_HOLDER, " AND changed = FALSE");
+        if self.write(sql, [self.holder.clone().into()]).await? {
             return Ok(());
         }
-        let sql = "UPDATE idempotency_keys SET status = $5 WHERE organization_id = $1 AND caller = $2 \
-                   AND idempotency_key = $3 AND holder = $4";
+        let sql = installation_sql!("UPDATE idempotency_keys SET status = $5", OF_KEY, BY_HOLDER);
         let status = answer.map_or(StatusCode::SERVICE_UNAVAILABLE, |(status, ..)| status);
         self.write(sql, [self.holder.clone().into(), i64::from(status.as_u16()).into()]).await?;
         Ok(())
@@ -466,9 +467,6 @@ fn in_progress() -> Problem {
     )
     .with("retry_after", 1)
 }
-
-/// How often expired keys are removed.
-pub const REMOVE_EVERY: Duration = Duration::from_secs(600);
 
 #[cfg(test)]
 mod tests {

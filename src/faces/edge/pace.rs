@@ -18,10 +18,10 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-/// The fewest bytes the peer must accept per window.
+use crate::base::bounds;
+
+/// The fewest bytes the peer must accept per window: one that reads slowly on purpose must not hold memory.
 const LEAST: usize = 64 << 10;
-/// How long to discard what a client still sends.
-const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The connection.
 pub struct Paced {
@@ -120,7 +120,7 @@ impl AsyncWrite for Paced {
             let mut into = ReadBuf::new(&mut space);
             match Pin::new(&mut this.stream).poll_read(cx, &mut into) {
                 Poll::Ready(Ok(())) if !into.filled().is_empty() => {
-                    let farewell = this.farewell.get_or_insert_with(|| Box::pin(sleep(FAREWELL)));
+                    let farewell = this.farewell.get_or_insert_with(|| Box::pin(sleep(bounds::FAREWELL)));
                     // So that the timer wakes this task.
                     let _ = farewell.as_mut().poll(cx);
                 }

@@ -1,24 +1,20 @@
 //! The metrics page: counters, and gauges read at the moment of the scrape.
 
-use std::{fmt::Write, sync::Arc, time::Duration};
+use std::{fmt::Write, sync::Arc};
 
 use axum::{Router, extract::State, response::IntoResponse, routing::get};
 use http::header;
 
 use crate::core::telemetry::metrics::{
     AUDIT_CHECKPOINT_AGE, AUDIT_REFUSED, AUDIT_UNSEALED, BUILD_INFO, CPU, FAMILIES, HELD, HELD_MAX, LOG_LOST,
-    MAX_FDS, Meters, OPEN_FDS, OUTBOX_AGE, OUTBOX_DEPTH, POLICY_DIFFERING, POLICY_INFO, POLICY_LOADED,
-    POLICY_PROBLEMS, POLICY_READS, POOL_CONNECTIONS, POOL_MAX, RESIDENT, STARTED, UP, VIRTUAL, begin,
+    MAX_FDS, Meters, OPEN_FDS, POLICY_DIFFERING, POLICY_INFO, POLICY_LOADED, POLICY_PROBLEMS, POLICY_READS,
+    POOL_CONNECTIONS, POOL_MAX, QUEUE_AGE, QUEUE_DEPTH, RESIDENT, STARTED, UP, VIRTUAL, begin,
 };
 use crate::{
-    base::time::Timestamp,
-    core::{Core, audit, outbox},
+    base::{bounds, problem::Result, time::Timestamp},
+    core::{Core, audit, queue::Depth},
+    slices::{asks, commands, deliveries, mails},
 };
-
-/// How long a scrape waits for the database.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Ticks per second in `/proc`, the same on every Linux.
-const TICKS: f64 = 100.0;
 
 /// The router for the metrics' own listener.
 pub fn router(core: Arc<Core>) -> Router {
@@ -46,7 +42,7 @@ pub async fn page(core: &Core, meters: &Meters) -> String {
     for (what, most) in held.iter().filter_map(|(what, _, most)| Some((what, (*most)?))) {
         page.value(HELD_MAX, &[("what", what)], most as f64);
     }
-    outbox(core, &mut page).await;
+    queue(core, &mut page).await;
     audit_log(core, &mut page).await;
     let policy = core.policy.status();
     page.value(POLICY_INFO, &[("version", &policy.version)], 1.0);
@@ -65,27 +61,35 @@ pub async fn page(core: &Core, meters: &Meters) -> String {
     page.0
 }
 
-async fn outbox(core: &Core, page: &mut Page) {
-    match tokio::time::timeout(PATIENCE, outbox::waiting(core)).await {
+async fn queue(core: &Core, page: &mut Page) {
+    match tokio::time::timeout(bounds::FAREWELL, waiting(core)).await {
         Ok(Ok(waiting)) => {
             page.value(UP, &[], 1.0);
-            for (kind, depth, _) in &waiting {
-                page.value(OUTBOX_DEPTH, &[("kind", kind)], *depth as f64);
+            for of in &waiting {
+                page.value(QUEUE_DEPTH, &[("kind", &of.kind)], of.depth as f64);
             }
-            for (kind, _, oldest) in &waiting {
-                let age = oldest.map_or(0, |oldest| (core.clock.now().0 - oldest.0).max(0));
-                page.value(OUTBOX_AGE, &[("kind", kind)], age as f64 / 1000.0);
+            for of in &waiting {
+                let age = of.oldest.map_or(0, |oldest| (core.clock.now().0 - oldest.0).max(0));
+                page.value(QUEUE_AGE, &[("kind", &of.kind)], age as f64 / 1000.0);
             }
         }
         _ => page.value(UP, &[], 0.0),
     }
 }
 
+async fn waiting(core: &Core) -> Result<Vec<Depth>> {
+    let mut waiting = commands::waiting(core).await?;
+    waiting.extend(mails::waiting(core).await?);
+    waiting.extend(deliveries::waiting(core).await?);
+    waiting.extend(asks::waiting(core).await?);
+    Ok(waiting)
+}
+
 async fn audit_log(core: &Core, page: &mut Page) {
     page.value(AUDIT_REFUSED, &[], core.audit.refused() as f64);
-    if let Ok(Ok((unsealed, since))) = tokio::time::timeout(PATIENCE, audit::lag(core)).await {
-        page.value(AUDIT_UNSEALED, &[], unsealed as f64);
-        let age = since.map_or(0, |since| (core.clock.now().0 - since.0).max(0));
+    if let Ok(Ok(lag)) = tokio::time::timeout(bounds::FAREWELL, audit::lag(core)).await {
+        page.value(AUDIT_UNSEALED, &[], lag.unsealed as f64);
+        let age = lag.unsigned_since.map_or(0, |since| (core.clock.now().0 - since.0).max(0));
         page.value(AUDIT_CHECKPOINT_AGE, &[], age as f64 / 1000.0);
     }
 }
@@ -102,7 +106,8 @@ fn process(page: &mut Page) {
     let mut times =
         stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).map(str::parse::<f64>);
     if let (Some(Ok(user)), Some(Ok(system))) = (times.next(), times.next()) {
-        page.value(CPU, &[], (user + system) / TICKS);
+        // Ticks per second, the same on every Linux.
+        page.value(CPU, &[], (user + system) / 100.0);
     }
     let status = read("status");
     for (family, field) in [(RESIDENT, "VmRSS:"), (VIRTUAL, "VmSize:")] {

@@ -44,8 +44,6 @@ use crate::{
 
 /// The root field that says who may upload.
 const UPLOAD: &str = "uploadAttachment";
-/// The longest file name in a request, in characters.
-const NAME: usize = 255;
 
 /// The routes of files.
 pub fn router() -> Router<Arc<Core>> {
@@ -189,8 +187,8 @@ fn filename(query: &str) -> Result<String> {
         None => {
             violations.push(Violation::parameter("filename", "REQUIRED", "`filename` is required."));
         }
-        Some(name) if name.chars().count() > NAME => {
-            let detail = format!("`filename` must be at most {NAME} characters.");
+        Some(name) if name.chars().count() > 255 => {
+            let detail = "`filename` must be at most 255 characters.";
             violations.push(Violation::parameter("filename", "TOO_LONG", detail));
         }
         Some(_) => {}

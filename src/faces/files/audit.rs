@@ -3,10 +3,7 @@
 //! The schema defines the permission, on `auditLog`. `?from=` and `?to=` are timestamps. The export itself is
 //! an entry in the log. A header says how many lines to expect, so a shorter answer was cut off.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashSet, sync::Arc};
 
 use axum::{
     Router,
@@ -17,6 +14,7 @@ use axum::{
 };
 use futures::TryStreamExt;
 use http::{HeaderValue, header};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::{
@@ -28,7 +26,7 @@ use crate::{
     },
     core::{
         Core,
-        audit::{self, Entry, database},
+        audit::{self, Entry},
         telemetry,
     },
     faces::edge::{Arrival, Visit, org_in_path, problem_response},
@@ -69,7 +67,7 @@ async fn export(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> Re
         },
     );
     tx.commit().await?;
-    let lines = database::export(Arc::clone(core), scope.org.0, (from, to)).await?;
+    let lines = audit::export(Arc::clone(core), scope.org.0, (from, to)).await?;
     let request_id = arrival.request_id.clone();
     let lines = lines.map_err(move |problem| {
         // Held for as long as the client reads.
@@ -91,7 +89,7 @@ struct Exporting(Arc<Mutex<HashSet<OrgId>>>, OrgId);
 impl Exporting {
     fn begin(core: &Core, org: OrgId) -> Result<Self> {
         let all = Arc::clone(&core.audit.exporting);
-        if all.lock().unwrap_or_else(PoisonError::into_inner).insert(org) {
+        if all.lock().insert(org) {
             return Ok(Self(all, org));
         }
         let detail = "The log is already being exported. An organization can run one export at a time.";
@@ -101,7 +99,7 @@ impl Exporting {
 
 impl Drop for Exporting {
     fn drop(&mut self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.1);
+        self.0.lock().remove(&self.1);
     }
 }
 

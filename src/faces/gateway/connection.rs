@@ -11,12 +11,9 @@
 //! Everything that waits is bounded. When events wait for the database, nothing more is read; when the host doesn't
 //! read, nothing more is prepared for it.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicI64, AtomicU32, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, AtomicU32, Ordering},
 };
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
@@ -39,24 +36,20 @@ use super::{
     sending::{self, Outlet},
 };
 use crate::{
-    base::problem::Problem,
+    base::{bounds, problem::Problem},
     core::{
         access::Scope,
+        hosts::{Open, Woken},
         ledger::{Held, Holder, What},
-        outbox::{Open, Woken},
         telemetry,
     },
     slices::hosts::{self, Ended, Identity, Link, Refusal},
 };
 
-/// How many frames may wait to be written.
-const FRAMES: usize = 4;
-/// How many of a host's questions are answered at a time, and how many more may wait.
+/// How many of a host's questions are answered at a time, and how many more may wait, however many a host asks.
 const ANSWERS: usize = 4;
-/// How many frames of one kind of offence a host may send.
+/// How many frames of one kind of offence a host may send: a hostile one is closed.
 const OFFENCES: u32 = 3;
-/// How long a farewell may take.
-const FAREWELL: Duration = Duration::from_secs(2);
 
 /// A connection that has been accepted.
 pub(super) struct Connection {
@@ -104,7 +97,7 @@ pub(super) async fn serve(scope: Scope, who: Identity, socket: WebSocket) {
         if !may_be_lost {
             show(&scope, &who, &refusal).await;
         }
-        let is_heard = timeout(FAREWELL, farewell(sink, stream, refusal.clone())).await.is_ok();
+        let is_heard = timeout(bounds::FAREWELL, farewell(sink, stream, refusal.clone())).await.is_ok();
         if may_be_lost && is_heard {
             show(&scope, &who, &refusal).await;
         }
@@ -166,7 +159,7 @@ async fn converse(
         Err(ended) => return Some(ended),
     };
     // From here on the connection is woken; what came before, it finds when it first looks.
-    let place = core.outbox.hosts.open(link.server, link.epoch);
+    let place = core.hosts.open(link.server, link.epoch);
     tracing::info!(server = link.server.0, epoch = link.epoch, "host.connected");
     let events = welcome.events;
     let first = Message::Text(sending::text(&ToHost::Welcome(welcome)).into());
@@ -193,7 +186,7 @@ async fn run(
     sink: &mut SplitSink<WebSocket, Message>,
     stream: &mut SplitStream<WebSocket>,
 ) -> Option<Ended> {
-    let (frames, frames_out) = mpsc::channel(FRAMES);
+    let (frames, frames_out) = mpsc::channel(4);
     let (events, events_out) = mpsc::channel(hosts::MOST_EVENTS);
     let (asks, asks_out) = mpsc::channel(ANSWERS);
     let connection = Connection {

@@ -1,6 +1,6 @@
 //! The frames that a host sends.
 
-use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
+use std::sync::{Arc, atomic::Ordering};
 
 use axum::extract::ws::{Message, WebSocket};
 use futures::{StreamExt, stream::SplitStream};
@@ -15,9 +15,6 @@ use crate::{
     core::ledger::{SMALL, What},
     slices::hosts::{self, Ended, Link, Readings, Refusal, Viewing},
 };
-
-/// How long a host may be silent. It is pinged every [`PING_EVERY`](super::sending::PING_EVERY).
-const SILENT: Duration = Duration::from_secs(45);
 
 /// The first frame. `None`: the host has gone.
 pub(super) async fn hello(stream: &mut SplitStream<WebSocket>) -> Option<Result<Hello, Refusal>> {
@@ -71,7 +68,7 @@ impl Connection {
             viewing: Viewing::default(),
         };
         loop {
-            let text = match timeout(SILENT, stream.next()).await {
+            let text = match timeout(hosts::SILENT, stream.next()).await {
                 Err(_) | Ok(None | Some(Ok(Message::Close(_)))) => return None,
                 Ok(Some(Err(error))) => return is_too_large(&error).then(|| too_large().into()),
                 Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => continue,

@@ -16,9 +16,6 @@ use crate::{
     slices::hosts::Ended,
 };
 
-/// How often a host is pinged.
-pub(super) const PING_EVERY: Duration = Duration::from_secs(15);
-
 /// What writes to a host.
 pub(super) struct Outlet {
     pub line: Arc<Line>,
@@ -33,7 +30,8 @@ impl Outlet {
         mut frames: mpsc::Receiver<ToHost>,
         mut acks: watch::Receiver<i64>,
     ) -> Option<Ended> {
-        let mut ping = interval(PING_EVERY);
+        // Three times before `hosts::SILENT` is over.
+        let mut ping = interval(Duration::from_secs(15));
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let message = tokio::select! {

@@ -27,9 +27,6 @@ use super::{
 use crate::core::config::RequestLimits;
 use crate::read::Plans;
 
-/// Longer texts aren't cached: no one repeats documents of that size.
-const LONGEST_KEPT: usize = 16 << 10;
-
 /// A parsed document and what is known about it.
 pub struct Document {
     parsed: ExecutableDocument,
@@ -217,7 +214,8 @@ impl Documents {
         let document =
             Arc::new(Document::new(async_graphql::parser::parse_query(&*escapes::readable(text)?)?));
         let size = check_document(&document.parsed, &self.limits)?;
-        if known && text.len() <= LONGEST_KEPT {
+        // Longer documents are not repeated.
+        if known && text.len() <= 16 << 10 {
             let kept = Kept { document: Arc::clone(&document), weight: weight(text, &size) };
             self.kept.insert(text.to_owned(), kept);
         }

@@ -56,7 +56,7 @@ fn is_costly(root: &Positioned<Selection>, variables: &Variables) -> bool {
 
 impl Execution {
     /// The operation as it was sent. It must be plain: each root is a field with its own response key, executed
-    /// whatever the variables are.
+    /// no matter what the variables are.
     pub fn plain(
         document: ExecutableDocument,
         operation: &OperationDefinition,

@@ -3,7 +3,7 @@
 //! The executor would traverse the schema for every question, at some hundred nanoseconds per value, and types
 //! refer to each other endlessly: a short document may ask for gigabytes. So the executor is asked once, for
 //! everything. Its answer is cached in pieces of JSON, and each question is answered by copying pieces, up to
-//! the size limit of a request. Anonymous callers may ask, so it must be cheap whatever they ask.
+//! the size limit of a request. Anonymous callers may ask, so it must be cheap no matter what they ask.
 
 use std::{
     collections::HashMap,

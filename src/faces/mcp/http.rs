@@ -23,7 +23,10 @@ use super::{
     tool_routes,
 };
 use crate::{
-    base::problem::{Problem, Result},
+    base::{
+        bounds,
+        problem::{Problem, Result},
+    },
     core::{
         Core,
         config::{Config, listed},
@@ -37,11 +40,9 @@ use crate::{
 };
 
 type Service = StreamableHttpService<ToolServer, NeverSessionManager>;
-/// Error texts from the protocol library are short.
-const LONGEST_REFUSAL: usize = 4096;
 /// How its text about a message begins that it can't read.
 const UNREADABLE: &str = "fail to deserialize";
-/// The code of a JSON-RPC error that has no code of its own.
+/// The code of a JSON-RPC error that has no code of its own: the specification leaves it to servers.
 const OTHER: i32 = -32000;
 /// The answer to a client that takes no JSON.
 const NOT_JSON: &str = "Every response is JSON, which the Accept header refuses.";
@@ -230,7 +231,7 @@ async fn in_json(response: Response) -> Response {
         return response;
     }
     let (mut parts, body) = response.into_parts();
-    let text = to_bytes(body, LONGEST_REFUSAL).await.unwrap_or_default();
+    let text = to_bytes(body, bounds::DETAIL).await.unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     if text.starts_with(UNREADABLE) {
         let invalid = Invalid::Message;

@@ -8,7 +8,8 @@ use serde_json::value::{RawValue, Value};
 /// The most values in a request. The library reads them into trees of some hundred bytes for each, several times: a megabyte of
 /// `[],[],…` would take a hundred.
 const MOST_VALUES: usize = 10_000;
-/// The most messages in a batch: each may have a result of 8 MiB, and they are answered at once.
+/// The most messages in a batch: each may have a result of 8 MiB, and they are answered at once, so that a caller could fill the
+/// memory.
 pub const MOST_MESSAGES: usize = 10;
 /// The one version of the protocol that has batches, and that is spoken where no version is named.
 const WITH_BATCHES: &str = "2025-03-26";

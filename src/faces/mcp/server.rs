@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::{ToolRoute, ToolRoutes};
 use crate::{
     base::{
+        bounds,
         ids::OrgId,
         permission::PermissionSet,
         problem::{Problem, Result, Violation},
@@ -35,10 +36,6 @@ use crate::{
     slices::people,
 };
 
-/// The most organizations that a tool's schema lists. A caller who belongs to more knows their ids.
-const NAMED_ORGANIZATIONS: usize = 20;
-/// How much of an unknown tool's name is repeated in the error, in characters.
-const LONGEST_NAME: usize = 60;
 const INSTRUCTIONS: &str = "Muster manages the AI agents of organizations: servers, agents, channels, conversations, \
     approvals, credentials, MCP servers, and skills. Every tool works in one organization (`org_id`). You may leave \
     `org_id` out if you belong to only one. Records always have all their fields; a field without a value is null. \
@@ -95,7 +92,7 @@ impl ServerHandler for ToolServer {
         let tool_route = self.tool_routes.find(&request.name).ok_or_else(|| {
             let known = self.tool_routes.all().iter().map(|tool_route| tool_route.tool.name.as_ref());
             let meant = crate::fields::validate::meant(&request.name, known);
-            let asked: String = request.name.chars().take(LONGEST_NAME).collect();
+            let asked: String = request.name.chars().take(60).collect();
             ErrorData::invalid_params(format!("Unknown tool `{asked}`{meant}."), None)
         })?;
         let answered = self.call(tool_route, sender, request.arguments.unwrap_or_default()).await;
@@ -201,7 +198,7 @@ fn only_one(organizations: &[OrgId]) -> Result<OrgId> {
 /// Adds the organizations in which the caller may use the tool to its schema.
 fn placed(tool: &Tool, orgs: &[OrgId], is_only: bool) -> Tool {
     let mut tool = tool.clone();
-    if orgs.len() > NAMED_ORGANIZATIONS {
+    if orgs.len() > bounds::NAMED {
         return tool;
     }
     let schema = Arc::make_mut(&mut tool.input_schema);

@@ -37,13 +37,6 @@ const PROTECTION: [(HeaderName, HeaderValue); 4] = [
     (HeaderName::from_static("permissions-policy"), HeaderValue::from_static(PERMISSIONS)),
 ];
 
-/// Smaller files are not worth compressing.
-const WORTH_IT: usize = 512;
-/// Brotli's level: 11 saves a few percent more and takes twenty times as long. A debug build compresses again in each of the
-/// many services that tests start, where 4 costs a fraction: the encoder is generic, so that most of it is built with this
-/// crate, without optimisations.
-const BROTLI: i32 = if cfg!(debug_assertions) { 4 } else { 9 };
-
 /// Answers with `asset`, or that the client has it already.
 pub(super) async fn answer(asset: &Arc<Asset>, asked: &HeaderMap, kept: Kept) -> Response {
     let (bytes, coding) = coded(asset, asked).await;
@@ -78,10 +71,10 @@ pub(super) async fn answer(asset: &Arc<Asset>, asked: &HeaderMap, kept: Kept) ->
     response
 }
 
-/// The file's bytes in the best coding that the client takes. Each is made once, when it is first asked for: a process
-/// that serves no browser, such as a command, does not pay for it.
+/// The file's bytes in the best coding that the client takes; small files are not worth it. Each is made once, when it is first asked
+/// for: a process that serves no browser, such as a command, does not pay for it.
 async fn coded(asset: &Arc<Asset>, asked: &HeaderMap) -> (Bytes, Option<&'static str>) {
-    if asset.bytes.len() >= WORTH_IT && is_text(&asset.media_type) {
+    if asset.bytes.len() >= 512 && is_text(&asset.media_type) {
         if takes(asked, "br")
             && let Some(bytes) = asset.brotli.get_or_init(|| made(asset, brotli)).await
         {
@@ -105,8 +98,11 @@ async fn made(asset: &Arc<Asset>, compress: fn(&[u8]) -> std::io::Result<Vec<u8>
 
 fn brotli(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     let (mut input, mut packed) = (bytes, Vec::new());
-    let settings =
-        brotli::enc::BrotliEncoderParams { quality: BROTLI, size_hint: bytes.len(), ..Default::default() };
+    // 11 saves a few percent more and takes twenty times as long. A debug build compresses again in each of the many services that
+    // tests start, where 4 costs a fraction: the encoder is generic, so that most of it is built with this crate, without
+    // optimisations.
+    let quality = if cfg!(debug_assertions) { 4 } else { 9 };
+    let settings = brotli::enc::BrotliEncoderParams { quality, size_hint: bytes.len(), ..Default::default() };
     brotli::BrotliCompress(&mut input, &mut packed, &settings)?;
     Ok(packed)
 }

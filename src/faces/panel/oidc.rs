@@ -24,7 +24,7 @@ use crate::{
     slices::people::oidc::{Memory, Provider, Providers, Refusal, Returned, complete, joined, shown},
 };
 
-/// How long a browser may stay at the provider.
+/// How long a browser may stay at the provider: a stolen cookie is worthless afterwards.
 const AWAY: Duration = Duration::from_mins(10);
 /// Bound to this browser and this host, and invisible to scripts.
 const COOKIE: &str = "__Host-muster-oidc";
@@ -133,7 +133,7 @@ async fn arrive(state: &Elsewhere, arrival: &Arrival, name: &str, said: &str) ->
     home(core, provider, &end, panel_state)
 }
 
-/// What the panel is told of a refusal. What only the operator can mend is in the log, under the reference that the
+/// What the panel shows of a refusal. What only the operator can mend is in the log, under the reference that the
 /// person is shown.
 fn refused(arrival: &Arrival, provider: &Provider, refusal: &Refusal) -> String {
     let (request_id, code) = (arrival.request_id.as_str(), refusal.as_str());

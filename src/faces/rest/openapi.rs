@@ -265,7 +265,7 @@ fn failures(route: &Route, operation: &Operation) -> BTreeMap<StatusCode, Vec<Co
 /// The state and limit errors that an operation can run into. They follow from what the operation does, and
 /// nothing declares them, so tests hold this list against the service in both directions: no operation may
 /// answer with a code that isn't listed (`tests/it/harness/documented.rs`), and every listed code occurs
-/// (`tests/it/conflicts.rs`).
+/// (`tests/it/api/conflicts.rs`).
 fn conflicts(operation: &str) -> &'static [Code] {
     match operation {
         "CreateServer" | "CreateAgent" => &[Code::PlanLimitReached, Code::NameTaken],

@@ -30,9 +30,6 @@ use crate::{
     },
 };
 
-/// How many launches are answered unless the caller says so.
-const LAUNCHES: u64 = 20;
-
 /// Reading agents.
 #[derive(Default)]
 pub struct AgentQuery;
@@ -128,7 +125,7 @@ impl AgentQuery {
             let scope = ctx.enter(org_id).await?;
             agents::require_agent(&scope, agent_id).await?;
             let rows = Rows::of(&scope).filter("t.agent_id = ?", [agent_id.into()]);
-            let limit = limit.map_or(LAUNCHES, i64::unsigned_abs);
+            let limit = limit.map_or(20, i64::unsigned_abs);
             Ok(List::first(rows.order_by("t.generation DESC"), limit))
         })
         .await

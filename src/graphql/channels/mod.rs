@@ -32,9 +32,6 @@ pub struct AddWhitelistOriginInput {
 const AGENT_NAME: &str = "COALESCE((SELECT a.name_folded FROM agents a WHERE a.organization_id = t.organization_id \
                           AND a.id = t.agent_id AND a.archived_at IS NULL), '')";
 
-/// The most channels in a list. The plan limits how many an agent may have.
-const MOST: u64 = 10_000;
-
 /// Reading channels.
 #[derive(Default)]
 pub struct ChannelQuery;
@@ -52,7 +49,7 @@ impl ChannelQuery {
         answer(async {
             let external = Rows::of(&ctx.enter(org_id).await?).filter("t.scope = 'EXTERNAL'", []);
             let external = external.filter_if("t.agent_id = ?", agent_id.map(|id| id.0));
-            Ok(List::first(external.order_by("t.id"), MOST))
+            Ok(List::first(external.order_by("t.id"), 10_000))
         })
         .await
     }

@@ -23,9 +23,6 @@ use crate::{
     slices::conversations::{self, ConversationEdit, NewConversation, Post, Upload},
 };
 
-/// The longest message written in the panel, in characters.
-const TEXT: i64 = 65_536;
-
 /// A conversation to start from the panel.
 #[derive(InputObject)]
 pub struct StartConversationInput {
@@ -35,7 +32,7 @@ pub struct StartConversationInput {
     #[graphql(directive = bounds::apply(name(200)))]
     pub title: Option<String>,
     /// The first message. Without one, the agent isn't contacted yet.
-    #[graphql(directive = bounds::apply(said(TEXT)))]
+    #[graphql(directive = bounds::apply(said(65_536)))]
     pub text: Option<String>,
 }
 
@@ -43,7 +40,7 @@ pub struct StartConversationInput {
 #[derive(InputObject)]
 pub struct PostMessageInput {
     /// The text.
-    #[graphql(directive = bounds::apply(said(TEXT)))]
+    #[graphql(directive = bounds::apply(said(65_536)))]
     pub text: String,
     /// The format of the text. Defaults to markdown.
     pub format: Option<TextFormat>,

@@ -24,10 +24,6 @@ use crate::{
     slices::conversations::search::{self, MessagesFound},
 };
 
-/// The default page size. Arguments with defaults may also be null, because a variable that isn't given counts
-/// as null here.
-const PAGE: i64 = 50;
-
 /// Reading conversations.
 #[derive(Default)]
 pub struct ConversationQuery;
@@ -69,7 +65,7 @@ impl ConversationQuery {
         #[graphql(desc = "The sort direction.", default_with = "Some(SortOrder::Desc)")] order: Option<
             SortOrder,
         >,
-        #[graphql(desc = "The maximum number to return.", default_with = "Some(PAGE)", directive = bounds::apply(range(1, 200)))]
+        #[graphql(desc = "The maximum number to return.", default_with = "Some(50)", directive = bounds::apply(range(1, 200)))]
         limit: Option<i64>,
         #[graphql(desc = "The number to skip.", default_with = "Some(0)", directive = bounds::apply(at_least(0)))]
         offset: Option<i64>,
@@ -80,7 +76,7 @@ impl ConversationQuery {
                 Filter { id, agent_id, contact_id, channel_id, transport, status, model, reference, search };
             let sort = sort.unwrap_or(ConversationSort::Activity);
             let rows = list::rows(&scope, filter, sort, order.unwrap_or(SortOrder::Desc));
-            Ok(OffsetPage::at(rows, limit.unwrap_or(PAGE), offset.unwrap_or(0)))
+            Ok(OffsetPage::at(rows, limit.unwrap_or(50), offset.unwrap_or(0)))
         })
         .await
     }
@@ -106,7 +102,7 @@ impl ConversationQuery {
         org_id: OrgId,
         #[graphql(desc = "Where the page begins: `next` of the page before.", directive = bounds::apply(length(1, 10_000)))]
         after: Option<String>,
-        #[graphql(desc = "The maximum number to return.", default_with = "Some(PAGE)", directive = bounds::apply(range(1, 200)))]
+        #[graphql(desc = "The maximum number to return.", default_with = "Some(50)", directive = bounds::apply(range(1, 200)))]
         limit: Option<i64>,
         #[graphql(desc = "Only conversations with one of these statuses.", directive = bounds::apply(items(4)))]
         status: Option<Vec<ConversationStatus>>,
@@ -153,7 +149,7 @@ impl ConversationQuery {
                 search,
             };
             let rows = list::feed(&scope, &filter);
-            Feed::after(rows, list::keys(order), after.as_deref(), limit.unwrap_or(PAGE))
+            Feed::after(rows, list::keys(order), after.as_deref(), limit.unwrap_or(50))
         })
         .await
     }
@@ -206,13 +202,13 @@ impl ConversationQuery {
             directive = bounds::apply(digits(40))
         )]
         around_seq: Option<String>,
-        #[graphql(desc = "The maximum number to return.", default_with = "Some(PAGE)", directive = bounds::apply(range(1, 200)))]
+        #[graphql(desc = "The maximum number to return.", default_with = "Some(50)", directive = bounds::apply(range(1, 200)))]
         limit: Option<i64>,
     ) -> Answer<Stretch<Message>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             let cursor = Cursor::read(before_seq.as_deref(), after_seq.as_deref(), around_seq.as_deref())?;
-            let rows = page::rows(&scope, agent_id, conversation_id, cursor, limit.unwrap_or(PAGE));
+            let rows = page::rows(&scope, agent_id, conversation_id, cursor, limit.unwrap_or(50));
             Ok(Stretch::parts(rows, cursor.ends()))
         })
         .await
@@ -256,12 +252,12 @@ impl ConversationQuery {
         #[graphql(desc = "Only messages of this agent's conversations.")] agent_id: Option<AgentId>,
         #[graphql(desc = "Where the page begins: `next` of the page before.", directive = bounds::apply(length(1, 40)))]
         after: Option<String>,
-        #[graphql(desc = "The maximum number to return.", default_with = "Some(PAGE)", directive = bounds::apply(range(1, 200)))]
+        #[graphql(desc = "The maximum number to return.", default_with = "Some(50)", directive = bounds::apply(range(1, 200)))]
         limit: Option<i64>,
     ) -> Answer<MessagesFound> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            search::find_everywhere(&scope, agent_id, &q, after.as_deref(), limit.unwrap_or(PAGE)).await
+            search::find_everywhere(&scope, agent_id, &q, after.as_deref(), limit.unwrap_or(50)).await
         })
         .await
     }

@@ -2,7 +2,7 @@
 //! invitation.
 //!
 //! Anyone may use a link: its token says who they are. All of these are rate-limited by IP address
-//! (`throttle.rs`).
+//! (`slices/people/signing_in/throttle.rs`).
 
 use async_graphql::{Context, Object, SimpleObject};
 

@@ -20,11 +20,9 @@ use crate::{
     slices::policies::{Proposal, version_of},
 };
 
-/// The longest text of an organization's own rules. 38 permissions for four roles take a tenth of it, without
-/// comments.
+/// The longest text of an organization's own rules, which every replica compiles: its admins could hold up all others. 38
+/// permissions for four roles take a tenth of it, without comments.
 pub(super) const MAX_TEXT: i64 = 100_000;
-/// The longest reason.
-const MAX_REASON: i64 = 1_000;
 
 /// A version of the organization's own rules.
 pub struct PolicyVersion;
@@ -162,7 +160,7 @@ pub struct EditPolicyInput {
     #[graphql(directive = bounds::apply(length(0, MAX_TEXT)))]
     pub text: String,
     /// The reason, shown in the history.
-    #[graphql(directive = bounds::apply(name(MAX_REASON)))]
+    #[graphql(directive = bounds::apply(name(1_000)))]
     pub reason: String,
 }
 
@@ -174,7 +172,7 @@ pub struct PolicyLineInput {
     /// The permission to allow, deny, or reset.
     pub permission: Permission,
     /// The reason, shown in the history.
-    #[graphql(directive = bounds::apply(name(MAX_REASON)))]
+    #[graphql(directive = bounds::apply(name(1_000)))]
     pub reason: String,
 }
 
@@ -184,7 +182,7 @@ pub struct RevertPolicyInput {
     /// The version whose text to restore.
     pub version_id: PolicyVersionId,
     /// The reason, shown in the history.
-    #[graphql(directive = bounds::apply(name(MAX_REASON)))]
+    #[graphql(directive = bounds::apply(name(1_000)))]
     pub reason: String,
 }
 

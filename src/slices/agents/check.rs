@@ -18,9 +18,6 @@ use crate::{
     },
 };
 
-/// The smallest share of a processor core that an agent can get.
-const LEAST_CPU: f64 = 0.01;
-
 /// A running agent stays on its server: the host that launched it must hear of the stop.
 ///
 /// # Errors
@@ -71,14 +68,14 @@ pub(super) async fn values(
         let detail = format!("`{language}` is not a valid language code. Examples: en, pt-BR.");
         violations.push(Violation::at("/language", "NOT_ALLOWED", detail));
     }
-    if edit.cpu_override.value().is_some_and(|cores| *cores < LEAST_CPU) {
-        let detail = format!("`cpu_override` must be at least {LEAST_CPU}. Send null for the default.");
+    if edit.cpu_override.value().is_some_and(|cores| *cores < 0.01) {
+        let detail = "`cpu_override` must be at least 0.01. Send null for the default.";
         violations.push(Violation::at("/cpu_override", "TOO_SMALL", detail));
     }
     if let MaybeUndefined::Value(url) = &edit.model_credential_base_url {
         violations.extend(orgs::check_base_url("/model_credential_base_url", url));
     }
-    // Otherwise an editor could have the credential sent to somebody else.
+    // Otherwise an editor could have the credential sent to someone else.
     let url = edit.model_credential_base_url.as_opt_ref();
     let provider = edit.model_credential_provider.as_opt_ref();
     let moved = url.is_some_and(|url| url != agent.model_credential_base_url.as_ref())

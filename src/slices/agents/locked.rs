@@ -21,11 +21,8 @@ use crate::{
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
-    core::{
-        outbox::Host,
-        store::{Tx, added},
-    },
-    slices::orgs,
+    core::store::{Tx, added},
+    slices::{commands::Host, orgs},
 };
 
 /// An agent, locked until the transaction ends: where it is, in which launch, and in which state.

@@ -35,11 +35,12 @@ pub use self::{
         session_limit, spent, with_status,
     },
     model::{Inherits, inheriting, inherits, usage},
+    queries::{detail_sql, reason_sql},
     revert::revert,
     rows::{
         announce, announce_of_image, backed_up, count_on_server, lock_all_agents, missing, require_agent,
     },
-    status::{detail_sql, explain, reason_sql},
+    status::explain,
     sync::{mark_all, mark_for_spending, mark_for_sync, mark_inheriting},
 };
 use self::{
@@ -49,7 +50,6 @@ use self::{
 pub(in crate::slices) use self::{
     model::provider,
     queries::{AWAY, HALTED},
-    status::DETAIL_BYTES,
 };
 use crate::{
     base::{

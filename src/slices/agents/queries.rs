@@ -16,6 +16,37 @@ pub(in crate::slices) const AWAY: &str = "EXISTS (SELECT 1 FROM servers s WHERE 
 pub(in crate::slices) const HALTED: &str =
     "EXISTS (SELECT 1 FROM organizations o WHERE o.id = t.organization_id AND o.stopped_at IS NOT NULL)";
 
+/// The condition in SQL that someone has restarted the agent `t`, and it is not down yet.
+const RESTARTING: &str = "EXISTS (SELECT 1 FROM agent_launches l WHERE l.organization_id = t.organization_id \
+     AND l.agent_id = t.id AND l.generation = t.launch_generation + 1)";
+
+/// SQL for the reason of the status of the agent `t`.
+#[must_use]
+pub fn reason_sql() -> String {
+    computed("'WAITING_FOR_HOST'", "'HOST_AWAY'", "'RESTARTING'", "'ORGANIZATION_STOPPED'", "t.status_reason")
+}
+
+/// SQL for the same in words.
+#[must_use]
+pub fn detail_sql() -> String {
+    computed(
+        "'No host is connected to its server.'",
+        "'The host of its server is not connected.'",
+        "'It starts again as soon as it is down.'",
+        "'The organization is stopped.'",
+        "t.status_detail",
+    )
+}
+
+fn computed(waiting: &str, away: &str, restarting: &str, halted: &str, stored: &str) -> String {
+    format!(
+        "CASE WHEN t.status IN ('STOPPED', 'ERROR') THEN {stored} \
+         WHEN {AWAY} THEN CASE t.status WHEN 'SPAWNING' THEN {waiting} ELSE {away} END \
+         WHEN t.status = 'STOPPING' THEN CASE WHEN {RESTARTING} THEN {restarting} ELSE {stored} END \
+         WHEN {HALTED} THEN {halted} ELSE {stored} END"
+    )
+}
+
 /// The condition in SQL that a row of `agent_revisions` is its agent's newest.
 pub(super) const IS_NEWEST_REVISION: &str = "number = (SELECT a.revision FROM agents a \
      WHERE a.organization_id = agent_revisions.organization_id AND a.id = agent_revisions.agent_id)";

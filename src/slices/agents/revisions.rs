@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds::BATCH,
         ids::AgentId,
         problem::{Code, Problem, Result},
     },
@@ -26,10 +27,8 @@ use crate::{
     slices::versions::{Author, Content, fields_of, settings},
 };
 
-/// How many revisions of an agent are kept, besides the one it was launched with.
+/// How many revisions of an agent are kept, besides the one it was launched with: a script could fill the disk with edits.
 const KEPT: i64 = 200;
-/// How many agents are looked at together: a change of all their skills takes the same few statements for each lot.
-const LOT: usize = 200;
 
 /// Names of fields in a revision's content besides those of [`UpdateAgentInput`].
 pub(super) const SKILLS: &str = "skills";
@@ -78,7 +77,7 @@ pub(in crate::slices) async fn follow(
     agents: &[agents::Model],
     reverts_to: Option<i64>,
 ) -> Result<()> {
-    for lot in agents.chunks(LOT) {
+    for lot in agents.chunks(BATCH as usize) {
         follow_lot(tx, lot, reverts_to).await?;
     }
     Ok(())

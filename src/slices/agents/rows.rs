@@ -17,9 +17,9 @@ use crate::{
         Event,
         access::Scope,
         audit,
-        outbox::Host,
         store::{Tx, held},
     },
+    slices::commands::Host,
 };
 
 /// Tells subscribers that the agent has changed.

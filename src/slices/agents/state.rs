@@ -41,7 +41,7 @@ impl Report {
             (Self::Started, from @ (Paused | Stopping)) => Some(from),
             // This launch was given up; its host has been told to stop it.
             (Self::Started | Self::Ended(_), Stopped | Error) => None,
-            // However it ended: nobody wanted it to run any more.
+            // However it ended: no one wanted it to run any more.
             (Self::Ended(_), Stopping) | (Self::Ended(EndReason::Stopped), _) => Some(Stopped),
             (Self::Ended(_), Spawning | Running | Paused) => Some(Error),
         }
@@ -104,7 +104,7 @@ impl From<Refused> for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::enums::OutboxKind;
+    use crate::base::enums::CommandKind;
 
     #[test]
     fn the_table() {
@@ -113,7 +113,7 @@ mod tests {
             for action in Action::ALL {
                 let outcome = match action.apply(*from) {
                     Ok(Step::Stay) => "stays".to_owned(),
-                    Ok(Step::Move(to, command)) => format!("{to}, sends {}", OutboxKind::from(&command)),
+                    Ok(Step::Move(to, command)) => format!("{to}, sends {}", CommandKind::from(&command)),
                     Err(_) => "refused".to_owned(),
                 };
                 table.push_str(&format!("{from} {action:?}: {outcome}\n"));

@@ -14,8 +14,8 @@ use crate::{
         ids::AgentId,
         problem::Result,
     },
-    core::{outbox, store::Tx},
-    slices::orgs::TermsChanged,
+    core::store::Tx,
+    slices::{commands, orgs::TermsChanged},
 };
 
 /// Marks agents for synchronization and tells the hosts of the running ones. Whoever changes what an agent is calls
@@ -37,13 +37,13 @@ pub async fn mark_for_sync(tx: &Tx, ids: &[AgentId]) -> Result<()> {
     let marked = marked.col_expr(agents::Column::UpdatedAt, Expr::value(tx.now));
     marked.exec(tx.connection()).await?;
     revisions::follow(tx, &found, None).await?;
-    let told = outbox::syncs_to_come(tx, ids).await?;
+    let told = commands::pending_syncs(tx, ids).await?;
     for agent in found {
-        let is_told = told.contains(&(agent.id, agent.launch_generation));
+        let is_told = told.contains(&(agent.id.0, agent.launch_generation));
         let is_up =
             matches!(agent.status, AgentStatus::Spawning | AgentStatus::Running | AgentStatus::Paused);
         if is_up && !is_told {
-            outbox::enqueue(tx, host_of(&agent), &Command::Sync);
+            commands::enqueue(tx, host_of(&agent), &Command::Sync);
         }
         announce(tx, agent.id);
     }

@@ -20,9 +20,10 @@ use crate::{
         ids::{AgentId, ApprovalId, ConversationId, MessageId, TurnId},
         problem::Result,
     },
-    core::{Event, outbox, store::Tx},
+    core::{Event, store::Tx},
     slices::{
         agents::{self, LockedAgent},
+        commands,
         conversations::{
             self, NewMessage, Said,
             turns::{self, Cause},
@@ -38,7 +39,7 @@ pub(super) async fn send(tx: &Tx, approval: &approvals::Model, agent: &LockedAge
         .col_expr(approvals::Column::Delivery, Expr::value(AnswerDelivery::Sent.as_str()))
         .col_expr(approvals::Column::AnswerMessageId, Expr::value(message));
     sent.exec(tx.connection()).await?;
-    outbox::enqueue(tx, agent.host(), &Command::Answer { approval_id: approval.id.0 });
+    commands::enqueue(tx, agent.host(), &Command::Answer { approval_id: approval.id.0 });
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::{entity::approvals, queries, rows::load, state::Refused};
 use crate::{
     base::{
+        bounds::BATCH,
         enums::{ApprovalStatus, ChangeOp, RecordKind},
         ids::{ApprovalId, UserId},
         problem::{Problem, Result, Violation},
@@ -59,16 +60,8 @@ pub struct Expiring {
 
 impl DomainEvent for Expiring {}
 
-/// How long before it expires an approval is shown again to those who snoozed it.
-const BEFORE_EXPIRY: Duration = Duration::from_mins(10);
-/// How long an approval that does not expire can be snoozed.
-const LONGEST: Duration = Duration::from_hours(30 * 24);
 /// The earliest and the latest reminder, before the expiry. Between them, it comes when a tenth of the time is left.
 const REMINDER: [Duration; 2] = [Duration::from_hours(1), Duration::from_mins(10)];
-/// An approval that lives for less has no reminder: people have only just been told of it.
-const SHORTEST: Duration = Duration::from_mins(20);
-/// How many reminders one transaction writes.
-const BATCH: u64 = 50;
 
 /// Says who should decide, or that it is no one in particular. The assignee is notified.
 ///
@@ -143,9 +136,10 @@ pub async fn snooze(scope: &Scope, id: ApprovalId, until: Option<Timestamp>) -> 
     tx.commit().await
 }
 
-/// Whether an approval can be snoozed until then.
+/// Whether an approval can be snoozed until then: at most until ten minutes before it expires, or for 30 days.
 fn check(until: Timestamp, now: Timestamp, expires_at: Option<Timestamp>) -> Result<()> {
-    let latest = expires_at.map_or(now.plus(LONGEST), |at| at.minus(BEFORE_EXPIRY));
+    let latest =
+        expires_at.map_or(now.plus(Duration::from_hours(30 * 24)), |at| at.minus(Duration::from_mins(10)));
     let (code, detail) = match expires_at {
         _ if until <= now => {
             ("TOO_SMALL", "`until` is in the past. Send null to show the approval again.".to_owned())
@@ -166,9 +160,10 @@ fn check(until: Timestamp, now: Timestamp, expires_at: Option<Timestamp>) -> Res
     Err(Problem::invalid_parameter("until", code, detail))
 }
 
-/// When to remind people of an approval.
+/// When to remind people of an approval. One that lives for less than 20 minutes has no reminder: people have only just been told
+/// of it.
 pub(super) fn reminder(now: Timestamp, expires_at: Option<Timestamp>) -> Option<Timestamp> {
-    let expires_at = expires_at.filter(|at| *at >= now.plus(SHORTEST))?;
+    let expires_at = expires_at.filter(|at| *at >= now.plus(Duration::from_mins(20)))?;
     let life = Duration::from_millis(u64::try_from(expires_at.0 - now.0).ok()?);
     let [earliest, latest] = REMINDER;
     Some(expires_at.minus((life / 10).clamp(latest, earliest)))
@@ -192,7 +187,7 @@ async fn remind_whole(scope: &Scope) -> Result<u64> {
     loop {
         let now = remind(scope).await?;
         reminded += now;
-        if now < BATCH {
+        if now < u64::from(BATCH) {
             return Ok(reminded);
         }
     }
@@ -211,7 +206,7 @@ async fn remind(scope: &Scope) -> Result<u64> {
         .order_by_asc(approvals::Column::RemindAt)
         .select_only()
         .column(approvals::Column::Id)
-        .limit(BATCH)
+        .limit(u64::from(BATCH))
         .into_query();
     let found = scope
         .update::<approvals::Entity>()

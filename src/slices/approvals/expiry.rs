@@ -13,6 +13,7 @@ use sea_orm::{
 use super::{decide::follow, end::End, entity::approvals, queries};
 use crate::{
     base::{
+        bounds::BATCH,
         enums::{ApprovalOutcome, ApprovalStatus},
         problem::Result,
     },
@@ -23,8 +24,6 @@ use crate::{
 
 /// A literal, so that the partial index on pending approvals applies.
 const PENDING: &str = "status = 'PENDING'";
-/// How many approvals end in one transaction. Each takes several statements.
-const BATCH: u64 = 50;
 
 /// SQL on a row of approvals: `ended` if it is past its deadline but the round hasn't run yet, else `column`.
 #[must_use]
@@ -68,7 +67,8 @@ async fn expire(scope: &Scope) -> Result<Option<u64>> {
         None => (None, approvals::Column::AgentId.is_null()),
     };
     let end = End::new(ApprovalStatus::Expired, ApprovalOutcome::Expired);
-    let first = due().filter(same).select_only().column(approvals::Column::Id).limit(BATCH).into_query();
+    let first =
+        due().filter(same).select_only().column(approvals::Column::Id).limit(u64::from(BATCH)).into_query();
     let ended = scope
         .update::<approvals::Entity>()
         .set(approvals::ActiveModel { resolved_at: NotSet, ..end.columns(&tx)? })

@@ -91,7 +91,7 @@ fn other(detail: &str) -> Problem {
 }
 
 /// Tells people that nothing is left to spend. Not while they are asked already, nor if they have dismissed it `since` then; if
-/// `is_notice`, not if they were told `since` then at all. What was withdrawn was about other limits.
+/// `is_notice`, not if they were notified `since` then at all. What was withdrawn was about other limits.
 ///
 /// # Errors
 /// The database is unreachable.

@@ -1,13 +1,12 @@
 //! Approvals: decisions that agents wait for, and alerts that the service wants a person to look at.
 //!
 //! For the states see `state.rs`: PENDING until resolved, answered, dismissed, or expired, all of them final.
-//! Permissions: `approval.view`, `approval.resolve`. The agent's answer leaves as a command in the outbox,
-//! written together with the decision.
+//! Permissions: `approval.view`, `approval.resolve`. The agent's answer leaves as a command, written together with the decision.
 //!
-//! `reports.rs`: what hosts report; `judge.rs`: what an agent may do without asking; `raise.rs`: asking
-//! people; `channels.rs`: channels that have failed; `fixed.rs`: what ends because its cause was fixed; `attention.rs`: who looks after it; `decide.rs`, `expiry.rs`: how an approval ends; `answers.rs`: how a decision
-//! reaches the agent; `plans.rs`: what its host
-//! is told; `shown.rs`: what people are shown of it in chats.
+//! `reports.rs`: what hosts report; `judge.rs`: what an agent may do without asking; `raise.rs`: asking people; `channels.rs`:
+//! channels that have failed; `fixed.rs`: what ends because its cause was fixed; `attention.rs`: who looks after it; `decide.rs`,
+//! `expiry.rs`: how an approval ends; `answers.rs`: how a decision reaches the agent; `plans.rs`: what its host gets; `shown.rs`:
+//! what people are shown of it in chats.
 
 mod answers;
 mod attention;

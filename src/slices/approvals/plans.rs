@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds,
         enums::ApprovalOutcome,
         ids::{AgentId, ApprovalId},
         plain::{self, bounded},
@@ -20,8 +21,6 @@ use crate::{
     slices::{agents, mcp_servers, network, orgs},
 };
 
-/// The longest name of a tool, in bytes.
-const TOOL_BYTES: usize = 300;
 /// What an agent reads while its organization is stopped.
 const STOPPED: &str = "This is not allowed, because the whole organization is stopped.";
 
@@ -60,7 +59,7 @@ pub async fn judgement(
         return Ok(Judgement::Refused { reason: STOPPED.to_owned() });
     }
     let limits = agents::limits(&tx, agent.id).await?;
-    let tool = bounded(&plain::one_line(&crossing.tool), TOOL_BYTES);
+    let tool = bounded(&plain::one_line(&crossing.tool), bounds::NAME);
     let input = plain::without_nul(crossing.input);
     if tool == NETWORK && !limits.disables(&crossing.tool_kind, &tool) && is_listed(&tx, &input).await? {
         return Ok(Judgement::Allowed);

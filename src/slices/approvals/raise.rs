@@ -204,7 +204,8 @@ impl ToolRequest {
     }
 }
 
-/// The longest input that a person decides on, in bytes of JSON as it is shown. What can't be shown whole is not asked.
+/// The longest input that a person decides on, in bytes of JSON as it is shown. What can't be shown whole is not asked: an agent
+/// could hide something in the rest.
 pub(super) const INPUT_BYTES: usize = 256 * 1024;
 
 /// Whether an input is longer than that, or nested too deep to be read again in an answer.

@@ -19,36 +19,26 @@ use super::{
 };
 use crate::{
     base::{
+        bounds,
         enums::{AnswerDelivery, ApprovalKind, ApprovalOutcome, ApprovalStatus, ChangeOp, RecordKind},
         ids::{ApprovalId, ConversationId, TurnId},
         plain::{self, bounded, plain_lines},
         problem::{Problem, Result},
         time::Timestamp,
     },
-    core::{audit, outbox, store::Tx},
+    core::{audit, store::Tx},
     slices::{
         agents::{
             self, Limits, LockedAgent,
             reporter::{Reporter, alive, current},
         },
+        commands,
         conversations::{self, turns},
     },
 };
 
-/// How long an agent waits for a decision, unless it has a time of its own.
-const TIMEOUT_MINUTES: i64 = 60;
-/// The longest title, in bytes: one line.
-const TITLE_BYTES: usize = 300;
-/// The longest question, in bytes.
-const QUESTION_BYTES: usize = 64 * 1024;
-/// The longest label or id of an option, in bytes. An answer may name it.
-const OPTION_BYTES: usize = 500;
-/// The most options.
-const OPTIONS: usize = 100;
-/// How many requests of one agent may wait. More would hide the one that matters.
+/// How many requests of one agent may wait. A hostile agent could hide the one that matters among more.
 const MOST_WAITING: u64 = 50;
-/// The longest name of a request, in bytes.
-const REQUEST_BYTES: usize = 200;
 
 /// What is asked, and where.
 struct Place {
@@ -65,7 +55,7 @@ pub async fn asked(tx: &Tx, from: &Reporter, request: Request) -> Result<()> {
     let Some(agent) = alive(tx, from).await? else { return Ok(()) };
     let Request { request, conversation_id, turn_id, asked } = request;
     if !is_name(&request) {
-        let detail = format!("A request's name has 1 to {REQUEST_BYTES} bytes and no control characters.");
+        let detail = "A request's name has 1 to 200 bytes and no control characters.";
         return Err(Problem::invalid_at("/request", "NOT_ALLOWED", detail));
     }
     let place = Place { conversation: ConversationId(conversation_id), turn: turn_id.map(TurnId), request };
@@ -80,18 +70,18 @@ pub async fn asked(tx: &Tx, from: &Reporter, request: Request) -> Result<()> {
     let expires_at = expiry(tx.now, &limits);
     match asked {
         Asked::Question { text, options, multiple, allow_text } => {
-            let options = options.into_iter().take(OPTIONS).map(|option| Choice {
-                id: bounded(&option.id, OPTION_BYTES),
-                label: one_line(&option.label, OPTION_BYTES),
-                description: option.description.map(|text| bounded(&plain_lines(&text), QUESTION_BYTES)),
+            let options = options.into_iter().take(bounds::LIST).map(|option| Choice {
+                id: bounded(&option.id, bounds::ID),
+                label: one_line(&option.label, bounds::ID),
+                description: option.description.map(|text| bounded(&plain_lines(&text), bounds::TEXT)),
             });
-            let text = bounded(&plain_lines(&text), QUESTION_BYTES);
+            let text = bounded(&plain_lines(&text), bounds::TEXT);
             let question = Question { text, options: options.collect(), multiple, allow_text };
             ask(tx, &agent, place, expires_at, question).await
         }
         Asked::Action { tool, tool_kind, title, input } => {
-            let title = one_line(&title, TITLE_BYTES);
-            let tool = tool.map_or_else(|| title.clone(), |tool| one_line(&tool, TITLE_BYTES));
+            let title = one_line(&title, bounds::NAME);
+            let tool = tool.map_or_else(|| title.clone(), |tool| one_line(&tool, bounds::NAME));
             let input = plain::without_nul(input);
             let judged = judge(&tx.scope.core.risk, &limits, &tool_kind, &tool, &input);
             let request = ToolRequest { tool, input };
@@ -143,9 +133,9 @@ async fn is_flooding(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
     Ok(waiting.count(tx.connection()).await? >= MOST_WAITING)
 }
 
-/// When the request fails closed.
+/// When the request fails closed: in an hour, unless the agent has a time of its own.
 fn expiry(now: Timestamp, limits: &Limits) -> Timestamp {
-    let minutes = limits.timeout_minutes.unwrap_or(TIMEOUT_MINUTES).max(1);
+    let minutes = limits.timeout_minutes.unwrap_or(60).max(1);
     now.plus(Duration::from_mins(minutes.cast_unsigned()))
 }
 
@@ -166,7 +156,7 @@ async fn ask(
         let text = format!("The question was not asked: {MOST_WAITING} requests of this agent wait already.");
         return refuse(tx, agent, place, "TOO_MANY_REQUESTS", text).await;
     }
-    let title = one_line(question.text.trim().lines().next().unwrap_or_default(), TITLE_BYTES);
+    let title = one_line(question.text.trim().lines().next().unwrap_or_default(), bounds::NAME);
     let title = if title.is_empty() { "A question".to_owned() } else { title };
     let new = NewApproval { question: Some(question), ..NewApproval::new(ApprovalKind::Question, title) };
     raise(tx, raised(agent, place, expires_at, new)).await?;
@@ -211,7 +201,7 @@ fn raised(agent: &LockedAgent, place: Place, expires_at: Timestamp, new: NewAppr
 
 /// Answers a request that no person decides.
 fn verdict(tx: &Tx, agent: &LockedAgent, request: String, allowed: bool) {
-    outbox::enqueue(tx, agent.host(), &Command::Verdict { request, allowed });
+    commands::enqueue(tx, agent.host(), &Command::Verdict { request, allowed });
 }
 
 /// Refuses a request, and says so in the conversation.
@@ -342,7 +332,7 @@ pub async fn left_out(tx: &Tx, from: &Reporter, request: &str) -> Result<()> {
 
 /// Whether a request can have this name.
 fn is_name(request: &str) -> bool {
-    (1..=REQUEST_BYTES).contains(&request.len()) && !request.contains(char::is_control)
+    (1..=200).contains(&request.len()) && !request.contains(char::is_control)
 }
 
 /// Nothing waits for a decision any more: the agent is told in a turn.

@@ -6,7 +6,7 @@ use crate::{
         ids::{ApprovalId, UserId},
         problem::Result,
     },
-    core::{outbox, store::Tx},
+    core::{queue, store::Tx},
 };
 
 /// Asks those of these people who have linked a chat, in each of theirs, if it is something that has an answer.
@@ -18,7 +18,7 @@ pub async fn ask(tx: &Tx, approval: ApprovalId, people: &[UserId]) -> Result<()>
         return Ok(());
     }
     if ask_linked(tx, approval, people).await? > 0 {
-        outbox::wake_after(tx);
+        queue::wake_after(&tx.scope.core, tx.connection());
     }
     Ok(())
 }
@@ -30,7 +30,7 @@ pub async fn ask(tx: &Tx, approval: ApprovalId, people: &[UserId]) -> Result<()>
 pub async fn over(tx: &Tx, approval: ApprovalId) -> Result<()> {
     // Who is sending it at this moment keeps the claim, and finds out afterwards.
     if close_asks(tx, approval).await? > 0 {
-        outbox::wake_after(tx);
+        queue::wake_after(&tx.scope.core, tx.connection());
     }
     Ok(())
 }

@@ -20,33 +20,26 @@ use super::{
 };
 use crate::{
     base::{
+        bounds,
         enums::{ChangeOp, RecordKind},
         ids::{ChannelId, OrgId},
         plain::bounded,
         problem::{Code as Refusal, Problem, Result},
         time::Timestamp,
     },
-    core::{
-        Core,
-        access::Scope,
-        audit,
-        outbox::{self, Mail, Notice},
-        sealing::random_bytes,
-        store::Tx,
+    core::{Core, access::Scope, audit, sealing::random_bytes, store::Tx},
+    slices::{
+        channels,
+        mails::{self, Notice},
     },
-    slices::channels,
 };
 
 /// How long a code works.
 const LIFETIME: Duration = Duration::from_mins(10);
 /// How many wrong codes are answered, until another code is made. More are silently dropped.
 const ANSWERED: i64 = 10;
-/// How long a letter about a link that ended is worth sending.
-const NOTICE: Duration = Duration::from_hours(72);
 /// Crockford's: no letters that look like others or like digits.
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-/// The longest id, name or target, in bytes.
-const WORD_BYTES: usize = 300;
 
 /// A code. Shown once.
 pub struct Code {
@@ -105,9 +98,8 @@ pub async fn of(scope: &Scope) -> Result<Vec<Linked>> {
 pub async fn unlink_all(tx: &Tx, channel: ChannelId, name: &str) -> Result<()> {
     queries::delete_codes(tx, channel).await?;
     for person in queries::linked_people(tx, channel).await? {
-        let (user_id, to) = (person.id, person.email);
-        let mail = Mail::Notice { user_id, to, what: Notice::ChatUnlinked, from: name.to_owned() };
-        outbox::enqueue_mail(&tx.scope.core, tx.connection(), &mail, tx.now.plus(NOTICE));
+        let (to, what) = ((person.id, person.email), Notice::ChatUnlinked);
+        mails::enqueue_notice(&tx.scope.core, tx.connection(), to, what, name.to_owned());
     }
     queries::delete_links(tx, channel).await?;
     queries::delete_asks(tx, channel).await
@@ -134,10 +126,10 @@ pub async fn introduce(
     let Some(user) = queries::take_code(&tx, channel, hash(&code)).await? else {
         return wrong(tx, channel).await;
     };
-    let origin = bounded(&message.origin.id, WORD_BYTES);
+    let origin = bounded(&message.origin.id, bounds::NAME);
     queries::delete_replaced_links(&tx, channel, user, &origin).await?;
-    let name = message.origin.name.as_deref().map(|name| bounded(name, WORD_BYTES));
-    let target = bounded(&message.thread.target, WORD_BYTES);
+    let name = message.origin.name.as_deref().map(|name| bounded(name, bounds::NAME));
+    let target = bounded(&message.thread.target, bounds::NAME);
     queries::insert_link(&tx, channel, user, (&origin, name), &target).await?;
     // They may no longer have the chat that they had linked before.
     queries::move_asks(&tx, channel, user, &target).await?;

@@ -1,8 +1,8 @@
 //! Asking people where they are: a member who has shown which chat is theirs gets there what agents ask, and answers there.
 //!
 //! - `linking.rs`: a code from the panel, said once in a private chat, makes a link of member, channel and the vendor's user id.
-//! - `asking.rs`: who is asked what: rows, written in the transaction that raises or ends the request; `sending.rs`: a task for
-//!   each channel that sends them, and takes the buttons away when it is over.
+//! - `asking.rs`: who is asked what: rows, written in the transaction that raises or ends the request, which are
+//!   [jobs](crate::core::queue); `sending.rs` sends them, and takes the buttons away when it is over.
 //! - `wording.rs`: what is said, and what an answer means: pure.
 //! - `deciding.rs`: what people tap and write; `rights.rs`: whether they may, at that moment.
 //!
@@ -21,7 +21,7 @@ pub use self::{
     asking::{ask, over},
     deciding::{answered, pressed},
     linking::{Code, introduce, link, of, unlink, unlink_all},
-    queries::{ASK_DUE, Linked},
+    queries::{ASK_DUE, Linked, waiting},
     sending::send_due,
 };
 

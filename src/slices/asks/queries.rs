@@ -3,7 +3,7 @@
 use super::entity::approval_asks::Model;
 use crate::{
     base::{
-        ids::{AgentId, ApprovalId, ChannelId, OrgId, UserId},
+        ids::{AgentId, ApprovalId, ChannelId, UserId},
         permission::Role,
         problem::Result,
         time::Timestamp,
@@ -11,7 +11,7 @@ use crate::{
     core::{
         Core,
         access::Scope,
-        outbox::OLDEST_DUE,
+        queue::{ChannelLane, Depth, OLDEST_DUE},
         store::{
             Tx,
             sql::{Door, OrgSql, Write as _, every_org_sql, row, sql},
@@ -226,14 +226,6 @@ pub(super) async fn linker(scope: &Scope, channel: ChannelId, person: UserId) ->
     scope.one(sql!(LINKER, "l.user_id = $3 AND ", REACHABLE), [channel.into(), person.into()]).await
 }
 
-row! {
-    /// A channel with something to ask.
-    pub(super) struct Due {
-        organization_id: OrgId,
-        channel_id: ChannelId,
-    }
-}
-
 /// What is due at `$1`, in channels that send.
 pub const ASK_DUE: &str = "approval_asks a \
      JOIN channels c ON c.organization_id = a.organization_id AND c.id = a.channel_id \
@@ -241,7 +233,7 @@ pub const ASK_DUE: &str = "approval_asks a \
      AND c.direction = 'BIDIRECTIONAL' AND (c.send_after IS NULL OR c.send_after <= $1)";
 
 /// The channels of all organizations with something to ask, or to take back.
-pub(super) async fn due_channels(core: &Core) -> Result<Vec<Due>> {
+pub(super) async fn due_channels(core: &Core) -> Result<Vec<ChannelLane>> {
     let sql = every_org_sql!(
         OLDEST_DUE[0],
         "SELECT a.organization_id, a.channel_id, a.available_at FROM ",
@@ -249,6 +241,18 @@ pub(super) async fn due_channels(core: &Core) -> Result<Vec<Due>> {
         OLDEST_DUE[1]
     );
     core.db.every_org().all(sql, [core.clock.now().into()]).await
+}
+
+/// How many requests are to be shown, or taken back.
+///
+/// # Errors
+/// The database can't be reached.
+pub async fn waiting(core: &Core) -> Result<Option<Depth>> {
+    let sql = every_org_sql!(
+        "SELECT 'APPROVAL' AS kind, COUNT(organization_id) AS depth, MIN(created_at) AS oldest FROM approval_asks \
+         WHERE state IN ('TO_ASK', 'TO_CLOSE')"
+    );
+    core.db.every_org().one(sql, []).await
 }
 
 /// Writes down that something was asked, unless someone else has claimed the row since.

@@ -1,4 +1,4 @@
-//! Sending what is asked, and taking its buttons away: a task for each channel, so that a vendor that hangs holds up no one else.
+//! Sending what is asked, and taking its buttons away.
 //!
 //! A row is claimed in one statement that only one replica wins, and is due again if its sender dies. So a question may arrive
 //! twice; it is decided once. It counts for the vendor's limits as what agents say does, through the same bot.
@@ -16,16 +16,15 @@ use super::{
 use crate::{
     base::{
         enums::{ApprovalStatus, AskState, InactiveReason},
-        ids::{ApprovalId, ChannelId, OrgId},
+        ids::ApprovalId,
         problem::{Problem, Result},
         time::Timestamp,
     },
     core::{
         Core,
         access::Scope,
-        backoff,
         ledger::What,
-        outbox::{self, Room},
+        queue::{self, Admission, ChannelLane, Job, Outcome, Room, backoff},
         store::Tx,
     },
     slices::{
@@ -34,111 +33,81 @@ use crate::{
     },
 };
 
-/// How much longer than a call its claim lasts.
-const MARGIN: Duration = Duration::from_secs(30);
-/// After so many attempts that failed a row is given up: people find the request in the panel.
-const MOST: i64 = 5;
-/// The longest that a vendor may make us wait.
-const LONGEST_WAIT: Duration = Duration::from_hours(1);
-
-/// Gives every channel with something to ask a lane.
+/// Starts to send what is due in all channels.
 ///
 /// # Errors
 /// The database is unreachable.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
-    let line = core.ledger.line(What::Asking);
-    for due in queries::due_channels(core).await? {
-        let (org, channel) = (due.organization_id, due.channel_id);
-        let Some(lane) = core.outbox.asking.enter(line, org, channel) else { continue };
-        let task = Arc::clone(core);
-        core.tasks.spawn(async move {
-            let served = serve(&task, org, channel).await;
-            drop(lane);
-            match served {
-                Ok(held) => {
-                    if let Some(wait) = held {
-                        outbox::wake_in(&task, wait);
-                    }
-                    // What came while the lane was being given up would wait for the next round.
-                    outbox::wake(&task);
-                }
-                Err(problem) => tracing::error!(channel = channel.0, %problem, "asks.lane_failed"),
-            }
-        });
-    }
+    queue::start::<Model>(core, What::Asking, queries::due_channels(core).await?);
     Ok(0)
 }
 
-/// Does what is due in a channel, until nothing is. Returns how long the first of those waits that found no room.
-async fn serve(core: &Arc<Core>, org: OrgId, channel: ChannelId) -> Result<Option<Duration>> {
-    let (scope, mut soonest) = (Scope::system(core, org), None);
-    while !core.tasks.stopping.is_cancelled() {
-        let Some(Sender { transport, seen }) = channels::sender(&scope, channel).await? else { break };
-        let (row, room) = match claim(&scope, channel, &*transport).await? {
-            Claim::Taken(row, room) => (*row, room),
-            Claim::Held(wait) => {
-                soonest = soonest.into_iter().chain([wait]).min();
-                continue;
-            }
-            Claim::Nothing => break,
-        };
-        let step = match row.state {
-            AskState::ToAsk => ask(&scope, &*transport, &row).await?,
-            _ => close(&scope, &*transport, &row).await?,
-        };
-        drop(room);
-        settle(&scope, &row, seen, step).await?;
+/// People find a request that is given up in the panel.
+impl Job for Model {
+    const KIND: &'static str = "APPROVAL";
+    type Key = ChannelLane;
+    type Lane = Sender;
+    type Room = Room;
+
+    fn id(&self) -> i64 {
+        self.id.0
     }
-    Ok(soonest)
-}
 
-/// What a lane does next.
-enum Claim {
-    /// This row, for which there is room.
-    Taken(Box<Model>, Room),
-    /// The first row has no room, and waits.
-    Held(Duration),
-    /// Nothing is due.
-    Nothing,
-}
+    async fn open(core: &Arc<Core>, lane: &ChannelLane) -> Result<Option<Sender>> {
+        Sender::open(core, *lane).await
+    }
 
-/// Claims the first row that is due.
-async fn claim(scope: &Scope, channel: ChannelId, transport: &dyn Transport) -> Result<Claim> {
-    let core = &scope.core;
-    loop {
-        let now = core.clock.now();
+    async fn due(sender: &Sender) -> Result<Vec<Self>> {
+        let (scope, now) = (&sender.scope, sender.scope.core.clock.now());
         let due =
             Condition::any().add(Column::State.eq(AskState::ToAsk)).add(Column::State.eq(AskState::ToClose));
-        let due = scope.find::<Entity>().filter(Column::ChannelId.eq(channel)).filter(due);
+        let due = scope.find::<Entity>().filter(Column::ChannelId.eq(sender.channel)).filter(due);
         let due = due.filter(Column::AvailableAt.lte(now)).order_by_asc(Column::AvailableAt).limit(1);
-        let Some(row) = due.one(core.db.read()).await? else { return Ok(Claim::Nothing) };
-        let tx = scope.begin().await?;
-        let room = match core.outbox.pace.take(&core.clock, (scope.org, channel), transport, &row.target) {
-            Ok(room) => room,
-            Err(full) => {
-                let until = tx.now.plus(full.wait);
-                if full.is_for_all {
-                    channels::wait(&tx, channel, until).await?;
-                } else {
-                    write(&tx, &row, (row.state, row.attempts, until)).await?;
-                }
-                tx.commit().await?;
-                return Ok(Claim::Held(full.wait));
-            }
-        };
-        let until = tx.now.plus(transport.traits().longest_send + MARGIN);
-        let taken = tx.scope.update::<Entity>().filter(Column::Id.eq(row.id));
-        let taken = taken
-            .filter(Column::AvailableAt.eq(row.available_at))
-            .filter(Column::State.eq(row.state))
-            .col_expr(Column::Attempts, Expr::cust("attempts + 1"))
-            .col_expr(Column::AvailableAt, Expr::value(until));
-        let taken = taken.exec_with_returning(tx.connection()).await?.pop();
-        tx.commit().await?;
-        if let Some(row) = taken {
-            return Ok(Claim::Taken(Box::new(row), room));
-        }
+        Ok(due.all(scope.core.db.read()).await?)
     }
+
+    async fn admit(&self, sender: &Sender) -> Result<Admission<Room>> {
+        let full = match sender.take_room(&self.target) {
+            Ok(room) => return Ok(Admission::Run(room)),
+            Err(full) => full,
+        };
+        let tx = sender.scope.begin().await?;
+        let until = tx.now.plus(full.wait);
+        if full.is_for_all {
+            channels::wait(&tx, sender.channel, until).await?;
+        } else {
+            write(&tx, self, (self.state, self.attempts, until)).await?;
+        }
+        tx.commit().await?;
+        Ok(Admission::Wait(full))
+    }
+
+    async fn run(self, sender: &Sender, room: Room) -> Result<Option<Outcome>> {
+        let Some(row) = claim(sender, &self).await? else { return Ok(None) };
+        let (scope, transport) = (&sender.scope, &*sender.transport);
+        let step = match row.state {
+            AskState::ToAsk => ask(scope, transport, &row).await?,
+            _ => close(scope, transport, &row).await?,
+        };
+        drop(room);
+        let outcome = step.outcome();
+        settle(scope, &row, sender.seen, step).await?;
+        Ok(Some(outcome))
+    }
+}
+
+async fn claim(sender: &Sender, row: &Model) -> Result<Option<Model>> {
+    let tx = sender.scope.begin().await?;
+    let until = tx.now.plus(sender.transport.traits().longest_send + queue::MARGIN);
+    let taken = tx.scope.update::<Entity>().filter(Column::Id.eq(row.id));
+    let taken = taken
+        .filter(Column::AvailableAt.eq(row.available_at))
+        .filter(Column::State.eq(row.state))
+        .col_expr(Column::Attempts, Expr::cust("attempts + 1"))
+        .col_expr(Column::AvailableAt, Expr::value(until));
+    let taken = taken.exec_with_returning(tx.connection()).await?.pop();
+    tx.commit().await?;
+    Ok(taken)
 }
 
 /// What an attempt means for its row.
@@ -147,10 +116,23 @@ enum Step {
     Asked(Receipt, Option<String>),
     /// Nothing is left to do.
     Closed,
+    /// Not to be tried again.
+    GivenUp(String),
     /// Another attempt, after this.
-    Later(Duration),
+    Later(Duration, String),
     /// The channel is over for now; the row waits.
     Channel(InactiveReason, String),
+}
+
+impl Step {
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::Asked(..) => Outcome::Done,
+            Self::Closed => Outcome::Over,
+            Self::GivenUp(why) => Outcome::GivenUp(why.clone()),
+            Self::Later(_, why) | Self::Channel(_, why) => Outcome::Later(why.clone()),
+        }
+    }
 }
 
 async fn ask(scope: &Scope, transport: &dyn Transport, row: &Model) -> Result<Step> {
@@ -218,17 +200,14 @@ fn part<'a>(row: &'a Model, text: &'a Rendered, id: &'a str) -> Part<'a> {
 fn after(failure: &Failure, attempts: i64) -> Step {
     let why = failure.to_string();
     match failure {
-        Failure::RateLimited { wait, .. } => Step::Later((*wait).min(LONGEST_WAIT)),
+        Failure::RateLimited { wait, .. } => Step::Later(backoff::asked_for(*wait), why),
         Failure::Credentials(_) => Step::Channel(InactiveReason::AuthFailed, why),
         Failure::Gone(_) => Step::Channel(InactiveReason::Gone, why),
-        Failure::NotSent(_) | Failure::Taken(_) | Failure::Unknown(_) => {
-            let wait = backoff::after(attempts).filter(|_| attempts <= MOST);
-            wait.map_or(Step::Closed, Step::Later)
-        }
-        Failure::Refused(_) | Failure::TargetGone(_) | Failure::TargetMoved { .. } => {
-            tracing::warn!(why, "asks.refused");
-            Step::Closed
-        }
+        Failure::NotSent(_) | Failure::Taken(_) | Failure::Unknown(_) => match backoff::after(attempts) {
+            Some(wait) => Step::Later(wait, why),
+            None => Step::GivenUp(why),
+        },
+        Failure::Refused(_) | Failure::TargetGone(_) | Failure::TargetMoved { .. } => Step::GivenUp(why),
     }
 }
 
@@ -242,8 +221,8 @@ async fn settle(scope: &Scope, row: &Model, seen: Timestamp, step: Step) -> Resu
             // With the chat that it went to: its member may have linked another meanwhile.
             queries::note_asked(&tx, row, receipt.vendor_id, digest).await?;
         }
-        Step::Closed => write(&tx, row, (AskState::Closed, attempts, now)).await?,
-        Step::Later(wait) => write(&tx, row, (row.state, attempts, now.plus(wait))).await?,
+        Step::Closed | Step::GivenUp(_) => write(&tx, row, (AskState::Closed, attempts, now)).await?,
+        Step::Later(wait, _) => write(&tx, row, (row.state, attempts, now.plus(wait))).await?,
         Step::Channel(reason, why) => {
             // The channel first, as an edit of it locks them.
             channels::fail(&tx, row.channel_id, seen, reason, &why).await?;

@@ -28,7 +28,7 @@ use crate::{
     slices::{agents, orgs, people},
 };
 
-/// The largest picture, in bytes.
+/// The largest picture, in bytes: anyone can upload one, and everyone loads it.
 pub const LARGEST: usize = 512 << 10;
 
 /// The most pixels per side: a browser unpacks the whole picture, however few bytes it was sent in.

@@ -24,14 +24,10 @@ use crate::{
         ids::{AgentId, BackupId, ServerId},
         problem::{Code, Problem, Result},
     },
-    core::{
-        access::Scope,
-        audit,
-        outbox::{self, Host},
-        store::Tx,
-    },
+    core::{access::Scope, audit, store::Tx},
     slices::{
         agents::{self, LockedAgent, Moved},
+        commands::{self, Host},
         orgs,
         versions::Author,
     },
@@ -94,7 +90,7 @@ pub async fn restore(scope: &Scope, id: BackupId) -> Result<()> {
     backup.restore_error = Set(None);
     backup.restored_at = Set(Some(tx.now));
     backup.update(tx.connection()).await?;
-    outbox::enqueue(&tx, agent.host(), &Command::Restore { backup_id: id.0, sha256 });
+    commands::enqueue(&tx, agent.host(), &Command::Restore { backup_id: id.0, sha256 });
     agents::announce(&tx, agent.id);
     record(&tx, "restoreBackup", agent.id, json!({ "restored_from": [Value::Null, id] }));
     tx.commit().await
@@ -150,7 +146,7 @@ pub async fn agent_deleted(tx: &Tx, agent: &LockedAgent) -> Result<()> {
 /// # Errors
 /// The database is unreachable.
 pub async fn machine_replaced(tx: &Tx, server: ServerId) -> Result<()> {
-    outbox::leave_machine(tx, server).await?;
+    commands::expire_backups_of_server(tx, server).await?;
     fail_pending(tx, None, Some(server), REPLACED).await
 }
 
@@ -159,12 +155,12 @@ pub async fn machine_replaced(tx: &Tx, server: ServerId) -> Result<()> {
 /// # Errors
 /// The database is unreachable.
 pub async fn host_begins_again(tx: &Tx, server: ServerId) -> Result<()> {
-    outbox::leave_machine(tx, server).await?;
+    commands::expire_backups_of_server(tx, server).await?;
     fail_pending(tx, None, Some(server), BEGUN_AGAIN).await
 }
 
 async fn fail(tx: &Tx, agent: &LockedAgent, why: &str) -> Result<()> {
-    outbox::leave_home(tx, agent.id).await?;
+    commands::expire_backups_of_agent(tx, agent.id).await?;
     fail_pending(tx, Some(agent.id), None, why).await
 }
 
@@ -199,7 +195,7 @@ async fn begin(tx: &Tx, agent: &LockedAgent, cause: BackupCause) -> Result<Backu
         restored_at: Set(None),
     };
     let id = backup.insert(tx.connection()).await?.id;
-    outbox::enqueue(tx, agent.host(), &Command::Backup { backup_id: id.0 });
+    commands::enqueue(tx, agent.host(), &Command::Backup { backup_id: id.0 });
     agents::announce(tx, agent.id);
     Ok(id)
 }
@@ -216,7 +212,7 @@ async fn forget(tx: &Tx, agent: &LockedAgent, backup: agent_backups::Model) -> R
 /// Has its host remove a backup's file.
 fn forget_file(tx: &Tx, agent: &LockedAgent, backup: &agent_backups::Model) {
     let host = Host { server: backup.server_id, agent: agent.id, generation: agent.generation };
-    outbox::enqueue(tx, host, &Command::Forget { backup_id: backup.id.0 });
+    commands::enqueue(tx, host, &Command::Forget { backup_id: backup.id.0 });
 }
 
 /// A backup and its agent, held.

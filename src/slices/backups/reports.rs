@@ -5,6 +5,7 @@ use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, Query
 use super::{entity::agent_backups, forget, forget_file, of_agent, queries::retention};
 use crate::{
     base::{
+        bounds,
         enums::BackupState,
         ids::{AgentId, BackupId},
         plain::{self, bounded},
@@ -13,15 +14,6 @@ use crate::{
     core::store::Tx,
     slices::agents::{self, LockedAgent, reporter::Reporter},
 };
-
-/// The longest reason, in bytes.
-const ERROR_BYTES: usize = 1000;
-/// How many backups of an agent are kept, unless it or its organization says.
-const KEPT: i64 = 7;
-/// How many failed ones are kept.
-const FAILED_KEPT: u64 = 20;
-/// How many are removed at once.
-const BATCH: u64 = 100;
 
 /// How a host's backup ended.
 #[derive(Clone, Debug)]
@@ -92,16 +84,16 @@ pub async fn restored(tx: &Tx, from: &Reporter, id: BackupId, error: Option<Stri
 }
 
 fn words(text: &str) -> String {
-    bounded(&plain::one_line(text), ERROR_BYTES)
+    bounded(&plain::one_line(text), bounds::REASON)
 }
 
 fn is_digest(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Removes what is more than the agent keeps.
+/// Removes what is more than the agent keeps, and all but the newest 20 that failed.
 async fn trim(tx: &Tx, agent: &LockedAgent) -> Result<()> {
-    let mut old = newest(tx, agent.id, BackupState::Failed).offset(FAILED_KEPT).all(tx.connection()).await?;
+    let mut old = newest(tx, agent.id, BackupState::Failed).offset(20).all(tx.connection()).await?;
     if let Some(kept) = kept(tx, agent.id).await? {
         let done = newest(tx, agent.id, BackupState::Done).offset(kept);
         old.extend(done.all(tx.connection()).await?);
@@ -117,12 +109,12 @@ async fn trim(tx: &Tx, agent: &LockedAgent) -> Result<()> {
 
 fn newest(tx: &Tx, agent: AgentId, state: BackupState) -> sea_orm::Select<agent_backups::Entity> {
     let found = of_agent(tx, agent).filter(agent_backups::Column::State.eq(state));
-    found.order_by_desc(agent_backups::Column::Id).limit(BATCH)
+    found.order_by_desc(agent_backups::Column::Id).limit(u64::from(bounds::BATCH))
 }
 
-/// How many complete ones the agent keeps. None: all.
+/// How many complete ones the agent keeps: seven, unless it or its organization says. None: all.
 async fn kept(tx: &Tx, agent: AgentId) -> Result<Option<u64>> {
     let Some(retention) = retention(tx, agent).await? else { return Ok(None) };
-    let kept = retention.backups.unwrap_or(KEPT).max(1).unsigned_abs();
+    let kept = retention.backups.unwrap_or(7).max(1).unsigned_abs();
     Ok((!retention.is_frozen).then_some(kept))
 }

@@ -40,8 +40,6 @@ use crate::{
 /// DAILY and WEEKLY, at an hour when most people sleep. WEEKLY is on Sundays.
 const DAILY: &str = "0 3 * * *";
 const WEEKLY: &str = "0 3 * * 0";
-/// How long a backup or a restore may wait for its host: as long as its command.
-const PATIENCE: Duration = Duration::from_hours(30 * 24 + 1);
 /// What is said then.
 const NO_ANSWER: &str = "The host did not answer within 30 days.";
 
@@ -50,7 +48,8 @@ const NO_ANSWER: &str = "The host did not answer within 30 days.";
 /// # Errors
 /// The database is unreachable. What has begun by then goes on.
 pub async fn schedule_due(core: &Arc<Core>) -> Result<u64> {
-    let late = core.clock.now().minus(PATIENCE);
+    // An hour more than the command waits for its host.
+    let late = core.clock.now().minus(Duration::from_hours(30 * 24 + 1));
     let (given_up, mut done) = (fail_late(core, late, NO_ANSWER).await?, Tally::default());
     let mut times: HashMap<Schedule, Option<Timestamp>> = HashMap::new();
     for agent in scheduled_agents(core).await? {

@@ -110,7 +110,7 @@ fn foreign_keys(transport: Transport, edit: &UpdateChannelInput, violations: &mu
     }
 }
 
-/// Whether somebody connects it with a bot's token.
+/// Whether someone connects it with a bot's token.
 pub(super) const fn is_bot(transport: Transport) -> bool {
     matches!(transport, Transport::Telegram | Transport::Discord | Transport::Slack)
 }

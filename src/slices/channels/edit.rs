@@ -38,9 +38,6 @@ use crate::{
     },
 };
 
-/// How long a webhook's replaced secret still counts.
-const OVERLAP: Duration = Duration::from_hours(24);
-
 /// Another bot answers in a channel's chats than before.
 #[derive(Debug)]
 pub struct BotReplaced {
@@ -97,7 +94,7 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     let agent = before.agent_id;
     let is_new = is_new(&before, &after, &secrets);
     if is_new {
-        // Who asked to wait may be somebody else.
+        // Who asked to wait may be someone else.
         after.send_after = None;
     }
     // A token that no longer opens counts as another.
@@ -110,7 +107,7 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
         return Ok(());
     }
     if is_another_bot {
-        // Who answers there may be somebody else by now.
+        // Who answers there may be someone else by now.
         emit(&tx, BotReplaced { channel: id, name: after.name.clone() }).await?;
     }
     let changes = audit::changed(&before, &row);
@@ -219,7 +216,8 @@ fn overlap(tx: &Tx, before: &Model, row: &mut ActiveModel, secrets: &Secrets) {
         let old = old?;
         (old.expose_secret() != new).then(|| Some(tx.scope.core.keys.seal(&old, &context)))
     };
-    let until = |sealed: &Option<Vec<u8>>| sealed.as_ref().map(|_| tx.now.plus(OVERLAP));
+    // The replaced secret still counts for a day.
+    let until = |sealed: &Option<Vec<u8>>| sealed.as_ref().map(|_| tx.now.plus(Duration::from_hours(24)));
     if let Some(sealed) = kept(outbound, &secrets.outbound, "webhook_outbound_previous") {
         row.webhook_outbound_previous_until = Set(until(&sealed));
         row.webhook_outbound_previous_sealed = Set(sealed);

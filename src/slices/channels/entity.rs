@@ -1,4 +1,4 @@
-//! Database rows for channels and whitelists. Private to this slice.
+//! Database rows for channels and whitelists. Private to this slice, apart from a channel's own row, which `ingest` reads.
 
 /// Connections between an agent and a messaging transport. Columns that only one transport uses start with its
 /// name.
@@ -102,7 +102,7 @@ pub mod channels {
     crate::core::store::tenant_entity!(name_folded = folding::name(name));
 }
 
-/// Who may write to a channel. Where senders merely claim an identity, an empty list admits nobody.
+/// Who may write to a channel. Where senders merely claim an identity, an empty list admits no one.
 pub mod channel_whitelist {
     use sea_orm::entity::prelude::*;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_channels::{Hold, Room};
+use muster_channels::{MemoryBudget, MemoryGrant};
 
 use super::entity::channels::Model;
 use crate::core::{
@@ -24,15 +24,15 @@ impl MailRoom {
     }
 }
 
-impl Room for MailRoom {
-    fn open(&self) -> Box<dyn Hold> {
+impl MemoryBudget for MailRoom {
+    fn open(&self) -> Box<dyn MemoryGrant> {
         Box::new(Counted(self.line.enter(self.holder, 0)))
     }
 }
 
 struct Counted(Held);
 
-impl Hold for Counted {
+impl MemoryGrant for Counted {
     fn grow(&mut self, bytes: usize) -> bool {
         self.0.grow_free(bytes)
     }

@@ -42,7 +42,7 @@ pub use self::{
         CreateChannelInput, UpdateChannelInput,
     },
     instructions::instructions,
-    outbound::{Failed, Sender, fail, not_sent, proves_people, reached, sender, wait, way_out},
+    outbound::{Failed, Sender, fail, not_sent, proves_people, reached, wait, way_out},
     probe::check_again,
     recipients::forget_recipient,
     whitelist::{Listed, OriginAdded, add_origin, listed, move_origin, remove_origin},

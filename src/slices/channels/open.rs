@@ -26,9 +26,6 @@ use crate::{
     slices::orgs::{self, Limit},
 };
 
-/// How often a mailbox is looked at, beside being woken, where the plan says nothing else.
-const POLL: Duration = Duration::from_mins(1);
-
 /// Which vendor carries a transport's messages. `None`: Muster can't carry them yet, or they stay in the panel.
 pub(crate) const fn kind_of(transport: enums::Transport) -> Option<Kind> {
     match transport {
@@ -55,7 +52,7 @@ pub(super) fn why_inactive(transport: enums::Transport) -> Option<InactiveReason
 /// A secret can't be opened, or is not what the transport needs.
 pub(crate) fn open(core: &Core, channel: &Model) -> Result<Option<Arc<dyn Transport>>> {
     let config = config(core, channel, Opened::of(core, channel)?)?;
-    Ok(config.map(|config| muster_channels::open(config, &core.world)))
+    Ok(config.map(|config| muster_channels::open(config, &core.network)))
 }
 
 /// Opens a channel to listen to it: a mailbox is looked at as often as the plan allows.
@@ -69,7 +66,7 @@ pub(crate) async fn open_to_listen(scope: &Scope, channel: &Model) -> Result<Opt
         let minutes = orgs::pace(scope, Limit::MinMailPoll).await?;
         email.poll = Duration::from_mins(u64::try_from(minutes).unwrap_or_default().max(1));
     }
-    Ok(config.map(|config| muster_channels::open(config, &core.world)))
+    Ok(config.map(|config| muster_channels::open(config, &core.network)))
 }
 
 /// A channel's secrets, opened.
@@ -204,8 +201,9 @@ fn email(core: &Core, channel: &Model, secrets: Opened) -> EmailConfig {
         authserv_id: channel.email_authserv_id.clone(),
         id_key: id_key(core, channel),
         since: jiff::Timestamp::from_millisecond(channel.created_at.0).unwrap_or_default(),
-        poll: POLL,
-        room: Arc::new(MailRoom::of(core, channel)),
+        // Besides being woken.
+        poll: Duration::from_mins(1),
+        memory: Arc::new(MailRoom::of(core, channel)),
     }
 }
 

@@ -18,9 +18,10 @@ use crate::{
         time::Timestamp,
     },
     core::{
-        Event,
+        Core, Event,
         access::Scope,
         handlers::{DomainEvent, emit},
+        queue::{ChannelLane, Full, Room},
         store::Tx,
     },
 };
@@ -46,7 +47,7 @@ impl Failed {
     }
 }
 
-/// How long nothing may be sent until a channel is switched off.
+/// How long nothing may be sent until a channel is switched off: longer than the outage of a vendor or a receiver.
 const FAILING: Duration = Duration::from_hours(5 * 24);
 
 /// Whether what is said through a channel is sent at all: one that a person switched off, or that goes the other way, sends
@@ -83,24 +84,41 @@ pub async fn proves_people(tx: &Tx, id: ChannelId) -> Result<bool> {
     })
 }
 
-/// What sends through a channel.
+/// A channel that sends.
 pub struct Sender {
+    /// The service, in the channel's organization.
+    pub scope: Scope,
+    /// The channel.
+    pub channel: ChannelId,
     /// Its vendor, with the credentials that were read.
     pub transport: Arc<dyn Transport>,
     /// When the settings that were read had been edited last.
     pub seen: Timestamp,
 }
 
-/// What sends through a channel. `None`: it is inactive, or was deleted, or waits.
-///
-/// # Errors
-/// Its secrets can't be opened.
-pub async fn sender(scope: &Scope, id: ChannelId) -> Result<Option<Sender>> {
-    let Some(channel) = active(scope, id).await? else { return Ok(None) };
-    if channel.send_after.is_some_and(|from| from > scope.core.clock.now()) {
-        return Ok(None);
+impl Sender {
+    /// Opens a channel to send through it. `None`: it is inactive, or was deleted, or waits.
+    ///
+    /// # Errors
+    /// Its secrets can't be opened.
+    pub async fn open(core: &Arc<Core>, lane: ChannelLane) -> Result<Option<Self>> {
+        let (scope, id) = (Scope::system(core, lane.organization_id), lane.channel_id);
+        let Some(channel) = active(&scope, id).await? else { return Ok(None) };
+        if channel.send_after.is_some_and(|from| from > core.clock.now()) {
+            return Ok(None);
+        }
+        let transport = open(core, &channel)?;
+        Ok(transport.map(|transport| Self { scope, channel: id, transport, seen: channel.updated_at }))
     }
-    Ok(open(&scope.core, &channel)?.map(|transport| Sender { transport, seen: channel.updated_at }))
+
+    /// Takes room for a message to this target within the vendor's limits.
+    ///
+    /// # Errors
+    /// There is none. Nothing was counted.
+    pub fn take_room(&self, target: &str) -> std::result::Result<Room, Full> {
+        let core = &self.scope.core;
+        core.queue.pace.take(&core.clock, (self.scope.org, self.channel), &*self.transport, target)
+    }
 }
 
 /// Sends nothing through a channel before this instant: its vendor asked for it, or would. It never shortens a wait.

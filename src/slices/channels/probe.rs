@@ -1,4 +1,4 @@
-//! Asking the vendor who we are: when a channel is made, when its settings change, when somebody begins to listen to it, and as
+//! Asking the vendor who we are: when a channel is made, when its settings change, when someone begins to listen to it, and as
 //! long as it could not be reached.
 //!
 //! A credential that the vendor refuses is refused at once, with the field that holds it. A vendor that can't be reached
@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds,
         enums::{ChangeOp, InactiveReason, RecordKind},
         ids::ChannelId,
         plain::bounded,
@@ -29,19 +30,13 @@ use crate::{
     core::{Core, Event, access::Scope},
 };
 
-/// How long a vendor is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest word of a vendor that is kept, in bytes.
-const WORD_BYTES: usize = 300;
 /// How a warning begins that says why a vendor could not be asked.
 const UNCHECKED: &str = "Not checked: ";
-/// How many vendors are asked again at a time.
-const AT_ONCE: usize = 64;
 
 /// What vendors said.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
-    /// Who we are. `None`: nobody said so.
+    /// Who we are. `None`: no one said so.
     identity: Option<Identity>,
     /// Credentials that don't count.
     pub refused: Vec<Violation>,
@@ -89,7 +84,7 @@ impl Answer {
 
 #[expect(clippy::needless_pass_by_value, reason = "maps a text")]
 fn word(text: String) -> String {
-    bounded(&text, WORD_BYTES)
+    bounded(&text, bounds::NAME)
 }
 
 fn words(texts: Vec<String>) -> Value {
@@ -104,8 +99,9 @@ pub(super) async fn ask(core: &Core, channel: &Model, secrets: Opened) -> Result
     let mut answer = Answer::default();
     let Some(config) = config(core, channel, secrets)? else { return Ok(answer) };
     let asked = halves(config).into_iter().map(|(field, config)| async move {
-        let transport = muster_channels::open(config, &core.world);
-        let said = tokio::time::timeout(PATIENCE, transport.probe()).await;
+        let transport = muster_channels::open(config, &core.network);
+        // A person waits for it.
+        let said = tokio::time::timeout(Duration::from_secs(10), transport.probe()).await;
         (field, said.unwrap_or_else(|_| Err(Failure::NotSent("There was no answer in time.".into()))))
     });
     for (field, said) in join_all(asked).await {
@@ -138,7 +134,7 @@ fn halves(config: Config) -> Vec<(&'static str, Config)> {
     }
 }
 
-/// Asks again before somebody listens, so that a channel that was made while its vendor was away learns who it is. Returns the
+/// Asks again before someone listens, so that a channel that was made while its vendor was away learns who it is. Returns the
 /// channel as it is now, or why its credentials don't count.
 ///
 /// # Errors
@@ -164,7 +160,7 @@ pub(crate) async fn again(scope: &Scope, channel: Model) -> Result<std::result::
 pub async fn check_again(core: &Arc<Core>) -> Result<u64> {
     let unchecked = channels_with_warning(core, UNCHECKED).await?;
     let mut learnt = 0;
-    for some in unchecked.chunks(AT_ONCE) {
+    for some in unchecked.chunks(bounds::BATCH as usize) {
         if core.tasks.stopping.is_cancelled() {
             break;
         }

@@ -1,16 +1,45 @@
 //! SQL of channels.
 
+use sea_orm::{
+    DbBackend,
+    sea_query::{Expr, IntoCondition},
+};
+
 use crate::{
     base::{
-        ids::{ChannelId, OrgId},
+        ids::{ChannelId, OrgId, UserId},
         problem::Result,
     },
     core::{
         Core,
         access::Scope,
-        store::sql::{Door as _, every_org_sql, row, sql},
+        store::{
+            Tx,
+            sql::{Door as _, every_org_sql, row, sql},
+        },
     },
 };
+
+/// The condition that a channel alerts a person when it fails.
+pub(super) fn alerts(tx: &Tx, user: UserId) -> impl IntoCondition {
+    let sql = match tx.scope.core.db.backend() {
+        DbBackend::Postgres => "CAST(alert_recipient_user_ids AS JSONB) @> CAST($1 AS TEXT)::JSONB",
+        _ => "EXISTS (SELECT 1 FROM json_each(alert_recipient_user_ids) WHERE value = CAST(? AS BIGINT))",
+    };
+    Expr::cust_with_values(sql, [user.0.to_string()])
+}
+
+/// Whether another channel, of any organization, keeps one of these digests of a bot's token: the vendor knows no organizations.
+pub(super) async fn has_another(tx: &Tx, channel: ChannelId, digests: &[Vec<u8>]) -> Result<bool> {
+    let sql =
+        sql!("SELECT id FROM channels WHERE bot_hash = $3 AND NOT (organization_id = $org AND id = $2)");
+    for digest in digests {
+        if tx.scalar::<ChannelId>(sql, [channel.into(), digest.clone().into()]).await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
 
 row! {
     /// A channel of any organization.

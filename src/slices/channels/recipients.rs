@@ -1,11 +1,9 @@
 //! Whom a failing channel alerts.
 
-use sea_orm::{
-    ActiveModelTrait, ConnectionTrait, DbBackend, IntoActiveModel, QueryFilter, Set, sea_query::Expr,
-};
+use sea_orm::{ActiveModelTrait, IntoActiveModel, QueryFilter, Set};
 use serde_json::json;
 
-use super::entity::channels;
+use super::{entity::channels, queries::alerts};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -24,12 +22,8 @@ use crate::{
 /// The database rejects a statement.
 pub async fn forget_recipient(tx: &Tx, user: UserId) -> Result<()> {
     // Locks only these channels: someone may be working on any other.
-    let names_them = match tx.connection().get_database_backend() {
-        DbBackend::Postgres => "CAST(alert_recipient_user_ids AS JSONB) @> CAST($1 AS TEXT)::JSONB",
-        _ => "EXISTS (SELECT 1 FROM json_each(alert_recipient_user_ids) WHERE value = CAST(? AS BIGINT))",
-    };
-    let names_them = Expr::cust_with_values(names_them, [user.0.to_string()]);
-    let rows = held(tx.scope.find::<channels::Entity>().filter(names_them)).all(tx.connection()).await?;
+    let found = tx.scope.find::<channels::Entity>().filter(alerts(tx, user));
+    let rows = held(found).all(tx.connection()).await?;
     for channel in rows {
         let recipients = channel.alert_recipient_user_ids.as_array().cloned().unwrap_or_default();
         let left: Vec<_> = recipients.into_iter().filter(|id| id.as_i64() != Some(user.0)).collect();

@@ -5,7 +5,7 @@
 
 use async_graphql::MaybeUndefined;
 
-use super::merge::Secrets;
+use super::{merge::Secrets, queries::has_another};
 use crate::{
     base::{
         enums::Transport,
@@ -27,15 +27,7 @@ pub(super) async fn check(
 ) -> Result<std::result::Result<Option<Vec<u8>>, Violation>> {
     let MaybeUndefined::Value(token) = &secrets.bot_token else { return Ok(Ok(None)) };
     let digests = keys::bot_digests(&tx.scope.core.keys.current(), transport.as_str(), &token.0);
-    let places: Vec<_> = (3..3 + digests.len()).map(|n| format!("${n}")).collect();
-    // Of all organizations: the vendor knows none.
-    let sql = format!(
-        "SELECT 1 FROM channels WHERE bot_hash IN ({}) AND NOT (organization_id = $1 AND id = $2)",
-        places.join(", ")
-    );
-    let mut values = vec![tx.scope.org.into(), channel.into()];
-    values.extend(digests.iter().cloned().map(Into::into));
-    if tx.rows(&sql, values).await?.is_empty() {
+    if !has_another(tx, channel, &digests).await? {
         return Ok(Ok(digests.into_iter().next()));
     }
     let detail = "Another channel has this token. Make a bot of its own for each channel.";

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds,
         enums::{self, ChangeOp, ChannelDirection, RecordKind},
         ids::ChannelId,
         problem::Result,
@@ -31,11 +32,6 @@ use crate::{
         store::Tx,
     },
 };
-
-/// How often a vendor is told again, and asked whether it gets through.
-const AGAIN: Duration = Duration::from_mins(1);
-/// How long a vendor may take to stop: less than what is left of a lease.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whether a channel's vendor is told where to send.
 pub(crate) fn is_wanted(core: &Core, channel: &Model) -> bool {
@@ -70,7 +66,7 @@ pub(crate) async fn prepared(scope: &Scope, mut channel: Model) -> Result<Option
     Ok((prepared.rows_affected > 0).then_some(channel))
 }
 
-/// Tells the vendor where to send, and again every minute: somebody else with the token may have told it otherwise. Returns why
+/// Tells the vendor where to send, and again every minute: someone else with the token may have told it otherwise. Returns why
 /// that ended.
 ///
 /// # Errors
@@ -92,7 +88,8 @@ pub(crate) async fn keep(
             registered(scope, channel).await?;
             sink.link(Link::Up);
         }
-        tokio::time::sleep(AGAIN).await;
+        // Then it is registered again, and the vendor asked whether it gets through.
+        tokio::time::sleep(Duration::from_mins(1)).await;
     }
 }
 
@@ -140,7 +137,8 @@ pub(crate) async fn take_back(
     if channel.transport != enums::Transport::Telegram || channel.inbound_slug.is_none() {
         return Ok(Ok(()));
     }
-    let taken = tokio::time::timeout(PATIENCE, transport.register(None)).await;
+    // Less than what is left of a lease.
+    let taken = tokio::time::timeout(bounds::ANSWER_WAIT, transport.register(None)).await;
     let late = |_| Err(Failure::NotSent("There was no answer in time.".into()));
     if let Err(failure) = taken.unwrap_or_else(late) {
         return Ok(Err(failure));

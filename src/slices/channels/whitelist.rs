@@ -124,7 +124,7 @@ pub async fn remove_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result
     changed(tx, channel, "removeWhitelistOrigin", origin).await
 }
 
-/// A chat has a new id: its place on the lists goes with it. That is the vendor's doing, and nobody's edit.
+/// A chat has a new id: its place on the lists goes with it. That is the vendor's doing, and no one's edit.
 ///
 /// # Errors
 /// The database is unreachable.

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds,
         enums::{ChangeOp, RecordKind, Transport},
         ids::{ChannelId, ContactId, IdentityId},
         plain::bounded,
@@ -19,9 +20,6 @@ use crate::{
     },
     core::{Event, store::Tx},
 };
-
-/// The longest name of a contact, in bytes.
-const NAME_BYTES: usize = 200;
 
 /// Those behind these origins who wrote before: to any channel of the vendor, but to this one if its sender makes up the ids.
 /// They are seen now.
@@ -56,7 +54,7 @@ async fn new_contact(tx: &Tx, name: &str) -> Result<ContactId> {
     let contact = contacts::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,
-        name: Set(bounded(name, NAME_BYTES)),
+        name: Set(bounded(name, bounds::NAME)),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),
         ..Default::default()
@@ -79,7 +77,7 @@ async fn new_identity(
         channel_id: Set(Some(channel)),
         transport: Set(transport),
         origin_id: Set(origin.id.clone()),
-        display_name: Set(origin.name.as_deref().map(|name| bounded(name, NAME_BYTES))),
+        display_name: Set(origin.name.as_deref().map(|name| bounded(name, bounds::NAME))),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),
         last_seen_at: Set(Some::<Timestamp>(tx.now)),

@@ -13,6 +13,7 @@ use serde_json::json;
 
 pub use self::authors::{introduce, see};
 use self::entity::contacts;
+pub(crate) use self::queries::is_reached;
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -80,35 +81,6 @@ fn in_use(error: DbErr) -> Problem {
         _ => error.into(),
     }
 }
-
-/// SQL: whether some channel still leads to a contact of an organization, or it never came through one. A person who was first
-/// seen on a channel that is deleted may write through another one.
-macro_rules! is_reached {
-    ($org:literal, $contact:literal) => {
-        concat!(
-            "(NOT EXISTS (SELECT 1 FROM identities i WHERE i.organization_id = ",
-            $org,
-            " AND i.contact_id = ",
-            $contact,
-            ") OR EXISTS (SELECT 1 FROM identities i WHERE i.organization_id = ",
-            $org,
-            " AND i.contact_id = ",
-            $contact,
-            " AND NOT EXISTS (SELECT 1 FROM channels c WHERE c.organization_id = ",
-            $org,
-            " AND c.id = i.channel_id AND c.archived_at IS NOT NULL)) \
-             OR EXISTS (SELECT 1 FROM conversations v WHERE v.organization_id = ",
-            $org,
-            " AND v.contact_id = ",
-            $contact,
-            " AND v.channel_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM channels c WHERE c.organization_id = ",
-            $org,
-            " AND c.id = v.channel_id AND c.archived_at IS NOT NULL)))"
-        )
-    };
-}
-
-pub(crate) use is_reached;
 
 async fn load(tx: &Tx, id: ContactId) -> Result<contacts::Model> {
     let found = tx.scope.find::<contacts::Entity>().filter(contacts::Column::Id.eq(id));

@@ -14,6 +14,35 @@ use crate::{
     },
 };
 
+/// SQL: whether some channel still leads to a contact of an organization, or it never came through one. A person who was first
+/// seen on a channel that is deleted may write through another one.
+macro_rules! is_reached {
+    ($org:literal, $contact:literal) => {
+        concat!(
+            "(NOT EXISTS (SELECT 1 FROM identities i WHERE i.organization_id = ",
+            $org,
+            " AND i.contact_id = ",
+            $contact,
+            ") OR EXISTS (SELECT 1 FROM identities i WHERE i.organization_id = ",
+            $org,
+            " AND i.contact_id = ",
+            $contact,
+            " AND NOT EXISTS (SELECT 1 FROM channels c WHERE c.organization_id = ",
+            $org,
+            " AND c.id = i.channel_id AND c.archived_at IS NOT NULL)) \
+             OR EXISTS (SELECT 1 FROM conversations v WHERE v.organization_id = ",
+            $org,
+            " AND v.contact_id = ",
+            $contact,
+            " AND v.channel_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM channels c WHERE c.organization_id = ",
+            $org,
+            " AND c.id = v.channel_id AND c.archived_at IS NOT NULL)))"
+        )
+    };
+}
+
+pub(crate) use is_reached;
+
 row! {
     /// Who is behind an origin.
     pub(super) struct Author {

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds,
         enums::{ConversationStatus, DeliveryStatus, MessageKind, MessageRole, MessageStatus, TextFormat},
         folding,
         ids::{AgentId, ChannelId, ConversationId, IdentityId, MessageId, TurnId, UserId},
@@ -39,10 +40,9 @@ use crate::{
 
 /// How many characters of a message its conversation shows.
 const PREVIEW: usize = 160;
-/// How many messages one statement writes at most: SQLite binds 32,766 values to one, and a message has 23.
-const ROWS: usize = 500;
 
-/// What a message takes beside its content: its row, its turn, its words in the index.
+/// What a message takes beside its content: its row, its turn, its words in the index. Without it, senders could fill the disk with
+/// short messages that count for no plan.
 pub(super) const BESIDE: i64 = 512;
 
 /// A message's delivery through a channel.
@@ -111,7 +111,7 @@ pub struct NewMessage<'a> {
     pub vendor_id: Option<String>,
     /// What it is a part of at the vendor.
     pub album: Option<String>,
-    /// Whether it came in, and nobody vouches for who wrote it.
+    /// Whether it came in, and no one vouches for who wrote it.
     pub is_unproven: bool,
     /// Whether it has reached the agent or the conversation.
     pub status: MessageStatus,
@@ -207,7 +207,7 @@ pub(super) async fn add_all(
         summarize(tx, conversation, &own, status).await?;
     }
     let mut added = Vec::with_capacity(placed.len());
-    for placed in placed.chunks_mut(ROWS) {
+    for placed in placed.chunks_mut(bounds::ROWS as usize) {
         let ids = insert(tx, placed).await?;
         index(tx, placed, &ids).await?;
         added.extend(ids.into_iter().zip(placed.iter().map(|message| message.seq)));

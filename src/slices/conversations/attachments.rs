@@ -1,7 +1,7 @@
 //! Attachments: files uploaded first and posted with a message later.
 //!
 //! The name and type that a sender gives are never trusted: names are reduced to a plain file name, and
-//! browsers are told to save the file rather than show it (`files.rs`).
+//! browsers are told to save the file rather than show it (`faces/files/attachments.rs`).
 
 use std::collections::HashSet;
 
@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use super::entity::{attachment_blobs, attachments};
 use crate::{
     base::{
+        bounds,
         enums::{ChangeOp, RecordKind},
         ids::{AgentId, AttachmentId, MessageId},
         problem::{Code, Problem, Result, Violation},
@@ -24,8 +25,6 @@ use crate::{
 
 /// The type of a file sent without one.
 const UNKNOWN_TYPE: &str = "application/octet-stream";
-/// The longest file name, in bytes.
-const NAME_BYTES: usize = 200;
 
 /// A file to store.
 #[derive(Clone, Debug)]
@@ -243,7 +242,7 @@ fn clean(name: &str) -> String {
     if trimmed.is_empty() {
         return "file".to_owned();
     }
-    if trimmed.len() <= NAME_BYTES {
+    if trimmed.len() <= bounds::FILE_NAME {
         return trimmed.to_owned();
     }
     // Keep the extension of a long name, because it shows the type.
@@ -251,7 +250,7 @@ fn clean(name: &str) -> String {
         Some((stem, end)) if end.len() <= 16 => (stem, format!(".{end}")),
         _ => (trimmed, String::new()),
     };
-    format!("{}{end}", &stem[..stem.floor_char_boundary(NAME_BYTES - end.len())])
+    format!("{}{end}", &stem[..stem.floor_char_boundary(bounds::FILE_NAME - end.len())])
 }
 
 /// Characters that change the direction of text or take no space: they can make `exe.txt` look like `txt.exe`.
@@ -292,7 +291,7 @@ mod tests {
             assert_eq!(clean(given), kept, "{given:?}");
         }
         let long = clean(&format!("{}.pdf", "é".repeat(500)));
-        assert!(long.len() <= NAME_BYTES && long.ends_with("é.pdf"), "{long}");
+        assert!(long.len() <= bounds::FILE_NAME && long.ends_with("é.pdf"), "{long}");
     }
 
     #[test]

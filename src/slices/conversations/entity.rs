@@ -128,7 +128,7 @@ pub mod messages {
         pub album: Option<String>,
         /// The keys of those that did.
         pub album_keys: Json,
-        /// It came in, and nobody vouches for who wrote it.
+        /// It came in, and no one vouches for who wrote it.
         pub unproven: bool,
         pub author_user_id: Option<UserId>,
         pub author_name: Option<String>,

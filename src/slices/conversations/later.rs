@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds::LIST,
         enums::{ConversationStatus, TurnState},
         ids::{ChannelId, ConversationId, MessageId, OrgId},
         json::texts,
@@ -28,10 +29,6 @@ use crate::{
     core::{Core, access::Scope, store::Tx},
 };
 
-/// How long parts join the first one.
-const JOINS: Duration = Duration::from_secs(10);
-/// How many versions of a message are searched for its files: senders can edit without limit.
-const VERSIONS: u64 = 100;
 /// What stands before a later version.
 const EDITED: &str = "edited: ";
 
@@ -83,7 +80,7 @@ pub(super) async fn joined(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Optio
     if texts(&first.album_keys).contains(&key) {
         return Ok(Some(place));
     }
-    let is_fresh = first.created_at >= tx.now.minus(JOINS);
+    let is_fresh = first.created_at >= tx.now.minus(Duration::from_secs(10));
     if is_fresh && state(tx, &first).await? == Some(TurnState::Queued) {
         join(tx, first, key, incoming).await?;
         return Ok(Some(place));
@@ -167,12 +164,12 @@ async fn version(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Option<Place>> 
     Ok((is_same && incoming.files.is_empty()).then_some((last.conversation_id, last.id)))
 }
 
-/// The versions of a message whose files are known: the first, and the newest.
+/// The versions of a message whose files are known: the first, and the newest hundred, since senders can edit without limit.
 async fn kept_versions(tx: &Tx, incoming: &Incoming<'_>, first: MessageId) -> Result<Vec<MessageId>> {
     let newest = tx.scope.find::<messages::Entity>();
     let newest = newest.filter(messages::Column::ViaChannelId.eq(incoming.channel));
     let newest = newest.filter(messages::Column::VendorId.eq(incoming.vendor_id.as_deref().map(word)));
-    let newest = newest.order_by_desc(messages::Column::Id).limit(VERSIONS).select_only();
+    let newest = newest.order_by_desc(messages::Column::Id).limit(LIST as u64).select_only();
     let newest = newest.column(messages::Column::Id).into_tuple::<MessageId>();
     let mut versions = newest.all(tx.connection()).await?;
     versions.push(first);

@@ -8,11 +8,11 @@
 //! the process as a turn for the agent's host.
 //!
 //! `panel.rs`: what people do; `takeover.rs`: answering instead of the agent; `reports.rs`: what hosts report;
-//! `receiving.rs`: what comes in through channels; `later.rs`: parts and versions of that; `of_turns.rs`, `of_deliveries.rs`: what turns and deliveries need;
-//! `append.rs`: adding a message; `search.rs`: finding messages; `reads.rs`: how far people have read;
-//! `watches.rs`: whom to tell of it; `retention.rs`: how long transcripts are kept; `storage.rs`: what they take; `words.rs`: the tokens of the search
-//! index; `places.rs`: where a search looks first; `attachments.rs`: files; `sources.rs`: messages as they came; `rereading.rs`:
-//! reading these again.
+//! `receiving.rs`: what comes in through channels; `later.rs`: parts and versions of that; `of_turns.rs`, `of_deliveries.rs`: what
+//! turns and deliveries need; `append.rs`: adding a message; `search.rs`: finding messages; `reads.rs`: how far people have read;
+//! `watches.rs`: whom to tell of it; `retention.rs`: how long transcripts are kept; `storage.rs`: what they take; `words.rs`: the
+//! tokens of the search index; `places.rs`: where a search looks first; `attachments.rs`: files; `sources.rs`: messages as they
+//! came; `rereading.rs`: reading these again.
 
 mod append;
 mod attachments;
@@ -52,8 +52,11 @@ pub use self::{
         measured, remember_session, require_of, said, said_in_its_place, settle, thread,
     },
     panel::{ConversationEdit, NewConversation, Post, post, reference, start, update},
-    queries::{TARGET, UNDELIVERED, UNREAD, count_failed, count_undelivered, count_unread},
-    reads::{READ_SEQ, mark_read, unread_sql},
+    queries::{
+        READ_SEQ, TARGET, UNDELIVERED, UNREAD, WATCHING, count_failed, count_undelivered, count_unread,
+        unread_sql,
+    },
+    reads::mark_read,
     receiving::{ConversationOf, Incoming, receive, stored, word},
     rereading::{Reread, Wanted, reread},
     retention::forget_old,
@@ -63,5 +66,5 @@ pub use self::{
     state::Happening,
     storage::{count_stored, require_room},
     takeover::{end_abandoned, hand_back, take_over},
-    watches::{WATCHING, watch},
+    watches::watch,
 };

@@ -19,9 +19,6 @@ use crate::{
     core::{access::Scope, store::Tx},
 };
 
-/// How many earlier messages a mail refers to.
-const REFS: i64 = 20;
-
 /// Where a message goes.
 #[derive(Clone, Debug)]
 pub struct Place {
@@ -56,7 +53,7 @@ pub async fn place_of(scope: &Scope, message: MessageId) -> Result<Option<Place>
     let Some(conversation) = of else { return Ok(None) };
     let Some(target) = conversation.target else { return Ok(None) };
     let scene = scene(scope, message.conversation_id, message.seq).await?;
-    // Somebody else may have written into the mail thread while the answer waited.
+    // Someone else may have written into the mail thread while the answer waited.
     let asker = scene.as_ref().and_then(|scene| scene.origin.clone());
     let target = if conversation.transport == Transport::Email { asker.unwrap_or(target) } else { target };
     let earlier = earlier(scope, message.conversation_id, message.id).await?;
@@ -91,7 +88,7 @@ async fn earlier(
     conversation: ConversationId,
     before: MessageId,
 ) -> Result<Vec<(String, bool)>> {
-    let newest = queries::earlier_vendor_ids(scope, conversation, before, REFS).await?;
+    let newest = queries::earlier_vendor_ids(scope, conversation, before, 20).await?;
     Ok(newest.into_iter().rev().map(|earlier| (earlier.vendor_id, earlier.part == 0)).collect())
 }
 

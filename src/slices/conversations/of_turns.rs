@@ -106,7 +106,7 @@ pub async fn remember_session(tx: &Tx, id: ConversationId, session: Option<Strin
     Ok(())
 }
 
-/// Forgets the sessions of an agent that moves to another server or image, where nobody knows them.
+/// Forgets the sessions of an agent that moves to another server or image, where no one knows them.
 ///
 /// # Errors
 /// The database is unreachable.

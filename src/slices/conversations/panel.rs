@@ -114,7 +114,7 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
 /// Posts a message to a conversation. It is stored right away, and the agent gets a turn.
 ///
 /// # Errors
-/// `NOT_FOUND`; `ARCHIVED`, also if the agent was deleted; `CONFLICT` if somebody else has taken the conversation over;
+/// `NOT_FOUND`; `ARCHIVED`, also if the agent was deleted; `CONFLICT` if someone else has taken the conversation over;
 /// `VALIDATION_FAILED` for attachments that aren't the caller's to post; `PLAN_LIMIT_REACHED` if the storage is full.
 pub async fn post(scope: &Scope, id: ConversationId, post: Post) -> Result<MessageId> {
     let tx = scope.begin().await?;

@@ -11,9 +11,6 @@ use std::ops::RangeInclusive;
 /// The block sizes: the separator between whole and block in a term, how many low bits of the place are dropped, and how
 /// many blocks a stage covers.
 const SIZES: [(&str, u32, i64); 2] = [("//", 11, 3), ("/", 16, 2)];
-/// If the whole is expected to have at most this many hits, search it at once: reading them is
-/// cheaper than another stage.
-const FEW: i64 = 10_000;
 
 /// The stages of a search, newest messages first.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -38,7 +35,8 @@ impl Stages {
             if floor <= 0 {
                 break;
             }
-            stages.push(&terms(whole, mark, oldest..=newest), floor, FEW * (last - floor + 1) / last);
+            // If the whole is expected to have at most so many hits, search it at once: reading them is cheaper than another stage.
+            stages.push(&terms(whole, mark, oldest..=newest), floor, 10_000 * (last - floor + 1) / last);
             top = floor - 1;
         }
         stages.push(&[whole.to_owned()], 0, 0);

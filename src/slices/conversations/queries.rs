@@ -60,6 +60,28 @@ pub const UNREAD: &str = unread!(":now", ":viewer");
 /// For lists of conversations: a message of the conversation `t` could not be delivered, in the last seven days.
 pub const UNDELIVERED: &str = undelivered!("$1", ":now");
 
+/// SQL: the seq up to which the caller has read the conversation. Null for a service token.
+pub const READ_SEQ: &str = "(CASE WHEN CAST(:viewer AS BIGINT) IS NOT NULL THEN COALESCE((SELECT r.seq \
+    FROM conversation_reads r WHERE r.organization_id = t.organization_id AND r.conversation_id = t.id \
+    AND r.user_id = :viewer), 0) END)";
+
+/// SQL: the number of messages that the caller has not read. Null for a service token. Of the newest thousand: a list can't walk
+/// through all that someone has never read.
+#[must_use]
+pub fn unread_sql() -> String {
+    format!(
+        "(CASE WHEN CAST(:viewer AS BIGINT) IS NULL THEN NULL WHEN {UNREAD} THEN (SELECT COUNT(*) FROM \
+         (SELECT m.created_at FROM messages m WHERE m.organization_id = t.organization_id AND m.conversation_id = t.id \
+         AND m.seq > {READ_SEQ} ORDER BY m.seq DESC LIMIT 1000) m \
+         WHERE m.created_at > :now - 2592000000 AND m.created_at >= (SELECT n.created_at FROM members n \
+         WHERE n.organization_id = t.organization_id AND n.user_id = :viewer)) ELSE 0 END)"
+    )
+}
+
+/// SQL on the conversation `t`: whether the reader watches it. Null for a service token.
+pub const WATCHING: &str = "CASE WHEN CAST(:viewer AS BIGINT) IS NULL THEN NULL ELSE EXISTS (SELECT 1 FROM conversation_watches w \
+     WHERE w.organization_id = t.organization_id AND w.conversation_id = t.id AND w.user_id = :viewer) END";
+
 /// The number of conversations that the caller has not read to the end. 0 for a service token.
 ///
 /// # Errors
@@ -358,7 +380,7 @@ pub(super) async fn kept(
     core.db.every_org().all(sql, values).await
 }
 
-/// The conversations whose turns an agent has begun, and nobody has cancelled.
+/// The conversations whose turns an agent has begun, and no one has cancelled.
 pub(super) async fn with_running_turns(tx: &Tx) -> Result<Vec<ConversationId>> {
     let sql = sql!(
         "SELECT DISTINCT conversation_id FROM turns WHERE organization_id = $org AND cancel_requested_at IS NULL \

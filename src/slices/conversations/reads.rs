@@ -7,7 +7,6 @@ use sea_orm::{ActiveModelTrait, ActiveValue::Set, ColumnTrait, Condition, QueryF
 
 use super::{
     entity::conversation_reads::{self, Column},
-    queries::UNREAD,
     rows::load,
 };
 use crate::{
@@ -18,24 +17,6 @@ use crate::{
     },
     core::{Event, access::Scope, store::Tx},
 };
-
-/// SQL: the seq up to which the caller has read the conversation. Null for a service token.
-pub const READ_SEQ: &str = "(CASE WHEN CAST(:viewer AS BIGINT) IS NOT NULL THEN COALESCE((SELECT r.seq \
-    FROM conversation_reads r WHERE r.organization_id = t.organization_id AND r.conversation_id = t.id \
-    AND r.user_id = :viewer), 0) END)";
-
-/// SQL: the number of messages that the caller has not read. Null for a service token. Of the newest thousand: a list can't walk
-/// through all that somebody has never read.
-#[must_use]
-pub fn unread_sql() -> String {
-    format!(
-        "(CASE WHEN CAST(:viewer AS BIGINT) IS NULL THEN NULL WHEN {UNREAD} THEN (SELECT COUNT(*) FROM \
-         (SELECT m.created_at FROM messages m WHERE m.organization_id = t.organization_id AND m.conversation_id = t.id \
-         AND m.seq > {READ_SEQ} ORDER BY m.seq DESC LIMIT 1000) m \
-         WHERE m.created_at > :now - 2592000000 AND m.created_at >= (SELECT n.created_at FROM members n \
-         WHERE n.organization_id = t.organization_id AND n.user_id = :viewer)) ELSE 0 END)"
-    )
-}
 
 /// Notes that the caller has read a conversation up to `seq`, or to its end if that comes before. Only the caller's own
 /// subscriptions hear of it. It is not a change to the conversation, so the audit log doesn't have it.

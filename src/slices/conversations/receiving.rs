@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds,
         enums::{
             ChangeOp, ConversationStatus, MessageKind, MessageRole, MessageStatus, RecordKind, TextFormat,
             Transport, TurnCause,
@@ -54,15 +55,10 @@ impl Question for ConversationOf {
     type Answer = Option<ConversationId>;
 }
 
-/// The longest text of a message, in bytes. A longer one is cut, and says so.
-const TEXT_BYTES: usize = 512 * 1024;
-/// The longest id, name or title, in bytes.
-const WORD_BYTES: usize = 300;
-
-/// How many addresses may join a conversation because its mails went to them.
+/// How many addresses may join a conversation because its mails went to them: a sender chooses how many these are.
 const READERS: usize = 500;
 
-/// How many messages of one program are answered in an hour, in a conversation.
+/// How many messages of one program are answered in an hour, in a conversation: two robots would talk forever.
 const ANSWERED_HERE: i64 = 3;
 /// And in all conversations of its channel.
 const ANSWERED: i64 = 30;
@@ -101,7 +97,7 @@ pub struct Incoming<'a> {
     pub is_answered: bool,
     /// Whether a program wrote it.
     pub is_automatic: bool,
-    /// Whether nobody vouches for who wrote it.
+    /// Whether no one vouches for who wrote it.
     pub is_unproven: bool,
 }
 
@@ -230,7 +226,7 @@ pub(crate) fn unread(name: &str, why: &str) -> String {
 
 /// A text as it is kept.
 pub(super) fn written(text: &str) -> String {
-    bounded(text, TEXT_BYTES)
+    bounded(text, bounds::MESSAGE)
 }
 
 /// Stores the files. Returns them, and the text, which names those that there was no room for.
@@ -314,7 +310,7 @@ async fn find(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<conversations::
 async fn takes_part(tx: &Tx, conversation: &conversations::Model, incoming: &Incoming<'_>) -> Result<bool> {
     if incoming.transport != Transport::Email
         || conversation.contact_id == Some(incoming.contact)
-        || texts(&conversation.readers).contains(&bounded(&incoming.thread.target, WORD_BYTES))
+        || texts(&conversation.readers).contains(&bounded(&incoming.thread.target, bounds::NAME))
     {
         return Ok(true);
     }
@@ -362,7 +358,7 @@ async fn moved(
 /// The addresses that got a conversation's mails, with those of this one.
 fn with_readers(mut readers: Vec<String>, incoming: &Incoming<'_>) -> Vec<String> {
     for reader in &incoming.thread.readers {
-        let reader = bounded(reader, WORD_BYTES);
+        let reader = bounded(reader, bounds::NAME);
         if readers.len() < READERS && !readers.contains(&reader) {
             readers.push(reader);
         }
@@ -384,7 +380,7 @@ async fn begin(tx: &Tx, agent: AgentId, incoming: &Incoming<'_>) -> Result<conve
         channel_id: Set(Some(incoming.channel)),
         transport: Set(incoming.transport),
         thread_key: Set(Some(word(&incoming.thread.key))),
-        target: Set(Some(bounded(&incoming.thread.target, WORD_BYTES))),
+        target: Set(Some(bounded(&incoming.thread.target, bounds::NAME))),
         stored_bytes: Set(of_readers(&readers)),
         readers: Set(readers),
         message_count: Set(0),
@@ -402,5 +398,5 @@ async fn begin(tx: &Tx, agent: AgentId, incoming: &Incoming<'_>) -> Result<conve
 
 /// An id, name or title of a vendor's, as it is kept.
 pub fn word(text: &str) -> String {
-    bounded(text, WORD_BYTES)
+    bounded(text, bounds::NAME)
 }

@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds,
         enums::{MessageKind, MessageRole},
         ids::{AttachmentId, ConversationId, TurnId},
         plain::{self, bounded},
@@ -38,15 +39,6 @@ use crate::{
         reporter::{Reporter, alive},
     },
 };
-
-/// The longest text of a message, in bytes. A longer one is cut, and says so.
-const TEXT_BYTES: usize = 512 * 1024;
-/// The longest name, in bytes: of a tool, a call, a code.
-const NAME_BYTES: usize = 500;
-/// The largest file, in bytes.
-const FILE_BYTES: usize = 512 * 1024;
-/// The longest key, in bytes.
-const KEY_BYTES: usize = 200;
 
 /// Messages of agents are complete. Those of one conversation are stored together, in their order.
 ///
@@ -109,7 +101,7 @@ async fn of_thread(tx: &Tx, conversation: ConversationId, reported: Vec<(Reporte
 }
 
 fn key_of(message: &Message) -> String {
-    bounded(&message.key, KEY_BYTES)
+    bounded(&message.key, bounds::NAME)
 }
 
 /// Those of the messages' keys that the conversation has already.
@@ -134,7 +126,7 @@ async fn shown(tx: &Tx, agent: &LockedAgent, content: Content) -> Result<(Shown,
         return Ok((in_words(content), None));
     };
     let (code, why) = match STANDARD.decode(base64) {
-        Ok(content) if content.len() <= FILE_BYTES => {
+        Ok(content) if content.len() <= bounds::MESSAGE => {
             let upload = super::Upload { filename: filename.clone(), mime_type: Some(mime_type), content };
             match attachments::of_agent(tx, agent.id, upload).await {
                 Ok(id) => {
@@ -150,7 +142,7 @@ async fn shown(tx: &Tx, agent: &LockedAgent, content: Content) -> Result<(Shown,
         Ok(_) => ("FILE_TOO_LARGE", "it is larger than 512 KiB"),
         Err(_) => ("FILE_UNREADABLE", "it could not be read"),
     };
-    let text = format!("The agent's file {} was not kept: {why}.", bounded(&filename, NAME_BYTES));
+    let text = format!("The agent's file {} was not kept: {why}.", bounded(&filename, bounds::ID));
     let content = json!({ "code": code, "text": text });
     Ok(((MessageRole::System, MessageKind::Error, content), None))
 }
@@ -167,17 +159,17 @@ fn in_words(content: Content) -> Shown {
         Content::ToolCall { tool, call_id, input } => (
             MessageRole::Assistant,
             MessageKind::ToolCall,
-            json!({ "tool": bounded(&tool, NAME_BYTES), "call_id": bounded(&call_id, NAME_BYTES), "input": value(input) }),
+            json!({ "tool": bounded(&tool, bounds::ID), "call_id": bounded(&call_id, bounds::ID), "input": value(input) }),
         ),
         Content::ToolResult { call_id, output, is_error } => (
             MessageRole::Tool,
             MessageKind::ToolResult,
-            json!({ "call_id": bounded(&call_id, NAME_BYTES), "output": value(output), "is_error": is_error }),
+            json!({ "call_id": bounded(&call_id, bounds::ID), "output": value(output), "is_error": is_error }),
         ),
         Content::Error { code, text: why } => (
             MessageRole::System,
             MessageKind::Error,
-            json!({ "code": bounded(&code, NAME_BYTES), "text": text(&why) }),
+            json!({ "code": bounded(&code, bounds::ID), "text": text(&why) }),
         ),
         // Stored apart, with its bytes: see `shown`.
         Content::File { caption, .. } => {
@@ -188,7 +180,7 @@ fn in_words(content: Content) -> Shown {
 
 /// A text within bounds. One that is cut ends with an ellipsis.
 fn text(text: &str) -> String {
-    bounded(text, TEXT_BYTES)
+    bounded(text, bounds::MESSAGE)
 }
 
 /// A value within bounds: what is too large becomes the beginning of its text, and so does what is nested too deep to be read
@@ -196,5 +188,9 @@ fn text(text: &str) -> String {
 fn value(value: Value) -> Value {
     let value = plain::without_nul(value);
     let written = value.to_string();
-    if written.len() <= TEXT_BYTES && !is_too_deep(&value) { value } else { Value::String(text(&written)) }
+    if written.len() <= bounds::MESSAGE && !is_too_deep(&value) {
+        value
+    } else {
+        Value::String(text(&written))
+    }
 }

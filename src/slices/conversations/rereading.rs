@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds::BATCH,
         enums::{ChangeOp, MessageKind, MessageRole, RecordKind, Transport},
         ids::{ChannelId, ConversationId, MessageId, OrgId},
         problem::{Problem, Result},
@@ -27,8 +28,6 @@ use crate::{
     slices::agents,
 };
 
-/// How many messages one statement finds.
-const FOUND: usize = 100;
 /// What is said in the conversation.
 const TOLD: &str = "The message was read again: its text changed.";
 
@@ -86,7 +85,7 @@ pub async fn reread(core: &Arc<Core>, wanted: &Wanted, rehearsal: bool) -> Resul
             );
         }
         match places.last() {
-            Some(last) if places.len() == FOUND => after = (last.org, last.message),
+            Some(last) if places.len() == BATCH as usize => after = (last.org, last.message),
             _ => return Ok(all),
         }
     }
@@ -95,7 +94,7 @@ pub async fn reread(core: &Arc<Core>, wanted: &Wanted, rehearsal: bool) -> Resul
 /// The next messages that are kept as they came.
 async fn find(core: &Core, wanted: &Wanted, after: (OrgId, MessageId)) -> Result<Vec<Place>> {
     let of = (wanted.org, wanted.channel, wanted.conversation);
-    let found = super::queries::kept(core, after, of, &wanted.messages, FOUND.cast_signed() as i64).await?;
+    let found = super::queries::kept(core, after, of, &wanted.messages, i64::from(BATCH)).await?;
     let place = |kept: super::queries::Kept| Place {
         org: kept.organization_id,
         conversation: kept.conversation_id,

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::{append::BESIDE, entity::conversations, retention_queries, rows, storage::of_readers};
 use crate::{
     base::{
+        bounds::ROWS,
         enums::{ChangeOp, RecordKind},
         ids::ConversationId,
         problem::Result,
@@ -17,17 +18,13 @@ use crate::{
     slices::agents,
 };
 
-/// How many conversations one round looks at, and how many messages a transaction removes: the oldest first.
-const CONVERSATIONS: i64 = 500;
-const MESSAGES: i64 = 500;
-
 /// Removes transcripts whose time is over, in every organization. Returns how many.
 ///
 /// # Errors
 /// The database is unreachable. What was removed by then stays so.
 pub async fn forget_old(core: &Arc<Core>) -> Result<u64> {
     let mut forgotten = Tally::default();
-    for over in retention_queries::over(core, CONVERSATIONS).await? {
+    for over in retention_queries::over(core, i64::from(ROWS)).await? {
         let org = over.organization_id;
         forgotten.add(org, forget_whole(&Scope::system(core, org), over.id).await);
     }
@@ -52,7 +49,7 @@ enum Left {
     Some,
     /// Nothing.
     None,
-    /// Everything: somebody has said something meanwhile.
+    /// Everything: someone has said something meanwhile.
     All,
 }
 
@@ -92,7 +89,9 @@ async fn forget_title(tx: &Tx, conversation: &conversations::Model) -> Result<()
 
 /// Returns how many messages are gone, and what they took.
 async fn remove(tx: &Tx, id: ConversationId) -> Result<(u64, i64)> {
-    let Some(last) = retention_queries::last_of_oldest(tx, id, MESSAGES).await? else { return Ok((0, 0)) };
+    let Some(last) = retention_queries::last_of_oldest(tx, id, i64::from(ROWS)).await? else {
+        return Ok((0, 0));
+    };
     retention_queries::forget_answers(tx, id, last).await?;
     let bytes = retention_queries::bytes_until(tx, id, last, BESIDE).await?;
     Ok((retention_queries::delete_messages(tx, id, last).await?, bytes))

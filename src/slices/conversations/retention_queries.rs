@@ -1,6 +1,6 @@
 //! SQL of the retention of transcripts.
 
-use sea_orm::{DbBackend, Value};
+use sea_orm::Value;
 
 use crate::{
     base::{
@@ -113,13 +113,11 @@ pub async fn forget_answers(tx: &Tx, id: ConversationId, last: i64) -> Result<()
 
 /// What a conversation's messages up to `last` take: their content, twice if it is sent, and `beside` each.
 pub async fn bytes_until(tx: &Tx, id: ConversationId, last: i64, beside: i64) -> Result<i64> {
-    const SUM: &str = " * CASE WHEN m.delivery_status IS NULL THEN 1 ELSE 2 END) AS BIGINT), 0) FROM messages m \
-         WHERE m.organization_id = $org AND m.conversation_id = $2 AND m.seq <= $3";
-    let sql = if tx.scope.core.db.backend() == DbBackend::Postgres {
-        sql!("SELECT COALESCE(CAST(SUM($4 + octet_length(CAST(m.content AS TEXT))", SUM)
-    } else {
-        sql!("SELECT COALESCE(CAST(SUM($4 + length(CAST(m.content AS BLOB))", SUM)
-    };
+    let sql = sql!(
+        "SELECT COALESCE(CAST(SUM($4 + octet_length(CAST(m.content AS TEXT)) \
+         * CASE WHEN m.delivery_status IS NULL THEN 1 ELSE 2 END) AS BIGINT), 0) FROM messages m \
+         WHERE m.organization_id = $org AND m.conversation_id = $2 AND m.seq <= $3"
+    );
     let values: [Value; 3] = [id.into(), last.into(), beside.into()];
     Ok(tx.scalar(sql, values).await?.unwrap_or(0))
 }

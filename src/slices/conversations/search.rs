@@ -28,21 +28,11 @@ use crate::{
     core::{Core, access::Scope},
 };
 
-/// The most messages a search returns, newest first.
+/// The most messages a search returns, newest first: a word may be in all of a million. If the index overmatches
+/// ([`Question::is_vague`]), so many more candidates are read, so that few hits are missed.
 const HITS: i64 = 1000;
-/// The number of segments of SQLite's index that don't need merging.
-const PIECES: i64 = 4;
-/// How many more candidates to read if the index overmatches ([`Question::is_vague`]), so that few hits are
-/// missed.
-const SPARE: i64 = 1000;
-/// The number of pages a merge step writes: 0.1 s of work.
-const PAGES: i64 = 256;
-/// The most steps per round. The next round continues.
-const STEPS: u64 = 1000;
 /// How many characters of a message a hit shows.
 const SNIPPET: usize = 240;
-/// How many of them precede the first match.
-const LEAD: usize = 60;
 
 /// A message found by a search.
 #[derive(SimpleObject)]
@@ -135,7 +125,7 @@ pub async fn find(
     }
     let place = Place { whole: conversation_token(conversation), part: None, below: last + 1 };
     let is_vague = question.is_vague();
-    let wanted = place.ask(scope, &question, if is_vague { HITS + SPARE } else { HITS });
+    let wanted = place.ask(scope, &question, if is_vague { 2 * HITS } else { HITS });
     let hits = find_in_conversation(scope, wanted, |found| hit(found, &question, is_vague)).await?;
     let mut hits: Vec<_> = hits.into_iter().flatten().take(HITS as usize).collect();
     hits.reverse();
@@ -164,7 +154,7 @@ pub async fn find_everywhere(
     }
     let place = Place { whole: organization_token(scope.org), part: agent.map(agent_token), below };
     let is_vague = question.is_vague();
-    let most = limit + 1 + if is_vague { SPARE } else { 0 };
+    let most = limit + 1 + if is_vague { HITS } else { 0 };
     let read = |row: FoundAnywhere| (row.message.id.0, found(row, &question, is_vague));
     let rows: Vec<(i64, Option<FoundMessage>)> =
         find_anywhere(scope, place.ask(scope, &question, most), read).await?;
@@ -204,18 +194,18 @@ fn found(row: FoundAnywhere, question: &Question, is_vague: bool) -> Option<Foun
     Some(FoundMessage { hit, conversation_id, reference, title, agent_id, agent_name })
 }
 
-/// Merges the segments of SQLite's index once there are many: each message adds a segment, and a search looks
-/// into every segment for each of its words. Works in small steps, so that writers never wait long. Returns the
-/// number of steps.
+/// Merges the segments of SQLite's index once there are many: each message adds a segment, and a search looks into every segment
+/// for each of its words. Works in small steps, of 256 pages or 0.1 s of work, so that writers never wait long. Returns the number
+/// of steps.
 ///
 /// # Errors
 /// The database is unreachable.
 pub async fn merge_index(core: &Core) -> Result<u64> {
     let mut steps = 0;
     if core.db.backend() == DbBackend::Sqlite {
-        while steps < STEPS && segments(core).await? > PIECES {
+        while steps < 1_000 && segments(core).await? > 4 {
             // A negative number starts merging all segments, whatever their size. Later steps continue.
-            let pages = if steps == 0 { -PAGES } else { PAGES };
+            let pages = if steps == 0 { -256 } else { 256 };
             merge_segments(core, pages).await?;
             steps += 1;
         }
@@ -296,7 +286,7 @@ impl Question {
     fn snippet(&self, text: &str) -> (String, Vec<Vec<i64>>) {
         let found = self.places(text);
         let first = found.first().map_or(0, |range| range.start);
-        let begin = back(text, first, LEAD);
+        let begin = back(text, first, 60);
         let end = text[begin..].char_indices().nth(SNIPPET).map_or(text.len(), |(at, _)| begin + at);
         let mut snippet = String::with_capacity(end - begin + 6);
         if begin > 0 {

@@ -1,8 +1,8 @@
 //! A person answers instead of the agent: taking a conversation over, handing it back.
 //!
-//! While somebody holds a conversation, no turn of the agent starts in it ([`turns::yield_to_person`]). What the holder posts
+//! While someone holds a conversation, no turn of the agent starts in it ([`turns::yield_to_person`]). What the holder posts
 //! is said as if by the agent, and what other people's programs post is kept. The agent is told everything with its next
-//! turn. Whoever may write to the agent may take over, also from somebody else; only the holder hands back, so that nobody
+//! turn. Whoever may write to the agent may take over, also from someone else; only the holder hands back, so that no one
 //! ends what they don't know of. If the holder says nothing for [`IDLE`], or may not any more, the take-over ends. The thread
 //! names everybody.
 
@@ -33,7 +33,7 @@ use crate::{
     },
 };
 
-/// How long the holder may be silent.
+/// How long the holder may be silent: one who has left must not keep an agent from answering.
 const IDLE: Duration = Duration::from_mins(60);
 
 /// Who answers in a conversation.
@@ -103,10 +103,10 @@ pub async fn take_over(scope: &Scope, id: ConversationId) -> Result<()> {
     finish(tx, "takeOverConversation", &conversation, Some(person.id)).await
 }
 
-/// The agent answers again. Handing back what nobody has taken over does nothing.
+/// The agent answers again. Handing back what no one has taken over does nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT`, naming the holder, if that is somebody else.
+/// `NOT_FOUND`; `CONFLICT`, naming the holder, if that is someone else.
 pub async fn hand_back(scope: &Scope, id: ConversationId) -> Result<()> {
     let (tx, agent, conversation) = open(scope, id).await?;
     match speaker(&tx, &conversation).await? {
@@ -123,7 +123,7 @@ pub async fn hand_back(scope: &Scope, id: ConversationId) -> Result<()> {
     finish(tx, "handBackConversation", &conversation, None).await
 }
 
-/// Ends a take-over because the conversation is archived. Nothing starts before somebody writes.
+/// Ends a take-over because the conversation is archived. Nothing starts before someone writes.
 pub(super) async fn end_with_archiving(
     tx: &Tx,
     agent: Option<&LockedAgent>,

@@ -1,32 +1,30 @@
-//! What a conversation is called if nobody gives it a subject: how its first message begins. Only those begun in Muster: others
+//! What a conversation is called if no one gives it a subject: how its first message begins. Only those begun in Muster: others
 //! have a contact, and a title goes out as the subject of mails.
 
 use muster_channels::{Dialect, Longest, Unit, render};
 
 use super::{entity::conversations, words::text_of};
-use crate::base::enums::{MessageKind, TextFormat, Transport};
-
-/// The longest title, in characters.
-const LONGEST: usize = 60;
-/// How much of a message is looked at, in bytes: a title is found in a sentence, and messages are long.
-const LOOKED_AT: usize = 2_000;
+use crate::base::{
+    bounds,
+    enums::{MessageKind, TextFormat, Transport},
+};
 
 /// Whether the conversation is called by its first message.
 pub(super) fn is_open(conversation: &conversations::Model) -> bool {
     conversation.transport == Transport::Internal && conversation.title.is_none()
 }
 
-/// The title that a message gives, if it says anything.
+/// The title that a message gives, if it says anything. Only the beginning is looked at: messages are long, and a title is short.
 pub(super) fn title_of(kind: MessageKind, content: &serde_json::Value) -> Option<String> {
     if !matches!(kind, MessageKind::Text | MessageKind::File | MessageKind::Voice) {
         return None;
     }
     let text = text_of(kind, content);
-    let text = &text[..text.floor_char_boundary(LOOKED_AT)];
+    let text = &text[..text.floor_char_boundary(bounds::DETAIL)];
     if content["format"] == TextFormat::Plain.as_str() {
         return beginning(text);
     }
-    let longest = Longest { count: LOOKED_AT, unit: Unit::Characters };
+    let longest = Longest { count: bounds::DETAIL, unit: Unit::Characters };
     beginning(&render(text, Dialect::Plain, longest).first()?.text)
 }
 
@@ -34,7 +32,7 @@ pub(super) fn title_of(kind: MessageKind, content: &serde_json::Value) -> Option
 fn beginning(text: &str) -> Option<String> {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let text = words.collect::<Vec<_>>().join(" ");
-    let Some((end, _)) = text.char_indices().nth(LONGEST) else {
+    let Some((end, _)) = text.char_indices().nth(bounds::LABEL) else {
         return Some(text).filter(|text| !text.is_empty());
     };
     // Room for the sign that something follows.
@@ -70,9 +68,9 @@ mod tests {
         assert_eq!(title, "seven words that are somewhat longer seven words that are…");
         for long in ["x".repeat(500), format!("a {}", "é".repeat(500)), "日本".repeat(200)] {
             let title = of(&long).unwrap();
-            assert!(title.chars().count() == LONGEST && title.ends_with('…'), "{title}");
+            assert!(title.chars().count() == bounds::LABEL && title.ends_with('…'), "{title}");
         }
-        assert_eq!(of(&"x".repeat(LONGEST)).unwrap(), "x".repeat(LONGEST));
+        assert_eq!(of(&"x".repeat(bounds::LABEL)).unwrap(), "x".repeat(bounds::LABEL));
     }
 
     #[test]

@@ -13,10 +13,6 @@ use crate::{
     core::{access::Scope, events::Event},
 };
 
-/// SQL on the conversation `t`: whether the reader watches it. Null for a service token.
-pub const WATCHING: &str = "CASE WHEN CAST(:viewer AS BIGINT) IS NULL THEN NULL ELSE EXISTS (SELECT 1 FROM conversation_watches w \
-     WHERE w.organization_id = t.organization_id AND w.conversation_id = t.id AND w.user_id = :viewer) END";
-
 /// Sets whether the caller watches a conversation.
 ///
 /// # Errors
@@ -30,7 +26,7 @@ pub async fn watch(scope: &Scope, id: ConversationId, watches: bool) -> Result<(
     if !changes {
         return Ok(());
     }
-    // Nobody else's business.
+    // No one else's business.
     let watched = Event::new(scope.org, ChangeOp::Updated, RecordKind::Conversation, id);
     tx.announce(watched.of(agent).only(person));
     tx.commit().await

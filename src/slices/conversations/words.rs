@@ -16,17 +16,18 @@ use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::base::{
+    bounds,
     enums::MessageKind,
     folding::{Folded, fold},
     ids::{AgentId, ConversationId, OrgId},
 };
 
-/// The most characters of a word that the index stores. Longer words are told apart when a hit is highlighted.
+/// The most characters of a word that the index stores: a sender could fill it with long ones. Longer words are told apart when a
+/// hit is highlighted.
 const TOKEN_CHARS: usize = 64;
-/// The most distinct tokens of a message that can be found: the first ones.
+/// The most distinct tokens of a message that can be found: the first ones. A sender could fill the index with
+/// made-up words.
 const TOKENS: usize = 10_000;
-/// The most bytes of a message's text that are indexed.
-const TEXT_BYTES: usize = 512 * 1024;
 /// The most bytes of a message's tokens. `PostgreSQL` allows a megabyte, including the tokens for the message's
 /// place.
 const TOKEN_BYTES: usize = 1_000_000;
@@ -92,7 +93,7 @@ pub(super) fn is_shared(word: &str) -> bool {
 /// Calls `found` with each complete token of the text and the byte range it was folded from, until told to
 /// stop.
 pub(super) fn words(text: &str, mut found: impl FnMut(&str, Range<usize>) -> ControlFlow<()>) {
-    let text = &text[..text.floor_char_boundary(TEXT_BYTES)];
+    let text = &text[..text.floor_char_boundary(bounds::MESSAGE)];
     let mut token = Token::default();
     for (start, word) in text.unicode_word_indices() {
         for (at, c) in word.char_indices() {

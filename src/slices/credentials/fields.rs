@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::entity::credential_fields;
 use crate::{
     base::{
+        bounds,
         enums::FieldType,
         ids::{CredentialFieldId, CredentialId, OrgId},
         problem::{Problem, Result, Violation},
@@ -21,9 +22,6 @@ use crate::{
     core::{sealing::SealContext, store::Tx},
     slices::credentials::CredentialFieldInput,
 };
-
-/// The largest value, in bytes.
-const VALUE_BYTES: usize = 64 * 1024;
 
 /// What changed: labels, never values.
 #[derive(Debug, Default, Serialize)]
@@ -202,7 +200,7 @@ fn stored_fits(tx: &Tx, row: &credential_fields::Model, kind: FieldType) -> Resu
 
 /// What is wrong with a value. The message never repeats the value.
 fn flaw(kind: FieldType, value: &str) -> Option<(&'static str, &'static str)> {
-    if value.len() > VALUE_BYTES {
+    if value.len() > bounds::TEXT {
         return Some(("TOO_LONG", "The value must be at most 64 KiB."));
     }
     let (good, detail) = match kind {

@@ -10,14 +10,14 @@ use crate::{
         ids::{ChannelId, MessageId},
         problem::{Code, Problem, Result},
     },
-    core::{access::Scope, audit, outbox, store::Tx},
+    core::{access::Scope, audit, queue, store::Tx},
     slices::{
         channels::{self, Edited},
         conversations,
     },
 };
 
-/// Sends again the parts of a message that failed or were skipped; one that came back is over. What nobody knows the outcome of
+/// Sends again the parts of a message that failed or were skipped; one that came back is over. What no one knows the outcome of
 /// may arrive twice: that is the caller's decision.
 ///
 /// # Errors
@@ -52,7 +52,7 @@ pub async fn retry(scope: &Scope, message: MessageId) -> Result<()> {
     let (operation, op, changes) = ("retryDelivery", ChangeOp::Updated, json!({ "parts": parts }));
     let kind = RecordKind::Message;
     audit::record(&tx, audit::Entry { operation, op, kind, id: message.0, changes });
-    outbox::wake_after(&tx);
+    queue::wake_after(&tx.scope.core, tx.connection());
     tx.commit().await
 }
 
@@ -70,7 +70,7 @@ pub async fn channel_edited(tx: &Tx, edited: &Edited) -> Result<()> {
     Ok(())
 }
 
-/// Whatever made the parts in a channel wait no longer counts: they are tried now.
+/// What made the parts in a channel wait no longer counts: they are tried now.
 async fn try_now(tx: &Tx, channel: ChannelId) -> Result<()> {
     use deliveries::Column;
     let waiting = tx.scope.update::<deliveries::Entity>().filter(Column::ChannelId.eq(channel));
@@ -79,6 +79,6 @@ async fn try_now(tx: &Tx, channel: ChannelId) -> Result<()> {
         .filter(Column::AvailableAt.gt(tx.now))
         .col_expr(Column::AvailableAt, Expr::value(tx.now));
     waiting.exec(tx.connection()).await?;
-    outbox::wake_after(tx);
+    queue::wake_after(&tx.scope.core, tx.connection());
     Ok(())
 }

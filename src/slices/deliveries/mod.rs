@@ -1,18 +1,18 @@
-//! Deliveries: what agents, and people in their place, say through channels.
+//! Deliveries: what agents, and people in their place, say through channels. Parts are [jobs](crate::core::queue).
 //!
 //! ```text
-//! message ──▶ a row, in its transaction ──commit──▶ a lane for each channel ──▶ parts ──▶ each sent once ──▶ settled
+//! message ──▶ a row, in its transaction ──commit──▶ its channel's lane ──▶ parts ──▶ each sent once ──▶ settled
 //! ```
 //!
 //! A message is rendered and split when it is sent: its row becomes one for each part, which keeps its text until it is sent.
-//! Parts of one conversation are sent in the order of their messages; channels hold up nobody but themselves. A row is claimed before the
+//! Parts of one conversation are sent in the order of their messages; channels hold up no one but themselves. A row is claimed before the
 //! call, so that what a crash leaves SENDING is known to be uncertain.
 //!
-//! States: PENDING; SENDING while somebody has claimed it; SENT; FAILED with a code, until a person sends it again; SKIPPED if
+//! States: PENDING; SENDING while someone has claimed it; SENT; FAILED with a code, until a person sends it again; SKIPPED if
 //! its channel is switched off, goes the other way, or was deleted while it waited. A channel that lost its credentials keeps
 //! what is PENDING.
 //!
-//! - `parts.rs`: what a message becomes; `sending.rs`: lanes and claims; `verdict.rs`: what an answer means;
+//! - `parts.rs`: what a message becomes; `sending.rs`: claims and calls; `verdict.rs`: what an answer means;
 //!   `settling.rs`: writing that down; `again.rs`: by hand, or sooner; `skipping.rs`: in channels that send no more.
 
 mod again;
@@ -30,7 +30,7 @@ use self::entity::deliveries;
 pub use self::{
     again::{channel_edited, retry},
     parts::plan,
-    queries::{LEFT, PART_DUE},
+    queries::{LEFT, PART_DUE, waiting},
     sending::send_due,
     settling::bounced,
     skipping::skip_closed,

@@ -9,17 +9,16 @@ use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel, NotSet, Set};
 use super::entity::deliveries;
 use crate::{
     base::{
+        bounds,
         enums::TextFormat,
         problem::{Problem, Result},
     },
-    core::{access::Scope, outbox, store::Tx},
+    core::{access::Scope, queue, store::Tx},
     slices::conversations::{Outgoing, SentOut},
 };
 
-/// How many rows one statement writes: SQLite binds 32,766 values to one, and a row has 18.
-const ROWS: usize = 500;
 /// How long splitting a text may take before it is sent letter by letter: for a text that the parser is slow at in a way that
-/// nobody has found yet. 512 KiB take less than a second.
+/// no one has found yet. 512 KiB take less than a second.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Writes a row for each of these messages.
@@ -27,12 +26,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// # Errors
 /// The database is unreachable.
 pub async fn plan(tx: &Tx, sent: &SentOut) -> Result<()> {
-    for said in sent.messages.chunks(ROWS) {
+    for said in sent.messages.chunks(bounds::ROWS as usize) {
         let rows = said.iter().map(|message| row(tx, sent, message));
         deliveries::Entity::insert_many(rows).exec_without_returning(tx.connection()).await?;
     }
     if !sent.messages.is_empty() {
-        outbox::wake_after(tx);
+        queue::wake_after(&tx.scope.core, tx.connection());
     }
     Ok(())
 }

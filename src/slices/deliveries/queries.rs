@@ -11,7 +11,7 @@ use crate::{
     core::{
         Core,
         access::Scope,
-        outbox::OLDEST_DUE,
+        queue::{ChannelLane, Depth, OLDEST_DUE},
         store::{
             Tx,
             sql::{Door as _, Row, every_org_sql, row, sql, text},
@@ -34,16 +34,8 @@ pub const PART_DUE: &str = text!(
 )
 .postgres;
 
-row! {
-    /// A channel with something to send.
-    pub(super) struct DueChannel {
-        organization_id: OrgId,
-        channel_id: ChannelId,
-    }
-}
-
 /// The channels of all organizations with something to send.
-pub(super) async fn due_channels(core: &Core) -> Result<Vec<DueChannel>> {
+pub(super) async fn due_channels(core: &Core) -> Result<Vec<ChannelLane>> {
     let due = every_org_sql!(
         OLDEST_DUE[0],
         "SELECT d.organization_id, d.channel_id, d.available_at FROM ",
@@ -54,10 +46,10 @@ pub(super) async fn due_channels(core: &Core) -> Result<Vec<DueChannel>> {
 }
 
 /// The first part of a conversation.
-pub(super) struct Due {
-    pub part: deliveries::Model,
-    /// Where it goes. Empty: nobody knows, which its attempt finds out.
-    pub target: String,
+pub struct Due {
+    pub(super) part: deliveries::Model,
+    /// Where it goes. Empty: no one knows, which its attempt finds out.
+    pub(super) target: String,
 }
 
 impl Row for Due {
@@ -66,7 +58,7 @@ impl Row for Due {
     }
 }
 
-/// The first parts of conversations in a channel that are due, `most` of them: to be sent, or left behind by somebody who died.
+/// The first parts of conversations in a channel that are due, `most` of them: to be sent, or left behind by someone who died.
 pub(super) async fn due_parts(scope: &Scope, channel: ChannelId, most: i64) -> Result<Vec<Due>> {
     let due = sql!(
         "SELECT d.*, COALESCE(",
@@ -83,6 +75,18 @@ pub(super) async fn due_parts(scope: &Scope, channel: ChannelId, most: i64) -> R
     scope.all(due, [channel.into(), scope.core.clock.now().into(), most.into()]).await
 }
 
+/// How many parts wait.
+///
+/// # Errors
+/// The database can't be reached.
+pub async fn waiting(core: &Core) -> Result<Option<Depth>> {
+    let sql = every_org_sql!(
+        "SELECT 'DELIVERY' AS kind, COUNT(organization_id) AS depth, MIN(created_at) AS oldest FROM deliveries \
+         WHERE status IN ('PENDING', 'SENDING')"
+    );
+    core.db.every_org().one(sql, []).await
+}
+
 /// Skips what waits in a channel. Returns the messages of these parts.
 pub(super) async fn skip_pending(tx: &Tx, channel: ChannelId, why: &str) -> Result<Vec<MessageId>> {
     let skip = sql!(
@@ -92,7 +96,7 @@ pub(super) async fn skip_pending(tx: &Tx, channel: ChannelId, why: &str) -> Resu
     tx.column(skip, [channel.into(), why.into()]).await
 }
 
-/// Nobody is sending the part `d`. The list of literals makes the partial index apply.
+/// No one is sending the part `d`. The list of literals makes the partial index apply.
 macro_rules! left {
     ($now:literal) => {
         concat!(
@@ -184,7 +188,7 @@ macro_rules! skip {
     };
 }
 
-/// Skips `most` parts of what is left in a channel, if it is still closed for this reason: the first that nobody else holds.
+/// Skips `most` parts of what is left in a channel, if it is still closed for this reason: the first that no one else holds.
 pub(super) async fn skip_left(
     tx: &Tx,
     channel: ChannelId,
@@ -193,7 +197,7 @@ pub(super) async fn skip_left(
 ) -> Result<Vec<Skipped>> {
     let is_postgres = tx.scope.core.db.backend() == DbBackend::Postgres;
     let skip = match closed {
-        // Nobody can send it again, so its text goes.
+        // No one can send it again, so its text goes.
         Closed::Deleted => skip!(DELETED, ", text = NULL, plain = NULL", is_postgres: is_postgres),
         Closed::Off => skip!(OFF, "", is_postgres: is_postgres),
         Closed::Orphaned => skip!(ORPHANED, "", is_postgres: is_postgres),

@@ -1,15 +1,10 @@
-//! Lanes: who sends what is due.
+//! Sending parts: at most [`AT_ONCE`] of a channel at a time, each of another conversation.
 //!
-//! A round finds the channels with something to send, and gives each that nobody in this process serves a lane of its own: a
-//! task that sends until nothing is due, at most [`AT_ONCE`] parts at a time, each of another conversation. So a vendor that
-//! hangs holds up its own channel. Replicas share channels: a row is claimed in one statement that only one of them wins.
-//!
-//! Vendors' limits are counted beforehand (`core/outbox/pace.rs`): where a chat has no room, its part is due later, and the
+//! Vendors' limits are counted beforehand (`core/queue/pace.rs`): where a chat has no room, its part is due later, and the
 //! others go on. That is not an attempt.
 
 use std::{sync::Arc, time::Duration};
 
-use futures::future::join_all;
 use muster_channels::{Attachment, Part, Receipt, Rendered, Traits, Transport};
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 
@@ -23,14 +18,14 @@ use super::{
 use crate::{
     base::{
         enums::{DeliveryCode, DeliveryStatus},
-        ids::{ChannelId, DeliveryId, OrgId},
+        ids::DeliveryId,
         problem::Result,
     },
     core::{
         Core,
         access::Scope,
         ledger::What,
-        outbox::{self, Full, Room},
+        queue::{self, Admission, ChannelLane, Full, Job, Outcome, Room},
     },
     slices::{
         channels::{self, Sender},
@@ -42,105 +37,60 @@ use crate::{
 const UNREAD: Duration = Duration::from_secs(10);
 /// How many parts a channel sends at a time.
 const AT_ONCE: i64 = 4;
-/// How much longer than a call its claim lasts: for asking the vendor, and for writing down what became of it.
-const MARGIN: Duration = Duration::from_secs(30);
 
-/// Gives every channel with something to send a lane. A lane is not news, so this returns 0: what it sent is seen on messages.
+/// Starts to send what is due in all channels.
 ///
 /// # Errors
 /// The database is unreachable.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
-    let line = core.ledger.line(What::Lanes);
-    for due in due_channels(core).await? {
-        let (org, channel) = (due.organization_id, due.channel_id);
-        let Some(lane) = core.outbox.lanes.enter(line, org, channel) else { continue };
-        let task = Arc::clone(core);
-        core.tasks.spawn(async move {
-            let served = serve(&task, org, channel).await;
-            drop(lane);
-            match served {
-                Ok(held) => {
-                    if let Some(wait) = held {
-                        outbox::wake_in(&task, wait);
-                    }
-                    // What came while the lane was being given up would wait for the next round.
-                    outbox::wake(&task);
-                }
-                Err(problem) => tracing::error!(channel = channel.0, %problem, "deliveries.lane_failed"),
-            }
-        });
-    }
+    queue::start::<Due>(core, What::Lanes, due_channels(core).await?);
     Ok(0)
 }
 
-/// Sends what is due in a channel, until nothing is. Returns how long the first of those waits that found no room.
-async fn serve(core: &Arc<Core>, org: OrgId, channel: ChannelId) -> Result<Option<Duration>> {
-    let (scope, mut soonest) = (Scope::system(core, org), None);
-    while !core.tasks.stopping.is_cancelled() {
-        let Some(sender) = channels::sender(&scope, channel).await? else { break };
-        let Ready { parts, held } = ready(&scope, channel, &sender).await?;
-        if parts.is_empty() && held.is_none() {
-            break;
-        }
-        soonest = soonest.into_iter().chain(held).min();
-        let sent = parts.into_iter().map(|(part, room)| attempt(&scope, &sender, part, room));
-        join_all(sent).await.into_iter().collect::<Result<Vec<()>>>()?;
-    }
-    Ok(soonest)
-}
+impl Job for Due {
+    const KIND: &'static str = "DELIVERY";
+    type Key = ChannelLane;
+    type Lane = Sender;
+    type Room = Room;
 
-/// What a lane does next.
-#[derive(Default)]
-struct Ready {
-    /// Sent now.
-    parts: Vec<(deliveries::Model, Room)>,
-    /// How long the first of those waits that found no room.
-    held: Option<Duration>,
-}
+    fn id(&self) -> i64 {
+        self.part.id.0
+    }
 
-/// What is due and has room. What somebody left behind is settled.
-async fn ready(scope: &Scope, channel: ChannelId, sender: &Sender) -> Result<Ready> {
-    let mut ready = Ready::default();
-    for due in due_parts(scope, channel, AT_ONCE).await? {
-        if !consider(scope, channel, sender, due, &mut ready).await? {
-            break;
+    async fn open(core: &Arc<Core>, lane: &ChannelLane) -> Result<Option<Sender>> {
+        Sender::open(core, *lane).await
+    }
+
+    async fn due(sender: &Sender) -> Result<Vec<Self>> {
+        due_parts(&sender.scope, sender.channel, AT_ONCE).await
+    }
+
+    /// A part that someone left behind is settled.
+    async fn admit(&self, sender: &Sender) -> Result<Admission<Room>> {
+        if self.part.status != DeliveryStatus::Pending {
+            settle_abandoned(sender, self.part.id).await?;
+            return Ok(Admission::Settled);
+        }
+        match sender.take_room(&self.target) {
+            Ok(room) => Ok(Admission::Run(room)),
+            Err(full) => {
+                hold(sender, self.part.id, full).await?;
+                Ok(Admission::Wait(full))
+            }
         }
     }
-    Ok(ready)
-}
 
-/// Finds room for a part, or settles it if somebody left it behind. Returns whether there may be room for others.
-async fn consider(
-    scope: &Scope,
-    channel: ChannelId,
-    sender: &Sender,
-    Due { part, target }: Due,
-    ready: &mut Ready,
-) -> Result<bool> {
-    if part.status != DeliveryStatus::Pending {
-        abandoned(scope, sender, part.id).await?;
-        return Ok(true);
-    }
-    let core = &scope.core;
-    match core.outbox.pace.take(&core.clock, (scope.org, channel), &*sender.transport, &target) {
-        Ok(room) => {
-            ready.parts.push((part, room));
-            Ok(true)
-        }
-        Err(full) => {
-            hold(scope, channel, part.id, full).await?;
-            ready.held = ready.held.into_iter().chain([full.wait]).min();
-            Ok(!full.is_for_all)
-        }
+    async fn run(self, sender: &Sender, room: Room) -> Result<Option<Outcome>> {
+        attempt(sender, self.part, room).await
     }
 }
 
-/// Makes a part wait that nobody has claimed, or its whole channel.
-async fn hold(scope: &Scope, channel: ChannelId, id: DeliveryId, full: Full) -> Result<()> {
-    let tx = scope.begin().await?;
+/// Makes a part wait that no one has claimed, or its whole channel.
+async fn hold(sender: &Sender, id: DeliveryId, full: Full) -> Result<()> {
+    let tx = sender.scope.begin().await?;
     let until = tx.now.plus(full.wait);
     if full.is_for_all {
-        channels::wait(&tx, channel, until).await?;
+        channels::wait(&tx, sender.channel, until).await?;
     } else {
         let held = tx.scope.update::<deliveries::Entity>().filter(deliveries::Column::Id.eq(id));
         let held = held.filter(deliveries::Column::Status.eq(DeliveryStatus::Pending));
@@ -151,7 +101,7 @@ async fn hold(scope: &Scope, channel: ChannelId, id: DeliveryId, full: Full) -> 
     tx.commit().await
 }
 
-/// Claims a part, unless somebody else was faster. The intent is written before the call. The row of a whole message becomes
+/// Claims a part, unless someone else was faster. The intent is written before the call. The row of a whole message becomes
 /// its `parts`, the first of which is claimed.
 async fn claim(
     scope: &Scope,
@@ -161,7 +111,7 @@ async fn claim(
 ) -> Result<Option<deliveries::Model>> {
     use deliveries::Column;
     let tx = scope.begin().await?;
-    let until = tx.now.plus(facts.longest_send + MARGIN);
+    let until = tx.now.plus(facts.longest_send + queue::MARGIN);
     let taken = tx.scope.update::<deliveries::Entity>().filter(Column::Id.eq(id));
     let mut taken = taken
         .filter(Column::Status.eq(DeliveryStatus::Pending))
@@ -190,18 +140,18 @@ async fn claim(
 
 /// Sends a part once, and writes down what became of it. What goes out is read before the claim: if the database does not give it,
 /// the part is still PENDING, waits a little, and keeps no other waiting. What stays SENDING may have been sent.
-async fn attempt(scope: &Scope, sender: &Sender, due: deliveries::Model, room: Room) -> Result<()> {
-    let facts = sender.transport.traits();
+async fn attempt(sender: &Sender, due: deliveries::Model, room: Room) -> Result<Option<Outcome>> {
+    let (scope, facts) = (&sender.scope, sender.transport.traits());
     let parts = split(scope, &due, facts).await?;
     let first = parts.first().unwrap_or(&due);
     let outgoing = match Outgoing::of(scope, first, facts.largest_out).await {
         Ok(outgoing) => outgoing,
         Err(problem) => {
-            tracing::warn!(channel = due.channel_id.0, delivery = due.id.0, %problem, "deliveries.not_read");
-            return hold(scope, due.channel_id, due.id, Full { wait: UNREAD, is_for_all: false }).await;
+            hold(sender, due.id, Full { wait: UNREAD, is_for_all: false }).await?;
+            return Ok(Some(Outcome::Later(problem.to_string())));
         }
     };
-    let Some(part) = claim(scope, due.id, facts, &parts).await? else { return Ok(()) };
+    let Some(part) = claim(scope, due.id, facts, &parts).await? else { return Ok(None) };
     let verdict = match outgoing {
         Ok(outgoing) => {
             let sent = outgoing.part();
@@ -213,22 +163,24 @@ async fn attempt(scope: &Scope, sender: &Sender, due: deliveries::Model, room: R
         Err(unsent) => unsent,
     };
     drop(room);
-    conclude(scope, sender, &part, verdict).await
+    conclude(sender, &part, verdict).await.map(Some)
 }
 
 /// Settles a part whose sender died during the call.
-async fn abandoned(scope: &Scope, sender: &Sender, id: DeliveryId) -> Result<()> {
+async fn settle_abandoned(sender: &Sender, id: DeliveryId) -> Result<()> {
+    let scope = &sender.scope;
     let found = scope.find::<deliveries::Entity>().filter(deliveries::Column::Id.eq(id));
     let found = found.filter(deliveries::Column::Status.eq(DeliveryStatus::Sending));
     // Another replica may be sending it again.
     let found = found.filter(deliveries::Column::AvailableAt.lte(scope.core.clock.now()));
     let Some(part) = found.one(scope.core.db.read()).await? else { return Ok(()) };
     let verdict = uncertain(&part, sender.transport.traits(), "The service ended while this was being sent.");
-    conclude(scope, sender, &part, verdict).await
+    conclude(sender, &part, verdict).await.map(drop)
 }
 
-/// Writes a verdict down. Where nobody knows, the vendor is asked first.
-async fn conclude(scope: &Scope, sender: &Sender, part: &deliveries::Model, verdict: Verdict) -> Result<()> {
+/// Writes a verdict down. Where no one knows, the vendor is asked first.
+async fn conclude(sender: &Sender, part: &deliveries::Model, verdict: Verdict) -> Result<Outcome> {
+    let scope = &sender.scope;
     let verdict = match verdict {
         Verdict::Ask(why) => match asked(scope, &*sender.transport, part).await? {
             Some(receipt) => Verdict::Sent(receipt),
@@ -236,7 +188,9 @@ async fn conclude(scope: &Scope, sender: &Sender, part: &deliveries::Model, verd
         },
         verdict => verdict,
     };
-    settle(scope, part, sender.seen, verdict).await
+    let outcome = verdict.outcome();
+    settle(scope, part, sender.seen, verdict).await?;
+    Ok(outcome)
 }
 
 /// Asks the vendor whether it has a part. `None`: it has not, or can't tell.

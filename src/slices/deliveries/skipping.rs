@@ -1,4 +1,4 @@
-//! What waits in channels that send no more: people have closed them. What somebody was sending there who died has failed: nobody
+//! What waits in channels that send no more: people have closed them. What someone was sending there who died has failed: no one
 //! knows whether it was sent.
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -9,14 +9,12 @@ use super::{
 };
 use crate::{
     base::{
+        bounds::BATCH,
         ids::{ChannelId, MessageId},
         problem::Result,
     },
     core::{Core, access::Scope, store::Tx},
 };
-
-/// How many parts are skipped in one transaction.
-const PORTION: i64 = 100;
 
 /// Why nothing is sent through a channel any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,11 +69,11 @@ pub async fn skip_closed(core: &Arc<Core>) -> Result<u64> {
     Ok(skipped)
 }
 
-/// Skips a portion of what waits in a channel, if it is still closed for this reason. Parts that somebody else holds, such as an
+/// Skips a portion of what waits in a channel, if it is still closed for this reason. Parts that someone else holds, such as an
 /// edit of the channel, are left to the next round: whoever it is may want others that are held here.
 async fn skip(scope: &Scope, channel: ChannelId, closed: Closed) -> Result<u64> {
     let tx = scope.begin().await?;
-    let skipped = queries::skip_left(&tx, channel, closed, PORTION).await?;
+    let skipped = queries::skip_left(&tx, channel, closed, i64::from(BATCH)).await?;
     if closed == Closed::Orphaned {
         for part in &skipped {
             fail_rest(&tx, part.message_id, part.part).await?;

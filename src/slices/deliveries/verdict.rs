@@ -6,13 +6,8 @@ use muster_channels::{Failure, Receipt, Scope};
 
 use crate::{
     base::enums::{DeliveryCode, InactiveReason},
-    core::backoff,
+    core::queue::{Outcome, backoff},
 };
-
-/// The shortest wait after a vendor said that it is too much: one that says "at once" would be asked without end.
-const LEAST_WAIT: Duration = Duration::from_secs(5);
-/// The longest that a vendor may make us wait.
-const LONGEST_WAIT: Duration = Duration::from_hours(24);
 
 /// What becomes of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,8 +33,20 @@ pub(super) enum Verdict {
     Moved(String),
     /// The channel is over for now; the part waits.
     Channel(InactiveReason, String),
-    /// Nobody knows, but the vendor may.
+    /// No one knows, but the vendor may.
     Ask(String),
+}
+
+impl Verdict {
+    /// The outcome of the attempt.
+    pub(super) fn outcome(&self) -> Outcome {
+        match self {
+            Self::Sent(_) => Outcome::Done,
+            Self::Later { why, .. } | Self::Channel(_, why) | Self::Ask(why) => Outcome::Later(why.clone()),
+            Self::Failed(_, why) | Self::Unsent(_, why) => Outcome::GivenUp(why.clone()),
+            Self::Moved(_) => Outcome::Later("The chat has moved.".to_owned()),
+        }
+    }
 }
 
 /// What an answer means. `attempts` counts this one; `is_idempotent`, `reconciles`: what the vendor can do.
@@ -57,7 +64,7 @@ pub(super) fn judge(
     match failure {
         Failure::NotSent(_) | Failure::Taken(_) => again(attempts, why),
         Failure::RateLimited { wait, scope, .. } => Verdict::Later {
-            wait: wait.clamp(LEAST_WAIT, LONGEST_WAIT),
+            wait: backoff::asked_for(wait),
             is_for_all: scope == Scope::Channel,
             counts: false,
             why,

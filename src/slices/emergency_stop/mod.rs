@@ -1,8 +1,8 @@
 //! One stop for a whole organization, for when its agents do harm and no one has time to find out which.
 //!
 //! From the transaction of the stop on, no agent starts or resumes ([`orgs::require_going`]), no turn is sent
-//! ([`orgs::is_stopped`]), and commands wait in the outbox, except those that end something or tell a host of the stop
-//! ([`orgs::MAY_GO`]). Running turns are cancelled; agents stay up, and their hosts let nothing of theirs out. Releasing lets
+//! ([`orgs::is_stopped`]), and commands wait, except those that end something or tell a host of the stop
+//! ([`commands::MAY_GO`]). Running turns are cancelled; agents stay up, and their hosts let nothing of theirs out. Releasing lets
 //! everything go on, queued turns at most `TURNS` a second.
 //! Permissions: `organization.stop`, and `organization.release`, which fewer people have.
 
@@ -12,18 +12,17 @@ use serde_json::{Value, json};
 
 use crate::{
     base::{
+        bounds,
         enums::{ChangeOp, RecordKind, TurnCut},
         plain,
         problem::{Problem, Result},
     },
-    core::{Core, access::Scope, audit, outbox, store::Tx, tally::Tally},
-    slices::{agents, conversations::turns, orgs},
+    core::{Core, access::Scope, audit, store::Tx, tally::Tally},
+    slices::{agents, commands, conversations::turns, orgs},
 };
 
-/// How many queued turns are sent in each second after a release.
+/// How many queued turns are sent in each second after a release: all at once would be refused by model providers.
 const TURNS: u64 = 5;
-/// The longest reason, in characters.
-const LONGEST: usize = 1000;
 
 /// Stops the organization. Stopping it again changes nothing. Returns whether this call stopped it.
 ///
@@ -31,7 +30,7 @@ const LONGEST: usize = 1000;
 /// `VALIDATION_FAILED` for a reason that is blank, too long or has several lines.
 pub async fn stop(scope: &Scope, reason: &str) -> Result<bool> {
     let reason = reason.trim();
-    if reason.is_empty() || !plain::is_line(reason) || reason.chars().count() > LONGEST {
+    if reason.is_empty() || !plain::is_line(reason) || reason.chars().count() > bounds::REASON {
         let detail = "A reason is required: a single line of at most 1,000 characters.";
         return Err(Problem::invalid_parameter("reason", "REQUIRED", detail));
     }
@@ -58,7 +57,7 @@ pub async fn release(scope: &Scope, reason: Option<&str>) -> Result<bool> {
     record(&tx, "releaseOrganization", changes);
     agents::mark_all(&tx).await?;
     // Commands have waited for this.
-    outbox::wake_hosts(&tx).await?;
+    commands::wake_hosts(&tx).await?;
     tx.commit().await?;
     Ok(true)
 }

@@ -30,7 +30,7 @@ pub(super) async fn hold(tx: &Tx, of: &[AgentId], events: &[Event]) -> Result<()
     launch::hold(tx, of, stores).await
 }
 
-/// Answers what waits for a report that can't be applied: a request that nobody will see is refused.
+/// Answers what waits for a report that can't be applied: a request that no one will see is refused.
 ///
 /// # Errors
 /// The database is unreachable.

@@ -1,4 +1,4 @@
-//! Commands on their way to a host: rows of the outbox, numbered for each server when they are first sent.
+//! Commands on their way to a host, numbered for each server when they are first sent.
 //!
 //! The numbers have no gaps: a command that was numbered is sent until the host has it, even past its deadline, when the
 //! host answers that it is too late. One that expires before that is never sent.
@@ -14,7 +14,7 @@ use crate::{
     core::store::Tx,
 };
 
-/// How many commands may wait for a host to acknowledge them.
+/// How many commands may wait for a host to acknowledge them: one that is slow must not fill the memory.
 pub const MOST_UNACKNOWLEDGED: i64 = 64;
 
 /// Notes that the commands up to this number are in the host's journal.

@@ -24,11 +24,11 @@ use crate::{
         ids::AgentId,
         problem::{Code, Problem, Result},
     },
-    core::{outbox, store::Tx},
-    slices::servers,
+    core::store::Tx,
+    slices::{commands, servers},
 };
 
-/// How many events a transaction takes.
+/// How many events a transaction takes: a host that returns after an outage brings thousands, and others wait for what they hold.
 pub const MOST_EVENTS: usize = 200;
 
 /// Stores events without a gap between them. Returns how many of them are foreign: about agents that are not on the server, in
@@ -141,7 +141,7 @@ async fn launches(tx: &Tx, link: &Link, events: &[Event]) -> Result<Launches> {
 
 /// The launches that a host was told of. One that is not over is where its agent is, however long ago that was.
 async fn told(tx: &Tx, link: &Link, ids: &[i64]) -> Result<HashSet<(i64, i64)>> {
-    let mut told = outbox::launches_of(tx, link.server, ids).await?;
+    let mut told = commands::launches_sent(tx, link.server, ids).await?;
     let open = queries::open_launches_on(tx, link.server, ids).await?;
     told.extend(open.into_iter().map(|launch| (launch.id, launch.launch_generation)));
     Ok(told)
@@ -158,7 +158,7 @@ async fn left(
     if others.is_empty() {
         return Ok(HashSet::new());
     }
-    outbox::launches_of(tx, link.server, &others).await
+    commands::launches_sent(tx, link.server, &others).await
 }
 
 fn agents_of(events: &[Event]) -> Vec<i64> {

@@ -16,10 +16,11 @@ use crate::{
         ids::ServerId,
         problem::Result,
     },
-    core::{Event, access::Scope, outbox, store::Tx},
+    core::{Event, access::Scope, store::Tx},
+    slices::commands,
 };
 
-/// How many bytes of events may wait for their acknowledgement.
+/// How many bytes of events may wait for their acknowledgement: no host may fill the memory.
 pub const WINDOW: u32 = 4 << 20;
 
 /// Accepts a connection, or says why not. From its commit on, older connections of the host write nothing.
@@ -41,7 +42,7 @@ pub async fn greet(scope: &Scope, who: &Identity, hello: &Hello) -> Result<(Link
         announce(&tx, who.server);
     }
     // An older connection, here or on another replica, learns that it is over.
-    outbox::wake_host(&tx, who.server);
+    commands::wake_host(&tx, who.server);
     let time = tx.now.0;
     tx.commit().await?;
     let (epoch, events) = (known.host_epoch, known.event_seq);

@@ -31,9 +31,6 @@ use crate::{
     slices::{backups, launch},
 };
 
-/// The longest name of a host's folder.
-const LONGEST_ID: usize = 64;
-
 /// Lets a host join the server of this provisioning token. The same host may ask again and gets the same answer. One that
 /// begins again in its folder may show its own token instead.
 ///
@@ -107,10 +104,10 @@ pub async fn join(
 /// The hash of the host's own token, if the request makes sense.
 pub(super) fn check(join: &Join) -> Result<TokenHash> {
     let id = &join.machine.id;
-    let is_id = (1..=LONGEST_ID).contains(&id.len())
+    let is_id = (1..=64).contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     if !is_id {
-        let detail = format!("`machine.id` must be 1 to {LONGEST_ID} letters, digits, `-` or `_`.");
+        let detail = "`machine.id` must be 1 to 64 letters, digits, `-` or `_`.";
         return Err(Problem::invalid_at("/machine/id", "NOT_ALLOWED", detail));
     }
     let token = Token::parse_kind(TokenKind::Host, join.host_token.expose());

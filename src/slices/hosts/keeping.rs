@@ -12,21 +12,15 @@ use crate::{
     core::{Core, access::Scope, tally::Tally},
 };
 
-/// How often the connections of this process are compared with the database, in case nobody has woken them.
-pub const LOOK: Duration = Duration::from_millis(800);
-/// How often this process says which hosts are connected to it.
-pub const SEEN: Duration = Duration::from_secs(15);
-/// How long a host may be away before its server is OFFLINE.
-const AWAY: Duration = Duration::from_secs(5);
-/// How long nobody may have heard of a host, because its replica has died.
-const SILENT: Duration = Duration::from_secs(45);
+/// How long a host may be silent: it has lost its network, or the replica that heard of it has died.
+pub const SILENT: Duration = Duration::from_secs(45);
 
 /// Wakes the connections of this process that are over, or have commands to send.
 ///
 /// # Errors
 /// The database can't be reached.
 pub async fn look(core: &Arc<Core>) -> Result<u64> {
-    let connected = core.outbox.hosts.connected();
+    let connected = core.hosts.connected();
     if connected.is_empty() {
         return Ok(0);
     }
@@ -34,7 +28,7 @@ pub async fn look(core: &Arc<Core>) -> Result<u64> {
     for server in queries::watched(core, &ids).await? {
         let is_over = |(of, epoch): &(ServerId, i64)| *of == server.id && *epoch != server.host_epoch;
         if server.has_commands || connected.iter().any(is_over) {
-            core.outbox.hosts.wake(server.id);
+            core.hosts.wake(server.id);
         }
     }
     Ok(0)
@@ -46,7 +40,7 @@ pub async fn look(core: &Arc<Core>) -> Result<u64> {
 /// # Errors
 /// The database can't be reached.
 pub async fn seen(core: &Arc<Core>) -> Result<u64> {
-    let connected = core.outbox.hosts.connected();
+    let connected = core.hosts.connected();
     let ids: Vec<i64> = connected.iter().map(|(server, _)| server.0).collect();
     if ids.is_empty() {
         return Ok(0);
@@ -82,13 +76,13 @@ pub async fn leave(link: &Link) -> Result<()> {
     queries::store_end(link).await
 }
 
-/// Marks servers whose host is gone. Returns how many.
+/// Marks servers whose host has been gone for five seconds, or not been heard of ([`SILENT`]). Returns how many.
 ///
 /// # Errors
 /// The database can't be reached.
 pub async fn mark_offline(core: &Arc<Core>) -> Result<u64> {
     let now = core.clock.now();
-    let limits = Limits { silent: now.minus(SILENT), away: now.minus(AWAY) };
+    let limits = Limits { silent: now.minus(SILENT), away: now.minus(Duration::from_secs(5)) };
     let mut marked = Tally::default();
     for server in queries::gone(core, limits).await? {
         let scope = Scope::system(core, server.organization_id);

@@ -1,6 +1,6 @@
 //! How busy a server's machine is. Readings are stored every few seconds; several in a row above one of the
 //! organization's thresholds raise an alert and make the server DEGRADED. When the load has been low for as long, the
-//! server is ONLINE again. The alert stays until somebody has seen it.
+//! server is ONLINE again. The alert stays until someone has seen it.
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds,
         enums::{ApprovalKind, ServerStatus, Severity},
         problem::Result,
     },
@@ -22,9 +23,7 @@ use crate::{
     },
 };
 
-/// How often a reading is stored.
-const EVERY: Duration = Duration::from_secs(5);
-/// How many readings in a row decide.
+/// How many readings in a row decide: a peak is no outage.
 const IN_A_ROW: u32 = 3;
 
 /// What is known about the load of a connected host.
@@ -51,7 +50,7 @@ impl Readings {
     /// The connection is not the current one; the database can't be reached.
     pub async fn take(&mut self, link: &Link, load: Load) -> Result<(), Ended> {
         let now = link.scope.core.clock.elapsed();
-        if self.stored.is_some_and(|at| now.saturating_sub(at) < EVERY) {
+        if self.stored.is_some_and(|at| now.saturating_sub(at) < bounds::LOOK) {
             return Ok(());
         }
         self.stored = Some(now);
@@ -119,7 +118,7 @@ fn readings(load: &Load, most: AlertThresholds, cores: Option<i64>) -> [Reading;
     [(load.ram_pct, most.ram_pct), (load.cpu_pct, most.cpu_pct), (per_core, most.load_factor)]
 }
 
-/// Raises an alert, unless one of its kind is open. The server's row is locked, so nobody else does so meanwhile.
+/// Raises an alert, unless one of its kind is open. The server's row is locked, so no one else does so meanwhile.
 async fn raise(tx: &Tx, link: &Link, server: &Loaded, kind: usize, (value, most): Reading) -> Result<()> {
     if queries::pending_alert(tx, link.server, KINDS[kind]).await?.is_some() {
         return Ok(());

@@ -2,7 +2,7 @@
 //!
 //! - `join.rs`: a provisioning token is exchanged for the host's own. `rejoin.rs`: a host begins again in its folder.
 //! - `hello.rs`: a connection is accepted. It gets an epoch, which is counted in the database, and **every write on its
-//!   behalf names that epoch**. So an older connection, on whatever replica, writes nothing.
+//!   behalf names that epoch**. So an older connection, on any replica, writes nothing.
 //! - `commands.rs`: numbers commands, and hands them out until they are in the host's journal.
 //! - `events.rs`: stores a host's reports, each once; `apply.rs` says what each of them means.
 //! - `ask.rs`: what a host asks for just before it acts; `turn_plan.rs`: what to say in a turn.
@@ -39,7 +39,7 @@ pub use self::{
     events::{MOST_EVENTS, gap, store},
     hello::{WINDOW, greet},
     join::join,
-    keeping::{LOOK, SEEN, leave, look, mark_offline, seen},
+    keeping::{SILENT, leave, look, mark_offline, seen},
     load::Readings,
     refused::refused,
     turn_plan::turn_plan,
@@ -103,7 +103,7 @@ pub enum Ended {
 }
 
 impl Refusal {
-    /// A refusal that only somebody can mend.
+    /// A refusal that only a person can mend.
     pub fn new(code: RefusedCode, reason: impl Into<String>) -> Self {
         Self { code, reason: reason.into(), retry_after: None }
     }

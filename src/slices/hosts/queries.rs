@@ -19,7 +19,7 @@ use crate::{
             sql::{Door as _, Write as _, every_org_sql, row, sql},
         },
     },
-    slices::orgs::MAY_GO,
+    slices::commands::MAY_GO,
 };
 
 /// The server of a connection that is the current one. `$2` is the server, `$3` the epoch.
@@ -104,7 +104,7 @@ pub(super) async fn store_received(tx: &Tx, link: &Link, through: i64) -> Result
 /// Acknowledges the server's commands up to this number.
 pub(super) async fn acknowledge(tx: &Tx, server: ServerId, through: i64) -> Result<()> {
     let sql = sql!(
-        "UPDATE outbox SET acknowledged_at = $2 WHERE organization_id = $org AND server_id = $3 \
+        "UPDATE commands SET acknowledged_at = $2 WHERE organization_id = $org AND server_id = $3 \
          AND acknowledged_at IS NULL AND host_seq <= $4"
     );
     tx.execute(sql, [tx.now.into(), server.into(), through.into()]).await?;
@@ -127,7 +127,7 @@ row! {
 /// At most `room` of the commands that can be sent after the number `sent`, in their order.
 pub(super) async fn waiting(link: &Link, sent: i64, room: i64) -> Result<Vec<Waiting>> {
     let sql = sql!(
-        "SELECT c.id, c.host_seq, c.agent_id, c.generation, c.payload, c.expires_at FROM outbox c \
+        "SELECT c.id, c.host_seq, c.agent_id, c.generation, c.payload, c.expires_at FROM commands c \
          WHERE c.organization_id = $org AND c.server_id = $2 AND c.acknowledged_at IS NULL \
          AND (c.host_seq > $3 OR (c.host_seq IS NULL AND c.expires_at > $4 AND ",
         MAY_GO,
@@ -146,7 +146,7 @@ pub(super) async fn take_numbers(tx: &Tx, link: &Link, count: i64) -> Result<Opt
 /// Numbers a command. False: it is gone, or has a number.
 pub(super) async fn number_command(tx: &Tx, command: i64, seq: i64) -> Result<bool> {
     let sql = sql!(
-        "UPDATE outbox SET host_seq = $2 WHERE organization_id = $org AND id = $3 AND host_seq IS NULL \
+        "UPDATE commands SET host_seq = $2 WHERE organization_id = $org AND id = $3 AND host_seq IS NULL \
          AND acknowledged_at IS NULL"
     );
     Ok(tx.execute(sql, [seq.into(), command.into()]).await? == 1)
@@ -199,7 +199,7 @@ pub(super) async fn desired_launches(tx: &Tx, server: ServerId) -> Result<Vec<La
     let sql = sql!(
         "SELECT a.id, a.launch_generation FROM agents a WHERE a.organization_id = $org AND a.server_id = $2 \
          AND a.archived_at IS NULL AND a.status IN ('SPAWNING', 'RUNNING', 'PAUSED', 'STOPPING') \
-         AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.organization_id = a.organization_id \
+         AND NOT EXISTS (SELECT 1 FROM commands o WHERE o.organization_id = a.organization_id \
          AND o.server_id = a.server_id AND o.agent_id = a.id AND o.generation = a.launch_generation \
          AND o.kind IN ('LAUNCH', 'STOP') AND o.acknowledged_at IS NULL) ORDER BY a.id"
     );
@@ -396,7 +396,7 @@ pub(super) async fn reset_numbers(tx: &Tx, server: ServerId) -> Result<()> {
     );
     tx.execute(numbers, [server.into()]).await?;
     let commands = sql!(
-        "UPDATE outbox SET host_seq = NULL WHERE organization_id = $org AND server_id = $2 AND acknowledged_at IS NULL"
+        "UPDATE commands SET host_seq = NULL WHERE organization_id = $org AND server_id = $2 AND acknowledged_at IS NULL"
     );
     tx.execute(commands, [server.into()]).await?;
     Ok(())
@@ -465,7 +465,7 @@ row! {
 /// These servers, of whatever organizations.
 pub(super) async fn watched(core: &Core, servers: &[i64]) -> Result<Vec<Watched>> {
     let sql = every_org_sql!(
-        "SELECT s.id, s.host_epoch, EXISTS (SELECT 1 FROM outbox c WHERE c.organization_id = s.organization_id \
+        "SELECT s.id, s.host_epoch, EXISTS (SELECT 1 FROM commands c WHERE c.organization_id = s.organization_id \
          AND c.server_id = s.id AND c.acknowledged_at IS NULL AND c.host_seq IS NULL AND c.expires_at > $1 AND ",
         MAY_GO,
         ") AS has_commands FROM servers s WHERE s.id = ANY($2)"

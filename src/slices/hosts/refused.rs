@@ -1,4 +1,4 @@
-//! The last refusal of a host that somebody has to mend. The host says it in its own log, which those who look at the panel
+//! The last refusal of a host that someone has to mend. The host says it in its own log, which those who look at the panel
 //! don't see, so its server shows it until the host says hello again or is replaced.
 
 use muster_protocol::frame::RefusedCode;
@@ -9,7 +9,7 @@ use crate::{
     core::access::Scope,
 };
 
-/// Whether this is for people to mend. What passes by itself is not, nor is a token that somebody has replaced, nor what
+/// Whether this is for people to mend. What passes by itself is not, nor is a token that someone has replaced, nor what
 /// only a host does that is broken.
 const fn for_people(code: RefusedCode) -> Option<HostRefusal> {
     Some(match code {

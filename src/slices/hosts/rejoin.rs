@@ -17,10 +17,10 @@ use crate::{
     core::{
         Core,
         access::{Scope, token::TokenHash},
-        audit, outbox,
+        audit,
         store::Tx,
     },
-    slices::backups,
+    slices::{backups, commands},
 };
 
 /// Lets the host that has this token begin again. Asked twice, it begins again twice, which changes nothing more.
@@ -40,7 +40,7 @@ pub(super) async fn by_own_token(
     let server_name = queries::end_connection(&tx, who.server, token, &asked.machine.id).await?;
     let server_name = server_name.ok_or_else(unknown)?;
     let known = begin(&tx, who.server, again).await?;
-    outbox::wake_host(&tx, who.server);
+    commands::wake_host(&tx, who.server);
     let entry = audit::Entry {
         operation: "rejoinServer",
         op: ChangeOp::Updated,

@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// The first words to an agent that had to give up because of a limit. It may remember what it was told, or not.
+/// The first words to an agent that had to give up because of a limit. It may remember the messages, or not.
 const AGAIN: &str = "You had to stop in the middle because a limit was reached. You can go on now. What you were told, once more:";
 
 /// What to say in this turn. A host that asks again gets the same.

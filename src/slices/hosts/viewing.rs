@@ -1,24 +1,21 @@
 //! Text that an agent is writing, for whoever watches right now.
 
-use std::{collections::HashMap, time::Duration};
+use std::collections::HashMap;
 
 use muster_protocol::frame::Delta;
 use tokio::time::Instant;
 
 use super::{Ended, Link, Refusal, queries};
 use crate::{
-    base::ids::{AgentId, ConversationId},
+    base::{
+        bounds,
+        ids::{AgentId, ConversationId},
+    },
     core::events,
 };
 
-/// The longest text of a delta, in bytes.
+/// The longest text of a delta, in bytes: a host must not fill the queues of viewers.
 const LONGEST: usize = 4 << 10;
-/// The longest key of a message, in bytes.
-const LONGEST_KEY: usize = 200;
-/// How long it is remembered that a conversation is the agent's.
-const REMEMBERED: Duration = Duration::from_secs(5);
-/// How many conversations are remembered.
-const MOST: usize = 1_000;
 
 /// What a connection remembers about the conversations of its agents.
 #[derive(Default)]
@@ -32,7 +29,7 @@ impl Viewing {
     /// # Errors
     /// The delta makes no sense; the database can't be reached.
     pub async fn show(&mut self, link: &Link, delta: Delta) -> Result<bool, Ended> {
-        if delta.text.len() > LONGEST || delta.message.len() > LONGEST_KEY || delta.offset < 0 {
+        if delta.text.len() > LONGEST || delta.message.len() > bounds::NAME || delta.offset < 0 {
             return Err(Refusal::malformed(
                 "A delta has at most 4 KiB of text, and an offset of at least 0.",
             )
@@ -44,10 +41,10 @@ impl Viewing {
         }
         let key = (delta.agent_id, delta.generation, delta.conversation_id);
         let is_own = match self.known.get(&key) {
-            Some((at, is_own)) if at.elapsed() < REMEMBERED => *is_own,
+            Some((at, is_own)) if at.elapsed() < bounds::CACHE_AGE => *is_own,
             _ => {
                 let is_own = is_own(link, &delta).await?;
-                if self.known.len() >= MOST {
+                if self.known.len() >= 1_000 {
                     self.known.clear();
                 }
                 self.known.insert(key, (Instant::now(), is_own));

@@ -31,9 +31,6 @@ use crate::{
     },
 };
 
-/// How long the turn of an album waits for its other parts, which vendors tell one by one.
-const PARTS: Duration = Duration::from_secs(3);
-
 /// Where a message is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Admitted {
@@ -98,15 +95,15 @@ async fn albums(tx: &Tx, conversations: Vec<ConversationId>) -> Result<Albums> {
     Ok(albums)
 }
 
-/// Sends the turns that wait in these conversations once no part has joined their albums for a while. Without it, they are sent
-/// as those that were left (`turns::send_left`).
+/// Sends the turns that wait in these conversations once no part has joined their albums for three seconds: vendors bring them one
+/// by one. Without it, they are sent as those that were left (`turns::send_left`).
 fn send_later(tx: &Tx, agent: AgentId, before: Albums) {
     if before.is_empty() {
         return;
     }
     let (scope, core) = (tx.scope.clone(), Arc::clone(&tx.scope.core));
     tx.scope.core.tasks.spawn(async move {
-        if core.tasks.stopping.run_until_cancelled(sleep(PARTS)).await.is_none() {
+        if core.tasks.stopping.run_until_cancelled(sleep(Duration::from_secs(3))).await.is_none() {
             return;
         }
         let sent = async {
@@ -141,7 +138,7 @@ async fn seen(tx: &Tx, new: &[Option<&Arrived>]) -> Result<Known> {
     contacts::see(tx, (first.channel, first.transport), &origins).await
 }
 
-/// The message, from whoever is behind its origin: those who write for the first time are known now.
+/// The message, with who is behind its origin: those who write for the first time are known now.
 async fn from_known<'a>(tx: &Tx, arrived: &'a Arrived, known: &mut Known) -> Result<Incoming<'a>> {
     let message = &*arrived.message;
     let origin = &message.origin;

@@ -2,7 +2,7 @@
 //!
 //! It takes what is waiting, at most [`BATCH`] deliveries of vendors or [`HEAVY`] bytes of files and long texts, without waiting
 //! for more: while one commit is on its way to the disk, the next batch collects itself. If something in it fails, it is written
-//! again with each message behind a savepoint, so that one that fails takes no other with it. Whoever sent it is answered after
+//! again with each message behind a savepoint, so that one that fails takes no other with it. Senders are answered after
 //! the commit.
 
 use std::{mem, sync::Arc};
@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds::BATCH,
         ids::{AgentId, ChannelId, OrgId},
         problem::{Code, Problem, Result},
     },
@@ -30,9 +31,8 @@ use crate::{
     slices::{channels::Channel, conversations},
 };
 
-/// How much one commit holds at most.
-const BATCH: usize = 64;
-/// How many bytes of files and long texts one commit holds at most, or those of one delivery: others write as well.
+/// How many bytes of files and long texts one commit holds at most, or those of one delivery: a sender of large files must not
+/// keep others from writing.
 const HEAVY: usize = 16 << 20;
 /// What became of a message.
 pub(super) type Outcome = Result<Fate>;
@@ -134,7 +134,7 @@ impl Job {
     /// Tells who waits, who may use the place and the memory again.
     fn tell(self, outcome: Result<Vec<Outcome>>) {
         drop((self.load, self.place));
-        // Nobody waits any more: it is stored, and a duplicate when it comes again.
+        // No one waits for it now: it is stored, and a duplicate when it comes again.
         let _ = self.done.send(outcome);
     }
 }
@@ -178,12 +178,14 @@ fn busy() -> Problem {
 }
 
 async fn run(core: &Arc<Core>, mut waiting: mpsc::UnboundedReceiver<Job>) {
-    let mut jobs = Vec::with_capacity(BATCH);
-    while let Some(1..) = core.tasks.ending.run_until_cancelled(waiting.recv_many(&mut jobs, BATCH)).await {
+    let mut jobs = Vec::with_capacity(BATCH as usize);
+    while let Some(1..) =
+        core.tasks.ending.run_until_cancelled(waiting.recv_many(&mut jobs, BATCH as usize)).await
+    {
         // Two replicas that hold agents in the same order don't wait for each other in a circle.
         jobs.sort_by_key(|job| job.load.place());
         loop {
-            // Whoever has stopped waiting was told that it failed, and sends it again.
+            // A sender that has stopped waiting knows it as failed, and sends it again.
             jobs.retain(|job| !job.done.is_closed());
             if jobs.is_empty() {
                 break;
@@ -226,7 +228,7 @@ async fn settle(core: &Arc<Core>, jobs: Vec<Job>) {
     }
 }
 
-/// Writes everything in one commit, whatever organizations it belongs to. If it is `guarded`, a message that fails fails alone.
+/// Writes everything of all organizations in one commit. If it is `guarded`, a message that fails fails alone.
 async fn write(core: &Arc<Core>, jobs: &[Job], guarded: bool) -> Result<Vec<Result<Vec<Outcome>>>> {
     let Some(first) = jobs.first() else { return Ok(Vec::new()) };
     let mut tx = Scope::system(core, first.load.org).begin().await?;

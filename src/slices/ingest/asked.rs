@@ -1,21 +1,18 @@
 //! What people say and tap where they are asked something: codes that link chats, answers, buttons. None of it is a message for an
 //! agent, and none of it asks the whitelist: it counts if its author has linked the chat (`slices/asks`).
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use muster_channels::{Event, Inbound, Part, Rendered, Transport};
 
 use crate::{
-    base::{enums::ChannelDirection, problem::Result},
+    base::{bounds, enums::ChannelDirection, problem::Result},
     core::Core,
     slices::{
         asks::{self, Heard},
         channels::Channel,
     },
 };
-
-/// How long a person's answer may take to reach them. It is a courtesy: nothing depends on it.
-const COURTESY: Duration = Duration::from_secs(10);
 
 /// Takes what is an answer. Returns what is something else.
 ///
@@ -41,8 +38,8 @@ pub(super) async fn heard(
             match heard {
                 Heard::NotOurs => return Ok(Some(Event::Message(message))),
                 Heard::Answer(text) => {
-                    // Counted, and never held up: somebody waits for it.
-                    let room = core.outbox.pace.take(&core.clock, place, transport, &message.thread.target);
+                    // Counted, and never held up: someone waits for it.
+                    let room = core.queue.pace.take(&core.clock, place, transport, &message.thread.target);
                     say(transport, &message, &text).await;
                     drop(room);
                 }
@@ -51,7 +48,7 @@ pub(super) async fn heard(
         }
         Event::Pressed(press) => {
             let text = asks::pressed(core, place, &press).await?;
-            let told = tokio::time::timeout(COURTESY, transport.answer(&press, &text)).await;
+            let told = tokio::time::timeout(bounds::ANSWER_WAIT, transport.answer(&press, &text)).await;
             if let Ok(Err(failure)) = told {
                 tracing::warn!(channel = channel.id.0, %failure, "channel.tap_not_answered");
             }
@@ -83,7 +80,7 @@ async fn say(transport: &dyn Transport, message: &Inbound, text: &str) {
         replaces: None,
         written_at: message.at,
     };
-    if let Ok(Err(failure)) = tokio::time::timeout(COURTESY, transport.send(&part)).await {
+    if let Ok(Err(failure)) = tokio::time::timeout(bounds::ANSWER_WAIT, transport.send(&part)).await {
         tracing::warn!(%failure, "channel.answer_not_sent");
     }
 }

@@ -5,7 +5,6 @@ use std::{
     io, mem,
     pin::Pin,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use muster_channels::{Content, Failure, Inbound, RemoteFile, Transport};
@@ -16,15 +15,16 @@ use tokio::{
 
 use super::admitter::Load;
 use crate::{
-    base::problem::{Problem, Result},
+    base::{
+        bounds,
+        problem::{Problem, Result},
+    },
     core::Core,
     slices::conversations::{self, Upload},
 };
 
-/// The most files of one message that are read.
+/// The most files of one message that are read: a sender can attach any number.
 const FILES: usize = 10;
-/// How long all files of one message may take: less than a request that brings one (`limits.request_timeout_seconds`).
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Takes the files out of a message. Together they are at most as long as one attachment may be.
 ///
@@ -37,7 +37,8 @@ pub(super) async fn fetch(
     load: &mut Load,
 ) -> Result<Vec<Upload>> {
     let files = mem::take(&mut message.files);
-    let until = Instant::now() + PATIENCE;
+    // Less than a request that brings one may take (`limits.request_timeout_seconds`).
+    let until = Instant::now() + bounds::NETWORK_WAIT;
     let mut room = core.config.limits.attachment_bytes as u64;
     let mut uploads = Vec::new();
     for (n, file) in files.into_iter().enumerate() {

@@ -14,7 +14,7 @@ use crate::{
     core::{Core, Event, store::Tx},
 };
 
-/// How long a lease lasts. It is renewed at a third of it.
+/// How long a lease lasts, also that of a process that has died. It is renewed at a third of it.
 pub(super) const LEASE: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// How far a listener has read.
@@ -26,7 +26,7 @@ pub(super) struct Position {
 }
 
 impl Lease {
-    /// Takes the lease, unless somebody has it. Returns how far was read, if it was taken.
+    /// Takes the lease, unless someone has it. Returns how far was read, if it was taken.
     pub async fn take(&self, core: &Core) -> Result<Option<Option<Cursor>>> {
         if !take_lease(core, self, core.clock.now().plus(LEASE)).await? {
             return Ok(None);
@@ -39,7 +39,7 @@ impl Lease {
         extend_lease(core, self, core.clock.now().plus(LEASE)).await
     }
 
-    /// Gives it up: somebody may take it from this instant.
+    /// Gives it up: someone may take it from this instant.
     pub async fn give_up(&self, core: &Core, from: Timestamp) -> Result<()> {
         extend_lease(core, self, from).await.map(drop)
     }
@@ -72,7 +72,7 @@ impl Lease {
 /// Keeps how far a listener has read, in the transaction of what it brought.
 ///
 /// # Errors
-/// `CONFLICT`: the lease is over, so somebody else may be reading the same.
+/// `CONFLICT`: the lease is over, so someone else may be reading the same.
 pub(super) async fn advance(tx: &Tx, position: &Position) -> Result<()> {
     if keep_cursor(tx, &position.lease, position.cursor.0.clone()).await? {
         return Ok(());

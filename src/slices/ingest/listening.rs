@@ -1,14 +1,11 @@
-//! Listening: channels whose vendor is asked, or is told where to send (`channels/told.rs`). Each has a task in one of the processes, which
-//! holds its lease.
+//! Listening: channels whose vendor is asked, or knows where to send (`channels/told.rs`). Each has a task in one of the
+//! processes, which holds its lease.
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use muster_channels::{Cursor, Event, Failure, Link, Reading, Sink, Skipped, Stopped, Transport};
+use parking_lot::Mutex;
 use tokio::{
     sync::{Mutex as Turn, watch},
     time::{MissedTickBehavior, interval, timeout},
@@ -22,6 +19,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds,
         enums::InactiveReason,
         ids::{ChannelId, OrgId},
         problem::{Problem, Result},
@@ -31,15 +29,9 @@ use crate::{
     slices::channels::{self, Channel, open_to_listen, probe, told},
 };
 
-/// How often a process looks for channels that nobody listens to.
-const LOOK: Duration = Duration::from_secs(4);
-/// How long a channel rests after its listener failed.
-const REST: Duration = Duration::from_secs(30);
-/// How long what is being read may take to be handed over when listening ends: less than what is left of a lease.
-const HAND_OVER: Duration = Duration::from_secs(5);
-/// Why nobody listens, if nothing failed.
+/// Why no one listens, if nothing failed.
 const PAUSED: &str = "It is not listened to at the moment.";
-/// How many channels a process takes on at a time.
+/// How many channels a process takes on at a time: after an outage, all of them wait.
 const AT_ONCE: i64 = 64;
 /// How many of them may be one organization's, so that no tenant's channels keep others' waiting.
 const OF_ONE: i64 = AT_ONCE / 4;
@@ -54,7 +46,7 @@ impl Door {
         let door = Arc::clone(self);
         let holder = hex::encode(random_bytes::<16>());
         self.core.tasks.spawn(async move {
-            let mut tick = interval(LOOK);
+            let mut tick = interval(bounds::LOOK);
             tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
             while door.core.tasks.stopping.run_until_cancelled(tick.tick()).await.is_some() {
                 if let Err(problem) = door.take_on(&holder).await {
@@ -64,7 +56,7 @@ impl Door {
         });
     }
 
-    /// The channels that nobody listens to, those first that have waited longest: since they were made, or since their listener
+    /// The channels that no one listens to, those first that have waited longest: since they were made, or since their listener
     /// ended. So many of them as a process takes on at a time, and of each organization its part.
     ///
     /// # Errors
@@ -74,7 +66,7 @@ impl Door {
         Ok(unheard.into_iter().map(|place| (place.organization_id, place.id)).collect())
     }
 
-    /// Takes on channels that nobody listens to.
+    /// Takes on channels that no one listens to.
     async fn take_on(self: &Arc<Self>, holder: &str) -> Result<()> {
         for (org, channel) in self.waiting().await? {
             let lease = Lease { org, channel, holder: holder.to_owned() };
@@ -128,13 +120,13 @@ impl Door {
             Some(failure) => {
                 tracing::warn!(channel = lease.channel.0, %failure, "channel.not_listened_to");
                 lease.link(core, &Link::Down(failure.to_string().into())).await?;
-                lease.give_up(core, core.clock.now().plus(REST)).await
+                lease.give_up(core, core.clock.now().plus(Duration::from_secs(30))).await
             }
             None => self.pause(lease).await,
         }
     }
 
-    /// Switches the channel off. If its settings are others than those edited last at `seen`, somebody listens with them instead.
+    /// Switches the channel off. If its settings are others than those edited last at `seen`, someone listens with them instead.
     async fn over(
         &self,
         scope: &Scope,
@@ -150,10 +142,10 @@ impl Door {
             return self.pause(lease).await;
         }
         lease.link(&self.core, &Link::Down(why.into())).await?;
-        lease.give_up(&self.core, self.core.clock.now().plus(REST)).await
+        lease.give_up(&self.core, self.core.clock.now().plus(Duration::from_secs(30))).await
     }
 
-    /// Lets somebody else listen at once.
+    /// Lets someone else listen at once.
     async fn pause(&self, lease: &Lease) -> Result<()> {
         lease.link(&self.core, &Link::Down(PAUSED.into())).await?;
         lease.give_up(&self.core, self.core.clock.now()).await
@@ -167,7 +159,8 @@ impl Door {
             shown = writing::show(&self.core, ear.channel, ear.transport) => shown,
             () = self.core.tasks.stopping.cancelled() => Ok(()),
         };
-        let last = timeout(HAND_OVER, ear.reading()).await.ok();
+        // Less than what is left of a lease.
+        let last = timeout(bounds::ANSWER_WAIT, ear.reading()).await.ok();
         why.map(|()| last)
     }
 
@@ -206,11 +199,11 @@ impl Door {
 
 impl Listening {
     fn enter(&self, key: (OrgId, ChannelId)) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key)
+        self.0.lock().insert(key)
     }
 
     fn leave(&self, key: (OrgId, ChannelId)) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        self.0.lock().remove(&key);
     }
 }
 
@@ -237,7 +230,7 @@ struct Ear<'a> {
 impl Ear<'_> {
     async fn take(&self, events: Vec<Event>, cursor: Option<Cursor>) -> Result<()> {
         let position = cursor.map(|cursor| Position { lease: self.lease.clone(), cursor });
-        // As it is now: somebody may have changed its lists.
+        // As it is now: someone may have changed its lists.
         let channel = self.door.fresh(self.lease.org, self.channel.id).await?;
         self.door.take(&channel, self.transport, events, position).await.map(drop)
     }

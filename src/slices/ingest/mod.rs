@@ -43,6 +43,7 @@ use self::{
 };
 use crate::{
     base::{
+        bounds,
         enums::{self, ChannelDirection},
         ids::{AgentId, ChannelId, OrgId},
         problem::{Code, Problem, Result},
@@ -64,12 +65,9 @@ pub struct Door {
     admitter: Admitter,
     refused: Arc<Refused>,
     listening: Listening,
-    /// Slugs to which somebody has sent what was verified, and from where.
+    /// Slugs to which someone has sent what was verified, and from where.
     proven: Cache<(String, Holder), ()>,
 }
-
-/// How many of them are remembered.
-const PROVEN: u64 = 10_000;
 
 /// A channel that a request was sent to.
 pub struct Addressed(Channel);
@@ -140,7 +138,7 @@ impl Door {
         let refused = Refused::start(core);
         let (core, admitter) = (Arc::clone(core), Admitter::start(core));
         let listening = Listening::default();
-        Arc::new(Self { core, admitter, refused, listening, proven: Cache::new(PROVEN) })
+        Arc::new(Self { core, admitter, refused, listening, proven: Cache::new(bounds::CACHE_ENTRIES) })
     }
 
     /// Whether a request to this slug from this address was verified before: then it exists, and looking for it is not a guess.
@@ -175,7 +173,7 @@ impl Door {
         charge: impl FnOnce() -> Result<()>,
     ) -> Result<Outcome> {
         let nothing = || Problem::new(Code::NotFound, "Nothing listens here.");
-        // Telegram keeps what it can't bring, as if nobody asked for it.
+        // Telegram keeps what it can't bring, as if no one asked for it.
         if channel.transport == enums::Transport::Telegram && !channel.is_active {
             return Err(nothing());
         }

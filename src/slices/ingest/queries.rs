@@ -35,7 +35,7 @@ fn held(lease: &Lease) -> [Value; 3] {
     [lease.org.into(), lease.channel.into(), lease.holder.clone().into()]
 }
 
-/// Takes a lease until then, unless somebody has it. Returns whether it was taken.
+/// Takes a lease until then, unless someone has it. Returns whether it was taken.
 pub(super) async fn take_lease(core: &Core, lease: &Lease, until: Timestamp) -> Result<bool> {
     let sql = every_org_sql!(
         "INSERT INTO channel_listeners (organization_id, channel_id, holder, until) VALUES ($1, $2, $3, $4) \
@@ -99,7 +99,7 @@ row! {
     }
 }
 
-/// The channels that nobody listens to, those first that have waited longest: at most `most`, and `of_one` of an
+/// The channels that no one listens to, those first that have waited longest: at most `most`, and `of_one` of an
 /// organization.
 pub(super) async fn unheard_channels(core: &Core, of_one: i64, most: i64) -> Result<Vec<Unheard>> {
     let sql = every_org_sql!(

@@ -3,20 +3,17 @@
 //! Of each channel the last [`KEPT`] origins are kept. The first message of an origin that was not known before raises an
 //! ACCESS_REQUEST, unless [`REQUESTS`] of the channel are open.
 
-use std::{
-    collections::HashMap,
-    mem,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, mem, sync::Arc, time::Duration};
 
 use muster_channels::Origin;
+use parking_lot::Mutex;
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QuerySelect, Set, sea_query::OnConflict};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{entity::channel_refusals, queries::trim_refusals};
 use crate::{
     base::{
+        bounds::{KEPT, LABEL, LIST},
         enums::{ApprovalKind, ChangeOp, RecordKind, RefusalReason},
         ids::{ChannelId, OrgId},
         plain::{bounded, is_hidden, one_line},
@@ -29,15 +26,9 @@ use crate::{
     },
 };
 
-/// How many origins of a channel are kept, in memory and in its table.
-const KEPT: usize = 100;
-/// How many ACCESS_REQUESTs of a channel may be open.
+/// How many ACCESS_REQUESTs of a channel may be open, however many strangers write to it.
 const REQUESTS: u64 = 3;
-/// How often what was counted is written.
-const EVERY: Duration = Duration::from_secs(1);
-/// How much of a stranger's name is shown, in bytes: the title keeps room for the address.
-const SHOWN_NAME: usize = 60;
-/// The longest id or name of an origin that is kept, in bytes.
+/// The longest id or name of an origin that is kept, in bytes: as long as a whitelist's may be, so that strangers fill no table.
 const ID_BYTES: usize = 255;
 
 type Channel = (OrgId, ChannelId);
@@ -59,7 +50,7 @@ impl Refused {
         let (core, counted) = (Arc::clone(core), Arc::clone(&refused));
         let tasks = Arc::clone(&core);
         tasks.tasks.spawn(async move {
-            let mut tick = interval(EVERY);
+            let mut tick = interval(Duration::from_secs(1));
             tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
             while core.tasks.stopping.run_until_cancelled(tick.tick()).await.is_some() {
                 counted.write(&core).await;
@@ -69,22 +60,22 @@ impl Refused {
         refused
     }
 
-    /// Counts a message. Beyond [`KEPT`] origins a second, new ones are only counted as messages.
+    /// Counts a message. Beyond [`LIST`] origins a second, new ones are only counted as messages.
     pub fn count(&self, channel: Channel, origin: &Origin, reason: RefusalReason) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let origins = all.entry(channel).or_default();
         let id = bounded(&origin.id, ID_BYTES);
         if let Some(known) = origins.get_mut(&id) {
             known.count += 1;
             known.reason = reason;
-        } else if origins.len() < KEPT {
+        } else if origins.len() < LIST {
             let name = origin.name.as_deref().map(|name| bounded(name, ID_BYTES));
             origins.insert(id, Count { name, reason, count: 1 });
         }
     }
 
     async fn write(&self, core: &Arc<Core>) {
-        let counted = mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let counted = mem::take(&mut *self.0.lock());
         for ((org, channel), origins) in counted {
             // What can't be written is lost: it is a count of what was refused.
             if let Err(problem) = write(core, (org, channel), origins).await {
@@ -99,7 +90,7 @@ async fn write(core: &Arc<Core>, (org, channel): Channel, origins: HashMap<Strin
     let Some(row) = channels::lock(&tx, channel).await? else { return Ok(()) };
     let strangers = strangers(&tx, channel, &origins).await?;
     upsert(&tx, channel, origins).await?;
-    trim_refusals(&tx, channel, KEPT.cast_signed() as i64).await?;
+    trim_refusals(&tx, channel, KEPT).await?;
     for (origin, name) in strangers {
         request_access(&tx, &row, &origin, name).await?;
     }
@@ -107,7 +98,7 @@ async fn write(core: &Arc<Core>, (org, channel): Channel, origins: HashMap<Strin
     tx.commit().await
 }
 
-/// Those of the origins that were never refused before, and that somebody may want to let in.
+/// Those of the origins that were never refused before, and that someone may want to let in.
 async fn strangers(
     tx: &Tx,
     channel: ChannelId,
@@ -145,7 +136,7 @@ async fn upsert(tx: &Tx, channel: ChannelId, origins: HashMap<String, Count>) ->
     Ok(())
 }
 
-/// Asks people whether somebody may write, unless they are asked enough.
+/// Asks people whether someone may write, unless they are asked enough.
 async fn request_access(
     tx: &Tx,
     channel: &channels::Channel,
@@ -155,9 +146,9 @@ async fn request_access(
     if approvals::pending_of(tx, channel.id, ApprovalKind::AccessRequest).await? >= REQUESTS {
         return Ok(());
     }
-    // A stranger chose the name: it stands behind the address, hides nothing, and is no markdown.
+    // A stranger chose the name: it stands behind the address, leaves room for it, hides nothing, and is no markdown.
     let shown = plain(origin);
-    let name = name.map(|name| bounded(&plain(&name), SHOWN_NAME)).filter(|name| !name.is_empty());
+    let name = name.map(|name| bounded(&plain(&name), LABEL)).filter(|name| !name.is_empty());
     let named = |mark: &str| name.as_ref().map(|name| format!(" ({mark}{name}{mark})")).unwrap_or_default();
     let title =
         format!("{} wants to write to {}", bounded(&format!("{shown}{}", named("")), ID_BYTES), channel.name);
@@ -207,8 +198,8 @@ mod tests {
             refused.count(channel, &origin, RefusalReason::NotWhitelisted);
             refused.count(channel, &origin, RefusalReason::Label);
         }
-        let all = refused.0.lock().unwrap();
-        assert_eq!(all[&channel].len(), KEPT);
+        let all = refused.0.lock();
+        assert_eq!(all[&channel].len(), LIST);
         assert_eq!(all[&channel]["stranger 7"].count, 2);
     }
 }

@@ -6,6 +6,7 @@ use muster_channels::Skipped;
 use super::queries::{list_skipped, trim_skipped};
 use crate::{
     base::{
+        bounds::KEPT,
         enums::{ChangeOp, RecordKind},
         ids::ChannelId,
         problem::Result,
@@ -13,10 +14,8 @@ use crate::{
     core::{Event, access::Scope},
 };
 
-/// How many are listed: a stranger can send as many unreadable mails as they like.
-const KEPT: i64 = 100;
-
-/// Lists a skipped message. One that is skipped again replaces itself.
+/// Lists a skipped message. One that is skipped again replaces itself. A stranger can send as many unreadable mails as they like:
+/// all but the newest are forgotten.
 pub(super) async fn record(scope: &Scope, channel: ChannelId, skipped: Skipped) -> Result<()> {
     let tx = scope.begin().await?;
     let Skipped { vendor_id, subject, reason } = skipped;

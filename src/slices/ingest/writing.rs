@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::queries::chats_being_answered;
 use crate::{
     base::{
+        bounds,
         enums::{ChannelDirection, RecordKind},
         problem::Result,
     },
@@ -22,14 +23,7 @@ use crate::{
     slices::channels::Channel,
 };
 
-/// How often it is looked who writes.
-const LOOK: Duration = Duration::from_secs(4);
-/// How long a vendor may take. What it does not hear is no loss.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// In how many chats of a channel it is shown at a time.
-const CHATS: i64 = 20;
-
-/// Shows it until it is dropped.
+/// Shows it until it is dropped, in twenty chats of the channel at most. What a vendor does not hear is no loss.
 pub(super) async fn show(core: &Arc<Core>, channel: &Channel, transport: &dyn Transport) -> Result<()> {
     let Some(again) = transport.traits().actions.typing else { return std::future::pending().await };
     if channel.direction != ChannelDirection::Bidirectional {
@@ -39,7 +33,7 @@ pub(super) async fn show(core: &Arc<Core>, channel: &Channel, transport: &dyn Tr
     let mut news = core.events.subscribe(scope.org, &Caller::System);
     let mut shown: HashMap<String, Instant> = HashMap::new();
     loop {
-        let targets = chats_being_answered(&scope, channel.id, CHATS).await?;
+        let targets = chats_being_answered(&scope, channel.id, 20).await?;
         shown.retain(|target, _| targets.contains(target));
         if targets.is_empty() {
             of_turns(&mut news).await;
@@ -49,12 +43,12 @@ pub(super) async fn show(core: &Arc<Core>, channel: &Channel, transport: &dyn Tr
             if shown.get(&target).is_some_and(|at| at.elapsed() < again) {
                 continue;
             }
-            if let Ok(Err(failure)) = timeout(PATIENCE, transport.typing(&target)).await {
+            if let Ok(Err(failure)) = timeout(bounds::FAREWELL, transport.typing(&target)).await {
                 tracing::debug!(channel = channel.id.0, %failure, "channel.writing_not_shown");
             }
             shown.insert(target, Instant::now());
         }
-        sleep(LOOK).await;
+        sleep(Duration::from_secs(4)).await;
     }
 }
 

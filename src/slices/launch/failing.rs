@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds,
         enums::{AgentStatus, ChangeOp, RecordKind, StatusReason},
         ids::AgentId,
         plain::bounded,
@@ -23,14 +24,16 @@ use crate::{
         access::Scope,
         audit,
         handlers::{DomainEvent, emit},
-        outbox,
         store::Tx,
         tally::Tally,
     },
-    slices::agents::{
-        DETAIL_BYTES, announce,
-        entity::agents,
-        rows::{find, host_of},
+    slices::{
+        agents::{
+            announce,
+            entity::agents,
+            rows::{find, host_of},
+        },
+        commands,
     },
 };
 
@@ -65,7 +68,7 @@ pub(super) async fn failed(tx: &Tx, agent: agents::Model, end: End, detail: Opti
     agent.status = Set(AgentStatus::Error);
     agent.status_changed_at = Set(Some(tx.now));
     agent.status_reason = Set(Some(reason));
-    agent.status_detail = Set(detail.map(|detail| bounded(detail, DETAIL_BYTES)));
+    agent.status_detail = Set(detail.map(|detail| bounded(detail, bounds::DETAIL)));
     agent.started_at = Set(None);
     agent.container_id = Set(None);
     agent.running_model = Set(None);
@@ -81,8 +84,8 @@ pub(super) async fn failed(tx: &Tx, agent: agents::Model, end: End, detail: Opti
     if restart_at.is_none() || tried.all() == 0 { emit(tx, Failed { agent: id }).await } else { Ok(()) }
 }
 
-/// Ends starts that take too long, in every organization: the agent is ERROR, and its host is told to stop that
-/// launch. While nobody could launch an agent (no host is connected, the organization is stopped), its clock is set
+/// Ends starts that take too long, in every organization: the agent is ERROR, and its host gets a STOP for that
+/// launch. While no one could launch an agent (no host is connected, the organization is stopped), its clock is set
 /// back. Returns how many ended.
 ///
 /// # Errors
@@ -98,7 +101,7 @@ pub async fn end_late_starts(core: &Arc<Core>) -> Result<u64> {
     ended.close()
 }
 
-/// Ends a start if it takes too long, or sets its clock back if nobody could launch the agent. Returns whether it ended.
+/// Ends a start if it takes too long, or sets its clock back if no one could launch the agent. Returns whether it ended.
 async fn end_if_late(scope: &Scope, start: &LateStart) -> Result<bool> {
     let now = scope.core.clock.now();
     if start.waits == 1 {
@@ -122,8 +125,8 @@ async fn end_late_start(scope: &Scope, id: AgentId) -> Result<bool> {
     };
     // Others may have been faster.
     let Some(agent) = find(&tx, id).await?.filter(is_late) else { return Ok(false) };
-    outbox::overtake(&tx, id).await?;
-    outbox::enqueue(&tx, host_of(&agent), &Command::Stop);
+    commands::expire_of_agent(&tx, id).await?;
+    commands::enqueue(&tx, host_of(&agent), &Command::Stop);
     let detail = format!("It was not up {} seconds after its start.", limit.as_secs());
     let end = End { reason: StatusReason::StartTimeout, is_clean: false, at: tx.now };
     failed(&tx, agent, end, Some(&detail)).await?;

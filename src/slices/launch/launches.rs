@@ -1,5 +1,5 @@
-//! Launches: how each start of an agent went, for whoever looks for the reason of a failure. A launch begins when somebody
-//! starts the agent, is up when its host says so, and ends once. The one after the present launch is there if somebody has
+//! Launches: how each start of an agent went, for those who look for the reason of a failure. A launch begins when someone
+//! starts the agent, is up when its host says so, and ends once. The one after the present launch is there if someone has
 //! restarted the agent, until it is down.
 
 use sea_orm::{
@@ -8,18 +8,12 @@ use sea_orm::{
 
 use super::entity::agent_launches;
 use crate::{
-    base::{enums::StatusReason, ids::AgentId, plain::bounded, problem::Result, time::Timestamp},
+    base::{bounds, enums::StatusReason, ids::AgentId, plain::bounded, problem::Result, time::Timestamp},
     core::store::Tx,
-    slices::{
-        agents::{DETAIL_BYTES, LockedAgent},
-        versions::Author,
-    },
+    slices::{agents::LockedAgent, versions::Author},
 };
 
-/// How many launches of an agent are kept.
-const KEPT: i64 = 50;
-
-/// The caller wants the agent's next launch, as soon as the present one is over. False: somebody already does.
+/// The caller wants the agent's next launch, as soon as the present one is over. False: someone already does.
 ///
 /// # Errors
 /// The database rejects a statement.
@@ -31,7 +25,7 @@ pub(super) async fn want_next(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
     Ok(true)
 }
 
-/// Nobody wants the agent's next launch any more. False: nobody did.
+/// Takes back that someone wants the agent's next launch. False: no one did.
 ///
 /// # Errors
 /// The database rejects a statement.
@@ -40,7 +34,7 @@ pub(super) async fn want_no_next(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
     Ok(next.exec(tx.connection()).await?.rows_affected > 0)
 }
 
-/// Whether somebody wants the agent's next launch.
+/// Whether someone wants the agent's next launch.
 ///
 /// # Errors
 /// The database is unreachable.
@@ -54,7 +48,7 @@ fn next_of(agent: &LockedAgent) -> Condition {
     Condition::all().add(Column::AgentId.eq(agent.id)).add(Column::Generation.eq(agent.generation + 1))
 }
 
-/// The agent's present launch begins. Whoever wanted it before has started it, else the caller.
+/// The agent's present launch begins. It was started by the person who wanted it before, else by the caller.
 ///
 /// # Errors
 /// The database rejects a statement.
@@ -67,7 +61,8 @@ pub(super) async fn began(tx: &Tx, agent: &LockedAgent) -> Result<()> {
         insert(tx, agent, agent.generation).await?;
     }
     let old = tx.scope.delete::<agent_launches::Entity>().filter(Column::AgentId.eq(agent.id));
-    let old = old.filter(Column::Generation.lte(agent.generation - KEPT));
+    // The newest are kept.
+    let old = old.filter(Column::Generation.lte(agent.generation - 50));
     old.exec(tx.connection()).await?;
     Ok(())
 }
@@ -119,7 +114,7 @@ pub(super) async fn ended(
     let ended = of(tx, agent, generation)
         .col_expr(Column::EndedAt, Expr::value(at))
         .col_expr(Column::Reason, Expr::value(reason.map(StatusReason::as_str)))
-        .col_expr(Column::Detail, Expr::value(detail.map(|detail| bounded(detail, DETAIL_BYTES))));
+        .col_expr(Column::Detail, Expr::value(detail.map(|detail| bounded(detail, bounds::DETAIL))));
     ended.exec(tx.connection()).await?;
     Ok(())
 }

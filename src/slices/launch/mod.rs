@@ -4,7 +4,7 @@
 //! and spending: a start, stop, pause or restart (`running.rs`), what its host launches it with (`plans/`), what that
 //! reports (`reports.rs`), how each launch went (`launches.rs`), failures (`failing.rs`), and whether an agent that has failed
 //! is started again (`recovery.rs`). This feature is the one that writes the columns of `agents` about launches, and therefore
-//! the only other one that uses their rows. Commands go to hosts through the outbox. Permissions: `agent.*`.
+//! the only other one that uses their rows. What hosts have to do are [`commands`](super::commands). Permissions: `agent.*`.
 
 mod entity;
 mod failing;

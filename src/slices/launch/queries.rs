@@ -2,7 +2,7 @@
 
 use crate::{
     base::{
-        enums::OutboxKind,
+        enums::CommandKind,
         ids::{AgentId, OrgId},
         problem::Result,
         time::Timestamp,
@@ -43,7 +43,7 @@ row! {
         organization_id: OrgId,
         id: AgentId,
         status_changed_at: Timestamp,
-        /// 1: nobody could launch the agent.
+        /// 1: no one could launch the agent.
         waits: i32,
     }
 }
@@ -77,10 +77,10 @@ pub(super) async fn set_clock_back(core: &Core, start: &LateStart, now: Timestam
 pub(super) async fn command_payload(
     tx: &Tx,
     agent: AgentId,
-    (command, kind): (i64, OutboxKind),
+    (command, kind): (i64, CommandKind),
 ) -> Result<Option<serde_json::Value>> {
     let sql = sql!(
-        "SELECT payload FROM outbox WHERE id = $2 AND organization_id = $org AND agent_id = $3 AND kind = $4"
+        "SELECT payload FROM commands WHERE id = $2 AND organization_id = $org AND agent_id = $3 AND kind = $4"
     );
     tx.scalar(sql, [command.into(), agent.into(), kind.into()]).await
 }

@@ -12,15 +12,13 @@ use crate::{
         enums::{AgentStatus, RestartPolicy, StatusReason},
         time::Timestamp,
     },
-    core::backoff,
+    core::queue::backoff,
     slices::agents::entity::agents,
 };
 
-/// How often an agent is started again in a row after failures. Losses don't count: a machine that restarts says nothing about
-/// its agents.
+/// How often an agent is started again in a row after failures: a broken one would keep its machine busy. Losses don't count: a
+/// machine that restarts says nothing about its agents.
 const MOST: i64 = 5;
-/// After this long an agent has recovered: its next failure is the first one.
-const RECOVERED: Duration = Duration::from_hours(1);
 
 /// How an agent ended that was not stopped.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +69,8 @@ pub(super) fn after(agent: &agents::Model, end: End, now: Timestamp) -> (Tries, 
         // A person said that it takes no turns, and a launch would begin with those that wait.
         return (Tries::default(), None);
     }
-    let has_recovered = agent.started_at.is_some_and(|since| since.plus(RECOVERED) <= end.at);
+    // The next failure is then the first one.
+    let has_recovered = agent.started_at.is_some_and(|since| since.plus(Duration::from_hours(1)) <= end.at);
     let tried = if has_recovered { Tries::default() } else { Tries::of(agent) };
     let wait = if is_meant(agent.restart_policy, end.is_clean) { wait(end.reason, tried) } else { None };
     (tried, wait.map(|wait| now.plus(wait)))
@@ -94,7 +93,7 @@ fn wait(reason: StatusReason, tried: Tries) -> Option<Duration> {
         ShimLost => backoff::after((tried.losses + 1).min(MOST)),
         Exited | Killed | OutOfMemory | SpawnFailed | NoProtocol | LineTooLong | DiskFull | ImageNotFound
         | StartTimeout => backoff::after(tried.failures + 1).filter(|_| tried.failures < MOST),
-        // Whatever else keeps an agent down needs a person.
+        // All else that keeps an agent down needs a person.
         _ => None,
     }
 }

@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{AgentStatus, OutboxKind, StatusReason},
+        bounds,
+        enums::{AgentStatus, CommandKind, StatusReason},
         ids::{AgentId, TurnId},
         plain::{self, bounded},
         problem::Result,
@@ -24,7 +25,7 @@ use crate::{
     core::store::Tx,
     slices::{
         agents::{
-            DETAIL_BYTES, LockedAgent, announce,
+            LockedAgent, announce,
             entity::agents,
             explain, lock_agent_even_deleted,
             reporter::{Reporter, current, of_no_launch},
@@ -36,12 +37,6 @@ use crate::{
         model_credentials, orgs,
     },
 };
-
-/// The longest name, in bytes: of a container, a model.
-const NAME_BYTES: usize = 500;
-/// How many models or modes of an agent are kept, and the longest description of one, in bytes.
-const OFFERS: usize = 100;
-const OFFER_BYTES: usize = 2000;
 
 /// Holds the agents that a batch is about, in the order in which everything else holds several, so that no two transactions
 /// wait for each other. `stores` says whether the batch brings files, whose bytes are counted. Call it first in the
@@ -91,8 +86,8 @@ pub async fn started(
         row.started_at = Set(Some(from.time(tx, since)));
         launches::is_up(tx, from.agent, from.generation, from.time(tx, since)).await?;
     }
-    row.container_id = Set(Some(bounded(&container_id, NAME_BYTES)));
-    row.running_model = Set(model.map(|model| bounded(&model, NAME_BYTES)));
+    row.container_id = Set(Some(bounded(&container_id, bounds::ID)));
+    row.running_model = Set(model.map(|model| bounded(&model, bounds::ID)));
     if is_given {
         row.sync_pending = Set(false);
     }
@@ -229,7 +224,7 @@ pub async fn synced(tx: &Tx, from: &Reporter) -> Result<()> {
 pub async fn lacks(tx: &Tx, from: &Reporter, what: &str) -> Result<()> {
     let Some(agent) = held_row(tx, from).await? else { return Ok(()) };
     let mut row = agent.into_active_model();
-    row.launch_lacks.set_if_not_equals(Some(bounded(what, DETAIL_BYTES)));
+    row.launch_lacks.set_if_not_equals(Some(bounded(what, bounds::DETAIL)));
     if row.is_changed() {
         row.updated_at = Set(tx.now);
         row.update(tx.connection()).await?;
@@ -258,13 +253,13 @@ pub async fn offered(tx: &Tx, from: &Reporter, models: Vec<Offer>, modes: Vec<Of
 /// Offers as they are stored. One whose name could not be given back as it is can't be chosen, and is left out.
 fn choices(offers: Vec<Offer>) -> serde_json::Value {
     let is_fine = |offer: &Offer| {
-        !offer.id.trim().is_empty() && offer.id.len() <= NAME_BYTES && plain::is_line(&offer.id)
+        !offer.id.trim().is_empty() && offer.id.len() <= bounds::ID && plain::is_line(&offer.id)
     };
     let readable = |text: &str, most| bounded(&plain::plain(text), most);
-    let offers = offers.into_iter().filter(is_fine).take(OFFERS).map(|offer| {
+    let offers = offers.into_iter().filter(is_fine).take(bounds::LIST).map(|offer| {
         json!({
-            "id": offer.id, "name": readable(&offer.name, NAME_BYTES), "current": offer.current,
-            "description": offer.description.map(|text| readable(&text, OFFER_BYTES)),
+            "id": offer.id, "name": readable(&offer.name, bounds::ID), "current": offer.current,
+            "description": offer.description.map(|text| readable(&text, bounds::REASON)),
         })
     });
     offers.collect()
@@ -281,7 +276,7 @@ pub async fn auth_required(tx: &Tx, from: &Reporter, detail: String) -> Result<(
     row.auth_failed_at = Set(Some(tx.now));
     row.updated_at = Set(tx.now);
     row.update(tx.connection()).await?;
-    let detail = bounded(&detail, DETAIL_BYTES);
+    let detail = bounded(&detail, bounds::DETAIL);
     explain(tx, from.agent, Some((StatusReason::AuthRequired, &detail))).await?;
     announce(tx, from.agent);
     // Of a credential that several agents inherit people are asked once.
@@ -312,7 +307,7 @@ pub async fn refused(tx: &Tx, from: &Reporter, command_id: i64, reason: RefusedR
 
 /// The turn that this command is about.
 async fn turn_of(tx: &Tx, agent: &LockedAgent, command: i64) -> Result<Option<TurnId>> {
-    let payload = queries::command_payload(tx, agent.id, (command, OutboxKind::Turn)).await?;
+    let payload = queries::command_payload(tx, agent.id, (command, CommandKind::Turn)).await?;
     Ok(payload.and_then(|payload| payload["turn_id"].as_i64()).map(TurnId))
 }
 

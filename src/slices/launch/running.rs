@@ -1,8 +1,8 @@
 //! Starting, stopping, pausing, resuming and restarting an agent. The new state and the command for its host are written in
 //! one transaction.
 //!
-//! A restart is a stop, and the next launch as a row already: the service makes it as soon as the agent is down, whoever has
-//! left meanwhile. Whoever stops the agent until then takes it back.
+//! A restart is a stop, and the next launch as a row already: the service makes it as soon as the agent is down, also if
+//! the person has left meanwhile. Stopping the agent until then takes it back.
 //!
 //! An agent that has failed is started again when its row says so ([`start_due`]; `recovery.rs` has the rule).
 
@@ -16,11 +16,12 @@ use serde_json::{Value, json};
 use super::{launches, plans, queries, recovery::Tries, reports};
 use crate::{
     base::{
-        enums::{AgentStatus, ChangeOp, OutboxKind, RecordKind, StatusReason, TurnCut},
+        bounds::BATCH,
+        enums::{AgentStatus, ChangeOp, CommandKind, RecordKind, StatusReason, TurnCut},
         ids::{AgentId, ServerId},
         problem::{Code, Problem, Result},
     },
-    core::{Core, access::Scope, audit, outbox, store::Tx, tally::Tally},
+    core::{Core, access::Scope, audit, store::Tx, tally::Tally},
     slices::{
         agents::{
             LockedAgent, announce,
@@ -29,15 +30,11 @@ use crate::{
             rows::{find, finish, living, load},
             state::{Action, Step},
         },
-        approvals,
+        approvals, commands,
         conversations::turns,
         orgs, servers,
     },
 };
-
-/// How many agents one call starts, and how many of them one transaction holds: whoever else needs these waits meanwhile.
-const LOT: usize = 100;
-const CHUNK: usize = 25;
 
 /// Launches an agent (specification, operation 14). It is SPAWNING right away; the host does the rest.
 ///
@@ -47,7 +44,7 @@ pub async fn start(scope: &Scope, id: AgentId) -> Result<()> {
     act(scope, id, Action::Start, "startAgent").await
 }
 
-/// Stops an agent. One that was to be started again, because somebody restarted it or it has failed, stays down.
+/// Stops an agent. One that was to be started again, because someone restarted it or it has failed, stays down.
 ///
 /// # Errors
 /// `NOT_FOUND`, `AGENT_NOT_RUNNING`.
@@ -99,7 +96,7 @@ pub async fn restart(scope: &Scope, id: AgentId) -> Result<()> {
     finish(tx, (ChangeOp::Updated, "restartAgent"), id, changes).await
 }
 
-/// Launches the agent that has stopped, if somebody wanted that. In an organization that was stopped meanwhile the host gets
+/// Launches the agent that has stopped, if someone wanted that. In an organization that was stopped meanwhile the host gets
 /// the command with the release.
 ///
 /// # Errors
@@ -170,15 +167,16 @@ pub struct SkippedAgent {
     pub reason: String,
 }
 
-/// Launches the agents of a server that are at rest, the first [`LOT`] by id.
+/// Launches the agents of a server that are at rest, the first hundred by id.
 ///
 /// # Errors
 /// `NOT_FOUND`, `ORGANIZATION_STOPPED`. What was started by then stays started.
 pub async fn start_all(scope: &Scope, server: ServerId) -> Result<StartedAgents> {
     let (mut done, may_start) = look(scope, server).await?;
-    let (now, later) = may_start.split_at(may_start.len().min(LOT));
+    let (now, later) = may_start.split_at(may_start.len().min(BATCH as usize));
     done.left = i64::try_from(later.len()).map_err(Problem::internal)?;
-    for ids in now.chunks(CHUNK) {
+    // Others that need these agents wait for the transaction.
+    for ids in now.chunks(25) {
         Box::pin(start_these(scope, server, ids, &mut done)).await?;
     }
     Ok(done)
@@ -317,7 +315,7 @@ pub async fn stop_in(
         launches::want_no_next(tx, &standing).await?;
         return Ok(());
     }
-    outbox::overtake(tx, id).await?;
+    commands::expire_of_agent(tx, id).await?;
     turns::cancel_open(tx, &standing, Some(TurnCut::Agent)).await?;
     let status = step(tx, agent, Action::Stop, Tries::default()).await?.status;
     explain(tx, id, Some((reason, detail))).await?;
@@ -358,7 +356,7 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
 
 /// What a stop ends by the way: the turns that the agent has begun, which say who stopped it, and what it asks people.
 async fn end_work(tx: &Tx, agent: &LockedAgent, with: TurnCut) -> Result<Value> {
-    outbox::overtake(tx, agent.id).await?;
+    commands::expire_of_agent(tx, agent.id).await?;
     let requests = approvals::waited_for(tx, agent).await?;
     let turns = turns::cut_open(tx, agent, with).await?;
     let ended = [("ended_turns", turns), ("withdrawn_approvals", requests)].into_iter();
@@ -401,7 +399,7 @@ pub(super) async fn stay_down(tx: &Tx, agent: agents::Model) -> Result<bool> {
     Ok(true)
 }
 
-/// Nothing keeps the agent from its work any more. That its home was not backed up stays said.
+/// Nothing keeps the agent from its work now. That its home was not backed up stays said.
 pub(super) fn clear_reason(agent: &mut agents::ActiveModel) {
     if agent.status_reason.as_ref() != &Some(StatusReason::BackupFailed) {
         agent.status_reason = Set(None);
@@ -442,11 +440,11 @@ async fn step(tx: &Tx, agent: agents::Model, action: Action, tries: Tries) -> Re
     agent.status_changed_at = Set(Some(tx.now));
     agent.launch_generation = Set(generation);
     agent.launched_revision = Set(revision);
-    agent.last_action = Set(Some(OutboxKind::from(&command).as_str().to_owned()));
+    agent.last_action = Set(Some(CommandKind::from(&command).as_str().to_owned()));
     agent.last_action_at = Set(Some(tx.now));
     agent.updated_at = Set(tx.now);
     let agent = LockedAgent::of(&agent.update(tx.connection()).await?);
-    outbox::enqueue(tx, agent.host(), &command);
+    commands::enqueue(tx, agent.host(), &command);
     match action {
         // Normally the last launch was settled when its end was reported.
         Action::Start => {

@@ -6,6 +6,7 @@ use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 use super::entity::mcp_server_agents::{Column, Entity};
 use crate::{
     base::{
+        bounds,
         enums::McpServerStatus,
         plain::{bounded, bounded_line},
         problem::Result,
@@ -18,11 +19,7 @@ use crate::{
     },
 };
 
-/// The longest reason, the most of a standard error, and the longest name of a tool, in bytes.
-const ERROR_BYTES: usize = 1000;
-const STDERR_BYTES: usize = 4096;
-const TOOL_BYTES: usize = 200;
-/// How many tools of a server are kept.
+/// How many tools of a server are kept: it can name any number.
 const MOST_TOOLS: usize = 256;
 
 /// How one of an agent's servers is doing. A server that was taken from it since has no place for that.
@@ -37,9 +34,9 @@ pub async fn reported(tx: &Tx, from: &Reporter, report: McpReport) -> Result<()>
         McpState::Running => McpServerStatus::Running,
         McpState::Failed => McpServerStatus::Failed,
     };
-    let error = report.error.map(|error| bounded_line(&error, ERROR_BYTES));
-    let stderr = report.stderr.map(|stderr| bounded(&stderr, STDERR_BYTES));
-    let tools = report.tools.iter().take(MOST_TOOLS).map(|tool| bounded_line(tool, TOOL_BYTES));
+    let error = report.error.map(|error| bounded_line(&error, bounds::REASON));
+    let stderr = report.stderr.map(|stderr| bounded(&stderr, bounds::DETAIL));
+    let tools = report.tools.iter().take(MOST_TOOLS).map(|tool| bounded_line(tool, bounds::NAME));
     let row = tx.scope.update::<Entity>();
     let row = row.filter(Column::McpServerId.eq(report.server_id)).filter(Column::AgentId.eq(agent.id));
     row.col_expr(Column::State, Expr::value(state.as_str()))

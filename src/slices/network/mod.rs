@@ -48,7 +48,7 @@ pub struct Allowed {
 
 impl DomainEvent for Allowed {}
 
-/// The most entries of a list.
+/// The most entries of a list. Hosts are sent all of them in a frame of the protocol.
 const MOST: u64 = 500;
 
 /// Allows agents to reach a host, and approves the request for it. Allowing it again changes nothing but the approval.

@@ -5,6 +5,7 @@ use muster_protocol::plan::Destination;
 use super::queries;
 use crate::{
     base::{
+        bounds,
         plain::{self, bounded},
         problem::Result,
     },
@@ -15,13 +16,7 @@ use crate::{
     },
 };
 
-/// How many of an agent are kept.
-const KEPT: i64 = 100;
-/// The longest name of a host, in bytes.
-const HOST_BYTES: usize = 253;
-/// The longest reason, in bytes.
-const REASON_BYTES: usize = 500;
-/// The most that one report counts.
+/// The most that one report counts: a host can report any number, and sums must not overflow.
 const MOST: i64 = 1_000_000;
 
 /// Connections of an agent were refused.
@@ -30,12 +25,12 @@ const MOST: i64 = 1_000_000;
 /// The database is unreachable.
 pub async fn unreached(tx: &Tx, from: &Reporter, to: Destination, reason: String, count: i64) -> Result<()> {
     let Some(agent) = current(tx, from).await? else { return Ok(()) };
-    let host = bounded(&plain::one_line(&to.host), HOST_BYTES);
-    let reason = bounded(&plain::one_line(&reason), REASON_BYTES);
+    let host = bounded(&plain::one_line(&to.host), bounds::NAME);
+    let reason = bounded(&plain::one_line(&reason), bounds::REASON);
     let at = from.time(tx, crate::base::time::Timestamp(0));
     let count = count.clamp(1, MOST);
     queries::count_refused(tx, agent.id, (host, to.port), (reason, count), at).await?;
-    queries::forget_refused(tx, agent.id, KEPT).await?;
+    queries::forget_refused(tx, agent.id, bounds::KEPT).await?;
     agents::announce(tx, agent.id);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What people are due to be told becomes entries in the outbox: one at most for each person every five minutes, with
+//! What people are due to be told becomes mails: one at most for each person every five minutes, with
 //! everything that has come meanwhile.
 //!
 //! Any number of replicas look. The one that moves the person's row in `notified` forward has the turn: in the same
@@ -10,11 +10,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use super::{are_on, look, queries};
 use crate::{
     base::{ids::UserId, problem::Result},
-    core::{
-        Core,
-        outbox::{self, About, Mail},
-        store::Transaction,
-    },
+    core::{Core, store::Transaction},
+    slices::mails::{self, About, Mail},
 };
 
 /// How long a person is left alone after being told something.
@@ -73,7 +70,7 @@ async fn collect(core: &Core, user: UserId) -> Result<bool> {
 /// Hands it to each medium that the person can be reached by. A new medium is one line here.
 fn send(core: &Core, tx: &Transaction, user: UserId, about: Vec<About>, more: usize) {
     let mail = Mail::Notifications { user_id: user, about, more };
-    outbox::enqueue_mail(core, tx, &mail, core.clock.now().plus(LIFETIME));
+    mails::enqueue(core, tx, &mail, core.clock.now().plus(LIFETIME));
 }
 
 /// Notes that the person is notified now. Fails if that was done less than five minutes ago.

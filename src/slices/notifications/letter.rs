@@ -18,9 +18,8 @@ use crate::{
     core::{
         Core,
         mail::{Letter, Paragraph, Template},
-        outbox::About,
     },
-    slices::people,
+    slices::{mails::About, people},
 };
 
 /// The most characters of what is asked that a mail contains.

@@ -9,7 +9,8 @@ use crate::{
         problem::Result,
         time::Timestamp,
     },
-    core::{Core, outbox::About},
+    core::Core,
+    slices::mails::About,
 };
 
 /// Something to tell a person.

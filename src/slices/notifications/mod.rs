@@ -1,7 +1,7 @@
 //! Notifications: people get mails about what waits for them, and choose which and when.
 //!
 //! - `tell.rs`: who is notified of an event, and when. Written in the transaction of the event.
-//! - `collect.rs`: what a person is due to be told becomes one entry in the outbox, for each medium.
+//! - `collect.rs`: what a person is due to be told becomes one mail.
 //! - `look.rs`: what there is to say about it by then, if the person may still see it.
 //! - `letter.rs`: the medium mail; `delivery.rs` sends it, and all other mails.
 //! - `settings.rs`: what each member has chosen.

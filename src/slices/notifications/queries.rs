@@ -170,8 +170,8 @@ pub(super) async fn due_people(core: &Core, now: Timestamp, quiet: Timestamp) ->
         "SELECT DISTINCT n.user_id FROM notifications n WHERE ",
         DUE,
         " AND NOT EXISTS (SELECT 1 FROM notified d WHERE d.user_id = n.user_id AND d.told_at > $2) \
-         AND NOT EXISTS (SELECT 1 FROM outbox x WHERE x.order_key = 'notifications:' || CAST(n.user_id AS TEXT) \
-         AND x.acknowledged_at IS NULL) LIMIT 200"
+         AND NOT EXISTS (SELECT 1 FROM mails x WHERE x.order_key = 'notifications:' || CAST(n.user_id AS TEXT)) \
+         LIMIT 200"
     );
     core.db.every_org().column(sql, [now.into(), quiet.into()]).await
 }

@@ -34,7 +34,7 @@ use crate::{
     },
 };
 
-/// The longest access that support can be granted at a time.
+/// The longest access that support can be granted at a time: a forgotten one is a way in for others.
 const SUPPORT_ACCESS_MAX: Duration = Duration::from_hours(90 * 24);
 
 /// Edits the organization. An edit that changes nothing does nothing.

@@ -25,7 +25,7 @@ pub use self::{
         store_plans, value as limit,
     },
     operator::{NewOrganization, all, check_name, create, find, find_in},
-    queries::{LETTING_GO, MAY_GO, Overview},
+    queries::{LETTING_GO, Overview},
     rows::{
         AlertThresholds, alert_thresholds, default_image, is_stopped, session_limit, set_avatar,
         set_default_image,

@@ -17,10 +17,6 @@ use crate::{
     },
 };
 
-/// SQL on a row of `outbox` with the alias `c`: whether the command may be sent, as far as a stop is concerned.
-pub const MAY_GO: &str = "(c.kind IN ('STOP', 'CANCEL', 'SYNC') OR NOT EXISTS (SELECT 1 FROM organizations stopped \
-     WHERE stopped.id = c.organization_id AND stopped.stopped_at IS NOT NULL))";
-
 impl Limit {
     /// SQL for the limit in force: the organization's own or its plan's. `t` is the organization, `p` its plan.
     #[must_use]

@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// The time between two lots of queued turns after a release.
+/// The time between two lots of queued turns after a release: all at once would be refused by model providers.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Notes that the caller stops the organization. False: it is stopped already.

@@ -48,9 +48,6 @@ pub(super) enum ErrorPlace {
     Argument(&'static str),
 }
 
-/// How often an edit is checked again because another one came first.
-const TRIES: usize = 20;
-
 /// Puts a new text in force. Returns whether it differs from the old one.
 ///
 /// # Errors
@@ -125,7 +122,8 @@ async fn change(
     if !matches!(scope.request.caller, Caller::System) {
         require_no_file(scope).await?;
     }
-    for _ in 0..TRIES {
+    // Another edit may come first.
+    for _ in 0..20 {
         let newest = versions::newest(scope).await?;
         let (row, before) = newest.map(|newest| (newest.id, newest.text)).unzip();
         let before = before.flatten();

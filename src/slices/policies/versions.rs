@@ -26,9 +26,6 @@ use crate::{
 /// The version of having no rules.
 pub const NONE: &str = "none";
 
-/// The most changed lines that an audit entry repeats. The versions have all of them.
-const AUDITED_LINES: usize = 200;
-
 /// Identifies a text.
 #[must_use]
 pub fn version_of(text: Option<&str>) -> String {
@@ -39,7 +36,8 @@ pub fn version_of(text: Option<&str>) -> String {
 /// The audit entry for replacing a text: an object with both versions and the changed lines.
 pub(super) fn difference(before: Option<&str>, after: Option<&str>) -> serde_json::Value {
     let mut lines = changed_lines(before.unwrap_or(""), after.unwrap_or(""));
-    lines.truncate(AUDITED_LINES);
+    // The versions have all of them.
+    lines.truncate(200);
     json!({ "from": version_of(before), "to": version_of(after), "lines": lines })
 }
 

@@ -42,17 +42,16 @@ use crate::{
         },
         audit,
         handlers::{ask, emit},
-        outbox,
         store::{Tx, held},
     },
     slices::{
-        edits,
+        commands, edits,
         orgs::{self, Limit},
         patch::{patch, patch_required},
     },
 };
 
-/// How long a provisioning token is valid.
+/// How long a provisioning token is valid: a thief could let another host join.
 const PROVISIONING_TOKEN_TTL: std::time::Duration = std::time::Duration::from_hours(24);
 
 /// Creates a server (specification, operation 2). The token in the answer is shown only once.
@@ -158,7 +157,7 @@ pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
         let detail = format!("This server has agents ({agents}). Delete or move them first.");
         return Err(Problem::new(Code::InUse, detail).with("agents", agents));
     }
-    outbox::forget_server(&tx, id).await?;
+    commands::delete_of_server(&tx, id).await?;
     let name = server.name.clone();
     let mut server = server.into_active_model();
     // A name that starts with a space can't clash: names given by callers are trimmed.
@@ -183,7 +182,7 @@ fn cut_off(tx: &Tx, server: &mut servers::ActiveModel) {
     server.refused_reason = Set(None);
     server.refused_at = Set(None);
     if let (Unchanged(epoch), Unchanged(id)) = (&server.host_epoch, &server.id) {
-        outbox::wake_host(tx, *id);
+        commands::wake_host(tx, *id);
         server.host_epoch = Set(epoch + 1);
     }
     if let Unchanged(ServerStatus::Online | ServerStatus::Degraded) = server.status {

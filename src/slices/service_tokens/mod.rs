@@ -37,9 +37,9 @@ use crate::{
     },
 };
 
-/// How long the old secret works after a rotation by default.
+/// How long the old secret works after a rotation by default, also for a thief.
 pub const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest overlap: thirty days.
+/// The longest overlap: thirty days, also for a thief.
 pub const MAX_OVERLAP_SECONDS: i64 = 30 * 24 * 60 * 60;
 
 /// A new service token.

@@ -21,6 +21,7 @@ pub use self::{
 };
 use crate::{
     base::{
+        bounds,
         enums::{ChangeOp, RecordKind},
         ids::{AgentId, SkillId},
         permission::Permission,
@@ -35,9 +36,6 @@ use crate::{
         patch::{patch, patch_required},
     },
 };
-
-/// The longest name in bytes. It names a folder, and file systems allow 255.
-const NAME_BYTES: usize = 240;
 
 /// Creates a skill. No agent has it yet.
 ///
@@ -246,7 +244,7 @@ fn folder_name(name: &str) -> Result<String> {
         );
     }
     let name = name.trim();
-    if name.len() > NAME_BYTES {
+    if name.len() > bounds::FILE_NAME {
         return refuse("TOO_LONG", "The name is also a folder name: it must be at most 240 bytes long.");
     }
     Ok(name.to_owned())

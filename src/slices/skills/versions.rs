@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds,
         ids::SkillId,
         problem::{Code, Problem, Result},
     },
@@ -22,9 +23,7 @@ use crate::{
     slices::versions::{Author, Content, as_edit, fields_of, read, settings},
 };
 
-/// How many versions of a skill are kept.
-const KEPT: i64 = 100;
-/// How many bytes of them are kept at most, besides the newest.
+/// How many bytes of old versions are kept at most, besides the newest: each edit adds a whole text, and could fill the disk.
 const KEPT_BYTES: i64 = 4 << 20;
 
 static SETTINGS: LazyLock<BTreeSet<String>> = LazyLock::new(fields_of::<UpdateSkillInput>);
@@ -60,7 +59,7 @@ pub(super) async fn follow(tx: &Tx, skill: &skills::Model, reverts_to: Option<i6
     row.insert(tx.connection()).await?;
     let raised = tx.scope.update::<skills::Entity>().filter(skills::Column::Id.eq(skill.id));
     raised.col_expr(skills::Column::Version, Expr::value(number)).exec(tx.connection()).await?;
-    delete_old_versions(tx, skill.id, number, (KEPT, KEPT_BYTES)).await
+    delete_old_versions(tx, skill.id, number, (bounds::KEPT, KEPT_BYTES)).await
 }
 
 async fn find(tx: &Tx, skill: SkillId, number: i64) -> Result<Option<skill_versions::Model>> {

@@ -41,9 +41,6 @@ pub struct Allowed {
 
 impl DomainEvent for Allowed {}
 
-/// How long tokens that were allowed count.
-const HOUR: Duration = Duration::from_hours(1);
-
 /// Allows an agent, or the organization, to spend more, resolves the approval that asks for it, and lets turns go on. Less than
 /// nothing takes back what was allowed.
 ///
@@ -64,7 +61,7 @@ pub async fn allow(scope: &Scope, input: AllowSpendingInput) -> Result<()> {
         money(&tx, of, micro).await?;
     }
     if let (Some(tokens), Of::Agent(agent)) = (input.tokens, of) {
-        queries::allow_tokens(&tx, agent, tokens, tx.now.plus(HOUR)).await?;
+        queries::allow_tokens(&tx, agent, tokens, tx.now.plus(Duration::from_hours(1))).await?;
     }
     record(&tx, of, &input);
     if !takes_back(&input) {

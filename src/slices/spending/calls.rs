@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds,
         enums::{LimitKind, UsageStatus},
         ids::{AgentId, LeaseId, TurnId},
         plain::{self, bounded},
@@ -29,19 +30,13 @@ use crate::{
     },
 };
 
-/// The longest name of a provider or a model, in bytes.
-const NAME_BYTES: usize = 200;
 /// The most tokens of a class in one call, and the most milliseconds of one: far more than there can be. A host can report any
 /// number of calls, and their sums must not overflow.
 const MOST: i64 = 100_000_000;
-/// How late a call may be reported.
-const LATEST: Duration = Duration::from_hours(31 * 24);
 /// How many models of a day are listed for an agent. Its host names them, and could make up any number.
 const MODELS: i64 = 50;
 /// What calls of further ones are added to, as provider and as model.
 const OTHERS: &str = "other";
-/// What the cost guard counts.
-const HOUR: Duration = Duration::from_hours(1);
 
 impl Call {
     fn has_passed(&self) -> bool {
@@ -94,10 +89,10 @@ pub async fn called(tx: &Tx, from: &Reporter, call: ModelCall) -> Result<()> {
 
 /// What a host says, within reason.
 async fn read(tx: &Tx, agent: &LockedAgent, terms: &Terms, call: ModelCall) -> Result<Call> {
-    let name = |text: &str| bounded(&plain::one_line(text), NAME_BYTES);
+    let name = |text: &str| bounded(&plain::one_line(text), bounds::NAME);
     let sane = |tokens: Option<i64>| tokens.map(|tokens| tokens.clamp(0, MOST));
     // A report may be late, but no call begins in a month that is long over.
-    let started_at = Timestamp(call.started_at).clamp(tx.now.minus(LATEST), tx.now);
+    let started_at = Timestamp(call.started_at).clamp(tx.now.minus(Duration::from_hours(31 * 24)), tx.now);
     let told = call.usage;
     let usage = Usage {
         input: sane(told.input),
@@ -163,13 +158,13 @@ async fn passed(tx: &Tx, agent: &LockedAgent, call: &Call) -> Result<()> {
 
 /// The tokens of the last 60 minutes that the cost guard counts.
 pub(super) async fn of_hour(tx: &Tx, agent: AgentId) -> Result<i64> {
-    queries::counted_tokens(tx, agent, tx.now.minus(HOUR)).await
+    queries::counted_tokens(tx, agent, tx.now.minus(Duration::from_hours(1))).await
 }
 
 /// When so much of the last 60 minutes will have passed that fewer tokens than these count. At the earliest in a second: what
 /// open leases hold comes back when they end.
 pub(super) async fn eases(tx: &Tx, agent: AgentId, tokens: i64) -> Result<Timestamp> {
-    let calls = queries::counted_calls(tx, agent, tx.now.minus(HOUR)).await?;
+    let calls = queries::counted_calls(tx, agent, tx.now.minus(Duration::from_hours(1))).await?;
     let mut left: i64 = calls.iter().map(|call| call.counted).sum();
     let soon = tx.now.plus(Duration::from_secs(1));
     for call in calls {
@@ -178,7 +173,7 @@ pub(super) async fn eases(tx: &Tx, agent: AgentId, tokens: i64) -> Result<Timest
         }
         left -= call.counted;
         if left < tokens {
-            return Ok(call.started_at.plus(HOUR).max(soon));
+            return Ok(call.started_at.plus(Duration::from_hours(1)).max(soon));
         }
     }
     Ok(tx.now.plus(Duration::from_mins(1)))

@@ -42,7 +42,7 @@ pub struct UsedUp {
     pub until: Timestamp,
     /// People who have dismissed it since then are left alone.
     pub since: Timestamp,
-    /// Whether the agent goes on: people who were told since then know enough.
+    /// Whether the agent goes on: people who were notified since then know enough.
     pub is_notice: bool,
 }
 
@@ -58,12 +58,6 @@ pub struct Exhausted {
 }
 
 impl DomainEvent for Exhausted {}
-
-/// What is proposed to be allowed on top: this part of the limit, or what the next call takes if that is more.
-const PART: i64 = 5;
-/// How long people are left alone after they have dismissed it, and how long they are asked for tokens: by then those that
-/// counted do so no more.
-const HOUR: Duration = Duration::from_hours(1);
 
 /// Keeps the agent from spending more. Its turns wait, or it is stopped.
 pub(super) async fn act(tx: &Tx, agent: &LockedAgent, terms: &Terms, spent: &Spent) -> Result<Given> {
@@ -83,7 +77,8 @@ pub(super) async fn act(tx: &Tx, agent: &LockedAgent, terms: &Terms, spent: &Spe
     Ok(Given::Spent { reason, until: Some(spent.until.0) })
 }
 
-/// Tells people that nothing is left: of NOTIFY once for each month or hour, else once while they have not decided.
+/// Tells people that nothing is left: of NOTIFY once for each month or hour, else once while they have not decided, and not within
+/// an hour after they have dismissed it. For tokens they are asked for an hour: by then those that counted do so no more.
 pub(super) async fn tell(tx: &Tx, agent: &LockedAgent, terms: &Terms, spent: &Spent) -> Result<()> {
     let of = spent.of.limit(spent.kind);
     let title = match (of.kind, of.agent) {
@@ -97,11 +92,12 @@ pub(super) async fn tell(tx: &Tx, agent: &LockedAgent, terms: &Terms, spent: &Sp
     }
     let is_notice = spent.action == CostGuardAction::Notify;
     let (since, until) = match spent.kind {
-        LimitKind::Tokens => (tx.now.minus(HOUR), tx.now.plus(HOUR)),
+        LimitKind::Tokens => (tx.now.minus(Duration::from_hours(1)), tx.now.plus(Duration::from_hours(1))),
         _ if is_notice => (super::terms::month(&terms.zone, tx.now).0, spent.until),
-        _ => (tx.now.minus(HOUR), spent.until),
+        _ => (tx.now.minus(Duration::from_hours(1)), spent.until),
     };
-    let amount = (spent.limit / PART).max(spent.short).max(1);
+    // A fifth of the limit, or what the next call takes if that is more.
+    let amount = (spent.limit / 5).max(spent.short).max(1);
     let body = match spent.action {
         CostGuardAction::Notify => format!("{} It goes on.", words(terms, spent)),
         CostGuardAction::Pause => format!("{} Its turns wait.", words(terms, spent)),

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds,
         enums::{AgentStatus, CostGuardAction, LimitKind},
         ids::{AgentId, LeaseId},
         problem::{Code, Problem, Result},
@@ -30,19 +31,11 @@ use crate::{
     },
 };
 
-/// How long a lease lasts.
-const LIFE: Duration = Duration::from_mins(15);
-/// A lease is this part of what is left.
-const PART: i64 = 20;
 /// The tokens that one call reasonably needs: read, and written.
 const CALL: (i64, i64) = (32_000, 8_000);
 /// How many leases an agent may hold that are not over: more than calls at the same time need, and so few that a host which
 /// asks without end takes no whole budget from the others.
 const MOST_OPEN: i64 = 16;
-/// How often a grant is tried again after another replica was faster.
-const TRIES: usize = 5;
-/// How many leases one round ends.
-const BATCH: i64 = 500;
 
 /// Nothing may be spent.
 pub(super) struct Spent {
@@ -146,7 +139,8 @@ async fn slice(
         }
         Err(spent) => return Ok(Err(spent)),
     };
-    for _ in 0..TRIES {
+    // Another replica may be faster.
+    for _ in 0..5 {
         let (left, from) = match money(tx, agent, terms, least(price)).await? {
             Ok(found) => found,
             Err(spent) => return Ok(Err(spent)),
@@ -177,7 +171,7 @@ pub(super) async fn spent(tx: &Tx, agent: &LockedAgent, terms: &Terms) -> Result
 
 /// 5 % of what is left, at least what a call needs, and at most what is left.
 fn part(left: i64, least: i64) -> i64 {
-    (left / PART).max(least).min(left)
+    (left / 20).max(least).min(left)
 }
 
 /// What one call reasonably needs, in millionths.
@@ -310,7 +304,7 @@ async fn give_back(tx: &Tx, agent: AgentId, month: Timestamp, micro: i64) -> Res
 }
 
 async fn write(tx: &Tx, agent: AgentId, question: i64, (month, slice): (Timestamp, Slice)) -> Result<Lease> {
-    let until = tx.now.plus(LIFE);
+    let until = tx.now.plus(Duration::from_mins(15));
     let id = lease_queries::add_lease(tx, agent, question, (month, until), slice).await?;
     let id = id.ok_or_else(|| Problem::internal(anyhow::anyhow!("a lease was not written")))?;
     Ok(Lease { id: id.0, cost_micro: slice.0, tokens: slice.1, until: until.0 })
@@ -377,7 +371,7 @@ async fn close(tx: &Tx, agent: &LockedAgent, lease: LeaseId) -> Result<()> {
 /// The database is unreachable. What has ended by then stays ended.
 pub async fn expire_due(core: &Arc<Core>) -> Result<u64> {
     let mut ended = Tally::default();
-    for due in lease_queries::due_leases(core, BATCH).await? {
+    for due in lease_queries::due_leases(core, i64::from(bounds::ROWS)).await? {
         let scope = Scope::system(core, due.organization_id);
         ended.add(scope.org, expire(&scope, due.agent_id, due.id).await);
     }

@@ -5,9 +5,8 @@
 //! hosts together can't spend more than there is. Every grant is one conditional UPDATE of the month's row. Permissions:
 //! `organization.view` and `agent.output.view` read, `organization.edit` allows more.
 //!
-//! `terms.rs`: what may be spent; `months.rs`: what was; `leases.rs`, `calls.rs`: what
-//! hosts ask and report; `guard.rs`: nothing is left; `usage.rs`: a provider takes no more; `limits.rs`: agents that wait;
-//! `release.rs`: how they go on.
+//! `terms.rs`: what may be spent; `months.rs`: what was; `leases.rs`, `calls.rs`: what hosts ask and report; `guard.rs`: nothing
+//! is left; `usage.rs`: a provider takes no more; `limits.rs`: agents that wait; `release.rs`: how they go on.
 
 mod allow;
 mod calls;

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds,
         enums::{CostGuardAction, LimitKind},
         ids::{AgentId, ModelCredentialId},
         problem::Result,
@@ -25,12 +26,8 @@ use crate::{
     },
 };
 
-/// How long a turn that is sent alone is given to pass.
+/// How long a turn that is sent alone is given to pass: its host may go away with it.
 const PROBE: Duration = Duration::from_mins(2);
-/// How long others wait before they look again whether it has.
-const LOOK: Duration = Duration::from_secs(5);
-/// How many agents one round looks at.
-const BATCH: i64 = 200;
 
 /// Lets agents whose time has come go on, in every organization. Returns how many.
 ///
@@ -38,7 +35,7 @@ const BATCH: i64 = 200;
 /// The database is unreachable. Who went on by then goes on.
 pub async fn release_due(core: &Arc<Core>) -> Result<u64> {
     let mut released = Tally::default();
-    for due in limit_queries::due_agents(core, BATCH).await? {
+    for due in limit_queries::due_agents(core, i64::from(bounds::ROWS)).await? {
         let scope = Scope::system(core, due.organization_id);
         released.add(scope.org, release_one(&scope, due.agent_id).await);
     }
@@ -72,7 +69,7 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
     }
     if !turns::takes_turns(&agent) || orgs::is_stopped(tx).await? {
         // Nothing is sent now, so nothing is tried, and no one waits for the end of it.
-        limit_queries::put_off(tx, id, tx.now.plus(LOOK), None).await?;
+        limit_queries::put_off(tx, id, tx.now.plus(bounds::LOOK), None).await?;
         return Ok(false);
     }
     if row.model_credential_id.is_some() {
@@ -102,7 +99,7 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
         },
     };
     if !is_first {
-        limit_queries::put_off(tx, id, tx.now.plus(LOOK), row.probing_at).await?;
+        limit_queries::put_off(tx, id, tx.now.plus(bounds::LOOK), row.probing_at).await?;
         return Ok(false);
     }
     limit_queries::put_off(tx, id, tx.now.plus(PROBE), Some(tx.now)).await?;

@@ -16,9 +16,6 @@ use crate::{
     core::store::Tx,
 };
 
-/// Half of a month.
-const HALF: Duration = Duration::from_hours(14 * 24);
-
 /// A budget of a month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
@@ -122,7 +119,7 @@ pub(super) fn month(zone: &TimeZone, at: Timestamp) -> (Timestamp, Timestamp) {
 /// The same of the month that begins at this instant in another time zone.
 pub(super) fn moved(from: &TimeZone, to: &TimeZone, begins: Timestamp) -> (Timestamp, Timestamp) {
     // Its middle is in it, even if the rules of the time zone have changed since.
-    span(to, day(from, begins.plus(HALF)).first_of_month(), begins)
+    span(to, day(from, begins.plus(Duration::from_hours(14 * 24))).first_of_month(), begins)
 }
 
 /// When this month and the next one begin; `at` where no one can say.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::{
     base::{
+        bounds,
         enums::{LimitKind, UsageStatus},
         ids::{AgentId, ModelCredentialId},
         plain::{self, bounded},
@@ -27,15 +28,6 @@ use crate::{
     },
 };
 
-/// How long to wait where the provider doesn't say.
-const UNSAID: Duration = Duration::from_mins(1);
-/// The shortest and the longest that a provider is believed. It is the host who says so, and all agents that inherit the
-/// credential wait: after a day one turn is tried, whatever was said.
-const SHORTEST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_hours(24);
-/// The longest text of a provider, in bytes.
-const DETAIL_BYTES: usize = 500;
-
 /// The provider has refused a call because too much was used. The agent's turns wait until then.
 ///
 /// # Errors
@@ -48,9 +40,13 @@ pub async fn limited(
     until: Option<Timestamp>,
 ) -> Result<()> {
     let Some(agent) = alive(tx, from).await? else { return Ok(()) };
-    let until = until.unwrap_or(tx.now.plus(UNSAID)).max(tx.now.plus(SHORTEST)).min(tx.now.plus(LONGEST));
-    let said = bounded(&plain::one_line(detail), DETAIL_BYTES);
-    let model = bounded(&plain::one_line(model), DETAIL_BYTES);
+    // It is the host who says so, and all agents that inherit the credential wait: after a day one turn is tried in any
+    // case.
+    let until = until
+        .unwrap_or(tx.now.plus(Duration::from_mins(1)))
+        .clamp(tx.now.plus(Duration::from_secs(1)), tx.now.plus(Duration::from_hours(24)));
+    let said = bounded(&plain::one_line(detail), bounds::REASON);
+    let model = bounded(&plain::one_line(model), bounds::NAME);
     let reason = format!("The provider of {model} takes no more requests for now: {said}");
     let inherited = model_credentials::inherited_by(tx, agent.id).await?;
     if credential != inherited {
@@ -89,7 +85,7 @@ async fn of_another(
     inherited: Option<ModelCredentialId>,
     (reason, until): (&str, Timestamp),
 ) -> Result<()> {
-    let until = if inherited.is_some() { tx.now } else { until.min(tx.now.plus(UNSAID)) };
+    let until = if inherited.is_some() { tx.now } else { until.min(tx.now.plus(Duration::from_mins(1))) };
     turns::limit(tx, agent).await?;
     limits::set(tx, agent, &Limit { kind: LimitKind::Usage, reason, until, credential: inherited }).await
 }

@@ -33,12 +33,10 @@ use crate::{
             validation::validate,
         },
     },
-    read::{AnswerBudget, Reading, SharedBudget},
+    read::{AnswerBudget, PARSED_WEIGHT, Reading, SharedBudget},
 };
 
-/// Weight of a byte of what was sent while its operation runs: parsed variables take that much more memory than their text.
-const PARSED_WEIGHT: usize = 8;
-/// The most operations in an anonymous batch: without a credential there is little to do but sign in.
+/// The most operations in a batch of a stranger: without a credential there is little to do but sign in.
 const MOST_ANONYMOUS: usize = 3;
 
 /// The caller and context of operations: one HTTP request or one socket.

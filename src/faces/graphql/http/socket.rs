@@ -12,7 +12,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -35,6 +35,7 @@ use futures::{
     stream::{self, BoxStream, SplitSink, SplitStream},
 };
 use http::{HeaderValue, header};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::{
     sync::Semaphore,
@@ -46,7 +47,7 @@ use super::{
     run::{Session, refused, too_many},
 };
 use crate::{
-    base::problem::Problem,
+    base::{bounds, problem::Problem},
     core::{
         Core,
         ledger::{Held, Holder, What},
@@ -58,17 +59,12 @@ use crate::{
 
 /// The one subprotocol.
 const PROTOCOL: &str = "graphql-transport-ws";
-/// How often the client is pinged.
-const PING_EVERY: Duration = Duration::from_secs(20);
-const SILENT_FOR: Duration = Duration::from_secs(65);
-/// The most concurrent operations on one socket.
+/// The most concurrent operations on one socket: each holds memory and is checked again and again, for as long as its caller likes.
 const MOST_OPERATIONS: usize = 100;
-/// The largest message from a client. Anything larger must be sent as a request.
+/// The largest message from a client, which could fill the memory with many. Anything larger must be sent as a request.
 const LARGEST_MESSAGE: usize = 256 << 10;
 /// Marks the response to an operation that is not executed, until it is written as an `error`.
 const REFUSED: &str = "refused";
-/// How long a closing handshake may take.
-const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Answers the handshake. The session comes from its headers until the client sends `connection_init`.
 ///
@@ -89,7 +85,7 @@ pub fn upgrade(
             serve(Arc::new(Socket::new(core, session, place, request_id)), socket).await;
         } else {
             let frame = close(4406, "Subprotocol not acceptable: use graphql-transport-ws");
-            let _ = timeout(FAREWELL, socket.send(Message::Close(Some(frame)))).await;
+            let _ = timeout(bounds::FAREWELL, socket.send(Message::Close(Some(frame)))).await;
         }
     }))
 }
@@ -144,10 +140,10 @@ async fn serve(socket: Arc<Socket>, connection: WebSocket) {
             // Wait until the client has closed too, or it might not see the frame.
             while let Some(Ok(_)) = from_client.next().await {}
         };
-        let _ = timeout(FAREWELL, farewell).await;
+        let _ = timeout(bounds::FAREWELL, farewell).await;
     } else {
         // The client has closed. This closes our half.
-        let _ = timeout(FAREWELL, to_client.close()).await;
+        let _ = timeout(bounds::FAREWELL, to_client.close()).await;
     }
 }
 
@@ -212,7 +208,7 @@ impl Socket {
 
     /// Moves the socket's place in the ledger from the address to the caller.
     fn move_place(&self, holder: Holder) -> Result<(), Problem> {
-        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = self.place.lock();
         if place.holder() != holder {
             *place = self.core.ledger.line(What::Sockets).take(holder, 1)?;
         }
@@ -229,7 +225,9 @@ impl Socket {
         let deadline = tokio::time::Instant::now() + self.core.config.limits.socket_init();
         loop {
             let message = if introduced {
-                timeout(SILENT_FOR, from_client.next()).await.map_err(|_| close(1001, "No response to ping"))
+                timeout(Duration::from_secs(65), from_client.next())
+                    .await
+                    .map_err(|_| close(1001, "No response to ping"))
             } else {
                 let next = tokio::time::timeout_at(deadline, from_client.next()).await;
                 next.map_err(|_| close(4408, "Connection initialisation timeout"))
@@ -254,7 +252,7 @@ impl Socket {
             _ => return Ok(()),
         };
         let message = ClientMessage::from_bytes(bytes).map_err(|_| close(4400, "Invalid message"))?;
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.lock();
         match message {
             ClientMessage::ConnectionInit { .. } if *introduced => {
                 return Err(close(4429, "Too many initialisation requests"));
@@ -269,7 +267,7 @@ impl Socket {
             }
             ClientMessage::Stop { id } => {
                 if running.remove(&id).is_some() {
-                    self.stopped.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+                    self.stopped.lock().push(id);
                 }
             }
             ClientMessage::ConnectionTerminate => return Err(close(4400, "Invalid message")),
@@ -290,7 +288,8 @@ impl Socket {
         to_client: &mut SplitSink<WebSocket, Message>,
         mut from_library: mpsc::Receiver<Message>,
     ) {
-        let mut ping = interval(PING_EVERY);
+        // Three times before a silent client is closed.
+        let mut ping = interval(Duration::from_secs(20));
         let mut refused = HashMap::new();
         loop {
             let message = tokio::select! {
@@ -345,7 +344,7 @@ impl Socket {
         if self.was_stopped(&id) {
             return None;
         }
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        self.running.lock().remove(&id);
         Some(match errors {
             Some(errors) => json!({ "type": "error", "id": id, "payload": errors }).to_string().into(),
             None => text,
@@ -354,7 +353,7 @@ impl Socket {
 
     /// Whether the operation that is over is one that the client had ended.
     fn was_stopped(&self, id: &str) -> bool {
-        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stopped = self.stopped.lock();
         let at = stopped.iter().position(|stopped| stopped == id);
         at.map(|at| stopped.swap_remove(at)).is_some()
     }

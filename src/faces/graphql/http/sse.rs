@@ -16,9 +16,6 @@ use super::{
 };
 use crate::base::problem::Result;
 
-/// A comment at this interval keeps proxies from closing the stream.
-const KEEP_ALIVE: Duration = Duration::from_secs(12);
-
 /// Whether the caller asks for events.
 pub fn is_wanted(headers: &HeaderMap) -> bool {
     weight(headers, "text/event-stream") > 0
@@ -50,7 +47,9 @@ fn next(json: &[u8]) -> Event {
 fn events(next: impl Stream<Item = Event> + Send + 'static) -> Response {
     let complete = stream::once(async { Event::default().event("complete").data("") });
     let events = next.chain(complete).map(Ok::<_, Infallible>);
-    let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();
+    // A comment that keeps proxies from closing the stream.
+    let mut response =
+        Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(12))).into_response();
     // Otherwise nginx would buffer the events.
     let buffering = HeaderName::from_static("x-accel-buffering");
     response.headers_mut().insert(buffering, HeaderValue::from_static("no"));

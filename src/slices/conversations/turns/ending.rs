@@ -74,7 +74,7 @@ pub(super) async fn give_back(tx: &Tx, turn: &turns::Model, why: &str) -> Result
         let back = back.col_expr(turns::Column::CancelRequestedAt, none());
         let back = back.col_expr(turns::Column::CutBy, Expr::value(None::<String>));
         let back = back.col_expr(turns::Column::Cut, Expr::value(None::<String>));
-        // Whatever limit was reached was reached by another turn.
+        // If a limit was reached, then by another turn.
         let back = back.col_expr(turns::Column::Limited, Expr::value(None::<String>));
         let back = back.col_expr(turns::Column::Yielded, Expr::value(false));
         back.col_expr(turns::Column::HandedSeq, none()).exec(tx.connection()).await?;

@@ -12,18 +12,17 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{OutboxKind, TurnState},
+        bounds::BATCH,
+        enums::{CommandKind, TurnState},
         ids::{AgentId, OrgId, TurnId},
         problem::Result,
     },
-    core::{Core, access::Scope, outbox, store::Tx, tally::Tally},
-    slices::agents::{self, LockedAgent},
+    core::{Core, access::Scope, store::Tx, tally::Tally},
+    slices::{
+        agents::{self, LockedAgent},
+        commands,
+    },
 };
-
-/// How long a turn waits until [`send_left`] looks after it.
-const LEFT: Duration = Duration::from_secs(30);
-/// How many agents, or commands, are looked for at a time.
-const BATCH: usize = 100;
 
 /// Makes a turn that its host could not carry out wait again. It is sent when the agent starts or resumes, with the next
 /// message, or after a while ([`send_left`]).
@@ -51,14 +50,14 @@ pub async fn resent(tx: &Tx, agent: &LockedAgent, id: TurnId) -> Result<()> {
 /// The database is unreachable. What was sent by then stays sent.
 pub async fn send_left(core: &Arc<Core>) -> Result<u64> {
     let mut last = LeftAgent { organization_id: OrgId(0), agent_id: AgentId(0) };
-    let (before, mut sent) = (core.clock.now().minus(LEFT), Tally::default());
+    let (before, mut sent) = (core.clock.now().minus(Duration::from_secs(30)), Tally::default());
     loop {
-        let found = left_agents(core, before, last, BATCH as u64).await?;
+        let found = left_agents(core, before, last, u64::from(BATCH)).await?;
         for left in &found {
             last = *left;
             sent.add(last.organization_id, send_to(core, last).await);
         }
-        if found.len() < BATCH {
+        if found.len() < BATCH as usize {
             return sent.close();
         }
     }
@@ -81,12 +80,13 @@ async fn send_to(core: &Arc<Core>, left: LeftAgent) -> Result<u64> {
 pub async fn free_unsent(core: &Arc<Core>) -> Result<u64> {
     let (mut last, mut freed) = (0, Tally::default());
     loop {
-        let found = outbox::unsent(core, OutboxKind::Turn, last, BATCH).await?;
-        for (command, org, agent) in &found {
-            last = *command;
-            freed.add(*org, free(core, (*org, *agent), last).await);
+        let found = commands::unsent(core, CommandKind::Turn, last, BATCH.into()).await?;
+        for command in &found {
+            last = command.id;
+            let org = command.organization_id;
+            freed.add(org, free(core, (org, command.agent_id), last).await);
         }
-        if found.len() < BATCH {
+        if found.len() < BATCH as usize {
             return freed.close();
         }
     }
@@ -96,10 +96,10 @@ async fn free(core: &Arc<Core>, (org, agent): (OrgId, AgentId), command: i64) ->
     let tx = Scope::system(core, org).begin().await?;
     let agent = agents::lock_agent(&tx, agent).await?;
     // It may have been sent meanwhile.
-    let dropped = outbox::drop_unsent(&tx, command).await?;
-    if let (Some((generation, payload)), Some(agent)) = (dropped, agent)
-        && generation == Some(agent.generation)
-        && let Some(turn) = payload["turn_id"].as_i64()
+    let dropped = commands::drop_unsent(&tx, command).await?;
+    if let (Some(dropped), Some(agent)) = (dropped, agent)
+        && dropped.generation == agent.generation
+        && let Some(turn) = dropped.payload["turn_id"].as_i64()
     {
         resent(&tx, &agent, TurnId(turn)).await?;
     }

@@ -24,12 +24,11 @@ use crate::{
     },
     core::{
         handlers::{Question, ask},
-        outbox,
         store::Tx,
     },
     slices::{
         agents::{self, LockedAgent},
-        orgs,
+        commands, orgs,
     },
 };
 
@@ -158,7 +157,7 @@ async fn send_again(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> Result
         .col_expr(turns::Column::AgentRevision, Expr::value(agent.revision))
         .col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
     sent.exec(tx.connection()).await?;
-    outbox::enqueue(tx, agent.host(), &Command::Turn { turn_id: turn.id.0 });
+    commands::enqueue(tx, agent.host(), &Command::Turn { turn_id: turn.id.0 });
     announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
     Ok(())
 }

@@ -9,9 +9,10 @@
 //! status changes, and no two replicas send the same turn. Permissions: `agent.output.view` reads, `agent.interact` cancels.
 //!
 //! `queue.rs`: making, sending, cancelling; `left.rs`: what did not reach its host waits again, and is sent by a round;
-//! `limited.rs`: while the agent may not call its model; `measured.rs`: what they have spent; `reports.rs`: what hosts report; `ending.rs`: what becomes of the
-//! turns of a launch that has ended; `prompt.rs`: messages as parts of what is said; `taken_over.rs`: while a person answers
-//! instead of the agent; `seen.rs`: their traces; `waited.rs`: what they have waited for, for these.
+//! `limited.rs`: while the agent may not call its model; `measured.rs`: what they have spent; `reports.rs`: what hosts report;
+//! `ending.rs`: what becomes of the turns of a launch that has ended; `plans.rs`: what is said to the agent; `prompt.rs`: the same
+//! as parts of a prompt; `taken_over.rs`: while a person answers instead of the agent; `seen.rs`: their traces; `waited.rs`: what
+//! they have waited for, for these.
 
 mod ending;
 mod entity;

@@ -25,11 +25,12 @@ use crate::{
     },
     core::{
         access::{Caller, Scope},
-        audit, outbox,
+        audit,
         store::Tx,
     },
     slices::{
         agents::{self, LockedAgent},
+        commands,
         conversations::{self, NewMessage},
         orgs,
     },
@@ -249,7 +250,7 @@ pub(super) async fn dispatch(tx: &Tx, agent: &LockedAgent, due: Vec<turns::Model
         let sent = sent.col_expr(turns::Column::AgentRevision, Expr::value(agent.revision));
         let sent = sent.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
         sent.exec(tx.connection()).await?;
-        outbox::enqueue(tx, agent.host(), &Command::Turn { turn_id: turn.id.0 });
+        commands::enqueue(tx, agent.host(), &Command::Turn { turn_id: turn.id.0 });
         announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
     }
     Ok(())
@@ -313,7 +314,7 @@ pub(super) async fn request_cancel(tx: &Tx, agent: &LockedAgent, turn: &turns::M
     let asked = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
     let asked = asked.col_expr(turns::Column::CancelRequestedAt, Expr::value(tx.now));
     asked.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now)).exec(tx.connection()).await?;
-    outbox::enqueue(tx, agent.host(), &Command::Cancel { turn_id: turn.id.0 });
+    commands::enqueue(tx, agent.host(), &Command::Cancel { turn_id: turn.id.0 });
     announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
     Ok(())
 }

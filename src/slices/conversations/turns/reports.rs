@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     base::{
+        bounds,
         enums::{ChangeOp, MessageStatus, TurnState},
         ids::{ConversationId, TurnId},
         plain::bounded,
@@ -50,12 +51,7 @@ pub struct Authorized {
 
 impl DomainEvent for Authorized {}
 
-/// The longest name of a session or a model, in bytes.
-const NAME_BYTES: usize = 500;
-/// The longest error, in bytes.
-const ERROR_BYTES: usize = 8 * 1024;
-
-/// A conversation has a session now, to be resumed with its next turn; or none any more.
+/// A conversation has a session now, to be resumed with its next turn; or it no longer has one.
 ///
 /// # Errors
 /// `NOT_FOUND`: the conversation isn't the agent's.
@@ -67,7 +63,7 @@ pub async fn session(
 ) -> Result<()> {
     let Some(agent) = current(tx, from).await? else { return Ok(()) };
     conversations::require_of(tx, conversation, agent.id).await?;
-    let session = session.map(|session| bounded(&session, NAME_BYTES));
+    let session = session.map(|session| bounded(&session, bounds::ID));
     conversations::remember_session(tx, conversation, session).await
 }
 
@@ -117,7 +113,7 @@ pub async fn turn_ended(tx: &Tx, from: &Reporter, end: TurnEnd) -> Result<()> {
     let told = spent(end.usage);
     let usage = known.as_ref().map_or(told, |measured| measured.usage);
     let measured_model = known.as_ref().map(|measured| measured.model.clone());
-    let model = end.model.as_deref().map(|model| bounded(model, NAME_BYTES));
+    let model = end.model.as_deref().map(|model| bounded(model, bounds::ID));
     let context = end.context_tokens.map(|tokens| tokens.max(0));
     let model = measured_model.or(model);
     write(tx, from, &turn, state, (&end, &usage, model.clone())).await?;
@@ -135,7 +131,7 @@ pub async fn turn_ended(tx: &Tx, from: &Reporter, end: TurnEnd) -> Result<()> {
         let text = end
             .error
             .as_deref()
-            .map_or_else(|| "The agent gives no reason.".into(), |error| bounded(error, ERROR_BYTES));
+            .map_or_else(|| "The agent gives no reason.".into(), |error| bounded(error, bounds::DETAIL));
         conversations::append_error(tx, turn.conversation_id, Some(turn.id), "FAILED", &text).await?;
     }
     super::seen::seen(tx, &turn, state).await?;
@@ -168,7 +164,7 @@ async fn write(
 ) -> Result<()> {
     use turns::Column;
     let error = end.error.as_deref().filter(|_| state != TurnState::Done);
-    let error = error.map(|error| bounded(error, ERROR_BYTES));
+    let error = error.map(|error| bounded(error, bounds::DETAIL));
     let ended = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));
     let ended = rows::spent(ended, usage)
         .col_expr(Column::State, Expr::value(state.as_str()))
@@ -182,12 +178,9 @@ async fn write(
     Ok(())
 }
 
-/// The most tokens, or millionths, of one turn: far more than one can cost.
-const MOST: i64 = 1 << 40;
-
 /// What a host says was spent, within reason.
 fn spent(usage: Usage) -> Usage {
-    let sane = |number: Option<i64>| number.map(|number| number.clamp(0, MOST));
+    let sane = |number: Option<i64>| number.map(|number| number.clamp(0, bounds::AMOUNT));
     Usage {
         input: sane(usage.input),
         output: sane(usage.output),

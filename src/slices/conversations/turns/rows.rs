@@ -106,7 +106,7 @@ pub async fn asked(tx: &Tx, turn: TurnId) -> Result<()> {
     move_on(tx, turn, Happening::Asked).await
 }
 
-/// The agent waits for no one any more in this turn.
+/// The agent no longer waits for anyone in this turn.
 ///
 /// # Errors
 /// The database is unreachable.

@@ -9,7 +9,9 @@ use serde_json::json;
 use super::{entity::turns, queries, waited};
 use crate::{
     base::{
+        bounds,
         enums::{TurnState, TurnWait},
+        plain,
         problem::Result,
         time::Timestamp,
     },
@@ -18,11 +20,6 @@ use crate::{
         telemetry::traces::{self, Known, Past},
     },
 };
-
-/// The longest text that is repeated, in bytes.
-const LONGEST: usize = 16 * 1024;
-/// The status with which a provider takes no more requests for now.
-const TOO_MANY: i64 = 429;
 
 type Attributes = Vec<(&'static str, Known)>;
 
@@ -104,7 +101,8 @@ async fn calls(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Pas
         let failed = status.is_none_or(|status| !(200..300).contains(&status));
         parts.push(Past { name: format!("chat {model}"), from, until: ended, failed, attributes });
         match waits.entry(model) {
-            Entry::Vacant(none) if status == Some(TOO_MANY) => {
+            // The provider takes no more requests for now.
+            Entry::Vacant(none) if status == Some(429) => {
                 let (name, until) = ("wait limit".to_owned(), until.max(ended));
                 none.insert(Past { name, from: ended, until, failed: false, attributes: of });
             }
@@ -174,7 +172,7 @@ async fn said(tx: &Tx, turn: &turns::Model, attributes: &mut Attributes) -> Resu
         if words.role == "USER" { input.push(of("user")) } else { output.push(of("assistant")) }
     }
     for (name, messages) in [("gen_ai.input.messages", input), ("gen_ai.output.messages", output)] {
-        let written = crate::base::plain::bounded(&json!(messages).to_string(), LONGEST);
+        let written = plain::bounded(&json!(messages).to_string(), bounds::DETAIL);
         attributes.push((name, text(written)));
     }
     Ok(())

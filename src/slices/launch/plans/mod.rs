@@ -1,8 +1,8 @@
-//! What a host is told to launch an agent with, and what its sessions get. The answer holds secrets, opened for the host that
-//! runs the agent and nobody else: it is never stored or logged.
+//! What a host launches an agent with, and what its sessions get. The answer holds secrets, opened for the host that
+//! runs the agent and no one else: it is never stored or logged.
 //!
-//! `instructions.rs`: what the agent is told in words; `access.rs`: credentials as variables and headers; `model.rs`: the key for its model; `restart.rs`: what
-//! only a launch can give it; `withheld.rs`: hosts that get no secrets.
+//! `instructions.rs`: the agent's instructions; `access.rs`: credentials as variables and headers; `model.rs`: the key for its
+//! model; `restart.rs`: what only a launch can give it; `withheld.rs`: hosts that get no secrets.
 
 mod access;
 mod instructions;
@@ -33,7 +33,7 @@ use crate::{
     },
 };
 
-/// How much of a frame a plan may take, in bytes of JSON.
+/// How much of a frame of the protocol a plan may take, in bytes of JSON.
 const PLAN_BYTES: usize = LARGEST_FRAME - 4 * 1024;
 
 /// How to launch the agent, and what its sessions get. Also asked for when its skills, MCP servers or credentials have changed.

@@ -23,14 +23,14 @@ use crate::{
         ids::{AgentId, ServerId},
         problem::{Code, Problem, Result},
     },
-    core::{access::Scope, audit, outbox, store::Tx},
+    core::{access::Scope, audit, store::Tx},
     slices::{
         agents::{
             LockedAgent,
             entity::agents,
             rows::{find, living},
         },
-        servers,
+        commands, servers,
     },
 };
 
@@ -96,8 +96,8 @@ pub(in super::super) async fn wait(tx: &Tx, agent: AgentId) -> Result<()> {
 /// The database rejects a statement.
 pub(in super::super) async fn withhold(tx: &Tx, agent: &agents::Model) -> Result<()> {
     let standing = LockedAgent::of(agent);
-    outbox::overtake(tx, agent.id).await?;
-    outbox::enqueue(tx, standing.host(), &Command::Stop);
+    commands::expire_of_agent(tx, agent.id).await?;
+    commands::enqueue(tx, standing.host(), &Command::Stop);
     wait(tx, agent.id).await?;
     reports::settle(tx, &standing, standing.generation, "its host is not confirmed").await?;
     let mut status = AgentStatus::Error;
@@ -244,7 +244,7 @@ mod tests {
     fn each_place_of_a_secret_in_a_plan_is_judged() {
         let shapes = shapes();
         let places = with_a_secret(&shapes, &json!({ "$ref": "#/$defs/LaunchPlan" }), "");
-        // A new one also needs a case in `tests/it/hosts_confirmed.rs`.
+        // A new one also needs a case in `tests/it/gateway/confirmed.rs`.
         let mut known: Vec<&str> = places.iter().map(|(at, _)| at.as_str()).collect();
         known.sort_unstable();
         let all = [

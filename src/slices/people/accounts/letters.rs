@@ -11,16 +11,15 @@ use crate::{
     core::{
         Core,
         mail::{Letter, Template},
-        outbox::{self, Mail},
         store::Transaction,
     },
-    slices::people::{SignInOrigin, entity::users},
+    slices::{
+        mails,
+        people::{SignInOrigin, entity::users},
+    },
 };
 
-pub use crate::core::outbox::Notice;
-
-/// How long a notice is still worth sending.
-const NOTICE_LIFETIME: std::time::Duration = std::time::Duration::from_hours(72);
+pub use crate::slices::mails::Notice;
 
 fn write(core: &Core, template: Template, values: &[(&str, &str)]) -> Letter {
     Letter::write(template, &[values, &[("site", core.mailer.site())]].concat())
@@ -125,17 +124,13 @@ pub fn notify(
     from: &SignInOrigin,
 ) {
     let from = from.ip.map_or_else(|| "unknown".to_owned(), |ip| ip.to_string());
-    post(core, tx, (user, recipient), notice, from);
+    mails::enqueue_notice(core, tx, (user.id, recipient.to_owned()), notice, from);
 }
 
 /// Tells a person what the operator did to their account.
 pub fn notify_by_operator(core: &Core, tx: &Transaction, user: &users::Model, notice: Notice) {
-    post(core, tx, (user, &user.email), notice, "the operator of this installation".to_owned());
-}
-
-fn post(core: &Core, tx: &Transaction, (user, recipient): (&users::Model, &str), what: Notice, from: String) {
-    let mail = Mail::Notice { user_id: user.id, to: recipient.to_owned(), what, from };
-    outbox::enqueue_mail(core, tx, &mail, core.clock.now().plus(NOTICE_LIFETIME));
+    let from = "the operator of this installation".to_owned();
+    mails::enqueue_notice(core, tx, (user.id, user.email.clone()), notice, from);
 }
 
 /// `2026-06-01 12:00 UTC`.

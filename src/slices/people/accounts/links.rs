@@ -1,6 +1,6 @@
 //! Mailed links: who may use which, once, and for how long.
 //!
-//! A row of `email_tokens` is written together with the mail's outbox row. Its token is only created when the
+//! A row of `email_tokens` is written together with the mail. Its token is only created when the
 //! mail is sent ([`compose`]), and again on every retry, so that only the last mail's link works. Until then
 //! the row holds random bytes that are the hash of nothing. A link that the operator hands over ([`by_hand`])
 //! gets its token at once. A newer link of the same kind replaces an older one.
@@ -27,11 +27,13 @@ use crate::{
         Core,
         access::token::{Token, TokenHash, TokenKind},
         mail::{Letter, Template},
-        outbox::{self, Mail},
         sealing::random_bytes,
         store::Transaction,
     },
-    slices::people::entity::{email_tokens, users},
+    slices::{
+        mails::{self, Mail},
+        people::entity::{email_tokens, users},
+    },
 };
 
 /// What a link does.
@@ -68,7 +70,7 @@ pub async fn send(
     email: &str,
 ) -> Result<()> {
     let row = replace(core, tx, user.id, (purpose, email), TokenHash(random_bytes())).await?;
-    outbox::enqueue_mail(core, tx, &Mail::Link { id: row.id }, row.expires_at);
+    mails::enqueue(core, tx, &Mail::Link { id: row.id }, row.expires_at);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::users::by_id;
 use crate::{
     base::{
+        bounds::{NAME, TEXT},
         ids::UserId,
         problem::{Problem, Result},
         zones::is_zone,
@@ -17,11 +18,6 @@ use crate::{
         audit::{PersonalEntry, record_personal},
     },
 };
-
-/// The most bytes that they may have, as JSON.
-const MOST: usize = 64 * 1024;
-/// The longest name of a time zone, in bytes.
-const ZONE: usize = 64;
 
 /// A person's preferences: an object. `None`: nothing yet.
 ///
@@ -41,8 +37,8 @@ pub async fn set_preferences(request: &Request, person: &Person, preferences: Va
         return Err(Problem::invalid_parameter("preferences", "WRONG_TYPE", detail));
     }
     let bytes = preferences.to_string().len();
-    if bytes > MOST {
-        let detail = format!("The preferences have {bytes} bytes as JSON; at most {MOST} are allowed.");
+    if bytes > TEXT {
+        let detail = format!("The preferences have {bytes} bytes as JSON; at most {TEXT} are allowed.");
         return Err(Problem::invalid_parameter("preferences", "TOO_LONG", detail));
     }
     let tx = request.begin().await?;
@@ -59,6 +55,6 @@ pub async fn set_preferences(request: &Request, person: &Person, preferences: Va
 }
 
 fn time_zone(preferences: &Value) -> Option<String> {
-    let name = preferences["timeZone"].as_str().filter(|name| name.len() <= ZONE)?;
+    let name = preferences["timeZone"].as_str().filter(|name| name.len() <= NAME)?;
     is_zone(name).then(|| name.to_owned())
 }

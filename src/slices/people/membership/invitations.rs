@@ -35,11 +35,11 @@ use crate::{
         },
         audit::{self, PersonalEntry, record_personal},
         mail::{Letter, Template},
-        outbox::{self, Mail},
         sealing::random_bytes,
         store::Tx,
     },
     slices::{
+        mails::{self, Mail},
         orgs::{self, Limit},
         people::{
             accounts::{
@@ -57,7 +57,7 @@ use crate::{
     },
 };
 
-/// How long an invitation is valid.
+/// How long an invitation is valid: others may read the mail later.
 const LIFETIME: Duration = Duration::from_hours(7 * 24);
 
 /// How an invitation reaches the person.
@@ -161,10 +161,10 @@ async fn end(tx: &Tx, row: invitations::Model) -> Result<()> {
     Ok(())
 }
 
-/// Puts the mail in the outbox.
+/// Enqueues the mail.
 fn post(tx: &Tx, row: &invitations::Model) {
     let mail = Mail::Invitation { id: row.id };
-    outbox::enqueue_mail(&tx.scope.core, tx.connection(), &mail, row.expires_at);
+    mails::enqueue(&tx.scope.core, tx.connection(), &mail, row.expires_at);
 }
 
 /// Sends an invitation again. It is valid for another week, and its earlier links stop working.
@@ -227,7 +227,7 @@ fn record(tx: &Tx, (op, operation): (ChangeOp, &'static str), id: InvitationId, 
 ///
 /// # Errors
 /// The database is unreachable.
-#[expect(clippy::disallowed_methods, reason = "the outbox names one invitation of any organization")]
+#[expect(clippy::disallowed_methods, reason = "a mail names one invitation of any organization")]
 pub async fn compose(core: &Core, id: InvitationId) -> Result<Option<(String, Letter)>> {
     let (token, hash) = Token::generate(TokenKind::Link);
     let now = core.clock.now().0;

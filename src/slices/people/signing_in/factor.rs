@@ -40,8 +40,6 @@ use crate::{
     },
 };
 
-/// The number of recovery codes.
-const RECOVERY_CODES: usize = 10;
 /// Crockford's alphabet: no letters that look like others or like digits.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
@@ -259,8 +257,8 @@ async fn check_totp(core: &Core, tx: &Transaction, user: &users::Model, code: &s
 
 async fn renew_codes(core: &Core, tx: &Transaction, user: UserId) -> Result<Vec<String>> {
     queries::delete_recovery_codes(tx, user).await?;
-    let mut codes = Vec::with_capacity(RECOVERY_CODES);
-    for _ in 0..RECOVERY_CODES {
+    let mut codes = Vec::with_capacity(10);
+    for _ in 0..10 {
         let code = recovery_code();
         queries::insert_recovery_code(tx, user, hash(user, &code), core.clock.now()).await?;
         codes.push(code);

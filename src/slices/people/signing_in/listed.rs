@@ -46,12 +46,9 @@ pub async fn open_sessions(core: &Core, person: &Person) -> Result<Vec<OpenSessi
     open_of(core, person.id, Some(person.session)).await
 }
 
-/// The most sessions shown.
-const MOST_SHOWN: u64 = 1_000;
-
 /// [`open_sessions`] for any user. `asking` is the current session.
 pub async fn open_of(core: &Core, user: UserId, asking: Option<SessionId>) -> Result<Vec<OpenSession>> {
-    let newest = newest(core, user).order_by_desc(sessions::Column::Id).limit(MOST_SHOWN);
+    let newest = newest(core, user).order_by_desc(sessions::Column::Id).limit(1_000);
     let rows = newest.all(core.db.read()).await?;
     let current = match asking {
         Some(asking) => family(core, user, asking).await?,

@@ -49,7 +49,7 @@ use crate::{
     },
 };
 
-/// How long a used refresh token is accepted again.
+/// How long a used refresh token is accepted again: its answer may have got lost. A thief has no more time than that.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Where a sign-in came from, as shown in the person's list of sessions.
@@ -399,7 +399,7 @@ async fn by_token(db: &impl ConnectionTrait, hash: TokenHash) -> Result<Option<s
     Ok(sessions::Entity::find().filter(same).one(db).await?)
 }
 
-/// How long a sign-in counts as recent.
+/// How long a sign-in counts as recent: a thief of a session can't change how its owner signs in.
 const RECENT: Duration = Duration::from_mins(10);
 
 /// Whether the person has signed in recently, however often the session was renewed since.

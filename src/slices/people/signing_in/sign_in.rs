@@ -43,11 +43,11 @@ use crate::{
     },
 };
 
-/// How long a challenge is valid.
+/// How long a challenge is valid, also for a thief.
 const CHALLENGE_TTL: Duration = Duration::from_mins(5);
-/// How long the code from a provider's sign-in is valid.
+/// How long the code from a provider's sign-in is valid, which is in the browser's history.
 const CODE_TTL: Duration = Duration::from_mins(1);
-/// How long the code in an operator's link is valid.
+/// How long the code in an operator's link is valid, which others may see.
 const LINK_TTL: Duration = Duration::from_mins(10);
 
 /// The result of a correct password.
@@ -93,7 +93,7 @@ impl Awaited {
     }
 }
 
-/// How many requests a password comparison counts as while an IP address or account is throttled.
+/// How many requests a password comparison counts as while an IP address or account is throttled: a guesser pays for it.
 const COMPARING: u32 = 10;
 
 /// Signs a person in, or asks for their second factor.

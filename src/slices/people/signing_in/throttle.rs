@@ -33,9 +33,6 @@ use crate::{
     },
 };
 
-/// Failures are forgotten after this long without another one; `rounds/kept.rs` then removes them.
-const FORGOTTEN: Duration = Duration::from_hours(12);
-
 /// How a counter slows down attempts.
 #[derive(Clone, Copy, Debug)]
 struct Rule {
@@ -48,6 +45,11 @@ struct Rule {
 }
 
 impl Rule {
+    /// So many free guesses, then delays from a second to a quarter of an hour.
+    const fn of_guesses(free: i64) -> Self {
+        Self { free, first: Duration::from_secs(1), most: Duration::from_mins(15) }
+    }
+
     fn delay(self, failures: i64) -> Duration {
         let over = failures - self.free;
         if over < 0 {
@@ -57,9 +59,6 @@ impl Rule {
         self.first.saturating_mul(factor).min(self.most)
     }
 }
-
-const SECOND: Duration = Duration::from_secs(1);
-const QUARTER: Duration = Duration::from_mins(15);
 
 /// One counter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -121,15 +120,15 @@ impl Key {
 
     fn rule(&self) -> Rule {
         match self.kind {
-            "address" | "elsewhere" => Rule { free: 40, first: SECOND, most: QUARTER },
-            "account" => Rule { free: 20, first: SECOND, most: QUARTER },
+            "address" | "elsewhere" => Rule::of_guesses(40),
+            "account" => Rule::of_guesses(20),
             "mail" | "reset" => {
                 Rule { free: 3, first: Duration::from_mins(1), most: Duration::from_hours(1) }
             }
             // Six digits: at this pace a year of guessing finds a code with a probability of about one in
             // forty.
-            "factor" => Rule { free: 5, first: SECOND, most: Duration::from_hours(1) },
-            _ => Rule { free: 5, first: SECOND, most: QUARTER },
+            "factor" => Rule { most: Duration::from_hours(1), ..Rule::of_guesses(5) },
+            _ => Rule::of_guesses(5),
         }
     }
 }
@@ -220,7 +219,8 @@ async fn count(core: &Core, tx: &Transaction, key: &Key, failures: i64) -> Resul
 async fn held(core: &Core, tx: &Transaction, key: &Key) -> Result<(i64, i64)> {
     let now = core.clock.now();
     let Some(counter) = queries::lock_counter(tx, &key.hash, now).await? else { return Ok((0, 0)) };
-    let forgotten = counter.updated_at < now.minus(FORGOTTEN).0;
+    // `rounds/kept.rs` then removes it.
+    let forgotten = counter.updated_at < now.minus(Duration::from_hours(12)).0;
     Ok((if forgotten { 0 } else { counter.failures }, counter.blocked_until))
 }
 
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn delays_double_up_to_a_limit() {
-        let rule = Rule { free: 5, first: SECOND, most: QUARTER };
+        let rule = Rule::of_guesses(5);
         let seconds = |failures| rule.delay(failures).as_secs();
         assert_eq!([1, 4, 5, 6, 7, 10].map(seconds), [0, 0, 1, 2, 4, 32]);
         assert_eq!([15, 40, i64::MAX].map(seconds), [900; 3]);

@@ -9,10 +9,7 @@ use openidconnect::{HttpRequest, HttpResponse};
 use serde_json::{Map, Value};
 
 use super::claims::is_true;
-use crate::core::outbound;
-
-/// The largest response accepted from a provider, in bytes.
-const MAX_ANSWER: usize = 1 << 20;
+use crate::{base::bounds, core::outbound};
 
 /// Adapts our client for external servers to the library's interface.
 #[derive(Clone, Debug)]
@@ -49,7 +46,7 @@ impl Http {
         let (status, headers) = (response.status(), response.headers().clone());
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await? {
-            if body.len() + chunk.len() > MAX_ANSWER {
+            if body.len() + chunk.len() > bounds::FILE {
                 return Err(HttpError::TooLarge);
             }
             body.extend_from_slice(&chunk);

@@ -27,9 +27,6 @@ use crate::{
     },
 };
 
-/// How long a provider's metadata is cached.
-const KEPT: Duration = Duration::from_mins(10);
-
 /// The configured providers.
 #[derive(Debug)]
 pub struct Providers(Vec<Provider>);
@@ -113,7 +110,7 @@ impl Provider {
     /// A client with the provider's metadata, which is fetched when the cache is stale or `refresh` asks for it.
     async fn client(&self, now: Timestamp, refresh: bool) -> anyhow::Result<Client> {
         let mut kept = self.metadata.lock().await;
-        let fresh = kept.as_ref().filter(|(at, _)| !refresh && at.plus(KEPT) > now);
+        let fresh = kept.as_ref().filter(|(at, _)| !refresh && at.plus(Duration::from_mins(10)) > now);
         let metadata = match fresh {
             Some((_, metadata)) => metadata.clone(),
             None => {

@@ -13,11 +13,7 @@ use super::{
     provider::Provider,
     words::{of_discovery, of_exchange, shown},
 };
-use crate::base::{finding::Finding, numerals::counted, time::Clock};
-
-/// The largest acceptable difference from a provider's clock, in milliseconds. Its tokens are often valid for only a
-/// few minutes.
-const SKEW: i64 = 60_000;
+use crate::base::{bounds, finding::Finding, numerals::counted, time::Clock};
 
 /// Tries a provider: discovery, issuer, clock, keys, endpoints, and whether it knows this client.
 pub async fn try_out(provider: &Provider, clock: &Clock) -> Vec<Finding> {
@@ -59,7 +55,8 @@ async fn skew(provider: &Provider, clock: &Clock) -> Option<Finding> {
     let there = told(answer.headers())?;
     // It tells whole seconds.
     let off = if there + 1_000 < before { before - there } else { (there - after).max(0) };
-    Some(if off <= SKEW {
+    // Its tokens are often valid for only a few minutes.
+    Some(if off <= bounds::CLOCK_SKEW.as_millis() as i64 {
         Finding::good("clock", format!("{off} ms from the provider's"))
     } else {
         let advice = "synchronize this machine with a time server (NTP): ID tokens look expired otherwise";

@@ -7,15 +7,11 @@ use openidconnect::{
 };
 
 use super::http::HttpError;
-use crate::base::plain::bounded_line;
+use crate::base::{bounds, plain::bounded_line};
 
-/// How much of a foreign text the log shows, in bytes: anyone can write an error into the address that a browser
-/// comes back to.
-const SHOWN: usize = 300;
-
-/// A foreign text, in one line and shortened.
+/// A foreign text, in one line and shortened: anyone can write an error into the address that a browser comes back to.
 pub fn shown(text: &str) -> String {
-    bounded_line(text, SHOWN)
+    bounded_line(text, bounds::NAME)
 }
 
 /// Why a code was not exchanged for tokens.

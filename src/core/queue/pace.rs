@@ -10,11 +10,12 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use muster_channels::{Limit, Scope, Transport};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::base::{
     ids::{ChannelId, OrgId},
@@ -43,7 +44,7 @@ struct Window {
     landed: VecDeque<Duration>,
 }
 
-/// Room for one message. It counts as sent just now for as long as this lives, and from when it is dropped for as long as the limit
+/// Room for one message. It counts as sent at this moment for as long as this lives, and from when it is dropped for as long as the limit
 /// says: the vendor got it somewhere between.
 pub struct Room {
     pace: Pace,
@@ -100,7 +101,7 @@ impl Pace {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<Key, Window>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -159,7 +160,7 @@ mod tests {
         let settings = crate::core::config::Config::read(None, BTreeMap::new()).unwrap();
         let config =
             TelegramConfig { token: "1:secret".into(), webhook_secret: "secret".into(), username: None };
-        muster_channels::open(Config::Telegram(config), &outbound::world(&settings).unwrap())
+        muster_channels::open(Config::Telegram(config), &outbound::network(&settings).unwrap())
     }
 
     const CHANNEL: (OrgId, ChannelId) = (OrgId(1), ChannelId(1));

@@ -1,4 +1,4 @@
-//! How long something waits that has failed, until it is tried again: one table for deliveries, requests in chats, and agents.
+//! The waits between attempts: one table for all jobs, and for agents that are started again.
 
 use std::time::Duration;
 
@@ -10,13 +10,23 @@ pub const WAITS: [Duration; 7] = [
     Duration::from_mins(10),
     Duration::from_mins(30),
     Duration::from_hours(2),
-    Duration::from_hours(6),
+    LONGEST,
 ];
 
-/// The wait after so many failures in a row. None: there were too many.
+/// The longest of them.
+pub const LONGEST: Duration = Duration::from_hours(6);
+
+/// The wait after so many failures in a row. `None`: there were too many.
 #[must_use]
 pub fn after(failures: i64) -> Option<Duration> {
     usize::try_from(failures - 1).ok().and_then(|place| WAITS.get(place)).copied()
+}
+
+/// The wait that a vendor has asked for, within bounds: one that says "at once" would be asked without end, and one that names
+/// a year would never be asked again.
+#[must_use]
+pub fn asked_for(wait: Duration) -> Duration {
+    wait.clamp(WAITS[0], Duration::from_hours(24))
 }
 
 #[cfg(test)]

@@ -1,10 +1,8 @@
 //! The connections of hosts in this process, and how they are woken.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use crate::base::ids::ServerId;
@@ -53,7 +51,7 @@ impl Hosts {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<ServerId, Vec<Wake>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

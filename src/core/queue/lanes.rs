@@ -1,0 +1,111 @@
+//! The queue of this process: how it is woken, and the lanes that it works in at the moment. An organization has its share of
+//! lanes, so that one whose receivers all hang holds up no other organization.
+
+use std::{collections::HashSet, sync::Arc};
+
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::watch;
+
+use super::pace::Pace;
+use crate::{
+    base::ids::{ChannelId, OrgId},
+    core::{
+        ledger::{Held, Holder, Line},
+        store::sql::row,
+    },
+};
+
+row! {
+    /// A lane: a channel's jobs of one kind.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct ChannelLane {
+        /// The organization.
+        organization_id: OrgId,
+        /// The channel.
+        channel_id: ChannelId,
+    }
+}
+
+/// The queue of a process. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Queue {
+    pub(super) wake: watch::Sender<()>,
+    pub(super) lanes: Lanes,
+    /// How often channels may send.
+    pub pace: Pace,
+}
+
+type Key = (&'static str, ChannelLane);
+
+/// All lanes, by kind. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Lanes(Arc<Mutex<HashSet<Key>>>);
+
+/// A lane that a task works in. Dropping it gives it up.
+pub(super) struct Entered {
+    lanes: Lanes,
+    key: Key,
+    _held: Held,
+}
+
+impl Lanes {
+    /// Enters a lane. `None`: someone is in it, or the organization has its share, or too many are taken.
+    pub(super) fn enter(&self, line: &Arc<Line>, kind: &'static str, lane: ChannelLane) -> Option<Entered> {
+        let (mut all, key) = (self.all(), (kind, lane));
+        if all.contains(&key) {
+            return None;
+        }
+        let held = line.take_free(Holder::Organization(lane.organization_id.0), 1)?;
+        all.insert(key);
+        Some(Entered { lanes: self.clone(), key, _held: held })
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashSet<Key>> {
+        self.0.lock()
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.lanes.all().remove(&self.key);
+    }
+}
+
+/// SQL for the channels in which something is due, the oldest first, without hiding those of one organization behind those of
+/// another. Between the two parts is what selects `organization_id`, `channel_id` and `available_at` of what is due. A look
+/// takes 128 channels of an organization: those that have a lane are among them, so twice a share.
+pub const OLDEST_DUE: [&str; 2] = [
+    "SELECT organization_id, channel_id FROM (SELECT organization_id, channel_id, MIN(available_at) AS since, \
+     ROW_NUMBER() OVER (PARTITION BY organization_id ORDER BY MIN(available_at), channel_id) AS nth FROM (",
+    ") due GROUP BY organization_id, channel_id) first WHERE nth <= 128 ORDER BY since, channel_id",
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::core::{
+        config::Config,
+        ledger::{Ledger, What},
+    };
+
+    #[test]
+    fn a_channel_has_one_lane_and_an_organization_its_share() {
+        let ledger = Ledger::new(&Config::read(None, BTreeMap::new()).unwrap());
+        let (lanes, line) = (Lanes::default(), ledger.line(What::Lanes));
+        let enter = |org, channel| {
+            let lane = ChannelLane { organization_id: OrgId(org), channel_id: ChannelId(channel) };
+            lanes.enter(line, "DELIVERY", lane)
+        };
+        let lane = enter(1, 1).unwrap();
+        assert!(enter(1, 1).is_none());
+        drop(lane);
+        let of_one: Vec<_> = (1..=300).filter_map(|channel| enter(1, channel)).collect();
+        assert_eq!((of_one.len(), line.total()), (64, 64));
+        assert!(enter(2, 1).is_some());
+        drop(of_one);
+        assert!(enter(1, 1).is_some());
+        assert_eq!(line.total(), 0);
+    }
+}

@@ -1,0 +1,234 @@
+//! The queue: work that is written in the transaction of the change that causes it, so that neither exists without the other,
+//! and done afterwards: mails, deliveries through channels, approvals in chats.
+//!
+//! Each kind of [`Job`] has a table of its own. A row waits until it is due, is claimed, run, and settled:
+//!
+//! - **Order.** Rows with the same key of order are run one after the other; those of other keys do not wait for them.
+//! - **Lanes.** Jobs that can hold each other up, such as those of one channel, have a lane: one task of a process that runs what
+//!   is due in it, so that a vendor that hangs holds up no one else. Replicas share lanes.
+//! - **Claims.** A claim is one conditional UPDATE that raises the attempts and postpones the row for the lease, which is how long
+//!   a run may take and [`MARGIN`]. If the replica dies, the row is due again.
+//! - **Retries.** What has failed waits, longer each time ([`backoff`]), until it is given up.
+//! - **Waking.** A commit wakes the queue of its own process ([`wake_after`]). A look at all tables every second finds the rest,
+//!   and what crashed processes left.
+
+pub mod backoff;
+mod lanes;
+mod pace;
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::join_all;
+use tokio::sync::watch;
+
+pub use self::{
+    lanes::{ChannelLane, OLDEST_DUE, Queue},
+    pace::{Full, Pace, Room},
+};
+use super::{
+    Core,
+    ledger::What,
+    store::{Transaction, sql::row},
+    telemetry::metrics,
+};
+use crate::base::{problem::Result, time::Timestamp};
+
+/// How much longer than a run its claim lasts: for writing down its outcome.
+pub const MARGIN: Duration = Duration::from_secs(30);
+
+/// The longest wait that needs a wake: after a longer one, a look is about to come anyhow.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// Work of one kind, each a row of the kind's table.
+pub trait Job: Sized + Send + 'static {
+    /// Its name in metrics and the log.
+    const KIND: &'static str;
+    /// Names a lane.
+    type Key: Clone + Send + Sync + 'static;
+    /// What a lane's jobs need to run.
+    type Lane: Send + Sync;
+    /// Room within a vendor's limits, held during a run.
+    type Room: Send;
+
+    /// The id of its row, for the log.
+    fn id(&self) -> i64;
+
+    /// Opens a lane. `None`: it is closed at the moment.
+    fn open(core: &Arc<Core>, key: &Self::Key) -> impl Future<Output = Result<Option<Self::Lane>>> + Send;
+
+    /// The jobs of a lane that are due, each the first of its key of order: as many as may run at a time.
+    fn due(lane: &Self::Lane) -> impl Future<Output = Result<Vec<Self>>> + Send;
+
+    /// Finds room for a job, or makes it wait for room.
+    fn admit(&self, lane: &Self::Lane) -> impl Future<Output = Result<Admission<Self::Room>>> + Send;
+
+    /// Claims a job, runs it, and writes down the outcome. `None`: another replica has claimed it.
+    fn run(self, lane: &Self::Lane, room: Self::Room)
+    -> impl Future<Output = Result<Option<Outcome>>> + Send;
+}
+
+/// Whether a job may run now.
+#[derive(Debug)]
+pub enum Admission<R> {
+    /// There is room.
+    Run(R),
+    /// There is none for so long, and the job was put off.
+    Wait(Full),
+    /// It is settled.
+    Settled,
+}
+
+/// The outcome of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Sent.
+    Done,
+    /// No longer needed.
+    Over,
+    /// Not sent, but a retry may succeed; with the reason.
+    Later(String),
+    /// Not to be tried again; with the reason.
+    GivenUp(String),
+    /// This version can't read it, but another may; with the reason.
+    Unreadable(String),
+}
+
+impl Outcome {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Over => "over",
+            Self::Later(_) => "put_off",
+            Self::GivenUp(_) => "given_up",
+            Self::Unreadable(_) => "unreadable",
+        }
+    }
+}
+
+/// The work done in a lane.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Worked {
+    /// How many jobs were done.
+    pub done: u64,
+    /// The shortest wait of the jobs that found no room.
+    pub wait: Option<Duration>,
+}
+
+/// Runs what is due in a lane, until nothing is.
+///
+/// # Errors
+/// The database can't be reached; claimed jobs are due again when their lease ends.
+pub async fn work<J: Job>(core: &Arc<Core>, key: &J::Key) -> Result<Worked> {
+    let mut worked = Worked::default();
+    while !core.tasks.stopping.is_cancelled() {
+        let Some(lane) = J::open(core, key).await? else { break };
+        let due = J::due(&lane).await?;
+        if due.is_empty() {
+            break;
+        }
+        let mut runs = Vec::new();
+        for job in due {
+            match job.admit(&lane).await? {
+                Admission::Run(room) => runs.push(attempt(job, &lane, room)),
+                Admission::Wait(full) => {
+                    worked.wait = worked.wait.into_iter().chain([full.wait]).min();
+                    if full.is_for_all {
+                        break;
+                    }
+                }
+                Admission::Settled => {}
+            }
+        }
+        for is_done in join_all(runs).await {
+            worked.done += u64::from(is_done?);
+        }
+    }
+    Ok(worked)
+}
+
+/// Runs a job. Returns whether it is done.
+async fn attempt<J: Job>(job: J, lane: &J::Lane, room: J::Room) -> Result<bool> {
+    let id = job.id();
+    let Some(outcome) = job.run(lane, room).await? else { return Ok(false) };
+    note(J::KIND, id, &outcome);
+    Ok(outcome == Outcome::Done)
+}
+
+fn note(kind: &'static str, id: i64, outcome: &Outcome) {
+    if let Some(meters) = metrics::on() {
+        meters.attempted(kind, outcome.name());
+    }
+    if let Outcome::Later(why) | Outcome::GivenUp(why) | Outcome::Unreadable(why) = outcome {
+        tracing::warn!(kind, id, outcome = outcome.name(), why, "queue.not_done");
+    }
+}
+
+/// Starts a task for each of these lanes that has none in this process. `line` has the share of each organization.
+pub fn start<J: Job<Key = ChannelLane>>(core: &Arc<Core>, line: What, due: Vec<ChannelLane>) {
+    for key in due {
+        let Some(held) = core.queue.lanes.enter(core.ledger.line(line), J::KIND, key) else { continue };
+        let task = Arc::clone(core);
+        core.tasks.spawn(async move {
+            let worked = work::<J>(&task, &key).await;
+            drop(held);
+            match worked {
+                Ok(worked) => {
+                    if let Some(wait) = worked.wait {
+                        wake_in(&task, wait);
+                    }
+                    // What came while the lane was being given up would wait for the next look.
+                    wake(&task);
+                }
+                Err(problem) => {
+                    tracing::error!(kind = J::KIND, channel = key.channel_id.0, %problem, "queue.lane_failed");
+                }
+            }
+        });
+    }
+}
+
+row! {
+    /// How many jobs of a kind wait.
+    #[derive(Clone, Debug)]
+    pub struct Depth {
+        /// The kind.
+        kind: String,
+        /// How many.
+        depth: i64,
+        /// Since when the oldest has waited.
+        oldest: Option<Timestamp>,
+    }
+}
+
+/// Wakes this process's queue after the commit.
+pub fn wake_after(core: &Core, tx: &Transaction) {
+    let wake = core.queue.wake.clone();
+    tx.after_commit(move || {
+        wake.send_replace(());
+    });
+}
+
+/// Wakes this process's queue.
+pub fn wake(core: &Core) {
+    core.queue.wake.send_replace(());
+}
+
+/// Wakes this process's queue after a wait that is shorter than the pause between two looks.
+fn wake_in(core: &Arc<Core>, wait: Duration) {
+    if wait > SHORT {
+        return;
+    }
+    let core_then = Arc::clone(core);
+    core.tasks.spawn(async move {
+        let waited = core_then.tasks.stopping.run_until_cancelled(tokio::time::sleep(wait)).await;
+        if waited.is_some() {
+            wake(&core_then);
+        }
+    });
+}
+
+/// Signals that jobs may be due.
+#[must_use]
+pub fn woken(core: &Core) -> watch::Receiver<()> {
+    core.queue.wake.subscribe()
+}

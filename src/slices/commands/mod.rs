@@ -1,0 +1,120 @@
+//! Commands for hosts: what an agent's host has to do, written in the transaction of the change that causes it.
+//!
+//! The gateway ([`hosts`](super::hosts)) sends what waits for a server in the order of ids until the host acknowledges it, so an
+//! agent's commands reach it in their order. A command is never given up, since a host that is away for a day has not
+//! failed. One that was not sent by its deadline is dropped; a STOP has none. A row holds ids and never a secret.
+//!
+//! A commit wakes the [connection](crate::core::hosts::Hosts) of the host, on any replica.
+
+mod queries;
+
+use std::{sync::Arc, time::Duration};
+
+use muster_protocol::Command;
+use serde_json::json;
+
+pub use self::queries::{
+    MAY_GO, delete_of_server, drop_unsent, expire_backups_of_agent, expire_backups_of_server,
+    expire_of_agent, launches_sent, pending_syncs, unsent, waiting,
+};
+use crate::{
+    base::{
+        enums::CommandKind,
+        ids::{AgentId, ServerId},
+        problem::Result,
+        time::Timestamp,
+    },
+    core::store::Tx,
+};
+
+/// How long a command waits for its host.
+const LIFETIME: Duration = Duration::from_hours(30 * 24);
+
+/// The deadline of a command that is never too late.
+const NEVER: Timestamp = Timestamp(i64::MAX);
+
+/// The recipient of a command: a server's host, and the agent in question.
+#[derive(Clone, Copy, Debug)]
+pub struct Host {
+    /// The host's server.
+    pub server: ServerId,
+    /// The agent.
+    pub agent: AgentId,
+    /// The launch that the command belongs to; reports of an older launch are dropped.
+    pub generation: i64,
+}
+
+impl From<&Command> for CommandKind {
+    fn from(command: &Command) -> Self {
+        match command {
+            Command::Launch => Self::Launch,
+            Command::Stop => Self::Stop,
+            Command::Pause => Self::Pause,
+            Command::Resume => Self::Resume,
+            Command::Turn { .. } => Self::Turn,
+            Command::Cancel { .. } => Self::Cancel,
+            Command::Answer { .. } => Self::Answer,
+            Command::Verdict { .. } => Self::Verdict,
+            Command::Sync => Self::Sync,
+            Command::Backup { .. } => Self::Backup,
+            Command::Restore { .. } => Self::Restore,
+            Command::Forget { .. } => Self::Forget,
+        }
+    }
+}
+
+/// Enqueues a command when the transaction commits.
+pub fn enqueue(tx: &Tx, to: Host, command: &Command) {
+    queries::insert(tx, to, (command.into(), json!(command)), deadline(tx.now, command));
+    wake_host(tx, to.server);
+}
+
+/// When a command becomes useless. A STOP never does: a host that is away lets its agents run on, and no one could stop one whose
+/// STOP was given up.
+fn deadline(now: Timestamp, command: &Command) -> Timestamp {
+    if *command == Command::Stop { NEVER } else { now.plus(LIFETIME) }
+}
+
+/// Wakes the connection of a server's host after the commit: there are commands for it, or its epoch is over.
+pub fn wake_host(tx: &Tx, server: ServerId) {
+    let core = &tx.scope.core;
+    let (hosts, hub) = (core.hosts.clone(), Arc::clone(&core.events));
+    tx.connection().after_commit(move || {
+        hosts.wake(server);
+        hub.wake_host(server);
+    });
+}
+
+/// Wakes, after the commit, every host of the organization for which commands wait.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn wake_hosts(tx: &Tx) -> Result<()> {
+    for server in queries::servers_waiting(tx).await? {
+        wake_host(tx, server);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_read_back_and_its_column_says_the_same_kind() {
+        let (turn, cancel) = (Command::Turn { turn_id: 1 }, Command::Cancel { turn_id: 1 });
+        let answer = Command::Answer { approval_id: 3 };
+        let verdict = Command::Verdict { request: "1.2".to_owned(), allowed: true };
+        let lifecycle = [Command::Launch, Command::Stop, Command::Pause, Command::Resume, Command::Sync];
+        let [backup, restore, forget] = [
+            Command::Backup { backup_id: 1 },
+            Command::Restore { backup_id: 1, sha256: "00".to_owned() },
+            Command::Forget { backup_id: 1 },
+        ];
+        for command in lifecycle.into_iter().chain([turn, cancel, answer, verdict, backup, restore, forget]) {
+            let stored = serde_json::to_value(&command).unwrap();
+            assert_eq!(stored["kind"], CommandKind::from(&command).as_str());
+            assert_eq!(serde_json::from_value::<Command>(stored).unwrap(), command);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Mails that wait to be sent: a table of references to their subjects, without links and tokens.
+//!
+//! A mail is written in the transaction of the change that causes it. The features that know its subject write the letter when
+//! it is sent, and create the token of its link only then: neither the database nor a copy of it ever contains a working link.
+//! Mails with the same key of order are sent one after the other. They are [jobs](crate::core::queue): each is tried again until
+//! it has expired.
+
+mod queries;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::json;
+use tokio::time::timeout;
+
+pub use self::queries::{DUE, Queued, due, waiting};
+use crate::{
+    base::{
+        enums::NotificationKind,
+        ids::{AgentId, ApprovalId, InvitationId, OrgId, UserId},
+        problem::Result,
+        time::Timestamp,
+    },
+    core::{
+        Core,
+        queue::{self, Outcome, backoff},
+        store::Transaction,
+    },
+};
+
+/// How long sending a mail may take.
+const LONGEST_SEND: Duration = Duration::from_secs(90);
+
+/// How long a replica has for a mail.
+const LEASE: Duration = LONGEST_SEND.saturating_add(queue::MARGIN);
+
+/// A mail whose letter has not been written yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "letter", rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Mail {
+    /// A link that confirms an address or sets a new password.
+    Link {
+        /// The row of `email_tokens`.
+        id: i64,
+    },
+    /// A link that accepts an invitation.
+    Invitation {
+        /// The invitation.
+        id: InvitationId,
+    },
+    /// A notice that something happened to an account.
+    Notice {
+        /// The account.
+        user_id: UserId,
+        /// The address that the account had at the time: someone who breaks in and changes the address must not get the
+        /// warning.
+        to: String,
+        /// What happened.
+        what: Notice,
+        /// The origin: an IP address, or a description.
+        from: String,
+    },
+    /// What a person wants to be told about approvals and agents.
+    Notifications {
+        /// The person.
+        user_id: UserId,
+        /// What to tell.
+        about: Vec<About>,
+        /// How much more there was.
+        more: usize,
+    },
+}
+
+impl Mail {
+    /// Mails with the same key wait for each other.
+    fn order_key(&self) -> Option<String> {
+        match self {
+            Self::Notifications { user_id, .. } => Some(format!("notifications:{user_id}")),
+            Self::Link { .. } | Self::Invitation { .. } | Self::Notice { .. } => None,
+        }
+    }
+}
+
+/// One notification of a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// The organization.
+    pub org: OrgId,
+    /// What happened.
+    pub what: NotificationKind,
+    /// The approval, unless it is about an agent.
+    pub approval: Option<ApprovalId>,
+    /// The agent that has failed.
+    pub agent: Option<AgentId>,
+}
+
+/// What happened to an account, that its owner should know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(missing_docs, reason = "the names say it, and the letters in full")]
+pub enum Notice {
+    PasswordChanged,
+    EmailChanged,
+    SecondFactorOn,
+    SecondFactorOff,
+    SecondFactorReset,
+    PasswordReset,
+    RecoveryCodeUsed,
+    RecoveryCodesRenewed,
+    RefreshTokenReused,
+    AccountLinked,
+    AccountUnlinked,
+    ChatUnlinked,
+}
+
+/// Enqueues a mail when the transaction commits. After `expires_at` it is useless.
+pub fn enqueue(core: &Core, tx: &Transaction, mail: &Mail, expires_at: Timestamp) {
+    queries::insert(tx, json!(mail), mail.order_key(), (core.clock.now(), expires_at));
+    queue::wake_after(core, tx);
+}
+
+/// Enqueues a notice to the owner of an account.
+pub fn enqueue_notice(
+    core: &Core,
+    tx: &Transaction,
+    (user_id, to): (UserId, String),
+    what: Notice,
+    from: String,
+) {
+    // Later, a notice is not worth sending.
+    let expires_at = core.clock.now().plus(Duration::from_hours(72));
+    enqueue(core, tx, &Mail::Notice { user_id, to, what, from }, expires_at);
+}
+
+/// Claims a mail, sends it by `send`, and writes down the outcome. `None`: another replica has claimed it.
+///
+/// # Errors
+/// The database can't be reached; a mail that was claimed is due again when its lease ends.
+pub async fn attempt<M: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
+    core: &Core,
+    queued: &Queued,
+    send: impl FnOnce(M) -> F,
+) -> Result<Option<Outcome>> {
+    if !queries::claim(core, queued, LEASE).await? {
+        return Ok(None);
+    }
+    let outcome = outcome(core, queued, send).await;
+    if matches!(outcome, Outcome::Done | Outcome::Over | Outcome::GivenUp(_)) {
+        queries::delete(core, queued.id).await?;
+    } else {
+        let wait = backoff::after(queued.attempts + 1).unwrap_or(backoff::LONGEST);
+        queries::put_off(core, queued, wait).await?;
+    }
+    Ok(Some(outcome))
+}
+
+async fn outcome<M: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
+    core: &Core,
+    queued: &Queued,
+    send: impl FnOnce(M) -> F,
+) -> Outcome {
+    if queued.expires_at <= core.clock.now() {
+        return Outcome::GivenUp("It expired before it could be sent.".to_owned());
+    }
+    let mail = match M::deserialize(&queued.payload) {
+        Ok(mail) => mail,
+        Err(error) => return Outcome::Unreadable(error.to_string()),
+    };
+    match timeout(LONGEST_SEND, send(mail)).await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(problem)) => Outcome::Later(problem.to_string()),
+        Err(_) => Outcome::Later("The mail server did not answer in time.".to_owned()),
+    }
+}
