@@ -6,7 +6,7 @@ use tokio::net::TcpSocket;
 
 /// An address of this machine at which no one listens, and which the system gives to no one else as long as this lives.
 ///
-/// The socket is bound and never listens: a program that is told the address can listen there, and again after its end.
+/// The socket is bound and never listens: a program that has the address can listen there, and again after its end.
 pub struct Address {
     _held: TcpSocket,
     text: String,

@@ -47,7 +47,7 @@ impl Cable {
         format!("postgres://postgres@127.0.0.1:{}/postgres", self.port)
     }
 
-    /// Drops whatever is sent over the present connections from here on. Later ones work.
+    /// Drops everything that is sent over the present connections from here on. Later ones work.
     pub fn mute(&self) {
         std::mem::take(&mut *self.is_mute.lock().unwrap()).store(true, Ordering::SeqCst);
     }

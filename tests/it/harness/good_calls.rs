@@ -1,7 +1,7 @@
 //! One good call of every mutation in an organization: the arguments with which it succeeds.
 //!
 //! The laws that need such calls read this table: the audit log, the tenants, the routes of `/v1`. A new mutation gets a line
-//! here; `audit_law` names the one that has none.
+//! here; `audit::law` names the one that has none.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};

@@ -67,18 +67,17 @@ impl Host<'_> {
         self.app.operator.gql(&query, json!({ "o": self.app.org, "i": self.agent })).await.data();
     }
 
-    async fn reporter(&self, tx: &Tx) -> Reporter {
+    async fn reporter(&self) -> Reporter {
         let sql = "SELECT server_id FROM agents WHERE organization_id = $1 AND id = $2";
-        let found = tx.rows(sql, vec![self.app.org.into(), self.agent.into()]).await.unwrap();
-        let server = ServerId(found[0].try_get_by(0).unwrap());
+        let server = ServerId(self.app.one(sql, vec![self.app.org.into(), self.agent.into()]).await);
         let at = Timestamp(self.app.clock.now().0);
         Reporter { agent: AgentId(self.agent), server, generation: self.generation, at }
     }
 
     /// Reports something, in a transaction of its own.
     pub async fn tell(&self, report: impl AsyncFnOnce(&Tx, &Reporter) -> Result<()>) -> Result<()> {
+        let from = self.reporter().await;
         let tx = self.app.scope().begin().await?;
-        let from = self.reporter(&tx).await;
         report(&tx, &from).await?;
         tx.commit().await
     }
@@ -158,7 +157,7 @@ impl Host<'_> {
     /// The commands for the agent so far.
     pub async fn commands(&self) -> Vec<Value> {
         let sql = format!(
-            "SELECT CAST(payload AS TEXT) FROM outbox WHERE agent_id = {} AND generation = {} ORDER BY id",
+            "SELECT CAST(payload AS TEXT) FROM commands WHERE agent_id = {} AND generation = {} ORDER BY id",
             self.agent, self.generation
         );
         let payloads: Vec<String> = self.app.column(&sql).await;

@@ -19,7 +19,7 @@ pub struct Machine {
     host: Option<Child>,
     /// Variables of the host's environment, besides the path.
     variables: Vec<(String, String)>,
-    /// What `muster host run` is told besides.
+    /// Further options of `muster host run`.
     options: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl Machine {
         self
     }
 
-    /// What `muster host run` is told besides, from the next start on.
+    /// Further options of `muster host run`, from the next start on.
     pub fn options(&mut self, options: &[&str]) {
         self.options = options.iter().map(|option| (*option).to_owned()).collect();
     }
@@ -216,7 +216,7 @@ impl Crew {
         let made = actor.post(&format!("/v1/org/{org}/server"), json!({ "name": name })).await;
         let made = made.expect(201);
         machine.join(actor.base(), made["provisioning_token"].as_str().unwrap());
-        // Whatever agents reach in tests is on this machine.
+        // All that agents reach in tests is on this machine.
         let reached = "allow_net = [\"127.0.0.0/8\", \"::1/128\"]\n";
         fs::write(machine.folder().join("host.toml"), reached).unwrap();
         machine.run();

@@ -89,7 +89,7 @@ impl Host<'_> {
 
     /// Refuses the command for the turn that was sent last.
     pub async fn refuses(&self, reason: RefusedReason) {
-        let command: i64 = self.app.one("SELECT MAX(id) FROM outbox WHERE kind = 'TURN'", vec![]).await;
+        let command: i64 = self.app.one("SELECT MAX(id) FROM commands WHERE kind = 'TURN'", vec![]).await;
         self.tell(async |tx, from| reports::refused(tx, from, command, reason).await).await.unwrap();
     }
 

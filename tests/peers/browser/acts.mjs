@@ -169,7 +169,7 @@ export async function stepTo(page, line, key) {
   assert.fail(`${line} is not reached by ${key}`)
 }
 
-/** Until nothing is being loaded any more. */
+/** Until everything is loaded. */
 export async function settled(page) {
   await page.getByRole('heading').first().waitFor()
   await until(async () => (await page.getByText('Loading…').count()) === 0, 'the end of loading')

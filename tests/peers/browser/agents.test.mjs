@@ -102,7 +102,7 @@ test('stopping an agent that works and waits says what it ends, and who did it',
   await page.getByText('Otto Operator stopped the agent.').waitFor()
 })
 
-test('a restarted agent comes up again, whoever has left its page', async (t) => {
+test('a restarted agent comes up again, also after its page was left', async (t) => {
   const id = await made('Restless')
   const page = await browse(t, { as: 'OPERATOR', at: at(`/agents/${id}`) })
   await page.getByRole('button', { name: 'Start', exact: true }).click()
@@ -135,13 +135,13 @@ test('a list shows what others do, and narrows by its address', async (t) => {
   await isWell(page, 'with nothing found')
 })
 
-test('when somebody else saved first, what was typed is kept, and both are shown', async (t) => {
+test('when another person saved first, what was typed is kept, and both are shown', async (t) => {
   const id = await made('Contested')
   const page = await browse(t, { as: 'OPERATOR', at: at(`/agents/${id}?tab=settings`) })
   const role = page.getByLabel('Role')
   await role.fill('Mine')
   await api('mutation($org: Id!, $id: Id!) { updateAgent(orgId: $org, id: $id, input: { role: "Theirs" }) { id } }', { id })
-  // The change reaches the page at once, and still nobody is overwritten.
+  // The change reaches the page at once, and still nothing is overwritten.
   await page.getByRole('banner').or(page.locator('header')).getByText('Theirs').waitFor()
   await page.getByRole('button', { name: 'Save', exact: false }).first().click()
   await page.getByText('Yours is kept below').waitFor()

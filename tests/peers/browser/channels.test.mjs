@@ -41,14 +41,14 @@ const { hook, chat, calendar } = await api(
   }`,
   { agent: world.agent, url: `http://127.0.0.1:${server.address().port}/muster`, secret, bot: world.bot },
 )
-// Once it names somebody, the list refuses all others.
+// Once it has an entry, the list refuses all others.
 await api('mutation($org: Id!, $id: Id!) { addWhitelistOrigin(orgId: $org, id: $id, input: { originId: "shop" }) { id } }', { id: hook.id })
 
 let sent = 0
 const ADA = { id: 'ada', name: 'Ada' }
 /** Is on the list from the beginning. */
 const SHOP = { id: 'shop', name: 'Shop' }
-/** Somebody writes to the webhook. */
+/** A person writes to the webhook. */
 async function writes(text, from = ADA) {
   sent += 1
   const body = JSON.stringify({ text, origin_id: from.id, origin_name: from.name, thread: 'order-7' })
@@ -111,7 +111,7 @@ test('who is refused is shown at once, and let in by one press that can be taken
   await ada.getByText('Not on the list · once').waitFor()
   await writes('Where is it?')
   await ada.getByText('Not on the list · 2 times').waitFor()
-  await isAccessibleInBoth(page, 'with somebody refused')
+  await isAccessibleInBoth(page, 'with a person refused')
   await showsBoth(page, 'channel-refused')
   await page.setViewportSize({ width: 375, height: 720 })
   assert.deepEqual(await flaws(page), [])
@@ -126,7 +126,7 @@ test('who is refused is shown at once, and let in by one press that can be taken
   await until(async () => orders.evaluate((element) => element.contains(document.activeElement)), 'the focus to stay')
 
   await presses(page, page.getByRole('button', { name: 'Undo' }))
-  await until(async () => (await orders.getByRole('button', { name: 'Take ada off the list' }).count()) === 0, 'nobody on the list')
+  await until(async () => (await orders.getByRole('button', { name: 'Take ada off the list' }).count()) === 0, 'an empty list')
   assert.equal((await writes('Once more')).reason, 'not_whitelisted')
   await presses(page, letIn)
   await orders.getByRole('button', { name: 'Take ada off the list' }).waitFor()
@@ -191,7 +191,7 @@ test('what becomes of an answer while its thread is being opened is not missed',
   }
   await until(async () => ['PENDING', 'SENDING'].includes(await answer()), 'an answer that waits')
 
-  // The thread is read while the answer waits, and arrives only when nothing tells of it any more.
+  // The thread is read while the answer waits, and arrives after the last event about it.
   const read = new Promise((resolve) => {
     const shown = new Promise((shows) => {
       show = shows

@@ -82,7 +82,7 @@ test('what is said at the end of a thread is read out, with who said it', async 
   assert.ok(!(await heard()).some((text) => /You: /.test(text)), 'and neither is what one says oneself')
 })
 
-test('messages that arrive while somebody reads further up are counted, and nothing jumps', async (t) => {
+test('messages that arrive while a person reads further up are counted, and nothing jumps', async (t) => {
   const conversation = await begins(Array.from({ length: 40 }, (_, n) => `think of number ${n}`).join('\n'))
   await until(async () => (await thread(conversation)).length > 38, 'the thoughts')
   await rests(conversation)
@@ -313,13 +313,13 @@ test('the list shows who waits for a decision, and filters stand in the address'
   assert.ok(conversation > 0)
 })
 
-test('whoever may hardly do anything reads a conversation, with its details', async (t) => {
+test('a person who may hardly do anything reads a conversation, with its details', async (t) => {
   const page = await browse(t, { as: 'VIEWER', at: at(world.conversation, '?panel=turns') })
   await page.getByRole('article').first().waitFor()
   await page.getByRole('complementary', { name: 'About this conversation' }).getByText('Tokens').first().waitFor()
 })
 
-test('somebody who may not write sees why, and the service refuses the same call', async (t) => {
+test('a person who may not write sees why, and the service refuses the same call', async (t) => {
   const page = await browse(t, { as: 'VIEWER', at: at(world.conversation) })
   const send = page.getByRole('button', { name: 'Send' })
   await send.waitFor()

@@ -60,7 +60,7 @@ for (const { name, at, arrives } of LISTS) {
     const nodes = await page.evaluate(() => document.querySelectorAll('*').length)
     assert.ok(nodes < 3_000, `${nodes} nodes`)
 
-    // The pointer is elsewhere: only the place in the list says that somebody reads there.
+    // The pointer is elsewhere: only the place in the list says that a person reads there.
     await page.mouse.move(5, 5)
     const before = await top(page, name)
     await arrives()
@@ -139,7 +139,7 @@ test('what is open beside the list stays open while others arrive and the list m
   assert.equal(await open.getAttribute('aria-label'), title)
 })
 
-test('at the top of a list nobody works in, what arrives stands there at once', async (t) => {
+test('at the top of a list in which no one works, what arrives stands there at once', async (t) => {
   const page = await browse(t, { as: 'OWNER', at: `${org}/conversations` })
   await rows(page, 'Conversations').first().waitFor()
   await page.mouse.move(5, 5)

@@ -37,7 +37,7 @@ test('every page says what could not be read, and what to do, light and dark', a
   })
 })
 
-test('trying again shows the page, and nothing has to be loaded anew', async (t) => {
+test('trying again shows the page, and nothing has to be reloaded', async (t) => {
   const page = await browse(t, { as: 'OWNER' })
   const mends = await breaks(page)
   await opens(page, PAGES.find(({ name }) => name === 'skills'))

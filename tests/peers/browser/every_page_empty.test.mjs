@@ -27,7 +27,7 @@ test('every page of an organization with nothing in it teaches what to do, light
   })
 })
 
-test('somebody without an organization is told what to do', async (t) => {
+test('a person without an organization sees what to do', async (t) => {
   const email = 'nobody@example.org'
   const { id } = await stage(`muster org create --name Left --owner-email ${email}`)
   await stage(`muster member add --org ${id} --email ${world.people.OWNER.email} --role OWNER`)

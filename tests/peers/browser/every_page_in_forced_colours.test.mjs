@@ -6,7 +6,7 @@ import { opensLayer, OF_RECORDS, OF_WORK } from './layers.mjs'
 import { PAGES } from './pages.mjs'
 import { browse, forEach, shows, until, world } from './stage.mjs'
 
-/** What can be pressed or filled in and has neither an outline nor words: nobody would see it. Runs in the page. */
+/** What can be pressed or filled in and has neither an outline nor words: it would be invisible. Runs in the page. */
 function unseen() {
   const isSeen = (element) => {
     const style = getComputedStyle(element)

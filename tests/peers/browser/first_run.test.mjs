@@ -106,7 +106,7 @@ test('the first question is one that was asked in the panel, and each speaker ha
   const { startConversation } = await apiAs('ADMIN', ask, { agent: world.agent })
   await rests(startConversation.id)
 
-  // Later, somebody outside writes, and is answered.
+  // Later, an outsider writes, and is answered.
   const secret = `whsec_${randomBytes(32).toString('base64')}`
   const { createChannel: shop } = await api(
     `mutation($org: Id!, $agent: Id!, $secret: SecretString!) {
@@ -134,7 +134,7 @@ test('the first question is one that was asked in the panel, and each speaker ha
   assert.equal(await page.getByText('Where is it?').count(), 0)
 })
 
-test('people who may not set anything up are not shown how, and those who may not make a server are told why', async (t) => {
+test('people who may not set anything up are not shown how, and those who may not make a server see why', async (t) => {
   const fresh = await newOrganization('Watched')
   for (const role of ['VIEWER', 'OPERATOR'])
     await stage(`muster member add --org ${fresh.org} --email ${world.people[role].email} --role ${role}`)
@@ -197,7 +197,7 @@ test('the demo: signed in by its link, a newcomer talks to an agent, decides wha
   await again.goto(link)
   await again.getByRole('button', { name: 'Sign in', exact: true }).click()
   await again.getByRole('alert').waitFor()
-  // Nothing asks any more when it ends.
+  // When it ends, there is no question.
   await again.close()
   await page.close()
 

@@ -93,7 +93,7 @@ async function people() {
   })
 }
 
-/** Somebody outside writes through a channel under a hostile name; another one is refused. Answers the contact. */
+/** An outsider writes through a channel under a hostile name; another one is refused. Answers the contact. */
 async function outside() {
   const secret = 'sesame-of-the-hook'
   const { createChannel } = await api(

@@ -36,7 +36,7 @@ test('what waits is listed by risk, counted in the title, and decided without le
   assert.equal((await stands(high.approval)).status, 'PENDING')
 })
 
-test('what somebody else decides stays in its place, also under the pointer', async (t) => {
+test('what another person decides stays in its place, also under the pointer', async (t) => {
   const asked = await asks('do execute Coil the ropes {"command": "coil"}')
   await asks('do execute Wash the deck {"command": "wash"}')
   const page = await browse(t, { as: 'OPERATOR', at: inbox })
@@ -142,7 +142,7 @@ test('on its own page, too, Z cancels a decision', async (t) => {
   assert.equal((await stands(asked.approval)).outcome, 'APPROVED')
 })
 
-test('a decision that waits ends when somebody else signs in in another tab', async (t) => {
+test('a decision that waits ends when another person signs in in another tab', async (t) => {
   const asked = await asks('do execute Sink the raft {"command": "sink"}')
   const at = `${inbox}?peek=${asked.approval}`
   const page = await browse(t, { as: 'ADMIN', at })
@@ -282,7 +282,7 @@ test('an approval is assigned, snoozed, and found again', async (t) => {
   await row(page, 'Count the crates').waitFor()
 })
 
-test('somebody who may not decide sees why, and the service refuses the same call', async (t) => {
+test('a person who may not decide sees why, and the service refuses the same call', async (t) => {
   const asked = await asks('do execute Move the buoy {"command": "move"}')
   const page = await browse(t, { as: 'VIEWER', at: `${inbox}?peek=${asked.approval}` })
   const approve = page.getByRole('button', { name: 'Approve' })
@@ -303,7 +303,7 @@ test('somebody who may not decide sees why, and the service refuses the same cal
   assert.equal((await stands(asked.approval)).status, 'PENDING')
 })
 
-test('the inbox opens for whoever may decide nothing, also when nothing matches', async (t) => {
+test('the inbox opens for a person who may decide nothing, also when nothing matches', async (t) => {
   const page = await browse(t, { as: 'VIEWER', at: `${inbox}?kind=COST_GUARD` })
   await page.getByRole('heading', { name: 'Nothing matches' }).waitFor()
   await isAccessibleInBoth(page, 'with nothing that matches')

@@ -1,4 +1,4 @@
-// An invitation's link: whether the address has an account is told to its holder alone, and only when it is used.
+// An invitation's link: only its holder learns whether the address has an account, and only when it is used.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { codeOf } from './acts.mjs'
@@ -15,7 +15,7 @@ async function invited(email) {
   return { id, at: pathname + hash }
 }
 
-test('somebody without an account makes one, and is in', async (t) => {
+test('a person without an account makes one, and is in', async (t) => {
   const { id, at } = await invited(`${fresh('new')}@example.org`)
   const page = await browse(t, { at })
   await page.getByRole('button', { name: 'Go on' }).waitFor()
@@ -32,7 +32,7 @@ test('somebody without an account makes one, and is in', async (t) => {
   await page.getByRole('button', { name: /Nora New/ }).waitFor()
 })
 
-test('somebody with an account gives only its password; somebody who is signed in gives nothing', async (t) => {
+test('a person with an account gives only its password; one who is signed in gives nothing', async (t) => {
   const { email, password } = world.people.ADMIN
   const first = await invited(email)
   const page = await browse(t, { at: first.at })
@@ -53,7 +53,7 @@ test('somebody with an account gives only its password; somebody who is signed i
   await inside.waitForURL(new RegExp(`/o/${second.id}$`))
 })
 
-test('somebody with a second factor is asked for it next, and is in, also where somebody else was signed in', async (t) => {
+test('a person with a second factor is asked for it next, and is in, also where another one was signed in', async (t) => {
   const { email, password, name } = world.people.VIEWER
   const begin = 'mutation($p: SecretString!) { beginTotp(password: $p) { secret } }'
   const { beginTotp } = await apiAs('VIEWER', begin, { org: undefined, p: password })

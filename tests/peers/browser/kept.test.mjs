@@ -55,7 +55,7 @@ test('a view that is saved in one tab outlasts the choice of a theme in another'
   await other.getByRole('button', { name: 'Saved views: Calm', exact: true }).waitFor()
 })
 
-test('a form with unsaved changes asks before it goes, and saves if it is told to', async (t) => {
+test('a form with unsaved changes asks before it goes, and saves on request', async (t) => {
   const page = await browse(t, { as: 'OWNER', at: `${org}/settings?tab=billing` })
   const city = page.getByLabel('City')
   const asked = page.getByRole('alertdialog', { name: 'Leave without saving?' })
@@ -153,7 +153,7 @@ test('what is typed is there after a reload, gone when it is sent, and gone afte
   await page.reload()
   assert.equal(await box.inputValue(), 'Half a sentence')
   const other = await browse(t, { as: 'ADMIN', at })
-  assert.equal(await other.getByLabel('Message', { exact: true }).inputValue(), '', 'nobody else’s')
+  assert.equal(await other.getByLabel('Message', { exact: true }).inputValue(), '', 'no one else’s')
   await box.press('Enter')
   await page.getByText('Half a sentence').first().waitFor()
   const kept = () => page.evaluate(() => Object.keys(localStorage).filter((key) => key.startsWith('muster.draft.')))
@@ -164,7 +164,7 @@ test('what is typed is there after a reload, gone when it is sent, and gone afte
   assert.deepEqual(await kept(), [])
 })
 
-test('whoever signs out is not told that the session has ended, though its socket ends first', async (t) => {
+test('signing out shows no note that the session has ended, though its socket ends first', async (t) => {
   const page = await browse(t, { as: 'OPERATOR' })
   const asked = []
   page.on('request', (request) => asked.push(request.url()))

@@ -131,7 +131,7 @@ test('keys that are one character can be switched off, and everything goes on wi
   await toggles()
   await until(async () => !(await single.isChecked()), 'the switch to be off')
 
-  // Loaded anew: it is the account that says so.
+  // Reloaded: it is the account that says so.
   const asked = await asks('do execute Mend the net {"command": "mend"}')
   await page.goto(`${world.base}${org}/approvals?kind=ACTION&sort=CREATED`)
   await row(page, 'Mend the net').waitFor()

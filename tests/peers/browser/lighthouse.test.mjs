@@ -20,7 +20,7 @@ async function port() {
   return port
 }
 
-/** A browser that Lighthouse can reach, and somebody who is signed in there. */
+/** A browser that Lighthouse can reach, with a person signed in. */
 async function opens(t, person) {
   const [folder, debugged] = [mkdtempSync(join(tmpdir(), 'muster-lighthouse-')), await port()]
   const context = await launch({ folder, port: debugged })
@@ -44,7 +44,7 @@ test('the sign-in is whole to Lighthouse', async (t) => {
   await isWhole('sign-in', '/sign-in', await opens(t))
 })
 
-test('the pages of somebody signed in are whole to Lighthouse', { timeout: 120_000 }, async (t) => {
+test('the pages of a signed-in person are whole to Lighthouse', { timeout: 120_000 }, async (t) => {
   await asks('do execute Clear the quay {"command": "rm -r quay"}')
   const debugged = await opens(t, world.people.ADMIN)
   await isWhole('overview', org, debugged)

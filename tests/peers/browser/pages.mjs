@@ -92,7 +92,7 @@ export const OWN = [
   { name: 'account-appearance', route: '/account', at: '/account?tab=appearance' },
 ]
 
-/** Everything that somebody who is signed in can open. */
+/** Everything that a signed-in person can open. */
 export const PAGES = apart([...inside(), ...OWN, { name: 'nowhere', route: '/o/$org/$', at: `/o/${world.org}/nowhere` }])
 
 /** What stands before the sign-in. */
@@ -102,5 +102,5 @@ export const BEFORE = ['sign-in', 'accept-invitation', 'reset-password', 'confir
   at: `/${name}`,
 }))
 
-/** Somebody who is in no organization yet sees this; everybody else is led on from it. */
+/** A person without an organization sees this; all others are led on from it. */
 export const HOME = { name: 'home', route: '/', at: '/' }

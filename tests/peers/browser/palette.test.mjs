@@ -69,7 +69,7 @@ async function chooses(page, words, name) {
   await palette(page).waitFor({ state: 'detached' })
 }
 
-test('whoever may do everything is offered all that a page can do', async (t) => {
+test('a person who may do everything is offered all that a page can do', async (t) => {
   const page = await browse(t, { as: 'OWNER' })
   for (const each of PAGES) {
     const { at, free = [], refused } = each

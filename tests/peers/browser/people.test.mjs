@@ -8,7 +8,7 @@ const fresh = (word) => `${word}${Math.random().toString(36).slice(2, 8)}`
 const dialog = (page) => page.getByRole('dialog').or(page.getByRole('alertdialog'))
 const row = (page, name) => page.getByRole('row', { name: new RegExp(name) })
 
-/** The role of somebody, as the service says it. */
+/** A person's role, according to the service. */
 async function roleOf(page, name) {
   const { data } = await call(page, 'query($o: Id!, $s: String) { members(orgId: $o, page: 1, limit: 50, search: $s) { data { name role } } }', {
     s: name,
@@ -16,7 +16,7 @@ async function roleOf(page, name) {
   return data.members.data.find((member) => member.name === name)?.role
 }
 
-test('somebody is invited by mail, and the invitation is revoked', async (t) => {
+test('a person is invited by mail, and the invitation is revoked', async (t) => {
   const email = `${fresh('guest')}@example.org`
   const page = await browse(t, { as: 'OWNER', at: `${org}/members` })
   await page.getByRole('button', { name: 'Invite' }).click()
@@ -103,12 +103,12 @@ test('a token is shown once and can’t be lost by Esc; it works until it is rev
   await until(async () => !(await works()), 'the end of the token')
 })
 
-test('settings that somebody else changed meanwhile are shown beside what was typed', async (t) => {
+test('settings that another person changed meanwhile are shown beside what was typed', async (t) => {
   const page = await browse(t, { as: 'OWNER', at: `${org}/settings?tab=billing`, fails: ['/graphql'] })
   const [mine, theirs] = [fresh('Mine '), fresh('Theirs ')]
   const city = page.getByLabel('City')
   await city.fill(mine)
-  // Somebody else's change does not replace what was typed.
+  // Another person's change does not replace what was typed.
   const other = await browse(t, { as: 'OWNER', at: '/account' })
   const set = 'mutation($o: Id!, $c: String) { updateOrganization(orgId: $o, input: { taxCity: $c }) { id } }'
   assert.deepEqual((await call(other, set, { c: theirs })).codes, [])
@@ -165,7 +165,7 @@ test('one’s own name is changed for everybody, and a session elsewhere is ende
   assert.deepEqual((await call(page, viewer)).codes, [], 'this one is not')
 })
 
-test('what one is told by mail is chosen for each event, kept, and taken back', async (t) => {
+test('what one is notified of by mail is chosen for each event, kept, and taken back', async (t) => {
   const { organization } = await api('query($org: Id!) { organization(orgId: $org) { name } }')
   const page = await browse(t, { as: 'OPERATOR', at: '/account?tab=notifications' })
   const choice = page.getByLabel(`An agent failed, ${organization.name}`)

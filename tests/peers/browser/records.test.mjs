@@ -104,7 +104,7 @@ test('an MCP server is made, reached in another way, given to an agent and archi
   await until(async () => !(await stored()).archivedAt, 'the undo')
 })
 
-test('a skill keeps its versions, and somebody else’s edit is shown beside mine', async (t) => {
+test('a skill keeps its versions, and another person’s edit is shown beside mine', async (t) => {
   const name = fresh('refunds').replace(' ', '-')
   const page = await browse(t, { as: 'ADMIN', at: `${org}/skills?open=new` })
   await dialog(page).getByLabel('Name', { exact: true }).fill(name)
@@ -133,7 +133,7 @@ test('a skill keeps its versions, and somebody else’s edit is shown beside min
   await dialog(page).getByText('Ask first.').waitFor()
 })
 
-test('a new name is taken back, unless somebody has given another one since', async (t) => {
+test('a new name is taken back, unless another one was given since', async (t) => {
   const name = fresh('returns').replace(' ', '-')
   const create = 'mutation($org: Id!, $name: String!) { createSkill(orgId: $org, input: { name: $name, content: "" }) { id } }'
   const { id } = (await api(create, { name })).createSkill
@@ -217,7 +217,7 @@ test('a channel is made by its transport, edited by sections, switched off and d
   assert.ok(!answers().includes('hook-secret-917'), 'no secret comes back')
 })
 
-test('people who may not edit a record see that, are told why, and are refused by the service too', async (t) => {
+test('people who may not edit a record see that and why, and are refused by the service too', async (t) => {
   const name = fresh('watched')
   const { createCredential, createChannel } = await api(
     `mutation($org: Id!, $name: String!, $agent: Id!) {

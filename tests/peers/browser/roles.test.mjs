@@ -119,7 +119,7 @@ for (const role of ROLES) {
     const exported = await page.evaluate(async (path) => (await fetch(path)).status, `/export/audit/${world.org}`)
     assert.equal(exported, reaches(role, 'ADMIN') ? 200 : 403)
 
-    // Everybody's own account, and nobody else's.
+    // Everyone's own account, and no other.
     await opens(page, { route: '/account', at: '/account?tab=security' })
     await page.getByText('This one').waitFor()
     const { sessions } = await apiAs('OWNER', '{ sessions { id } }')

@@ -96,7 +96,7 @@ test('a host that a service token let in waits until an admin confirms it', asyn
   assert.ok((await host()).confirmedAt)
 })
 
-test('a server is renamed and labelled, and somebody else’s change is not overwritten', async (t) => {
+test('a server is renamed and labelled, and another person’s change is not overwritten', async (t) => {
   const id = await create('pier')
   const page = await browse(t, { as: 'ADMIN', at: at(`/servers/${id}`) })
   await page.getByLabel('Labels').fill('rack=4\nspare')

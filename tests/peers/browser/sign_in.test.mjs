@@ -1,5 +1,5 @@
 // Every way in: a password, a second factor, a provider of accounts, a link from a mail. Here the service has a public URL,
-// as everywhere but on somebody's own machine, so that the cookie is the one that browsers bind to a secure place.
+// as everywhere but on one's own machine, so that the cookie is the one that browsers bind to a secure place.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { call, codeOf, hasEntered, hasFocus, holdsBack } from './acts.mjs'
@@ -20,7 +20,7 @@ async function types(page, { email, password }) {
 const isCleared = (page) => page.waitForURL(({ hash }) => hash === '')
 
 const mails = []
-/** The address of the panel in the newest mail with this subject to somebody. */
+/** The address of the panel in the newest mail with this subject to a person. */
 async function mailed(to, subject) {
   const mail = await until(async () => {
     mails.push(...(await stage('mail')).mails)
@@ -47,7 +47,7 @@ test('a person signs in with address and password, and stays signed in after a r
   )
 })
 
-test('a page that still asks who is signed in shows whoever has signed in meanwhile', async (t) => {
+test('a page that still asks who is signed in shows who has signed in meanwhile', async (t) => {
   const page = await browse(t, { as: 'ADMIN' })
   const other = await page.context().newPage()
   await other.goto(`${world.base}/sign-in`)
@@ -161,7 +161,7 @@ test('an organization that asks for a second factor opens once it is set up, and
     assert.deepEqual(codes, [])
     return data
   }
-  // Whoever asks for one has it, and removes it afterwards. The page that is open says so by itself.
+  // A person asks for one, gets it, and removes it afterwards. The page that is open says so by itself.
   const { beginTotp } = await does('mutation { beginTotp { secret } }')
   const { confirmTotp } = await does('mutation($c: SecretString!) { confirmTotp(code: $c) }', { c: codeOf(beginTotp.secret) })
   await does('mutation($o: Id!) { updateOrganization(orgId: $o, input: { requireSecondFactor: true }) { id } }', { o: id })
@@ -211,7 +211,7 @@ test('an account at a provider signs in, and leads to where one wanted to go', a
   await linked.waitFor({ state: 'detached' })
 })
 
-test('an address that the provider has not verified is nobody’s way in, and neither is an answer that was asked elsewhere', async (t) => {
+test('an address that the provider has not verified lets no one in, nor does an answer that was asked elsewhere', async (t) => {
   const page = await browse(t, { at: '/sign-in', visits: world.provider })
   await button(page, 'Sign in with The peer').click()
   await agrees(page, 'eve')
@@ -282,7 +282,7 @@ test('an address is confirmed, and changed, by the link in a mail and a press', 
   await page.getByLabel('New address').fill(next)
   await button(page, 'Change the address').click()
   await page.getByText(`A link is on its way to ${next}.`, { exact: false }).waitFor()
-  // Whoever has the mailbox confirms, also where nobody is signed in; opening the link alone does nothing.
+  // The mailbox's owner confirms, also without being signed in; opening the link alone does nothing.
   const at = await mailed(next, 'Confirm your e-mail address')
   const mailbox = await browse(t, { at })
   await heading(mailbox, 'Confirm your address').waitFor()
@@ -295,7 +295,7 @@ test('an address is confirmed, and changed, by the link in a mail and a press', 
   await page.getByText(next, { exact: true }).waitFor()
 })
 
-test('somebody else who signs in over a page whose session has ended gets none of it', async (t) => {
+test('another person who signs in over a page whose session has ended gets none of it', async (t) => {
   const page = await browse(t, { as: 'OPERATOR', fails: ['/graphql'] })
   let isFollowed = false
   page.on('websocket', (socket) =>

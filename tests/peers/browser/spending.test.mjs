@@ -72,7 +72,7 @@ test('what is allowed counts once, also if the answer is lost and it is sent aga
     if (!route.request().postData()?.includes('AllowSpending')) return route.continue()
     sent += 1
     if (sent > 1) return route.continue()
-    // It is carried out, and nobody hears of it.
+    // It is carried out, and the answer is lost.
     await route.fetch()
     await route.abort()
   })
@@ -135,7 +135,7 @@ test('an agent has a limit of its own, and is allowed more within the hour', asy
   await page.getByText(/of 1,500 tokens in the last hour/).waitFor()
 })
 
-test('agents read a credential only after somebody has said what that means', async (t) => {
+test('agents read a credential only after a person has said what that means', async (t) => {
   const input = '{ name: "Tide tables", kind: "api-key", destinations: ["https://tides.example.com"], fields: [{ label: "key", value: "sesame" }] }'
   const { createCredential } = await api(`mutation($org: Id!) { createCredential(orgId: $org, input: ${input}) { id } }`)
   const page = await browse(t, { as: 'OWNER', at: `${org}/credentials?peek=${createCredential.id}` })

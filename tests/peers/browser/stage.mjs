@@ -1,4 +1,4 @@
-// What the tests of the panel have in common: the browser, the people, and the stage that `tests/it/panel.rs` sets.
+// What the tests of the panel have in common: the browser, the people, and the stage that `tests/it/panel/mod.rs` sets.
 
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -70,7 +70,7 @@ export async function until(look, what = 'it', seconds = 30) {
 }
 
 /**
- * A page as somebody (a role of `world.people`, or nobody), with a browser's own storage.
+ * A page of a person (a role of `world.people`) or of a visitor, with a browser's own storage.
  * `fails`: parts of the addresses of requests that fail on purpose. `visits`: the origin of another site that the page goes to,
  * and whose pages are not judged.
  */
@@ -84,7 +84,7 @@ export async function browse(t, { as, theme = 'light', width = 1280, height = 80
     ...rest,
   })
   t.after(async () => {
-    // A request may still be answered by a test's own route when nobody waits for the answer any more.
+    // A request may still be answered by a test's own route when nothing waits for the answer.
     await Promise.all(context.pages().map((page) => page.unrouteAll({ behavior: 'ignoreErrors' })))
     await context.close()
   })
@@ -151,7 +151,7 @@ export function reloads(page) {
 const WCAG = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
 const AXE = readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
 
-/** What axe-core finds on a page, in which it stays until the page is loaded anew: it is more than half a megabyte. */
+/** What axe-core finds on a page, in which it stays until the page is reloaded: it is more than half a megabyte. */
 async function violations(page, options) {
   if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(AXE)
   // All the rules run. What passes is only not described, element by element, which takes as long again.

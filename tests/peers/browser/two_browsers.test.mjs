@@ -5,7 +5,7 @@ import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
 
 const inbox = `/o/${world.org}/approvals`
 
-test('two people decide at the same time: one decision counts, and the other person is told whose', async (t) => {
+test('two people decide at the same time: one decision counts, and the other person sees whose', async (t) => {
   const asked = await asks('do execute Ring the bell {"command": "ring"}')
   const at = `${inbox}?peek=${asked.approval}`
   const ada = await browse(t, { as: 'ADMIN', at })
@@ -87,7 +87,7 @@ test('one person stops the whole organization; all see why at once, nothing star
   await isAccessible(olive, 'while the organization is stopped')
   await shows(olive, 'stopped-light')
 
-  // Whoever pulls it may not let go: that takes an ADMIN.
+  // The person who pulls it may not release it: that takes an ADMIN.
   for (const page of [otto, vera]) {
     await banner(page).getByRole('button', { name: 'Release' }).press('Enter')
     await why(page).getByText('organization.release').first().waitFor()

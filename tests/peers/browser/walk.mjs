@@ -46,7 +46,7 @@ export async function walksThrough(t, pages) {
   for (const [as, some] of [['OWNER', pages.filter((page) => !isBefore(page))], [undefined, pages.filter(isBefore)]]) {
     const page = await browse(t, { as })
     for (const each of some) {
-      // Loaded anew, so that Tab begins at the top.
+      // Reloaded, so that Tab begins at the top.
       await page.goto(world.base + each.at)
       await settled(page)
       const { stops, lost } = await walks(page, each.name)

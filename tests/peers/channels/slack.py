@@ -1,4 +1,4 @@
-"""slack.py, with slack_sdk; prints a line of JSON for what it is told.
+"""slack.py, with slack_sdk; prints a line of JSON for what it gets.
 
     talk URL BOT-TOKEN APP-TOKEN     does what our transport does, in the same order
     refused URL BOT-TOKEN COUNT      sends so many messages

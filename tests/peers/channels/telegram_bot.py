@@ -1,5 +1,5 @@
 """telegram_bot.py URL TOKEN [TEXT]...: does with python-telegram-bot what our transport does, in the same order, or sends the texts;
-prints a line of JSON for what it is told. The library reads every answer into its own types, and refuses what is none of
+prints a line of JSON for what it gets. The library reads every answer into its own types, and refuses what is none of
 Telegram's."""
 
 import asyncio

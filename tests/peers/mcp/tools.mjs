@@ -1,5 +1,5 @@
 // tools.mjs URL TOKEN [NAME ARGUMENTS]...: connects to /mcp with the official client library, and prints a line for
-// what it is told: the server, the tools, and the result of each call. The library checks every message and every
+// what it gets: the server, the tools, and the result of each call. The library checks every message and every
 // structured result against its schema.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";

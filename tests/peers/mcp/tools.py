@@ -1,5 +1,5 @@
 """tools.py URL TOKEN [NAME ARGUMENTS]...: the same as tools.mjs with the official library for Python: connects to /mcp, and
-prints a line for what it is told: the server, the tools, and the result of each call. The library checks every message
+prints a line for what it gets: the server, the tools, and the result of each call. The library checks every message
 and every structured result against its schema."""
 
 import asyncio

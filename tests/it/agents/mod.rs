@@ -1,0 +1,302 @@
+//! Agents: operations 12 to 14, and what the panel adds.
+
+mod assignments;
+pub mod backups;
+mod containers;
+mod edited;
+mod launch_history;
+mod launched;
+mod messages;
+pub mod opencode;
+mod profiles;
+mod recovering;
+mod restarts;
+pub mod revisions;
+mod revisions_reverted;
+pub mod running;
+pub mod running_faults;
+mod status;
+mod third_party;
+
+use std::time::Duration;
+
+use muster::{
+    base::{enums::LimitKind, ids::AgentId},
+    slices::{
+        approvals,
+        spending::{Guarded, UsedUp},
+    },
+};
+use serde_json::{Value, json};
+
+use crate::harness::TestApp;
+
+fn set_status(status: &str) -> String {
+    format!("UPDATE agents SET status = '{status}' WHERE organization_id = $1 AND id = $2")
+}
+
+const ACT: &str = "mutation($o: Id!, $id: Id!) { ACTION(orgId: $o, id: $id) { status } }";
+
+fn action(name: &str) -> String {
+    ACT.replace("ACTION", name)
+}
+
+#[tokio::test]
+async fn an_agent_is_created_stopped() {
+    let app = TestApp::start().await;
+    let (server, image) = (app.server().await, app.image().await);
+    let body = json!({ "name": "Ada", "role": "support", "server_id": server, "image_id": image, "model_override": "m-2" });
+    let agent = app.operator.post(&format!("/v1/org/{}/agent", app.org), body).await.expect(201);
+    assert_eq!(agent["status"], "STOPPED");
+    assert_eq!(agent["viewer_access"], "MANAGE");
+    assert_eq!(agent["resolved_model"], "m-2");
+    assert_eq!(agent["tokens_used"], "0");
+    assert_eq!(agent["approval_categories"], json!([]));
+    assert_eq!(agent["avatar_url"], Value::Null);
+    assert_eq!(agent["uptime_seconds"], Value::Null);
+}
+
+#[tokio::test]
+async fn an_agent_refers_only_to_its_own_organization() {
+    let app = TestApp::start().await;
+    let path = format!("/v1/org/{}/agent", app.org);
+    let foreign: i64 = {
+        let made = app
+            .stranger
+            .post(&format!("/v1/org/{}/server", app.other_org), json!({ "name": "theirs" }))
+            .await;
+        made.expect(201)["id"].as_i64().unwrap()
+    };
+    let image = app.image().await;
+    let refused =
+        app.owner.post(&path, json!({ "name": "x", "server_id": foreign, "image_id": image })).await;
+    assert_eq!(refused.violations(), [("/server_id", "NOT_FOUND")]);
+    let server = app.server().await;
+    let refused =
+        app.owner.post(&path, json!({ "name": "x", "server_id": server, "image_id": 999_999 })).await;
+    assert_eq!(refused.violations(), [("/image_id", "NOT_FOUND")]);
+    let total = app.owner.get(&format!("{path}?page=1&limit=1")).await.expect(200)["total"].clone();
+    assert_eq!(total, 0, "nothing was created");
+}
+
+#[tokio::test]
+async fn operator_starts_a_stopped_agent() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
+    let started = app.operator.post(&path, Value::Null).await.expect(200);
+    assert_eq!(started["status"], "SPAWNING");
+    let commands = || app.column::<String>("SELECT kind FROM commands ORDER BY id");
+    assert_eq!(commands().await, ["LAUNCH"]);
+    // Starting it again while it spawns gives the same answer, and it is launched only once.
+    assert_eq!(app.operator.post(&path, Value::Null).await.expect(200)["status"], "SPAWNING");
+    assert_eq!(commands().await, ["LAUNCH"]);
+}
+
+#[tokio::test]
+async fn a_running_agent_is_not_started() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
+    for status in ["RUNNING", "PAUSED", "STOPPING"] {
+        app.execute(&set_status(status), vec![app.org.into(), agent.into()]).await;
+        let refused = app.owner.post(&path, Value::Null).await;
+        assert_eq!(refused.problem(), (409, "AGENT_ALREADY_RUNNING"));
+        assert_eq!(refused.body["details"]["status"], status);
+    }
+    app.execute(&set_status("ERROR"), vec![app.org.into(), agent.into()]).await;
+    app.owner.post(&path, Value::Null).await.expect(200);
+}
+
+#[tokio::test]
+async fn viewer_cannot_start_an_agent() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
+    assert_eq!(app.viewer.post(&path, Value::Null).await.problem(), (403, "PERMISSION_DENIED"));
+    let token = app.token(&["agent.view"]).await;
+    assert_eq!(token.post(&path, Value::Null).await.problem(), (403, "PERMISSION_DENIED"));
+    assert_eq!(app.column::<String>("SELECT kind FROM commands").await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn stranger_sees_no_agent_to_start() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let theirs = app.stranger.post(&format!("/v1/org/{}/agent/{agent}/start", app.org), Value::Null).await;
+    assert_eq!(theirs.problem(), (403, "NOT_A_MEMBER"));
+    let own = app.stranger.post(&format!("/v1/org/{}/agent/{agent}/start", app.other_org), Value::Null).await;
+    assert_eq!(own.problem(), (404, "NOT_FOUND"));
+    let nowhere = app.stranger.post(&format!("/v1/org/999999/agent/{agent}/start"), Value::Null).await;
+    assert_eq!(nowhere.problem(), (403, "NOT_A_MEMBER"));
+}
+
+#[tokio::test]
+async fn ids_that_are_not_numbers_are_malformed() {
+    let app = TestApp::start().await;
+    let answer = app.owner.post(&format!("/v1/org/{}/agent/abc/start", app.org), Value::Null).await;
+    assert_eq!(answer.problem(), (400, "MALFORMED_REQUEST"));
+    let answer = app.owner.post("/v1/org/x/agent/1/start", Value::Null).await;
+    assert_eq!(answer.problem(), (400, "MALFORMED_REQUEST"));
+    let huge =
+        app.owner.post(&format!("/v1/org/{}/agent/99999999999999999999/start", app.org), Value::Null).await;
+    assert_eq!(huge.problem(), (404, "NOT_FOUND"));
+}
+
+#[tokio::test]
+async fn an_agent_is_paused_resumed_and_stopped() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let vars = json!({ "o": app.org, "id": agent });
+    assert_eq!(app.operator.gql(&action("pauseAgent"), vars.clone()).await.code(), "AGENT_NOT_RUNNING");
+    app.execute(&set_status("RUNNING"), vec![app.org.into(), agent.into()]).await;
+    let paused = app.operator.gql(&action("pauseAgent"), vars.clone()).await.data();
+    assert_eq!(paused["pauseAgent"]["status"], "PAUSED");
+    let resumed = app.operator.gql(&action("resumeAgent"), vars.clone()).await.data();
+    assert_eq!(resumed["resumeAgent"]["status"], "RUNNING");
+    let stopped = app.operator.gql(&action("stopAgent"), vars.clone()).await.data();
+    assert_eq!(stopped["stopAgent"]["status"], "STOPPING");
+    assert_eq!(
+        app.column::<String>("SELECT kind FROM commands ORDER BY id").await,
+        ["PAUSE", "RESUME", "STOP"]
+    );
+    assert_eq!(app.stranger.gql(&action("stopAgent"), vars).await.code(), "NOT_A_MEMBER");
+}
+
+#[tokio::test]
+async fn a_deleted_agent_is_gone_and_its_name_is_free() {
+    let app = TestApp::start().await;
+    let (server, image) = (app.server().await, app.image().await);
+    let path = format!("/v1/org/{}/agent", app.org);
+    let body = json!({ "name": "Ada", "server_id": server, "image_id": image });
+    let id = app.owner.post(&path, body.clone()).await.expect(201)["id"].clone();
+    assert_eq!(app.owner.post(&path, body.clone()).await.problem(), (409, "NAME_TAKEN"));
+    let delete = "mutation($o: Id!, $id: Id!) { deleteAgent(orgId: $o, id: $id) }";
+    let vars = json!({ "o": app.org, "id": id });
+    assert_eq!(app.operator.gql(delete, vars.clone()).await.code(), "PERMISSION_DENIED");
+    app.admin.gql(delete, vars.clone()).await.data();
+    assert_eq!(app.admin.gql(delete, vars.clone()).await.code(), "NOT_FOUND");
+    let get = "query($o: Id!, $id: Id!) { agent(orgId: $o, id: $id) { id } }";
+    assert_eq!(app.owner.gql(get, vars).await.code(), "NOT_FOUND");
+    app.owner.post(&path, body).await.expect(201);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_for_a_deleted_agent_any_more() {
+    let app = TestApp::start().await;
+    let (gone, stays) = (app.agent().await, app.agent().await);
+    let tx = app.scope().begin().await.unwrap();
+    let until = tx.now.plus(Duration::from_hours(1));
+    let used_up = |agent, cause, title: &'static str| UsedUp {
+        of: Guarded { agent, kind: LimitKind::Money },
+        cause,
+        title,
+        body: title.to_owned(),
+        amount: 1,
+        until,
+        since: tx.now,
+        is_notice: false,
+    };
+    for (agent, title) in [(gone, "Of the one"), (stays, "Of the other")] {
+        let agent = AgentId(agent);
+        approvals::require_access(&tx, agent, title.to_owned()).await.unwrap();
+        approvals::guard_cost(&tx, &used_up(Some(agent), agent, title)).await.unwrap();
+    }
+    // Of the organization, whose other agents wait for it as well.
+    approvals::guard_cost(&tx, &used_up(None, AgentId(gone), "Of all")).await.unwrap();
+    tx.commit().await.unwrap();
+    let delete = "mutation($o: Id!, $id: Id!) { deleteAgent(orgId: $o, id: $id) }";
+    app.admin.gql(delete, json!({ "o": app.org, "id": gone })).await.data();
+    let open = "SELECT kind || ' ' || body FROM approvals WHERE status = 'PENDING' ORDER BY kind, body";
+    let expected = ["AUTH_REQUIRED Of the other", "COST_GUARD Of all", "COST_GUARD Of the other"];
+    assert_eq!(app.column::<String>(open).await, expected);
+    let ended = "SELECT outcome FROM approvals WHERE status <> 'PENDING'";
+    assert_eq!(app.column::<String>(ended).await, ["WITHDRAWN", "WITHDRAWN"]);
+}
+
+#[tokio::test]
+async fn settings_are_edited_and_checked() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let edit = "mutation($o: Id!, $id: Id!, $input: UpdateAgentInput!) { updateAgent(orgId: $o, id: $id, input: $input) {
+        timezone backupCron approvalCategories effortOverride hasModelCredential cpuOverride thinkingEnabled
+    } }";
+    let vars = |input: Value| json!({ "o": app.org, "id": agent, "input": input });
+    let input = json!({
+        "timezone": "Europe/Berlin", "backupCron": "0 3 * * *", "approvalCategories": ["money"],
+        "effortOverride": "HIGH", "modelCredential": "sk-very-secret", "cpuOverride": 1.5, "thinkingEnabled": true,
+    });
+    let answer = app.operator.gql(edit, vars(input)).await;
+    assert!(!answer.text.contains("sk-very-secret"));
+    assert_eq!(
+        answer.data()["updateAgent"],
+        json!({
+            "timezone": "Europe/Berlin", "backupCron": "0 3 * * *", "approvalCategories": ["money"],
+            "effortOverride": "HIGH", "hasModelCredential": true, "cpuOverride": 1.5, "thinkingEnabled": true,
+        })
+    );
+    let wrong = app.operator.gql(edit, vars(json!({ "timezone": "Mars/Base", "backupCron": "often" }))).await;
+    assert_eq!(wrong.code(), "VALIDATION_FAILED");
+    let errors = wrong.body["errors"][0]["extensions"]["errors"].clone();
+    assert_eq!(
+        (&errors[0]["pointer"], &errors[1]["pointer"]),
+        (&json!("/input/timezone"), &json!("/input/backupCron"))
+    );
+    let audit: Vec<String> =
+        app.column("SELECT CAST(changes AS TEXT) FROM audit_lines WHERE operation = 'updateAgent'").await;
+    assert!(audit.iter().all(|line| !line.contains("sk-very-secret")), "{audit:?}");
+    assert!(audit[0].contains("\"changed\""), "{audit:?}");
+}
+
+#[tokio::test]
+async fn the_list_answers_relations_in_a_fixed_number_of_statements() {
+    let app = TestApp::start().await;
+    let query = "query($o: Id!) { agents(orgId: $o, page: 1, limit: 50) { total data { id server { name agents { id } } image { name } } } }";
+    let cost = async |app: &TestApp| {
+        app.viewer.gql(query, json!({ "o": app.org })).await.data();
+        let before = app.statements();
+        let data = app.viewer.gql(query, json!({ "o": app.org })).await.data();
+        (data["agents"]["total"].as_i64().unwrap(), app.statements() - before)
+    };
+    app.agent().await;
+    let (one, few) = cost(&app).await;
+    for _ in 0..9 {
+        app.agent().await;
+    }
+    let (ten, many) = cost(&app).await;
+    assert_eq!((one, ten), (1, 10));
+    assert_eq!(few, many, "one statement for the page and one for each relation, however many rows");
+}
+
+#[tokio::test]
+async fn one_failing_root_field_leaves_the_others_alone() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let query = "query($o: Id!, $id: Id!) { there: agent(orgId: $o, id: $id) { id } gone: agent(orgId: $o, id: 999999) { id } }";
+    let answer = app.owner.gql(query, json!({ "o": app.org, "id": agent })).await;
+    assert_eq!(answer.body["data"], json!({ "there": { "id": agent }, "gone": null }));
+    assert_eq!(answer.code(), "NOT_FOUND");
+    assert_eq!(answer.body["errors"][0]["path"], json!(["gone"]));
+}
+
+#[tokio::test]
+async fn a_model_credential_goes_only_to_its_address() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let update = "mutation($o: Id!, $id: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $id, input: $i) { id } }";
+    let edit = |input: Value| app.operator.gql(update, json!({ "o": app.org, "id": agent, "i": input }));
+    let (theirs, elsewhere) = ("https://models.example/v1", "https://listener.example/v1");
+    edit(json!({ "modelCredentialBaseUrl": theirs, "modelCredential": "a key" })).await.data();
+    edit(json!({ "modelCredentialBaseUrl": theirs, "name": "the same address" })).await.data();
+    for moved in [
+        json!({ "modelCredentialBaseUrl": elsewhere }),
+        json!({ "modelCredentialBaseUrl": "http://models.example/v1" }),
+        json!({ "modelCredentialBaseUrl": null }),
+        json!({ "modelCredentialProvider": "openai" }),
+    ] {
+        assert_eq!(edit(moved).await.wrong_inputs(), [("/input/modelCredential", "REQUIRED")]);
+    }
+    edit(json!({ "modelCredentialBaseUrl": elsewhere, "modelCredential": "another key" })).await.data();
+    edit(json!({ "modelCredential": null, "credentialChoice": "INHERIT" })).await.data();
+    edit(json!({ "modelCredentialBaseUrl": theirs })).await.data();
+}

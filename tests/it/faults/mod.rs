@@ -1,0 +1,5 @@
+//! Faults from outside: clients, databases and locks.
+
+mod clients;
+mod database;
+mod locks;

@@ -1,0 +1,304 @@
+//! Servers and images: operations 1 to 3, and what the panel adds.
+
+use std::time::Duration;
+
+use muster::{
+    base::{enums::ApprovalKind, ids::ServerId},
+    slices::approvals::{self, NewApproval},
+};
+use serde_json::{Value, json};
+
+use crate::harness::TestApp;
+
+#[tokio::test]
+async fn a_server_is_created_with_a_token_that_is_shown_once() {
+    let app = TestApp::start().await;
+    let path = format!("/v1/org/{}/server", app.org);
+    let body = json!({ "name": "  rack-1 ", "region": "eu", "labels": { "zone": "a" } });
+    let created = app.owner.post(&path, body).await.expect(201);
+    assert_eq!(created["name"], "rack-1");
+    assert_eq!(created["status"], "PENDING");
+    assert_eq!(created["labels"], json!({ "zone": "a" }));
+    assert_eq!(created["has_provisioning_token"], true);
+    assert_eq!(created["agent_count"], 0);
+    let token = created["provisioning_token"].as_str().unwrap();
+    assert!(token.starts_with("mst_prov_"), "{token}");
+
+    let listed = app.owner.get(&format!("{path}?page=1&limit=10")).await;
+    assert!(!listed.text.contains(token), "the token is shown once");
+    assert_eq!(listed.body["total"], 1);
+    assert_eq!(listed.body["data"][0].get("provisioning_token"), None);
+}
+
+#[tokio::test]
+async fn of_many_concurrent_claims_on_a_name_one_succeeds() {
+    let app = TestApp::start().await;
+    let path = format!("/v1/org/{}/server", app.org);
+    let answers =
+        futures::future::join_all((0..8).map(|_| app.owner.post(&path, json!({ "name": "rack" })))).await;
+    let (made, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
+    assert_eq!(made.len(), 1);
+    for answer in refused {
+        assert_eq!(answer.problem(), (409, "NAME_TAKEN"));
+    }
+}
+
+#[tokio::test]
+async fn a_new_token_replaces_the_old_one() {
+    let app = TestApp::start().await;
+    let path = format!("/v1/org/{}/server", app.org);
+    let created = app.owner.post(&path, json!({ "name": "rack" })).await.expect(201);
+    let id = created["id"].as_i64().unwrap();
+    let sql = "SELECT provisioning_token_hash FROM servers WHERE organization_id = $1 AND id = $2";
+    let before: Vec<u8> = app.one(sql, vec![app.org.into(), id.into()]).await;
+    app.clock.advance(Duration::from_mins(1));
+
+    let renewed =
+        app.admin.post(&format!("{path}/{id}/regenerate-provisioning-token"), Value::Null).await.expect(201);
+    assert_ne!(renewed["provisioning_token"], created["provisioning_token"]);
+    assert_ne!(renewed["updated_at"], created["updated_at"]);
+    let after: Vec<u8> = app.one(sql, vec![app.org.into(), id.into()]).await;
+    assert_ne!(before, after);
+}
+
+#[tokio::test]
+async fn only_owner_and_admin_create_servers() {
+    let app = TestApp::start().await;
+    let path = format!("/v1/org/{}/server", app.org);
+    app.admin.post(&path, json!({ "name": "by admin" })).await.expect(201);
+    for actor in [&app.operator, &app.viewer] {
+        let refused = actor.post(&path, json!({ "name": "no" })).await;
+        assert_eq!(refused.problem(), (403, "PERMISSION_DENIED"));
+        assert_eq!(refused.body["details"]["permission"], "server.create");
+    }
+    assert_eq!(app.stranger.post(&path, json!({ "name": "no" })).await.problem(), (403, "NOT_A_MEMBER"));
+    assert_eq!(app.anonymous.post(&path, json!({ "name": "no" })).await.problem(), (401, "UNAUTHENTICATED"));
+}
+
+#[tokio::test]
+async fn wrong_values_are_all_named() {
+    let app = TestApp::start().await;
+    let path = format!("/v1/org/{}/server", app.org);
+    let wrong = json!({ "nmae": "x", "hostname": "h".repeat(256), "region": 7, "labels": { "a": 1 } });
+    let refused = app.owner.post(&path, wrong).await;
+    let mut violations = refused.violations();
+    violations.sort_unstable();
+    assert_eq!(
+        violations,
+        [
+            ("/hostname", "TOO_LONG"),
+            ("/labels", "WRONG_TYPE"),
+            ("/name", "REQUIRED"),
+            ("/nmae", "UNKNOWN_KEY"),
+            ("/region", "WRONG_TYPE"),
+        ]
+    );
+    assert!(refused.text.contains("did you mean `name`?"), "{}", refused.text);
+    let blank = app.owner.post(&path, json!({ "name": "   " })).await;
+    assert_eq!(blank.violations(), [("/name", "TOO_SHORT")]);
+    let nul = app.owner.post(&path, json!({ "name": "a\0b" })).await;
+    assert_eq!(nul.violations(), [("/name", "NOT_ALLOWED")]);
+}
+
+#[tokio::test]
+async fn pages_are_bounded_and_past_the_end_is_empty() {
+    let app = TestApp::start().await;
+    for _ in 0..3 {
+        app.server().await;
+    }
+    let list = async |query: &str| app.viewer.get(&format!("/v1/org/{}/server{query}", app.org)).await;
+    let first = list("?page=1&limit=2").await.expect(200);
+    assert_eq!((first["data"].as_array().unwrap().len(), &first["total"]), (2, &json!(3)));
+    let past = list("?page=9&limit=2").await.expect(200);
+    assert_eq!(past, json!({ "data": [], "total": 3, "page": 9, "limit": 2 }));
+    assert_eq!(list("").await.violations(), [("page", "REQUIRED"), ("limit", "REQUIRED")]);
+    assert_eq!(list("?page=0&limit=201").await.violations(), [("page", "TOO_SMALL"), ("limit", "TOO_LARGE")]);
+    assert_eq!(list("?page=x&limit=").await.violations(), [("page", "WRONG_TYPE"), ("limit", "WRONG_TYPE")]);
+    assert_eq!(list("?page=1&limit=1&limt=2").await.violations(), [("limt", "UNKNOWN_KEY")]);
+    assert_eq!(list("?page=1&page=2&limit=1").await.violations(), [("page", "REPEATED")]);
+}
+
+#[tokio::test]
+async fn names_are_unique_in_an_organization_only() {
+    let app = TestApp::start().await;
+    let create = json!({ "name": "rack" });
+    app.owner.post(&format!("/v1/org/{}/server", app.org), create.clone()).await.expect(201);
+    let again = app.owner.post(&format!("/v1/org/{}/server", app.org), create.clone()).await;
+    assert_eq!(again.problem(), (409, "NAME_TAKEN"));
+    app.stranger.post(&format!("/v1/org/{}/server", app.other_org), create).await.expect(201);
+}
+
+#[tokio::test]
+async fn the_plan_limits_servers_even_in_a_race() {
+    let app = TestApp::start().await;
+    app.execute("UPDATE organizations SET max_servers_override = 3 WHERE id = $1", vec![app.org.into()])
+        .await;
+    let path = format!("/v1/org/{}/server", app.org);
+    let attempts = (0..8).map(|n| app.owner.post(&path, json!({ "name": format!("rack {n}") })));
+    let answers = futures::future::join_all(attempts).await;
+    let made = answers.iter().filter(|answer| answer.status == 201).count();
+    assert_eq!(made, 3, "exactly the limit");
+    let refused = answers.iter().find(|answer| answer.status != 201).unwrap();
+    assert_eq!(refused.problem(), (403, "PLAN_LIMIT_REACHED"));
+    assert_eq!(refused.body["details"], json!({ "limit": "max_servers", "max": 3, "used": 3 }));
+}
+
+#[tokio::test]
+async fn an_edit_keeps_absent_fields_and_clears_null_ones() {
+    let app = TestApp::start().await;
+    let id = app.server().await;
+    let edit = "mutation($o: Id!, $id: Id!, $input: UpdateServerInput!) {
+        updateServer(orgId: $o, id: $id, input: $input) { name region description }
+    }";
+    let vars = |input: Value| json!({ "o": app.org, "id": id, "input": input });
+    app.owner.gql(edit, vars(json!({ "region": "eu", "description": "d" }))).await.data();
+    let data = app.owner.gql(edit, vars(json!({ "region": null }))).await.data();
+    assert_eq!(data["updateServer"]["region"], Value::Null);
+    assert_eq!(data["updateServer"]["description"], "d");
+    assert_eq!(app.owner.gql(edit, vars(json!({ "name": null }))).await.code(), "VALIDATION_FAILED");
+    assert_eq!(app.viewer.gql(edit, vars(json!({ "region": "x" }))).await.code(), "PERMISSION_DENIED");
+}
+
+#[tokio::test]
+async fn a_server_with_agents_is_not_deleted() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let server: i64 = app
+        .one(
+            "SELECT server_id FROM agents WHERE id = $1 AND organization_id = $2",
+            vec![agent.into(), app.org.into()],
+        )
+        .await;
+    let delete = "mutation($o: Id!, $id: Id!) { deleteServer(orgId: $o, id: $id) }";
+    assert_eq!(app.owner.gql(delete, json!({ "o": app.org, "id": server })).await.code(), "IN_USE");
+    let free = app.server().await;
+    app.owner.gql(delete, json!({ "o": app.org, "id": free })).await.data();
+    assert_eq!(app.owner.gql(delete, json!({ "o": app.org, "id": free })).await.code(), "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_server_is_deleted_once_its_agents_are_gone() {
+    let app = TestApp::start().await;
+    app.execute("UPDATE organizations SET max_servers_override = 1", vec![]).await;
+    let agent = app.agent().await;
+    let home: i64 = app.one("SELECT server_id FROM agents WHERE id = $1", vec![agent.into()]).await;
+    let name: String = app.one("SELECT name FROM servers WHERE id = $1", vec![home.into()]).await;
+    // Commands for its host, delivered or not, are no reason to keep it.
+    app.owner.post(&format!("/v1/org/{}/agent/{agent}/start", app.org), Value::Null).await.expect(200);
+    app.execute("UPDATE agents SET status = 'ERROR'", vec![]).await;
+    let (server, gone) = (json!({ "o": app.org, "id": home }), json!({ "o": app.org, "id": agent }));
+    let delete = "mutation($o: Id!, $id: Id!) { deleteServer(orgId: $o, id: $id) }";
+    let delete_agent = "mutation($o: Id!, $id: Id!) { deleteAgent(orgId: $o, id: $id) }";
+    assert_eq!(app.owner.gql(delete, server.clone()).await.code(), "IN_USE");
+    app.owner.gql(delete_agent, gone).await.data();
+    assert_eq!(app.stranger.gql(delete, server.clone()).await.code(), "NOT_A_MEMBER");
+    app.owner.gql(delete, server.clone()).await.data();
+
+    assert_eq!(app.owner.gql(delete, server.clone()).await.code(), "NOT_FOUND");
+    let get = "query($o: Id!, $id: Id!) { server(orgId: $o, id: $id) { id } }";
+    assert_eq!(app.owner.gql(get, server).await.code(), "NOT_FOUND");
+    let path = format!("/v1/org/{}/server", app.org);
+    assert_eq!(app.owner.get(&format!("{path}?page=1&limit=9")).await.expect(200)["total"], 0);
+    assert_eq!(app.column::<i64>("SELECT id FROM commands").await, [0_i64; 0]);
+    let body = json!({ "name": "x", "server_id": home, "image_id": app.image().await });
+    let refused = app.owner.post(&format!("/v1/org/{}/agent", app.org), body).await;
+    assert_eq!(refused.violations(), [("/server_id", "NOT_FOUND")]);
+    // It no longer counts, and its name is free.
+    app.owner.post(&path, json!({ "name": name })).await.expect(201);
+}
+
+#[tokio::test]
+async fn the_alerts_of_a_deleted_server_are_withdrawn() {
+    let app = TestApp::start().await;
+    let (gone, stays) = (app.server().await, app.server().await);
+    let tx = app.scope().begin().await.unwrap();
+    for server in [gone, stays] {
+        let new = NewApproval {
+            server_id: Some(ServerId(server)),
+            ..NewApproval::new(ApprovalKind::ServerAlert, "High load")
+        };
+        approvals::raise(&tx, new).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    let delete = "mutation($o: Id!, $id: Id!) { deleteServer(orgId: $o, id: $id) }";
+    app.owner.gql(delete, json!({ "o": app.org, "id": gone })).await.data();
+    let open = "SELECT server_id FROM approvals WHERE status = 'PENDING'";
+    assert_eq!(app.column::<i64>(open).await, [stays]);
+    let ended = "SELECT outcome FROM approvals WHERE status <> 'PENDING'";
+    assert_eq!(app.column::<String>(ended).await, ["WITHDRAWN"]);
+}
+
+#[tokio::test]
+async fn an_agent_does_not_move_onto_a_server_that_is_being_deleted() {
+    let app = TestApp::start().await;
+    let (server, image) = (app.server().await, app.image().await);
+    let old = app.agent().await;
+    app.execute(
+        "UPDATE agents SET server_id = $1, archived_at = 1 WHERE id = $2",
+        vec![server.into(), old.into()],
+    )
+    .await;
+    let delete = "mutation($o: Id!, $id: Id!) { deleteServer(orgId: $o, id: $id) }";
+    let body = json!({ "name": "x", "server_id": server, "image_id": image });
+    let path = format!("/v1/org/{}/agent", app.org);
+    let (deleted, made) = tokio::join!(
+        app.owner.gql(delete, json!({ "o": app.org, "id": server })),
+        app.owner.post(&path, body)
+    );
+    let is_deleted = deleted.body["errors"].is_null();
+    assert_eq!(is_deleted, made.status == 422, "exactly one of them: {deleted:?} {made:?}");
+    let sql = "SELECT COUNT(*) FROM agents a JOIN servers s ON s.id = a.server_id \
+               WHERE a.archived_at IS NULL AND s.archived_at IS NOT NULL";
+    assert_eq!(app.one::<i64>(sql, vec![]).await, 0);
+}
+
+#[tokio::test]
+async fn relations_need_their_own_permission() {
+    let app = TestApp::start().await;
+    app.agent().await;
+    let query = "query($o: Id!) { servers(orgId: $o, page: 1, limit: 5) { data { id agents { id name } } } }";
+    let token = app.token(&["server.view"]).await;
+    let refused = token.gql(query, json!({ "o": app.org })).await;
+    assert_eq!(refused.code(), "PERMISSION_DENIED");
+    let token = app.token(&["server.view", "agent.view"]).await;
+    let data = token.gql(query, json!({ "o": app.org })).await.data();
+    assert_eq!(data["servers"]["data"][0]["agents"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn images_are_created_edited_and_archived() {
+    let app = TestApp::start().await;
+    let create =
+        "mutation($o: Id!, $input: CreateImageInput!) { createImage(orgId: $o, input: $input) { id } }";
+    let input = json!({ "name": "agent", "reference": "registry.example/agent:1", "defaultModel": "m-1" });
+    let made = app.admin.gql(create, json!({ "o": app.org, "input": input })).await.data();
+    let id = made["createImage"]["id"].clone();
+    let archive = "mutation($o: Id!, $id: Id!) { archiveImage(orgId: $o, id: $id) { archivedAt } }";
+    let done = app.admin.gql(archive, json!({ "o": app.org, "id": id })).await.data();
+    assert!(done["archiveImage"]["archivedAt"].is_string());
+    let edit = "mutation($o: Id!, $id: Id!, $input: UpdateImageInput!) { updateImage(orgId: $o, id: $id, input: $input) { id } }";
+    let edited = app.admin.gql(edit, json!({ "o": app.org, "id": id, "input": { "name": "x" } })).await;
+    assert_eq!(edited.code(), "ARCHIVED");
+    let list = "query($o: Id!, $all: Boolean!) { images(orgId: $o, includeArchived: $all) { id } }";
+    let images = async |all: bool| app.viewer.gql(list, json!({ "o": app.org, "all": all })).await.data();
+    assert!(!images(false).await["images"].to_string().contains(&format!("\"id\":{id}}}")));
+    assert!(images(true).await["images"].to_string().contains(&format!("\"id\":{id}}}")));
+    assert_eq!(app.stranger.gql(list, json!({ "o": app.org, "all": true })).await.code(), "NOT_A_MEMBER");
+}
+
+#[tokio::test]
+async fn an_edit_racing_a_deletion_does_not_change_a_deleted_record() {
+    let app = TestApp::start().await;
+    let delete = "mutation($o: Id!, $i: Id!) { deleteServer(orgId: $o, id: $i) }";
+    let rename = "mutation($o: Id!, $i: Id!, $n: String!) { updateServer(orgId: $o, id: $i, input: { name: $n }) { name } }";
+    for n in 0..20 {
+        let server = app.server().await;
+        let name = format!("renamed {n}");
+        let _answers = tokio::join!(
+            app.owner.gql(delete, json!({ "o": app.org, "i": server })),
+            app.owner.gql(rename, json!({ "o": app.org, "i": server, "n": name })),
+        );
+        let gone = "SELECT CAST(COUNT(*) AS BIGINT) FROM servers WHERE name = $1 AND archived_at IS NOT NULL";
+        assert_eq!(app.one::<i64>(gone, vec![name.into()]).await, 0, "round {n}");
+    }
+}

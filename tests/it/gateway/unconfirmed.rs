@@ -1,0 +1,190 @@
+//! What a host that is not confirmed says: nothing of launches that it was told nothing about, and nothing of models, whose keys it
+//! never has.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::harness::{
+    Actor, TestApp,
+    gateway::{Host, host_token, join, machine},
+};
+
+const SCHEMA: &str = include_str!("../../../schema/gateway.json");
+const TABLES: &str = include_str!("../../../migrations/schema.sqlite.sql");
+const TABLES_TOO: &str = include_str!("../../../migrations/schema.postgres.sql");
+
+/// The host that joins a server with a provisioning token that this service token has made.
+async fn joined_by(app: &TestApp, token: &Actor, server: i64) -> Host {
+    let renew =
+        "mutation($o: Id!, $s: Id!) { regenerateProvisioningToken(orgId: $o, id: $s) { provisioningToken } }";
+    let renewed = token.gql(renew, json!({ "o": app.org, "s": server })).await.data();
+    let provisioning =
+        renewed["regenerateProvisioningToken"]["provisioningToken"].as_str().unwrap().to_owned();
+    let (token, machine) = (host_token(), machine(&app.name("machine").replace(' ', "-")));
+    join(&app.anonymous, &provisioning, &token, &machine).await.expect(200);
+    Host { base: app.base.clone(), server, token, machine, journal: [0, 0] }
+}
+
+/// All kinds of events, as the schema has them.
+fn kinds() -> Vec<String> {
+    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
+    let all = schema["$defs"]["Happening"]["oneOf"].as_array().unwrap();
+    all.iter().map(|kind| kind["properties"]["kind"]["const"].as_str().unwrap().to_owned()).collect()
+}
+
+/// An event of a kind, which would change something if it counted.
+fn event(kind: &str, conversation: i64, server: i64) -> Value {
+    let usage = json!({ "input": 100_000_000, "output": 100_000_000 });
+    let fields = match kind {
+        "STARTED" => json!({ "container_id": "c", "program": null, "model": null }),
+        "ENGINE_AWAY" | "AUTH_REQUIRED" => json!({ "detail": "forged" }),
+        "ENDED" => json!({ "reason": "EXITED", "code": 1, "signal": null, "detail": "forged" }),
+        "SYNCED" => json!({}),
+        "LACKS" => json!({ "what": "forged" }),
+        "SESSION" => json!({ "conversation_id": conversation, "session": "forged" }),
+        "OFFERED" => {
+            let offer = json!({ "id": "forged", "name": "forged", "description": null, "current": true });
+            json!({ "models": [offer], "modes": [] })
+        }
+        "TURN_STARTED" => json!({ "turn_id": 1 }),
+        "MESSAGE" => {
+            let content = json!({ "kind": "TEXT", "text": "forged" });
+            json!({ "conversation_id": conversation, "turn_id": null, "key": "forged", "content": content })
+        }
+        "TURN_ENDED" => {
+            json!({ "turn_id": 1, "outcome": "DONE", "error": null, "model": null, "usage": usage, "context_tokens": null })
+        }
+        "ASKED" => {
+            let action = json!({ "kind": "ACTION", "tool": null, "tool_kind": "execute", "title": "forged", "input": {} });
+            json!({ "request": "1.1", "conversation_id": conversation, "turn_id": null, "asked": action })
+        }
+        "WITHDRAWN" => json!({ "request": "1.1" }),
+        "DELIVERED" => json!({ "approval_id": 1, "without_text": false }),
+        "NOT_WAITING" => json!({ "approval_id": 1 }),
+        "MODEL_CALLED" => json!({
+            "turn_id": null, "provider": "anthropic", "model": "claude-opus-4-5", "started_at": 1, "millis": 1,
+            "status": 200, "usage": usage, "lease_id": null,
+        }),
+        "LEASE_RETURNED" => json!({ "lease_id": 1 }),
+        "LIMITED" => json!({ "credential_id": null, "model": "m", "until": null, "detail": "forged" }),
+        "UNREACHED" => {
+            json!({ "destination": { "host": "forged.example", "port": 443 }, "reason": "forged", "count": 1 })
+        }
+        "MCP_SERVER" => {
+            json!({ "server_id": server, "state": "FAILED", "error": "forged", "stderr": "forged", "tools": [] })
+        }
+        "BACKED_UP" => json!({ "backup_id": 1, "bytes": 1, "sha256": null, "error": null }),
+        "RESTORED" => json!({ "backup_id": 1, "error": null }),
+        "REFUSED" => json!({ "command_id": 1, "reason": "STALE" }),
+        other => panic!("what would change with {other}?"),
+    };
+    let mut event = fields;
+    event["kind"] = json!(kind);
+    event
+}
+
+/// Rows of all tables, and what an agent's own says.
+async fn everything(app: &TestApp, agent: i64) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let tables = TABLES.lines().filter_map(|line| line.strip_prefix("CREATE TABLE ")?.split(' ').next());
+    for table in tables.filter(|table| TABLES_TOO.contains(&format!("CREATE TABLE {table} ("))) {
+        let count: i64 = app.one(&format!("SELECT COUNT(*) FROM {table}"), vec![]).await;
+        found.insert(table.to_owned(), count.to_string());
+    }
+    for column in ["status", "status_reason", "status_detail", "launch_lacks", "container_id"] {
+        let sql = format!("SELECT {column} FROM agents WHERE id = $1");
+        let value: Option<String> = app.one(&sql, vec![agent.into()]).await;
+        found.insert(format!("agents.{column}"), value.unwrap_or_default());
+    }
+    let sql = "SELECT COUNT(*) FROM mcp_server_agents WHERE state IS NOT NULL";
+    found.insert("states".to_owned(), app.one::<i64>(sql, vec![]).await.to_string());
+    found
+}
+
+async fn calls(app: &TestApp) -> i64 {
+    app.one("SELECT COUNT(*) FROM model_calls", vec![]).await
+}
+
+#[tokio::test]
+async fn no_event_counts_of_a_launch_elsewhere() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let conversation = app.conversation(agent).await;
+    let create =
+        "mutation($o: Id!, $i: CreateMcpServerInput!) { createMcpServer(orgId: $o, input: $i) { id } }";
+    let tools = json!({ "name": app.name("tools"), "transport": "STDIO", "command": "tools" });
+    let tools = app.owner.gql(create, json!({ "o": app.org, "i": tools })).await.data();
+    let tools = tools["createMcpServer"]["id"].as_i64().unwrap();
+    let assign = "mutation($o: Id!, $i: Id!, $a: [Id!]!) { setMcpServerAgents(orgId: $o, id: $i, input: { agentIds: $a }) { id } }";
+    app.owner.gql(assign, json!({ "o": app.org, "i": tools, "a": [agent] })).await.data();
+
+    // On a confirmed host the same events count.
+    let mut line = app.host_of(agent).await.connect().await;
+    let generation = app.start_agent(agent).await;
+    for kind in ["STARTED", "MODEL_CALLED"] {
+        let seq = line.report((agent, generation), event(kind, conversation, tools)).await;
+        line.stored(seq).await;
+    }
+    assert_eq!(calls(&app).await, 1);
+    drop(line);
+
+    let server = app.server().await;
+    let token = app.token(&["server.view", "server.edit"]).await;
+    let host = joined_by(&app, &token, server).await;
+    let sql = "UPDATE agents SET server_id = $2, status = 'STOPPED' WHERE id = $1";
+    app.execute(sql, vec![agent.into(), server.into()]).await;
+    let before = everything(&app, agent).await;
+    let mut seq = 0;
+    for kind in kinds() {
+        for generation in [0, generation] {
+            // Not too many foreign ones in a connection.
+            let mut line = Host { journal: [0, seq], ..host.clone() }.connect().await;
+            seq = line.report((agent, generation), event(&kind, conversation, tools)).await;
+            line.stored(seq).await;
+            assert_eq!(everything(&app, agent).await, before, "{kind} of launch {generation}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn models_are_not_called_where_no_key_is() {
+    let app = TestApp::start().await;
+    let (agent, server) = (app.agent().await, app.server().await);
+    let token = app.token(&["server.view", "server.edit"]).await;
+    let host = joined_by(&app, &token, server).await;
+    let sql = "UPDATE agents SET server_id = $2 WHERE id = $1";
+    app.execute(sql, vec![agent.into(), server.into()]).await;
+    let mut line = host.connect().await;
+    // Without secrets it runs there.
+    let generation = app.start_agent(agent).await;
+    let mut seq = line.report((agent, generation), event("STARTED", 1, 1)).await;
+    line.stored(seq).await;
+    let status: String = app.one("SELECT status FROM agents WHERE id = $1", vec![agent.into()]).await;
+    assert_eq!(status, "RUNNING");
+    let before = everything(&app, agent).await;
+    for kind in ["MODEL_CALLED", "LIMITED", "AUTH_REQUIRED", "LEASE_RETURNED"] {
+        let mut line = Host { journal: [0, seq], ..host.clone() }.connect().await;
+        seq = line.report((agent, generation), event(kind, 1, 1)).await;
+        line.stored(seq).await;
+        assert_eq!(everything(&app, agent).await, before, "{kind}");
+    }
+    let mut line = Host { journal: [0, seq], ..host.clone() }.connect().await;
+    let wanted = json!({ "kind": "LEASE", "model": "claude-opus-4-5", "question": 1, "finished": [] });
+    let ask =
+        json!({ "frame": "ASK", "id": 1, "agent_id": agent, "generation": generation, "wanted": wanted });
+    line.send(ask).await;
+    let given = line.wait_for("TOLD").await["given"].clone();
+    assert!(given["reason"].as_str().unwrap().contains("not confirmed"), "{given}");
+    assert_eq!(everything(&app, agent).await, before);
+
+    // A person confirms it, and it counts.
+    let show = "query($o: Id!, $s: Id!) { server(orgId: $o, id: $s) { host { join } } }";
+    let join = app.owner.gql(show, json!({ "o": app.org, "s": server })).await.data();
+    let confirm = "mutation($o: Id!, $s: Id!, $j: Int!) { confirmHost(orgId: $o, id: $s, join: $j) { id } }";
+    let args = json!({ "o": app.org, "s": server, "j": join["server"]["host"]["join"] });
+    app.owner.gql(confirm, args).await.data();
+    let seq = line.report((agent, generation), event("MODEL_CALLED", 1, 1)).await;
+    line.stored(seq).await;
+    assert_eq!(calls(&app).await, 1);
+}

@@ -1,0 +1,191 @@
+//! Nothing whose time a tenant determines stands between `begin()` and `commit()`: others wait for what a transaction holds. And
+//! what all organizations share has a share for each.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+use crate::harness::files_below;
+
+/// Calls whose time their text determines: parsers and renderers. What calls them is as slow.
+const SLOW: &[&str] = &[
+    "render(",
+    "render_plain(",
+    "CronParser",
+    "JudgedCron::of(",
+    "schedule.last(",
+    ".find_next_occurrence(",
+    ".find_previous_occurrence(",
+    ".iter_after(",
+    "pulldown_cmark::",
+    "MessageParser",
+    "mail_parser::",
+    ".with_org(",
+    ".changes(&policy)",
+];
+
+/// Functions that may call them within a transaction: `file: function`, and why. A stale line fails.
+const SLOW_ALLOWED: &[(&str, &str)] =
+    &[("slices/conversations/append.rs: summarize", "a title takes the first 2,000 bytes of a message")];
+
+/// Places with a semaphore for all organizations, and why none of them can take all of it. A stale line fails.
+const SHARED_ALLOWED: &[(&str, &str)] = &[
+    ("core/access/password.rs", "passwords are of people, whose addresses pay for each try"),
+    (
+        "core/ledger/mod.rs",
+        "connections, before anybody says who they are; sockets have a maximum for each address",
+    ),
+    ("core/tasks.rs", "the workshop, with a turn for each organization"),
+    ("faces/gateway/reading.rs", "one for each connection of a host"),
+    ("faces/graphql/http/socket.rs", "one for each socket"),
+    ("faces/rest/etag.rs", "reads of one record each, which a deadline ends"),
+];
+
+/// Where JSON may be read by the library itself, and why. A stale line fails.
+const JSON_ALLOWED: &[(&str, &str)] =
+    &[("src/core/store/backup.rs", "the manifest of a backup, an operator's own file")];
+
+/// A function: its name, and its text from the name on.
+type Function<'a> = (&'a str, &'a str);
+
+fn sources() -> Vec<(String, String)> {
+    sources_in("src")
+}
+
+/// Files of Rust and their code, without tests and comments.
+fn sources_in(folder: &str) -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let rust = files_below(&root).into_iter().filter(|file| file.extension().is_some_and(|end| end == "rs"));
+    let rust = rust.filter(|file| !file.ends_with("tests.rs"));
+    rust.map(|file| {
+        let text = fs::read_to_string(&file).unwrap();
+        let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
+        let code: Vec<_> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+        (file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned(), code.join("\n"))
+    })
+    .collect()
+}
+
+/// The functions of a file. `cargo fmt` closes each with a brace as far in as its first line.
+fn functions(code: &str) -> Vec<Function<'_>> {
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("fn ") {
+        let start = code[..at].rfind('\n').map_or(0, |end| end + 1);
+        let line = &code[start..];
+        let before = &code[start..at];
+        if !before.chars().all(|c| c.is_ascii_alphanumeric() || " ()_:\"".contains(c)) {
+            continue;
+        }
+        let name = code[at + 3..].split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
+        let indent = line.len() - line.trim_start().len();
+        let end = line.find(&format!("\n{}}}", " ".repeat(indent))).map_or(line.len(), |end| end + 1);
+        found.push((name, &line[..end]));
+    }
+    found
+}
+
+/// What of a function is done within a transaction.
+fn within(text: &str) -> &str {
+    let signature = &text[..text.find(" {\n").unwrap_or(text.len())];
+    if ["&Tx", "tx: Tx"].iter().any(|tx| signature.contains(tx)) {
+        return text;
+    }
+    let begun = text.find(".begin().await?;").map_or("", |at| &text[at..]);
+    begun.rfind("commit()").map_or(begun, |at| &begun[..at])
+}
+
+/// Whether the code calls this function of the crate, by its name or its path.
+fn calls(code: &str, name: &str) -> bool {
+    let is_whole = |at: usize| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '.');
+    code.match_indices(&format!("{name}(")).any(|(at, _)| is_whole(at) && !code[..at].ends_with("fn "))
+}
+
+#[test]
+fn no_transaction_waits_for_a_parser() {
+    let files = sources();
+    let all: Vec<(&str, Function<'_>)> = files
+        .iter()
+        .flat_map(|(file, code)| functions(code).into_iter().map(move |f| (file.as_str(), f)))
+        .collect();
+    let mut named: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, (name, _)) in &all {
+        *named.entry(name).or_default() += 1;
+    }
+    // What calls something slow is slow, as far as its name says which function is meant.
+    let mut slow: BTreeSet<&str> = BTreeSet::new();
+    loop {
+        let is_slow = |text: &str| {
+            SLOW.iter().any(|call| text.contains(call)) || slow.iter().any(|name| calls(text, name))
+        };
+        let more = all.iter().filter(|(_, (name, text))| named[name] == 1 && is_slow(text));
+        let more: BTreeSet<&str> = more.map(|(_, (name, _))| *name).collect();
+        if more.len() == slow.len() {
+            break;
+        }
+        slow = more;
+    }
+    assert!(
+        slow.contains("judge_cron") && slow.contains("rendered") && slow.contains("candidate"),
+        "the law sees nothing: {slow:?}"
+    );
+    let mut found = BTreeSet::new();
+    for (file, (name, text)) in &all {
+        let within = within(text);
+        let call = SLOW.iter().find(|call| within.contains(**call)).copied();
+        if call.or_else(|| slow.iter().find(|slow| calls(within, slow)).copied()).is_some() {
+            found.insert(format!("{file}: {name}"));
+        }
+    }
+    judge(&found, SLOW_ALLOWED, "do it before begin(), in the workshop");
+}
+
+#[test]
+fn what_is_shared_has_a_share_for_each_organization() {
+    let shared = |code: &str| code.contains("Semaphore::new(") || code.contains("Semaphore::const_new(");
+    let found = sources().into_iter().filter(|(_, code)| shared(code)).map(|(file, _)| file).collect();
+    judge(&found, SHARED_ALLOWED, "use the ledger (core/ledger) or the workshop (core/tasks.rs)");
+}
+
+fn judge(found: &BTreeSet<String>, allowed: &[(&str, &str)], instead: &str) {
+    let allowed: BTreeSet<String> = allowed.iter().map(|(place, _)| (*place).to_owned()).collect();
+    let new: Vec<_> = found.difference(&allowed).collect();
+    assert!(new.is_empty(), "{instead}: {new:#?}");
+    let stale: Vec<_> = allowed.difference(found).collect();
+    assert!(stale.is_empty(), "these are gone; remove them from the list: {stale:#?}");
+}
+
+#[test]
+fn the_law_sees_what_it_forbids() {
+    let code = "pub async fn a(tx: &Tx) -> Result<()> {\n    render(text);\n}\n\nasync fn b(scope: &Scope) {\n    render(text);\n    \
+                let tx = scope.begin().await?;\n    ok(tx);\n    tx.commit().await\n}\n\nimpl X {\n    fn c(\n        tx: &Tx,\n    ) -> Y {\n        \
+                calm();\n    }\n}\n";
+    let found = functions(code);
+    assert_eq!(found.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["a", "b", "c"]);
+    let slow: Vec<bool> = found.iter().map(|(_, text)| within(text).contains("render(")).collect();
+    assert_eq!(slow, [true, false, false]);
+    assert!(
+        calls("x::render(", "render") && !calls("a_render(", "render") && !calls("self.render(", "render")
+    );
+}
+
+/// The library alone bounds neither the depth of all JSON nor, with that, the stack.
+#[test]
+fn json_of_others_is_read_by_muster_json() {
+    let reads = [
+        "serde_json::from_slice",
+        "serde_json::from_str",
+        "serde_json::from_reader",
+        ".json().await",
+        ".json::<",
+    ];
+    let folders = ["src", "crates/channels/src", "crates/egress/src", "crates/host/src"];
+    let all = folders.iter().flat_map(|folder| {
+        sources_in(folder).into_iter().map(move |(file, code)| (format!("{folder}/{file}"), code))
+    });
+    let found: BTreeSet<_> =
+        all.filter(|(_, code)| reads.iter().any(|read| code.contains(read))).map(|(file, _)| file).collect();
+    let allowed: BTreeSet<_> = JSON_ALLOWED.iter().map(|(file, _)| (*file).to_owned()).collect();
+    assert_eq!(found, allowed);
+}
