@@ -19,7 +19,7 @@ const liveExchange: Exchange = subscriptionExchange({
     subscribe: (sink) => {
       let stopped = false
       let stop = () => {}
-      // The client takes a refusal for one answer of many, unless it is told that no other follows.
+      // The client takes a refusal for one answer of many, unless it knows that no other follows.
       const error = (problem: unknown) =>
         Array.isArray(problem) ? sink.next({ errors: problem, hasNext: false }) : sink.error(problem)
       void withSocket().then((socket) => {

@@ -33,7 +33,7 @@ export function placed(
   return { errors, problem: unsaid ? wordsOf(error) : left }
 }
 
-/** What a stale edit is told: `extensions.details` of CONFLICT. */
+/** The answer to a stale edit: `extensions.details` of CONFLICT. */
 export interface Conflict<T> {
   revision: number
   changedBy: string | null

@@ -21,8 +21,8 @@ const RESYNC: Change = { kind: null, id: null, op: 'RESYNC' }
 const listeners = new Set<(change: Change) => void>()
 
 /**
- * Follows an organization until the returned function is called. The shell does this, once. Anyone who no longer may is told
- * why by what is read again: nothing else comes.
+ * Follows an organization until the returned function is called. The shell does this, once. Anyone who no longer may
+ * learns why from what is read again: nothing else comes.
  */
 export function follow(client: Client, orgId: number): () => void {
   return listen(client, Changes, { orgId }, ({ changes }) => tell(changes), resync)

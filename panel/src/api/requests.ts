@@ -37,8 +37,8 @@ export const sentExchange: Exchange = mapExchange({
 })
 
 /**
- * Asks the service, whatever the cache has. The client takes two equal requests for one, and one that was sent before may
- * not know yet what is looked for: another follows it.
+ * Asks the service, even if the cache has the answer. The client takes two equal requests for one, and one that was
+ * sent before may not know yet what is looked for: another follows it.
  */
 export async function readAnew<Data, Variables extends AnyVariables>(
   client: Client,

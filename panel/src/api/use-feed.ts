@@ -102,7 +102,7 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
           return !isUnanswered(result.error)
         }
         found.push({ after, limit, page })
-        // An empty page is no end: a search may skip what does not match.
+        // An empty page is not the end: a search may skip what does not match.
         if (page.data.length > 0) missing -= limit
         after = page.next
       }

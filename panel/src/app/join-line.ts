@@ -10,7 +10,7 @@ export function joinLine(token: string, serverId: number, origin: string = locat
 /** What to run when the machine has joined, and its host is not running. */
 export const runLine = (serverId: number): string => `muster host run --dir ~/muster-host-${serverId}`
 
-/** A host takes plain http from its own machine alone, unless it is told that the way is private. */
+/** A host takes plain http from its own machine alone, unless an option says that the way is private. */
 function needsInsecure(origin: string): boolean {
   const { protocol, hostname } = new URL(origin)
   return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)

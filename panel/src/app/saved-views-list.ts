@@ -43,7 +43,7 @@ export function withView(views: readonly View[], view: View, now = view.name): V
 export const withoutView = (views: readonly View[], name: string): View[] =>
   views.filter((view) => view.name !== name)
 
-/** Preferences may be any JSON: whatever isn't a view is left out. */
+/** Preferences may be any JSON: what isn't a view is left out. */
 export function readViews(json: unknown): View[] {
   if (!Array.isArray(json)) return []
   return json

@@ -58,7 +58,7 @@ export function registerEscape(run: () => void): () => void {
 
 /**
  * Switches keys that are a character by themselves on or off: who speaks to the computer, or hits keys by mistake, would
- * set them off unawares (WCAG 2.1.4). Of what it allows, one switch is the simplest: whatever they do is also in the
+ * set them off unawares (WCAG 2.1.4). Of what it allows, one switch is the simplest: all that they do is also in the
  * palette, which has a modifier, or on the page. Keys of one's own would be a second table, to be kept free of the
  * browser's and the screen reader's.
  */

@@ -9,7 +9,7 @@ const LASTS_MS = 1_600
 export function useFade<E extends HTMLElement>(): RefObject<E | null> {
   const ref = useRef<E>(null)
   const shown = useRef<string | null>(null)
-  // After each render: whatever is inside may have changed.
+  // After each render, since the content may have changed.
   useLayoutEffect(() => {
     if (!ref.current) return
     const now = contentOf(ref.current)

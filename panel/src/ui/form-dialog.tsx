@@ -1,6 +1,6 @@
 // A dialog with a form in it: Cancel, and the button that sends the form. Enter in a field sends it too, and Ctrl+Enter in a
-// text of several lines. While one try is under way, another does nothing. Once something was typed, whatever would close it
-// by the way asks first; Cancel does not.
+// text of several lines. While one try is under way, another does nothing. Once something was typed, what would close
+// it by the way asks first; Cancel does not.
 import { useBlocker } from '@tanstack/react-router'
 import { type ReactNode, useId, useRef, useState } from 'react'
 import { Gate } from '../permissions/gate'

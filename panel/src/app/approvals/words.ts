@@ -92,7 +92,7 @@ const VERBS: Record<NonNullable<ApprovalRecord['outcome']>, string> = {
   WITHDRAWN: 'Withdrawn',
 }
 
-/** How it ended, by whom and where: "Approved by Ada Admin in a chat". `viewerId` is told "you". */
+/** How it ended, by whom and where: "Approved by Ada Admin in a chat". For `viewerId` it says "you". */
 export function outcomeWords(ended: Ended, viewerId?: number): string {
   const { status, outcome, decidedBy } = ended
   if (status === 'PENDING') return 'Waiting'

@@ -1,5 +1,5 @@
-// Reads out how many approvals have come into the list. The order of a list that is in use holds still, so the eye is told
-// in another way.
+// Reads out how many approvals have come into the list. The order of a list that is in use holds still, so the eye
+// gets another sign.
 import { type ReactNode, useCallback, useEffect, useRef } from 'react'
 import { onChange } from '../../api/live'
 import type { ApprovalRecord } from '../../app/approvals/fields'

@@ -1,5 +1,5 @@
-// Keeps what one reads where it is. Whatever changes above or below (older messages, pictures, streaming text), the message
-// at the top of the view stays there; at the end, the end stays in view.
+// Keeps what one reads where it is. When something changes above or below (older messages, pictures, streaming text),
+// the message at the top of the view stays there; at the end, the end stays in view.
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import type { Place } from './places'
 

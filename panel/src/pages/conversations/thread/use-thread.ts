@@ -173,7 +173,7 @@ export function useThread(orgId: number, conversationId: number, known: number):
     [take, news],
   )
 
-  // Nothing tells of what came between the reading and the subscribing, or while a page was on its way: whatever is known
+  // Nothing tells of what came between the reading and the subscribing, or while a page was on its way: what is known
   // to be there and is not is read, once.
   const wanted = Math.max(newest, known)
   // biome-ignore lint/correctness/useExhaustiveDependencies: `tries` says that it can be asked again
