@@ -8,8 +8,8 @@ use crate::{
         permission::Role,
     },
     core::handlers::Handlers,
-    slices::{
-        agents, approvals, asks, backups, channels,
+    domain::{
+        agents, approvals, backups, channels, chat_approvals,
         conversations::{self, turns},
         credentials, deliveries, ingest, launch, mcp_servers, model_credentials, network, notifications,
         orgs, people, servers, skills, spending,
@@ -99,9 +99,12 @@ fn of_model_credentials(handlers: &mut Handlers) {
 }
 
 fn of_channels(handlers: &mut Handlers) {
-    handlers
-        .on::<channels::BotReplaced>(|tx, event| Box::pin(asks::unlink_all(tx, event.channel, &event.name)));
-    handlers.on::<channels::Deleted>(|tx, event| Box::pin(asks::unlink_all(tx, event.channel, &event.name)));
+    handlers.on::<channels::BotReplaced>(|tx, event| {
+        Box::pin(chat_approvals::unlink_all(tx, event.channel, &event.name))
+    });
+    handlers.on::<channels::Deleted>(|tx, event| {
+        Box::pin(chat_approvals::unlink_all(tx, event.channel, &event.name))
+    });
     handlers.on::<channels::Deleted>(|tx, event| Box::pin(approvals::channel_deleted(tx, event.channel)));
     handlers.on::<channels::Edited>(|tx, event| Box::pin(deliveries::channel_edited(tx, event)));
     handlers.on::<channels::Failed>(|tx, event| Box::pin(approvals::channel_failed(tx, event)));
@@ -148,7 +151,7 @@ fn of_approvals(handlers: &mut Handlers) {
     handlers.on::<approvals::Expiring>(|tx, event| {
         Box::pin(notifications::approval_expiring(tx, event.approval))
     });
-    handlers.on::<approvals::Closed>(|tx, event| Box::pin(asks::over(tx, event.approval)));
+    handlers.on::<approvals::Closed>(|tx, event| Box::pin(chat_approvals::over(tx, event.approval)));
 }
 
 fn of_launch(handlers: &mut Handlers) {

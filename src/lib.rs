@@ -3,27 +3,27 @@
 //! The crate has layers, and each builds only on those before it. A test enforces this (`tests/it/laws/direction.rs`).
 //!
 //! 1. [`base`]: the vocabulary: ids, enumerations, permissions, time, the error type
-//! 2. [`core`]: what every slice may use: settings, database, policy, credentials, secrets, audit log, queue
-//! 3. [`read`]: from a selection to rows to JSON · [`fields`]: what every root field of the schema goes through
-//! 4. [`slices`]: the product, one folder per resource
-//! 5. [`graphql`]: the schema: objects and root fields of all slices
-//! 6. [`faces`]: `/graphql`, `/v1`, `/mcp`, files and pages over that schema
-//! 7. [`handlers`]: which slices handle what those below them tell
-//! 8. [`service`], [`rounds`]: everything that a process serves, and its recurring work
+//! 2. [`core`]: what every feature may use: settings, database, policy, credentials, secrets, audit log, queue
+//! 3. [`read`]: from a selection to rows to JSON · [`resolvers`]: what every root field of the schema goes through
+//! 4. [`domain`]: the product, one folder per resource
+//! 5. [`graphql`]: the schema: objects and root fields of all features
+//! 6. [`api`]: `/graphql`, `/v1`, `/mcp`, files and pages over that schema
+//! 7. [`handlers`]: which features handle what those below them tell
+//! 8. [`service`], [`jobs`]: everything that a process serves, and its recurring work
 //! 9. [`seed`]: plausible data in bulk · [`cli`]: the command line, one file per command
 
-// The schema's roots nest one level for each slice.
+// The schema's roots nest one level for each feature.
 #![recursion_limit = "256"]
 
+pub mod api;
 pub mod base;
 pub mod cli;
 pub mod core;
-pub mod faces;
-pub mod fields;
+pub mod domain;
 pub mod graphql;
 pub mod handlers;
+pub mod jobs;
 pub mod read;
-pub mod rounds;
+pub mod resolvers;
 pub mod seed;
 pub mod service;
-pub mod slices;

@@ -1,4 +1,4 @@
-//! The service: the core, the faces on top of it, and every route it answers.
+//! The service: the core, the interfaces on top of it, and every route it answers.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,18 +14,19 @@ use axum::{
 use http::header;
 
 use crate::{
-    base::problem::{Code, Problem},
-    core::{Core, Options, config::Config, ledger::Settled},
-    faces::{
-        edge::{self, Arrival, Outermost, problem_page, problem_response},
+    api::{
         files, gateway,
         graphql::{self, Graphql},
-        inlet, mcp, panel,
+        mcp,
+        middleware::{self, Arrival, Outermost, problem_page, problem_response},
         rest::{self, Rest},
+        web, webhooks,
     },
+    base::problem::{Code, Problem},
+    core::{Core, Options, config::Config, resource_limits::Settled},
+    domain::{ingest::Door, people::oidc::Providers},
     graphql as schema,
     handlers::handlers,
-    slices::{ingest::Door, people::oidc::Providers},
 };
 
 /// Everything a process needs to serve.
@@ -67,12 +68,12 @@ impl Service {
         let providers = Arc::new(Providers::new(&core.config).context("oidc_file")?);
         let graphql = Arc::new(Graphql::new(&core, &catalogue, &providers));
         let rest = Arc::new(Rest::new(&graphql)?);
-        let panel = panel::router(&core, &providers)?;
+        let panel = web::router(&core, &providers)?;
         let door = Door::open(&core);
         Ok(Arc::new(Self { core, graphql, rest, door, panel }))
     }
 
-    /// All routes of the service. A new face is one line here; its routes live in its own module.
+    /// All routes of the service. A new interface is one line here; its routes live in its own module.
     pub fn router(&self) -> Router {
         let core = &self.core;
         Router::new()
@@ -81,7 +82,7 @@ impl Service {
             .merge(mcp::router(&self.rest))
             .merge(files::router(core))
             .merge(gateway::router(core))
-            .merge(inlet::router(core, &self.door))
+            .merge(webhooks::router(core, &self.door))
             .merge(self.panel.clone())
             .merge(self.openapi())
             .merge(own(core))
@@ -118,7 +119,7 @@ async fn problem(State(_): State<Arc<Core>>, arrival: Arrival, Path(slug): Path<
     })
 }
 
-/// A refusal in the form of the requested face.
+/// A refusal in the form of the requested interface.
 fn refuse(problem: &Problem, path: &str, request_id: &str) -> Response {
     match path {
         "/graphql" => graphql::http::refused(problem, request_id),

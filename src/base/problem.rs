@@ -1,6 +1,6 @@
 //! The one error type at the edge: [`Problem`].
 //!
-//! Slices return it; GraphQL shows it in `extensions`, REST as RFC 9457 `application/problem+json`. What the caller
+//! Features return it; GraphQL shows it in `extensions`, REST as RFC 9457 `application/problem+json`. What the caller
 //! sees (code, detail, violations) and what only the log sees (the cause) are separate fields, so no SQL, path or
 //! backtrace can leave the process through `Display`.
 
@@ -158,7 +158,7 @@ pub struct Violation {
 }
 
 /// Where an invalid value is. Pointers lead into the body of a REST request, which is the `input` argument of a GraphQL
-/// field; slices write them in REST's spelling, and the GraphQL face translates.
+/// field; features write them in REST's spelling, and the GraphQL interface translates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum At {
@@ -199,7 +199,7 @@ impl Violation {
     }
 }
 
-/// A refusal or a failure, in a form that every face can show.
+/// A refusal or a failure, in a form that every interface can show.
 #[derive(Clone, Debug)]
 pub struct Problem {
     /// The stable code.

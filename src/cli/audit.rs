@@ -18,7 +18,7 @@ use super::{Cli, Failure, Output};
 use crate::{
     base::{files::create_private, problem::Problem, time::Timestamp},
     core::audit::{self, AuditKey, INSTANCE, Known, PublicKey, Report, Verifier},
-    slices::orgs,
+    domain::orgs,
 };
 
 /// Verify, export and manage the audit log

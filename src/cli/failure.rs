@@ -76,7 +76,7 @@ impl From<Problem> for Failure {
     }
 }
 
-/// Everything below the slices: configuration, database, files.
+/// Everything below the features: configuration, database, files.
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Self {
         Self::new(once(&error.into()))

@@ -12,7 +12,7 @@ use crate::{
         permission::Role,
     },
     core::{Core, access::Scope},
-    slices::{
+    domain::{
         orgs,
         people::{self, Delivery},
     },

@@ -11,7 +11,7 @@ use crate::{
         ids::{ChannelId, ConversationId, MessageId},
         numerals::counted,
     },
-    slices::{
+    domain::{
         conversations::{self, Reread, Wanted},
         orgs,
     },

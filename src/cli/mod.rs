@@ -37,12 +37,12 @@ use crate::{
     base::{ids::OrgId, time::Timestamp},
     core::{
         Core,
-        access::rules,
+        access::org_policies,
         config::{Config, ConfigError},
         keys,
         store::Db,
     },
-    slices::orgs,
+    domain::orgs,
 };
 
 /// Arguments of every command.
@@ -284,7 +284,7 @@ impl Cli {
 /// Loads what a service needs before it serves anyone: its keys, and the organizations' rules from the database.
 async fn load(core: Arc<Core>) -> Result<Arc<Core>, Failure> {
     keys::load(&core).await?;
-    rules::follow(&core).await?;
+    org_policies::follow(&core).await?;
     Ok(core)
 }
 

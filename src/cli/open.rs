@@ -20,8 +20,8 @@ use crate::{
         store::{Db, Owner, Step, Unusable, backup::database_file},
         telemetry,
     },
+    domain::{approvals, orgs},
     service,
-    slices::{approvals, orgs},
 };
 
 /// How long a starting service waits for a database server that is starting as well, as after an outage of the whole machine.

@@ -7,7 +7,7 @@ use super::{Cli, Failure, Output, output::table};
 use crate::{
     base::{enums::Plan, plain::plain},
     core::access::Scope,
-    slices::{
+    domain::{
         emergency_stop,
         orgs::{self, NewOrganization},
         people,

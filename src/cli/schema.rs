@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Failure, Output};
 use crate::{
-    faces::rest::{Routes, openapi},
+    api::rest::{Routes, openapi},
     graphql,
 };
 

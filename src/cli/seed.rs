@@ -6,8 +6,8 @@ use super::{Cli, Failure, Output};
 use crate::{
     base::time::Timestamp,
     core::access::Scope,
+    domain::orgs,
     seed::{self, Volume},
-    slices::orgs,
 };
 
 /// Add plausible test data to an organization; the same numbers give the same data

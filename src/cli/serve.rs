@@ -15,9 +15,9 @@ use tokio::{
 
 use super::{Cli, Failure, Output, doctor, listen, load, open};
 use crate::{
-    core::{Core, access::rules, config::LogFormat, events, keys, store::Owner, telemetry::metrics},
-    faces::edge::{self, scrape},
-    rounds::{self, ROUNDS},
+    api::middleware::{self, scrape},
+    core::{Core, access::org_policies, config::LogFormat, events, keys, store::Owner, telemetry::metrics},
+    jobs::{self, PERIODIC_JOBS},
     service::Service,
 };
 
@@ -141,13 +141,13 @@ fn show_metrics(core: &Arc<Core>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Starts what runs beside the requests: watching policies and keys, and the recurring rounds.
+/// Starts what runs beside the requests: watching policies and keys, and the recurring jobs.
 fn keep_house(core: &Arc<Core>) {
     let follower = Arc::clone(core);
     let policy = core.policy.clone().watch(move || {
         let core = Arc::clone(&follower);
         Box::pin(async move {
-            if let Err(problem) = rules::follow(&core).await {
+            if let Err(problem) = org_policies::follow(&core).await {
                 tracing::error!(%problem, "policy.versions_not_read");
             }
         })
@@ -166,7 +166,7 @@ fn keep_house(core: &Arc<Core>) {
             "mail.off: mail.url is not set; invitations and password resets can't be sent by mail, and no one is notified of approvals"
         );
     }
-    rounds::start(core, ROUNDS);
+    jobs::start(core, PERIODIC_JOBS);
 }
 
 /// The two signals that ask a process to stop.

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Cli, Failure, Output};
 use crate::{
     core::Core,
-    slices::people::{self, SignInOrigin},
+    domain::people::{self, SignInOrigin},
 };
 
 /// Manage sessions

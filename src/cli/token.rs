@@ -16,7 +16,7 @@ use crate::{
         time::Timestamp,
     },
     core::access::Scope,
-    slices::{
+    domain::{
         orgs,
         service_tokens::{self, NewToken, OVERLAP},
     },

@@ -7,15 +7,15 @@ use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
 use super::{Cli, Failure, Output, output::table, secret::NewPassword};
-use crate::slices::people::oidc::Providers;
+use crate::domain::people::oidc::Providers;
 use crate::{
     base::{ids::UserId, plain::plain, time::Timestamp},
     core::{Core, access::CREDENTIALS_KEPT},
-    fields::RECHECK,
-    slices::{
+    domain::{
         notifications, orgs,
         people::{self, Account, Details, Disabled, Membership, NewUser, OrganizationRef, Whose},
     },
+    resolvers::RECHECK,
 };
 
 /// Manage user accounts

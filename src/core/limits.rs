@@ -5,7 +5,7 @@
 //! three buckets. Only one number is kept for each caller of the last minute ([`RateLimiter::sweep`] drops the rest), so a
 //! flood can't fill the memory.
 //!
-//! [`Arrival::caller`](crate::faces::edge::Arrival::caller) charges a request by its method, so new faces are limited
+//! [`Arrival::caller`](crate::api::middleware::Arrival::caller) charges a request by its method, so new interfaces are limited
 //! automatically. GraphQL charges each operation by its type instead. A request's last charge is kept in its [`RequestNotes`],
 //! from which the outermost layer writes the headers of draft-ietf-httpapi-ratelimit-headers.
 
@@ -32,7 +32,7 @@ use governor::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 
-use super::ledger::Holder;
+use super::resource_limits::Holder;
 use crate::base::network::network;
 use crate::{
     base::{

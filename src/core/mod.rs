@@ -1,4 +1,4 @@
-//! What every slice may use: one value, created once at start, and its parts.
+//! What every feature may use: one value, created once at start, and its parts.
 //!
 //! - [`config`], [`telemetry`]: settings in; log, metrics and traces out
 //! - [`store`]: the database, always in the scope of one organization
@@ -9,9 +9,9 @@
 //! - [`audit`]: a line for every change and every refusal
 //! - [`handlers`]: what a feature tells those above it, or asks of them, inside a transaction
 //! - [`events`], [`queue`], [`hosts`], [`mail`]: what a change causes: news for subscribers, jobs, commands for hosts, letters
-//! - [`limits`], [`ledger`]: how often a caller may ask, and how much they may hold at a time
+//! - [`limits`], [`resource_limits`]: how often a caller may ask, and how much they may hold at a time
 //! - [`request`]: who asks, from where, and how · [`outbound`]: HTTP calls to other services
-//! - [`tasks`]: background work that a shutdown waits for · [`tally`]: what a round over all organizations has done
+//! - [`tasks`]: background work that a shutdown waits for · [`job_counts`]: what a job over all organizations has done
 //!
 //! Nothing here knows a resource of the product, the schema or a transport.
 
@@ -21,8 +21,8 @@ pub mod config;
 pub mod events;
 pub mod handlers;
 pub mod hosts;
+pub mod job_counts;
 pub mod keys;
-pub mod ledger;
 pub mod limits;
 pub mod mail;
 pub mod outbound;
@@ -30,10 +30,10 @@ pub mod policy;
 pub mod queue;
 pub mod replicas;
 pub mod request;
+pub mod resource_limits;
 pub mod sealing;
 pub mod storage;
 pub mod store;
-pub mod tally;
 pub mod tasks;
 pub mod telemetry;
 
@@ -49,12 +49,12 @@ use self::{
     config::{Config, Prices, RiskRules},
     events::Hub,
     hosts::Hosts,
-    ledger::Ledger,
     limits::RateLimiter,
     mail::Mailer,
     policy::Policy,
     queue::Queue,
     replicas::Replicas,
+    resource_limits::ResourceLimits,
     sealing::LiveRing,
     storage::Full,
     store::Db,
@@ -70,7 +70,7 @@ use crate::base::{
     time::{Clock, Timestamp},
 };
 
-/// What every slice may use.
+/// What every feature may use.
 pub struct Core {
     /// Settings.
     pub config: Config,
@@ -97,7 +97,7 @@ pub struct Core {
     /// Rate limits; `None` if requests are not limited.
     pub limits: Option<RateLimiter>,
     /// What callers currently hold.
-    pub ledger: Ledger,
+    pub resource_limits: ResourceLimits,
     /// What the audit log needs: recent refusals, and the key of its checkpoints.
     pub audit: audit::Recorder,
     /// Notifies subscribers of changes.
@@ -181,7 +181,7 @@ impl Core {
             mailer: Mailer::new(&config).context("mail")?,
             network: outbound::network(&config).context("channels")?,
             limits: RateLimiter::new(&config.rate_limits, &options.clock),
-            ledger: Ledger::new(&config),
+            resource_limits: ResourceLimits::new(&config),
             audit: audit::Recorder::new(&keys, options.audited),
             events: Arc::default(),
             handlers,

@@ -31,7 +31,7 @@ pub trait HeldKey: Send + Sync {
     fn needs(&self, org: OrgId, permission: Permission);
 }
 
-/// A request from any face.
+/// A request from any interface.
 pub struct Request {
     /// The service.
     pub core: Arc<Core>,
@@ -43,7 +43,7 @@ pub struct Request {
     pub ip: Option<IpAddr>,
     /// The client's User-Agent.
     pub user_agent: Option<String>,
-    /// The face it came through, recorded with decisions.
+    /// The interface it came through, recorded with decisions.
     pub via: DecidedVia,
     /// What the answer can change in the browser's cookie jar.
     pub jar: Jar,

@@ -17,13 +17,13 @@ use crate::{
         audit::CHANGED,
         store::{holding, holds},
     },
-    fields::{
+    domain::audit::{self, AuditSeal},
+    read::{Page, Record, Rows, Spec, words},
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, from as at_least, length, name, range},
         permit::permit,
     },
-    read::{Page, Record, Rows, Spec, words},
-    slices::audit::{self, AuditSeal},
 };
 
 /// An entry of the audit log.

@@ -10,15 +10,15 @@ use crate::{
         permission::Permission,
         problem::{Problem, Result},
     },
-    fields::{
+    domain::{
+        avatars::{self, Picture},
+        people::{self, User},
+    },
+    read::{ContextExt, One, Rows},
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, length},
         permit::{open, permit},
-    },
-    read::{ContextExt, One, Rows},
-    slices::{
-        avatars::{self, Picture},
-        people::{self, User},
     },
 };
 

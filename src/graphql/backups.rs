@@ -13,13 +13,13 @@ use crate::{
         permission::Permission,
         time::Timestamp,
     },
-    fields::{
+    domain::backups,
+    read::{One, Page, Record, Rows, Spec},
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, from, range},
         permit::permit,
     },
-    read::{One, Page, Record, Rows, Spec},
-    slices::backups,
 };
 
 /// A copy of an agent's home.

@@ -12,7 +12,7 @@ use crate::{
         problem::{Problem, Result},
     },
     core::{News, access::Permit},
-    fields::{Enter, follow, permit::member},
+    resolvers::{Enter, follow, permit::member},
 };
 
 /// A change to a record. It carries no data: clients refetch what they show.

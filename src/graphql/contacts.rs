@@ -13,13 +13,13 @@ use crate::{
         time::Timestamp,
     },
     core::store::{holding, holds},
-    fields::{
+    domain::contacts::{self, ContactEdit, is_reached},
+    read::{Many, One, Page, Record, Rows, Spec},
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, from, length, name, range},
         permit::permit,
     },
-    read::{Many, One, Page, Record, Rows, Spec},
-    slices::contacts::{self, ContactEdit, is_reached},
 };
 
 /// A person who writes to agents through channels.

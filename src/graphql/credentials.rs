@@ -15,15 +15,15 @@ use crate::{
         permission::Permission,
         time::Timestamp,
     },
-    fields::{
+    domain::{
+        agents::SetAgentsInput,
+        credentials::{self, CreateCredentialInput, SetMembersInput, UpdateCredentialInput},
+    },
+    read::{Many, One, Page, Record, Rows, Spec},
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, from, length, range},
         permit::permit,
-    },
-    read::{Many, One, Page, Record, Rows, Spec},
-    slices::{
-        agents::SetAgentsInput,
-        credentials::{self, CreateCredentialInput, SetMembersInput, UpdateCredentialInput},
     },
 };
 

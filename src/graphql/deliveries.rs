@@ -8,9 +8,9 @@ use crate::{
         ids::{MessageId, OrgId},
         permission::Permission,
     },
-    fields::{Answer, Enter, answer, permit::permit},
+    domain::deliveries,
     read::One,
-    slices::deliveries,
+    resolvers::{Answer, Enter, answer, permit::permit},
 };
 
 /// Changing deliveries.

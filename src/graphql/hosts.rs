@@ -9,8 +9,8 @@ use crate::{
         permission::Permission,
         problem::Result,
     },
-    fields::{Enter, alongside, permit::permit},
-    slices::conversations,
+    domain::conversations,
+    resolvers::{Enter, alongside, permit::permit},
 };
 
 /// A piece of a message that an agent is writing.

@@ -12,15 +12,15 @@ use crate::{
         permission::Permission,
         time::Timestamp,
     },
-    fields::{
+    domain::{
+        agents::SetAgentsInput,
+        mcp_servers::{self, CreateMcpServerInput, UpdateMcpServerInput},
+    },
+    read::{Many, One, Page, Record, Rows, Spec},
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, from, length, range},
         permit::permit,
-    },
-    read::{Many, One, Page, Record, Rows, Spec},
-    slices::{
-        agents::SetAgentsInput,
-        mcp_servers::{self, CreateMcpServerInput, UpdateMcpServerInput},
     },
 };
 

@@ -5,17 +5,17 @@
 
 mod agents;
 mod approvals;
-mod asks;
 mod audit;
 mod avatars;
 mod backups;
 pub mod changes;
 mod channels;
+mod chat_approvals;
 mod contacts;
 mod conversations;
 mod credentials;
+mod dashboard;
 mod deliveries;
-mod finding;
 mod hosts;
 mod mcp_servers;
 mod model_credentials;
@@ -24,6 +24,7 @@ mod notifications;
 mod orgs;
 mod people;
 mod policies;
+mod search;
 mod servers;
 mod service_tokens;
 mod skills;
@@ -34,7 +35,7 @@ use async_graphql::{
     MergedObject, MergedSubscription, OutputType, Schema, SchemaBuilder, SubscriptionType, registry::Registry,
 };
 
-use crate::fields::Catalogue;
+use crate::resolvers::Catalogue;
 
 /// Queries of those who look for something. A group of their own, because the compiler nests what is merged in a row.
 #[derive(MergedObject, Default)]
@@ -43,9 +44,10 @@ pub struct Looking(
     policies::PolicyQuery,
     policies::PermissionQuery,
     spending::SpendingQuery,
-    finding::FindingQuery,
+    dashboard::DashboardQuery,
+    search::SearchQuery,
     backups::BackupQuery,
-    asks::AskQuery,
+    chat_approvals::AskQuery,
 );
 
 /// All queries.
@@ -78,7 +80,7 @@ pub struct Containing(
     spending::SpendingMutation,
     backups::BackupMutation,
     deliveries::DeliveryMutation,
-    asks::AskMutation,
+    chat_approvals::AskMutation,
 );
 
 /// All mutations.

@@ -11,9 +11,9 @@ use crate::{
         permission::Permission,
         time::Timestamp,
     },
-    fields::{Answer, Enter, answer, permit::permit},
+    domain::model_credentials::{self, CreateModelCredentialInput, UpdateModelCredentialInput},
     read::{One, Record, Spec},
-    slices::model_credentials::{self, CreateModelCredentialInput, UpdateModelCredentialInput},
+    resolvers::{Answer, Enter, answer, permit::permit},
 };
 
 /// A model credential of the organization.

@@ -11,9 +11,9 @@ use crate::{
         permission::Permission,
         time::Timestamp,
     },
-    fields::{Answer, Enter, answer, permit::permit},
+    domain::network::{self, AllowHostInput},
     read::{One, Record, Spec},
-    slices::network::{self, AllowHostInput},
+    resolvers::{Answer, Enter, answer, permit::permit},
 };
 
 /// A host that agents may reach.

@@ -4,8 +4,8 @@ use async_graphql::{Context, InputObject, Object, SimpleObject};
 
 use crate::{
     base::{enums::NotificationPace, ids::OrgId, permission::Permission},
-    fields::{Answer, Enter, answer, permit::permit},
-    slices::notifications::{self, Choice, Paces},
+    domain::notifications::{self, Choice, Paces},
+    resolvers::{Answer, Enter, answer, permit::permit},
 };
 
 /// A person's notifications by mail in an organization.

@@ -16,15 +16,15 @@ use crate::{
         time::Timestamp,
     },
     core::access::Scope,
-    fields::{
+    domain::{
+        emergency_stop,
+        orgs::{self, Limit, UpdateOrganizationInput},
+    },
+    read::{Many, One, Record, Spec},
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, name},
         permit::permit,
-    },
-    read::{Many, One, Record, Spec},
-    slices::{
-        emergency_stop,
-        orgs::{self, Limit, UpdateOrganizationInput},
     },
 };
 

@@ -14,15 +14,15 @@ use crate::{
         permission::Permission,
         time::Timestamp,
     },
-    fields::{
+    domain::{
+        launch,
+        servers::{self, CreateImageInput, CreateServerInput, UpdateImageInput, UpdateServerInput},
+    },
+    read::{List, Many, One, Page, Record, Rows, Spec},
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, from, length, range},
         permit::permit,
-    },
-    read::{List, Many, One, Page, Record, Rows, Spec},
-    slices::{
-        launch,
-        servers::{self, CreateImageInput, CreateServerInput, UpdateImageInput, UpdateServerInput},
     },
 };
 

@@ -12,13 +12,13 @@ use crate::{
         permission::Permission,
         time::Timestamp,
     },
-    fields::{
+    domain::service_tokens::{self, EditToken, MAX_OVERLAP_SECONDS, NewToken, OVERLAP},
+    read::{One, Page, Record, Rows, Spec},
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, from, items, length, name, range},
         permit::{confirmed_email, permit},
     },
-    read::{One, Page, Record, Rows, Spec},
-    slices::service_tokens::{self, EditToken, MAX_OVERLAP_SECONDS, NewToken, OVERLAP},
 };
 
 /// A credential for an integration.

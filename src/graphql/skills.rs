@@ -12,15 +12,15 @@ use crate::{
         permission::Permission,
         time::Timestamp,
     },
-    fields::{
+    domain::{
+        agents::SetAgentsInput,
+        skills::{self, CreateSkillInput, UpdateSkillInput},
+    },
+    read::{One, Page, Record, Rows, Spec},
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, from, length, name, range},
         permit::permit,
-    },
-    read::{One, Page, Record, Rows, Spec},
-    slices::{
-        agents::SetAgentsInput,
-        skills::{self, CreateSkillInput, UpdateSkillInput},
     },
 };
 

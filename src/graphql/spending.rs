@@ -13,13 +13,13 @@ use crate::{
         permission::Permission,
         time::Timestamp,
     },
-    fields::{
+    domain::spending::{self, AllowSpendingInput, ModelPrice},
+    read::{One, Page, Record, Rows, Spec},
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, from, length, range},
         permit::permit,
     },
-    read::{One, Page, Record, Rows, Spec},
-    slices::spending::{self, AllowSpendingInput, ModelPrice},
 };
 
 /// What the organization's agents have spent this month.

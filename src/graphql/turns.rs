@@ -15,14 +15,14 @@ use crate::{
         problem::Result,
         time::Timestamp,
     },
-    fields::{
+    domain::conversations::turns,
+    read::{Many, One, Page, Record, Rows, Spec},
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, from, range},
         permit::permit,
         watch,
     },
-    read::{Many, One, Page, Record, Rows, Spec},
-    slices::conversations::turns,
 };
 
 /// A turn.

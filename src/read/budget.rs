@@ -11,7 +11,7 @@ use std::sync::{
 
 use crate::{
     base::problem::{Code, Problem, Result},
-    core::ledger::OWED,
+    core::resource_limits::OWED,
 };
 
 /// The largest total, in bytes of JSON, however much a caller asks for.

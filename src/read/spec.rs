@@ -184,7 +184,7 @@ impl Spec {
         )
     }
 
-    /// The number of edits that callers made of the record (`slices/edits.rs`).
+    /// The number of edits that callers made of the record (`domain/edits.rs`).
     #[must_use]
     pub fn revision(self, kind: RecordKind) -> Self {
         let (tenant, kind) = (self.tenant, kind.noun());

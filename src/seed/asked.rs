@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     base::{folding, ids::OrgId},
-    slices::approvals::{Choice, Question},
+    domain::approvals::{Choice, Question},
 };
 
 /// An approval to create.

@@ -1,6 +1,6 @@
 //! Bulk inserts: `COPY` on PostgreSQL, multi-row `INSERT` on SQLite.
 //!
-//! These bypass the slices on purpose: a million rows through operations that check, audit and announce each one would
+//! These bypass the features on purpose: a million rows through operations that check, audit and announce each one would
 //! take an hour. They only write new rows, with the organization in each, and take ids from the same sequences as
 //! everything else, so no one has to be locked out on PostgreSQL.
 

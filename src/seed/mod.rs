@@ -100,7 +100,7 @@ pub async fn run(scope: &Scope, volume: Volume) -> anyhow::Result<Seeded> {
     // Otherwise the query planner would notice the new sizes much later.
     bulk.run(installation_sql!("ANALYZE"), []).await?;
     if scope.core.db.backend() == DbBackend::Sqlite {
-        // As the round `search.merge` would do soon.
+        // As the job `search.merge` would do soon.
         let merge = installation_sql!("INSERT INTO messages_fts (messages_fts) VALUES ('optimize')");
         bulk.run(merge, []).await?;
     }

@@ -16,7 +16,7 @@ use crate::{
         time::DAY_MS,
     },
     core::store::{Db, sql::installation_sql},
-    slices::conversations::{place_tokens, preview, text_of, tokens},
+    domain::conversations::{place_tokens, preview, text_of, tokens},
 };
 use muster_corpus::{Facts, Random};
 

@@ -7,7 +7,7 @@ use super::{
     talk::Draft,
     threads::Writer,
 };
-use crate::{base::enums::MessageRole, slices::conversations::text_of};
+use crate::{base::enums::MessageRole, domain::conversations::text_of};
 
 impl Writer<'_> {
     /// Writes the turns of these messages. Returns their ids.

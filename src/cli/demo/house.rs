@@ -13,7 +13,7 @@ use crate::{
         secret::SecretText,
     },
     core::access::Scope,
-    slices::{
+    domain::{
         agents::{self, CreateAgentInput, UpdateAgentInput},
         conversations::{self, NewConversation},
         credentials::{self, CreateCredentialInput, CredentialFieldInput},

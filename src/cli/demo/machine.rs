@@ -21,7 +21,7 @@ use crate::{
         access::Scope,
         store::sql::{Door as _, row, sql},
     },
-    slices::{launch, servers},
+    domain::{launch, servers},
 };
 
 /// The server that has a machine.

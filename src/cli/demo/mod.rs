@@ -39,12 +39,12 @@ use crate::{
             sql::{Door as _, Write as _, sql},
         },
     },
-    seed::{self, Volume},
-    slices::{
+    domain::{
         orgs::{self, NewOrganization},
         people::{self, NewUser},
         service_tokens::{self, NewToken},
     },
+    seed::{self, Volume},
 };
 
 /// The credentials of the demo's owner. Not a secret: the demo listens on this machine only.

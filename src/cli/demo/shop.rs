@@ -22,7 +22,7 @@ use crate::{
         config::Config,
         store::sql::{Door as _, row, sql},
     },
-    slices::channels::{self, ChannelWebhookInput, CreateChannelInput, UpdateChannelInput},
+    domain::channels::{self, ChannelWebhookInput, CreateChannelInput, UpdateChannelInput},
 };
 
 const NAME: &str = "Shop";

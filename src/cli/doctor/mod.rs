@@ -17,6 +17,7 @@ use serde_json::json;
 
 use super::{Cli, Failure, Output};
 use crate::{
+    api::web,
     base::{
         bounds,
         finding::{Finding, Level},
@@ -27,11 +28,10 @@ use crate::{
         audit::{self, INSTANCE},
         config::{Config, ConfigError},
         keys::{self, SEALED},
-        ledger, mail, policy,
+        mail, policy, resource_limits,
         sealing::{KeyFile, KeyFileError},
         store::{Db, backup::database_file},
     },
-    faces::panel,
 };
 
 /// The minimum free disk space, in bytes: below it the database may soon stop, below ten times as much deserves a look.
@@ -191,7 +191,7 @@ fn quick_files(config: &Config) -> Vec<Finding> {
             "correct mail.ca_file: a file of certificates in PEM",
         ));
     }
-    if let Some(Err(error)) = config.panel_dir.as_deref().map(panel::check_folder) {
+    if let Some(Err(error)) = config.panel_dir.as_deref().map(web::check_folder) {
         findings.push(Finding::bad(
             "panel",
             format!("{error:#}"),
@@ -415,7 +415,7 @@ fn room(folder: &Path) -> Finding {
 fn open_files(config: &Config) -> Finding {
     const CHECK: &str = "open files";
     let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
-    let wanted = ledger::descriptors(config, config.limits.connections) as u64;
+    let wanted = resource_limits::descriptors(config, config.limits.connections) as u64;
     if most >= wanted {
         return Finding::good(CHECK, format!("the limit is {most}, {wanted} are needed"));
     }

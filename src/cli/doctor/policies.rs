@@ -12,7 +12,7 @@ use crate::{
         time::Clock,
     },
     core::{
-        access::rules,
+        access::org_policies,
         config::Config,
         policy::{LintProblem, Policy, listed, org_file},
         replicas,
@@ -32,7 +32,7 @@ pub(super) async fn found(db: &Db, config: &Config) -> Vec<Finding> {
         return vec![Finding::look(VERSIONS, "not checked, because the policy files are invalid", advice)];
     };
     let asked = async {
-        let stored = rules::all_newest(db).await?.into_iter();
+        let stored = org_policies::all_newest(db).await?.into_iter();
         policy.give(stored.map(|(org, text)| (org, Some(text.to_string()))));
         Ok::<_, Problem>([
             Some(rules(&policy)),

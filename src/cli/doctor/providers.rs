@@ -4,7 +4,7 @@ use super::Finding;
 use crate::{
     base::time::Clock,
     core::config::Config,
-    slices::people::oidc::{Providers, try_out},
+    domain::people::oidc::{Providers, try_out},
 };
 
 /// The name of what concerns all providers.

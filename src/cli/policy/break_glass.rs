@@ -4,7 +4,7 @@ use super::{Cli, Failure, Output};
 use crate::{
     base::plain::is_line,
     cli::open,
-    slices::{orgs, people, policies},
+    domain::{orgs, people, policies},
 };
 
 /// Arguments of `muster policy break-glass`.

@@ -7,11 +7,11 @@ use super::Failure;
 use crate::{
     base::ids::PolicyVersionId,
     core::{
-        access::rules,
+        access::org_policies,
         policy::{Compiled, Given},
         store::Db,
     },
-    slices::policies,
+    domain::policies,
 };
 
 /// One or the other.
@@ -34,7 +34,7 @@ impl Candidate {
         service: Option<&Path>,
     ) -> Result<(Compiled, Compiled), Failure> {
         let stored = match db {
-            Some(db) => rules::all_newest(db).await?,
+            Some(db) => org_policies::all_newest(db).await?,
             None => Given::new(),
         };
         // With a mistake in a file, a new start would decide otherwise than the running service does.

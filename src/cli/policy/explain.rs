@@ -10,7 +10,7 @@ use crate::{
         plain::plain,
     },
     core::policy::{Explanation, Given, Subject},
-    slices::people,
+    domain::people,
 };
 
 /// Arguments of `muster policy explain`.

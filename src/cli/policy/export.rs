@@ -15,8 +15,8 @@ use crate::{
         plain::plain_lines,
         problem::Problem,
     },
-    core::{access::rules, store::Db},
-    slices::{orgs, policies},
+    core::{access::org_policies, store::Db},
+    domain::{orgs, policies},
 };
 
 /// Arguments of `muster policy export`.
@@ -72,7 +72,7 @@ impl Export {
                 let told = |error| Failure::new(format!("{} can't be read: {error}", file.display()));
                 Ok(Some(text.map_err(told)?))
             }
-            None => Ok(rules::all_newest(db).await?.get(&org).map(ToString::to_string)),
+            None => Ok(org_policies::all_newest(db).await?.get(&org).map(ToString::to_string)),
         }
     }
 }

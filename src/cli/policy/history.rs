@@ -8,7 +8,7 @@ use super::{Cli, Failure, Output};
 use crate::{
     base::plain::plain,
     core::access::Scope,
-    slices::{orgs, policies},
+    domain::{orgs, policies},
 };
 
 /// Arguments of `muster policy history`.

@@ -27,7 +27,7 @@ use super::{Cli, Failure, Output};
 use crate::{
     base::{ids::OrgId, plain::plain},
     core::{
-        access::rules,
+        access::org_policies,
         policy::{self, Compiled, Given, org_file},
         store::{Db, backup::database_file},
     },
@@ -91,7 +91,7 @@ async fn database(cli: &Cli) -> Result<Option<Db>, Failure> {
 /// The organizations' own rules in the database.
 async fn stored(cli: &Cli) -> Result<Given, Failure> {
     let Some(db) = database(cli).await? else { return Ok(Given::new()) };
-    let stored = rules::all_newest(&db).await;
+    let stored = org_policies::all_newest(&db).await;
     db.close().await;
     Ok(stored?)
 }

@@ -8,7 +8,7 @@ use super::{Cli, Failure, Output};
 use crate::{
     base::problem::Problem,
     core::{access::Scope, policy::org_file},
-    slices::{
+    domain::{
         orgs,
         policies::{self, Edit, Version},
     },

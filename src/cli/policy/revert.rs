@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Cli, Failure, Output};
-use crate::{base::ids::PolicyVersionId, core::access::Scope, slices::policies};
+use crate::{base::ids::PolicyVersionId, core::access::Scope, domain::policies};
 
 /// Arguments of `muster policy revert`.
 #[derive(Debug, clap::Args)]

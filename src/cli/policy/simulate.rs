@@ -6,7 +6,7 @@ use super::{Cli, Failure, Output, candidate::Candidate};
 use crate::{
     base::{bounds, numerals::counted, plain::plain},
     core::{Core, policy::NO_LINE},
-    slices::{
+    domain::{
         orgs,
         policies::{self, Simulation},
     },

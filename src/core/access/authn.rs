@@ -184,7 +184,7 @@ pub async fn still_good(core: &Arc<Core>, caller: &Caller) -> Result<()> {
 /// `NOT_A_MEMBER`, whether or not the organization exists; `SECOND_FACTOR_REQUIRED`.
 pub async fn membership(core: &Arc<Core>, caller: &Caller, org: OrgId) -> Result<Membership> {
     let membership = match caller {
-        // What someone may do in a chat is asked where they do it (`slices/asks`).
+        // What someone may do in a chat is asked where they do it (`domain/chat_approvals`).
         Caller::Anonymous | Caller::Chatting(_) => None,
         Caller::System => {
             Some(Membership { role: None, permissions: Permission::ALL.iter().copied().collect() })

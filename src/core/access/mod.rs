@@ -4,30 +4,30 @@
 //! organization yields a [`Scope`], and the scope is asked for a permission. What a role may do is decided by casbin
 //! from the policy files ([`policy`](crate::core::policy)), never here.
 
-mod admitted;
 pub mod authn;
 mod browser;
 mod cache;
 mod caller;
+mod cookie_jar;
 pub mod decisions;
 mod eddsa;
-mod jar;
 pub mod jwt;
+pub mod org_policies;
 pub mod password;
 mod permits;
-pub mod rules;
+mod recheck;
 mod scope;
 pub mod token;
 
 pub use self::{
-    admitted::admitted,
     cache::{CREDENTIALS_KEPT, CredentialCache},
     caller::{Admitted, Caller, Chatting, Membership, Person, ServiceToken, Who},
-    jar::{Jar, JarChange},
+    cookie_jar::{Jar, JarChange},
     permits::{Permit, Permits},
+    recheck::admitted,
     scope::Scope,
 };
-use self::{decisions::Decisions, jwt::JwtKeys, password::Passwords, rules::Rules};
+use self::{decisions::Decisions, jwt::JwtKeys, org_policies::Rules, password::Passwords};
 use super::{Options, config::Config, keys::Lookups, sealing::KeyFile};
 
 /// What the service needs to recognize callers and decide what they may do.

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::{
     chain::{GENESIS, INSTANCE, Sealed},
+    checkpoint_memory::{End, contradicted, head},
     key::PublicKey,
     line::READ_COLUMNS,
     statement::{sign, statement, with_signature},
-    trust::{End, contradicted, head},
     verify::{Known, Report, Verifier},
 };
 use crate::{

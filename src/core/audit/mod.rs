@@ -7,7 +7,7 @@
 //! - `refusals.rs`: lines for refusals, collected in memory and written in the background; `required.rs`: what they are about.
 //! - `chain.rs`, `statement.rs`, `key.rs`: how lines are hashed, and what is signed with which key.
 //! - `seal.rs`: gives committed lines their places and signs checkpoints; `retention.rs`: removes old lines.
-//! - `trust.rs`: what may be believed of the database before something is signed.
+//! - `checkpoint_memory.rs`: what may be believed of the database before something is signed.
 //! - `verify.rs`: checks that a chain is as it was sealed; `database.rs`: reads and exports chains.
 //!
 //! Lines are only ever added. Events outside any organization (accounts, bad credentials, unknown callers) go to the
@@ -15,6 +15,7 @@
 
 mod chain;
 mod changes;
+mod checkpoint_memory;
 mod database;
 mod key;
 mod line;
@@ -24,7 +25,6 @@ mod required;
 mod retention;
 mod seal;
 mod statement;
-mod trust;
 mod verify;
 
 use std::{collections::HashSet, sync::Arc};
@@ -35,6 +35,7 @@ use serde_json::Value;
 pub use self::{
     chain::INSTANCE,
     changes::{CHANGED, changed, from_to},
+    checkpoint_memory::{doubts, mend},
     database::{chains, export, verify},
     key::{AuditKey, PublicKey},
     personal::{Origin, PersonalEntry, record_personal},
@@ -43,10 +44,9 @@ pub use self::{
     },
     retention::retain,
     seal::{Lag, UNSEALED, checkpoint, floor, lag, resume, seal},
-    trust::{doubts, mend},
     verify::{Broken, Fault, Known, Report, Verifier},
 };
-use self::{line::Line, seal::Floor, trust::Trust};
+use self::{checkpoint_memory::Trust, line::Line, seal::Floor};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},

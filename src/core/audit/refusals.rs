@@ -1,7 +1,7 @@
 //! Refusals: counted in memory, written in batches in the background.
 //!
 //! A refusal costs its request a map lookup. Repeated refusals of the same actor from the same address are one line
-//! with a count: the first of a burst is written at the next round, the rest once a minute. So a flood of any kind
+//! with a count: the first of a burst is written at the next run, the rest once a minute. So a flood of any kind
 //! writes no more than the map holds, once a minute; refusals beyond that are counted, and the count gets a line
 //! as well. Unknown callers have a separate quota, so they can't crowd out refusals of members.
 

@@ -11,9 +11,9 @@
 use sea_orm::Value;
 
 use super::{
+    checkpoint_memory::{End, believed},
     database::{STATED, Stated},
     seal::{begin_alone, store},
-    trust::{End, believed},
 };
 use crate::{
     base::{

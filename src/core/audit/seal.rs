@@ -13,11 +13,11 @@ use serde_json::json;
 
 use super::{
     chain::{GENESIS, hash},
+    checkpoint_memory::{End, HEADS, Head, believe, continued, head, newest},
     database::{STATED, Stated},
     line::{COLUMNS, Line, READ_COLUMNS},
     personal::Origin,
     statement::{mistrust, sign, statement},
-    trust::{End, HEADS, Head, believe, continued, head, newest},
 };
 use crate::{
     base::{

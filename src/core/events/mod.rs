@@ -11,14 +11,14 @@
 //! behind, and everyone after a gap between replicas, receives [`News::Resync`] and reads again, so nothing goes stale
 //! unnoticed.
 //!
-//! - `memo.rs`: what all subscribers of one event need, fetched once for all of them.
+//! - `shared_lookups.rs`: what all subscribers of one event need, fetched once for all of them.
 //! - `relay.rs`: from replica to replica.
 //! - `deltas.rs`: the exception: the text of messages that are being written.
 
 mod deltas;
 mod event;
-mod memo;
 mod relay;
+mod shared_lookups;
 
 use std::{
     collections::HashMap,
@@ -34,12 +34,12 @@ use tokio::sync::broadcast;
 pub use self::{
     deltas::{Delta, Deltas, Watching},
     event::{Event, Publish, merged},
-    memo::Memo,
     relay::{relay, send_rest},
+    shared_lookups::Memo,
 };
 use self::{
-    memo::Memos,
     relay::{Outgoing, Told},
+    shared_lookups::Memos,
 };
 use super::access::Caller;
 use crate::base::{

@@ -7,7 +7,7 @@
 //!   reseals everything with the active key, and [`retire`] removes a key that wraps nothing.
 //!   `columns.rs` lists where sealed values are; `bot_tokens.rs` has the one digest that is derived from these keys and kept.
 //! - *signing keys* (in the table `signing_keys`, with the private half sealed) sign access tokens (`signing.rs`). All
-//!   replicas read the table, though not for every made-up name (`lookups.rs`); `faces/files/jwks.rs` publishes the
+//!   replicas read the table, though not for every made-up name (`lookups.rs`); `api/files/jwks.rs` publishes the
 //!   public halves.
 //!
 //! Only the operator can change them, at the command line (`cli/key.rs`); no root field does.

@@ -125,7 +125,7 @@ pub async fn rewrap(
         }
         let broken = round.broken;
         all = Progress { broken, ..add(all, round) };
-        // Values that arrived during the round under an older key are found in the next one.
+        // Values that arrived during the job under an older key are found in the next one.
         if round.moved + round.changed == 0 {
             if all.seen > 0 {
                 let (active, changes) = (ring.active_id(), json!(all));

@@ -3,7 +3,7 @@
 //! A key is first *next* (published, so that other verifiers know it before it is used), then *active* (it signs), then
 //! *retired* (it verifies until the last token that it signed has expired; its private half is destroyed at once).
 //! There is one active key, and at most one next key. The first replica to see that a step is due makes it, under a
-//! lock on the table; the others notice when they look (`rounds/mod.rs`). A replica that receives a token with an unknown
+//! lock on the table; the others notice when they look (`jobs/mod.rs`). A replica that receives a token with an unknown
 //! key looks at once ([`look_for`]), but not for every made-up text: only a few times a second, and for the same name
 //! once in a while.
 //!

@@ -1,7 +1,7 @@
 //! Mail: what the service tells people outside the panel.
 //!
 //! A mail waits in a table as a reference to its subject matter, without link or token. The
-//! responsible slice writes the letter when it is sent, and only then creates the token of its link: neither the
+//! responsible feature writes the letter when it is sent, and only then creates the token of its link: neither the
 //! database nor a copy of it ever contains a working link. Each retry has a new link.
 //!
 //! - `transport.rs`: how mail is sent: by SMTP, to a folder, to the demo's log, or not at all.

@@ -6,11 +6,11 @@ use std::{collections::HashSet, sync::Arc};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-use super::pace::Pace;
+use super::send_limit::Pace;
 use crate::{
     base::ids::{ChannelId, OrgId},
     core::{
-        ledger::{Held, Holder, Line},
+        resource_limits::{Held, Holder, Line},
         store::sql::row,
     },
 };
@@ -87,13 +87,13 @@ mod tests {
     use super::*;
     use crate::core::{
         config::Config,
-        ledger::{Ledger, What},
+        resource_limits::{ResourceLimits, What},
     };
 
     #[test]
     fn a_channel_has_one_lane_and_an_organization_its_share() {
-        let ledger = Ledger::new(&Config::read(None, BTreeMap::new()).unwrap());
-        let (lanes, line) = (Lanes::default(), ledger.line(What::Lanes));
+        let resource_limits = ResourceLimits::new(&Config::read(None, BTreeMap::new()).unwrap());
+        let (lanes, line) = (Lanes::default(), resource_limits.line(What::Lanes));
         let enter = |org, channel| {
             let lane = ChannelLane { organization_id: OrgId(org), channel_id: ChannelId(channel) };
             lanes.enter(line, "DELIVERY", lane)

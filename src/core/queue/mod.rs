@@ -14,7 +14,7 @@
 
 pub mod backoff;
 mod lanes;
-mod pace;
+mod send_limit;
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,11 +23,11 @@ use tokio::sync::watch;
 
 pub use self::{
     lanes::{ChannelLane, OLDEST_DUE, Queue},
-    pace::{Full, Pace, Room},
+    send_limit::{Full, Pace, Room},
 };
 use super::{
     Core,
-    ledger::What,
+    resource_limits::What,
     store::{Transaction, sql::row},
     telemetry::metrics,
 };
@@ -166,7 +166,9 @@ fn note(kind: &'static str, id: i64, outcome: &Outcome) {
 /// Starts a task for each of these lanes that has none in this process. `line` has the share of each organization.
 pub fn start<J: Job<Key = ChannelLane>>(core: &Arc<Core>, line: What, due: Vec<ChannelLane>) {
     for key in due {
-        let Some(held) = core.queue.lanes.enter(core.ledger.line(line), J::KIND, key) else { continue };
+        let Some(held) = core.queue.lanes.enter(core.resource_limits.line(line), J::KIND, key) else {
+            continue;
+        };
         let task = Arc::clone(core);
         core.tasks.spawn(async move {
             let worked = work::<J>(&task, &key).await;

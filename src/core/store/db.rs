@@ -30,7 +30,7 @@ use crate::{
     },
 };
 
-/// How long the service waits for a write at least: what the rounds write is not bound by a request's time, and may wait
+/// How long the service waits for a write at least: what the jobs write is not bound by a request's time, and may wait
 /// for several locks.
 const WRITING: Duration = Duration::from_mins(1);
 

@@ -50,19 +50,19 @@ families! {
     OPERATIONS = "muster_graphql_operations_total", "counter", ["type"],
         "GraphQL operations run, over HTTP, WebSocket and server-sent events.";
     FIELD_SECONDS = "muster_graphql_root_field_duration_seconds", "histogram", ["type", "field"],
-        "Time to resolve a root field, from any face (`/v1` runs root fields as well).";
+        "Time to resolve a root field, from any interface (`/v1` runs root fields as well).";
     SUBSCRIPTIONS = "muster_graphql_subscriptions", "gauge", [], "Open subscriptions.";
     PROBLEMS = "muster_problems_total", "counter", ["code"],
-        "Errors returned to callers, on any face, by code: `SIGN_IN_FAILED` counts refused sign-ins.";
+        "Errors returned to callers, on any interface, by code: `SIGN_IN_FAILED` counts refused sign-ins.";
     RATE_LIMITED = "muster_rate_limited_total", "counter", ["class"],
-        "Requests refused by a rate limit, or because one caller or all together held too much; then `class` is the line of the ledger.";
-    HELD = "muster_held", "gauge", ["what"], "What callers currently hold, by line of the ledger.";
+        "Requests refused by a rate limit, or because one caller or all together held too much; then `class` is the resource limit.";
+    HELD = "muster_held", "gauge", ["what"], "What callers currently hold, by resource limit.";
     HELD_MAX = "muster_held_max", "gauge", ["what"], "The most that all callers together may hold.";
     SQL_SECONDS = "muster_sql_statement_duration_seconds", "histogram", ["pool"],
         "Time to run a statement, including commits.";
     SQL_FAILED = "muster_sql_statements_failed_total", "counter", ["pool"], "Statements refused by the database.";
-    ROUNDS = "muster_job_runs_total", "counter", ["job", "outcome"], "Rounds of recurring work.";
-    ROUND_SECONDS = "muster_job_duration_seconds", "histogram", ["job"], "Time to run a round.";
+    JOB_RUNS = "muster_job_runs_total", "counter", ["job", "outcome"], "Runs of periodic jobs.";
+    JOB_SECONDS = "muster_job_duration_seconds", "histogram", ["job"], "Time to run a periodic job.";
     POOL_CONNECTIONS = "muster_db_pool_connections", "gauge", ["pool", "state"], "Connections, `idle` or `used`.";
     POOL_MAX = "muster_db_pool_max_connections", "gauge", ["pool"], "The most connections of a pool.";
     QUEUE_DEPTH = "muster_queue_depth", "gauge", ["kind"],
@@ -119,7 +119,7 @@ pub struct Meters {
     page: PrometheusHandle,
     routes: Table<Route>,
     fields: Table<Histogram>,
-    rounds: Table<Round>,
+    jobs: Table<JobMeters>,
     problems: Vec<Counter>,
     operations: [Counter; 3],
     /// Open subscriptions.
@@ -161,7 +161,7 @@ struct Answers {
     seconds: Histogram,
 }
 
-struct Round {
+struct JobMeters {
     done: Counter,
     failed: Counter,
     seconds: Histogram,
@@ -198,7 +198,7 @@ impl Meters {
             sql: POOLS.map(sql),
             routes: Table::default(),
             fields: Table::default(),
-            rounds: Table::default(),
+            jobs: Table::default(),
             limited: Table::default(),
             queue: Table::default(),
             page: recorder.handle(),
@@ -267,17 +267,17 @@ impl Meters {
         }
     }
 
-    /// A round of recurring work has ended.
-    pub fn round(&self, job: &'static str, took: Duration, failed: bool) {
+    /// A job of recurring work has ended.
+    pub fn job_run(&self, job: &'static str, took: Duration, failed: bool) {
         let to = Registry(&self.recorder);
-        let round = self.rounds.get(job, || Round {
-            done: to.counter(ROUNDS, &[("job", job), ("outcome", "done")]),
-            failed: to.counter(ROUNDS, &[("job", job), ("outcome", "failed")]),
-            seconds: to.histogram(ROUND_SECONDS, &[("job", job)]),
+        let meters = self.jobs.get(job, || JobMeters {
+            done: to.counter(JOB_RUNS, &[("job", job), ("outcome", "done")]),
+            failed: to.counter(JOB_RUNS, &[("job", job), ("outcome", "failed")]),
+            seconds: to.histogram(JOB_SECONDS, &[("job", job)]),
         });
-        let counter = if failed { &round.failed } else { &round.done };
+        let counter = if failed { &meters.failed } else { &meters.done };
         counter.increment(1);
-        round.seconds.record(took.as_secs_f64());
+        meters.seconds.record(took.as_secs_f64());
     }
 
     /// The current values, in Prometheus' text format.

@@ -53,11 +53,11 @@ pub fn problem(problem: &Problem, request_id: &str) {
     }
 }
 
-/// Runs one round of the recurring work `job`, measured and traced.
-pub async fn round<T, E>(job: &'static str, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+/// Runs one run of the recurring work `job`, measured and traced.
+pub async fn job<T, E>(job: &'static str, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     let began = std::time::Instant::now();
     let done = if traces::on() {
-        let span = traces::round(job);
+        let span = traces::job(job);
         let done = work.instrument(span.clone()).await;
         if done.is_err() {
             span.record("otel.status_code", "ERROR");
@@ -67,7 +67,7 @@ pub async fn round<T, E>(job: &'static str, work: impl Future<Output = Result<T,
         work.await
     };
     if let Some(meters) = metrics::on() {
-        meters.round(job, began.elapsed(), done.is_err());
+        meters.job_run(job, began.elapsed(), done.is_err());
     }
     done
 }

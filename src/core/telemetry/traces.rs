@@ -1,4 +1,4 @@
-//! Traces: spans of requests, root fields, statements and rounds, sent to an OpenTelemetry collector (OTLP over HTTP).
+//! Traces: spans of requests, root fields, statements and jobs, sent to an OpenTelemetry collector (OTLP over HTTP).
 //!
 //! None of this exists unless `traces.endpoint` is set: no layer, no spans, and [`on`] is one load of a flag. The spans
 //! are `tracing` spans with their own target, which the log leaves out; statements are added when they end, below the
@@ -152,9 +152,9 @@ pub fn root_field(owner: &'static str, field: &str) -> Span {
     )
 }
 
-/// The span of a round of recurring work.
-pub fn round(job: &'static str) -> Span {
-    tracing::info_span!(target: TARGET, "round", otel.name = job, otel.status_code = field::Empty, job.name = job)
+/// The span of a job of recurring work.
+pub fn job(job: &'static str) -> Span {
+    tracing::info_span!(target: TARGET, "job", otel.name = job, otel.status_code = field::Empty, job.name = job)
 }
 
 /// Adds a statement that has just ended, below the active span.

@@ -17,16 +17,16 @@ use crate::{
         permission::Permission,
         problem::Result,
     },
-    fields::{
+    domain::{
+        agents::{self, CreateAgentInput, UpdateAgentInput},
+        launch::{self, StartedAgents},
+    },
+    read::{Feed, List, One, Page, Rows},
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, from, items, length, name, range},
         permit::permit,
         watch,
-    },
-    read::{Feed, List, One, Page, Rows},
-    slices::{
-        agents::{self, CreateAgentInput, UpdateAgentInput},
-        launch::{self, StartedAgents},
     },
 };
 

@@ -17,6 +17,7 @@ use crate::{
         time::Timestamp,
     },
     core::access::Scope,
+    domain::agents::{detail_sql, reason_sql},
     graphql::{
         channels::Channel,
         credentials::Credential,
@@ -28,7 +29,6 @@ use crate::{
         turns::Turn,
     },
     read::{Many, Record, Spec},
-    slices::agents::{detail_sql, reason_sql},
 };
 
 /// SQL for the path of an agent's picture, for use in other records. `t` is the agent.
@@ -38,7 +38,7 @@ const UPTIME: &str = "CASE WHEN t.status IN ('RUNNING', 'PAUSED', 'STOPPING') TH
 /// The agent's own model or the image's default. Computed, so that it follows changes to the image.
 const RESOLVED_MODEL: &str = "COALESCE(t.model_override, (SELECT i.default_model FROM images i WHERE i.organization_id = t.organization_id AND i.id = t.image_id))";
 
-/// Whether the agent is started again, or was and has not recovered since: up for an hour, as `slices/launch/recovery.rs` says.
+/// Whether the agent is started again, or was and has not recovered since: up for an hour, as `domain/launch/recovery.rs` says.
 const RESTARTED: &str = "(t.restart_at IS NOT NULL OR (t.restarts + t.losses > 0 AND (t.started_at IS NULL OR t.started_at > :now - 3600000)))";
 
 const PENDING_APPROVALS: &str = "(SELECT COUNT(*) FROM approvals p WHERE p.organization_id = t.organization_id AND p.agent_id = t.id AND p.status = 'PENDING' AND (p.expires_at IS NULL OR p.expires_at > :now))";

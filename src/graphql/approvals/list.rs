@@ -10,7 +10,7 @@ use crate::{
     read::{Keys, Rows},
 };
 
-/// SQL: the approval waits for a decision. One whose time is up doesn't, whether or not the round has ended it.
+/// SQL: the approval waits for a decision. One whose time is up doesn't, whether or not the job has ended it.
 pub const PENDING: &str = "t.status = 'PENDING' AND (t.expires_at IS NULL OR t.expires_at > :now)";
 /// SQL: the time of a pending approval is up.
 const OVERDUE: &str = "t.status = 'PENDING' AND t.expires_at <= :now";

@@ -24,15 +24,15 @@ use crate::{
         time::Timestamp,
     },
     core::access::Scope,
-    fields::{
+    domain::approvals::{self, overdue},
+    graphql::{agents::AgentSummary, turns::Turn},
+    read::{Feed, One, Page, Record, Rows, Spec},
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, from, items, length, list as each, range, said},
         permit::permit,
         watch,
     },
-    graphql::{agents::AgentSummary, turns::Turn},
-    read::{Feed, One, Page, Record, Rows, Spec},
-    slices::approvals::{self, overdue},
 };
 
 /// An approval.

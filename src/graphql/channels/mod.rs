@@ -11,13 +11,13 @@ use crate::{
         ids::{AgentId, ChannelId, OrgId},
         permission::Permission,
     },
-    fields::{
+    domain::channels::{self, CreateChannelInput, UpdateChannelInput},
+    read::{Feed, Keys, List, One, Rows},
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, length, name, range},
         permit::{confirmed_email, permit},
     },
-    read::{Feed, Keys, List, One, Rows},
-    slices::channels::{self, CreateChannelInput, UpdateChannelInput},
 };
 
 /// An origin that may write to a channel.

@@ -13,14 +13,14 @@ use crate::{
         problem::{Problem, Result},
     },
     core::access::Scope,
-    fields::{
+    domain::conversations::{self, ConversationEdit, NewConversation, Post, Upload},
+    read::One,
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, from, items, length, name, not_null, said},
         permit::permit,
         watch,
     },
-    read::One,
-    slices::conversations::{self, ConversationEdit, NewConversation, Post, Upload},
 };
 
 /// A conversation to start from the panel.

@@ -10,7 +10,7 @@ use async_graphql::{
     parser::types::Field, registry::Registry, resolver_utils::enum_value,
 };
 
-use crate::{read::merged, slices::conversations::search::MessageHit};
+use crate::{domain::conversations::search::MessageHit, read::merged};
 
 /// The result of a search.
 #[derive(SimpleObject)]

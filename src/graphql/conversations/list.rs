@@ -11,8 +11,8 @@ use crate::{
         access::Scope,
         store::{holding, holds},
     },
+    domain::conversations::{UNDELIVERED, UNREAD},
     read::{Keys, Rows, words},
-    slices::conversations::{UNDELIVERED, UNREAD},
 };
 
 /// The filters of a list of conversations. `None` doesn't filter.

@@ -15,13 +15,13 @@ use crate::{
         time::Timestamp,
     },
     core::access::Scope,
-    fields::{
+    domain::conversations::search::{self, MessagesFound},
+    read::{Feed, List, OffsetPage, One, Rows, Stretch},
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, digits, from as at_least, items, length, range},
         permit::permit,
     },
-    read::{Feed, List, OffsetPage, One, Rows, Stretch},
-    slices::conversations::search::{self, MessagesFound},
 };
 
 /// Reading conversations.

@@ -17,6 +17,7 @@ use crate::{
         permission::Permission,
         time::Timestamp,
     },
+    domain::conversations::{READ_SEQ, WATCHING, unread_sql},
     graphql::{
         agents::{Agent, AgentSummary},
         channels::Channel,
@@ -24,7 +25,6 @@ use crate::{
         turns::Turn,
     },
     read::{Many, Record, Spec},
-    slices::conversations::{READ_SEQ, WATCHING, unread_sql},
 };
 
 /// SQL for the name of the conversation's contact. `t` is the conversation.

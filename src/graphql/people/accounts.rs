@@ -2,7 +2,7 @@
 //! invitation.
 //!
 //! Anyone may use a link: its token says who they are. All of these are rate-limited by IP address
-//! (`slices/people/signing_in/throttle.rs`).
+//! (`domain/people/signing_in/throttle.rs`).
 
 use async_graphql::{Context, Object, SimpleObject};
 
@@ -12,13 +12,13 @@ use crate::{
         permission::Role,
         secret::{SecretText, shown_once},
     },
-    fields::{
+    domain::people::{self, Acceptance, User},
+    read::ContextExt,
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, length, name},
         permit::open,
     },
-    read::ContextExt,
-    slices::people::{self, Acceptance, User},
 };
 
 /// A second factor being set up. Shown only once, and not in use until `confirmTotp` has seen a code.

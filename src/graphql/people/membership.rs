@@ -12,13 +12,13 @@ use crate::{
         time::Timestamp,
     },
     core::access::Scope,
-    fields::{
+    domain::people::{self, Delivery},
+    read::{One, Page, Record, Rows, Spec},
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, from, length, range},
         permit::{confirmed_email, permit},
     },
-    read::{One, Page, Record, Rows, Spec},
-    slices::people::{self, Delivery},
 };
 
 /// SQL for the path of a person's picture. `u` is the user.

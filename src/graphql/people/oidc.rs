@@ -6,9 +6,9 @@ use async_graphql::{Context, Object, SimpleObject};
 
 use crate::{
     base::ids::LinkedAccountId,
-    fields::{Answer, Enter, answer, permit::open},
+    domain::people::{self, LinkedAccount, oidc::Providers},
     read::ContextExt,
-    slices::people::{self, LinkedAccount, oidc::Providers},
+    resolvers::{Answer, Enter, answer, permit::open},
 };
 
 /// A provider that people may sign in with.

@@ -18,13 +18,13 @@ use crate::{
         Core, Request,
         access::{JarChange, Person},
     },
-    fields::{
+    domain::people::{self, Entered, Membership, OpenSession, SignedIn, Step, User},
+    read::ContextExt,
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, length},
         permit::open,
     },
-    read::ContextExt,
-    slices::people::{self, Entered, Membership, OpenSession, SignedIn, Step, User},
 };
 
 /// The result of signing in: either a session or a challenge. Tokens are shown only once, and null if the session is a

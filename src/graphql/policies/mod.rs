@@ -24,15 +24,15 @@ use crate::{
         access::Scope,
         policy::{Explanation, Subject},
     },
-    fields::{
+    domain::{
+        people,
+        policies::{self, Edit, Simulation},
+    },
+    read::{One, Page, Rows},
+    resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, from, items, length, range},
         permit::permit,
-    },
-    read::{One, Page, Rows},
-    slices::{
-        people,
-        policies::{self, Edit, Simulation},
     },
 };
 

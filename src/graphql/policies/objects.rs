@@ -15,9 +15,9 @@ use crate::{
         access::Scope,
         policy::{CellChange, Line, LintProblem, Remedy, org_file},
     },
-    fields::bounds::{bounds, length, name},
+    domain::policies::{Proposal, version_of},
     read::{Record, Spec},
-    slices::policies::{Proposal, version_of},
+    resolvers::bounds::{bounds, length, name},
 };
 
 /// The longest text of an organization's own rules, which every replica compiles: its admins could hold up all others. 38

@@ -5,8 +5,8 @@ use async_graphql::{Context, Object, SimpleObject};
 use crate::{
     base::permission::Permission,
     core::access::Permit,
-    fields::{Answer, Catalogue, Enter, answer, permit::open},
     read::ContextExt,
+    resolvers::{Answer, Catalogue, Enter, answer, permit::open},
 };
 
 /// A permission, with its meaning.

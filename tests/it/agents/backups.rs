@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use muster::{
     base::ids::BackupId,
-    slices::backups::{
+    domain::backups::{
         self,
         reports::{self, BackedUp},
     },

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use muster::slices::launch;
+use muster::domain::launch;
 use muster_protocol::event::EndReason;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! What a host launches an agent with, and when an agent counts as up to date.
 
-use muster::slices::launch;
+use muster::domain::launch;
 use muster_protocol::{
     event::{EndReason, Offer},
     plan::McpTransport,

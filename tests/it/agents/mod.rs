@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use muster::{
     base::{enums::LimitKind, ids::AgentId},
-    slices::{
+    domain::{
         approvals,
         spending::{Guarded, UsedUp},
     },

@@ -8,7 +8,7 @@ use muster::{
         ids::{ImageId, ServerId},
     },
     core::queue::backoff::WAITS,
-    slices::{
+    domain::{
         agents::{self, CreateAgentInput},
         launch::{self, start_due},
     },

@@ -1,6 +1,6 @@
 //! A restart: a stop, and a launch that follows it, also after its requester has left.
 
-use muster::{base::enums::StatusReason, slices::launch};
+use muster::{base::enums::StatusReason, domain::launch};
 use muster_protocol::event::EndReason;
 use serde_json::{Value, json};
 

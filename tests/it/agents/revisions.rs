@@ -6,7 +6,7 @@ use async_graphql::registry::MetaType;
 use futures::{FutureExt, future::join_all};
 use muster::{
     base::ids::AgentId,
-    slices::agents::{self, revisions},
+    domain::agents::{self, revisions},
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

@@ -8,7 +8,7 @@ use muster::{
         ids::{AgentId, OrgId},
     },
     core::{News, access::Caller},
-    slices::{
+    domain::{
         agents,
         launch::{self, end_late_starts},
     },

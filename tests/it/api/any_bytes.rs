@@ -1,5 +1,5 @@
 //! A law: the service answers any bytes at any path, never with a 5xx, and reports the error in the
-//! form of that face.
+//! form of that interface.
 //!
 //! The harness fails a test if a panic was logged or a 5xx answered. These tests check the form.
 
@@ -95,7 +95,7 @@ async fn every_route_refuses_any_bytes_with_a_problem_document() {
         "%00|%ff"
     ];
     for case in 0..CASES {
-        let route = &muster::faces::rest::ROUTES[case % muster::faces::rest::ROUTES.len()];
+        let route = &muster::api::rest::ROUTES[case % muster::api::rest::ROUTES.len()];
         let mut path = route.path.replace("{org_id}", &app.org.to_string());
         path = path
             .replace("{agent_id}", &agent.to_string())
@@ -146,8 +146,7 @@ async fn tools_refuse_any_arguments_with_problems() {
     let app = TestApp::start().await;
     app.agent().await;
     let mut runner = runner();
-    let tool_routes =
-        muster::faces::mcp::tool_routes(&app.service.rest.routes, &app.service.graphql.catalogue);
+    let tool_routes = muster::api::mcp::tool_routes(&app.service.rest.routes, &app.service.graphql.catalogue);
     let (arguments, bodies) = (json(), body());
     for case in 0..CASES {
         let name = &tool_routes.all()[case % tool_routes.all().len()].tool.name;

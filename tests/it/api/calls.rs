@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster::faces::rest::{ROUTES, Route};
+use muster::api::rest::{ROUTES, Route};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use muster::faces::rest::ROUTES;
+use muster::api::rest::ROUTES;
 use serde_json::{Value, json};
 
 use crate::{

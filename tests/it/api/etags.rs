@@ -119,7 +119,7 @@ async fn every_record_has_an_etag_but_lists_and_secrets_have_none() {
         let secret = ["CreateServer", "RegenerateProvisioningToken"].contains(&operation.name.as_str());
         assert_eq!(operation.etag_source.is_some(), !list && !secret, "{} {}", route.method, route.path);
         let names_one = route.path.contains("{id}") && route.method != http::Method::GET;
-        let changed = operation.etag_source.as_ref().is_some_and(muster::faces::rest::EtagSource::is_changed);
+        let changed = operation.etag_source.as_ref().is_some_and(muster::api::rest::EtagSource::is_changed);
         assert_eq!(changed, names_one && !secret, "{} {}", route.method, route.path);
     }
     let list = app.viewer.get(&format!("/v1/org/{}/agent?page=1&limit=5", app.org)).await;
@@ -153,8 +153,7 @@ async fn measurements_do_not_change_the_etag() {
     // Where a record is asked for, every byte counts.
     for (route, operation) in app.service.rest.routes.iter().filter(|(route, _)| route.method == Method::GET)
     {
-        let measured =
-            operation.etag_source.as_ref().is_some_and(muster::faces::rest::EtagSource::is_measured);
+        let measured = operation.etag_source.as_ref().is_some_and(muster::api::rest::EtagSource::is_measured);
         assert!(!measured, "{} would be answered 304 with old measurements", route.path);
     }
     let theirs = with(&app.stranger, Method::POST, &path, ("if-match", etag), &Value::Null).await;

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use futures::future::join_all;
 use http::{HeaderValue, StatusCode};
 use muster::{
+    api::middleware::idempotency::{self, Claim, Claimed},
     base::{ids::OrgId, problem::Code},
     core::{
         Request,
         access::{Caller, Scope},
     },
-    faces::edge::idempotency::{self, Claim, Claimed},
 };
 use reqwest::Method;
 use serde_json::{Value, json};

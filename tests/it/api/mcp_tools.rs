@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use muster::faces::{
+use muster::api::{
     mcp::{ToolRoute, tool_routes},
     rest::ROUTES,
 };

@@ -1,7 +1,7 @@
-//! What callers may hold at a time: connections, sockets, subscriptions, bodies, answers. The ledger counts all
+//! What callers may hold at a time: connections, sockets, subscriptions, bodies, answers. The resource limits counts all
 //! of it and releases it at the end.
 
-use muster::core::{config::Config, ledger::What};
+use muster::core::{config::Config, resource_limits::What};
 use reqwest::Method;
 use serde_json::json;
 use tokio::{
@@ -23,11 +23,11 @@ async fn with(configure: impl FnOnce(&mut Config)) -> TestApp {
 }
 
 fn held(app: &TestApp, what: What) -> usize {
-    app.core.ledger.line(what).total()
+    app.core.resource_limits.line(what).total()
 }
 
 fn connections(app: &TestApp) -> usize {
-    app.core.ledger.totals()[0].1
+    app.core.resource_limits.totals()[0].1
 }
 
 /// Waits until a figure reaches its expected value.

@@ -10,12 +10,12 @@ use crate::{
     harness::TestApp,
 };
 
-/// Differences between two services by design: random values, and values that show which face was used.
+/// Differences between two services by design: random values, and values that show which interface was used.
 const DIFFERENT: &[&str] = &["provisioning_token", "inbound_path", "decided_via"];
 
 #[tokio::test]
 async fn a_route_answers_as_its_document_does() {
-    // The same data twice, with the same ids, because each face changes its own copy.
+    // The same data twice, with the same ids, because each interface changes its own copy.
     let (rest, graphql) = (TestApp::start().await, TestApp::start().await);
     let (all, same) = (rest.populate(4).await, graphql.populate(4).await);
     assert_eq!(all.messages, same.messages);

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use muster::{
     base::{enums::ApprovalKind, ids::ConversationId},
-    slices::approvals::{self, NewApproval},
+    domain::approvals::{self, NewApproval},
 };
 
 use crate::harness::{Actor, PATIENCE, Socket as Client, TestApp, introduction};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use muster::{
     base::ids::{AgentId, ApprovalId},
-    slices::approvals,
+    domain::approvals,
 };
 use muster_protocol::{
     event::{Asked, Choice, EndReason, TurnOutcome},

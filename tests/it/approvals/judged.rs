@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster::{core::audit, slices::approvals};
+use muster::{core::audit, domain::approvals};
 use muster_protocol::{DEEPEST, event::Asked};
 use serde_json::{Value, json};
 

@@ -12,7 +12,7 @@ use muster::{
         ids::{AgentId, ConversationId, OrgId},
     },
     core::access::Caller,
-    slices::approvals::{self, Choice, NewApproval, Question, ToolRequest, Waiting},
+    domain::approvals::{self, Choice, NewApproval, Question, ToolRequest, Waiting},
 };
 use serde_json::{Value, json};
 

@@ -6,10 +6,10 @@ use muster::{
         enums::ApprovalKind,
         ids::{AgentId, ConversationId},
     },
-    core::{audit, ledger::What},
-    slices::{
+    core::{audit, resource_limits::What},
+    domain::{
         approvals::{self, Choice, NewApproval, Question, ToolRequest},
-        asks,
+        chat_approvals,
     },
 };
 use muster_protocol::event::Asked;
@@ -23,7 +23,7 @@ use crate::{
         paced::let_time_pass,
         probed::{hold, whitelist},
         sets,
-        told::Hook,
+        telegram_webhook::Hook,
     },
     harness::{
         fakes::telegram::{NEW_TOKEN, TOKEN, said},
@@ -104,7 +104,7 @@ impl Chat {
 
     async fn arrives(&self, approval: i64) -> Arrived {
         until("it is asked", async || {
-            asks::send_due(&self.app.core).await.unwrap();
+            chat_approvals::send_due(&self.app.core).await.unwrap();
             let_time_pass(&self.app).await;
             self.app.one::<i64>(ASKED, vec![approval.into()]).await == 1
         })
@@ -124,7 +124,7 @@ impl Chat {
         let answer = hold(&self.telegram, "sendMessage");
         let flies = self.wants(title).await;
         until("it is being sent", async || {
-            asks::send_due(&self.app.core).await.unwrap();
+            chat_approvals::send_due(&self.app.core).await.unwrap();
             let_time_pass(&self.app).await;
             self.telegram.lock().unwrap().held.is_none()
         })
@@ -150,7 +150,7 @@ impl Chat {
 
     async fn until_closed(&self) -> Value {
         until("its buttons are gone", async || {
-            asks::send_due(&self.app.core).await.unwrap();
+            chat_approvals::send_due(&self.app.core).await.unwrap();
             let_time_pass(&self.app).await;
             let open = "SELECT COUNT(*) FROM approval_asks WHERE state <> 'CLOSED'";
             self.app.column::<i64>(open).await == [0]
@@ -271,14 +271,14 @@ async fn questions_and_answers_share_the_vendors_limits() {
     let held =
         "SELECT COUNT(*) FROM approval_asks WHERE state = 'TO_ASK' AND attempts = 0 AND available_at > $1";
     until("it waits", async || {
-        asks::send_due(&app.core).await.unwrap();
+        chat_approvals::send_due(&app.core).await.unwrap();
         app.one::<i64>(held, vec![app.clock.now().0.into()]).await == 1
     })
     .await;
     assert_eq!(chat.sent().len(), 1);
     until("it is asked", async || {
         let_time_pass(app).await;
-        asks::send_due(&app.core).await.unwrap();
+        chat_approvals::send_due(&app.core).await.unwrap();
         chat.sent().len() == 2
     })
     .await;
@@ -528,8 +528,8 @@ async fn nobody_is_asked_through_a_channel_that_only_receives() {
     let chat = Chat::linked().await;
     let approval = chat.wants("Delete it").await;
     sets(&chat.app, &chat.channel, json!({ "direction": "INBOUND" })).await;
-    asks::send_due(&chat.app.core).await.unwrap();
-    assert_eq!(chat.app.core.ledger.line(What::Asking).total(), 0, "no lane is opened");
+    chat_approvals::send_due(&chat.app.core).await.unwrap();
+    assert_eq!(chat.app.core.resource_limits.line(What::Asking).total(), 0, "no lane is opened");
     sets(&chat.app, &chat.channel, json!({ "direction": "BIDIRECTIONAL" })).await;
     chat.arrives(approval).await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster::{base::enums::MessageRole, slices::deliveries};
+use muster::{base::enums::MessageRole, domain::deliveries};
 use serde_json::{Value, json};
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use muster::{
     base::{enums::ApprovalKind, ids::ChannelId},
-    slices::approvals::{self, NewApproval},
+    domain::approvals::{self, NewApproval},
 };
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use muster::{
         enums::Transport,
         ids::{AgentId, ChannelId, ContactId, IdentityId},
     },
-    slices::{
+    domain::{
         agents,
         conversations::{self, Incoming},
     },
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::{
     channels::{
         probed::whitelist,
-        told::{self, Hook},
+        telegram_webhook::{self, Hook},
     },
     harness::{Host, TestApp, fakes::telegram::said, until},
 };

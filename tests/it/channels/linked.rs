@@ -7,7 +7,7 @@ use crate::{
     channels::{
         connect,
         probed::{bot, whitelist, with_telegram},
-        told::{self, Hook},
+        telegram_webhook::{self, Hook},
     },
     harness::{
         Actor, TestApp,

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use muster::{base::enums::MessageRole, slices::deliveries};
+use muster::{base::enums::MessageRole, domain::deliveries};
 use muster_protocol::{event::TurnOutcome, plan::Part};
 use serde_json::{Value, json};
 use tokio::{

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster::{base::enums::MessageRole, core::ledger::What, slices::deliveries};
+use muster::{base::enums::MessageRole, core::resource_limits::What, domain::deliveries};
 use serde_json::{Value, json};
 
 use crate::{
@@ -78,7 +78,8 @@ async fn send(app: &TestApp) {
     until("all is sent that may be", async || {
         deliveries::send_due(&app.core).await.unwrap();
         // A task that has found no room for the next part may still be about to send those before it.
-        app.one::<i64>(due, vec![now.into()]).await == 0 && app.core.ledger.line(What::Lanes).total() == 0
+        app.one::<i64>(due, vec![now.into()]).await == 0
+            && app.core.resource_limits.line(What::Lanes).total() == 0
     })
     .await;
 }

@@ -7,7 +7,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use muster::{
     base::enums::MessageRole,
     core::config::Config,
-    slices::{channels, deliveries},
+    domain::{channels, deliveries},
 };
 use reqwest::Method;
 use serde_json::{Value, json};

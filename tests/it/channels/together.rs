@@ -10,7 +10,7 @@ use muster::{
         ids::{AgentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId, OrgId},
     },
     core::{Event, News, access::Caller, events::Subscription},
-    slices::{
+    domain::{
         agents,
         conversations::{self, Incoming},
     },

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster::rounds::sweep;
+use muster::jobs::sweep;
 use serde_json::json;
 
 use crate::harness::{Answer, TestApp};

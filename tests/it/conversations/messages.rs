@@ -7,7 +7,7 @@ use muster::{
         enums::{DeliveryStatus, MessageKind, MessageRole},
         ids::{ChannelId, ConversationId},
     },
-    slices::conversations::{self, Delivery, NewMessage},
+    domain::conversations::{self, Delivery, NewMessage},
 };
 use serde_json::{Value, json};
 

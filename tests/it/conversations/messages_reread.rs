@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster::{core::config::Config, rounds};
+use muster::{core::config::Config, jobs};
 use muster_protocol::event::TurnOutcome;
 use serde_json::{Value, json};
 
@@ -306,7 +306,7 @@ async fn a_kept_mail_goes_in_time_and_with_its_message() {
     let two_days = i64::try_from((DAY * 2).as_millis()).unwrap();
     mailed.app.execute(older, vec![first.into(), two_days.into()]).await;
     let kept = async || {
-        rounds::sweep(&mailed.app.core).await.unwrap();
+        jobs::sweep(&mailed.app.core).await.unwrap();
         mailed.count("message_sources").await
     };
     assert_eq!(kept().await, 2);

@@ -20,7 +20,7 @@ use muster::{
         folding,
         ids::ConversationId,
     },
-    slices::conversations::{self, NewMessage},
+    domain::conversations::{self, NewMessage},
 };
 use serde_json::{Value, json};
 

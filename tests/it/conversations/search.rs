@@ -194,13 +194,13 @@ async fn at_most_the_newest_thousand_are_found() {
     let (agent, conversation) = thread(&app, &[]).await;
     let tx = app.scope().begin().await.unwrap();
     for n in 1..=1010 {
-        let new = muster::slices::conversations::NewMessage::new(
+        let new = muster::domain::conversations::NewMessage::new(
             muster::base::ids::ConversationId(conversation),
             Assistant,
             muster::base::enums::MessageKind::Text,
             json!({ "text": format!("common {n}") }),
         );
-        muster::slices::conversations::append(&tx, new).await.unwrap();
+        muster::domain::conversations::append(&tx, new).await.unwrap();
     }
     tx.commit().await.unwrap();
     let seqs = found(&app, (agent, conversation), "common").await;
@@ -233,13 +233,13 @@ async fn a_long_history_is_searched_from_newest_to_oldest() {
         let tx = app.scope().begin().await.unwrap();
         for n in 0..count {
             let text = if seq == 999_000 && n < 2 { "few" } else { text };
-            let new = muster::slices::conversations::NewMessage::new(
+            let new = muster::domain::conversations::NewMessage::new(
                 muster::base::ids::ConversationId(conversation),
                 Assistant,
                 muster::base::enums::MessageKind::Text,
                 json!({ "text": text }),
             );
-            muster::slices::conversations::append(&tx, new).await.unwrap();
+            muster::domain::conversations::append(&tx, new).await.unwrap();
         }
         tx.commit().await.unwrap();
     }
@@ -264,10 +264,10 @@ async fn a_fragmented_index_is_merged_and_finds_the_same() {
     let texts: Vec<String> = (0..60).map(|n| format!("piece {n}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let thread = thread(&app, &texts).await;
-    let steps = muster::slices::conversations::merge_index(&app.core).await.unwrap();
+    let steps = muster::domain::conversations::merge_index(&app.core).await.unwrap();
     assert_eq!(steps > 0, !is_postgres(), "{steps}");
     assert_eq!(
-        muster::slices::conversations::merge_index(&app.core).await.unwrap(),
+        muster::domain::conversations::merge_index(&app.core).await.unwrap(),
         0,
         "there is nothing left"
     );

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use muster::slices::conversations;
+use muster::domain::conversations;
 use muster_protocol::{
     event::{Content, EndReason, TurnOutcome},
     plan::TurnPlan,

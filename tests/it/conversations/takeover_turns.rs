@@ -246,7 +246,7 @@ async fn an_open_question_is_answered_with_the_next_turn() {
     host.asks(conversation, Some(turn), "r1", asked).await.unwrap();
     take_over(&app, &app.admin, conversation).await;
     let withdrawn = host.tell(async |tx, from| {
-        muster::slices::approvals::reports::withdrawn(tx, from, "r1".to_owned()).await
+        muster::domain::approvals::reports::withdrawn(tx, from, "r1".to_owned()).await
     });
     withdrawn.await.unwrap();
     host.turn_ended(turn, TurnOutcome::Cancelled).await;
@@ -256,7 +256,7 @@ async fn an_open_question_is_answered_with_the_next_turn() {
     assert_eq!(host.commands().await.last().unwrap()["kind"], "ANSWER");
     let told_it = host.tell(async |tx, from| {
         let id = muster::base::ids::ApprovalId(approval);
-        muster::slices::approvals::reports::not_waiting(tx, from, id).await
+        muster::domain::approvals::reports::not_waiting(tx, from, id).await
     });
     told_it.await.unwrap();
     assert_eq!(host.given().await, [turn], "the agent is quiet");
@@ -282,7 +282,7 @@ async fn a_stopped_agent_starts_after_the_hand_back() {
     assert!(host.given().await.is_empty());
     let release = "mutation($o: Id!) { releaseOrganization(orgId: $o) { id } }";
     app.owner.gql(release, json!({ "o": app.org })).await.data();
-    muster::slices::emergency_stop::let_go(&app.core).await.unwrap();
+    muster::domain::emergency_stop::let_go(&app.core).await.unwrap();
     assert_eq!(host.given().await, [turn]);
 
     // It ends while a person has taken over from it; the next launch contains what it never got.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster::{base::enums::MessageRole, slices::conversations};
+use muster::{base::enums::MessageRole, domain::conversations};
 use muster_protocol::{event::TurnOutcome, plan::Part};
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ use muster::{
         ids::{ConversationId, OrgId},
     },
     core::{News, access::Caller},
-    slices::conversations::turns,
+    domain::conversations::turns,
 };
 use muster_protocol::{
     event::{Content, TurnEnd, TurnOutcome, Usage},
@@ -145,12 +145,12 @@ async fn many_who_write_at_once_make_one_turn() {
             let core = if n % 2 == 0 { &app.core } else { &replica };
             let scope = muster::core::access::Scope::system(core, muster::base::ids::OrgId(app.org));
             async move {
-                let post = muster::slices::conversations::Post {
+                let post = muster::domain::conversations::Post {
                     text: format!("message {n}"),
                     format: muster::base::enums::TextFormat::Plain,
                     attachments: Vec::new(),
                 };
-                muster::slices::conversations::post(&scope, ConversationId(conversation), post).await.unwrap()
+                muster::domain::conversations::post(&scope, ConversationId(conversation), post).await.unwrap()
             }
         });
         join_all(posts).await;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use muster::{
     base::ids::{AgentId, ConversationId, TurnId},
-    rounds,
-    slices::{conversations::turns, emergency_stop, hosts},
+    domain::{conversations::turns, emergency_stop, hosts},
+    jobs,
 };
 use muster_protocol::event::{Asked, Content, EndReason, RefusedReason, TurnOutcome};
 use serde_json::json;
@@ -192,7 +192,7 @@ async fn a_turn_of_a_long_absent_host_waits_again() {
     app.execute("UPDATE commands SET host_seq = 1 WHERE kind = 'TURN'", vec![]).await;
     assert_eq!(turns::free_unsent(&app.core).await.unwrap(), 0, "it was sent, and its host will answer");
     app.execute("UPDATE commands SET host_seq = NULL WHERE kind = 'TURN'", vec![]).await;
-    rounds::sweep(&app.core).await.unwrap();
+    jobs::sweep(&app.core).await.unwrap();
     assert_eq!(host.given().await, [turn], "it does not go before the turn is free");
     app.clock.advance(Duration::from_secs(31));
     assert_eq!(turns::send_left(&app.core).await.unwrap(), 0);

@@ -1,6 +1,6 @@
 //! Who ends a turn early is named in the turn, in what was asked in it, in its conversation and in the audit log.
 
-use muster::slices::approvals;
+use muster::domain::approvals;
 use muster_protocol::event::EndReason;
 use serde_json::{Value, json};
 

@@ -12,7 +12,7 @@ use std::{
 
 use muster::{
     core::{Options, config as settings, store::Db},
-    rounds::{self, ROUNDS},
+    jobs::{self, PERIODIC_JOBS},
 };
 use reqwest::StatusCode;
 use sea_orm::{ConnectionTrait, Database, Statement};
@@ -180,8 +180,8 @@ async fn once_a_round_survives_silent_connections() {
     muster::core::outbound::provide_tls();
     let core = muster::service::open(config, Options::default()).await.unwrap();
     core.db.migrate().await.unwrap();
-    let follow = ROUNDS.iter().find(|round| round.name == "policies.follow").unwrap();
-    rounds::start(&core, std::slice::from_ref(follow));
+    let follow = PERIODIC_JOBS.iter().find(|round| round.name == "policies.follow").unwrap();
+    jobs::start(&core, std::slice::from_ref(follow));
     let goes_on = async || {
         // One read may be under way; the next one begins, and ends before another begins.
         let before = core.db.statements();

@@ -6,7 +6,7 @@ use std::{future::poll_fn, task::Poll, time::Duration};
 use futures::future::join_all;
 use muster::{
     core::{Request, access::Caller},
-    slices::people,
+    domain::people,
 };
 use reqwest::Method;
 use sea_orm::{ConnectionTrait, TransactionTrait};
@@ -54,7 +54,7 @@ async fn postgres_temporary_refusals_are_not_failures() {
     assert_eq!(refused.problem(), (403, "NOT_A_MEMBER"));
 }
 
-/// The connections of the service, by their processes. Rounds may open others at any time.
+/// The connections of the service, by their processes. Jobs may open others at any time.
 async fn connections(app: &TestApp) -> Vec<i32> {
     let sql = "SELECT pid FROM pg_stat_activity \
                WHERE datname = current_database() AND backend_type = 'client backend'";

@@ -1,7 +1,7 @@
 //! Messages that hosts report, many at a time: a few statements for all, each message once and in order, and none by an old
 //! connection.
 
-use muster::slices::hosts::{self, Ended, Link, MOST_EVENTS};
+use muster::domain::hosts::{self, Ended, Link, MOST_EVENTS};
 use muster_protocol::{Event, FromHost};
 use serde_json::{Value, json};
 

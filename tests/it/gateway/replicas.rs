@@ -18,8 +18,8 @@ use muster::{
         config::{Log, LogFormat},
         events,
     },
+    domain::hosts::look,
     service::Service,
-    slices::hosts::look,
 };
 use serde_json::json;
 use tokio::time::timeout;
@@ -44,7 +44,8 @@ impl Replica {
         let base = format!("http://{}", listener.local_addr().unwrap());
         let serving = Arc::clone(&core);
         let until = tokio_util::sync::CancellationToken::new();
-        core.tasks.spawn(async move { muster::faces::edge::serve(listener, router, &serving, until).await });
+        core.tasks
+            .spawn(async move { muster::api::middleware::serve(listener, router, &serving, until).await });
         for core in [&app.core, &core] {
             core.tasks.spawn_last(events::relay(Arc::clone(core)));
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use muster::{
     base::{enums::ApprovalKind, ids::ServerId},
-    slices::approvals::{self, NewApproval},
+    domain::approvals::{self, NewApproval},
 };
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use muster::slices::hosts::{MOST_UNACKNOWLEDGED, look};
+use muster::domain::hosts::{MOST_UNACKNOWLEDGED, look};
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -110,11 +110,11 @@ async fn an_expired_command_is_dropped_without_a_gap() {
     put(&app, agent, &["PAUSE"], 1_000).await;
     app.clock.advance(Duration::from_secs(2));
     put(&app, agent, &["RESUME"], 1_000).await;
-    muster::rounds::sweep(&app.core).await.unwrap();
+    muster::jobs::sweep(&app.core).await.unwrap();
     let mut line = host.connect().await;
     assert_eq!(command(&mut line).await, (1, "SYNC".to_owned()), "the host decides that it is too late");
     assert_eq!(command(&mut line).await, (2, "RESUME".to_owned()));
-    // Nothing has woken the connection for this one: the round does.
+    // Nothing has woken the connection for this one: the job does.
     put(&app, agent, &["STOP"], 1_000).await;
     assert!(line.is_quiet().await);
     look(&app.core).await.unwrap();
@@ -130,7 +130,7 @@ async fn a_stop_waits_for_its_host_however_long_that_is_away() {
     running.started().await;
     running.act("stop").await;
     app.clock.advance(Duration::from_hours(31 * 24));
-    muster::rounds::sweep(&app.core).await.unwrap();
+    muster::jobs::sweep(&app.core).await.unwrap();
     let mut line = host.connect().await;
     assert_eq!(line.welcome["agents"], json!([]), "it is being stopped");
     let stop = line.wait_for("COMMAND").await;
@@ -144,7 +144,7 @@ async fn a_stopped_organization_gets_only_ending_commands() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let mut line = app.host_of(agent).await.connect().await;
-    muster::slices::emergency_stop::stop(&app.scope(), "to look at it").await.unwrap();
+    muster::domain::emergency_stop::stop(&app.scope(), "to look at it").await.unwrap();
     put(&app, agent, &["TURN", "STOP"], 1_000).await;
     app.execute(
         "UPDATE commands SET payload = '{\"kind\":\"TURN\",\"turn_id\":1}' WHERE kind = 'TURN'",
@@ -154,7 +154,7 @@ async fn a_stopped_organization_gets_only_ending_commands() {
     look(&app.core).await.unwrap();
     assert_eq!(command(&mut line).await, (1, "STOP".to_owned()));
     assert!(line.is_quiet().await);
-    muster::slices::emergency_stop::release(&app.scope(), None).await.unwrap();
+    muster::domain::emergency_stop::release(&app.scope(), None).await.unwrap();
     assert_eq!(command(&mut line).await, (2, "TURN".to_owned()));
 }
 

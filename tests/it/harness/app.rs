@@ -146,7 +146,7 @@ impl TestApp {
         self.folder.path()
     }
 
-    /// Seals every waiting audit entry. In a running service a round does so five times a second.
+    /// Seals every waiting audit entry. In a running service a job does so five times a second.
     pub async fn seal(&self) {
         while muster::core::audit::seal(&self.core).await.unwrap() > 0 {}
     }
@@ -185,7 +185,7 @@ impl TestApp {
     pub async fn measured(&self) -> Actor {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let page = self.anonymous.at(&format!("http://{}", listener.local_addr().unwrap()));
-        let router = muster::faces::edge::scrape::router(Arc::clone(&self.core));
+        let router = muster::api::middleware::scrape::router(Arc::clone(&self.core));
         self.core.tasks.spawn(async move { axum::serve(listener, router).await.unwrap() });
         page
     }
@@ -233,7 +233,10 @@ async fn serve(service: &Service, seen: &Arc<Seen>) -> String {
     let core = Arc::clone(&service.core);
     // Requests to a stopping service count too: connections are accepted until the test ends.
     let until = tokio_util::sync::CancellationToken::new();
-    service.core.tasks.spawn(async move { muster::faces::edge::serve(listener, router, &core, until).await });
+    service
+        .core
+        .tasks
+        .spawn(async move { muster::api::middleware::serve(listener, router, &core, until).await });
     format!("http://{address}")
 }
 

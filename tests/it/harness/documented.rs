@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use axum::http::{Method, StatusCode};
-use muster::faces::rest::{ROUTES, Route};
+use muster::api::rest::{ROUTES, Route};
 use serde_json::Value;
 
 static DOCUMENT: LazyLock<Value> =

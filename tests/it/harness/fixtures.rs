@@ -9,7 +9,7 @@ use muster::{
         ids::{ImageId, ServerId},
     },
     core::access::token::{Token, TokenKind},
-    slices::{
+    domain::{
         agents::{self, CreateAgentInput},
         people::{self, NewUser},
         servers::{self, CreateImageInput, CreateServerInput},

@@ -6,7 +6,7 @@ use futures::{SinkExt, StreamExt};
 use muster::{
     base::ids::ServerId,
     core::access::token::{Token, TokenKind},
-    slices::servers,
+    domain::servers,
 };
 use reqwest::Method;
 use secrecy::ExposeSecret;

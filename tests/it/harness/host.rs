@@ -7,7 +7,7 @@ use muster::{
         time::Timestamp,
     },
     core::store::Tx,
-    slices::{
+    domain::{
         agents::reporter::Reporter,
         approvals,
         conversations::{self, turns},

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use muster::{core::config::Config, slices::notifications};
+use muster::{core::config::Config, domain::notifications};
 
 use super::{TestApp, found};
 

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use muster::core::{Core, Options, access::rules};
+use muster::core::{Core, Options, access::org_policies};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -32,7 +32,7 @@ impl TestApp {
         config.policy_dir = dir.map(Path::to_owned);
         let options = Options { clock: self.clock.clone(), ..Options::default() };
         let replica = muster::service::open(config, options).await.unwrap();
-        rules::follow(&replica).await.unwrap();
+        org_policies::follow(&replica).await.unwrap();
         replica
     }
 }

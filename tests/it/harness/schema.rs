@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write};
 
 use async_graphql::registry::{MetaField, MetaInputValue, MetaType};
-use muster::fields::Catalogue;
+use muster::resolvers::Catalogue;
 
 /// The schema, and the values to use for its arguments.
 pub struct Walker {

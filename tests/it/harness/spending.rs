@@ -10,7 +10,7 @@ use muster::{
         ids::{AgentId, LeaseId},
         problem::Result,
     },
-    slices::{launch::reports, spending},
+    domain::{launch::reports, spending},
 };
 use muster_protocol::{
     event::{RefusedReason, TurnOutcome, Usage},

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use async_graphql::registry::MetaType;
-use muster::fields::Catalogue;
+use muster::resolvers::Catalogue;
 
 use crate::harness::{TestApp, files_below, is_postgres, named};
 
@@ -33,8 +33,7 @@ fn the_schema_is_as_committed() {
 async fn the_openapi_document_is_as_committed_and_is_served() {
     let app = TestApp::start().await;
     let served = app.anonymous.get("/openapi.json").await.expect(200);
-    let current =
-        muster::faces::rest::openapi::text(&app.service.rest.routes, &app.service.graphql.catalogue);
+    let current = muster::api::rest::openapi::text(&app.service.rest.routes, &app.service.graphql.catalogue);
     assert_eq!(served, serde_json::from_str::<serde_json::Value>(&current).unwrap());
     committed("schema/openapi.json", &current);
 }

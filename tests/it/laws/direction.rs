@@ -17,13 +17,13 @@ const FLOORS: &[&[&str]] = &[
     &["base"],
     &["core"],
     &["read"],
-    &["fields"],
-    &["slices"],
+    &["resolvers"],
+    &["domain"],
     &["graphql"],
-    &["faces::edge"],
-    &["faces"],
+    &["api::middleware"],
+    &["api"],
     &["handlers"],
-    &["service", "rounds"],
+    &["service", "jobs"],
     &["seed", "cli"],
 ];
 
@@ -56,14 +56,15 @@ const FEATURES: &[&str] = &[
     "launch",
     "emergency_stop",
     "hosts",
-    "asks",
+    "chat_approvals",
     "notifications",
     "deliveries",
     "ingest",
-    "finding",
+    "search",
+    "dashboard",
 ];
 
-/// Imports of features that point up, as `file -> slices::feature`. The list only gets shorter; between layers there are none.
+/// Imports of features that point up, as `file -> domain::feature`. The list only gets shorter; between layers there are none.
 const EXCEPTIONS: &[&str] = &[];
 
 #[test]
@@ -85,7 +86,7 @@ fn no_import_points_upward() {
     assert!(new.is_empty(), "these imports point up; {help}: {new:#?}");
     let stale: Vec<_> = excepted.difference(&upward).collect();
     assert!(stale.is_empty(), "these are gone; remove them from the list: {stale:#?}");
-    assert!(EXCEPTIONS.iter().all(|exception| exception.contains(" -> slices::")), "layers have none");
+    assert!(EXCEPTIONS.iter().all(|exception| exception.contains(" -> domain::")), "layers have none");
 }
 
 #[test]
@@ -114,11 +115,11 @@ fn every_event_and_question_has_its_line_in_handlers() {
 fn features_have_an_order() {
     let floor = |module: &str| floor(&module_of(module));
     assert!(
-        floor("slices/spending/guard") < floor("slices/approvals")
-            && floor("slices/finding") < floor("faces")
+        floor("domain/spending/cost_guard") < floor("domain/approvals")
+            && floor("domain/search") < floor("api")
     );
-    assert!(floor("slices/edits") < floor("slices/audit") && floor("read") < floor("slices/edits"));
-    assert_eq!(floor("slices/unknown"), None);
+    assert!(floor("domain/edits") < floor("domain/audit") && floor("read") < floor("domain/edits"));
+    assert_eq!(floor("domain/unknown"), None);
 }
 
 #[test]
@@ -136,7 +137,7 @@ fn floor(module: &[String]) -> Option<(usize, usize)> {
         |room: &str| room.split("::").zip(module).filter(|(a, b)| a == b).count() == room.split("::").count();
     let layer = FLOORS.iter().position(|rooms| rooms.iter().any(|room| is_in(room)))?;
     let place = match module {
-        [layer, name, ..] if layer == "slices" && !SHARED.contains(&name.as_str()) => {
+        [layer, name, ..] if layer == "domain" && !SHARED.contains(&name.as_str()) => {
             FEATURES.iter().position(|feature| feature == name)? + 1
         }
         _ => 0,

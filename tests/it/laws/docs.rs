@@ -3,8 +3,8 @@
 use std::{fmt::Write, path::PathBuf};
 
 use muster::{
-    base::permission::Permission, base::problem::Code, core::access::Permit, core::config::SETTINGS,
-    faces::rest::Routes,
+    api::rest::Routes, base::permission::Permission, base::problem::Code, core::access::Permit,
+    core::config::SETTINGS,
 };
 
 #[test]
@@ -51,19 +51,19 @@ fn the_ledger_is_documented() {
     let mut table = String::from(
         "| Line | What | An address without a credential | A caller | All together | Beyond that |\n|---|---|---|---|---|---|\n",
     );
-    for entry in muster::core::ledger::ENTRIES {
+    for entry in muster::core::resource_limits::ENTRIES {
         let (anonymous, known, together) =
             (filled(entry.anonymous), filled(entry.known), filled(entry.together));
         let (name, about, beyond) = (entry.name, entry.about, filled(entry.beyond));
         writeln!(table, "| `{name}` | {about} | {anonymous} | {known} | {together} | {beyond} |").unwrap();
     }
-    check("docs/operations.md", "ledger", &table);
+    check("docs/operations.md", "resource-limits", &table);
 }
 
 #[test]
 fn retention_is_documented() {
     let mut table = String::from("| Table | What is kept, and for how long |\n|---|---|\n");
-    for kept in muster::rounds::KEPT {
+    for kept in muster::jobs::KEPT {
         writeln!(table, "| `{}` | {} |", kept.table, kept.what).unwrap();
     }
     check("docs/operations.md", "kept", &table);

@@ -4,6 +4,11 @@
 use std::{collections::BTreeMap, fs, sync::OnceLock};
 
 use muster::{
+    api::{
+        graphql::Documents,
+        middleware::bearer_of,
+        rest::{Given, Routes},
+    },
     base::time::Timestamp,
     core::{
         access::token::{Token, TokenKind},
@@ -12,12 +17,7 @@ use muster::{
         policy,
         sealing::KeyFile,
     },
-    faces::{
-        edge::bearer_of,
-        graphql::Documents,
-        rest::{Given, Routes},
-    },
-    fields::Catalogue,
+    resolvers::Catalogue,
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use proptest::prelude::*;

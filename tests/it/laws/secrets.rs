@@ -13,7 +13,7 @@ use muster::{
         keys::{self, Pace},
         sealing::KeyFile,
     },
-    slices::people::{self, NewUser},
+    domain::people::{self, NewUser},
 };
 use serde_json::{Value, json};
 

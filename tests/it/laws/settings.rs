@@ -1,12 +1,12 @@
 //! Every setting that is accepted has an effect, or docs/quirks.md and the schema say that it has none yet.
 //!
 //! A setting is a column of an organization, an agent or a channel that an update input sets, or a limit of a plan. It counts
-//! as read if something other than its own record and edit names it: a statement, or code of its slice. The lists in
+//! as read if something other than its own record and edit names it: a statement, or code of its feature. The lists in
 //! docs/quirks.md must match what is found, so they shrink as things arrive.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
-use muster::slices::orgs::Limit;
+use muster::domain::orgs::Limit;
 
 use crate::{harness::files_below, laws::sql};
 
@@ -17,8 +17,8 @@ struct Table {
     input: &'static str,
     /// The files of its rows, its edit and its history, which don't count as reading, as its objects in the schema don't.
     own: &'static [&'static str],
-    /// The slice, and those that use its rows as well.
-    slices: &'static [&'static str],
+    /// The feature, and those that use its rows as well.
+    features: &'static [&'static str],
     operators: &'static [&'static str],
     /// Where a setting's column has another name, what of the name is another.
     columns: &'static [(&'static str, &'static str)],
@@ -30,7 +30,7 @@ const TABLES: [Table; 3] = [
         record: "Organization",
         input: "UpdateOrganizationInput",
         own: &["check.rs", "edit.rs", "entity.rs"],
-        slices: &["orgs"],
+        features: &["orgs"],
         operators: &["trial_ends_at", "grace_until", "grace_from_plan"],
         columns: &[],
     },
@@ -39,7 +39,7 @@ const TABLES: [Table; 3] = [
         record: "Agent",
         input: "UpdateAgentInput",
         own: &["check.rs", "edit.rs", "entity.rs", "input.rs", "revisions.rs"],
-        slices: &["agents", "launch"],
+        features: &["agents", "launch"],
         operators: &[],
         columns: &[],
     },
@@ -48,7 +48,7 @@ const TABLES: [Table; 3] = [
         record: "Channel",
         input: "UpdateChannelInput",
         own: &["check.rs", "create.rs", "edit.rs", "entity.rs", "input.rs", "merge.rs", "recipients.rs"],
-        slices: &["channels"],
+        features: &["channels"],
         operators: &[],
         columns: &[
             ("destination", "target"),
@@ -183,11 +183,11 @@ fn sources() -> Vec<Source> {
 
 /// Whether a source other than the record and its edit names the column.
 fn is_read(sources: &[Source], table: &Table, column: &str) -> bool {
-    let slices: Vec<PathBuf> =
-        table.slices.iter().map(|slice| root().join("src/slices").join(slice)).collect();
-    let objects = root().join("src/graphql").join(table.slices[0]);
+    let features: Vec<PathBuf> =
+        table.features.iter().map(|feature| root().join("src/domain").join(feature)).collect();
+    let objects = root().join("src/graphql").join(table.features[0]);
     sources.iter().any(|source| {
-        let is_own = source.path.parent() == Some(&slices[0])
+        let is_own = source.path.parent() == Some(&features[0])
             && table.own.iter().any(|own| source.path.file_name().unwrap() == *own)
             || source.path.starts_with(&objects)
             || source.path.with_extension("") == objects;
@@ -198,10 +198,10 @@ fn is_read(sources: &[Source], table: &Table, column: &str) -> bool {
         // Creating isn't reading, nor is clearing.
         let code = source.code.replace(&format!("new.{column}"), "");
         let code = code.replace(&format!("row.{column} = Set"), "");
-        let in_slice = slices.iter().any(|slice| source.path.starts_with(slice))
+        let in_feature = features.iter().any(|feature| source.path.starts_with(feature))
             && (has_word(&code, &format!("Column::{}", pascal(column)))
                 || code.contains(&format!(".{column}")));
-        in_sql || in_slice
+        in_sql || in_feature
     })
 }
 

@@ -17,7 +17,7 @@ const WITHOUT_A_DOOR: &[&str] = &["core/keys/present.rs", "core/keys/rewrap.rs",
 
 #[test]
 fn features_have_their_sql_in_queries() {
-    let found = sources("slices").into_iter().filter(|(file, text)| !is_of_queries(file) && has_sql(text));
+    let found = sources("domain").into_iter().filter(|(file, text)| !is_of_queries(file) && has_sql(text));
     let found: Vec<String> = found.map(|(file, _)| file).collect();
     assert!(found.is_empty(), "move the SQL of these files to queries.rs: {found:#?}");
 }
@@ -54,7 +54,7 @@ fn statements_ask_for_the_organization_of_each_table() {
     let tables = tenant_tables();
     assert!(tables.contains("agents") && !tables.contains("users"), "{tables:?}");
     let mut count = 0;
-    for (file, text) in sources("slices").into_iter().filter(|(file, _)| is_of_queries(file)) {
+    for (file, text) in sources("domain").into_iter().filter(|(file, _)| is_of_queries(file)) {
         for statement in statements(&text, &["sql!("]) {
             count += 1;
             let open = unasked(&statement, &tables);

@@ -28,19 +28,19 @@ const SLOW: &[&str] = &[
 
 /// Functions that may call them within a transaction: `file: function`, and why. A stale line fails.
 const SLOW_ALLOWED: &[(&str, &str)] =
-    &[("slices/conversations/append.rs: summarize", "a title takes the first 2,000 bytes of a message")];
+    &[("domain/conversations/append.rs: summarize", "a title takes the first 2,000 bytes of a message")];
 
 /// Places with a semaphore for all organizations, and why none of them can take all of it. A stale line fails.
 const SHARED_ALLOWED: &[(&str, &str)] = &[
     ("core/access/password.rs", "passwords are of people, whose addresses pay for each try"),
     (
-        "core/ledger/mod.rs",
+        "core/resource_limits/mod.rs",
         "connections, before anybody says who they are; sockets have a maximum for each address",
     ),
     ("core/tasks.rs", "the workshop, with a turn for each organization"),
-    ("faces/gateway/reading.rs", "one for each connection of a host"),
-    ("faces/graphql/http/socket.rs", "one for each socket"),
-    ("faces/rest/etag.rs", "reads of one record each, which a deadline ends"),
+    ("api/gateway/reading.rs", "one for each connection of a host"),
+    ("api/graphql/http/socket.rs", "one for each socket"),
+    ("api/rest/etag.rs", "reads of one record each, which a deadline ends"),
 ];
 
 /// Where JSON may be read by the library itself, and why. A stale line fails.
@@ -145,7 +145,11 @@ fn no_transaction_waits_for_a_parser() {
 fn what_is_shared_has_a_share_for_each_organization() {
     let shared = |code: &str| code.contains("Semaphore::new(") || code.contains("Semaphore::const_new(");
     let found = sources().into_iter().filter(|(_, code)| shared(code)).map(|(file, _)| file).collect();
-    judge(&found, SHARED_ALLOWED, "use the ledger (core/ledger) or the workshop (core/tasks.rs)");
+    judge(
+        &found,
+        SHARED_ALLOWED,
+        "use the resource limits (core/resource_limits) or the workshop (core/tasks.rs)",
+    );
 }
 
 fn judge(found: &BTreeSet<String>, allowed: &[(&str, &str)], instead: &str) {

@@ -17,7 +17,7 @@ use muster::{
         Request,
         access::{Caller, Person},
     },
-    fields::{Catalogue, bounds::Bounds},
+    resolvers::{Catalogue, bounds::Bounds},
 };
 use serde_json::{Map, Value, json};
 
@@ -377,5 +377,5 @@ async fn watch(app: &TestApp, document: &str, arguments: Value) -> String {
         .data(std::sync::Arc::new(request))
         .data(std::sync::Arc::new(muster::read::Reading::default()));
     let answer = app.service.graphql.schema.execute_stream(request).boxed().next().await.unwrap();
-    muster::faces::graphql::problem_of(&answer.errors[0]).code.as_str().to_owned()
+    muster::api::graphql::problem_of(&answer.errors[0]).code.as_str().to_owned()
 }

@@ -70,7 +70,7 @@ async fn requests_and_answers_are_counted() {
         .await;
     let sign_in = "mutation { signIn(email: \"owner@example.com\", password: \"wrong\") { accessToken } }";
     app.anonymous.gql(sign_in, json!({})).await.code();
-    telemetry::round("test.round", async { Err::<(), _>(()) }).await.unwrap_err();
+    telemetry::job("test.job", async { Err::<(), _>(()) }).await.unwrap_err();
 
     let scraped = scrape(&page).await;
     let route = "/v1/org/{org_id}/agent";
@@ -104,7 +104,7 @@ async fn requests_and_answers_are_counted() {
             "{pool}"
         );
     }
-    let failed = json!({ "job": "test.round", "outcome": "failed" });
+    let failed = json!({ "job": "test.job", "outcome": "failed" });
     assert_eq!(value(&scraped, "muster_job_runs_total", failed), 1);
 }
 
@@ -147,7 +147,7 @@ async fn every_metric_shown_is_in_the_table_with_its_labels() {
     let (app, page) = measured().await;
     app.populate(2).await;
     app.viewer.get(&format!("/v1/org/{}/agent?page=1&limit=5", app.org)).await.expect(200);
-    telemetry::round("test.round", async { Ok::<_, ()>(()) }).await.unwrap();
+    telemetry::job("test.job", async { Ok::<_, ()>(()) }).await.unwrap();
     metrics::begin().limited("reads");
     metrics::begin().attempted("MAIL", "done");
     let scraped = scrape(&page).await;

@@ -250,10 +250,10 @@ async fn tables(app: &TestApp) -> Tables {
     tables
 }
 
-/// The columns declared in the `entity.rs` files. They are private to their slices, so they are read as text.
+/// The columns declared in the `entity.rs` files. They are private to their features, so they are read as text.
 fn entities() -> Tables {
     let mut tables = Tables::new();
-    let files = files_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/slices")).into_iter();
+    let files = files_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/domain")).into_iter();
     for file in files.filter(|file| file.ends_with("entity.rs")) {
         let text = fs::read_to_string(&file).unwrap();
         let (mut table, mut inside) = (String::new(), false);

@@ -19,11 +19,11 @@ use muster::{
         queue::{self, Admission, Job, Outcome, wake, woken},
         telemetry::metrics,
     },
-    rounds::{self, Round},
-    slices::{
+    domain::{
         mails::{self, Queued},
         notifications,
     },
+    jobs::{self, PeriodicJob},
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -253,13 +253,13 @@ async fn a_commit_wakes_the_workers_for_its_rows() {
     assert_eq!(changed(), [false, true]);
 }
 
-static ROUNDS: AtomicU64 = AtomicU64::new(0);
+static RUNS: AtomicU64 = AtomicU64::new(0);
 
 /// The mail round, too infrequent for this test.
-static SELDOM: [Round; 1] = [Round::every("mail.send", Duration::from_hours(1), |core| {
+static SELDOM: [PeriodicJob; 1] = [PeriodicJob::every("mail.send", Duration::from_hours(1), |core| {
     let round = async {
         let sent = notifications::deliver_due(core).await;
-        ROUNDS.fetch_add(1, Ordering::SeqCst);
+        RUNS.fetch_add(1, Ordering::SeqCst);
         sent
     };
     round.boxed()
@@ -268,14 +268,14 @@ static SELDOM: [Round; 1] = [Round::every("mail.send", Duration::from_hours(1), 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mail_does_not_wait_for_its_round() {
     let app = TestApp::with_mail().await;
-    rounds::start(&app.core, &SELDOM);
-    while ROUNDS.load(Ordering::SeqCst) == 0 {
+    jobs::start(&app.core, &SELDOM);
+    while RUNS.load(Ordering::SeqCst) == 0 {
         tokio::task::yield_now().await;
     }
     app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
     while !rows(&app).await.is_empty() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert!(ROUNDS.load(Ordering::SeqCst) >= 1);
+    assert!(RUNS.load(Ordering::SeqCst) >= 1);
     app.core.tasks.stopping.cancel();
 }

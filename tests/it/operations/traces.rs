@@ -148,9 +148,8 @@ async fn changes_failures_and_rounds_are_traced_without_their_data() {
     let sign_in =
         "mutation { signIn(email: \"canary@example.com\", password: \"canary-word\") { accessToken } }";
     app.anonymous.gql(sign_in, json!({})).await.code();
-    telemetry::round("test.round", async { Err::<(), _>(()) }).await.unwrap_err();
-    let spans =
-        received(&collector, &["mutation createServer", "mutation signIn", "GET", "test.round"]).await;
+    telemetry::job("test.job", async { Err::<(), _>(()) }).await.unwrap_err();
+    let spans = received(&collector, &["mutation createServer", "mutation signIn", "GET", "test.job"]).await;
     let named = |name: &str| {
         spans.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("{name}: {spans:#?}"))
     };
@@ -160,7 +159,7 @@ async fn changes_failures_and_rounds_are_traced_without_their_data() {
         let is_it = |span: &&Span| span.name == statement && span.trace_id == change.trace_id;
         assert_eq!(spans.iter().filter(is_it).count(), count, "{statement}: {spans:#?}");
     }
-    assert_eq!(named("test.round").status.as_ref().unwrap().code, 2);
+    assert_eq!(named("test.job").status.as_ref().unwrap().code, 2);
     named("mutation signIn");
     assert_eq!(attribute(named("GET"), "http.response.status_code"), "404");
     let sent = String::from_utf8_lossy(&collector.bytes.lock().unwrap()).into_owned();
@@ -182,8 +181,7 @@ async fn only_sampled_traces_are_sent() {
     with_parent(&app.viewer, &path, true).await.expect(200);
     received(&collector, &["GET /v1/org/{org_id}/agent"]).await;
     let mut headers = http::HeaderMap::new();
-    tracing::Instrument::instrument(async { traces::inject(&mut headers) }, traces::round("test.round"))
-        .await;
+    tracing::Instrument::instrument(async { traces::inject(&mut headers) }, traces::job("test.job")).await;
     let said = headers["traceparent"].to_str().unwrap();
     assert!(said.starts_with("00-") && said.len() == 55, "{said}");
 }
@@ -253,7 +251,7 @@ async fn an_outgoing_call_joins_its_trace() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turns_trace_has_its_text_only_on_request() {
-    use muster::slices::spending;
+    use muster::domain::spending;
     use muster_protocol::{
         event::{Content, TurnOutcome, Usage},
         spending::ModelCall,
@@ -318,7 +316,7 @@ async fn a_turns_trace_has_its_text_only_on_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_shows_usage_windows_and_caches() {
-    use muster::slices::spending;
+    use muster::domain::spending;
     use muster_protocol::{
         event::{TurnOutcome, Usage},
         spending::ModelCall,

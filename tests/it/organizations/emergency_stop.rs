@@ -8,7 +8,7 @@ use muster::{
         ids::OrgId,
     },
     core::{News, access::Caller},
-    slices::{commands, conversations::turns, emergency_stop, orgs, spending},
+    domain::{commands, conversations::turns, emergency_stop, orgs, spending},
 };
 use muster_protocol::event::RefusedReason;
 use serde_json::{Value, json};

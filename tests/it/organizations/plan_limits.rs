@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use muster::rounds::sweep;
+use muster::jobs::sweep;
 use serde_json::{Value, json};
 
 use crate::harness::{Actor, Answer, PNG, TestApp, is_postgres, picture};
@@ -168,7 +168,7 @@ async fn everything_that_can_be_created_has_a_limit() {
     limit(&app, "max_members", 4).await;
     let user = app.user("fifth@example.com", true).await;
     let scope = app.scope();
-    let refused = muster::slices::people::add_member(
+    let refused = muster::domain::people::add_member(
         &scope,
         muster::base::ids::UserId(user),
         muster::base::permission::Role::Viewer,

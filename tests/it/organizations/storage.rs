@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster::slices::conversations;
+use muster::domain::conversations;
 use muster_protocol::event::{Content, TurnOutcome};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster::{base::ids::UserId, slices::people};
+use muster::{base::ids::UserId, domain::people};
 use reqwest::Method;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -290,7 +290,7 @@ async fn a_revocation_reaches_the_other_replica_in_two_seconds() {
     let base = format!("http://{}", listener.local_addr().unwrap());
     let stop = tokio_util::sync::CancellationToken::new();
     let (serving, end) = (std::sync::Arc::clone(&replica), stop.clone());
-    replica.tasks.spawn(async move { muster::faces::edge::serve(listener, router, &serving, end).await });
+    replica.tasks.spawn(async move { muster::api::middleware::serve(listener, router, &serving, end).await });
     let there = Browser { actor: browser.actor.at(&base), ..browser.clone() };
     let mut socket = there.socket().await;
     assert_eq!(there.refusal().await, None);

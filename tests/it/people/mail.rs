@@ -5,7 +5,7 @@ use std::{process::Stdio, time::Duration};
 use muster::{
     base::{enums::ApprovalKind, ids::AgentId},
     core::config::Config,
-    slices::{
+    domain::{
         approvals::{self, NewApproval},
         notifications,
     },

@@ -26,9 +26,9 @@ use muster::{
             CREDENTIALS_KEPT,
             password::{Cost, Passwords},
         },
-        ledger::What,
+        resource_limits::What,
     },
-    slices::people::{self, NewUser},
+    domain::people::{self, NewUser},
 };
 use reqwest::Method;
 use serde_json::json;
@@ -375,9 +375,9 @@ async fn held_back(
     let path = format!("/v1/org/{}/server", app.org);
     let request = caller.request(Method::POST, &path).header("content-type", "application/json");
     let answer = tokio::spawn(Answer::of(request.body(reqwest::Body::wrap_stream(chunks))));
-    // Large enough for the ledger, which shows that it is being read.
+    // Large enough for the resource limits, which shows that it is being read.
     body.unbounded_send(Ok(vec![b' '; 20 << 10])).unwrap();
-    while app.core.ledger.line(What::Bodies).total() == 0 {
+    while app.core.resource_limits.line(What::Bodies).total() == 0 {
         tokio::task::yield_now().await;
     }
     (body, answer)

@@ -10,7 +10,7 @@ use muster::{
         time::Timestamp,
     },
     core::Core,
-    slices::{
+    domain::{
         approvals::{self, NewApproval},
         channels, launch, notifications,
     },

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, process::Stdio, time::Duration};
 
 use muster::{
     core::config::Config,
-    slices::people::{self, NewUser},
+    domain::people::{self, NewUser},
 };
 use reqwest::{Client, Method, Response, header, redirect::Policy};
 use serde_json::{Value, json};

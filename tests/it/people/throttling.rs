@@ -53,9 +53,9 @@ async fn the_right_password_or_time_resets_the_delay() {
     assert_eq!(guesses(&app, EMAIL).await.0, 5);
     app.clock.advance(Duration::from_hours(12) + Duration::from_secs(1));
     assert_eq!(guesses(&app, EMAIL).await.0, 5);
-    muster::rounds::sweep(&app.core).await.unwrap();
+    muster::jobs::sweep(&app.core).await.unwrap();
     app.clock.advance(Duration::from_hours(13));
-    muster::rounds::sweep(&app.core).await.unwrap();
+    muster::jobs::sweep(&app.core).await.unwrap();
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM sign_in_throttle", vec![]).await, 0);
 }
 

@@ -15,9 +15,9 @@ use muster::{
     },
     core::{
         Core,
-        access::{decisions, rules},
+        access::{decisions, org_policies},
     },
-    slices::policies,
+    domain::policies,
 };
 use serde_json::{Value, json};
 
@@ -178,9 +178,9 @@ async fn every_replica_arrives_at_the_same_rules() {
     app.owner.edit_policy(org, "none", &text).await.data();
     for other in [&apart, &none] {
         assert!(!allows(other, org, Role::Viewer, Permission::ContactView));
-        rules::follow(other).await.unwrap();
+        org_policies::follow(other).await.unwrap();
         assert!(allows(other, org, Role::Viewer, Permission::ContactView));
-        assert_eq!(rules::follow(other).await.unwrap(), 0, "there is nothing left to do");
+        assert_eq!(org_policies::follow(other).await.unwrap(), 0, "there is nothing left to do");
     }
     // A replica that starts later knows the version before it serves.
     let late = app.replica(None).await;
@@ -191,7 +191,7 @@ async fn every_replica_arrives_at_the_same_rules() {
     for (id, org) in [(1_000_001, app.org), (1_000_000, app.other_org)] {
         let text = format!("p, VIEWER, {org}, skill.edit, allow\n");
         app.execute(insert, vec![id.into(), org.into(), text.into()]).await;
-        rules::follow(&late).await.unwrap();
+        org_policies::follow(&late).await.unwrap();
         assert!(allows(&late, org, Role::Viewer, Permission::SkillEdit), "{id}");
     }
     for other in [apart, none, late] {
@@ -343,7 +343,7 @@ async fn breaking_the_glass_restores_access_to_the_policy() {
     let user = UserId(member(&app, "VIEWER").await);
     let broken = policies::break_glass(&app.core, OrgId(org), user, "locked out", true).await.unwrap();
     assert_eq!((broken.was, broken.rules_dropped), (Some(Role::Viewer), true));
-    rules::follow(&app.core).await.unwrap();
+    org_policies::follow(&app.core).await.unwrap();
     assert_eq!(app.viewer.gql(POLICY, json!({ "o": org })).await.data()["policy"]["version"], "none");
     let line = audited(&app, "breakGlass").await;
     assert_eq!((&line["actorKind"], &line["changes"]["reason"]), (&json!("SYSTEM"), &json!("locked out")));

@@ -15,11 +15,11 @@ use muster::{
         permission::{Permission, Role},
     },
     core::{
-        access::{Scope, rules},
+        access::{Scope, org_policies},
         replicas,
     },
-    rounds,
-    slices::policies,
+    domain::policies,
+    jobs,
 };
 use serde_json::{Value, json};
 
@@ -181,10 +181,10 @@ async fn the_policy_folder_is_never_written() {
         assert_ne!(code(&done), Some("POLICY_OWNED_BY_FILE"), "{}", done.text);
     }
     for _ in 0..3 {
-        rules::follow(&app.core).await.unwrap();
+        org_policies::follow(&app.core).await.unwrap();
         replicas::report(&app.core).await.unwrap();
     }
-    rounds::sweep(&app.core).await.unwrap();
+    jobs::sweep(&app.core).await.unwrap();
     let tenant = other.to_string();
     let sql = "SELECT email FROM users ORDER BY id LIMIT 1";
     let user: String = app.one(sql, vec![]).await;
@@ -229,7 +229,7 @@ fn the_policy_code_never_writes_files() {
     ];
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut seen = 0;
-    for folder in ["core/policy", "slices/policies", "graphql/policies"] {
+    for folder in ["core/policy", "domain/policies", "graphql/policies"] {
         for entry in fs::read_dir(root.join(folder)).unwrap() {
             let path = entry.unwrap().path();
             if path.file_stem().unwrap().to_str().unwrap().ends_with("tests") {
@@ -263,7 +263,7 @@ async fn concurrent_edits_through_two_replicas_lose_nothing() {
     let newest = history[0].text.clone().unwrap();
     assert_eq!(newest.lines().count(), permissions.len(), "{newest}");
     for replica in replicas {
-        rules::follow(replica).await.unwrap();
+        org_policies::follow(replica).await.unwrap();
         assert_eq!(replica.policy.now().org_text(org).as_deref(), Some(newest.as_str()));
     }
     other.shut_down().await;
@@ -320,7 +320,7 @@ async fn a_different_policy_folder_is_reported() {
     assert_eq!(app.one::<i64>(rows, vec![]).await, 2);
     app.clock.advance(Duration::from_hours(1));
     replicas::report(&app.core).await.unwrap();
-    rounds::sweep(&app.core).await.unwrap();
+    jobs::sweep(&app.core).await.unwrap();
     assert_eq!(app.one::<i64>(rows, vec![]).await, 1);
     apart.shut_down().await;
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 
 use futures::StreamExt;
 use muster::{
+    api::rest::ROUTES,
     base::{
         ids::OrgId,
         permission::{Permission, PermissionSet, Role},
     },
     core::Request,
     core::access::Permit,
-    faces::rest::ROUTES,
-    fields::RootField,
+    resolvers::RootField,
 };
 use serde_json::json;
 
@@ -157,7 +157,7 @@ async fn first_code(app: &TestApp, actor: &Actor, document: &str) -> String {
     let first = app.service.graphql.schema.execute_stream(request).next().await;
     let error = first.and_then(|response| response.errors.into_iter().next());
     let Some(error) = error else { return String::new() };
-    muster::faces::graphql::problem_of(&error).code.as_str().to_owned()
+    muster::api::graphql::problem_of(&error).code.as_str().to_owned()
 }
 
 #[tokio::test]

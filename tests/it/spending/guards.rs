@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster::slices::spending;
+use muster::domain::spending;
 use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ async fn a_guard_ends_with_its_month_and_the_next_one_has_its_own() {
     assert_eq!(shown["approval"], json!({ "status": "EXPIRED", "expiresAt": "2026-07-01T00:00:00.000Z" }));
     app.may_not_allow(json!({ "costMicro": CALL, "approvalId": guard }), "APPROVAL_NOT_PENDING").await;
     assert!(host.leases().await.is_some());
-    // Before the round has ended the first one.
+    // Before the job has ended the first one.
     host.runs_out().await;
     assert_eq!(app.guards().await.len(), 2);
 }

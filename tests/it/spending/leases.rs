@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use muster::{
     base::ids::LeaseId,
-    slices::{emergency_stop, spending},
+    domain::{emergency_stop, spending},
 };
 use muster_protocol::{
     event::TurnOutcome,

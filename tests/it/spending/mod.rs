@@ -9,8 +9,8 @@ mod windows;
 use std::time::Duration;
 
 use muster::{
-    rounds,
-    slices::{agents, spending},
+    domain::{agents, spending},
+    jobs,
 };
 use muster_protocol::{
     event::{EndReason, TurnEnd, TurnOutcome, Usage},
@@ -253,7 +253,7 @@ async fn a_limit_goes_with_its_agent() {
     let delete = "mutation($o: Id!, $a: Id!) { deleteAgent(orgId: $o, id: $a) }";
     app.admin.gql(delete, json!({ "o": app.org, "a": host.agent })).await.data();
     assert_eq!(limits().await, 0);
-    // One that is written meanwhile takes up no room in the rounds forever.
+    // One that is written meanwhile takes up no room in the jobs forever.
     let late = "INSERT INTO agent_limits (organization_id, agent_id, kind, reason, until_at, since) \
                 VALUES ($1, $2, 'USAGE', 'late', 0, 0)";
     app.execute(late, vec![app.org.into(), host.agent.into()]).await;
@@ -394,10 +394,10 @@ async fn calls_are_kept_for_90_days_and_their_sums_stay() {
     let host = app.running_agent().await;
     host.calls(host.call(None, 1000, 100)).await;
     app.clock.advance(Duration::from_hours(24 * 89));
-    rounds::sweep(&app.core).await.unwrap();
+    jobs::sweep(&app.core).await.unwrap();
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM model_calls", vec![]).await, 1);
     app.clock.advance(Duration::from_hours(25));
-    rounds::sweep(&app.core).await.unwrap();
+    jobs::sweep(&app.core).await.unwrap();
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM model_calls", vec![]).await, 0);
     assert_eq!(app.one::<i64>("SELECT cost_micro FROM model_days", vec![]).await, 4500);
 }

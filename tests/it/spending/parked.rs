@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster::slices::{conversations::turns, spending};
+use muster::domain::{conversations::turns, spending};
 use muster_protocol::event::{EndReason, RefusedReason, TurnOutcome};
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use muster::{
     base::ids::ModelCredentialId,
-    slices::{agents, launch, spending},
+    domain::{agents, launch, spending},
 };
 use muster_protocol::event::{EndReason, TurnOutcome};
 use serde_json::json;
@@ -220,7 +220,7 @@ async fn a_rejected_credential_is_asked_for_once() {
     let credential = default_credential(&app, "openai").await;
     for host in [app.running_agent().await, app.running_agent().await] {
         let told = host.tell(async |tx, from| {
-            muster::slices::launch::reports::auth_required(tx, from, "401".to_owned()).await
+            muster::domain::launch::reports::auth_required(tx, from, "401".to_owned()).await
         });
         told.await.unwrap();
     }

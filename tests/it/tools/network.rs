@@ -2,7 +2,7 @@
 
 use muster::{
     base::ids::AgentId,
-    slices::{approvals, network},
+    domain::{approvals, network},
 };
 use muster_protocol::{
     event::Asked,
@@ -220,7 +220,7 @@ async fn a_token_adds_destinations_only_with_a_persons_leave() {
         for fields in [Value::Null, json!([{ "label": "token" }])] {
             let mut edit = json!({ "destinations": [own, foreign] });
             if !fields.is_null() {
-                edit["fields"] = fields;
+                edit["resolvers"] = fields;
             }
             let refused = token.patch(&path, edit).await;
             assert_eq!(refused.problem(), (403, "PERMISSION_DENIED"), "{foreign}");

@@ -19,9 +19,9 @@ use super::{
 };
 use crate::{
     bounds,
-    fields::Fields,
     host_services::{Asking, CrossingDecision},
     memory,
+    resolvers::Fields,
     rules::Rules,
     shared::Shared,
 };

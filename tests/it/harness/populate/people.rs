@@ -45,7 +45,7 @@ impl Filler<'_> {
         let given = format!("p, VIEWER, {}, contact.view, allow\n", self.org);
         let given = (i % 3 != 2).then_some(given);
         let row = vec![
-            ("version", text(muster::slices::policies::version_of(given.as_deref()))),
+            ("version", text(muster::domain::policies::version_of(given.as_deref()))),
             ("text", given.into()),
             ("author_kind", text(["USER", "OPERATOR", "OPERATOR"][i % 3])),
             ("author_id", i.is_multiple_of(3).then(|| all.members[i]).into()),

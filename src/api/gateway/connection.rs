@@ -1,0 +1,338 @@
+//! A host's connection from its first frame to its last: loops side by side, and whichever ends first ends it.
+//!
+//! ```text
+//!          ┌─ read ──► events ──► store ──► acks ─────┐
+//!  host ──►│      ├──► asks ────► answer ──┐          ├─► write ──► host
+//!          │      └──► received ► command ─┴─► frames ┘
+//! ```
+//!
+//! The last one, `guard`, looks whether the connection is still the current one whenever someone wakes it.
+//!
+//! Everything that waits is bounded. When events wait for the database, nothing more is read; when the host doesn't
+//! read, nothing more is prepared for it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, AtomicU32, Ordering},
+};
+
+use axum::extract::ws::{CloseFrame, Message, WebSocket};
+use futures::{
+    SinkExt, StreamExt,
+    stream::{self, SplitSink, SplitStream},
+};
+use muster_protocol::{
+    Event, ToHost,
+    frame::{Hello, RefusedCode},
+    plan::{Given, Wanted},
+};
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc, watch},
+    time::timeout,
+};
+
+use super::{
+    reading,
+    sending::{self, Outlet},
+};
+use crate::{
+    base::{bounds, problem::Problem},
+    core::{
+        access::Scope,
+        hosts::{Open, Woken},
+        resource_limits::{Held, Holder, What},
+        telemetry,
+    },
+    domain::hosts::{self, Ended, Identity, Link, Refusal},
+};
+
+/// How many of a host's questions are answered at a time, and how many more may wait, however many a host asks.
+const ANSWERS: usize = 4;
+/// How many frames of one kind of offence a host may send: a hostile one is closed.
+const OFFENCES: u32 = 3;
+
+/// A connection that has been accepted.
+pub(super) struct Connection {
+    pub link: Link,
+    /// For the host.
+    pub frames: mpsc::Sender<ToHost>,
+    /// For the store.
+    pub events: mpsc::Sender<Waiting>,
+    /// The last event that is stored.
+    pub acks: watch::Sender<i64>,
+    pub asks: mpsc::Sender<Ask>,
+    /// The last command that is in the host's journal.
+    pub received: watch::Sender<i64>,
+    /// The last command that was sent.
+    pub sent: AtomicI64,
+    malformed: AtomicU32,
+    foreign: AtomicU32,
+}
+
+/// An event that waits to be stored.
+pub(super) struct Waiting {
+    pub event: Event,
+    /// Its bytes: part of the window, and in the resource limits if there are many.
+    pub held: (OwnedSemaphorePermit, Option<Held>),
+}
+
+/// A question of the host.
+pub(super) struct Ask {
+    pub id: i64,
+    pub agent: i64,
+    pub generation: i64,
+    pub wanted: Wanted,
+}
+
+/// Serves a connection until it ends.
+pub(super) async fn serve(scope: Scope, who: Identity, socket: WebSocket) {
+    let _working = scope.core.tasks.working();
+    let (mut sink, mut stream) = socket.split();
+    let ended = Box::pin(converse(&scope, &who, &mut sink, &mut stream)).await;
+    if let Some(ended) = ended {
+        let refusal = told(&scope, &who, ended);
+        // A connection that was lost without a word is superseded by the next one of its own host. There is nothing to mend
+        // then, and no one at its other end who hears this.
+        let may_be_lost = refusal.code == RefusedCode::Superseded;
+        if !may_be_lost {
+            show(&scope, &who, &refusal).await;
+        }
+        let is_heard = timeout(bounds::FAREWELL, farewell(sink, stream, refusal.clone())).await.is_ok();
+        if may_be_lost && is_heard {
+            show(&scope, &who, &refusal).await;
+        }
+    }
+}
+
+/// Shows people why the host was refused.
+async fn show(scope: &Scope, who: &Identity, refusal: &Refusal) {
+    if let Err(problem) = hosts::refusals(scope, who.server, refusal).await {
+        tracing::warn!(server = who.server.0, %problem, "host.refusal_not_shown");
+    }
+}
+
+/// Why a connection ended, for the host and for the log.
+fn told(scope: &Scope, who: &Identity, ended: Ended) -> Refusal {
+    let refusal = match ended {
+        Ended::Refused(refusal) => refusal,
+        Ended::Failed(problem) => {
+            telemetry::problem(&problem, &scope.request.id);
+            Refusal::new(RefusedCode::Unavailable, problem.detail).retry(5)
+        }
+    };
+    let code = serde_json::to_value(refusal.code).unwrap_or_default();
+    tracing::info!(server = who.server.0, %code, "host.refused");
+    refusal
+}
+
+async fn farewell(
+    mut sink: SplitSink<WebSocket, Message>,
+    mut stream: SplitStream<WebSocket>,
+    refusal: Refusal,
+) {
+    let _ = sink.send(Message::Text(sending::text(&refusal.into()).into())).await;
+    let _ = sink.send(Message::Close(Some(CloseFrame { code: 1000, reason: "".into() }))).await;
+    // Until the host has closed too, or it might not see the frame.
+    while let Some(Ok(_)) = stream.next().await {}
+}
+
+/// Everything up to the farewell. `None`: the host has gone.
+async fn converse(
+    scope: &Scope,
+    who: &Identity,
+    sink: &mut SplitSink<WebSocket, Message>,
+    stream: &mut SplitStream<WebSocket>,
+) -> Option<Ended> {
+    let core = &scope.core;
+    let stopping = &core.tasks.stopping;
+    let hello = timeout(core.config.limits.socket_init(), reading::hello(stream));
+    let hello = match stopping.run_until_cancelled(hello).await {
+        None => return Some(is_stopping()),
+        Some(Err(_)) => return Some(Refusal::malformed("No HELLO came in time.").retry(5).into()),
+        Some(Ok(hello)) => match hello? {
+            Ok(hello) => hello,
+            Err(refusal) => return Some(refusal.into()),
+        },
+    };
+    let (link, welcome) = match hosts::greet(scope, who, &hello).await {
+        Ok(accepted) => accepted,
+        Err(ended) => return Some(ended),
+    };
+    // From here on the connection is woken; what came before, it finds when it first looks.
+    let place = core.hosts.open(link.server, link.epoch);
+    tracing::info!(server = link.server.0, epoch = link.epoch, "host.connected");
+    let events = welcome.events;
+    let first = Message::Text(sending::text(&ToHost::Welcome(welcome)).into());
+    let ended = match sink.send(first).await {
+        Ok(()) => Box::pin(run(&link, &hello, events, &place, sink, stream)).await,
+        Err(_) => None,
+    };
+    tracing::info!(server = link.server.0, epoch = link.epoch, "host.disconnected");
+    if let Err(problem) = hosts::leave(&link).await {
+        tracing::warn!(server = link.server.0, %problem, "host.not_signed_off");
+    }
+    ended
+}
+
+fn is_stopping() -> Ended {
+    Refusal::new(RefusedCode::Stopping, "This replica is stopping.").retry(1).into()
+}
+
+async fn run(
+    link: &Link,
+    hello: &Hello,
+    stored: i64,
+    place: &Open,
+    sink: &mut SplitSink<WebSocket, Message>,
+    stream: &mut SplitStream<WebSocket>,
+) -> Option<Ended> {
+    let (frames, frames_out) = mpsc::channel(4);
+    let (events, events_out) = mpsc::channel(hosts::MOST_EVENTS);
+    let (asks, asks_out) = mpsc::channel(ANSWERS);
+    let connection = Connection {
+        link: link.clone(),
+        frames,
+        events,
+        acks: watch::Sender::new(stored),
+        asks,
+        received: watch::Sender::new(hello.commands),
+        sent: AtomicI64::new(hello.commands),
+        malformed: AtomicU32::new(0),
+        foreign: AtomicU32::new(0),
+    };
+    let outlet = Outlet {
+        line: Arc::clone(link.scope.core.resource_limits.line(What::Answers)),
+        holder: holder(link),
+    };
+    tokio::select! {
+        ended = connection.read(stream, stored) => ended,
+        ended = connection.store(events_out) => Some(ended),
+        ended = connection.command(place.woken()) => Some(ended),
+        ended = connection.guard(place.woken()) => Some(ended),
+        ended = connection.answer(asks_out) => Some(ended),
+        ended = outlet.write(sink, frames_out, connection.acks.subscribe()) => ended,
+        () = link.scope.core.tasks.stopping.cancelled() => Some(is_stopping()),
+    }
+}
+
+/// The host in the resource limits.
+pub(super) fn holder(link: &Link) -> Holder {
+    Holder::Server(link.scope.org.0, link.server.0)
+}
+
+impl Connection {
+    /// Stores events as they come: all that wait, in one transaction.
+    async fn store(&self, mut events: mpsc::Receiver<Waiting>) -> Ended {
+        let mut waiting = Vec::with_capacity(hosts::MOST_EVENTS);
+        while events.recv_many(&mut waiting, hosts::MOST_EVENTS).await > 0 {
+            let (batch, held): (Vec<Event>, Vec<_>) =
+                waiting.drain(..).map(|Waiting { event, held }| (event, held)).unzip();
+            let foreign = match hosts::store(&self.link, &batch).await {
+                Ok(foreign) => foreign,
+                Err(ended) => return ended,
+            };
+            drop(held);
+            self.acks.send_replace(batch.last().map_or(0, |last| last.seq));
+            if let Err(refusal) = self.foreign(foreign) {
+                return refusal.into();
+            }
+        }
+        lost("events")
+    }
+
+    /// Sends commands as they come, and notes which of them are in the host's journal.
+    async fn command(&self, mut woken: Woken) -> Ended {
+        let mut received = self.received.subscribe();
+        loop {
+            // Not marked as seen: what comes from here on is noted below, even if something else wakes this first.
+            let through = *received.borrow();
+            let orders = async {
+                let sent = self.sent.load(Ordering::Relaxed);
+                hosts::next(&self.link, sent, through).await
+            };
+            let orders = match orders.await {
+                Ok(orders) => orders,
+                Err(ended) => return ended,
+            };
+            for order in orders {
+                self.sent.store(order.seq, Ordering::Relaxed);
+                if self.frames.send(ToHost::Command(order)).await.is_err() {
+                    return lost("frames");
+                }
+            }
+            tokio::select! {
+                () = woken.next() => {}
+                _ = received.changed() => {
+                    let through = *received.borrow();
+                    if let Err(ended) = hosts::received(&self.link, through).await {
+                        return ended;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until the connection is no longer the current one.
+    async fn guard(&self, mut woken: Woken) -> Ended {
+        loop {
+            woken.next().await;
+            if let Err(ended) = self.link.fence().await {
+                return ended;
+            }
+        }
+    }
+
+    /// Answers questions, a few at a time.
+    async fn answer(&self, mut asks: mpsc::Receiver<Ask>) -> Ended {
+        let asks = stream::poll_fn(|cx| asks.poll_recv(cx));
+        let mut answering = asks.map(|ask| self.given(ask)).buffer_unordered(ANSWERS);
+        while let Some(answer) = answering.next().await {
+            let told = match answer {
+                Ok(told) => told,
+                Err(ended) => return ended,
+            };
+            if self.frames.send(told).await.is_err() {
+                break;
+            }
+        }
+        lost("asks")
+    }
+
+    async fn given(&self, ask: Ask) -> Result<ToHost, Ended> {
+        let Ask { id, agent, generation, wanted } = ask;
+        let given = match Box::pin(hosts::answer(&self.link, agent, generation, wanted)).await? {
+            Some(given) => given,
+            None => {
+                self.foreign(1)?;
+                Given::Refused { reason: "The agent is not on this server.".to_owned() }
+            }
+        };
+        Ok(ToHost::Told { id, given })
+    }
+
+    /// Counts frames about agents that are not the host's.
+    pub(super) fn foreign(&self, frames: u32) -> Result<(), Refusal> {
+        if frames == 0 || self.count(&self.foreign, frames, "foreign") {
+            return Ok(());
+        }
+        let reason = "The host has reported several times about agents that are not on its server.";
+        Err(Refusal::new(RefusedCode::Foreign, reason))
+    }
+
+    /// Counts a frame that is invalid.
+    pub(super) fn malformed(&self, what: &str) -> Result<(), Refusal> {
+        if self.count(&self.malformed, 1, "malformed") { Ok(()) } else { Err(Refusal::malformed(what)) }
+    }
+
+    /// Counts offences. False: too many.
+    fn count(&self, so_far: &AtomicU32, more: u32, what: &'static str) -> bool {
+        let before = so_far.fetch_add(more, Ordering::Relaxed);
+        tracing::warn!(server = self.link.server.0, what, count = before + more, "host.offence");
+        before + more < OFFENCES
+    }
+}
+
+/// One loop has ended before the others, which does not happen.
+fn lost(what: &'static str) -> Ended {
+    Problem::internal(anyhow::anyhow!("{what} is no longer sent")).into()
+}

@@ -1,0 +1,168 @@
+//! The frames that a host sends.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use axum::extract::ws::{Message, WebSocket};
+use futures::{StreamExt, stream::SplitStream};
+use muster_protocol::{Event, FromHost, LARGEST_FRAME, frame::Hello};
+use tokio::{
+    sync::Semaphore,
+    time::{sleep, timeout},
+};
+
+use super::connection::{Ask, Connection, Waiting, holder};
+use crate::{
+    core::resource_limits::{SMALL, What},
+    domain::hosts::{self, Ended, Link, Readings, Refusal, Viewing},
+};
+
+/// The first frame. `None`: the host has gone.
+pub(super) async fn hello(stream: &mut SplitStream<WebSocket>) -> Option<Result<Hello, Refusal>> {
+    let frame = match next(stream).await? {
+        Ok(text) => muster_json::from_str(&text),
+        Err(refusal) => return Some(Err(refusal)),
+    };
+    Some(match frame {
+        Ok(FromHost::Hello(hello)) => Ok(hello),
+        Ok(_) => Err(Refusal::malformed("The first frame must be HELLO.")),
+        Err(error) => Err(Refusal::malformed(format!("HELLO can't be read: {}.", place(&error)))),
+    })
+}
+
+/// The next text. `None`: the host has gone.
+async fn next(stream: &mut SplitStream<WebSocket>) -> Option<Result<axum::extract::ws::Utf8Bytes, Refusal>> {
+    loop {
+        match stream.next().await? {
+            Ok(Message::Text(text)) => return Some(Ok(text)),
+            Ok(Message::Binary(_)) => return Some(Err(Refusal::malformed("Frames are JSON texts."))),
+            Ok(Message::Ping(_) | Message::Pong(_)) => {}
+            Ok(Message::Close(_)) => return None,
+            Err(error) => return is_too_large(&error).then(|| Err(too_large())),
+        }
+    }
+}
+
+/// Whether reading ended with a frame that is too large.
+fn is_too_large(error: &axum::Error) -> bool {
+    // The WebSocket library's own error type is not ours to name; its text is.
+    error.to_string().contains("too long")
+}
+
+fn too_large() -> Refusal {
+    Refusal::malformed(format!("A frame has at most {LARGEST_FRAME} bytes."))
+}
+
+/// Where a frame can't be read. The parser's own text may repeat what is in it.
+fn place(error: &serde_json::Error) -> String {
+    format!("see line {}, column {}", error.line(), error.column())
+}
+
+impl Connection {
+    /// Reads frames until the host goes (`None`), or has to.
+    pub(super) async fn read(&self, stream: &mut SplitStream<WebSocket>, stored: i64) -> Option<Ended> {
+        let mut reader = Reader {
+            connection: self,
+            last: stored,
+            window: Arc::new(Semaphore::new(hosts::WINDOW as usize)),
+            readings: Readings::default(),
+            viewing: Viewing::default(),
+        };
+        loop {
+            let text = match timeout(hosts::SILENT, stream.next()).await {
+                Err(_) | Ok(None | Some(Ok(Message::Close(_)))) => return None,
+                Ok(Some(Err(error))) => return is_too_large(&error).then(|| too_large().into()),
+                Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => continue,
+                Ok(Some(Ok(Message::Binary(_)))) => match self.malformed("Frames are JSON texts.") {
+                    Ok(()) => continue,
+                    Err(refusal) => return Some(refusal.into()),
+                },
+                Ok(Some(Ok(Message::Text(text)))) => text,
+            };
+            let taken = match muster_json::from_str::<FromHost>(&text) {
+                Ok(frame) => reader.take(frame, text.len()).await,
+                Err(error) => {
+                    self.malformed(&format!("A frame can't be read: {}.", place(&error))).map_err(Into::into)
+                }
+            };
+            if let Err(ended) = taken {
+                return Some(ended);
+            }
+        }
+    }
+
+    /// Waits until the host may say more. One that says too much is read more slowly: it keeps what is not read yet.
+    async fn pace(&self, bytes: usize) {
+        let Link { scope, server, .. } = &self.link;
+        while let Some(wait) =
+            scope.core.limits.as_ref().and_then(|limits| limits.pace(scope.org, *server, bytes))
+        {
+            sleep(wait).await;
+        }
+    }
+}
+
+struct Reader<'a> {
+    connection: &'a Connection,
+    /// The last event that was read.
+    last: i64,
+    /// The bytes of events that may still be read before others are stored.
+    window: Arc<Semaphore>,
+    readings: Readings,
+    viewing: Viewing,
+}
+
+impl Reader<'_> {
+    async fn take(&mut self, frame: FromHost, bytes: usize) -> Result<(), Ended> {
+        let connection = self.connection;
+        match frame {
+            FromHost::Event(event) => {
+                connection.pace(bytes).await;
+                self.event(event, bytes).await?;
+            }
+            FromHost::Received { through } => {
+                if through > connection.sent.load(Ordering::Relaxed) {
+                    connection.malformed("A command was acknowledged that was not sent.")?;
+                } else {
+                    connection.received.send_if_modified(|last| {
+                        let is_more = through > *last;
+                        *last = through.max(*last);
+                        is_more
+                    });
+                }
+            }
+            FromHost::Ask { id, agent_id, generation, wanted } => {
+                connection.pace(bytes).await;
+                // Waits while too many are being answered.
+                let _ = connection.asks.send(Ask { id, agent: agent_id, generation, wanted }).await;
+            }
+            FromHost::Delta(delta) => {
+                if !self.viewing.show(&connection.link, delta).await? {
+                    connection.foreign(1)?;
+                }
+            }
+            FromHost::Load(load) => self.readings.take(&connection.link, load).await?,
+            FromHost::Hello(_) => connection.malformed("HELLO is sent once.")?,
+        }
+        Ok(())
+    }
+
+    async fn event(&mut self, event: Event, bytes: usize) -> Result<(), Ended> {
+        let connection = self.connection;
+        if event.seq <= self.last {
+            // Sent again: acknowledge again what is stored.
+            connection.acks.send_modify(|_| ());
+            return Ok(());
+        }
+        if event.seq != self.last + 1 {
+            return Err(hosts::gap(self.last + 1).into());
+        }
+        let resource_limits = &connection.link.scope.core.resource_limits;
+        let line = resource_limits.line(What::Bodies);
+        let entered = (bytes > SMALL).then(|| line.take(holder(&connection.link), bytes)).transpose()?;
+        let part = Arc::clone(&self.window).acquire_many_owned(bytes as u32).await;
+        let part = part.map_err(crate::base::problem::Problem::internal)?;
+        self.last = event.seq;
+        let _ = connection.events.send(Waiting { event, held: (part, entered) }).await;
+        Ok(())
+    }
+}

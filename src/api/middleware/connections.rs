@@ -1,0 +1,103 @@
+//! Connections: how many there may be, and how long each may take to send a request and to read the answer.
+//!
+//! A client that connects and sends nothing, or one byte at a time, is cut off after the configured time for a
+//! request's head. A body has the request's own deadline, and a client that doesn't read its answer is cut off
+//! by [`Paced`]. So idle connections cost one descriptor each, for a bounded time and in bounded number, while
+//! other requests are answered. When all places are taken, a few more connections are accepted in reserve:
+//! probes are answered as usual, everyone else is asked to come back.
+
+use std::{convert::Infallible, net::SocketAddr, pin::pin, time::Duration};
+
+use axum::{Router, response::Response};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::sleep,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::slow_client::Paced;
+use crate::core::Core;
+use crate::core::resource_limits::Place;
+
+/// How long a reserve connection may take to send the head of its one request: a flood must not hold it.
+const IN_RESERVE: Duration = Duration::from_millis(500);
+/// The largest request head, in bytes, and how much of a body is buffered, for anyone who connects.
+const HEAD_BYTES: usize = 64 << 10;
+
+/// What a request knows about its connection.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// The address of the peer.
+    pub peer: SocketAddr,
+    /// The address that accepted the connection, as it was bound.
+    pub listener: Option<SocketAddr>,
+    /// Its place in the resource limits.
+    pub place: Place,
+}
+
+/// Serves connections until `stopping`, then accepts no more and returns when the last one is done.
+pub async fn serve(listener: TcpListener, router: Router, core: &Core, stopping: CancellationToken) {
+    let (limits, bound) = (&core.config.limits, listener.local_addr().ok());
+    let http = http(limits.header_timeout());
+    let mut reserve = self::http(limits.header_timeout().min(IN_RESERVE));
+    reserve.keep_alive(false);
+    let connections = TaskTracker::new();
+    let service = TowerToHyperService::new(router);
+    loop {
+        let next = async {
+            let accepted = accept(&listener).await;
+            Some((Place::next(&core.resource_limits).await?, accepted))
+        };
+        let Some(Some((place, (stream, peer)))) = stopping.run_until_cancelled(next).await else { break };
+        let http = if place.reserved { &reserve } else { &http };
+        let service = service.clone();
+        let connection = Connection { peer, listener: bound, place };
+        let answer = service_fn(move |mut request: http::Request<Incoming>| {
+            request.extensions_mut().insert(connection.clone());
+            let answered = hyper::service::Service::call(&service, request);
+            async move { Ok::<Response, Infallible>(answered.await.unwrap_or_else(|never| match never {})) }
+        });
+        let stream = TokioIo::new(Paced::new(stream, limits.write_timeout()));
+        let connection = http.serve_connection(stream, answer).with_upgrades();
+        let stopping = stopping.clone();
+        connections.spawn(async move {
+            let mut connection = pin!(connection);
+            // A client that went away or was cut off isn't worth logging.
+            if stopping.run_until_cancelled(connection.as_mut()).await.is_none() {
+                connection.as_mut().graceful_shutdown();
+                let _ = connection.await;
+            }
+        });
+    }
+    drop(listener);
+    connections.close();
+    connections.wait().await;
+}
+
+fn http(header_timeout: Duration) -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(header_timeout).max_buf_size(HEAD_BYTES);
+    http
+}
+
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                // Responses are written in full, so Nagle's algorithm would only delay them.
+                let _ = stream.set_nodelay(true);
+                return (stream, peer);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "serve.not_accepted");
+                // Most likely for want of descriptors.
+                sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! `/webhooks/{transport}/{slug}`: where vendors send what comes in through channels. No session: the path's slug finds the
+//! channel, and the transport verifies the request with the channel's secret. The answer follows the commit.
+
+use std::sync::Arc;
+
+use axum::{
+    Json, Router,
+    body::Body,
+    extract::{Path, State},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use http::{StatusCode, header};
+use muster_channels::Reply;
+use serde_json::json;
+
+use super::middleware::{Arrival, HoldsCore, body, problem_response};
+use crate::{
+    base::problem::{Code, Result},
+    core::{Core, resource_limits::Holder},
+    domain::ingest::{Door, Outcome},
+};
+
+/// The interface's state.
+#[derive(Clone)]
+struct Inlet {
+    core: Arc<Core>,
+    door: Arc<Door>,
+}
+
+impl HoldsCore for Inlet {
+    fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+}
+
+/// The route.
+pub fn router(core: &Arc<Core>, door: &Arc<Door>) -> Router {
+    let inlet = Inlet { core: Arc::clone(core), door: Arc::clone(door) };
+    Router::new().route("/webhooks/{transport}/{slug}", post(on_request)).with_state(inlet)
+}
+
+async fn on_request(
+    State(inlet): State<Inlet>,
+    arrival: Arrival,
+    Path((transport, slug)): Path<(String, String)>,
+    body: Body,
+) -> Response {
+    match receive(&inlet, &arrival, (&transport, &slug), body).await {
+        Ok(outcome) => response(outcome),
+        Err(problem) => problem_response(&problem, arrival.uri.path(), &arrival.request_id),
+    }
+}
+
+/// Who can't name a channel, or can't sign for it, pays as a stranger. An address that has signed for it before pays nothing, and
+/// its bodies have the channel's place in the resource limits, which no stranger who knows the path can fill. Until then they are the
+/// address's. What is signed is charged to the channel: its vendor, and anyone who has its secret, have a rate like any caller.
+async fn receive(
+    Inlet { core, door }: &Inlet,
+    arrival: &Arrival,
+    (transport, slug): (&str, &str),
+    body: Body,
+) -> Result<Outcome> {
+    let from = Holder::at(arrival.ip);
+    let is_proven = door.is_proven(slug, from);
+    let prepaid = if is_proven { None } else { Some(arrival.prepay(core)?) };
+    let channel = door.find(transport, slug).await?;
+    if let Some(prepaid) = prepaid {
+        prepaid.refund();
+    }
+    let most = core.config.limits.body_bytes;
+    let holder = if is_proven { channel.holder() } else { from };
+    let body = body::read_for(core, holder, body, most).await?;
+    let charge = || arrival.charge_channel(core, channel.holder());
+    let outcome = door.receive(&channel, from, (&arrival.headers, body), charge).await;
+    if outcome.as_ref().is_err_and(|problem| problem.code == Code::Unauthenticated) {
+        // Dropped without a refund: it stays paid.
+        drop(arrival.prepay(core)?);
+    }
+    outcome
+}
+
+fn response(outcome: Outcome) -> Response {
+    match outcome {
+        Outcome::Replied(Reply { status, content_type, body }) => {
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+            (status, [(header::CONTENT_TYPE, content_type)], body).into_response()
+        }
+        Outcome::Taken(admitted) => (
+            StatusCode::ACCEPTED,
+            Json(json!({
+                "status": "accepted",
+                "conversation_id": admitted.conversation_id,
+                "message_id": admitted.message_id,
+            })),
+        )
+            .into_response(),
+        Outcome::Ignored(why) => Json(json!({ "status": "ignored", "reason": why.as_str() })).into_response(),
+    }
+}

@@ -1,0 +1,196 @@
+//! An agent that the transaction has locked.
+//!
+//! Everything that concerns an agent's work is decided under the lock of its row: messages to it, its turns, its requests,
+//! and what its host reports. Functions that decide such things take a [`LockedAgent`], which only a lock makes. The agent is
+//! locked **before** conversations, turns and approvals ([`locks`](crate::domain::locks)), so that no two transactions wait
+//! for each other.
+
+use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
+
+use super::{
+    entity::agents,
+    explain,
+    rows::{announce, find, find_any, living},
+    session,
+};
+use crate::{
+    base::{
+        enums::{AgentStatus, OverrideMode, UsageStatus},
+        ids::{AgentId, ServerId},
+        json::texts,
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::store::{Tx, added},
+    domain::{commands::Host, orgs},
+};
+
+/// An agent, locked until the transaction ends: where it is, in which launch, and in which state.
+#[derive(Clone, Debug)]
+pub struct LockedAgent {
+    /// The agent.
+    pub id: AgentId,
+    /// The server it runs on.
+    pub server: ServerId,
+    /// Its state.
+    pub status: AgentStatus,
+    /// Its last launch.
+    pub generation: i64,
+    /// The revision it was last launched with.
+    pub revision: Option<i64>,
+    /// Whether its model has rejected its credential.
+    pub auth_failed: bool,
+    /// Whether its model's provider took no more requests when it called last.
+    pub usage_rejected: bool,
+}
+
+impl LockedAgent {
+    pub(in crate::domain) fn of(agent: &agents::Model) -> Self {
+        Self {
+            id: agent.id,
+            server: agent.server_id,
+            status: agent.status,
+            generation: agent.launch_generation,
+            revision: agent.launched_revision,
+            auth_failed: agent.auth_failed_at.is_some(),
+            usage_rejected: agent.usage_status == Some(UsageStatus::Rejected),
+        }
+    }
+
+    /// The recipient of commands for it.
+    #[must_use]
+    pub const fn host(&self) -> Host {
+        Host { server: self.server, agent: self.id, generation: self.generation }
+    }
+}
+
+/// Locks the agent. None if the organization doesn't have it, or has deleted it.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn lock_agent(tx: &Tx, id: AgentId) -> Result<Option<LockedAgent>> {
+    Ok(find(tx, id).await?.as_ref().map(LockedAgent::of))
+}
+
+/// The same, also of a deleted agent: what it has spent is counted all the same.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn lock_agent_even_deleted(tx: &Tx, id: AgentId) -> Result<Option<LockedAgent>> {
+    Ok(find_any(tx, id).await?.as_ref().map(LockedAgent::of))
+}
+
+/// Locks the agent for its host, which acts for this launch.
+///
+/// # Errors
+/// `NOT_FOUND`; `AGENT_NOT_RUNNING` unless it is the present launch and takes turns or is paused.
+pub async fn lock_present(tx: &Tx, id: AgentId, generation: i64) -> Result<LockedAgent> {
+    let agent = lock_agent(tx, id).await?.ok_or_else(|| Problem::not_found("agent", id))?;
+    let detail = if agent.generation != generation {
+        format!("Launch {generation} is not the agent's present one.")
+    } else if matches!(agent.status, AgentStatus::Running | AgentStatus::Paused) {
+        return Ok(agent);
+    } else {
+        format!("The agent is {}.", agent.status)
+    };
+    Err(Problem::new(Code::AgentNotRunning, detail).with("status", agent.status.as_str()))
+}
+
+/// When an agent asks, and how long it waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The risk from which it asks.
+    pub ask: Option<i64>,
+    /// The risk from which actions are refused.
+    pub block: Option<i64>,
+    /// How long it waits for a decision.
+    pub timeout_minutes: Option<i64>,
+    /// The kinds of action that it always asks about, in words.
+    pub categories: Vec<String>,
+    /// What it may not use: names of MCP servers, or kinds of tools.
+    pub disabled: Vec<String>,
+}
+
+impl Limits {
+    /// Whether the agent may not use this tool. A tool of an MCP server is `server.tool`, or `mcp__server__tool` as some agents
+    /// write it.
+    #[must_use]
+    pub fn disables(&self, kind: &str, tool: &str) -> bool {
+        let folded = |text: &str| text.to_lowercase().replace([' ', '-'], "_");
+        let (kind, tool) = (folded(kind), folded(tool));
+        self.disabled.iter().map(|group| folded(group.trim())).any(|group| {
+            kind == group
+                || tool.starts_with(&format!("{group}."))
+                || tool.starts_with(&format!("mcp__{group}__"))
+        })
+    }
+}
+
+/// When the agent asks, and how long it waits.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn limits(tx: &Tx, id: AgentId) -> Result<Limits> {
+    let agent = super::rows::load(tx, id).await?;
+    Ok(Limits {
+        ask: agent.approval_ask_threshold,
+        block: agent.approval_block_threshold,
+        timeout_minutes: agent.approval_timeout_minutes,
+        categories: texts(&agent.approval_categories),
+        disabled: texts(&agent.disabled_tool_groups),
+    })
+}
+
+/// The agents in this state, in the order in which several are held.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn with_status(tx: &Tx, status: AgentStatus) -> Result<Vec<AgentId>> {
+    let found = living(&tx.scope).filter(agents::Column::Status.eq(status)).order_by_asc(agents::Column::Id);
+    let found = found.select_only().column(agents::Column::Id).into_tuple();
+    Ok(found.all(tx.connection()).await?)
+}
+
+/// The number of tokens in the context at which the agent's sessions start over. None: they never do.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn session_limit(tx: &Tx, id: AgentId) -> Result<Option<i64>> {
+    let agent = super::rows::load(tx, id).await?;
+    let inherited = match agent.session_reset_mode {
+        OverrideMode::Inherit => orgs::session_limit(tx).await?,
+        OverrideMode::Off | OverrideMode::Custom => None,
+    };
+    Ok(session::limit(agent.session_reset_mode, agent.session_reset_tokens, inherited))
+}
+
+/// Adds up what a turn has cost.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn spent(tx: &Tx, agent: &LockedAgent, tokens: i64, cost_micro: i64) -> Result<()> {
+    if tokens == 0 && cost_micro == 0 {
+        return Ok(());
+    }
+    let changed = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));
+    let changed = changed
+        .col_expr(agents::Column::TokensUsed, Expr::cust(added("tokens_used", tokens)))
+        .col_expr(agents::Column::CostMicro, Expr::cust(added("cost_micro", cost_micro)))
+        .col_expr(agents::Column::UpdatedAt, Expr::value(tx.now));
+    changed.exec(tx.connection()).await?;
+    announce(tx, agent.id);
+    Ok(())
+}
+
+/// Records that the agent's model accepts its credential again.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn authorized(tx: &Tx, agent: &LockedAgent) -> Result<()> {
+    let changed = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));
+    let changed = changed.col_expr(agents::Column::AuthFailedAt, Expr::value(None::<Timestamp>));
+    changed.exec(tx.connection()).await?;
+    explain(tx, agent.id, None).await?;
+    announce(tx, agent.id);
+    Ok(())
+}

@@ -1,0 +1,266 @@
+//! Who looks after an approval: to whom it is assigned, who does not want to see it for now, and when people are reminded
+//! of it. None of this decides anything, restricts anyone or moves the expiry.
+
+use std::{sync::Arc, time::Duration};
+
+use sea_orm::{
+    ColumnTrait, Condition, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Set, sea_query::Expr,
+};
+use serde_json::json;
+
+use super::{entity::approvals, queries, rows::load, state::Refused};
+use crate::{
+    base::{
+        bounds::BATCH,
+        enums::{ApprovalStatus, ChangeOp, RecordKind},
+        ids::{ApprovalId, UserId},
+        problem::{Problem, Result, Violation},
+        time::Timestamp,
+    },
+    core::{
+        Core,
+        access::Scope,
+        audit,
+        events::Event,
+        handlers::{DomainEvent, emit},
+        job_counts::Tally,
+        store::Tx,
+    },
+    domain::people,
+};
+
+/// An approval was assigned to a member.
+#[derive(Debug)]
+pub struct Assigned {
+    /// The approval.
+    pub approval: ApprovalId,
+    /// The member.
+    pub to: UserId,
+}
+
+impl DomainEvent for Assigned {}
+
+/// A person does not want to see an approval for now.
+#[derive(Debug)]
+pub struct Snoozed {
+    /// The approval.
+    pub approval: ApprovalId,
+    /// The person.
+    pub by: UserId,
+}
+
+impl DomainEvent for Snoozed {}
+
+/// An approval is about to expire.
+#[derive(Debug)]
+pub struct Expiring {
+    /// The approval.
+    pub approval: ApprovalId,
+}
+
+impl DomainEvent for Expiring {}
+
+/// The earliest and the latest reminder, before the expiry. Between them, it comes when a tenth of the time is left.
+const REMINDER: [Duration; 2] = [Duration::from_hours(1), Duration::from_mins(10)];
+
+/// Says who should decide, or that it is no one in particular. The assignee is notified.
+///
+/// # Errors
+/// `NOT_FOUND`; `APPROVAL_NOT_PENDING`; `VALIDATION_FAILED` for someone who isn't a member.
+pub async fn assign(scope: &Scope, id: ApprovalId, to: Option<UserId>) -> Result<()> {
+    let tx = scope.begin().await?;
+    // The member first, as when one leaves: then it is either refused here or cleared there.
+    if let Some(user) = to
+        && !people::hold_member(&tx, user).await?
+    {
+        let detail = format!("There is no member with id {user}.");
+        return Err(Problem::invalid(vec![Violation::parameter("user_id", "NOT_FOUND", detail)]));
+    }
+    let approval = pending(&tx, id).await?;
+    if approval.assignee_id == to {
+        return Ok(());
+    }
+    let row = approvals::ActiveModel { assignee_id: Set(to), updated_at: Set(tx.now), ..Default::default() };
+    let still = approvals::Column::Status.eq(ApprovalStatus::Pending);
+    let rows =
+        scope.update::<approvals::Entity>().set(row).filter(approvals::Column::Id.eq(id)).filter(still);
+    if rows.exec(tx.connection()).await?.rows_affected == 0 {
+        return Err(Refused::NotPending(load(&tx, id).await?.status).into());
+    }
+    record(&tx, "assignApproval", id, json!({ "assignee_id": audit::from_to(approval.assignee_id, to) }));
+    if let Some(to) = to {
+        emit(&tx, Assigned { approval: id, to }).await?;
+    }
+    tx.commit().await
+}
+
+/// No one who leaves the organization stays assigned. Called once the member is gone.
+///
+/// # Errors
+/// The database rejects a statement.
+pub async fn forget_assignee(tx: &Tx, user: UserId) -> Result<()> {
+    let row = approvals::ActiveModel { assignee_id: Set(None), ..Default::default() };
+    let rows = tx.scope.update::<approvals::Entity>().set(row).filter(approvals::Column::AssigneeId.eq(user));
+    for approval in rows.exec_with_returning(tx.connection()).await? {
+        if approval.status == ApprovalStatus::Pending {
+            record(
+                tx,
+                "unassignApproval",
+                approval.id,
+                json!({ "assignee_id": [Some(user), None::<UserId>] }),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Hides an approval from the caller until then; without a time, shows it again.
+///
+/// # Errors
+/// `NOT_FOUND`; `APPROVAL_NOT_PENDING`; `PERMISSION_DENIED` for a service token; `VALIDATION_FAILED` for a time that is past
+/// or too late.
+pub async fn snooze(scope: &Scope, id: ApprovalId, until: Option<Timestamp>) -> Result<()> {
+    let person = scope.person()?.id;
+    let tx = scope.begin().await?;
+    let approval = pending(&tx, id).await?;
+    match until {
+        None => queries::delete_snooze(&tx, id, person).await?,
+        Some(until) => {
+            check(until, tx.now, approval.expires_at)?;
+            queries::add_snooze(&tx, id, person, until).await?;
+            emit(&tx, Snoozed { approval: id, by: person }).await?;
+        }
+    }
+    // No one else's business.
+    tx.announce(Event::new(scope.org, ChangeOp::Updated, RecordKind::Approval, id).only(person));
+    tx.commit().await
+}
+
+/// Whether an approval can be snoozed until then: at most until ten minutes before it expires, or for 30 days.
+fn check(until: Timestamp, now: Timestamp, expires_at: Option<Timestamp>) -> Result<()> {
+    let latest =
+        expires_at.map_or(now.plus(Duration::from_hours(30 * 24)), |at| at.minus(Duration::from_mins(10)));
+    let (code, detail) = match expires_at {
+        _ if until <= now => {
+            ("TOO_SMALL", "`until` is in the past. Send null to show the approval again.".to_owned())
+        }
+        _ if until <= latest => return Ok(()),
+        Some(at) if latest <= now => (
+            "TOO_LARGE",
+            format!("The approval expires at {at}. In its last ten minutes it can't be snoozed: decide now."),
+        ),
+        Some(at) => (
+            "TOO_LARGE",
+            format!(
+                "The approval expires at {at}. It can be snoozed until ten minutes before that: {latest}."
+            ),
+        ),
+        None => ("TOO_LARGE", "An approval can be snoozed for at most 30 days.".to_owned()),
+    };
+    Err(Problem::invalid_parameter("until", code, detail))
+}
+
+/// When to remind people of an approval. One that lives for less than 20 minutes has no reminder: people have only just been told
+/// of it.
+pub(super) fn reminder(now: Timestamp, expires_at: Option<Timestamp>) -> Option<Timestamp> {
+    let expires_at = expires_at.filter(|at| *at >= now.plus(Duration::from_mins(20)))?;
+    let life = Duration::from_millis(u64::try_from(expires_at.0 - now.0).ok()?);
+    let [earliest, latest] = REMINDER;
+    Some(expires_at.minus((life / 10).clamp(latest, earliest)))
+}
+
+/// Reminds people of approvals that are about to expire. Returns how many approvals that were.
+///
+/// # Errors
+/// The database is unreachable. Who was reminded by then stays reminded.
+pub async fn remind_due(core: &Arc<Core>) -> Result<u64> {
+    let mut reminded = Tally::default();
+    for org in queries::orgs_to_remind(core).await? {
+        reminded.add(org, remind_whole(&Scope::system(core, org)).await);
+    }
+    reminded.close()
+}
+
+/// Reminds people of all of an organization's approvals that are about to expire, a few at a time. Returns how many.
+async fn remind_whole(scope: &Scope) -> Result<u64> {
+    let mut reminded = 0;
+    loop {
+        let now = remind(scope).await?;
+        reminded += now;
+        if now < u64::from(BATCH) {
+            return Ok(reminded);
+        }
+    }
+}
+
+/// Reminds people of the first few approvals of an organization. The one who clears the time of a reminder writes it.
+async fn remind(scope: &Scope) -> Result<u64> {
+    let tx = scope.begin().await?;
+    // The literal status makes the partial index apply.
+    let due = || {
+        Condition::all().add(Expr::cust("status = 'PENDING'")).add(approvals::Column::RemindAt.lte(tx.now))
+    };
+    let first = scope
+        .find::<approvals::Entity>()
+        .filter(due())
+        .order_by_asc(approvals::Column::RemindAt)
+        .select_only()
+        .column(approvals::Column::Id)
+        .limit(u64::from(BATCH))
+        .into_query();
+    let found = scope
+        .update::<approvals::Entity>()
+        .col_expr(approvals::Column::RemindAt, Expr::value(None::<i64>))
+        .filter(approvals::Column::Id.in_subquery(first))
+        .filter(due())
+        .exec_with_returning(tx.connection())
+        .await?;
+    for approval in &found {
+        emit(&tx, Expiring { approval: approval.id }).await?;
+    }
+    tx.commit().await?;
+    Ok(found.len() as u64)
+}
+
+/// The approval, which must be pending.
+async fn pending(tx: &Tx, id: ApprovalId) -> Result<approvals::Model> {
+    let approval = load(tx, id).await?;
+    match approval.status {
+        ApprovalStatus::Pending => Ok(approval),
+        status => Err(Refused::NotPending(status).into()),
+    }
+}
+
+fn record(tx: &Tx, operation: &'static str, id: ApprovalId, changes: serde_json::Value) {
+    let (op, kind) = (ChangeOp::Updated, RecordKind::Approval);
+    audit::record(tx, audit::Entry { operation, op, kind, id: id.0, changes });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reminder_leaves_a_tenth_and_at_least_ten_minutes() {
+        let minutes = |minutes: i64| Timestamp(minutes * 60_000);
+        let left =
+            |life: i64| reminder(minutes(5), Some(minutes(5 + life))).map(|at| 5 + life - at.0 / 60_000);
+        let lives = [19, 20, 60, 240, 600, 24 * 60].map(left);
+        assert_eq!(lives, [None, Some(10), Some(10), Some(24), Some(60), Some(60)]);
+        assert_eq!(reminder(minutes(5), None), None);
+    }
+
+    #[test]
+    fn a_snooze_ends_ten_minutes_before_the_expiry() {
+        let minutes = |minutes: i64| Timestamp(minutes * 60_000);
+        let refused = |until, expires_at: Option<i64>| {
+            check(minutes(until), minutes(0), expires_at.map(minutes)).err().map(|problem| problem.detail)
+        };
+        assert_eq!(refused(50, Some(60)), None);
+        assert_eq!(refused(30 * 24 * 60, None), None);
+        assert!(refused(51, Some(60)).unwrap().contains("1970-01-01T00:50:00.000Z"));
+        assert!(refused(5, Some(10)).unwrap().contains("decide now"));
+        assert!(refused(0, Some(60)).unwrap().contains("past"));
+        assert!(refused(30 * 24 * 60 + 1, None).unwrap().contains("30 days"));
+    }
+}

@@ -1,0 +1,278 @@
+//! What an agent may do: at once, after asking a person, or not at all.
+//!
+//! The risk rules (`core/config/risk.rs`) say how risky an action is; the agent's thresholds say what follows. Each judgment
+//! that no person makes leaves a line in the audit log, and a refusal is also shown in the conversation.
+
+use muster_protocol::DEEPEST;
+use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder};
+
+use super::{
+    NewApproval, answers,
+    entity::approvals,
+    queries,
+    raise::{INPUT_BYTES, is_too_long, raise},
+};
+use crate::{
+    base::{
+        enums::{ApprovalKind, ApprovalStatus, Severity},
+        ids::AgentId,
+        problem::Result,
+    },
+    core::{Core, config::RiskRules, store::Tx},
+    domain::agents::{Limits, LockedAgent},
+};
+
+/// The risk from which agents ask, unless they have a threshold of their own.
+pub const ASK: i64 = 40;
+/// The risk from which actions are refused, unless the agent has a threshold of its own.
+pub const BLOCK: i64 = 90;
+
+/// What follows from a judgment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may be done.
+    Allowed,
+    /// A person decides.
+    Asked,
+    /// It may not be done: it is too risky.
+    Blocked,
+    /// It may not be done: the agent may not use such tools.
+    Disabled,
+    /// It may not be done: the MCP server was archived or taken from the agent.
+    Taken,
+    /// It may not be done: a person would decide, and could not be shown all of it, which is too long or nested too deep.
+    TooLong,
+}
+
+/// An action, judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// From 0 to 100.
+    pub risk: i64,
+    /// The rule that decided.
+    pub rule: Option<String>,
+    /// Its category.
+    pub category: Option<String>,
+    /// What follows.
+    pub verdict: Verdict,
+}
+
+impl Judged {
+    /// Why it is refused, in words that follow "because".
+    pub fn refusal(&self) -> String {
+        match self.verdict {
+            Verdict::Disabled => "the agent may not use tools of this kind".to_owned(),
+            Verdict::Taken => "the agent no longer has this MCP server".to_owned(),
+            Verdict::TooLong => {
+                let most = INPUT_BYTES / 1024;
+                format!(
+                    "a person would have to decide, and its input is longer than the {most} KiB, or nested deeper than the {DEEPEST} \
+                     levels, that people are shown"
+                )
+            }
+            _ => format!("its risk is {}", self.risk),
+        }
+    }
+}
+
+/// Judges an action by the rules and the agent's limits.
+pub fn judge(
+    rules: &RiskRules,
+    limits: &Limits,
+    kind: &str,
+    tool: &str,
+    input: &serde_json::Value,
+) -> Judged {
+    let judgment = rules.judge(kind, tool, input);
+    let is_new_host = tool == super::NETWORK;
+    let verdict = if limits.disables(kind, tool) {
+        Verdict::Disabled
+    } else if judgment.risk >= limits.block.unwrap_or(BLOCK) {
+        Verdict::Blocked
+    } else if judgment.risk >= limits.ask.unwrap_or(ASK) || judgment.is_of(&limits.categories) {
+        Verdict::Asked
+    } else if is_new_host {
+        // Thresholds are the agent's; what may be reached is decided by who may edit the network.
+        Verdict::Asked
+    } else {
+        Verdict::Allowed
+    };
+    let verdict = if verdict == Verdict::Asked && is_too_long(input) { Verdict::TooLong } else { verdict };
+    Judged {
+        risk: judgment.risk,
+        rule: judgment.rule.map(str::to_owned),
+        category: judgment.category.map(str::to_owned),
+        verdict,
+    }
+}
+
+/// How severe a request of this risk is.
+pub const fn severity(risk: i64) -> Severity {
+    match risk {
+        ..40 => Severity::Low,
+        40..70 => Severity::Medium,
+        70..85 => Severity::High,
+        _ => Severity::Critical,
+    }
+}
+
+/// Asks people, once, for access to the agent's model.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn require_access(tx: &Tx, agent: AgentId, detail: String) -> Result<()> {
+    if access(tx, agent).count(tx.connection()).await? > 0 {
+        return Ok(());
+    }
+    let new = NewApproval {
+        body: Some(detail).filter(|detail| !detail.trim().is_empty()),
+        severity: Severity::High,
+        agent_id: Some(agent),
+        ..NewApproval::new(ApprovalKind::AuthRequired, "The agent has no valid access to its model")
+    };
+    raise(tx, new).await?;
+    Ok(())
+}
+
+/// Withdraws what [`require_access`] asked for: the agent has access again, or was deleted.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn authorized(tx: &Tx, agent: &LockedAgent) -> Result<()> {
+    let open = access(tx, agent.id).order_by_asc(approvals::Column::Id).all(tx.connection()).await?;
+    for approval in open {
+        answers::withdraw(tx, &approval).await?;
+    }
+    Ok(())
+}
+
+/// The open requests for access of an agent that nothing waits for.
+fn access(tx: &Tx, agent: AgentId) -> sea_orm::Select<approvals::Entity> {
+    tx.scope
+        .find::<approvals::Entity>()
+        .filter(approvals::Column::AgentId.eq(agent))
+        .filter(approvals::Column::Kind.eq(ApprovalKind::AuthRequired))
+        .filter(approvals::Column::Status.eq(ApprovalStatus::Pending))
+        .filter(approvals::Column::RequestKey.is_null())
+        .filter(approvals::Column::ConversationId.is_null())
+}
+
+/// Writes the rules' categories to the database, where agents' records find them.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn store_categories(core: &Core) -> Result<()> {
+    let categories = core.risk.categories();
+    let known = queries::risk_categories(core).await?;
+    for gone in known.iter().filter(|known| !categories.contains(known)) {
+        queries::delete_risk_category(core, gone).await?;
+    }
+    for new in categories.iter().filter(|category| !known.contains(category)) {
+        queries::add_risk_category(core, new).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn verdicts(limits: &Limits) -> Vec<Verdict> {
+        let rules = crate::core::config::Config::read(None, std::collections::BTreeMap::new());
+        let rules = rules.unwrap().risk().unwrap();
+        let cases = [
+            ("read", "cat", json!({ "path": "a" })),
+            ("edit", "write", json!({ "path": "a" })),
+            ("execute", "shell", json!({ "command": "ls" })),
+            ("execute", "shell", json!({ "command": "sudo ls" })),
+            ("execute", "shell", json!({ "command": "reboot" })),
+        ];
+        cases.iter().map(|(kind, tool, input)| judge(&rules, limits, kind, tool, input).verdict).collect()
+    }
+
+    #[test]
+    fn thresholds_decide_what_follows() {
+        use Verdict::{Allowed, Asked, Blocked};
+        let limits = |ask, block| Limits {
+            ask,
+            block,
+            timeout_minutes: None,
+            categories: Vec::new(),
+            disabled: Vec::new(),
+        };
+        assert_eq!(verdicts(&limits(None, None)), [Allowed, Allowed, Asked, Asked, Blocked]);
+        assert_eq!(verdicts(&limits(Some(10), Some(50))), [Asked, Asked, Blocked, Blocked, Blocked]);
+        assert_eq!(verdicts(&limits(Some(100), Some(100))), [Allowed, Allowed, Allowed, Allowed, Allowed]);
+        assert_eq!(verdicts(&limits(Some(0), Some(0))), [Blocked; 5]);
+        let mut named = limits(None, None);
+        named.categories = vec!["Changing FILES".to_owned(), "being polite".to_owned()];
+        assert_eq!(verdicts(&named), [Allowed, Asked, Asked, Asked, Blocked]);
+        let mut without = limits(Some(100), Some(100));
+        without.disabled = vec!["execute".to_owned()];
+        assert_eq!(verdicts(&without)[..3], [Allowed, Allowed, Verdict::Disabled]);
+    }
+
+    #[test]
+    fn what_a_person_decides_is_seen_whole() {
+        let rules = crate::core::config::Config::read(None, std::collections::BTreeMap::new());
+        let rules = rules.unwrap().risk().unwrap();
+        let limits = Limits {
+            ask: None,
+            block: None,
+            timeout_minutes: None,
+            categories: Vec::new(),
+            disabled: Vec::new(),
+        };
+        let judged = |kind: &str, name: &str, bytes: usize| {
+            let input = json!({ name: "x".repeat(bytes) });
+            judge(&rules, &limits, kind, "tool", &input)
+        };
+        // {"text":""}
+        let most = INPUT_BYTES - 11;
+        assert_eq!(judged("execute", "text", most).verdict, Verdict::Asked);
+        let refused = judged("execute", "text", most + 1);
+        assert_eq!((refused.verdict, refused.refusal().contains("256 KiB")), (Verdict::TooLong, true));
+        assert_eq!(judged("read", "text", most + 1).verdict, Verdict::Allowed, "nobody has to see it");
+        assert_eq!(judged("execute", "token", most + 1).verdict, Verdict::Asked, "as it is shown");
+    }
+
+    #[test]
+    fn a_group_is_a_kind_or_a_server() {
+        let limits = Limits {
+            ask: None,
+            block: None,
+            timeout_minutes: None,
+            categories: Vec::new(),
+            disabled: vec!["Git Hub".to_owned(), "fetch".to_owned()],
+        };
+        for (kind, tool) in [
+            ("other", "git hub.create_issue"),
+            ("other", "mcp__Git_Hub__create"),
+            ("fetch", "network"),
+            ("fetch", "browse"),
+        ] {
+            assert!(limits.disables(kind, tool), "{kind} {tool}");
+        }
+        for (kind, tool) in [("other", "git hubble.x"), ("other", "git hub"), ("read", "fetch.x1")] {
+            assert!(!limits.disables(kind, tool) || tool.starts_with("fetch."), "{kind} {tool}");
+        }
+    }
+
+    #[test]
+    fn a_new_host_is_never_allowed_by_thresholds() {
+        let rules = crate::core::config::Config::read(None, std::collections::BTreeMap::new());
+        let rules = rules.unwrap().risk().unwrap();
+        let limits = Limits {
+            ask: Some(100),
+            block: Some(100),
+            timeout_minutes: None,
+            categories: Vec::new(),
+            disabled: Vec::new(),
+        };
+        let judged = judge(&rules, &limits, "fetch", "network", &json!({ "host": "a.example", "port": 443 }));
+        assert_eq!((judged.verdict, judged.rule.as_deref()), (Verdict::Asked, Some("network")));
+        assert_eq!(judged.category.as_deref(), Some("new hosts"));
+    }
+}

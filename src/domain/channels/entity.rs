@@ -1,0 +1,128 @@
+//! Database rows for channels and whitelists. Private to this feature, apart from a channel's own row, which `ingest` reads.
+
+/// Connections between an agent and a messaging transport. Columns that only one transport uses start with its
+/// name.
+pub mod channels {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        enums::{ChannelDirection, ChannelScope, InactiveReason, ListenScope, Transport},
+        ids::{AgentId, ChannelId, ConversationId, OrgId, UserId},
+        time::Timestamp,
+    };
+
+    /// A row of `channels`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "channels")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: ChannelId,
+        pub agent_id: AgentId,
+        pub transport: Transport,
+        pub scope: ChannelScope,
+        pub direction: ChannelDirection,
+        pub name: String,
+        /// Written with the name.
+        pub name_folded: String,
+        /// The bot's handle, or the label of a destination.
+        pub target: Option<String>,
+        pub bot_username: Option<String>,
+        pub bot_token_sealed: Option<Vec<u8>>,
+        /// A keyed digest of what is the bot's own in its token: unique across organizations.
+        pub bot_hash: Option<Vec<u8>>,
+        /// The ids under which the vendor shows our own messages, as it said.
+        pub self_ids: Json,
+        /// What the vendor or its settings prevent, as it said: sentences for people.
+        pub warnings: Json,
+        pub label_whitelist: Json,
+        pub mention_off: Json,
+        /// The last segment of the inbound path. Random, because knowing it is enough to find the channel;
+        /// unique across organizations.
+        pub inbound_slug: Option<String>,
+        pub webhook_registered: bool,
+        pub webhook_outbound_url: Option<String>,
+        pub webhook_outbound_secret_sealed: Option<Vec<u8>>,
+        pub webhook_inbound_secret_sealed: Option<Vec<u8>>,
+        /// The secret before, which counts for a while longer.
+        pub webhook_outbound_previous_sealed: Option<Vec<u8>>,
+        pub webhook_outbound_previous_until: Option<Timestamp>,
+        pub webhook_inbound_previous_sealed: Option<Vec<u8>>,
+        pub webhook_inbound_previous_until: Option<Timestamp>,
+        pub webhook_signature_header: Option<String>,
+        pub webhook_actor_paths: Json,
+        pub webhook_self_ids: Json,
+        pub invite_url: Option<String>,
+        pub email_imap_host: Option<String>,
+        pub email_imap_port: Option<i64>,
+        pub email_imap_user: Option<String>,
+        pub email_imap_pass_sealed: Option<Vec<u8>>,
+        pub email_imap_tls: bool,
+        pub email_smtp_host: Option<String>,
+        pub email_smtp_port: Option<i64>,
+        pub email_smtp_user: Option<String>,
+        pub email_smtp_pass_sealed: Option<Vec<u8>>,
+        pub email_smtp_from: Option<String>,
+        /// The mail server that is believed about senders.
+        pub email_authserv_id: Option<String>,
+        pub code_host_installation_id: Option<i64>,
+        pub code_host_repos: Json,
+        pub code_host_events: Json,
+        pub code_host_listen_scope: ListenScope,
+        pub code_host_raw_payload: bool,
+        pub code_host_oauth_authorized: bool,
+        pub code_host_oauth_user_login: Option<String>,
+        pub code_host_oauth_expires_at: Option<Timestamp>,
+        pub provider_connected: bool,
+        pub provider_email: Option<String>,
+        pub drive_folder_id: Option<String>,
+        pub drive_folder_name: Option<String>,
+        /// Objects of the form {id, name}.
+        pub calendar_whitelist: Json,
+        pub calendar_reminder_lead_minutes: Option<i64>,
+        pub instructions: Option<String>,
+        pub notify_conversation_id: Option<ConversationId>,
+        pub alert_recipient_user_ids: Json,
+        pub is_active: bool,
+        pub inactive_reason: Option<InactiveReason>,
+        pub created_by: Option<UserId>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+        pub last_activity_at: Option<Timestamp>,
+        /// The vendor asks to send nothing before.
+        pub send_after: Option<Timestamp>,
+        /// Since when nothing could be sent.
+        pub failing_since: Option<Timestamp>,
+        /// When it was deleted. A deleted channel is hidden, without secrets or path, and kept for its
+        /// conversations.
+        pub archived_at: Option<Timestamp>,
+    }
+
+    crate::core::store::tenant_entity!(name_folded = folding::name(name));
+}
+
+/// Who may write to a channel. Where senders merely claim an identity, an empty list admits no one.
+pub mod channel_whitelist {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        ids::{ChannelId, OrgId},
+        time::Timestamp,
+    };
+
+    /// A row of `channel_whitelist`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "channel_whitelist")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub channel_id: ChannelId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub origin_id: String,
+        pub created_at: Timestamp,
+    }
+
+    crate::core::store::tenant_entity!();
+}

@@ -1,0 +1,171 @@
+//! Channels: connections between an agent and a messaging transport.
+//!
+//! A channel is active, or inactive for a stated reason. Permissions: `agent.view` and `agent.edit`; connecting
+//! and editing also require a confirmed e-mail address, and ask the vendor who we are (`probe.rs`). Deleting hides a
+//! channel, wipes its secrets and path, and keeps its conversations.
+//!
+//! `filter.rs`: which messages a channel takes; `telegram_webhook.rs`: vendors that send by themselves.
+//!
+//! What comes in through them is taken by [`ingest`](super::ingest), and what goes out is sent by [`deliveries`](super::deliveries).
+
+mod check;
+mod create;
+mod edit;
+mod entity;
+mod filter;
+mod input;
+mod instructions;
+mod mail_room;
+mod merge;
+mod open;
+mod outbound;
+pub(crate) mod probe;
+mod queries;
+mod recipients;
+mod rows;
+pub(crate) mod telegram_webhook;
+mod token;
+mod whitelist;
+
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, Set, UpdateMany, sea_query::Expr,
+};
+use serde_json::json;
+
+pub use self::{
+    check::HasConversation,
+    create::create,
+    edit::{BotReplaced, Edited, update},
+    input::{
+        ChannelCalendarChoiceInput, ChannelCalendarInput, ChannelCodeHostInput, ChannelDriveInput,
+        ChannelEchoFilterInput, ChannelEmailInput, ChannelImapInput, ChannelSmtpInput, ChannelWebhookInput,
+        CreateChannelInput, UpdateChannelInput,
+    },
+    instructions::instructions,
+    outbound::{Failed, Sender, fail, not_sent, proves_people, reached, wait, way_out},
+    probe::check_again,
+    recipients::forget_recipient,
+    whitelist::{Listed, OriginAdded, add_origin, listed, move_origin, remove_origin},
+};
+pub(crate) use self::{
+    entity::channels::Model as Channel,
+    filter::{Rules, Verdict},
+    open::{kind_of, open, open_to_listen},
+    rows::{active, find, lock, note_activity},
+};
+use self::{
+    entity::{channel_whitelist, channels},
+    rows::{finish, load},
+};
+use crate::{
+    base::{
+        enums::{ChangeOp, InactiveReason, RecordKind},
+        ids::{AgentId, ChannelId},
+        problem::Result,
+        time::Timestamp,
+    },
+    core::{
+        Event,
+        access::Scope,
+        handlers::{DomainEvent, emit},
+        store::Tx,
+    },
+};
+
+/// A channel was deleted.
+#[derive(Debug)]
+pub struct Deleted {
+    /// The channel.
+    pub channel: ChannelId,
+    /// Its name.
+    pub name: String,
+}
+
+impl DomainEvent for Deleted {}
+
+/// A channel is on again that was off.
+#[derive(Debug)]
+pub struct Recovered {
+    /// The channel.
+    pub channel: ChannelId,
+}
+
+impl DomainEvent for Recovered {}
+
+/// Deletes a channel: hides it, removes its secrets, path, and whitelist, and keeps its conversations.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
+    let tx = scope.begin().await?;
+    let channel = load(&tx, id).await?;
+    let (name, agent) = (channel.name.clone(), channel.agent_id);
+    let mut row = channel.into_active_model();
+    row.archived_at = Set(Some(tx.now));
+    row.updated_at = Set(tx.now);
+    row.is_active = Set(false);
+    row.inactive_reason = Set(Some(InactiveReason::Manual));
+    row.inbound_slug = Set(None);
+    row.webhook_registered = Set(false);
+    row.bot_token_sealed = Set(None);
+    row.bot_hash = Set(None);
+    row.webhook_outbound_secret_sealed = Set(None);
+    row.webhook_inbound_secret_sealed = Set(None);
+    row.webhook_outbound_previous_sealed = Set(None);
+    row.webhook_inbound_previous_sealed = Set(None);
+    row.email_imap_pass_sealed = Set(None);
+    row.email_smtp_pass_sealed = Set(None);
+    row.notify_conversation_id = Set(None);
+    row.update(tx.connection()).await?;
+    emit(&tx, Deleted { channel: id, name: name.clone() }).await?;
+    let origins = tx.scope.delete::<channel_whitelist::Entity>();
+    origins.filter(channel_whitelist::Column::ChannelId.eq(id)).exec(tx.connection()).await?;
+    finish(tx, (ChangeOp::Deleted, "deleteChannel"), id, agent, json!({ "name": name })).await
+}
+
+/// Deactivates the channels of a deleted agent, and tells people. Inactive ones keep their reason.
+///
+/// # Errors
+/// The database rejects a statement.
+pub async fn deactivate_for_archived_agent(tx: &Tx, agent: AgentId) -> Result<()> {
+    let active = tx.scope.update::<channels::Entity>().filter(channels::Column::IsActive.eq(true));
+    let why = "Its agent was deleted. The channel is on again once the agent is restored.";
+    for channel in switch(tx, agent, active, Some(InactiveReason::AgentArchived)).await? {
+        emit(tx, Failed::of(channel, why.to_owned())).await?;
+    }
+    Ok(())
+}
+
+/// Activates the channels that were deactivated with their agent.
+///
+/// # Errors
+/// The database rejects a statement.
+pub async fn activate_for_restored_agent(tx: &Tx, agent: AgentId) -> Result<()> {
+    let same = channels::Column::InactiveReason.eq(InactiveReason::AgentArchived);
+    let inactive = tx.scope.update::<channels::Entity>().filter(same);
+    let inactive = inactive.filter(channels::Column::ArchivedAt.is_null());
+    for channel in switch(tx, agent, inactive, None).await? {
+        emit(tx, Recovered { channel: channel.id }).await?;
+    }
+    Ok(())
+}
+
+/// Switches channels of an agent off for a reason, or on. Returns them.
+async fn switch(
+    tx: &Tx,
+    agent: AgentId,
+    channels: UpdateMany<channels::Entity>,
+    reason: Option<InactiveReason>,
+) -> Result<Vec<channels::Model>> {
+    let switched = channels
+        .col_expr(channels::Column::IsActive, Expr::value(reason.is_none()))
+        .col_expr(channels::Column::InactiveReason, Expr::value(reason))
+        .col_expr(channels::Column::FailingSince, Expr::value(None::<Timestamp>))
+        .col_expr(channels::Column::UpdatedAt, Expr::value(tx.now))
+        .filter(channels::Column::AgentId.eq(agent));
+    let switched = switched.exec_with_returning(tx.connection()).await?;
+    for channel in &switched {
+        tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Channel, channel.id));
+    }
+    Ok(switched)
+}

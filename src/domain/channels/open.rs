@@ -1,0 +1,251 @@
+//! From a channel's row to its transport: the settings, the secrets opened.
+
+use std::{sync::Arc, time::Duration};
+
+use async_graphql::MaybeUndefined;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use muster_channels::{
+    Config, EmailConfig, Kind, MailServer, SlackConfig, SlackInlet, TelegramConfig, Transport, WebhookConfig,
+};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{entity::channels::Model, mail_room::MailRoom, merge::Secrets};
+use crate::{
+    base::{
+        enums::{self, InactiveReason},
+        json::texts,
+        problem::{Problem, Result},
+        secret::SecretText,
+        time::Timestamp,
+    },
+    core::{
+        Core,
+        access::Scope,
+        sealing::{SealContext, random_bytes},
+    },
+    domain::orgs::{self, Limit},
+};
+
+/// Which vendor carries a transport's messages. `None`: Muster can't carry them yet, or they stay in the panel.
+pub(crate) const fn kind_of(transport: enums::Transport) -> Option<Kind> {
+    match transport {
+        enums::Transport::Email => Some(Kind::Email),
+        enums::Transport::Slack => Some(Kind::Slack),
+        enums::Transport::Telegram => Some(Kind::Telegram),
+        enums::Transport::Webhook => Some(Kind::Webhook),
+        enums::Transport::Discord
+        | enums::Transport::CodeHost
+        | enums::Transport::Drive
+        | enums::Transport::Calendar
+        | enums::Transport::Internal => None,
+    }
+}
+
+/// Why a new channel of this transport is inactive. `None`: it is active.
+pub(super) fn why_inactive(transport: enums::Transport) -> Option<InactiveReason> {
+    kind_of(transport).is_none().then_some(InactiveReason::NotSupported)
+}
+
+/// Opens a channel. `None` if its transport can't carry messages yet.
+///
+/// # Errors
+/// A secret can't be opened, or is not what the transport needs.
+pub(crate) fn open(core: &Core, channel: &Model) -> Result<Option<Arc<dyn Transport>>> {
+    let config = config(core, channel, Opened::of(core, channel)?)?;
+    Ok(config.map(|config| muster_channels::open(config, &core.network)))
+}
+
+/// Opens a channel to listen to it: a mailbox is looked at as often as the plan allows.
+///
+/// # Errors
+/// As [`open`]; the database is unreachable.
+pub(crate) async fn open_to_listen(scope: &Scope, channel: &Model) -> Result<Option<Arc<dyn Transport>>> {
+    let core = &scope.core;
+    let mut config = config(core, channel, Opened::of(core, channel)?)?;
+    if let Some(Config::Email(email)) = &mut config {
+        let minutes = orgs::pace(scope, Limit::MinMailPoll).await?;
+        email.poll = Duration::from_mins(u64::try_from(minutes).unwrap_or_default().max(1));
+    }
+    Ok(config.map(|config| muster_channels::open(config, &core.network)))
+}
+
+/// A channel's secrets, opened.
+#[derive(Default)]
+pub(super) struct Opened {
+    bot_token: Option<SecretString>,
+    outbound: Option<SecretString>,
+    inbound: Option<SecretString>,
+    outbound_previous: Option<SecretString>,
+    inbound_previous: Option<SecretString>,
+    imap_pass: Option<SecretString>,
+    smtp_pass: Option<SecretString>,
+}
+
+impl Opened {
+    /// Those of a row.
+    ///
+    /// # Errors
+    /// One of them can't be opened.
+    pub fn of(core: &Core, channel: &Model) -> Result<Self> {
+        let open = |sealed: &Option<Vec<u8>>, field: &str| {
+            let Some(sealed) = sealed else { return Ok(None) };
+            let place = SealContext::new(channel.organization_id, "channels", channel.id.0, field);
+            core.keys.open(sealed, &place).map(Some).map_err(Problem::internal)
+        };
+        let now = core.clock.now();
+        let still = |sealed: &Option<Vec<u8>>, until: Option<Timestamp>, field: &str| {
+            if until.is_some_and(|until| until > now) { open(sealed, field) } else { Ok(None) }
+        };
+        let (outbound, inbound) =
+            (&channel.webhook_outbound_previous_sealed, &channel.webhook_inbound_previous_sealed);
+        let outbound_previous =
+            still(outbound, channel.webhook_outbound_previous_until, "webhook_outbound_previous")?;
+        let inbound_previous =
+            still(inbound, channel.webhook_inbound_previous_until, "webhook_inbound_previous")?;
+        Ok(Self {
+            outbound_previous,
+            inbound_previous,
+            bot_token: open(&channel.bot_token_sealed, "bot_token")?,
+            outbound: open(&channel.webhook_outbound_secret_sealed, "webhook_outbound_secret")?,
+            inbound: open(&channel.webhook_inbound_secret_sealed, "webhook_inbound_secret")?,
+            imap_pass: open(&channel.email_imap_pass_sealed, "email_imap_pass")?,
+            smtp_pass: open(&channel.email_smtp_pass_sealed, "email_smtp_pass")?,
+        })
+    }
+
+    /// The webhook's secrets, out and in.
+    pub fn webhook(self) -> [Option<SecretString>; 2] {
+        [self.outbound, self.inbound]
+    }
+
+    /// Whether an edit gives the channel other bots' secrets than these.
+    pub fn has_another_token(&self, edit: &Secrets) -> bool {
+        let MaybeUndefined::Value(token) = &edit.bot_token else { return false };
+        self.bot_token.as_ref().is_none_or(|before| before.expose_secret() != token.0.expose_secret())
+    }
+
+    /// As an edit leaves them.
+    pub fn edited(self, edit: &Secrets) -> Self {
+        let after = |before: Option<SecretString>, edit: &MaybeUndefined<SecretText>| match edit {
+            MaybeUndefined::Undefined => before,
+            MaybeUndefined::Null => None,
+            MaybeUndefined::Value(secret) => Some(secret.0.clone()),
+        };
+        Self {
+            bot_token: after(self.bot_token, &edit.bot_token),
+            outbound: after(self.outbound, &edit.outbound),
+            inbound: after(self.inbound, &edit.inbound),
+            outbound_previous: self.outbound_previous,
+            inbound_previous: self.inbound_previous,
+            imap_pass: after(self.imap_pass, &edit.imap_pass),
+            smtp_pass: after(self.smtp_pass, &edit.smtp_pass),
+        }
+    }
+}
+
+/// What a transport gets of its channel. `None` if it can't carry messages yet.
+///
+/// # Errors
+/// A secret is not what the transport needs.
+pub(super) fn config(core: &Core, channel: &Model, secrets: Opened) -> Result<Option<Config>> {
+    let Some(kind) = kind_of(channel.transport) else { return Ok(None) };
+    Ok(Some(match kind {
+        Kind::Webhook => Config::Webhook(Box::new(webhook(channel, secrets))),
+        Kind::Email => Config::Email(Box::new(email(core, channel, secrets))),
+        Kind::Slack => {
+            Config::Slack(SlackConfig::parse(token(secrets)?.expose_secret()).map_err(Problem::internal)?)
+        }
+        Kind::Telegram => Config::Telegram(telegram(channel, secrets)?),
+    }))
+}
+
+fn token(secrets: Opened) -> Result<SecretString> {
+    secrets.bot_token.ok_or_else(|| Problem::internal(anyhow::anyhow!("a bot's channel without a token")))
+}
+
+fn webhook(channel: &Model, secrets: Opened) -> WebhookConfig {
+    WebhookConfig {
+        outbound_url: channel.webhook_outbound_url.clone(),
+        outbound_secrets: secrets.outbound.into_iter().chain(secrets.outbound_previous).collect(),
+        inbound_secrets: secrets.inbound.into_iter().chain(secrets.inbound_previous).collect(),
+        signature_header: channel.webhook_signature_header.clone(),
+        actor_paths: texts(&channel.webhook_actor_paths),
+    }
+}
+
+fn telegram(channel: &Model, mut secrets: Opened) -> Result<TelegramConfig> {
+    // Without one, nothing comes in by the channel's path.
+    let webhook_secret = secrets.inbound.take().unwrap_or_default();
+    Ok(TelegramConfig { token: token(secrets)?, webhook_secret, username: channel.bot_username.clone() })
+}
+
+fn email(core: &Core, channel: &Model, secrets: Opened) -> EmailConfig {
+    let server = |host: &Option<String>, port: Option<i64>, default: u16, user: &Option<String>, pass| {
+        host.clone().map(|host| MailServer {
+            host,
+            port: port.and_then(|port| u16::try_from(port).ok()).unwrap_or(default),
+            login: user.clone().zip(pass),
+            tls: true,
+        })
+    };
+    let (host, user) = (&channel.email_imap_host, &channel.email_imap_user);
+    let imap = server(host, channel.email_imap_port, 993, user, secrets.imap_pass);
+    let imap = imap.map(|server| MailServer { tls: channel.email_imap_tls, ..server });
+    let (host, user) = (&channel.email_smtp_host, &channel.email_smtp_user);
+    let smtp = server(host, channel.email_smtp_port, 587, user, secrets.smtp_pass);
+    EmailConfig {
+        imap,
+        smtp,
+        from: channel.email_smtp_from.clone().unwrap_or_default(),
+        from_name: channel.name.clone(),
+        authserv_id: channel.email_authserv_id.clone(),
+        id_key: id_key(core, channel),
+        since: jiff::Timestamp::from_millisecond(channel.created_at.0).unwrap_or_default(),
+        // Besides being woken.
+        poll: Duration::from_mins(1),
+        memory: Arc::new(MailRoom::of(core, channel)),
+    }
+}
+
+/// Of the installation's key and the channel: no secret that a tenant or a receiver of mails knows.
+fn id_key(core: &Core, channel: &Model) -> SecretString {
+    let material = [&channel.organization_id.0.to_be_bytes()[..], &channel.id.0.to_be_bytes()];
+    let key = core.keys.current().derive("ids of mails", &material).next();
+    key.map(|key| hex::encode(&key[..])).unwrap_or_default().into()
+}
+
+/// What is wrong with a bot's token by itself.
+pub(super) fn check_token(transport: enums::Transport, token: &MaybeUndefined<SecretText>) -> Option<String> {
+    let MaybeUndefined::Value(token) = token else { return None };
+    if transport != enums::Transport::Slack {
+        return None;
+    }
+    SlackConfig::parse(token.0.expose_secret()).err().map(|error| error.to_string())
+}
+
+/// Gives a channel whose bot is another an inbound path if its vendor sends what comes in, and takes it away if Muster asks. Of
+/// Slack its second secret says which. Telegram's new bot gets a path and a secret of its own when it is told of them
+/// (`telegram_webhook.rs`).
+pub(super) fn set_inlet(channel: &mut Model, secrets: &Secrets) {
+    let MaybeUndefined::Value(token) = &secrets.bot_token else { return };
+    match channel.transport {
+        enums::Transport::Slack => {
+            let config = SlackConfig::parse(token.0.expose_secret());
+            channel.webhook_registered =
+                config.is_ok_and(|config| matches!(config.inlet, SlackInlet::Events(_)));
+            channel.inbound_slug =
+                channel.webhook_registered.then(|| channel.inbound_slug.take().unwrap_or_else(slug));
+        }
+        enums::Transport::Telegram => {
+            channel.webhook_registered = false;
+            channel.inbound_slug = None;
+            channel.webhook_inbound_secret_sealed = None;
+        }
+        _ => {}
+    }
+}
+
+/// The last segment of an inbound path. It is as good as a secret: 144 random bits.
+pub(super) fn slug() -> String {
+    URL_SAFE_NO_PAD.encode(random_bytes::<18>())
+}

@@ -1,0 +1,81 @@
+//! The channels' rows: finding and locking them, and finishing a change of one.
+
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, Select, sea_query::Expr};
+
+use super::entity::channels;
+use crate::{
+    base::{
+        enums::{ChangeOp, RecordKind},
+        ids::{AgentId, ChannelId},
+        problem::{Problem, Result},
+    },
+    core::{
+        Core,
+        access::Scope,
+        audit,
+        store::{Tx, held},
+    },
+    domain::agents,
+};
+
+pub(super) fn connected(scope: &Scope) -> Select<channels::Entity> {
+    scope.find::<channels::Entity>().filter(channels::Column::ArchivedAt.is_null())
+}
+
+/// The channel, if messages pass through it.
+///
+/// # Errors
+/// The database is unreachable.
+pub(crate) async fn active(scope: &Scope, id: ChannelId) -> Result<Option<channels::Model>> {
+    let found = connected(scope).filter(channels::Column::Id.eq(id));
+    Ok(found.filter(channels::Column::IsActive.eq(true)).one(scope.core.db.read()).await?)
+}
+
+/// The channel with this inbound path.
+///
+/// # Errors
+/// The database is unreachable.
+#[expect(clippy::disallowed_methods, reason = "the path names no organization: it is what finds it")]
+pub(crate) async fn find(core: &Core, slug: &str) -> Result<Option<channels::Model>> {
+    let found = channels::Entity::find().filter(channels::Column::InboundSlug.eq(slug));
+    Ok(found.filter(channels::Column::ArchivedAt.is_null()).one(core.db.read()).await?)
+}
+
+/// The channel, locked until the transaction ends.
+///
+/// # Errors
+/// The database is unreachable.
+pub(crate) async fn lock(tx: &Tx, id: ChannelId) -> Result<Option<channels::Model>> {
+    let found = held(connected(&tx.scope).filter(channels::Column::Id.eq(id)));
+    Ok(found.one(tx.connection()).await?)
+}
+
+/// The same, which must exist.
+pub(super) async fn load(tx: &Tx, id: ChannelId) -> Result<channels::Model> {
+    lock(tx, id).await?.ok_or_else(|| Problem::not_found("channel", id))
+}
+
+/// Notes that something came in, unless the channel was switched off or deleted. Returns whether it was noted.
+///
+/// # Errors
+/// The database is unreachable.
+pub(crate) async fn note_activity(tx: &Tx, id: ChannelId) -> Result<bool> {
+    use channels::Column;
+    let seen = tx.scope.update::<channels::Entity>().filter(Column::Id.eq(id));
+    let seen = seen.filter(Column::ArchivedAt.is_null()).filter(Column::IsActive.eq(true));
+    let seen = seen.col_expr(Column::LastActivityAt, Expr::value(tx.now)).exec(tx.connection()).await?;
+    Ok(seen.rows_affected > 0)
+}
+
+/// Writes the audit entry and commits. Subscribers to the agent get its channels again.
+pub(super) async fn finish(
+    tx: Tx,
+    (op, operation): (ChangeOp, &'static str),
+    id: ChannelId,
+    agent: AgentId,
+    changes: serde_json::Value,
+) -> Result<()> {
+    audit::record(&tx, audit::Entry { operation, op, kind: RecordKind::Channel, id: id.0, changes });
+    agents::announce(&tx, agent);
+    tx.commit().await
+}

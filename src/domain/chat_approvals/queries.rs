@@ -1,0 +1,292 @@
+//! SQL of asks.
+
+use super::entity::approval_asks::Model;
+use crate::{
+    base::{
+        ids::{AgentId, ApprovalId, ChannelId, UserId},
+        permission::Role,
+        problem::Result,
+        time::Timestamp,
+    },
+    core::{
+        Core,
+        access::Scope,
+        queue::{ChannelLane, Depth, OLDEST_DUE},
+        store::{
+            Tx,
+            sql::{Door, OrgSql, Write as _, every_org_sql, row, sql},
+        },
+    },
+    domain::people::REACHABLE,
+};
+
+/// Asks those of these people who have linked a chat, in each of theirs. Returns in how many.
+pub(super) async fn ask_linked(tx: &Tx, approval: ApprovalId, people: &[UserId]) -> Result<u64> {
+    let sql = sql!(
+        "INSERT INTO approval_asks (organization_id, approval_id, channel_id, user_id, target, state, attempts, available_at, created_at) \
+         SELECT l.organization_id, a.id, l.channel_id, l.user_id, l.target, 'TO_ASK', 0, $4, $4 FROM channel_links l \
+         JOIN channels c ON c.organization_id = l.organization_id AND c.id = l.channel_id \
+         JOIN approvals a ON a.organization_id = l.organization_id AND a.id = $3 \
+         WHERE l.organization_id = $org AND a.kind IN ('ACTION', 'QUESTION') AND a.status = 'PENDING' \
+         AND c.archived_at IS NULL AND c.direction = 'BIDIRECTIONAL' AND l.user_id = ANY($2) \
+         ON CONFLICT (organization_id, approval_id, channel_id, user_id) DO NOTHING"
+    );
+    let people: Vec<i64> = people.iter().map(|user| user.0).collect();
+    tx.execute(sql, [tx.scope.core.db.keys(&people), approval.into(), tx.now.into()]).await
+}
+
+/// Makes what was asked about a request to be closed. Returns in how many chats.
+pub(super) async fn close_asks(tx: &Tx, approval: ApprovalId) -> Result<u64> {
+    let sql = sql!(
+        "UPDATE approval_asks SET available_at = CASE WHEN state = 'ASKED' THEN $3 ELSE available_at END, attempts = 0, \
+         state = 'TO_CLOSE' WHERE organization_id = $org AND approval_id = $2 AND state IN ('TO_ASK', 'ASKED')"
+    );
+    tx.execute(sql, [approval.into(), tx.now.into()]).await
+}
+
+/// Stores a member's code for a channel. It takes the place of an earlier one.
+pub(super) async fn put_code(
+    tx: &Tx,
+    channel: ChannelId,
+    person: UserId,
+    hash: Vec<u8>,
+    expires_at: Timestamp,
+) -> Result<()> {
+    let sql = sql!(
+        "INSERT INTO channel_link_codes (organization_id, channel_id, user_id, code_hash, tries, expires_at) \
+         VALUES ($org, $2, $3, $4, 0, $5) ON CONFLICT (organization_id, channel_id, user_id) \
+         DO UPDATE SET code_hash = excluded.code_hash, tries = 0, expires_at = excluded.expires_at"
+    );
+    tx.execute(sql, [channel.into(), person.into(), hash.into(), expires_at.into()]).await?;
+    Ok(())
+}
+
+/// Whether someone has a code for the channel.
+pub(super) async fn has_codes(scope: &Scope, channel: ChannelId) -> Result<bool> {
+    let sql = sql!(
+        "SELECT user_id FROM channel_link_codes WHERE organization_id = $org AND channel_id = $2 LIMIT 1"
+    );
+    Ok(scope.scalar::<UserId>(sql, [channel.into()]).await?.is_some())
+}
+
+/// Deletes a code that still works. Returns whose it was.
+pub(super) async fn take_code(tx: &Tx, channel: ChannelId, hash: Vec<u8>) -> Result<Option<UserId>> {
+    let sql = sql!(
+        "DELETE FROM channel_link_codes WHERE organization_id = $org AND channel_id = $2 AND code_hash = $3 \
+         AND expires_at > $4 RETURNING user_id"
+    );
+    tx.scalar(sql, [channel.into(), hash.into(), tx.now.into()]).await
+}
+
+/// Counts a wrong code with the channel's codes that have fewer than `most`. Returns how many those are.
+pub(super) async fn count_wrong_code(tx: &Tx, channel: ChannelId, most: i64) -> Result<u64> {
+    let sql = sql!(
+        "UPDATE channel_link_codes SET tries = tries + 1 WHERE organization_id = $org AND channel_id = $2 AND tries < $3"
+    );
+    tx.execute(sql, [channel.into(), most.into()]).await
+}
+
+/// Deletes all codes for a channel.
+pub(super) async fn delete_codes(tx: &Tx, channel: ChannelId) -> Result<()> {
+    let sql = sql!("DELETE FROM channel_link_codes WHERE organization_id = $org AND channel_id = $2");
+    tx.execute(sql, [channel.into()]).await?;
+    Ok(())
+}
+
+/// Links a chat of a person.
+pub(super) async fn insert_link(
+    tx: &Tx,
+    channel: ChannelId,
+    person: UserId,
+    (origin, origin_name): (&str, Option<String>),
+    target: &str,
+) -> Result<()> {
+    let sql = sql!(
+        "INSERT INTO channel_links (organization_id, channel_id, user_id, origin_id, origin_name, target, created_at) \
+         VALUES ($org, $2, $3, $4, $5, $6, $7)"
+    );
+    let values =
+        [channel.into(), person.into(), origin.into(), origin_name.into(), target.into(), tx.now.into()];
+    tx.execute(sql, values).await?;
+    Ok(())
+}
+
+/// Deletes a person's link in a channel. Returns how many there were.
+pub(super) async fn delete_link(tx: &Tx, channel: ChannelId, person: UserId) -> Result<u64> {
+    let sql =
+        sql!("DELETE FROM channel_links WHERE organization_id = $org AND channel_id = $2 AND user_id = $3");
+    tx.execute(sql, [channel.into(), person.into()]).await
+}
+
+/// Deletes the links in a channel that a new one replaces: the person's, and the origin's.
+pub(super) async fn delete_replaced_links(
+    tx: &Tx,
+    channel: ChannelId,
+    person: UserId,
+    origin: &str,
+) -> Result<()> {
+    let sql = sql!(
+        "DELETE FROM channel_links WHERE organization_id = $org AND channel_id = $2 AND (user_id = $3 OR origin_id = $4)"
+    );
+    tx.execute(sql, [channel.into(), person.into(), origin.into()]).await?;
+    Ok(())
+}
+
+/// Deletes all links of a channel.
+pub(super) async fn delete_links(tx: &Tx, channel: ChannelId) -> Result<()> {
+    let sql = sql!("DELETE FROM channel_links WHERE organization_id = $org AND channel_id = $2");
+    tx.execute(sql, [channel.into()]).await?;
+    Ok(())
+}
+
+row! {
+    /// A chat that someone has linked.
+    #[derive(Clone, Debug)]
+    pub struct Linked {
+        /// The channel.
+        channel: ChannelId,
+        /// Who it is, as the vendor calls them.
+        origin: String,
+        /// And as people do.
+        origin_name: Option<String>,
+        /// Since when.
+        at: Timestamp,
+    }
+}
+
+/// The chats that a person has linked.
+pub(super) async fn links_of(scope: &Scope, person: UserId) -> Result<Vec<Linked>> {
+    let sql = sql!(
+        "SELECT channel_id AS channel, origin_id AS origin, origin_name, created_at AS at FROM channel_links \
+         WHERE organization_id = $org AND user_id = $2 ORDER BY channel_id"
+    );
+    scope.all(sql, [person.into()]).await
+}
+
+row! {
+    /// Someone who has linked a chat.
+    pub(super) struct LinkedPerson {
+        id: UserId,
+        email: String,
+    }
+}
+
+/// The people whose accounts are enabled and who have linked a chat of the channel.
+pub(super) async fn linked_people(tx: &Tx, channel: ChannelId) -> Result<Vec<LinkedPerson>> {
+    let sql = sql!(
+        "SELECT u.id, u.email FROM channel_links l JOIN users u ON u.id = l.user_id \
+         WHERE l.organization_id = $org AND l.channel_id = $2 AND u.disabled_at IS NULL ORDER BY u.id"
+    );
+    tx.all(sql, [channel.into()]).await
+}
+
+/// Deletes what was asked over a channel.
+pub(super) async fn delete_asks(tx: &Tx, channel: ChannelId) -> Result<()> {
+    let sql = sql!("DELETE FROM approval_asks WHERE organization_id = $org AND channel_id = $2");
+    tx.execute(sql, [channel.into()]).await?;
+    Ok(())
+}
+
+/// Moves what a person will be asked over a channel to another chat.
+pub(super) async fn move_asks(tx: &Tx, channel: ChannelId, person: UserId, target: &str) -> Result<()> {
+    let sql = sql!(
+        "UPDATE approval_asks SET target = $4 \
+         WHERE organization_id = $org AND channel_id = $2 AND user_id = $3 AND state = 'TO_ASK'"
+    );
+    tx.execute(sql, [channel.into(), person.into(), target.into()]).await?;
+    Ok(())
+}
+
+row! {
+    /// A member in a chat that they have linked.
+    pub(super) struct Linker {
+        id: UserId,
+        name: String,
+        role: Role,
+    }
+}
+
+/// A condition on the link `l` follows.
+const LINKER: &str = "SELECT u.id, u.name, m.role FROM channel_links l \
+     JOIN members m ON m.organization_id = l.organization_id AND m.user_id = l.user_id \
+     JOIN users u ON u.id = l.user_id JOIN organizations o ON o.id = l.organization_id \
+     WHERE l.organization_id = $org AND l.channel_id = $2 AND ";
+
+/// The member who has linked this id of the vendor, and can be reached.
+pub(super) async fn linker_of_origin(
+    door: &impl Door<Sql = OrgSql>,
+    channel: ChannelId,
+    origin: &str,
+) -> Result<Option<Linker>> {
+    door.one(sql!(LINKER, "l.origin_id = $3 AND ", REACHABLE), [channel.into(), origin.into()]).await
+}
+
+/// The member, if they have linked a chat of the channel, and can be reached.
+pub(super) async fn linker(scope: &Scope, channel: ChannelId, person: UserId) -> Result<Option<Linker>> {
+    scope.one(sql!(LINKER, "l.user_id = $3 AND ", REACHABLE), [channel.into(), person.into()]).await
+}
+
+/// What is due at `$1`, in channels that send.
+pub const ASK_DUE: &str = "approval_asks a \
+     JOIN channels c ON c.organization_id = a.organization_id AND c.id = a.channel_id \
+     WHERE a.state IN ('TO_ASK', 'TO_CLOSE') AND a.available_at <= $1 AND c.is_active \
+     AND c.direction = 'BIDIRECTIONAL' AND (c.send_after IS NULL OR c.send_after <= $1)";
+
+/// The channels of all organizations with something to ask, or to take back.
+pub(super) async fn due_channels(core: &Core) -> Result<Vec<ChannelLane>> {
+    let sql = every_org_sql!(
+        OLDEST_DUE[0],
+        "SELECT a.organization_id, a.channel_id, a.available_at FROM ",
+        ASK_DUE,
+        OLDEST_DUE[1]
+    );
+    core.db.every_org().all(sql, [core.clock.now().into()]).await
+}
+
+/// How many requests are to be shown, or taken back.
+///
+/// # Errors
+/// The database can't be reached.
+pub async fn waiting(core: &Core) -> Result<Option<Depth>> {
+    let sql = every_org_sql!(
+        "SELECT 'APPROVAL' AS kind, COUNT(organization_id) AS depth, MIN(created_at) AS oldest FROM approval_asks \
+         WHERE state IN ('TO_ASK', 'TO_CLOSE')"
+    );
+    core.db.every_org().one(sql, []).await
+}
+
+/// Writes down that something was asked, unless someone else has claimed the row since.
+pub(super) async fn note_asked(
+    tx: &Tx,
+    row: &Model,
+    vendor_id: Option<String>,
+    digest: Option<String>,
+) -> Result<()> {
+    let sql = sql!(
+        "UPDATE approval_asks SET state = CASE WHEN state = 'TO_ASK' THEN 'ASKED' ELSE state END, vendor_id = $4, \
+         digest = $5, attempts = 0, available_at = $6, target = $7 \
+         WHERE organization_id = $org AND id = $2 AND available_at = $3"
+    );
+    let (claimed, target) = (row.available_at, row.target.as_str());
+    let values =
+        [row.id.into(), claimed.into(), vendor_id.into(), digest.into(), tx.now.into(), target.into()];
+    tx.execute(sql, values).await?;
+    Ok(())
+}
+
+row! {
+    /// What decides how something is asked.
+    pub(super) struct Asking {
+        chat_risk_limit: i64,
+        agent_name: Option<String>,
+    }
+}
+
+/// What decides how something of this agent is asked. `None` if there is no such organization.
+pub(super) async fn asking(scope: &Scope, agent: Option<AgentId>) -> Result<Option<Asking>> {
+    let sql = sql!(
+        "SELECT o.chat_risk_limit, g.name AS agent_name FROM organizations o \
+         LEFT JOIN agents g ON g.organization_id = o.id AND g.id = $2 WHERE o.id = $org"
+    );
+    scope.one(sql, [agent.into()]).await
+}

@@ -1,0 +1,99 @@
+//! Contacts: people on the other side of channels, and their addresses (identities).
+//!
+//! A contact is created by its first message. Permissions: `contact.*`. A contact who took part in a
+//! conversation can't be deleted, because the conversation names them.
+
+mod authors;
+mod entity;
+mod queries;
+
+use async_graphql::MaybeUndefined;
+use sea_orm::{ActiveModelTrait, ColumnTrait, DbErr, IntoActiveModel, QueryFilter, Set, SqlErr};
+use serde_json::json;
+
+pub use self::authors::{introduce, see};
+use self::entity::contacts;
+pub(crate) use self::queries::is_reached;
+use crate::{
+    base::{
+        enums::{ChangeOp, RecordKind},
+        ids::ContactId,
+        problem::{Code, Problem, Result},
+    },
+    core::{
+        access::Scope,
+        audit,
+        store::{Tx, held},
+    },
+    domain::{
+        edits,
+        patch::{patch, patch_required},
+    },
+};
+
+/// Changes to a contact. Undefined keeps the value, null clears an optional one.
+#[derive(Debug, Default)]
+pub struct ContactEdit {
+    /// The name.
+    pub name: MaybeUndefined<String>,
+    /// A note for members of the organization.
+    pub note: MaybeUndefined<String>,
+}
+
+/// Edits a contact. An edit that changes nothing does nothing.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn update(scope: &Scope, id: ContactId, edit: ContactEdit) -> Result<()> {
+    let tx = scope.begin().await?;
+    let before = load(&tx, id).await?;
+    let mut contact = before.clone().into_active_model();
+    patch_required(&mut contact.name, edit.name.map_value(|name| name.trim().to_owned()));
+    patch(&mut contact.note, edit.note);
+    if !contact.is_changed() {
+        return Ok(());
+    }
+    contact.updated_at = Set(tx.now);
+    let changes = audit::changed(&before, &contact);
+    contact.update(tx.connection()).await?;
+    edits::raise(&tx, RecordKind::Contact, id).await?;
+    finish(tx, (ChangeOp::Updated, "updateContact"), id, changes).await
+}
+
+/// Deletes a contact without conversations, including all addresses.
+///
+/// # Errors
+/// `NOT_FOUND`, `IN_USE`.
+pub async fn delete(scope: &Scope, id: ContactId) -> Result<()> {
+    let tx = scope.begin().await?;
+    let name = load(&tx, id).await?.name;
+    let deleted = scope.delete::<contacts::Entity>().filter(contacts::Column::Id.eq(id));
+    deleted.exec(tx.connection()).await.map_err(in_use)?;
+    finish(tx, (ChangeOp::Deleted, "deleteContact"), id, json!({ "name": name })).await
+}
+
+/// The foreign keys decide whether a contact is in use: by a conversation, or by a message through an address.
+fn in_use(error: DbErr) -> Problem {
+    match error.sql_err() {
+        Some(SqlErr::ForeignKeyConstraintViolation(_)) => {
+            Problem::new(Code::InUse, "The contact has conversations, so it can't be deleted.")
+        }
+        _ => error.into(),
+    }
+}
+
+async fn load(tx: &Tx, id: ContactId) -> Result<contacts::Model> {
+    let found = tx.scope.find::<contacts::Entity>().filter(contacts::Column::Id.eq(id));
+    let found = held(found.filter(contacts::Column::ArchivedAt.is_null()));
+    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("contact", id))
+}
+
+async fn finish(
+    tx: Tx,
+    (op, operation): (ChangeOp, &'static str),
+    id: ContactId,
+    changes: serde_json::Value,
+) -> Result<()> {
+    audit::record(&tx, audit::Entry { operation, op, kind: RecordKind::Contact, id: id.0, changes });
+    tx.commit().await
+}

@@ -1,0 +1,554 @@
+//! The only way to add messages, and to change what they say, all in the caller's transaction. For each conversation: their positions, its turn, its summary.
+//! Then for all of them together: their rows, and their words in the search index. The events follow the commit.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    mem,
+};
+
+use sea_orm::{
+    ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, NotSet, QueryFilter, QueryTrait, Set,
+    sea_query::{Expr, Query},
+};
+use serde_json::{Value as Json, json};
+
+use super::{
+    entity::{conversations, messages},
+    rows::load,
+    search_queries::{Words, delete_words, insert_words},
+    state::Happening,
+    title::{self, title_of},
+    tokenizer::{place_tokens, text_of, tokens},
+    turn_messages::announce_changed,
+    turns,
+};
+use crate::{
+    base::{
+        bounds,
+        enums::{ConversationStatus, DeliveryStatus, MessageKind, MessageRole, MessageStatus, TextFormat},
+        folding,
+        ids::{AgentId, ChannelId, ConversationId, IdentityId, MessageId, TurnId, UserId},
+        problem::{Problem, Result},
+        time::Timestamp,
+    },
+    core::{
+        handlers::{DomainEvent, emit},
+        store::Tx,
+    },
+    domain::{agents::LockedAgent, channels},
+};
+
+/// How many characters of a message its conversation shows.
+const PREVIEW: usize = 160;
+
+/// What a message takes beside its content: its row, its turn, its words in the index. Without it, senders could fill the disk with
+/// short messages that count for no plan.
+pub(super) const BESIDE: i64 = 512;
+
+/// A message's delivery through a channel.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// The state of the delivery.
+    pub status: DeliveryStatus,
+    /// The number of attempts.
+    pub attempts: i64,
+    /// Why the last attempt failed.
+    pub error: Option<String>,
+    /// When the vendor accepted it.
+    pub sent_at: Option<Timestamp>,
+}
+
+/// Messages were said to the people on the other side of a channel.
+#[derive(Debug)]
+pub struct SentOut {
+    /// The channel.
+    pub channel: ChannelId,
+    /// The messages' conversation.
+    pub conversation: ConversationId,
+    /// Whether they are sent: PENDING or SKIPPED.
+    pub status: DeliveryStatus,
+    /// The messages.
+    pub messages: Vec<Outgoing>,
+}
+
+impl DomainEvent for SentOut {}
+
+/// A message that was said to people on the other side of a channel.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// The message.
+    pub id: MessageId,
+    /// Its text. May be empty if there are files.
+    pub text: String,
+    /// How it is written.
+    pub format: TextFormat,
+    /// How many files are attached to it.
+    pub files: usize,
+}
+
+/// A message to add.
+#[derive(Clone, Debug)]
+pub struct NewMessage<'a> {
+    /// The conversation to add it to.
+    pub conversation: ConversationId,
+    /// The author's role. A USER's message counts as inbound.
+    pub role: MessageRole,
+    /// The kind of content.
+    pub kind: MessageKind,
+    /// An object whose shape depends on the kind.
+    pub content: serde_json::Value,
+    /// The member who wrote it, if any.
+    pub author_user: Option<UserId>,
+    /// The author's display name.
+    pub author_name: Option<String>,
+    /// The channel it came in or goes out through.
+    pub via_channel: Option<ChannelId>,
+    /// The address on that channel.
+    pub via_identity: Option<IdentityId>,
+    /// Unique in its channel: what has this key is the same message.
+    pub dedupe_key: Option<String>,
+    /// Its id at the vendor, if it came in.
+    pub vendor_id: Option<String>,
+    /// What it is a part of at the vendor.
+    pub album: Option<String>,
+    /// Whether it came in, and no one vouches for who wrote it.
+    pub is_unproven: bool,
+    /// Whether it has reached the agent or the conversation.
+    pub status: MessageStatus,
+    /// Its delivery through a channel, if it is sent outside.
+    pub delivery: Option<Delivery>,
+    /// When it was written. Defaults to now.
+    pub created_at: Option<Timestamp>,
+    /// The turn that it belongs to.
+    pub turn: Option<TurnId>,
+    /// Why it makes a turn of the agent, or joins the one that waits.
+    pub cause: Option<(turns::Cause, &'a LockedAgent)>,
+    /// What the agent's host calls it; unique in the conversation.
+    pub host_key: Option<String>,
+    /// How many files are attached to it, in the same transaction.
+    pub files: usize,
+    /// Whether a USER's message opens the conversation again. If not, it can also be added to an archived one.
+    pub reopens: bool,
+}
+
+impl NewMessage<'_> {
+    /// A message without an author that isn't sent outside.
+    #[must_use]
+    pub fn new(
+        conversation: ConversationId,
+        role: MessageRole,
+        kind: MessageKind,
+        content: serde_json::Value,
+    ) -> Self {
+        Self {
+            conversation,
+            role,
+            kind,
+            content,
+            author_user: None,
+            author_name: None,
+            via_channel: None,
+            via_identity: None,
+            dedupe_key: None,
+            vendor_id: None,
+            album: None,
+            is_unproven: false,
+            status: MessageStatus::Delivered,
+            delivery: None,
+            created_at: None,
+            turn: None,
+            cause: None,
+            host_key: None,
+            files: 0,
+            reopens: true,
+        }
+    }
+}
+
+/// Appends a message to its conversation. An inbound one reopens a resolved or waiting conversation.
+///
+/// # Errors
+/// `NOT_FOUND`; `ARCHIVED` for an inbound message to an archived conversation, which must start a new one.
+pub async fn append(tx: &Tx, new: NewMessage<'_>) -> Result<MessageId> {
+    Ok(add(tx, new).await?.0)
+}
+
+/// [`append`], which also returns the message's position in the conversation.
+///
+/// # Errors
+/// See [`append`].
+pub async fn add(tx: &Tx, new: NewMessage<'_>) -> Result<(MessageId, i64)> {
+    let conversation = load(tx, new.conversation).await?;
+    let added = add_all(tx, &[conversation], vec![new]).await?;
+    added.into_iter().next().ok_or_else(|| Problem::internal(anyhow::anyhow!("a message without a row")))
+}
+
+/// Appends messages to `conversations`, which are theirs and locked, in this order: their rows and their words take a statement
+/// each, however many there are; each conversation takes a few. Returns their ids and positions, in the same order.
+///
+/// # Errors
+/// See [`append`].
+pub(super) async fn add_all(
+    tx: &Tx,
+    conversations: &[conversations::Model],
+    new: Vec<NewMessage<'_>>,
+) -> Result<Vec<(MessageId, i64)>> {
+    if new.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut placed = place(tx, conversations, new)?;
+    let mut sent = Vec::new();
+    for conversation in conversations {
+        let own = placed.iter_mut().filter(|message| message.new.conversation == conversation.id);
+        let mut own: Vec<_> = own.collect();
+        let status = status_after(conversation.status, &own)?;
+        join_turns(tx, conversation, &mut own).await?;
+        sent.extend(send_out(tx, conversation, &mut own).await?);
+        summarize(tx, conversation, &own, status).await?;
+    }
+    let mut added = Vec::with_capacity(placed.len());
+    for placed in placed.chunks_mut(bounds::ROWS as usize) {
+        let ids = insert(tx, placed).await?;
+        index(tx, placed, &ids).await?;
+        added.extend(ids.into_iter().zip(placed.iter().map(|message| message.seq)));
+    }
+    for mut sent in sent {
+        let own = placed.iter_mut().zip(&added);
+        let own = own.filter(|(message, _)| message.is_sent && message.new.conversation == sent.conversation);
+        let own = own.map(|(message, (id, _))| Outgoing {
+            id: *id,
+            text: mem::take(&mut message.text),
+            format: message.format,
+            files: message.new.files,
+        });
+        sent.messages.extend(own);
+        emit(tx, sent).await?;
+    }
+    for (message, (id, _)) in placed.iter().zip(&added) {
+        super::rows::announce_message(tx, message.new.conversation, *id);
+    }
+    for conversation in conversations {
+        super::rows::announce(tx, conversation.agent_id, conversation.id);
+    }
+    Ok(added)
+}
+
+/// A message and its place.
+struct Placed<'a> {
+    new: NewMessage<'a>,
+    /// The conversation's agent.
+    agent: AgentId,
+    seq: i64,
+    at: Timestamp,
+    /// What people read.
+    text: String,
+    /// How it is written.
+    format: TextFormat,
+    /// Whether it goes out through the conversation's channel.
+    is_sent: bool,
+}
+
+/// Gives messages the next places in their conversations.
+fn place<'a>(
+    tx: &Tx,
+    conversations: &[conversations::Model],
+    new: Vec<NewMessage<'a>>,
+) -> Result<Vec<Placed<'a>>> {
+    let ends = conversations.iter().map(|one| (one.id, (one.agent_id, one.last_seq)));
+    let mut ends: HashMap<_, _> = ends.collect();
+    let placed = new.into_iter().map(|new| {
+        let unknown = || Problem::not_found("conversation", new.conversation);
+        let (agent, last) = ends.get_mut(&new.conversation).ok_or_else(unknown)?;
+        *last += 1;
+        let (at, text) = (new.created_at.unwrap_or(tx.now), text_of(new.kind, &new.content));
+        let is_plain = new.content["format"] == TextFormat::Plain.as_str();
+        let format = if is_plain { TextFormat::Plain } else { TextFormat::Markdown };
+        Ok(Placed { new, agent: *agent, seq: *last, at, text, format, is_sent: false })
+    });
+    placed.collect()
+}
+
+/// A conversation's status after its messages.
+fn status_after(before: ConversationStatus, own: &[&mut Placed<'_>]) -> Result<ConversationStatus> {
+    let mut status = before;
+    for Placed { new, .. } in own {
+        let is_inbound = new.role == MessageRole::User && new.reopens;
+        let happening = if is_inbound { Happening::Inbound } else { Happening::Outbound };
+        status = happening.apply(status)?;
+    }
+    Ok(status)
+}
+
+/// Makes the turn of those messages that cause one, and tells the turns of others how far they reach.
+async fn join_turns(tx: &Tx, conversation: &conversations::Model, own: &mut [&mut Placed<'_>]) -> Result<()> {
+    let mut reached: BTreeMap<TurnId, (i64, i64)> = BTreeMap::new();
+    let mut caused = None;
+    for Placed { new, seq, .. } in &*own {
+        if let Some(cause) = new.cause {
+            caused.get_or_insert((cause, *seq, *seq)).2 = *seq;
+        } else if let Some(turn) = new.turn {
+            reached.entry(turn).or_insert((*seq, *seq)).1 = *seq;
+        }
+    }
+    if let Some(((cause, agent), first, last)) = caused {
+        let turn = turns::queued(tx, agent, conversation.id, cause, Some((first, last))).await?;
+        for message in own.iter_mut().filter(|message| message.new.cause.is_some()) {
+            message.new.turn = Some(turn);
+        }
+    }
+    for (turn, seqs) in reached {
+        turns::reaches(tx, conversation.id, turn, seqs).await?;
+    }
+    Ok(())
+}
+
+/// Marks what is said to the people on the other side of a channel: texts and files of the agent, and of whoever answers in its place.
+async fn send_out(
+    tx: &Tx,
+    conversation: &conversations::Model,
+    own: &mut [&mut Placed<'_>],
+) -> Result<Option<SentOut>> {
+    let Some(channel) = conversation.channel_id else { return Ok(None) };
+    let is_said = |message: &&mut Placed<'_>| {
+        let new = &message.new;
+        new.role == MessageRole::Assistant
+            && matches!(new.kind, MessageKind::Text | MessageKind::File)
+            && new.delivery.is_none()
+            && (new.files > 0 || !message.text.trim().is_empty())
+    };
+    if conversation.target.is_none() || !own.iter().any(is_said) {
+        return Ok(None);
+    }
+    let Some(is_open) = channels::way_out(tx, channel).await? else { return Ok(None) };
+    let status = if is_open { DeliveryStatus::Pending } else { DeliveryStatus::Skipped };
+    for message in own.iter_mut().filter(|message| is_said(message)) {
+        message.is_sent = true;
+        message.new.via_channel = Some(channel);
+        message.new.delivery = Some(Delivery { status, attempts: 0, error: None, sent_at: None });
+    }
+    Ok(Some(SentOut { channel, conversation: conversation.id, status, messages: Vec::new() }))
+}
+
+/// Appends an error that people should know, as the service: what became of a turn, or of a request.
+///
+/// # Errors
+/// As [`append`].
+pub async fn append_error(
+    tx: &Tx,
+    conversation: ConversationId,
+    turn: Option<TurnId>,
+    code: &str,
+    text: &str,
+) -> Result<MessageId> {
+    let content = json!({ "code": code, "text": text });
+    let new = NewMessage::new(conversation, MessageRole::System, MessageKind::Error, content);
+    append(tx, NewMessage { turn, ..new }).await
+}
+
+/// What messages take: their content, and what is sent of it while it waits. `retention.rs` has it in SQL.
+fn stored_bytes(backend: DbBackend, own: &[&mut Placed<'_>]) -> i64 {
+    let bytes = own.iter().map(|message| {
+        let times = if message.new.delivery.is_some() { 2 } else { 1 };
+        BESIDE + times * bytes_of(backend, &message.new.content)
+    });
+    bytes.sum()
+}
+
+/// What a message's content takes.
+fn bytes_of(backend: DbBackend, content: &Json) -> i64 {
+    // PostgreSQL writes a space after each colon and comma.
+    let spaces = if backend == DbBackend::Postgres { separators(content) } else { 0 };
+    (content.to_string().len() + spaces).cast_signed() as i64
+}
+
+/// How many colons and commas stand between the values of JSON.
+fn separators(json: &Json) -> usize {
+    match json {
+        Json::Array(items) => items.len().saturating_sub(1) + items.iter().map(separators).sum::<usize>(),
+        Json::Object(fields) => {
+            (2 * fields.len()).saturating_sub(1) + fields.values().map(separators).sum::<usize>()
+        }
+        _ => 0,
+    }
+}
+
+/// Updates the conversation's summary, once for all messages. The row is locked, so the next seqs are ours.
+async fn summarize(
+    tx: &Tx,
+    conversation: &conversations::Model,
+    own: &[&mut Placed<'_>],
+    status: ConversationStatus,
+) -> Result<()> {
+    use conversations::Column;
+    let Some(last) = own.last() else { return Ok(()) };
+    let latest = own.iter().map(|message| message.at.0).max().unwrap_or_default();
+    let reopened = status != conversation.status;
+    let stored = stored_bytes(tx.scope.core.db.backend(), own);
+    let mut update = tx
+        .scope
+        .update::<conversations::Entity>()
+        .filter(Column::Id.eq(conversation.id))
+        .col_expr(
+            Column::MessageCount,
+            Expr::value(conversation.message_count + own.len().cast_signed() as i64),
+        )
+        .col_expr(Column::LastSeq, Expr::value(last.seq))
+        .col_expr(Column::StoredBytes, Expr::value(conversation.stored_bytes + stored))
+        .col_expr(Column::LastMessageSeq, Expr::value(last.seq))
+        .col_expr(Column::LastMessageRole, Expr::value(last.new.role.as_str()))
+        .col_expr(Column::LastMessageKind, Expr::value(last.new.kind.as_str()))
+        .col_expr(Column::LastMessagePreview, Expr::value(preview(&last.text)))
+        .col_expr(Column::LastMessageCreatedAt, Expr::value(last.at.0))
+        // A late message must not move the last activity back.
+        .col_expr(Column::LastActivityAt, Expr::value(latest.max(conversation.last_activity_at.0)))
+        .col_expr(Column::UpdatedAt, Expr::value(tx.now.0));
+    let titles = || own.iter().filter_map(|message| title_of(message.new.kind, &message.new.content));
+    if title::is_open(conversation)
+        && let Some(title) = titles().next()
+    {
+        update = update
+            .col_expr(Column::TitleFolded, Expr::value(folding::name(&title)))
+            .col_expr(Column::Title, Expr::value(title))
+            .col_expr(Column::TitledByMessage, Expr::value(true));
+    }
+    if reopened {
+        update = update
+            .col_expr(Column::Status, Expr::value(status.as_str()))
+            .col_expr(Column::ResolvedAt, Expr::value(None::<i64>));
+    }
+    update.exec(tx.connection()).await?;
+    Ok(())
+}
+
+/// Writes the rows, which takes what they hold out of the messages. Returns their ids, in this order.
+async fn insert(tx: &Tx, placed: &mut [Placed<'_>]) -> Result<Vec<MessageId>> {
+    use messages::Column;
+    let rows: Vec<_> = placed.iter_mut().map(|message| row(tx, message)).collect();
+    let mut insert = messages::Entity::insert_many(rows).into_query();
+    insert.returning(Query::returning().columns([Column::ConversationId, Column::Seq, Column::Id]));
+    // No database promises an order of what it returns.
+    let mut ids: HashMap<(ConversationId, i64), MessageId> = HashMap::with_capacity(placed.len());
+    for row in tx.connection().query_all(&insert).await? {
+        let place = (row.try_get_by("conversation_id")?, row.try_get_by("seq")?);
+        ids.insert(place, row.try_get_by("id")?);
+    }
+    let id = |message: &Placed<'_>| ids.get(&(message.new.conversation, message.seq)).copied();
+    let ids: Option<Vec<_>> = placed.iter().map(id).collect();
+    ids.ok_or_else(|| Problem::internal(anyhow::anyhow!("a message without a row")))
+}
+
+fn row(tx: &Tx, message: &mut Placed<'_>) -> messages::ActiveModel {
+    let Placed { new, seq, at, .. } = message;
+    let delivery = new.delivery.take();
+    messages::ActiveModel {
+        organization_id: Set(tx.scope.org),
+        id: NotSet,
+        conversation_id: Set(new.conversation),
+        seq: Set(*seq),
+        turn_id: Set(new.turn),
+        host_key: Set(new.host_key.take()),
+        role: Set(new.role),
+        kind: Set(new.kind),
+        via_channel_id: Set(new.via_channel),
+        via_identity_id: Set(new.via_identity),
+        dedupe_key: Set(new.dedupe_key.take()),
+        vendor_id: Set(new.vendor_id.take()),
+        album: Set(new.album.take()),
+        album_keys: Set(json!([])),
+        unproven: Set(new.is_unproven),
+        author_user_id: Set(new.author_user),
+        author_name: Set(new.author_name.take()),
+        status: Set(new.status),
+        delivery_status: Set(delivery.as_ref().map(|delivery| delivery.status)),
+        delivery_attempts: Set(delivery.as_ref().map_or(0, |delivery| delivery.attempts)),
+        delivery_error: Set(delivery.as_ref().and_then(|delivery| delivery.error.clone())),
+        delivery_sent_at: Set(delivery.and_then(|delivery| delivery.sent_at)),
+        content: Set(new.content.take()),
+        created_at: Set(*at),
+    }
+}
+
+/// Adds the messages' words to the search index (`migrations/README.md`). `ids` are theirs, in the same order.
+async fn index(tx: &Tx, placed: &[Placed<'_>], ids: &[MessageId]) -> Result<()> {
+    let said = placed.iter().zip(ids);
+    let said = said.map(|(Placed { new, agent, seq, text, .. }, id)| Said {
+        message: *id,
+        conversation: new.conversation,
+        agent: *agent,
+        seq: *seq,
+        text,
+    });
+    add_words(tx, said).await
+}
+
+/// A message in the search index.
+struct Said<'a> {
+    message: MessageId,
+    conversation: ConversationId,
+    /// The conversation's agent.
+    agent: AgentId,
+    seq: i64,
+    /// What people read.
+    text: &'a str,
+}
+
+/// Replaces what a message says: its content, its words in the search index, what it takes, and the preview if it is the last one. The
+/// conversation is locked.
+pub(super) async fn rewrite(
+    tx: &Tx,
+    conversation: &mut conversations::Model,
+    message: &messages::Model,
+    content: Json,
+) -> Result<()> {
+    use conversations::Column;
+    let text = text_of(message.kind, &content);
+    let (of, agent) = (conversation.id, conversation.agent_id);
+    reindex(tx, Said { message: message.id, conversation: of, agent, seq: message.seq, text: &text }).await?;
+    let backend = tx.scope.core.db.backend();
+    conversation.stored_bytes += bytes_of(backend, &content) - bytes_of(backend, &message.content);
+    if conversation.last_message_seq == Some(message.seq) {
+        conversation.last_message_preview = Some(preview(&text));
+    }
+    let row = tx.scope.update::<conversations::Entity>().filter(Column::Id.eq(of));
+    let row = row
+        .col_expr(Column::StoredBytes, Expr::value(conversation.stored_bytes))
+        .col_expr(Column::LastMessagePreview, Expr::value(conversation.last_message_preview.clone()));
+    row.exec(tx.connection()).await?;
+    let row = tx.scope.update::<messages::Entity>().filter(messages::Column::Id.eq(message.id));
+    row.col_expr(messages::Column::Content, Expr::value(content)).exec(tx.connection()).await?;
+    announce_changed(tx, of, message.id);
+    Ok(())
+}
+
+/// Replaces a message's words in the search index.
+async fn reindex(tx: &Tx, said: Said<'_>) -> Result<()> {
+    delete_words(tx, said.message).await?;
+    add_words(tx, std::iter::once(said)).await
+}
+
+async fn add_words(tx: &Tx, messages: impl Iterator<Item = Said<'_>>) -> Result<()> {
+    let words = messages.map(|Said { message, conversation, agent, seq, text }| {
+        let mut tokens = tokens(text);
+        tokens.extend(place_tokens(tx.scope.org, agent, conversation));
+        Words { message, conversation, seq, tokens }
+    });
+    insert_words(tx, words).await
+}
+
+/// The beginning of a message, on one line.
+pub(crate) fn preview(text: &str) -> String {
+    let mut words = String::new();
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.push_str(word);
+        if words.len() > PREVIEW * 4 {
+            break;
+        }
+    }
+    match words.char_indices().nth(PREVIEW) {
+        Some((end, _)) => format!("{}…", words[..end].trim_end()),
+        None => words,
+    }
+}

@@ -1,0 +1,143 @@
+//! What deliveries need of conversations: where a message goes, and showing what became of it.
+
+use muster_channels::{Named, Scene};
+use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
+
+use super::{
+    append::Delivery,
+    entity::{conversations, messages},
+    queries,
+    turn_messages::announce_changed,
+};
+use crate::{
+    base::{
+        enums::Transport,
+        ids::{ChannelId, ConversationId, MessageId},
+        problem::{Problem, Result},
+        time::Timestamp,
+    },
+    core::{access::Scope, store::Tx},
+};
+
+/// Where a message goes.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The conversation's short code.
+    pub reference: String,
+    /// Where it goes, as the transport calls it.
+    pub target: String,
+    /// The conversation's title.
+    pub title: Option<String>,
+    /// Who speaks with whom, and where.
+    pub scene: Option<Scene>,
+    /// Who speaks, if it is a person instead of the agent.
+    pub speaker: Option<String>,
+    /// Vendor ids of earlier messages, the oldest first.
+    pub refs: Vec<String>,
+    /// The vendor id of the last message that came in before it.
+    pub reply_to: Option<String>,
+    /// When it was written.
+    pub written_at: Timestamp,
+}
+
+/// Where a message goes. `None`: nowhere.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn place_of(scope: &Scope, message: MessageId) -> Result<Option<Place>> {
+    let db = scope.core.db.read();
+    let found = scope.find::<messages::Entity>().filter(messages::Column::Id.eq(message)).one(db).await?;
+    let Some(message) = found else { return Ok(None) };
+    let of = scope.find::<conversations::Entity>();
+    let of = of.filter(conversations::Column::Id.eq(message.conversation_id)).one(db).await?;
+    let Some(conversation) = of else { return Ok(None) };
+    let Some(target) = conversation.target else { return Ok(None) };
+    let scene = scene(scope, message.conversation_id, message.seq).await?;
+    // Someone else may have written into the mail thread while the answer waited.
+    let asker = scene.as_ref().and_then(|scene| scene.origin.clone());
+    let target = if conversation.transport == Transport::Email { asker.unwrap_or(target) } else { target };
+    let earlier = earlier(scope, message.conversation_id, message.id).await?;
+    let reply_to = earlier.iter().rev().find(|(_, is_theirs)| *is_theirs).map(|(id, _)| id.clone());
+    Ok(Some(Place {
+        reference: conversation.r#ref,
+        target,
+        title: conversation.title,
+        scene,
+        speaker: message.author_user_id.and(message.author_name),
+        refs: earlier.into_iter().map(|(id, _)| id).collect(),
+        reply_to,
+        written_at: message.created_at,
+    }))
+}
+
+/// Who speaks with whom in a conversation, and who wrote last before this position.
+async fn scene(scope: &Scope, conversation: ConversationId, before: i64) -> Result<Option<Scene>> {
+    let Some(found) = queries::speakers(scope, conversation, before).await? else { return Ok(None) };
+    Ok(Some(Scene {
+        conversation: conversation.0,
+        channel: Named { id: found.channel_id, name: found.channel_name },
+        agent: Named { id: found.agent_id, name: found.agent_name },
+        contact: found.contact_id.zip(found.contact_name).map(|(id, name)| Named { id, name }),
+        origin: found.origin,
+    }))
+}
+
+/// Vendor ids of messages before this one, in the order of their messages, and whether they came in.
+async fn earlier(
+    scope: &Scope,
+    conversation: ConversationId,
+    before: MessageId,
+) -> Result<Vec<(String, bool)>> {
+    let newest = queries::earlier_vendor_ids(scope, conversation, before, 20).await?;
+    Ok(newest.into_iter().rev().map(|earlier| (earlier.vendor_id, earlier.part == 0)).collect())
+}
+
+/// Shows on a message what became of its delivery.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn record_delivery(tx: &Tx, message: MessageId, delivery: Delivery) -> Result<()> {
+    use messages::Column;
+    let changed = tx.scope.update::<messages::Entity>().filter(Column::Id.eq(message));
+    let changed = changed
+        .col_expr(Column::DeliveryStatus, Expr::value(delivery.status.as_str()))
+        .col_expr(Column::DeliveryAttempts, Expr::value(delivery.attempts))
+        .col_expr(Column::DeliveryError, Expr::value(delivery.error))
+        .col_expr(Column::DeliverySentAt, Expr::value(delivery.sent_at));
+    for message in changed.exec_with_returning(tx.connection()).await? {
+        announce_changed(tx, message.conversation_id, message.id);
+    }
+    Ok(())
+}
+
+/// Answers go to another target from now on.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn retarget(tx: &Tx, id: ConversationId, target: String) -> Result<()> {
+    let moved = tx.scope.update::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
+    moved.col_expr(conversations::Column::Target, Expr::value(target)).exec(tx.connection()).await?;
+    Ok(())
+}
+
+/// A chat has another id now: its conversations go on there, and what comes from there belongs to them.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn move_targets(tx: &Tx, channel: ChannelId, from: &str, to: &str) -> Result<()> {
+    use conversations::Column;
+    for column in [Column::Target, Column::ThreadKey] {
+        let moved = tx.scope.update::<conversations::Entity>().filter(Column::ChannelId.eq(channel));
+        moved.filter(column.eq(from)).col_expr(column, Expr::value(to)).exec(tx.connection()).await?;
+    }
+    Ok(())
+}
+
+/// Fails if the organization doesn't have this message.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn require_message(tx: &Tx, id: MessageId) -> Result<()> {
+    let found = tx.scope.find::<messages::Entity>().filter(messages::Column::Id.eq(id));
+    if found.count(tx.connection()).await? > 0 { Ok(()) } else { Err(Problem::not_found("message", id)) }
+}

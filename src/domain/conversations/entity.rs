@@ -1,0 +1,200 @@
+//! Database rows for conversations, messages, and attachments. Private to this feature.
+
+/// Conversations between an agent and a contact. message_count, last_seq, and last_message_* are written in the
+/// transaction that inserts a message, so that a list reads only one row per conversation.
+pub mod conversations {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        enums::{ConversationStatus, MessageKind, MessageRole, Transport},
+        ids::{AgentId, ChannelId, ContactId, ConversationId, OrgId, UserId},
+        time::Timestamp,
+    };
+
+    /// A row of `conversations`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "conversations")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: ConversationId,
+        /// Eight characters of Crockford's base32, in upper case.
+        pub r#ref: String,
+        pub title: Option<String>,
+        /// Written with the title.
+        pub title_folded: Option<String>,
+        /// One of its messages gave the title.
+        pub titled_by_message: bool,
+        /// The person who started it in the panel.
+        pub created_by: Option<UserId>,
+        pub status: ConversationStatus,
+        pub agent_id: AgentId,
+        pub contact_id: Option<ContactId>,
+        pub channel_id: Option<ChannelId>,
+        pub transport: Transport,
+        /// The model last seen in it.
+        pub model: Option<String>,
+        pub message_count: i64,
+        pub last_seq: i64,
+        /// What its messages and readers take.
+        pub stored_bytes: i64,
+        pub last_message_seq: Option<i64>,
+        pub last_message_role: Option<MessageRole>,
+        pub last_message_kind: Option<MessageKind>,
+        pub last_message_preview: Option<String>,
+        pub last_message_created_at: Option<Timestamp>,
+        pub context_tokens: Option<i64>,
+        /// Its identity within the channel.
+        pub thread_key: Option<String>,
+        /// Where answers go, as the transport calls it.
+        pub target: Option<String>,
+        /// The addresses that got its mails.
+        pub readers: Json,
+        /// The agent's name for its session.
+        pub session: Option<String>,
+        /// The person who answers instead of the agent.
+        pub taken_over_by: Option<UserId>,
+        pub taken_over_at: Option<Timestamp>,
+        /// When that person took over, or last said something.
+        pub last_word_at: Option<Timestamp>,
+        pub opened_at: Timestamp,
+        pub last_activity_at: Timestamp,
+        pub resolved_at: Option<Timestamp>,
+        pub archived_at: Option<Timestamp>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+    }
+
+    crate::core::store::tenant_entity!(title_folded = folding::name(title));
+}
+
+/// How far people have read. Only ever moved forward.
+pub mod conversation_reads {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::ids::{ConversationId, OrgId, UserId};
+
+    /// A row of `conversation_reads`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "conversation_reads")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub conversation_id: ConversationId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub user_id: UserId,
+        pub seq: i64,
+    }
+
+    crate::core::store::tenant_entity!();
+}
+
+/// Messages. Paging walks the unique index on seq, however long the history is.
+pub mod messages {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        enums::{DeliveryStatus, MessageKind, MessageRole, MessageStatus},
+        ids::{ChannelId, ConversationId, IdentityId, MessageId, OrgId, TurnId, UserId},
+        time::Timestamp,
+    };
+
+    /// A row of `messages`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "messages")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: MessageId,
+        pub conversation_id: ConversationId,
+        /// Counts from 1 within the conversation.
+        pub seq: i64,
+        /// The turn that it causes or belongs to.
+        pub turn_id: Option<TurnId>,
+        /// What the agent's host calls it.
+        pub host_key: Option<String>,
+        pub role: MessageRole,
+        pub kind: MessageKind,
+        pub via_channel_id: Option<ChannelId>,
+        pub via_identity_id: Option<IdentityId>,
+        /// Unique in its channel.
+        pub dedupe_key: Option<String>,
+        /// Its id at the vendor, if it came in.
+        pub vendor_id: Option<String>,
+        /// What it is a part of at the vendor: later parts join it.
+        pub album: Option<String>,
+        /// The keys of those that did.
+        pub album_keys: Json,
+        /// It came in, and no one vouches for who wrote it.
+        pub unproven: bool,
+        pub author_user_id: Option<UserId>,
+        pub author_name: Option<String>,
+        pub status: MessageStatus,
+        /// Null if it isn't sent outside.
+        pub delivery_status: Option<DeliveryStatus>,
+        pub delivery_attempts: i64,
+        pub delivery_error: Option<String>,
+        pub delivery_sent_at: Option<Timestamp>,
+        /// The shape depends on the kind: {text, format}, {tool, call_id, input}, …
+        pub content: Json,
+        pub created_at: Timestamp,
+    }
+
+    crate::core::store::tenant_entity!();
+}
+
+/// Files attached to messages. Their bytes are in attachment_blobs.
+pub mod attachments {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        ids::{AgentId, AttachmentId, MessageId, OrgId, UserId},
+        time::Timestamp,
+    };
+
+    /// A row of `attachments`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "attachments")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: AttachmentId,
+        /// Null from the upload until the message is posted.
+        pub message_id: Option<MessageId>,
+        /// Its place among the files of its message.
+        pub position: i64,
+        pub filename: String,
+        pub mime_type: String,
+        pub size_bytes: i64,
+        pub sha256: Vec<u8>,
+        pub uploaded_by_agent_id: Option<AgentId>,
+        pub uploaded_by_user_id: Option<UserId>,
+        pub created_at: Timestamp,
+    }
+
+    crate::core::store::tenant_entity!();
+}
+
+/// The bytes of attachments, kept apart so that no list ever reads them.
+pub mod attachment_blobs {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::ids::{AttachmentId, OrgId};
+
+    /// A row of `attachment_blobs`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "attachment_blobs")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub attachment_id: AttachmentId,
+        pub content: Vec<u8>,
+    }
+
+    crate::core::store::tenant_entity!();
+}

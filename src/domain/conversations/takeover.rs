@@ -1,0 +1,285 @@
+//! A person answers instead of the agent: taking a conversation over, handing it back.
+//!
+//! While someone holds a conversation, no turn of the agent starts in it ([`turns::yield_to_person`]). What the holder posts
+//! is said as if by the agent, and what other people's programs post is kept. The agent is told everything with its next
+//! turn. Whoever may write to the agent may take over, also from someone else; only the holder hands back, so that no one
+//! ends what they don't know of. If the holder says nothing for [`IDLE`], or may not any more, the take-over ends. The thread
+//! names everybody.
+
+use std::{sync::Arc, time::Duration};
+
+use sea_orm::{ColumnTrait, Condition, QueryFilter, QueryOrder, sea_query::Expr};
+use serde_json::{Value, json};
+
+use super::{
+    append::{NewMessage, append},
+    entity::{conversations, messages},
+    queries::{self, TakenOver},
+    rows::load,
+    turns,
+};
+use crate::{
+    base::{
+        enums::{ChangeOp, ConversationStatus, MessageKind, MessageRole, RecordKind},
+        ids::{ConversationId, UserId},
+        permission::Permission,
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::{Core, access::Scope, audit, job_counts::Tally, store::Tx},
+    domain::{
+        agents::{self, LockedAgent},
+        people,
+    },
+};
+
+/// How long the holder may be silent: one who has left must not keep an agent from answering.
+const IDLE: Duration = Duration::from_mins(60);
+
+/// Who answers in a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Speaker {
+    /// The agent.
+    Agent,
+    /// The caller, who has taken it over.
+    Caller,
+    /// Another person, who has taken it over.
+    Other(Holder),
+}
+
+/// Who has taken a conversation over, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Holder {
+    id: UserId,
+    name: String,
+    at: Option<Timestamp>,
+}
+
+impl Holder {
+    /// The refusal of what only the holder may do. `what` is a sentence about it.
+    pub(super) fn refusal(&self, what: &str) -> Problem {
+        let name = &self.name;
+        let detail =
+            format!("{name} has taken this conversation over and answers instead of the agent. {what}");
+        Problem::new(Code::Conflict, detail)
+            .with("taken_over_by", json!({ "id": self.id, "name": name }))
+            .with("taken_over_at", json!(self.at))
+    }
+}
+
+/// Who answers in this conversation. It is locked.
+pub(super) async fn speaker(tx: &Tx, conversation: &conversations::Model) -> Result<Speaker> {
+    let Some(id) = conversation.taken_over_by else { return Ok(Speaker::Agent) };
+    if tx.scope.request.caller.user() == Some(id) {
+        return Ok(Speaker::Caller);
+    }
+    Ok(Speaker::Other(Holder { id, name: people::name_of(tx, id).await?, at: conversation.taken_over_at }))
+}
+
+/// The caller answers instead of the agent from now on. Taking over again does nothing.
+///
+/// # Errors
+/// `NOT_FOUND`; `PERMISSION_DENIED` for a service token; `ARCHIVED`, also if the agent was deleted.
+pub async fn take_over(scope: &Scope, id: ConversationId) -> Result<()> {
+    let person = scope.person()?;
+    let (tx, agent, conversation) = open(scope, id).await?;
+    let Some(agent) = agent else {
+        return Err(Problem::new(Code::Archived, "The conversation's agent has been deleted."));
+    };
+    if conversation.status == ConversationStatus::Archived {
+        return Err(Problem::new(
+            Code::Archived,
+            "The conversation is archived. Reopen it before taking it over.",
+        ));
+    }
+    let from = match speaker(&tx, &conversation).await? {
+        Speaker::Caller => return Ok(()),
+        Speaker::Agent => "the agent".to_owned(),
+        Speaker::Other(holder) => holder.name,
+    };
+    set_holder(&tx, id, Some(person.id)).await?;
+    note(&tx, id, "TAKEN_OVER", format!("{} took over from {from}.", person.name)).await?;
+    turns::yield_to_person(&tx, &agent, id).await?;
+    finish(tx, "takeOverConversation", &conversation, Some(person.id)).await
+}
+
+/// The agent answers again. Handing back what no one has taken over does nothing.
+///
+/// # Errors
+/// `NOT_FOUND`; `CONFLICT`, naming the holder, if that is someone else.
+pub async fn hand_back(scope: &Scope, id: ConversationId) -> Result<()> {
+    let (tx, agent, conversation) = open(scope, id).await?;
+    match speaker(&tx, &conversation).await? {
+        Speaker::Agent => return Ok(()),
+        Speaker::Other(holder) => {
+            return Err(
+                holder.refusal(&format!("Take it over from {} before you hand it back.", holder.name))
+            );
+        }
+        Speaker::Caller => {}
+    }
+    let text = format!("{} handed the conversation back to the agent.", tx.scope.request.caller.name());
+    end(&tx, agent.as_ref(), id, "HANDED_BACK", text).await?;
+    finish(tx, "handBackConversation", &conversation, None).await
+}
+
+/// Ends a take-over because the conversation is archived. Nothing starts before someone writes.
+pub(super) async fn end_with_archiving(
+    tx: &Tx,
+    agent: Option<&LockedAgent>,
+    conversation: &conversations::Model,
+) -> Result<()> {
+    let Some(holder) = conversation.taken_over_by else { return Ok(()) };
+    let (id, name) = (conversation.id, people::name_of(tx, holder).await?);
+    set_holder(tx, id, None).await?;
+    let text = format!("{name} no longer answers instead of the agent: the conversation was archived.");
+    note(tx, id, "TAKE_OVER_ENDED", text).await?;
+    match agent {
+        Some(agent) => turns::resume(tx, agent, id, false, None).await,
+        None => Ok(()),
+    }
+}
+
+/// Records that the holder has said something.
+pub(super) async fn spoken(tx: &Tx, id: ConversationId) -> Result<()> {
+    let said = tx.scope.update::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
+    said.col_expr(conversations::Column::LastWordAt, Expr::value(tx.now)).exec(tx.connection()).await?;
+    Ok(())
+}
+
+/// Why a take-over ends by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    /// The holder can't sign in to the organization any more.
+    Gone,
+    /// The holder may not write to agents any more.
+    Demoted,
+    /// The holder has said nothing for [`IDLE`].
+    Silent,
+}
+
+impl Over {
+    /// Whether and why the take-over ends.
+    fn of(core: &Core, taken: &TakenOver) -> Result<Option<Self>> {
+        let Some(role) = &taken.role else { return Ok(Some(Self::Gone)) };
+        let role = role.parse().map_err(Problem::internal)?;
+        if !core.policy.allows(taken.organization_id, role, Permission::AgentInteract) {
+            return Ok(Some(Self::Demoted));
+        }
+        let is_silent = taken.last_word_at.is_some_and(|at| at <= core.clock.now().minus(IDLE));
+        Ok(is_silent.then_some(Self::Silent))
+    }
+
+    /// What the thread says.
+    fn text(self, name: &str) -> String {
+        let why = match self {
+            Self::Gone => "is no longer a member".to_owned(),
+            Self::Demoted => "may no longer write to agents".to_owned(),
+            Self::Silent => format!("has said nothing for {} minutes", IDLE.as_secs() / 60),
+        };
+        format!("{name} {why}, so the agent answers again.")
+    }
+}
+
+/// Ends the take-overs in every organization whose holder has said nothing for [`IDLE`], is gone, or may not write to agents
+/// any more. Returns how many ended.
+///
+/// # Errors
+/// The database is unreachable. What has ended by then stays ended.
+pub async fn end_abandoned(core: &Arc<Core>) -> Result<u64> {
+    // Reads every take-over, because policies decide who may write and the database doesn't know them. There are only
+    // as many as people can handle at once.
+    let mut ended = Tally::default();
+    for taken in queries::taken_over(core).await? {
+        let org = taken.organization_id;
+        ended.add(org, end_if_abandoned(&Scope::system(core, org), &taken).await);
+    }
+    ended.close()
+}
+
+/// Ends a take-over if it was over when it was seen, and still is once the agent is held. Returns whether it ended.
+async fn end_if_abandoned(scope: &Scope, seen: &TakenOver) -> Result<bool> {
+    if Over::of(&scope.core, seen)?.is_none() {
+        return Ok(false);
+    }
+    let id = seen.id;
+    let (tx, agent, conversation) = open(scope, id).await?;
+    let Some(holder) = conversation.taken_over_by else { return Ok(false) };
+    // Others may have been faster.
+    let Some(taken) = queries::holder(&tx, id).await? else { return Ok(false) };
+    let Some(over) = Over::of(&scope.core, &taken)? else { return Ok(false) };
+    let text = over.text(&people::name_of(&tx, holder).await?);
+    end(&tx, agent.as_ref(), id, "TAKE_OVER_ENDED", text).await?;
+    finish(tx, "endTakeOver", &conversation, None).await?;
+    Ok(true)
+}
+
+/// Opens a transaction, holds the conversation's agent unless it was deleted, and loads the conversation.
+async fn open(scope: &Scope, id: ConversationId) -> Result<(Tx, Option<LockedAgent>, conversations::Model)> {
+    let tx = scope.begin().await?;
+    let agent = super::agent_of(&tx, id).await?;
+    let agent = agents::lock_agent(&tx, agent).await?;
+    let conversation = load(&tx, id).await?;
+    Ok((tx, agent, conversation))
+}
+
+/// Gives the conversation back to the agent, which starts at once if the last message waits for an answer. Messages that
+/// are not to be answered, such as a robot's that writes too often, belong to no turn: they don't count.
+async fn end(
+    tx: &Tx,
+    agent: Option<&LockedAgent>,
+    id: ConversationId,
+    event: &str,
+    text: String,
+) -> Result<()> {
+    let last = tx.scope.find::<messages::Entity>().filter(messages::Column::ConversationId.eq(id));
+    let last = last.filter(messages::Column::Role.ne(MessageRole::System));
+    let of_turns = Condition::any().add(messages::Column::TurnId.is_not_null());
+    let last = last.filter(of_turns.add(messages::Column::Role.ne(MessageRole::User)));
+    let last = last.order_by_desc(messages::Column::Seq).one(tx.connection()).await?;
+    let unanswered = last.as_ref().is_some_and(|last| last.role == MessageRole::User);
+    set_holder(tx, id, None).await?;
+    note(tx, id, event, text).await?;
+    match agent {
+        Some(agent) => turns::resume(tx, agent, id, unanswered, last.and_then(|last| last.turn_id)).await,
+        None => Ok(()),
+    }
+}
+
+async fn set_holder(tx: &Tx, id: ConversationId, holder: Option<UserId>) -> Result<()> {
+    use conversations::Column;
+    let at = holder.map(|_| tx.now);
+    let changed = tx.scope.update::<conversations::Entity>().filter(Column::Id.eq(id));
+    let changed = changed
+        .col_expr(Column::TakenOverBy, Expr::value(holder))
+        .col_expr(Column::TakenOverAt, Expr::value(at))
+        .col_expr(Column::LastWordAt, Expr::value(at))
+        .col_expr(Column::UpdatedAt, Expr::value(tx.now));
+    changed.exec(tx.connection()).await?;
+    Ok(())
+}
+
+/// Says in the thread what has happened. Subscribers hear of the message and of the conversation.
+async fn note(tx: &Tx, id: ConversationId, event: &str, text: String) -> Result<()> {
+    let caller = &tx.scope.request.caller;
+    let content = json!({ "event": event, "text": text });
+    let new = NewMessage {
+        author_user: caller.user(),
+        author_name: caller.user().map(|_| caller.name().to_owned()),
+        ..NewMessage::new(id, MessageRole::System, MessageKind::Event, content)
+    };
+    append(tx, new).await?;
+    Ok(())
+}
+
+async fn finish(
+    tx: Tx,
+    operation: &'static str,
+    before: &conversations::Model,
+    holder: Option<UserId>,
+) -> Result<()> {
+    let changes: Value = json!({ "taken_over_by": audit::from_to(before.taken_over_by, holder) });
+    let (kind, op, id) = (RecordKind::Conversation, ChangeOp::Updated, before.id.0);
+    audit::record(&tx, audit::Entry { operation, op, kind, id, changes });
+    tx.commit().await
+}

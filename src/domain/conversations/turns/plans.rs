@@ -1,0 +1,113 @@
+//! What to say to an agent in a turn.
+
+use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
+
+use super::{
+    entity::turns,
+    prompt,
+    queue::{Cause, queued},
+    rate_limited::is_sent_again,
+    rows::{announce, happen, is_open, load, open},
+    state::Happening,
+};
+use crate::{
+    base::{
+        enums::{ChangeOp, TurnState},
+        ids::{ConversationId, TurnId},
+        problem::{Code, Problem, Result},
+    },
+    core::store::Tx,
+    domain::{
+        agents::LockedAgent,
+        conversations::{self, Said, Thread},
+        orgs,
+    },
+};
+
+/// What to say to an agent in a turn.
+pub struct Briefing {
+    /// The turn's conversation.
+    pub id: ConversationId,
+    /// The same, as turns see it.
+    pub conversation: Thread,
+    /// The turn's messages.
+    pub said: Vec<Said>,
+    /// Whether the agent had to give the turn up because of a limit.
+    pub is_again: bool,
+}
+
+/// What to say in this turn. The first time this fixes its messages; a host that asks again gets the same.
+///
+/// # Errors
+/// `NOT_FOUND`; `CONFLICT` for a turn that has ended, or that was cancelled after it was sent again, while another of its
+/// conversation is open, or while a person answers instead of the agent; `ORGANIZATION_STOPPED`.
+pub async fn brief(tx: &Tx, agent: &LockedAgent, turn: TurnId) -> Result<Briefing> {
+    let generation = agent.generation;
+    let turn = load(tx, agent.id, turn).await?;
+    let thread = conversations::thread(tx, turn.conversation_id).await?;
+    let through = match turn.state {
+        TurnState::Queued => {
+            if orgs::is_stopped(tx).await? {
+                return Err(Problem::new(Code::OrganizationStopped, "The organization is stopped."));
+            }
+            require_alone(tx, &turn).await?;
+            if thread.is_taken_over || turn.held {
+                return Err(Problem::new(Code::Conflict, "A person answers instead of the agent."));
+            }
+            thread.last_seq
+        }
+        // Its host may have heard of the cancellation first, and forgotten it. The refusal ends the turn.
+        _ if is_sent_again(&turn) && turn.cancel_requested_at.is_some() => {
+            return Err(Problem::new(Code::Conflict, "The turn is being cancelled."));
+        }
+        state if is_open(state) && turn.generation == Some(generation) => turn.handed_seq.unwrap_or(0),
+        state => {
+            let detail = format!("The turn is {state}.");
+            return Err(Problem::new(Code::Conflict, detail).with("state", state.as_str()));
+        }
+    };
+    let mut said = conversations::said(tx, turn.id, through).await?;
+    let mut handed = through;
+    if turn.state == TurnState::Queued {
+        let fitting = prompt::fitting(&said);
+        let rest = said.split_off(fitting);
+        if let Some(next) = rest.first() {
+            handed = next.seq - 1;
+        }
+        begin(tx, &turn, generation, handed).await?;
+        if let Some(next) = rest.first() {
+            let last = rest.last().map_or(next.seq, |message| message.seq);
+            let seqs = Some((next.seq, last));
+            let later = queued(tx, agent, turn.conversation_id, Cause::of(&turn), seqs).await?;
+            for message in &rest {
+                conversations::assign(tx, message.message, later).await?;
+            }
+        }
+    }
+    let is_again = is_sent_again(&turn) && turn.started_at.is_some();
+    Ok(Briefing { id: turn.conversation_id, conversation: thread, said, is_again })
+}
+
+/// Refuses a second open turn in the conversation.
+async fn require_alone(tx: &Tx, turn: &turns::Model) -> Result<()> {
+    let open = open(tx).filter(turns::Column::ConversationId.eq(turn.conversation_id));
+    match open.one(tx.connection()).await? {
+        None => Ok(()),
+        Some(open) => {
+            let detail = format!("Turn {} of the conversation has not ended yet.", open.id);
+            Err(Problem::new(Code::Conflict, detail).with("turn_id", open.id.0))
+        }
+    }
+}
+
+/// The turn is its host's now.
+async fn begin(tx: &Tx, turn: &turns::Model, generation: i64, handed: i64) -> Result<()> {
+    happen(tx, turn, Happening::Given).await?;
+    let given = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+    let given = given
+        .col_expr(turns::Column::Generation, Expr::value(generation))
+        .col_expr(turns::Column::HandedSeq, Expr::value(handed));
+    given.exec(tx.connection()).await?;
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    Ok(())
+}

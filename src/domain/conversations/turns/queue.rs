@@ -1,0 +1,413 @@
+//! Making, sending and cancelling turns.
+
+use muster_protocol::Command;
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, Condition, NotSet, QueryFilter, QueryOrder, QuerySelect, Select, Set,
+    sea_query::Expr,
+};
+use serde_json::json;
+
+use super::{
+    entity::turns,
+    queries::{DUE, join_queued, reach},
+    rate_limited::{is_limited, settle_spent},
+    rows::{announce, is_open, open, waiting},
+    state::is_final,
+};
+use crate::{
+    base::{
+        enums::{
+            AgentStatus, ChangeOp, DecidedVia, MessageKind, MessageRole, MessageStatus, RecordKind,
+            TurnCause, TurnCut, TurnLimit, TurnState,
+        },
+        ids::{AgentId, ConversationId, TokenId, TurnId, UserId},
+        problem::{Code, Problem, Result},
+    },
+    core::{
+        access::{Caller, Scope},
+        audit,
+        store::Tx,
+    },
+    domain::{
+        agents::{self, LockedAgent},
+        commands,
+        conversations::{self, NewMessage},
+        orgs,
+    },
+};
+
+/// What caused a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// The kind.
+    pub kind: TurnCause,
+    /// The person.
+    pub user: Option<UserId>,
+    /// The service token.
+    pub token: Option<TokenId>,
+}
+
+impl Cause {
+    /// The transaction's caller.
+    #[must_use]
+    pub fn caller(tx: &Tx) -> Self {
+        let request = &tx.scope.request;
+        let kind = match (&request.caller, request.via) {
+            (Caller::Person(_), DecidedVia::Graphql) => TurnCause::Panel,
+            (Caller::Chatting(_), _) => TurnCause::Channel,
+            (Caller::Person(_) | Caller::Token(_), _) => TurnCause::Api,
+            (Caller::System | Caller::Anonymous, _) => TurnCause::System,
+        };
+        Self { kind, user: request.caller.user(), token: request.caller.token() }
+    }
+
+    /// A person's decision, made earlier.
+    #[must_use]
+    pub fn decision(user: Option<UserId>, token: Option<TokenId>) -> Self {
+        let kind = match (user, token) {
+            (Some(_), _) => TurnCause::Panel,
+            (None, Some(_)) => TurnCause::Api,
+            (None, None) => TurnCause::System,
+        };
+        Self { kind, user, token }
+    }
+
+    /// What caused this turn.
+    pub(super) fn of(turn: &turns::Model) -> Self {
+        Self { kind: turn.cause, user: turn.caused_by_user_id, token: turn.caused_by_token_id }
+    }
+}
+
+/// The turn that the conversation's next message to the agent belongs to: the one that waits, or a new one.
+/// `seqs`: of the first and the last message that it gets, if they are known yet ([`reaches`]).
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn queued(
+    tx: &Tx,
+    agent: &LockedAgent,
+    conversation: ConversationId,
+    cause: Cause,
+    seqs: Option<(i64, i64)>,
+) -> Result<TurnId> {
+    let (first, last) = seqs.unzip();
+    if let Some(id) = join_queued(tx, conversation, (first, last)).await? {
+        announce(tx, ChangeOp::Updated, conversation, id);
+        return Ok(id);
+    }
+    let turn = turns::ActiveModel {
+        organization_id: Set(tx.scope.org),
+        id: NotSet,
+        conversation_id: Set(conversation),
+        agent_id: Set(agent.id),
+        cause: Set(cause.kind),
+        caused_by_user_id: Set(cause.user),
+        caused_by_token_id: Set(cause.token),
+        state: Set(TurnState::Queued),
+        first_seq: Set(first),
+        last_seq: Set(last),
+        created_at: Set(tx.now),
+        updated_at: Set(tx.now),
+        ..Default::default()
+    };
+    let id = turn.insert(tx.connection()).await?.id;
+    announce(tx, ChangeOp::Created, conversation, id);
+    Ok(id)
+}
+
+/// Records that the conversation's turn has messages from this seq to that one. When it was updated stays: turns that a limit
+/// concerns are judged by it.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn reaches(tx: &Tx, conversation: ConversationId, turn: TurnId, seqs: (i64, i64)) -> Result<()> {
+    reach(tx, turn, seqs).await?;
+    announce(tx, ChangeOp::Updated, conversation, turn);
+    Ok(())
+}
+
+/// Turns that wait and that the agent's present launch was not told of.
+pub(super) fn due(tx: &Tx, agent: &LockedAgent) -> sea_orm::Select<turns::Entity> {
+    let unsent = Condition::any()
+        .add(turns::Column::Generation.is_null())
+        .add(turns::Column::Generation.lt(agent.generation));
+    let of_agent = tx.scope.find::<turns::Entity>().filter(turns::Column::AgentId.eq(agent.id));
+    of_agent.filter(Expr::cust(DUE)).filter(unsent).order_by_asc(turns::Column::Id)
+}
+
+/// Sends the turns that wait in these conversations, if the agent can take them now.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn send(tx: &Tx, agent: &LockedAgent, conversations: &[ConversationId]) -> Result<()> {
+    if takes_turns(agent) {
+        let these = turns::Column::ConversationId.is_in(conversations.iter().copied());
+        let due = due(tx, agent).filter(these);
+        dispatch_free(tx, agent, due.all(tx.connection()).await?).await?;
+    }
+    Ok(())
+}
+
+/// Sends all turns that the agent can take now: it has started, or resumes.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn send_due(tx: &Tx, agent: &LockedAgent) -> Result<()> {
+    if takes_turns(agent) && !orgs::is_stopped(tx).await? && !is_limited(tx, agent.id).await? {
+        super::go_on(tx, agent, None).await?;
+    }
+    Ok(())
+}
+
+/// Sends turns, unless the agent may not call its model at the moment. Returns how many were sent.
+async fn dispatch_free(tx: &Tx, agent: &LockedAgent, due: Vec<turns::Model>) -> Result<u64> {
+    if due.is_empty() || is_limited(tx, agent.id).await? {
+        return Ok(0);
+    }
+    let sent = due.len() as u64;
+    dispatch(tx, agent, due).await?;
+    Ok(sent)
+}
+
+/// Sends at most `most` of the organization's turns that their agents can take, and returns how many were sent. For letting an
+/// organization go that was stopped.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn send_queued(tx: &Tx, most: u64) -> Result<u64> {
+    let mut sent = 0;
+    if orgs::is_stopped(tx).await? {
+        return Ok(0);
+    }
+    for agent in agents::with_status(tx, AgentStatus::Running).await? {
+        if sent == most {
+            break;
+        }
+        if let Some(agent) = agents::lock_agent(tx, agent).await?
+            && takes_turns(&agent)
+        {
+            let due = due(tx, &agent).limit(most - sent).all(tx.connection()).await?;
+            // Those of an agent that may not call its model go on when it may, and keep no others waiting until then.
+            sent += dispatch_free(tx, &agent, due).await?;
+        }
+    }
+    Ok(sent)
+}
+
+/// Cancels all turns that the organization's agents have, and returns how many. What waits goes on waiting. `with` is what the
+/// caller ends so much by, if their conversations say it.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn cancel_all(tx: &Tx, with: Option<TurnCut>) -> Result<u64> {
+    let agents = uncancelled(tx).select_only().column(turns::Column::AgentId).distinct();
+    let agents = agents.order_by_asc(turns::Column::AgentId).into_tuple::<AgentId>();
+    let mut cancelled = 0;
+    for agent in agents.all(tx.connection()).await? {
+        if let Some(agent) = agents::lock_agent(tx, agent).await? {
+            cancelled += cancel_open(tx, &agent, with).await?;
+        }
+    }
+    Ok(cancelled)
+}
+
+/// Cancels the turns that the agent has, because the caller ends so much, and returns how many.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn cancel_open(tx: &Tx, agent: &LockedAgent, with: Option<TurnCut>) -> Result<u64> {
+    let open = uncancelled(tx).filter(turns::Column::AgentId.eq(agent.id));
+    let mut cancelled = 0;
+    for turn in open.order_by_asc(turns::Column::Id).all(tx.connection()).await? {
+        request_cancel(tx, agent, &turn).await?;
+        if let Some(with) = with {
+            cut(tx, &turn, with).await?;
+        }
+        cancelled += 1;
+    }
+    Ok(cancelled)
+}
+
+/// The open turns that no one has cancelled.
+pub(super) fn uncancelled(tx: &Tx) -> Select<turns::Entity> {
+    open(tx).filter(turns::Column::CancelRequestedAt.is_null())
+}
+
+/// Whether the agent takes turns at the moment.
+pub const fn takes_turns(agent: &LockedAgent) -> bool {
+    matches!(agent.status, AgentStatus::Running)
+}
+
+pub(super) async fn dispatch(tx: &Tx, agent: &LockedAgent, due: Vec<turns::Model>) -> Result<()> {
+    // Most messages find their agent idle, so this is asked only when there is something to send.
+    // When the storage is full, what the agent says would be lost. They are sent when there is room.
+    if due.is_empty() || tx.scope.core.full.has(tx.scope.org) || orgs::is_stopped(tx).await? {
+        return Ok(());
+    }
+    for turn in due {
+        let sent = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+        let sent = sent.col_expr(turns::Column::Generation, Expr::value(agent.generation));
+        let sent = sent.col_expr(turns::Column::AgentRevision, Expr::value(agent.revision));
+        let sent = sent.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
+        sent.exec(tx.connection()).await?;
+        commands::enqueue(tx, agent.host(), &Command::Turn { turn_id: turn.id.0 });
+        announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    }
+    Ok(())
+}
+
+/// Whether a turn that waits is held until someone writes.
+pub(super) async fn hold(tx: &Tx, waiting: TurnId, held: bool) -> Result<()> {
+    let changed = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(waiting));
+    changed.col_expr(turns::Column::Held, Expr::value(held)).exec(tx.connection()).await?;
+    Ok(())
+}
+
+/// Makes a turn that waits look as if it had not been sent.
+pub(super) async fn unsend(tx: &Tx, turn: &turns::Model) -> Result<()> {
+    let back = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+    let back = back.col_expr(turns::Column::Generation, Expr::value(None::<i64>));
+    back.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now)).exec(tx.connection()).await?;
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    Ok(())
+}
+
+/// Cancels a turn: one that waits at once; one that its host has, as soon as the host has done it. A turn that has ended
+/// stays as it is.
+///
+/// # Errors
+/// `NOT_FOUND`; `CONFLICT` for one that only waits to tell the agent what a person said in its place.
+pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
+    let tx = scope.begin().await?;
+    let found = scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
+    let found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("turn", id))?;
+    let Some(agent) = agents::lock_agent(&tx, found.agent_id).await? else { return Ok(()) };
+    // It may have changed while the agent was held by someone else.
+    let turn = super::rows::load(&tx, found.agent_id, id).await?;
+    if is_final(turn.state) || turn.cancel_requested_at.is_some() {
+        return Ok(());
+    }
+    if is_open(turn.state) {
+        request_cancel(&tx, &agent, &turn).await?;
+    } else if turn.held {
+        // Another turn would have to tell it instead.
+        let detail = "The turn only tells the agent what a person said in its place, together with the next message. \
+                      The agent does nothing before that.";
+        return Err(Problem::new(Code::Conflict, detail).with("state", turn.state.as_str()));
+    } else {
+        end_cancelled(&tx, &agent, &turn).await?;
+    }
+    cut(&tx, &turn, TurnCut::Turn).await?;
+    let (operation, changes) = ("cancelTurn", json!({ "state": turn.state }));
+    audit::record(
+        &tx,
+        audit::Entry { operation, op: ChangeOp::Updated, kind: RecordKind::Turn, id: id.0, changes },
+    );
+    tx.commit().await
+}
+
+/// Asks the turn's host to end it. One that no host has, because of a limit, ends at once.
+pub(super) async fn request_cancel(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> Result<()> {
+    if turn.limited == Some(TurnLimit::Parked) {
+        return end_cancelled(tx, agent, turn).await;
+    }
+    let asked = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+    let asked = asked.col_expr(turns::Column::CancelRequestedAt, Expr::value(tx.now));
+    asked.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now)).exec(tx.connection()).await?;
+    commands::enqueue(tx, agent.host(), &Command::Cancel { turn_id: turn.id.0 });
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    Ok(())
+}
+
+/// Cancels a turn that no host has.
+pub(super) async fn end_cancelled(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> Result<()> {
+    let cancelled = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+    let cancelled = cancelled
+        .col_expr(turns::Column::State, Expr::value(TurnState::Cancelled.as_str()))
+        .col_expr(turns::Column::Limited, Expr::value(None::<String>))
+        .col_expr(turns::Column::CancelRequestedAt, Expr::value(tx.now))
+        .col_expr(turns::Column::EndedAt, Expr::value(tx.now))
+        .col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
+    cancelled.exec(tx.connection()).await?;
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    settle_spent(tx, turn).await?;
+    never_told(tx, agent, turn, MessageStatus::Cancelled).await
+}
+
+/// The turn has ended. If the agent never got it, `status` is what becomes of its messages, and what a person said in the agent's
+/// place is told with the next turn, which is held until someone writes unless one waits already.
+pub(super) async fn never_told(
+    tx: &Tx,
+    agent: &LockedAgent,
+    turn: &turns::Model,
+    status: MessageStatus,
+) -> Result<()> {
+    let conversation = turn.conversation_id;
+    conversations::settle(tx, conversation, turn.id, status).await?;
+    if turn.started_at.is_some() {
+        return Ok(());
+    }
+    let said = conversations::said_in_its_place(tx, turn.id).await?;
+    let (Some((_, first)), Some((_, last))) = (said.first(), said.last()) else { return Ok(()) };
+    let next = if let Some(next) = waiting(tx, conversation).await? {
+        reaches(tx, conversation, next.id, (*first, *last)).await?;
+        next.id
+    } else {
+        let next = queued(tx, agent, conversation, Cause::of(turn), Some((*first, *last))).await?;
+        hold(tx, next, true).await?;
+        next
+    };
+    for (message, _) in said {
+        conversations::assign(tx, message, next).await?;
+    }
+    Ok(())
+}
+
+/// The caller stops the agent, or restarts it: names them in the turns that it has begun. Returns how many.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn cut_open(tx: &Tx, agent: &LockedAgent, with: TurnCut) -> Result<u64> {
+    let begun = uncancelled(tx).filter(turns::Column::AgentId.eq(agent.id)).order_by_asc(turns::Column::Id);
+    // Those that are parked are sent again with the next launch.
+    let begun = begun.filter(Expr::cust("(limited IS NULL OR limited <> 'PARKED')"));
+    let begun = begun.all(tx.connection()).await?;
+    for turn in &begun {
+        cut(tx, turn, with).await?;
+    }
+    Ok(begun.len() as u64)
+}
+
+/// The caller ends a turn: its row and its conversation say who did it, which is who did it first. What the service itself ends
+/// says why elsewhere.
+async fn cut(tx: &Tx, turn: &turns::Model, with: TurnCut) -> Result<()> {
+    let Some(by) = who(&tx.scope.request.caller, with).filter(|_| turn.cut.is_none()) else { return Ok(()) };
+    let named = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+    let named = named.col_expr(turns::Column::CutBy, Expr::value(by.as_str()));
+    let named = named.col_expr(turns::Column::Cut, Expr::value(with.as_str()));
+    named.col_expr(turns::Column::CutAt, Expr::value(tx.now)).exec(tx.connection()).await?;
+    let (event, did) = match with {
+        TurnCut::Turn => ("TURN_CANCELLED", "cancelled the turn"),
+        TurnCut::Agent => ("AGENT_STOPPED", "stopped the agent"),
+        TurnCut::Restart => ("AGENT_RESTARTED", "restarted the agent"),
+        TurnCut::Organization => ("ORGANIZATION_STOPPED", "stopped all agents"),
+    };
+    let content = json!({ "event": event, "text": format!("{by} {did}.") });
+    let caller = &tx.scope.request.caller;
+    let new = NewMessage {
+        author_user: caller.user(),
+        author_name: caller.user().map(|_| caller.name().to_owned()),
+        ..NewMessage::new(turn.conversation_id, MessageRole::System, MessageKind::Event, content)
+    };
+    conversations::append(tx, new).await?;
+    Ok(())
+}
+
+/// Who ends it. The operator, who has no name, stops organizations; else the service acts by itself.
+fn who(caller: &Caller, with: TurnCut) -> Option<String> {
+    match caller {
+        Caller::System if with == TurnCut::Organization => Some("The operator".to_owned()),
+        Caller::System | Caller::Anonymous => None,
+        caller => Some(caller.name().to_owned()),
+    }
+}

@@ -1,0 +1,201 @@
+//! Later parts and later versions of messages that came in: the other photos of an album, and what was edited or deleted.
+//!
+//! A part joins the first message of its album while the turn of that one waits; afterwards it follows without a turn. A version
+//! is a message of its own. It makes no turn if the first one was answered.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Set};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::{
+    append::{preview, rewrite},
+    attachments,
+    entity::messages,
+    incoming::{Incoming, keep, word, written},
+    queries, rows,
+    turn_messages::announce_changed,
+    turns,
+};
+use crate::{
+    base::{
+        bounds::LIST,
+        enums::{ConversationStatus, TurnState},
+        ids::{ChannelId, ConversationId, MessageId, OrgId},
+        json::texts,
+        problem::Result,
+    },
+    core::{Core, access::Scope, store::Tx},
+};
+
+/// What stands before a later version.
+const EDITED: &str = "edited: ";
+
+/// Where a message is.
+type Place = (ConversationId, MessageId);
+
+/// Whether the channel has a message of which this one, by its album or its vendor id, is a part or a version.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn has_earlier(
+    core: &Arc<Core>,
+    (org, channel): (OrgId, ChannelId),
+    message: &muster_channels::Inbound,
+) -> Result<bool> {
+    let version_of = message.vendor_id.as_ref().filter(|_| message.is_edit);
+    // PostgreSQL takes no text with NUL.
+    let usable = |value: &&String| !value.contains('\0');
+    let scope = Scope::system(core, org);
+    if let Some(vendor_id) = version_of.filter(usable)
+        && queries::has_vendor_id(&scope, channel, &word(vendor_id)).await?
+    {
+        return Ok(true);
+    }
+    match message.album.as_ref().filter(usable) {
+        Some(album) => queries::has_album(&scope, channel, &word(album)).await,
+        None => Ok(false),
+    }
+}
+
+/// The newest album of a conversation, and the length of the names of its parts, which grows with each part that joins.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn newest_album(tx: &Tx, conversation: ConversationId) -> Result<Option<(MessageId, i64)>> {
+    let album = queries::newest_album(tx, conversation).await?;
+    Ok(album.map(|album| (album.id, album.length)))
+}
+
+/// Takes a message that needs none of its own: a part joins the first one, and what is known already changes nothing. Otherwise
+/// says in the message what it is, and whether it is answered.
+pub(super) async fn joined(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Option<Place>> {
+    if incoming.is_edit {
+        return version(tx, incoming).await;
+    }
+    let Some(first) = first_of(tx, incoming).await? else { return Ok(None) };
+    let place = (first.conversation_id, first.id);
+    let key = incoming.key.clone().unwrap_or_default();
+    if texts(&first.album_keys).contains(&key) {
+        return Ok(Some(place));
+    }
+    let is_fresh = first.created_at >= tx.now.minus(Duration::from_secs(10));
+    if is_fresh && state(tx, &first).await? == Some(TurnState::Queued) {
+        join(tx, first, key, incoming).await?;
+        return Ok(Some(place));
+    }
+    incoming.is_answered = false;
+    Ok(None)
+}
+
+/// The first message of an album.
+async fn first_of(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<messages::Model>> {
+    let Some(album) = &incoming.album else { return Ok(None) };
+    let of_album =
+        tx.scope.find::<messages::Entity>().filter(messages::Column::ViaChannelId.eq(incoming.channel));
+    let of_album = of_album.filter(messages::Column::Album.eq(word(album)));
+    Ok(of_album.order_by_asc(messages::Column::Id).one(tx.connection()).await?)
+}
+
+async fn state(tx: &Tx, message: &messages::Model) -> Result<Option<TurnState>> {
+    match message.turn_id {
+        Some(turn) => turns::state_of(tx, turn).await,
+        None => Ok(None),
+    }
+}
+
+/// Adds a part's files and words to the first message.
+async fn join(tx: &Tx, first: messages::Model, key: String, incoming: &Incoming<'_>) -> Result<()> {
+    let (files, more) = keep(tx, incoming).await?;
+    for file in files {
+        attachments::attach(tx, first.id, file).await?;
+    }
+    let (id, mut conversation) = (first.id, rows::load(tx, first.conversation_id).await?);
+    let said = first.content["text"].as_str().unwrap_or_default().to_owned();
+    let mut keys = texts(&first.album_keys);
+    keys.push(key);
+    // Each part of an album that answers a message repeats that message.
+    let known: HashSet<&str> = said.split("\n\n").collect();
+    let more =
+        more.trim().split("\n\n").filter(|paragraph| !paragraph.is_empty() && !known.contains(paragraph));
+    let more: Vec<&str> = more.collect();
+    if more.is_empty() {
+        announce_changed(tx, conversation.id, id);
+    } else {
+        let mut content = first.content.clone();
+        content["text"] = json!(written(&format!("{said}\n\n{}", more.join("\n\n"))));
+        rewrite(tx, &mut conversation, &first, content).await?;
+    }
+    let mut message = first.into_active_model();
+    message.album_keys = Set(json!(keys));
+    message.update(tx.connection()).await?;
+    rows::announce(tx, conversation.agent_id, conversation.id);
+    Ok(())
+}
+
+/// A later version: how it is shown, and whether it is answered. A version with the same text as the last one is ignored, and so is one
+/// of an archived conversation that needs no answer.
+async fn version(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Option<Place>> {
+    let names = incoming.files.iter().map(|file| file.filename.as_str()).collect::<Vec<_>>().join(", ");
+    if incoming.said().trim().is_empty() {
+        incoming.text = names;
+    }
+    let now = incoming.said();
+    incoming.text.insert_str(0, EDITED);
+    let Some((first, last)) = versions_of(tx, incoming).await? else { return Ok(None) };
+    let said = last.content["text"].as_str().unwrap_or_default();
+    // Answered, or not to be.
+    let is_over = |state| matches!(state, None | Some(TurnState::Done));
+    if is_over(state(tx, &first).await?) || is_over(state(tx, &last).await?) || now.is_empty() {
+        incoming.is_answered = false;
+    }
+    let conversation = rows::load(tx, last.conversation_id).await?;
+    if !incoming.is_answered && conversation.status == ConversationStatus::Archived {
+        return Ok(Some((last.conversation_id, last.id)));
+    }
+    if now.is_empty() {
+        incoming.text = format!("[This message was deleted: “{}”]", preview(said));
+        return Ok(None);
+    }
+    let kept = attachments::digests(tx, &kept_versions(tx, incoming, first.id).await?).await?;
+    incoming.files.retain(|file| !kept.contains(Sha256::digest(&file.content).as_slice()));
+    let is_same = said == written(&now) || said == written(&incoming.said());
+    Ok((is_same && incoming.files.is_empty()).then_some((last.conversation_id, last.id)))
+}
+
+/// The versions of a message whose files are known: the first, and the newest hundred, since senders can edit without limit.
+async fn kept_versions(tx: &Tx, incoming: &Incoming<'_>, first: MessageId) -> Result<Vec<MessageId>> {
+    let newest = tx.scope.find::<messages::Entity>();
+    let newest = newest.filter(messages::Column::ViaChannelId.eq(incoming.channel));
+    let newest = newest.filter(messages::Column::VendorId.eq(incoming.vendor_id.as_deref().map(word)));
+    let newest = newest.order_by_desc(messages::Column::Id).limit(LIST as u64).select_only();
+    let newest = newest.column(messages::Column::Id).into_tuple::<MessageId>();
+    let mut versions = newest.all(tx.connection()).await?;
+    versions.push(first);
+    // A part's files are those of its album.
+    versions.extend(first_of(tx, incoming).await?.map(|album| album.id));
+    Ok(versions)
+}
+
+/// The first version of a message, or of its album, and the last.
+async fn versions_of(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<(messages::Model, messages::Model)>> {
+    let Some(id) = &incoming.vendor_id else { return Ok(None) };
+    let all = || {
+        let all = tx.scope.find::<messages::Entity>();
+        let all = all.filter(messages::Column::ViaChannelId.eq(incoming.channel));
+        all.filter(messages::Column::VendorId.eq(word(id)))
+    };
+    let first = all().order_by_asc(messages::Column::Id).one(tx.connection()).await?;
+    let last = all().order_by_desc(messages::Column::Id).one(tx.connection()).await?;
+    Ok(match first.zip(last) {
+        None => first_of(tx, incoming).await?.map(|first| (first.clone(), first)),
+        both => both,
+    })
+}
+
+/// Whether a message only says that an earlier one was deleted.
+#[must_use]
+pub fn is_deletion(message: &muster_channels::Inbound) -> bool {
+    message.is_edit && message.text.is_empty() && message.context.is_empty() && message.files.is_empty()
+}

@@ -1,0 +1,206 @@
+//! SQL of deliveries.
+
+use sea_orm::{DbBackend, DbErr, FromQueryResult as _, QueryResult};
+
+use super::{entity::deliveries, skipping::Closed};
+use crate::{
+    base::{
+        ids::{ChannelId, MessageId, OrgId},
+        problem::Result,
+    },
+    core::{
+        Core,
+        access::Scope,
+        queue::{ChannelLane, Depth, OLDEST_DUE},
+        store::{
+            Tx,
+            sql::{Door as _, Row, every_org_sql, row, sql, text},
+        },
+    },
+    domain::conversations::TARGET,
+};
+
+/// Nothing of the conversation of the part `d` goes out before it.
+const FIRST: &str = "NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.organization_id = d.organization_id \
+     AND e.conversation_id = d.conversation_id AND (e.message_id, e.part) < (d.message_id, d.part) \
+     AND e.status IN ('PENDING', 'SENDING'))";
+
+/// The parts that are due at `$1`, in channels that send, each the first of its conversation.
+pub const PART_DUE: &str = text!(
+    "deliveries d JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
+     WHERE d.status IN ('PENDING', 'SENDING') AND d.available_at <= $1 AND c.is_active AND c.direction <> 'INBOUND' \
+     AND (c.send_after IS NULL OR c.send_after <= $1) AND ",
+    FIRST
+)
+.postgres;
+
+/// The channels of all organizations with something to send.
+pub(super) async fn due_channels(core: &Core) -> Result<Vec<ChannelLane>> {
+    let due = every_org_sql!(
+        OLDEST_DUE[0],
+        "SELECT d.organization_id, d.channel_id, d.available_at FROM ",
+        PART_DUE,
+        OLDEST_DUE[1]
+    );
+    core.db.every_org().all(due, [core.clock.now().into()]).await
+}
+
+/// The first part of a conversation.
+pub struct Due {
+    pub(super) part: deliveries::Model,
+    /// Where it goes. Empty: no one knows, which its attempt finds out.
+    pub(super) target: String,
+}
+
+impl Row for Due {
+    fn read(row: &QueryResult) -> std::result::Result<Self, DbErr> {
+        Ok(Self { part: deliveries::Model::from_query_result(row, "")?, target: row.try_get("", "target")? })
+    }
+}
+
+/// The first parts of conversations in a channel that are due, `most` of them: to be sent, or left behind by someone who died.
+pub(super) async fn due_parts(scope: &Scope, channel: ChannelId, most: i64) -> Result<Vec<Due>> {
+    let due = sql!(
+        "SELECT d.*, COALESCE(",
+        TARGET,
+        ", '') AS target FROM deliveries d \
+         JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
+         JOIN conversations v ON v.organization_id = d.organization_id AND v.id = d.conversation_id \
+         WHERE d.organization_id = $org AND d.channel_id = $2 AND d.status IN ('PENDING', 'SENDING') \
+         AND d.available_at <= $3 AND c.is_active AND c.direction <> 'INBOUND' \
+         AND (c.send_after IS NULL OR c.send_after <= $3) AND ",
+        FIRST,
+        " ORDER BY d.available_at, d.id LIMIT $4"
+    );
+    scope.all(due, [channel.into(), scope.core.clock.now().into(), most.into()]).await
+}
+
+/// How many parts wait.
+///
+/// # Errors
+/// The database can't be reached.
+pub async fn waiting(core: &Core) -> Result<Option<Depth>> {
+    let sql = every_org_sql!(
+        "SELECT 'DELIVERY' AS kind, COUNT(organization_id) AS depth, MIN(created_at) AS oldest FROM deliveries \
+         WHERE status IN ('PENDING', 'SENDING')"
+    );
+    core.db.every_org().one(sql, []).await
+}
+
+/// Skips what waits in a channel. Returns the messages of these parts.
+pub(super) async fn skip_pending(tx: &Tx, channel: ChannelId, why: &str) -> Result<Vec<MessageId>> {
+    let skip = sql!(
+        "UPDATE deliveries SET status = 'SKIPPED', error = $3 \
+         WHERE organization_id = $org AND channel_id = $2 AND status = 'PENDING' RETURNING message_id"
+    );
+    tx.column(skip, [channel.into(), why.into()]).await
+}
+
+/// No one is sending the part `d`. The list of literals makes the partial index apply.
+macro_rules! left {
+    ($now:literal) => {
+        concat!(
+            "d.status IN ('PENDING', 'SENDING') AND (d.status = 'PENDING' OR d.available_at <= ",
+            $now,
+            ")"
+        )
+    };
+}
+
+/// [`Closed::Deleted`], of the channel `c` and its part `d`; so for the others.
+const DELETED: &str = "c.archived_at IS NOT NULL";
+/// The opposite of `is_open` of channels.
+const OFF: &str =
+    "c.archived_at IS NULL AND (c.direction = 'INBOUND' OR NOT c.is_active AND c.inactive_reason = 'MANUAL')";
+/// What waits there does not count.
+const ORPHANED: &str = "c.archived_at IS NULL AND NOT c.is_active AND c.inactive_reason = 'AGENT_ARCHIVED' AND d.status = 'SENDING'";
+
+row! {
+    /// A channel that sends no more, in which something is left.
+    pub(super) struct ClosedChannel {
+        organization_id: OrgId,
+        channel_id: ChannelId,
+        /// Why, as a number.
+        reason: i32,
+    }
+}
+
+/// What is left at `$1` in channels that send no more.
+pub const LEFT: &str = text!(
+    "deliveries d JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id WHERE ",
+    left!("$1"),
+    " AND (",
+    DELETED,
+    " OR ",
+    OFF,
+    " OR ",
+    ORPHANED,
+    ")"
+)
+.postgres;
+
+/// A channel of any organization that sends no more, in which something is left.
+pub(super) async fn closed_channel(core: &Core) -> Result<Option<ClosedChannel>> {
+    let closed = every_org_sql!(
+        "SELECT d.organization_id, d.channel_id, CASE WHEN ",
+        DELETED,
+        " THEN 0 WHEN ",
+        OFF,
+        " THEN 1 ELSE 2 END AS reason FROM ",
+        LEFT,
+        " LIMIT 1"
+    );
+    core.db.every_org().one(closed, [core.clock.now().into()]).await
+}
+
+row! {
+    /// A part that was skipped, or has failed.
+    pub(super) struct Skipped {
+        message_id: MessageId,
+        part: i64,
+    }
+}
+
+/// What is left in a channel that is closed like this is skipped, or has failed. `also` is set on it, too.
+macro_rules! skip {
+    ($closed:expr, $also:expr, $held:literal) => {
+        sql!(
+            "UPDATE deliveries SET status = CASE status WHEN 'PENDING' THEN 'SKIPPED' ELSE 'FAILED' END, \
+             code = CASE status WHEN 'PENDING' THEN NULL ELSE 'unknown_outcome' END, error = $4",
+            $also,
+            " WHERE organization_id = $org AND id IN (SELECT d.id FROM deliveries d \
+             JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
+             WHERE d.organization_id = $org AND d.channel_id = $3 AND ",
+            left!("$2"),
+            " AND ",
+            $closed,
+            " ORDER BY d.id LIMIT $5",
+            $held,
+            ") RETURNING message_id, part"
+        )
+    };
+    ($closed:expr, $also:expr, is_postgres: $is_postgres:expr) => {
+        if $is_postgres {
+            skip!($closed, $also, " FOR NO KEY UPDATE OF d SKIP LOCKED")
+        } else {
+            skip!($closed, $also, "")
+        }
+    };
+}
+
+/// Skips `most` parts of what is left in a channel, if it is still closed for this reason: the first that no one else holds.
+pub(super) async fn skip_left(
+    tx: &Tx,
+    channel: ChannelId,
+    closed: Closed,
+    most: i64,
+) -> Result<Vec<Skipped>> {
+    let is_postgres = tx.scope.core.db.backend() == DbBackend::Postgres;
+    let skip = match closed {
+        // No one can send it again, so its text goes.
+        Closed::Deleted => skip!(DELETED, ", text = NULL, plain = NULL", is_postgres: is_postgres),
+        Closed::Off => skip!(OFF, "", is_postgres: is_postgres),
+        Closed::Orphaned => skip!(ORPHANED, "", is_postgres: is_postgres),
+    };
+    tx.all(skip, [tx.now.into(), channel.into(), closed.why().into(), most.into()]).await
+}

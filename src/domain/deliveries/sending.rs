@@ -1,0 +1,284 @@
+//! Sending parts: at most [`AT_ONCE`] of a channel at a time, each of another conversation.
+//!
+//! Vendors' limits are counted beforehand (`core/queue/send_limit.rs`): where a chat has no room, its part is due later, and the
+//! others go on. That is not an attempt.
+
+use std::{sync::Arc, time::Duration};
+
+use muster_channels::{Attachment, Part, Receipt, Rendered, Traits, Transport};
+use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
+
+use super::{
+    entity::deliveries,
+    outcome::{settle, uncertain},
+    parts::{add_rest, split},
+    queries::{Due, due_channels, due_parts},
+    verdict::{Verdict, judge},
+};
+use crate::{
+    base::{
+        enums::{DeliveryCode, DeliveryStatus},
+        ids::DeliveryId,
+        problem::Result,
+    },
+    core::{
+        Core,
+        access::Scope,
+        queue::{self, Admission, ChannelLane, Full, Job, Outcome, Room},
+        resource_limits::What,
+    },
+    domain::{
+        channels::{self, Sender},
+        conversations::{self, Place},
+    },
+};
+
+/// How long a part waits that can't be read.
+const UNREAD: Duration = Duration::from_secs(10);
+/// How many parts a channel sends at a time.
+const AT_ONCE: i64 = 4;
+
+/// Starts to send what is due in all channels.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
+    queue::start::<Due>(core, What::Lanes, due_channels(core).await?);
+    Ok(0)
+}
+
+impl Job for Due {
+    const KIND: &'static str = "DELIVERY";
+    type Key = ChannelLane;
+    type Lane = Sender;
+    type Room = Room;
+
+    fn id(&self) -> i64 {
+        self.part.id.0
+    }
+
+    async fn open(core: &Arc<Core>, lane: &ChannelLane) -> Result<Option<Sender>> {
+        Sender::open(core, *lane).await
+    }
+
+    async fn due(sender: &Sender) -> Result<Vec<Self>> {
+        due_parts(&sender.scope, sender.channel, AT_ONCE).await
+    }
+
+    /// A part that someone left behind is settled.
+    async fn admit(&self, sender: &Sender) -> Result<Admission<Room>> {
+        if self.part.status != DeliveryStatus::Pending {
+            settle_abandoned(sender, self.part.id).await?;
+            return Ok(Admission::Settled);
+        }
+        match sender.take_room(&self.target) {
+            Ok(room) => Ok(Admission::Run(room)),
+            Err(full) => {
+                hold(sender, self.part.id, full).await?;
+                Ok(Admission::Wait(full))
+            }
+        }
+    }
+
+    async fn run(self, sender: &Sender, room: Room) -> Result<Option<Outcome>> {
+        attempt(sender, self.part, room).await
+    }
+}
+
+/// Makes a part wait that no one has claimed, or its whole channel.
+async fn hold(sender: &Sender, id: DeliveryId, full: Full) -> Result<()> {
+    let tx = sender.scope.begin().await?;
+    let until = tx.now.plus(full.wait);
+    if full.is_for_all {
+        channels::wait(&tx, sender.channel, until).await?;
+    } else {
+        let held = tx.scope.update::<deliveries::Entity>().filter(deliveries::Column::Id.eq(id));
+        let held = held.filter(deliveries::Column::Status.eq(DeliveryStatus::Pending));
+        // Another replica may have put it off for longer.
+        let held = held.filter(deliveries::Column::AvailableAt.lte(tx.now));
+        held.col_expr(deliveries::Column::AvailableAt, Expr::value(until)).exec(tx.connection()).await?;
+    }
+    tx.commit().await
+}
+
+/// Claims a part, unless someone else was faster. The intent is written before the call. The row of a whole message becomes
+/// its `parts`, the first of which is claimed.
+async fn claim(
+    scope: &Scope,
+    id: DeliveryId,
+    facts: &Traits,
+    parts: &[deliveries::Model],
+) -> Result<Option<deliveries::Model>> {
+    use deliveries::Column;
+    let tx = scope.begin().await?;
+    let until = tx.now.plus(facts.longest_send + queue::MARGIN);
+    let taken = tx.scope.update::<deliveries::Entity>().filter(Column::Id.eq(id));
+    let mut taken = taken
+        .filter(Column::Status.eq(DeliveryStatus::Pending))
+        // Another replica may have tried it meanwhile, in vain.
+        .filter(Column::AvailableAt.lte(tx.now))
+        .col_expr(Column::Status, Expr::value(DeliveryStatus::Sending.as_str()))
+        .col_expr(Column::Attempts, Expr::cust("attempts + 1"))
+        .col_expr(Column::AvailableAt, Expr::value(until));
+    if let Some(first) = parts.first() {
+        // And another one may have split it.
+        taken = taken
+            .filter(Column::Draft.is_not_null())
+            .col_expr(Column::Draft, Expr::value(None::<String>))
+            .col_expr(Column::Text, Expr::value(first.text.clone()))
+            .col_expr(Column::Plain, Expr::value(first.plain.clone()))
+            .col_expr(Column::FirstFile, Expr::value(first.first_file))
+            .col_expr(Column::Files, Expr::value(first.files));
+    }
+    let Some(taken) = taken.exec_with_returning(tx.connection()).await?.into_iter().next() else {
+        return Ok(None);
+    };
+    add_rest(&tx, parts).await?;
+    tx.commit().await?;
+    Ok(Some(taken))
+}
+
+/// Sends a part once, and writes down what became of it. What goes out is read before the claim: if the database does not give it,
+/// the part is still PENDING, waits a little, and keeps no other waiting. What stays SENDING may have been sent.
+async fn attempt(sender: &Sender, due: deliveries::Model, room: Room) -> Result<Option<Outcome>> {
+    let (scope, facts) = (&sender.scope, sender.transport.traits());
+    let parts = split(scope, &due, facts).await?;
+    let first = parts.first().unwrap_or(&due);
+    let outgoing = match Outgoing::of(scope, first, facts.largest_out).await {
+        Ok(outgoing) => outgoing,
+        Err(problem) => {
+            hold(sender, due.id, Full { wait: UNREAD, is_for_all: false }).await?;
+            return Ok(Some(Outcome::Later(problem.to_string())));
+        }
+    };
+    let Some(part) = claim(scope, due.id, facts, &parts).await? else { return Ok(None) };
+    let verdict = match outgoing {
+        Ok(outgoing) => {
+            let sent = outgoing.part();
+            match tokio::time::timeout(facts.longest_send, sender.transport.send(&sent)).await {
+                Ok(answer) => judge(answer, part.attempts, facts.idempotent_send, facts.reconciles),
+                Err(_) => uncertain(&part, facts, "The vendor did not answer in time."),
+            }
+        }
+        Err(unsent) => unsent,
+    };
+    drop(room);
+    conclude(sender, &part, verdict).await.map(Some)
+}
+
+/// Settles a part whose sender died during the call.
+async fn settle_abandoned(sender: &Sender, id: DeliveryId) -> Result<()> {
+    let scope = &sender.scope;
+    let found = scope.find::<deliveries::Entity>().filter(deliveries::Column::Id.eq(id));
+    let found = found.filter(deliveries::Column::Status.eq(DeliveryStatus::Sending));
+    // Another replica may be sending it again.
+    let found = found.filter(deliveries::Column::AvailableAt.lte(scope.core.clock.now()));
+    let Some(part) = found.one(scope.core.db.read()).await? else { return Ok(()) };
+    let verdict = uncertain(&part, sender.transport.traits(), "The service ended while this was being sent.");
+    conclude(sender, &part, verdict).await.map(drop)
+}
+
+/// Writes a verdict down. Where no one knows, the vendor is asked first.
+async fn conclude(sender: &Sender, part: &deliveries::Model, verdict: Verdict) -> Result<Outcome> {
+    let scope = &sender.scope;
+    let verdict = match verdict {
+        Verdict::Ask(why) => match asked(scope, &*sender.transport, part).await? {
+            Some(receipt) => Verdict::Sent(receipt),
+            None => Verdict::Failed(DeliveryCode::UnknownOutcome, why),
+        },
+        verdict => verdict,
+    };
+    let outcome = verdict.outcome();
+    settle(scope, part, sender.seen, verdict).await?;
+    Ok(outcome)
+}
+
+/// Asks the vendor whether it has a part. `None`: it has not, or can't tell.
+async fn asked(
+    scope: &Scope,
+    transport: &dyn Transport,
+    part: &deliveries::Model,
+) -> Result<Option<Receipt>> {
+    let Ok(outgoing) = Outgoing::of(scope, part, transport.traits().largest_out).await? else {
+        return Ok(None);
+    };
+    Ok(transport.reconcile(&outgoing.part()).await.ok().flatten())
+}
+
+/// What goes out.
+struct Outgoing {
+    id: String,
+    place: Place,
+    text: Rendered,
+    files: Vec<Attachment>,
+    written_at: jiff::Timestamp,
+}
+
+impl Outgoing {
+    /// Reads it. The inner error: it can't go out.
+    async fn of(
+        scope: &Scope,
+        part: &deliveries::Model,
+        largest: u64,
+    ) -> Result<std::result::Result<Self, Verdict>> {
+        let Some(place) = conversations::place_of(scope, part.message_id).await? else {
+            let why = "The conversation has no target.".to_owned();
+            return Ok(Err(Verdict::Unsent(DeliveryCode::TargetGone, why)));
+        };
+        let files = match files_of(scope, part, largest).await? {
+            Ok(files) => files,
+            Err(unsent) => return Ok(Err(unsent)),
+        };
+        let text = Rendered {
+            text: part.text.clone().unwrap_or_default(),
+            plain: part.plain.clone().unwrap_or_default(),
+        };
+        let id = format!("{}_{}", place.reference, part.id);
+        let written_at = jiff::Timestamp::from_millisecond(place.written_at.0).unwrap_or_default();
+        Ok(Ok(Self { id, place, text, files, written_at }))
+    }
+
+    /// As the transport takes it.
+    fn part(&self) -> Part<'_> {
+        let place = &self.place;
+        Part {
+            id: &self.id,
+            conversation: &place.reference,
+            scene: place.scene.as_ref(),
+            target: &place.target,
+            text: &self.text,
+            speaker: place.speaker.as_deref(),
+            reply_to: place.reply_to.as_deref(),
+            refs: &place.refs,
+            title: place.title.as_deref(),
+            buttons: &[],
+            files: &self.files,
+            replaces: None,
+            written_at: self.written_at,
+        }
+    }
+}
+
+/// The files that go with a part.
+async fn files_of(
+    scope: &Scope,
+    part: &deliveries::Model,
+    most: u64,
+) -> Result<std::result::Result<Vec<Attachment>, Verdict>> {
+    let which = (part.first_file.cast_unsigned(), part.files.cast_unsigned());
+    if which.1 == 0 {
+        return Ok(Ok(Vec::new()));
+    }
+    let found = conversations::of_message(scope, part.message_id, which, most).await?;
+    Ok(found
+        .into_iter()
+        .map(|(file, content)| {
+            let content = content.ok_or_else(|| {
+                let name = &file.filename;
+                let why = format!("{name} is longer than {most} bytes, which is the most that can be sent.");
+                Verdict::Unsent(DeliveryCode::Refused, why)
+            })?;
+            Ok(Attachment { name: file.filename, media_type: file.mime_type, content: content.into() })
+        })
+        .collect())
+}

@@ -1,0 +1,61 @@
+//! What a host asks for just before it acts: how to launch an agent, what to say in a turn, what was decided.
+//!
+//! The answers hold secrets. Only the current connection of the agent's own server gets them; the features that make them
+//! give them only for the current launch, and only while the agent should be running.
+
+use muster_protocol::plan::{Given, Wanted};
+
+use super::{Ended, Link, queries, turn_plan};
+use crate::{
+    base::{
+        ids::{AgentId, ApprovalId, TurnId},
+        problem::{Code, Result},
+    },
+    domain::{approvals, launch, spending},
+};
+
+/// Answers a host. `None`: the agent is not on its server.
+///
+/// # Errors
+/// The connection is not the current one; the database can't be reached.
+pub async fn answer(
+    link: &Link,
+    agent: i64,
+    generation: i64,
+    wanted: Wanted,
+) -> Result<Option<Given>, Ended> {
+    let Some(trust) = queries::trust(link, AgentId(agent)).await? else {
+        link.fence().await?;
+        return Ok(None);
+    };
+    if trust.host_confirmed_at.is_none() && matches!(wanted, Wanted::Lease(_)) {
+        let reason = "The host is not confirmed, so it calls no models, and spends nothing.".to_owned();
+        return Ok(Some(Given::Refused { reason }));
+    }
+    match plan(link, AgentId(agent), generation, wanted).await {
+        Ok(given) => Ok(Some(given)),
+        Err(problem) if matches!(problem.code, Code::Unavailable) => Err(problem.into()),
+        Err(problem) => {
+            if let Some(cause) = problem.cause() {
+                tracing::error!(agent, generation, cause = format!("{cause:#}"), "hosts.no_answer");
+            }
+            Ok(Some(Given::Refused { reason: problem.detail }))
+        }
+    }
+}
+
+async fn plan(link: &Link, agent: AgentId, generation: i64, wanted: Wanted) -> Result<Given> {
+    let scope = &link.scope;
+    Ok(match wanted {
+        Wanted::Launch => Given::Launch(Box::new(launch::plans::launch(scope, agent, generation).await?)),
+        Wanted::Turn { turn_id } => Given::Turn(turn_plan(scope, agent, generation, TurnId(turn_id)).await?),
+        Wanted::Answer { approval_id } => {
+            let approval = ApprovalId(approval_id);
+            Given::Answer(approvals::plans::answer(scope, agent, generation, approval).await?)
+        }
+        Wanted::Judgement(crossing) => {
+            Given::Judgement(approvals::plans::judgement(scope, agent, generation, crossing).await?)
+        }
+        Wanted::Lease(asked) => spending::lease(scope, agent, generation, &asked).await?,
+    })
+}

@@ -1,0 +1,103 @@
+//! The jobs: connections look whether they are still in force, say that they are there, and go OFFLINE when they are
+//! not.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    Link, handshake,
+    queries::{self, Limits},
+};
+use crate::{
+    base::{ids::ServerId, problem::Result},
+    core::{Core, access::Scope, job_counts::Tally},
+};
+
+/// How long a host may be silent: it has lost its network, or the replica that heard of it has died.
+pub const SILENT: Duration = Duration::from_secs(45);
+
+/// Wakes the connections of this process that are over, or have commands to send.
+///
+/// # Errors
+/// The database can't be reached.
+pub async fn look(core: &Arc<Core>) -> Result<u64> {
+    let connected = core.hosts.connected();
+    if connected.is_empty() {
+        return Ok(0);
+    }
+    let ids: Vec<i64> = connected.iter().map(|(server, _)| server.0).collect();
+    for server in queries::watched(core, &ids).await? {
+        let is_over = |(of, epoch): &(ServerId, i64)| *of == server.id && *epoch != server.host_epoch;
+        if server.has_commands || connected.iter().any(is_over) {
+            core.hosts.wake(server.id);
+        }
+    }
+    Ok(0)
+}
+
+/// Notes that the hosts that are connected to this process are there. Their servers are ONLINE again if they were marked
+/// OFFLINE meanwhile, because this machine slept or a clock was set. Returns how many were.
+///
+/// # Errors
+/// The database can't be reached.
+pub async fn seen(core: &Arc<Core>) -> Result<u64> {
+    let connected = core.hosts.connected();
+    let ids: Vec<i64> = connected.iter().map(|(server, _)| server.0).collect();
+    if ids.is_empty() {
+        return Ok(0);
+    }
+    // The replica stands for the epochs: another one's connection has its own name there.
+    queries::note_seen(core, &ids).await?;
+    let mut back = Tally::default();
+    for found in queries::offline(core, &ids).await? {
+        let (org, server, epoch) = (found.organization_id, found.id, found.host_epoch);
+        if connected.contains(&(server, epoch)) {
+            back.add(org, mark_online(&Scope::system(core, org), server, epoch).await);
+        }
+    }
+    back.close()
+}
+
+async fn mark_online(scope: &Scope, server: ServerId, epoch: i64) -> Result<bool> {
+    let tx = scope.begin().await?;
+    // Should the connection end at this moment, the server goes OFFLINE by its silence.
+    let is_back = queries::mark_online(&tx, server, epoch).await?;
+    if is_back {
+        handshake::announce(&tx, server);
+    }
+    tx.commit().await?;
+    Ok(is_back)
+}
+
+/// Notes that a connection has ended. The host may be back in a moment.
+///
+/// # Errors
+/// The database can't be reached; then the server goes OFFLINE by its silence.
+pub async fn leave(link: &Link) -> Result<()> {
+    queries::store_end(link).await
+}
+
+/// Marks servers whose host has been gone for five seconds, or not been heard of ([`SILENT`]). Returns how many.
+///
+/// # Errors
+/// The database can't be reached.
+pub async fn mark_offline(core: &Arc<Core>) -> Result<u64> {
+    let now = core.clock.now();
+    let limits = Limits { silent: now.minus(SILENT), away: now.minus(Duration::from_secs(5)) };
+    let mut marked = Tally::default();
+    for server in queries::gone(core, limits).await? {
+        let scope = Scope::system(core, server.organization_id);
+        marked.add(scope.org, mark(&scope, server.id, limits).await);
+    }
+    marked.close()
+}
+
+async fn mark(scope: &Scope, server: ServerId, limits: Limits) -> Result<bool> {
+    let tx = scope.begin().await?;
+    // It may be back.
+    let is_gone = queries::mark_offline(&tx, server, limits).await?;
+    if is_gone {
+        handshake::announce(&tx, server);
+    }
+    tx.commit().await?;
+    Ok(is_gone)
+}

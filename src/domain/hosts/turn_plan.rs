@@ -1,0 +1,46 @@
+//! The prompt of a turn, as hosts get it.
+
+use muster_protocol::plan::{Part, TurnPlan};
+
+use crate::{
+    base::{
+        ids::{AgentId, TurnId},
+        problem::Result,
+    },
+    core::access::Scope,
+    domain::{
+        agents, approvals, channels,
+        conversations::{
+            self,
+            turns::{self, Briefing, prompt},
+        },
+    },
+};
+
+/// The first words to an agent that had to give up because of a limit. It may remember the messages, or not.
+const AGAIN: &str = "You had to stop in the middle because a limit was reached. You can go on now. What you were told, once more:";
+
+/// What to say in this turn. A host that asks again gets the same.
+///
+/// # Errors
+/// `AGENT_NOT_RUNNING` for a launch that is not the agent's present one; as [`turns::brief`].
+pub async fn turn_plan(scope: &Scope, agent: AgentId, generation: i64, turn: TurnId) -> Result<TurnPlan> {
+    let tx = scope.begin().await?;
+    let agent = agents::lock_present(&tx, agent, generation).await?;
+    let Briefing { id, conversation, mut said, is_again } = turns::brief(&tx, &agent, turn).await?;
+    approvals::in_words(&tx, &mut said).await?;
+    let is_shared = conversations::is_shared(&tx, id, &said).await?;
+    let given = prompt::given_files(&said);
+    conversations::load_files(&tx, &mut said, &given).await?;
+    let instructions = match conversation.channel {
+        Some(channel) => channels::instructions(&tx, channel).await?.unwrap_or_default(),
+        None => String::new(),
+    };
+    tx.commit().await?;
+    let mut prompt = prompt::parts(said, is_shared);
+    if is_again {
+        prompt.insert(0, Part::Note { text: AGAIN.to_owned() });
+    }
+    let session = conversation.session;
+    Ok(TurnPlan { conversation_id: id.0, session, instructions, prompt, is_shared })
+}

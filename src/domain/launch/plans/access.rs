@@ -1,0 +1,393 @@
+//! Credentials as an agent's host is given them. Pure.
+//!
+//! One with an http or https destination is added by the host to the agent's requests for it, as headers, if the destination is
+//! on the organization's list too. What the agent may read itself it finds as variables of its environment and as files: only
+//! credentials of which a person has said so. A field becomes the variable `CREDENTIAL_LABEL`: both names in upper case,
+//! everything but ASCII letters and digits as one underscore. Names that a loader or Muster itself obeys are left out, and of
+//! two equal names the later one. Keys, certificates and fields of several lines become files, `.credentials/name/label`.
+//!
+//! A bearer token and a user with a password become the header `Authorization`. Each field of an API key, or of a custom
+//! credential, becomes the header that its label names; of an API key whose label is only a word for it, `X-Api-Key`.
+//! Other kinds are not sent in headers.
+//!
+//! An MCP server names the credentials that it needs, and gets those headers at an address below one of a credential's
+//! destinations. A program, or another address, gets what the agent may read itself, and what has `mcp://<name of the server>` as a
+//! destination: whoever edits the MCP server decides what is done with it.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{HeaderName, HeaderValue};
+use muster_protocol::{
+    Secret,
+    plan::{Destination, Injected, McpServer, McpTransport, SecretFile, Variable},
+};
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::{
+    base::{enums, enums::CredentialKind},
+    domain::{
+        credentials::{self, Opened},
+        mcp_servers::Callable,
+        network,
+    },
+};
+
+/// What the names of variables may not begin with.
+const RESERVED: [&str; 3] = ["LD_", "DYLD_", "MUSTER_"];
+
+/// Labels that say what a field is, and no header.
+const WORDS: [&str; 6] = ["key", "api_key", "apikey", "secret", "token", "value"];
+
+/// Whether a field is given as a file.
+fn is_file(credential: &Opened, label: &String) -> bool {
+    let is_whole = matches!(credential.kind, CredentialKind::SshKey | CredentialKind::Certificate);
+    is_whole || credential.multiline.contains(label)
+}
+
+/// The files of these credentials.
+pub fn files<'a>(credentials: impl IntoIterator<Item = &'a Opened>) -> Vec<SecretFile> {
+    let mut files: Vec<SecretFile> = Vec::new();
+    for credential in credentials {
+        for (label, value) in credential.fields.iter().filter(|(label, _)| is_file(credential, label)) {
+            let path = format!(".credentials/{}/{}", part_of(&credential.name), part_of(label));
+            if !files.iter().any(|known| known.path == path) {
+                files.push(SecretFile { path, content: Secret::from(value.expose_secret().to_owned()) });
+            }
+        }
+    }
+    files
+}
+
+/// A name as a part of a path: in lower case, everything but ASCII letters and digits as one hyphen.
+fn part_of(name: &str) -> String {
+    let mut part = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_alphanumeric() {
+            part.push(letter.to_ascii_lowercase());
+        } else if !part.ends_with('-') {
+            part.push('-');
+        }
+    }
+    let part = part.trim_matches('-');
+    if part.is_empty() { "unnamed".to_owned() } else { part.to_owned() }
+}
+
+/// What the host adds to requests: the http and https destinations of these credentials, where the list allows them. The names
+/// are unique; of several destinations the later ones end in their number.
+pub fn injected(credentials: &[Opened], allowed: &[Destination]) -> Vec<Injected> {
+    let mut all: Vec<Injected> = Vec::new();
+    for credential in credentials {
+        let urls = credential.destinations.iter().filter_map(|text| url::Url::parse(text).ok());
+        let urls =
+            urls.filter(|url| matches!(url.scheme(), "http" | "https") && network::reaches(allowed, url));
+        for url in urls {
+            let headers = headers(std::iter::once(credential));
+            if !headers.is_empty() {
+                all.push(Injected { name: free_name(&all, &credential.name), url: url.into(), headers });
+            }
+        }
+    }
+    all
+}
+
+fn free_name(taken: &[Injected], credential: &str) -> String {
+    let name = part_of(credential);
+    let is_free = |name: &String| !taken.iter().any(|known| known.name == *name);
+    let numbered = (2..).map(|number| format!("{name}-{number}"));
+    std::iter::once(name.clone()).chain(numbered).find(is_free).unwrap_or(name)
+}
+
+/// The variables of what the agent may read itself, except files.
+pub fn environment<'a>(credentials: impl IntoIterator<Item = &'a Opened>) -> Vec<Variable> {
+    variables(credentials, |credential, label| !is_file(credential, label))
+}
+
+/// The variables of these fields of the credentials.
+fn variables<'a>(
+    credentials: impl IntoIterator<Item = &'a Opened>,
+    is_wanted: impl Fn(&Opened, &String) -> bool,
+) -> Vec<Variable> {
+    let mut variables: Vec<Variable> = Vec::new();
+    for credential in credentials {
+        for (label, value) in credential.fields.iter().filter(|(label, _)| is_wanted(credential, label)) {
+            let name = name_of(&credential.name, label);
+            let is_usable = !RESERVED.iter().any(|reserved| name.starts_with(reserved))
+                && !value.expose_secret().contains('\0')
+                && !variables.iter().any(|known| known.name == name);
+            if is_usable {
+                variables.push(variable(name, value.expose_secret()));
+            }
+        }
+    }
+    variables
+}
+
+fn variable(name: String, value: &str) -> Variable {
+    Variable { name, value: Secret::from(value.to_owned()) }
+}
+
+/// `CREDENTIAL_LABEL`.
+fn name_of(credential: &str, label: &str) -> String {
+    let mut name = String::new();
+    for letter in format!("{credential} {label}").chars() {
+        if letter.is_ascii_alphanumeric() {
+            name.push(letter.to_ascii_uppercase());
+        } else if !name.ends_with('_') {
+            name.push('_');
+        }
+    }
+    let name = name.trim_end_matches('_');
+    let begins = name.starts_with(|c: char| c.is_ascii_digit());
+    if begins { format!("_{name}") } else { name.to_owned() }
+}
+
+/// An MCP server with what it needs of these credentials.
+pub fn mcp_server(server: Callable, credentials: &[Opened]) -> McpServer {
+    let url = server.url.clone().unwrap_or_default();
+    let address = url::Url::parse(&url).ok();
+    let may_have = |credential: &&Opened| {
+        let is_its_own = || address.as_ref().is_some_and(|address| is_destination(credential, address));
+        let is_at_address = server.transport != enums::McpTransport::Stdio;
+        let may_go = credential.agent_may_read
+            || credential.destinations.iter().any(|text| credentials::names_mcp_server(text, &server.name))
+            || is_at_address && is_its_own();
+        server.auth.contains(&credential.name) && may_go
+    };
+    let needed = || credentials.iter().filter(may_have);
+    let transport = match server.transport {
+        enums::McpTransport::Stdio => McpTransport::Stdio {
+            command: server.command.clone().unwrap_or_default(),
+            args: server.args.clone(),
+            environment: variables(needed(), |_, _| true),
+        },
+        enums::McpTransport::Http => McpTransport::Http { url, headers: headers(needed()) },
+        enums::McpTransport::Sse => McpTransport::Sse { url, headers: headers(needed()) },
+    };
+    let reads_workspace = server.workspace == enums::McpWorkspace::Read;
+    McpServer { id: server.id, name: server.name, transport, reads_workspace }
+}
+
+/// Whether an address is one of a credential's destinations, or below it.
+fn is_destination(credential: &Opened, address: &url::Url) -> bool {
+    let destinations = credential.destinations.iter().filter_map(|text| url::Url::parse(text).ok());
+    destinations.filter(|url| url.origin().is_tuple() && url.origin() == address.origin()).any(|url| {
+        let below = address.path().strip_prefix(url.path().trim_end_matches('/'));
+        below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
+}
+
+fn headers<'a>(credentials: impl Iterator<Item = &'a Opened>) -> Vec<Variable> {
+    let mut headers: Vec<Variable> = Vec::new();
+    for credential in credentials {
+        for (name, value) in of_credential(credential) {
+            let is_valid =
+                HeaderName::from_bytes(name.as_bytes()).is_ok() && HeaderValue::from_str(&value).is_ok();
+            if is_valid && !headers.iter().any(|known| known.name.eq_ignore_ascii_case(&name)) {
+                headers.push(variable(name, &value));
+            }
+        }
+    }
+    headers
+}
+
+fn of_credential(credential: &Opened) -> Vec<(String, String)> {
+    let authorization = |value: String| vec![("Authorization".to_owned(), value)];
+    let values: Vec<&str> = credential.fields.iter().map(|(_, value)| value.expose_secret()).collect();
+    match (credential.kind, values.as_slice()) {
+        (CredentialKind::BearerToken, [token, ..]) => authorization(format!("Bearer {token}")),
+        (CredentialKind::BasicAuth, [user, password, ..]) => {
+            authorization(format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))))
+        }
+        (CredentialKind::ApiKey, _) => labelled(credential, key_header),
+        (CredentialKind::Custom, _) => labelled(credential, str::to_owned),
+        _ => Vec::new(),
+    }
+}
+
+fn labelled(credential: &Opened, header: impl Fn(&str) -> String) -> Vec<(String, String)> {
+    let exposed = |(label, value): &(String, SecretString)| (header(label), value.expose_secret().to_owned());
+    credential.fields.iter().map(exposed).collect()
+}
+
+/// The header of an API key.
+fn key_header(label: &str) -> String {
+    let is_word = WORDS.iter().any(|word| word.eq_ignore_ascii_case(label));
+    let is_name = HeaderName::from_bytes(label.as_bytes()).is_ok();
+    if is_name && !is_word { label.to_owned() } else { "X-Api-Key".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn credential(name: &str, kind: CredentialKind, fields: &[(&str, &str)]) -> Opened {
+        let fields =
+            fields.iter().map(|(label, value)| ((*label).to_owned(), SecretString::from(*value))).collect();
+        Opened {
+            name: name.to_owned(),
+            kind,
+            destinations: Vec::new(),
+            agent_may_read: true,
+            multiline: Vec::new(),
+            fields,
+        }
+    }
+
+    fn shown(variables: &[Variable]) -> Vec<(&str, &str)> {
+        variables.iter().map(|variable| (variable.name.as_str(), variable.value.expose())).collect()
+    }
+
+    #[test]
+    fn fields_become_variables() {
+        let all = [
+            credential("GitHub (bot)", CredentialKind::ApiKey, &[("API key", "k"), ("user name", "ann")]),
+            credential("github bot", CredentialKind::ApiKey, &[("api-key", "later"), ("n\u{e4}me", "x")]),
+            credential("ld", CredentialKind::Custom, &[("preload", "/evil.so")]),
+            credential("muster", CredentialKind::Custom, &[("socket", "x")]),
+            credential("7zip", CredentialKind::Custom, &[("code", "a\nb"), ("bad", "a\0b")]),
+        ];
+        let expected = [
+            ("GITHUB_BOT_API_KEY", "k"),
+            ("GITHUB_BOT_USER_NAME", "ann"),
+            ("GITHUB_BOT_N_ME", "x"),
+            ("_7ZIP_CODE", "a\nb"),
+        ];
+        assert_eq!(shown(&environment(&all)), expected);
+    }
+
+    #[test]
+    fn an_mcp_server_gets_what_it_names_and_nothing_else() {
+        let all = [
+            credential("bearer", CredentialKind::BearerToken, &[("token", "t0k")]),
+            credential("basic", CredentialKind::BasicAuth, &[("user", "u"), ("password", "p")]),
+            credential(
+                "key",
+                CredentialKind::ApiKey,
+                &[("X-Api-Key", "k"), ("not a name", "x"), ("X-Two", "a\nb")],
+            ),
+        ];
+        let server = |transport, auth: &[&str]| Callable {
+            id: 1,
+            name: "s".to_owned(),
+            transport,
+            command: Some("npx".to_owned()),
+            args: vec!["-y".to_owned()],
+            url: Some("https://mcp.example".to_owned()),
+            auth: auth.iter().map(|name| (*name).to_owned()).collect(),
+            workspace: enums::McpWorkspace::None,
+        };
+        let headers =
+            |auth: &[&str]| match mcp_server(server(enums::McpTransport::Http, auth), &all).transport {
+                McpTransport::Http { headers, .. } => headers,
+                other => panic!("{other:?}"),
+            };
+        assert_eq!(
+            shown(&headers(&["bearer", "key"])),
+            [("Authorization", "Bearer t0k"), ("X-Api-Key", "k")]
+        );
+        assert_eq!(shown(&headers(&["basic"])), [("Authorization", "Basic dTpw")]);
+        assert!(headers(&["nobody"]).is_empty());
+        let McpTransport::Stdio { environment, command, args } =
+            mcp_server(server(enums::McpTransport::Stdio, &["key"]), &all).transport
+        else {
+            panic!("not a program")
+        };
+        assert_eq!((command.as_str(), args.len()), ("npx", 1));
+        assert_eq!(shown(&environment)[0], ("KEY_X_API_KEY", "k"));
+        assert!(environment.iter().all(|variable| variable.name.starts_with("KEY_")));
+    }
+
+    #[test]
+    fn each_kind_has_its_headers() {
+        let of = |kind, fields: &[(&str, &str)]| {
+            let all = [credential("one", kind, fields)];
+            let found = headers(all.iter());
+            shown(&found).iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>()
+        };
+        for word in ["key", "API key", "Token", "cl\u{e9}"] {
+            assert_eq!(of(CredentialKind::ApiKey, &[(word, "k")]), ["X-Api-Key: k"], "{word}");
+        }
+        let two = [("DD-API-KEY", "k"), ("DD-APPLICATION-KEY", "a")];
+        assert_eq!(of(CredentialKind::ApiKey, &two), ["DD-API-KEY: k", "DD-APPLICATION-KEY: a"]);
+        assert_eq!(of(CredentialKind::Custom, &[("X-One", "1"), ("not a name", "2")]), ["X-One: 1"]);
+        for kind in [CredentialKind::Oauth2, CredentialKind::SshKey, CredentialKind::Certificate] {
+            assert!(of(kind, &[("client_id", "i"), ("client_secret", "s")]).is_empty());
+        }
+    }
+
+    #[test]
+    fn an_mcp_server_elsewhere_gets_only_what_the_agent_may_read() {
+        let mut held = credential("held", CredentialKind::BearerToken, &[("token", "t0k")]);
+        held.agent_may_read = false;
+        held.destinations =
+            ["https://mcp.example/v1", "mcp.example", "ssh://mcp.example", "mcp://Our%20tools"]
+                .map(str::to_owned)
+                .to_vec();
+        let gets_as = |name: &str, transport, url: &str| {
+            let server = Callable {
+                id: 1,
+                name: name.to_owned(),
+                transport,
+                command: Some("/bin/sh".to_owned()),
+                args: Vec::new(),
+                url: Some(url.to_owned()),
+                auth: vec!["held".to_owned()],
+                workspace: enums::McpWorkspace::None,
+            };
+            match mcp_server(server, std::slice::from_ref(&held)).transport {
+                McpTransport::Stdio { environment, .. } => environment.len(),
+                McpTransport::Http { headers, .. } | McpTransport::Sse { headers, .. } => headers.len(),
+            }
+        };
+        let gets = |transport, url: &str| gets_as("s", transport, url);
+        for url in ["https://mcp.example/v1", "https://mcp.example:443/v1/mcp", "https://mcp.example/v1/"] {
+            assert_eq!(gets(enums::McpTransport::Http, url), 1, "{url}");
+            assert_eq!(gets(enums::McpTransport::Sse, url), 1, "{url}");
+        }
+        let elsewhere = [
+            "https://mcp.example/v10",
+            "https://mcp.example/",
+            "http://mcp.example/v1",
+            "https://mcp.example:8443/v1",
+            "https://evil.example/v1",
+            "https://mcp.example/v1/../admin",
+            "nonsense",
+        ];
+        for url in elsewhere {
+            assert_eq!(gets(enums::McpTransport::Http, url), 0, "{url}");
+        }
+        assert_eq!(gets(enums::McpTransport::Stdio, "https://mcp.example/v1"), 0);
+        assert_eq!(gets_as("Our tools", enums::McpTransport::Stdio, ""), 1, "the credential names it");
+        assert_eq!(gets_as("our tools", enums::McpTransport::Stdio, ""), 0);
+    }
+
+    #[test]
+    fn keys_and_texts_of_several_lines_become_files() {
+        let mut mixed =
+            credential("My deploy key!", CredentialKind::Custom, &[("Note", "a\nb"), ("user", "u")]);
+        mixed.multiline = vec!["Note".to_owned()];
+        let all = [mixed, credential("../etc", CredentialKind::SshKey, &[("..", "key"), ("/", "other")])];
+        let files = files(&all);
+        let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths, [".credentials/my-deploy-key/note", ".credentials/etc/unnamed"]);
+        assert_eq!(shown(&environment(&all)), [("MY_DEPLOY_KEY_USER", "u")]);
+    }
+
+    #[test]
+    fn a_destination_is_reached_where_the_list_allows_it_too() {
+        let mut one = credential("Shop API", CredentialKind::BearerToken, &[("token", "t0k")]);
+        one.destinations =
+            ["https://shop.example/v1", "https://other.example", "shop.example", "ssh://shop.example"]
+                .map(str::to_owned)
+                .to_vec();
+        let entry = |host: &str, port| Destination { host: host.to_owned(), port };
+        assert!(injected(std::slice::from_ref(&one), &[]).is_empty());
+        let found = injected(&[one.clone(), one], &[entry("shop.example", 443), entry("other.example", 80)]);
+        let shown: Vec<(&str, &str)> =
+            found.iter().map(|injected| (injected.name.as_str(), injected.url.as_str())).collect();
+        assert_eq!(
+            shown,
+            [("shop-api", "https://shop.example/v1"), ("shop-api-2", "https://shop.example/v1")]
+        );
+        assert_eq!(found[0].headers[0].value.expose(), "Bearer t0k");
+    }
+}

@@ -1,0 +1,164 @@
+//! What a host launches an agent with, and what its sessions get. The answer holds secrets, opened for the host that
+//! runs the agent and no one else: it is never stored or logged.
+//!
+//! `instructions.rs`: the agent's instructions; `access.rs`: credentials as variables and headers; `model.rs`: the key for its
+//! model; `restart.rs`: what only a launch can give it; `withheld.rs`: hosts that get no secrets.
+
+mod access;
+mod instructions;
+mod model;
+mod restart;
+mod withheld;
+
+use muster_protocol::{
+    LARGEST_FRAME,
+    plan::{LaunchPlan, Limits, Network, Skill},
+};
+use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
+
+use self::instructions::Manner;
+pub use self::withheld::withhold_all;
+pub(super) use self::withheld::{is_withheld, wait, withhold};
+use crate::{
+    base::{
+        enums::{AgentStatus, StatusReason},
+        ids::AgentId,
+        json::texts,
+        problem::{Code, Problem, Result},
+    },
+    core::{access::Scope, config::folded, store::Tx},
+    domain::{
+        agents::{entity::agents, explain, rows::load},
+        credentials, mcp_servers, network, orgs, servers, skills, spending,
+    },
+};
+
+/// How much of a frame of the protocol a plan may take, in bytes of JSON.
+const PLAN_BYTES: usize = LARGEST_FRAME - 4 * 1024;
+
+/// How to launch the agent, and what its sessions get. Also asked for when its skills, MCP servers or credentials have changed.
+///
+/// While the organization is stopped, an agent that is up gets the stop alone, whatever it has: its gate closes even if the rest
+/// can't be put together. The rest follows with the release.
+///
+/// # Errors
+/// `NOT_FOUND`; `AGENT_NOT_RUNNING` for a launch that is not the agent's present one, or should not run; `PERMISSION_DENIED` if it
+/// holds secrets that the host may not have; `PAYLOAD_TOO_LARGE` if the agent's skills don't fit into one answer.
+pub async fn launch(scope: &Scope, agent: AgentId, generation: i64) -> Result<LaunchPlan> {
+    let tx = scope.begin().await?;
+    let agent = load(&tx, agent).await?;
+    require_wanted(&agent, generation)?;
+    let stopped = orgs::is_stopped(&tx).await?;
+    if stopped && agent.status != AgentStatus::Spawning {
+        return Ok(LaunchPlan { stopped, ..LaunchPlan::default() });
+    }
+    let plan = LaunchPlan { stopped, ..put_together(&tx, &agent).await? };
+    if withheld::holds_secret(&plan) && servers::is_unconfirmed(&tx, agent.server_id).await? {
+        withhold(&tx, &agent).await?;
+        tx.commit().await?;
+        return Err(withheld::refusal());
+    }
+    if let Err(problem) = require_fitting(&plan) {
+        // One that is being launched fails with these words. One that runs keeps what it has, and people have to know.
+        if agent.status != AgentStatus::Spawning {
+            explain(&tx, agent.id, Some((StatusReason::SyncFailed, &problem.detail))).await?;
+            tx.commit().await?;
+        }
+        return Err(problem);
+    }
+    restart::compare(&tx, &agent, &plan).await?;
+    remember(&tx, &agent).await?;
+    tx.commit().await?;
+    Ok(plan)
+}
+
+/// Everything the agent is launched with, with its secrets.
+async fn put_together(tx: &Tx, agent: &agents::Model) -> Result<LaunchPlan> {
+    let image = servers::image_of(tx, agent.image_id).await?;
+    let opened = credentials::of_agent(tx, agent.id).await?;
+    let skills = skills::of_agent(tx, agent.id).await?.into_iter().map(|skill| Skill {
+        name: skill.name,
+        description: skill.description,
+        content: skill.content,
+        version: skill.version,
+    });
+    let mcp_servers = mcp_servers::of_agent(tx, agent.id).await?;
+    let allowed = network::allowed(tx).await?;
+    let enforced = tx.scope.core.risk.categories();
+    Ok(LaunchPlan {
+        name: agent.name.clone(),
+        created_at: agent.created_at.0,
+        image: image.reference,
+        digest: image.digest,
+        revision: agent.launched_revision.unwrap_or(agent.revision),
+        instructions: instructions::of(
+            &manner(agent),
+            &not_enforced(&texts(&agent.approval_categories), &enforced),
+        ),
+        model: agent.model_override.clone().or(image.default_model),
+        mode: agent.mode_override.clone(),
+        model_access: model::access(tx, agent).await?,
+        environment: access::environment(opened.iter().filter(|credential| credential.agent_may_read)),
+        files: access::files(opened.iter().filter(|credential| credential.agent_may_read)),
+        injected: access::injected(&opened, &allowed),
+        network: Network { privileged: agent.network_privileged, allowed },
+        disabled_tool_groups: texts(&agent.disabled_tool_groups),
+        prices: spending::prices_now(tx, agent.id).await?,
+        metered: spending::is_metered(tx, agent.id).await?,
+        skills: skills.collect(),
+        mcp_servers: mcp_servers.into_iter().map(|server| access::mcp_server(server, &opened)).collect(),
+        limits: Limits { memory_mb: agent.memory_mb_override, cpus: agent.cpu_override, start_seconds: None },
+        profile: image.profile,
+        stopped: false,
+    })
+}
+
+fn manner(agent: &agents::Model) -> Manner<'_> {
+    Manner {
+        name: &agent.name,
+        role: agent.role.as_deref(),
+        description: agent.description.as_deref(),
+        language: agent.language.as_deref(),
+        style: agent.response_style,
+        format: agent.response_format,
+        single_message: agent.single_message,
+        no_emoji: agent.no_emoji,
+    }
+}
+
+fn require_wanted(agent: &agents::Model, generation: i64) -> Result<()> {
+    use AgentStatus::{Paused, Running, Spawning};
+    let detail = if agent.launch_generation != generation {
+        format!("Launch {generation} is not the agent's present one.")
+    } else if matches!(agent.status, Spawning | Running | Paused) {
+        return Ok(());
+    } else {
+        format!("The agent is {}.", agent.status)
+    };
+    Err(Problem::new(Code::AgentNotRunning, detail).with("status", agent.status.as_str()))
+}
+
+fn require_fitting(plan: &LaunchPlan) -> Result<()> {
+    let bytes = serde_json::to_string(plan).map_err(Problem::internal)?.len();
+    if bytes <= PLAN_BYTES {
+        return Ok(());
+    }
+    let detail = format!(
+        "What the agent is launched with takes {bytes} bytes, and at most {PLAN_BYTES} fit. Shorten or remove skills: they take {}.",
+        plan.skills.iter().map(|skill| skill.content.len()).sum::<usize>()
+    );
+    Err(Problem::new(Code::PayloadTooLarge, detail).with("limit", PLAN_BYTES))
+}
+
+/// The host now knows of all changes so far. Once it reports that they are in place, the agent is no longer marked.
+async fn remember(tx: &Tx, agent: &agents::Model) -> Result<()> {
+    let told = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));
+    told.col_expr(agents::Column::SyncGiven, Expr::value(agent.sync_version)).exec(tx.connection()).await?;
+    Ok(())
+}
+
+/// The categories that no risk rule knows. The agent is told them in words.
+fn not_enforced(wanted: &[String], enforced: &[String]) -> Vec<String> {
+    let is_enforced = |category: &String| enforced.contains(&folded(category));
+    wanted.iter().filter(|category| !is_enforced(category)).cloned().collect()
+}

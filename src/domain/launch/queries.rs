@@ -1,0 +1,86 @@
+//! SQL of launches.
+
+use crate::{
+    base::{
+        enums::CommandKind,
+        ids::{AgentId, OrgId},
+        problem::Result,
+        time::Timestamp,
+    },
+    core::{
+        Core,
+        store::{
+            Tx,
+            sql::{Door as _, Write as _, every_org_sql, row, sql},
+        },
+    },
+    domain::agents::{AWAY, HALTED},
+};
+
+row! {
+    /// An agent that is to be started again.
+    pub(super) struct DueRestart { organization_id: OrgId, id: AgentId }
+}
+
+/// The agents that are to be started again by `$1`.
+pub const RESTART_DUE: &str = "agents t WHERE t.restart_at <= $1 AND t.archived_at IS NULL";
+
+/// The agents that have failed and are due, of organizations that are not stopped; at most 1,000.
+pub(super) async fn due_restarts(core: &Core) -> Result<Vec<DueRestart>> {
+    let sql = every_org_sql!(
+        "SELECT t.organization_id, t.id FROM ",
+        RESTART_DUE,
+        " AND NOT ",
+        HALTED,
+        " ORDER BY t.restart_at LIMIT 1000"
+    );
+    core.db.every_org().all(sql, [core.clock.now().into()]).await
+}
+
+row! {
+    /// A start that takes long.
+    pub(super) struct LateStart {
+        organization_id: OrgId,
+        id: AgentId,
+        status_changed_at: Timestamp,
+        /// 1: no one could launch the agent.
+        waits: i32,
+    }
+}
+
+/// The starts that have taken since before `since`; at most 1,000.
+pub(super) async fn late_starts(core: &Core, since: Timestamp) -> Result<Vec<LateStart>> {
+    // The literal status makes the partial index apply.
+    let sql = every_org_sql!(
+        "SELECT t.organization_id, t.id, t.status_changed_at, CASE WHEN ",
+        AWAY,
+        " OR ",
+        HALTED,
+        " THEN 1 ELSE 0 END AS waits FROM agents t WHERE t.status = 'SPAWNING' AND t.status_changed_at <= $1 \
+         AND t.archived_at IS NULL ORDER BY t.status_changed_at LIMIT 1000"
+    );
+    core.db.every_org().all(sql, [since.into()]).await
+}
+
+/// Sets the clock of a start back, unless its agent has another status by now.
+pub(super) async fn set_clock_back(core: &Core, start: &LateStart, now: Timestamp) -> Result<()> {
+    let sql = every_org_sql!(
+        "UPDATE agents SET status_changed_at = $1 \
+         WHERE organization_id = $2 AND id = $3 AND status = 'SPAWNING' AND status_changed_at = $4"
+    );
+    let values = [now.into(), start.organization_id.into(), start.id.into(), start.status_changed_at.into()];
+    core.db.every_org().execute(sql, values).await?;
+    Ok(())
+}
+
+/// What a command for the agent says, if it is of this kind.
+pub(super) async fn command_payload(
+    tx: &Tx,
+    agent: AgentId,
+    (command, kind): (i64, CommandKind),
+) -> Result<Option<serde_json::Value>> {
+    let sql = sql!(
+        "SELECT payload FROM commands WHERE id = $2 AND organization_id = $org AND agent_id = $3 AND kind = $4"
+    );
+    tx.scalar(sql, [command.into(), agent.into(), kind.into()]).await
+}

@@ -1,0 +1,36 @@
+//! Where agents were not let through, counted for each agent, host and port. The newest of each agent are kept.
+
+use muster_protocol::plan::Destination;
+
+use super::queries;
+use crate::{
+    base::{
+        bounds,
+        plain::{self, bounded},
+        problem::Result,
+    },
+    core::store::Tx,
+    domain::agents::{
+        self,
+        reporter::{Reporter, current},
+    },
+};
+
+/// The most that one report counts: a host can report any number, and sums must not overflow.
+const MOST: i64 = 1_000_000;
+
+/// Connections of an agent were refused.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn unreached(tx: &Tx, from: &Reporter, to: Destination, reason: String, count: i64) -> Result<()> {
+    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let host = bounded(&plain::one_line(&to.host), bounds::NAME);
+    let reason = bounded(&plain::one_line(&reason), bounds::REASON);
+    let at = from.time(tx, crate::base::time::Timestamp(0));
+    let count = count.clamp(1, MOST);
+    queries::count_refused(tx, agent.id, (host, to.port), (reason, count), at).await?;
+    queries::forget_refused(tx, agent.id, bounds::KEPT).await?;
+    agents::announce(tx, agent.id);
+    Ok(())
+}

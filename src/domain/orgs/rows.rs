@@ -1,0 +1,90 @@
+//! The organizations' rows, and what other features read of them.
+
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, Set};
+
+use super::entity::organizations;
+use crate::{
+    base::{
+        ids::ImageId,
+        problem::{Code, Problem, Result},
+    },
+    core::store::Tx,
+};
+
+/// The image for agents created without one.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn default_image(tx: &Tx) -> Result<Option<ImageId>> {
+    Ok(load(tx).await?.default_image_id)
+}
+
+/// Sets the image for agents created without one.
+///
+/// # Errors
+/// The database rejects a statement.
+pub async fn set_default_image(tx: &Tx, image: ImageId) -> Result<()> {
+    let mut organization = load(tx).await?.into_active_model();
+    organization.default_image_id = Set(Some(image));
+    organization.update(tx.connection()).await?;
+    Ok(())
+}
+
+/// Records the version of the organization's picture.
+///
+/// # Errors
+/// The database rejects a statement.
+pub async fn set_avatar(tx: &Tx, version: Option<i64>) -> Result<()> {
+    let mut organization = load(tx).await?.into_active_model();
+    organization.avatar_version = Set(version);
+    organization.updated_at = Set(tx.now);
+    organization.update(tx.connection()).await?;
+    Ok(())
+}
+
+/// What a server's load must exceed to raise an alert. `None`: it never does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AlertThresholds {
+    /// Memory in use, in percent.
+    pub ram_pct: Option<f64>,
+    /// Processors in use, in percent.
+    pub cpu_pct: Option<f64>,
+    /// The load average over a minute, per processor.
+    pub load_factor: Option<f64>,
+}
+
+/// The organization's thresholds.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn alert_thresholds(tx: &Tx) -> Result<AlertThresholds> {
+    let organization = load(tx).await?;
+    Ok(AlertThresholds {
+        ram_pct: organization.server_alert_ram_pct.map(|pct| pct as f64),
+        cpu_pct: organization.server_alert_cpu_pct.map(|pct| pct as f64),
+        load_factor: organization.server_alert_load_factor,
+    })
+}
+
+/// The number of tokens in the context at which the organization's agents begin a new session.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn session_limit(tx: &Tx) -> Result<Option<i64>> {
+    Ok(load(tx).await?.session_reset_tokens)
+}
+
+pub(super) async fn load(tx: &Tx) -> Result<organizations::Model> {
+    let found = tx.scope.find::<organizations::Entity>().filter(organizations::Column::Id.eq(tx.scope.org));
+    let gone = || Problem::new(Code::NotFound, "The organization no longer exists.");
+    found.one(tx.connection()).await?.ok_or_else(gone)
+}
+
+/// Whether the organization is stopped. What starts something and must not slip past a stop uses
+/// [`require_going`].
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn is_stopped(tx: &Tx) -> Result<bool> {
+    Ok(load(tx).await?.stopped_at.is_some())
+}

@@ -1,0 +1,143 @@
+//! Accounts as the operator sees them: across all organizations, with the details needed to investigate an
+//! attack or a complaint. No request leads here.
+
+use serde::Serialize;
+
+use super::{queries, users::Membership};
+use crate::{
+    base::{
+        ids::{OrgId, TokenId, UserId},
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::{
+        Core,
+        store::{Db, sql::row},
+    },
+    domain::people::signing_in::{
+        identities::{self, LinkedAccount},
+        listed::{self, OpenSession},
+        oidc::Providers,
+    },
+};
+
+/// Which accounts to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// All accounts.
+    All,
+    /// Those of an organization's members.
+    MembersOf(OrgId),
+    /// One person's account.
+    One(UserId),
+}
+
+/// An account as the operator sees it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Account {
+    /// Identifies the person.
+    pub id: UserId,
+    /// The e-mail address used to sign in.
+    pub email: String,
+    /// The name.
+    pub name: String,
+    /// Whether the address has been confirmed.
+    pub email_confirmed: bool,
+    /// When the account was disabled. Null if it is enabled.
+    pub disabled_at: Option<Timestamp>,
+    /// Whether it has a password. Without one, the person signs in through a provider, or can't sign in yet.
+    pub has_password: bool,
+    /// Whether signing in requires a second factor.
+    pub has_second_factor: bool,
+    /// When the account was created.
+    pub created_at: Timestamp,
+    /// The person's organizations and roles, ordered by organization id.
+    pub memberships: Vec<Membership>,
+}
+
+row! {
+    /// An active service token that a person created.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct MadeToken {
+        /// The organization that it belongs to.
+        organization_id: OrgId,
+        /// Its id.
+        id: TokenId,
+        /// What the token is for.
+        name: String,
+    }
+}
+
+/// An account with every way to sign in to it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Details {
+    /// The account.
+    #[serde(flatten)]
+    pub account: Account,
+    /// The number of unused recovery codes.
+    pub recovery_codes: i64,
+    /// The open sessions, newest first.
+    pub sessions: Vec<OpenSession>,
+    /// The accounts at other providers that can sign in to it.
+    pub linked_accounts: Vec<LinkedAccount>,
+    /// The active service tokens that the person created.
+    pub service_tokens: Vec<MadeToken>,
+}
+
+/// Accounts, ordered by id.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn accounts(db: &Db, whose: Whose) -> Result<Vec<Account>> {
+    let mut memberships = memberships(db, whose).await?.into_iter().peekable();
+    let mut accounts = Vec::new();
+    for found in queries::accounts(db, whose).await? {
+        let id = found.id;
+        // Both lists are ordered by id. Skip memberships of people added or removed between the two reads.
+        while memberships.next_if(|(user, _)| *user < id).is_some() {}
+        let theirs = std::iter::from_fn(|| memberships.next_if(|(user, _)| *user == id));
+        accounts.push(Account {
+            id,
+            email: found.email,
+            name: found.name,
+            email_confirmed: found.email_confirmed_at.is_some(),
+            disabled_at: found.disabled_at,
+            has_password: found.has_password,
+            has_second_factor: found.has_second_factor,
+            created_at: found.created_at,
+            memberships: theirs.map(|(_, membership)| membership).collect(),
+        });
+    }
+    Ok(accounts)
+}
+
+/// One person's account with every way to sign in to it.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn details(core: &Core, providers: &Providers, user: UserId) -> Result<Details> {
+    let account = accounts(&core.db, Whose::One(user)).await?.pop();
+    let account = account.ok_or_else(|| Problem::new(Code::NotFound, "The user no longer exists."))?;
+    Ok(Details {
+        account,
+        recovery_codes: queries::unused_codes(core, user).await?,
+        sessions: listed::open_of(core, user, None).await?,
+        linked_accounts: identities::of(providers, &core.db.installation(), user).await?,
+        service_tokens: queries::made_tokens(core, user).await?,
+    })
+}
+
+/// Memberships, ordered by person and organization.
+pub async fn memberships(db: &Db, whose: Whose) -> Result<Vec<(UserId, Membership)>> {
+    let show = |found: queries::FoundMembership| {
+        let membership = Membership {
+            organization_id: found.organization_id,
+            organization_name: found.organization_name,
+            role: found.role,
+            created_at: found.created_at,
+            requires_second_factor: found.require_second_factor,
+        };
+        (found.user_id, membership)
+    };
+    Ok(queries::memberships(db, whose).await?.into_iter().map(show).collect())
+}

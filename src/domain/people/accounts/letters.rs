@@ -1,0 +1,140 @@
+//! The mails that people receive, and where their links lead.
+//!
+//! Links lead to pages of the panel: `/confirm-email`, `/reset-password`, and `/accept-invitation`, each with
+//! `#token=…`, which the page passes to the mutation of the same name.
+
+use secrecy::{ExposeSecret, SecretString};
+
+use super::users::by_id;
+use crate::{
+    base::{ids::UserId, problem::Result, time::Timestamp},
+    core::{
+        Core,
+        mail::{Letter, Template},
+        store::Transaction,
+    },
+    domain::{
+        mails,
+        people::{SignInOrigin, entity::users},
+    },
+};
+
+pub use crate::domain::mails::Notice;
+
+fn write(core: &Core, template: Template, values: &[(&str, &str)]) -> Letter {
+    Letter::write(template, &[values, &[("site", core.mailer.site())]].concat())
+}
+
+/// A letter with a link to a page of the panel.
+pub fn with_link(
+    core: &Core,
+    (template, page): (Template, &str),
+    (token, expires_at): (&SecretString, Timestamp),
+    values: &[(&str, &str)],
+) -> Letter {
+    let (link, expires) = (core.mailer.link(page, token.expose_secret()), readable(expires_at));
+    write(core, template, &[values, &[("link", &link), ("expires", &expires)]].concat())
+}
+
+/// The letter that tells a person what happened to their account.
+///
+/// # Errors
+/// `NOT_FOUND`; the database is unreachable.
+pub async fn compose_notice(
+    core: &Core,
+    user: UserId,
+    what: Notice,
+    (at, from): (Timestamp, &str),
+) -> Result<Letter> {
+    let name = by_id(core.db.read(), user).await?.name;
+    Ok(notice(core, &name, what, (at, from)))
+}
+
+fn notice(core: &Core, name: &str, what: Notice, (at, from): (Timestamp, &str)) -> Letter {
+    let ((subject, what), when) = (words(what), readable(at));
+    write(
+        core,
+        Template::Notice,
+        &[("name", name), ("subject", subject), ("what", what), ("when", &when), ("from", from)],
+    )
+}
+
+/// The subject of a notice, and what happened.
+const fn words(what: Notice) -> (&'static str, &'static str) {
+    match what {
+        Notice::PasswordChanged => (
+            "Your password was changed",
+            "The password of your account was changed. Your other sessions were ended.",
+        ),
+        Notice::EmailChanged => (
+            "Your e-mail address was changed",
+            "Your account now has a different e-mail address. This one no longer belongs to it.",
+        ),
+        Notice::SecondFactorOn => {
+            ("A second factor was set up", "Signing in to your account now requires a code from your app.")
+        }
+        Notice::SecondFactorOff => (
+            "The second factor was removed",
+            "Signing in to your account no longer requires a code from your app.",
+        ),
+        Notice::SecondFactorReset => (
+            "The second factor was reset",
+            "The operator of this installation has removed your second factor and its recovery codes. Signing in no \
+             longer requires a code. Your sessions were ended.",
+        ),
+        Notice::PasswordReset => (
+            "Your password was reset",
+            "The operator of this installation has removed your password and created a link for setting a new one. Your \
+             sessions were ended.",
+        ),
+        Notice::RecoveryCodeUsed => (
+            "A recovery code was used",
+            "Someone signed in to your account with a recovery code. Each code works once. Get new ones when you are running low.",
+        ),
+        Notice::RecoveryCodesRenewed => (
+            "Your recovery codes were replaced",
+            "Your account has new recovery codes. The old ones no longer work.",
+        ),
+        Notice::RefreshTokenReused => (
+            "A session was ended for your security",
+            "One of your sessions was used from two places, which can mean that it was stolen. It was ended. Please sign in again.",
+        ),
+        Notice::AccountLinked => {
+            ("Another way to sign in", "An account with another provider can now sign in to your account.")
+        }
+        Notice::AccountUnlinked => (
+            "A way to sign in was removed",
+            "An account with another provider is no longer linked to your account.",
+        ),
+        Notice::ChatUnlinked => (
+            "A chat is no longer linked",
+            "The bot of the channel below is another now, so the chat that you had linked with it no longer decides anything. Link \
+             it again in the panel if the change was expected.",
+        ),
+    }
+}
+
+/// Tells a person, at `recipient`, what happened to their account.
+pub fn notify(
+    core: &Core,
+    tx: &Transaction,
+    user: &users::Model,
+    recipient: &str,
+    notice: Notice,
+    from: &SignInOrigin,
+) {
+    let from = from.ip.map_or_else(|| "unknown".to_owned(), |ip| ip.to_string());
+    mails::enqueue_notice(core, tx, (user.id, recipient.to_owned()), notice, from);
+}
+
+/// Tells a person what the operator did to their account.
+pub fn notify_by_operator(core: &Core, tx: &Transaction, user: &users::Model, notice: Notice) {
+    let from = "the operator of this installation".to_owned();
+    mails::enqueue_notice(core, tx, (user.id, user.email.clone()), notice, from);
+}
+
+/// `2026-06-01 12:00 UTC`.
+pub fn readable(at: Timestamp) -> String {
+    let text = at.to_string();
+    format!("{} UTC", text.get(..16).unwrap_or(&text).replace('T', " "))
+}

@@ -1,0 +1,243 @@
+//! The operator's commands on accounts: disable and enable them, and help people who lost what they sign in
+//! with. No policy applies to the operator, and no request leads here.
+//!
+//! The running service is another process: it caches a credential for
+//! [`CREDENTIALS_KEPT`](crate::core::access::CREDENTIALS_KEPT), and checks open sockets and streams every
+//! [`RECHECK`](crate::resolvers::RECHECK).
+
+use sea_orm::{ActiveModelTrait, DbBackend, IntoActiveModel, Set};
+use secrecy::SecretString;
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    credentials::{end_sessions, end_ways_in},
+    directory::MadeToken,
+    letters::{Notice, notify_by_operator},
+    links::{self, Purpose},
+    queries,
+    users::hold,
+};
+use crate::{
+    base::{
+        ids::{OrgId, UserId},
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::{
+        Core,
+        audit::{Origin, PersonalEntry, record_personal},
+        store::{Transaction, sql::row},
+    },
+    domain::people::{
+        entity::users,
+        signing_in::{
+            factor,
+            throttle::{self, Key},
+        },
+    },
+};
+
+row! {
+    /// An organization by id and name, in the operator's output.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct OrganizationRef {
+        /// Its id.
+        id: OrgId,
+        /// The name.
+        name: String,
+    }
+}
+
+/// The result of disabling an account.
+#[derive(Clone, Debug, Serialize)]
+pub struct Disabled {
+    /// The account's id.
+    pub id: UserId,
+    /// The address.
+    pub email: String,
+    /// False if it was already disabled.
+    pub changed: bool,
+    /// When it was disabled.
+    pub disabled_at: Timestamp,
+    /// The number of sessions ended.
+    pub sessions_ended: i64,
+    /// The person's organizations that now have no OWNER who can sign in.
+    pub organizations_without_owner: Vec<OrganizationRef>,
+    /// The person's service tokens. They belong to organizations and keep working.
+    pub service_tokens: Vec<MadeToken>,
+}
+
+/// The result of enabling an account.
+#[derive(Clone, Debug, Serialize)]
+pub struct Enabled {
+    /// The account's id.
+    pub id: UserId,
+    /// The address.
+    pub email: String,
+    /// False if it was already enabled.
+    pub changed: bool,
+}
+
+/// An account whose second factor was removed.
+#[derive(Clone, Debug, Serialize)]
+pub struct WithoutFactor {
+    /// The account's id.
+    pub id: UserId,
+    /// The address.
+    pub email: String,
+    /// The number of sessions ended.
+    pub sessions_ended: i64,
+    /// The person's organizations that require a second factor, and keep the person out until they set up a new
+    /// one.
+    pub organizations_requiring_one: Vec<OrganizationRef>,
+}
+
+/// An account whose password was removed, with a link for setting a new one. Shown only once.
+#[derive(Debug)]
+pub struct NewLink {
+    /// The account's id.
+    pub id: UserId,
+    /// The address.
+    pub email: String,
+    /// The number of sessions ended.
+    pub sessions_ended: i64,
+    /// Whether the account is disabled. If so, the link works once it is enabled.
+    pub is_disabled: bool,
+    /// The link's token.
+    pub token: SecretString,
+    /// When the link expires.
+    pub expires_at: Timestamp,
+}
+
+/// Disables an account and ends all its sessions, sign-ins, and links. Works on the last OWNER of an
+/// organization too, because a compromised account can't wait. The result names the organizations left without
+/// one.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn disable(core: &Core, user: UserId) -> Result<Disabled> {
+    let tx = core.db.begin().await?;
+    lock_owned(core, &tx, user).await?;
+    let person = hold(&tx, user).await?;
+    let changed = person.disabled_at.is_none();
+    let disabled_at = person.disabled_at.unwrap_or_else(|| core.clock.now());
+    let mut sessions_ended = 0;
+    if changed {
+        set_disabled(core, &tx, &person, Some(disabled_at)).await?;
+        sessions_ended = end_everything(core, &tx, &person).await?;
+        links::withdraw(core, &tx, user, Purpose::Confirm).await?;
+        let changes = json!({ "disabled_at": disabled_at, "sessions": "revoked" });
+        record_personal(&tx, Origin::operator(core), PersonalEntry::done("disableUser", user, changes));
+    }
+    let organizations_without_owner = queries::without_owner(&tx, user).await?;
+    core.access.cache.invalidate_after(&tx);
+    tx.commit().await?;
+    Ok(Disabled {
+        id: user,
+        email: person.email,
+        changed,
+        disabled_at,
+        sessions_ended,
+        organizations_without_owner,
+        service_tokens: queries::made_tokens(core, user).await?,
+    })
+}
+
+/// Enables an account again, with the same ways to sign in. Ended sessions stay ended.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn enable(core: &Core, user: UserId) -> Result<Enabled> {
+    let tx = core.db.begin().await?;
+    let person = hold(&tx, user).await?;
+    let changed = person.disabled_at.is_some();
+    if changed {
+        set_disabled(core, &tx, &person, None).await?;
+        // Ends sessions that slipped in before every process knew, or that manual SQL left open.
+        end_sessions(core, &tx, user, None).await?;
+        links::withdraw_others(core, &tx, user, &person.email).await?;
+        let changes = json!({ "disabled_at": null });
+        record_personal(&tx, Origin::operator(core), PersonalEntry::done("enableUser", user, changes));
+    }
+    core.access.cache.invalidate_after(&tx);
+    tx.commit().await?;
+    Ok(Enabled { id: user, email: person.email, changed })
+}
+
+/// Removes a lost second factor and its recovery codes. Ends all sessions and tells the person by mail.
+///
+/// # Errors
+/// `NOT_FOUND`; `CONFLICT` without a second factor.
+pub async fn reset_second_factor(core: &Core, user: UserId) -> Result<WithoutFactor> {
+    let tx = core.db.begin().await?;
+    let person = hold(&tx, user).await?;
+    if person.totp_confirmed_at.is_none() {
+        let detail = format!("{} has no second factor.", person.email);
+        return Err(Problem::new(Code::Conflict, detail));
+    }
+    factor::remove(core, &tx, &person).await?;
+    throttle::forgive(&tx, &[Key::second_factor(user)]).await?;
+    let sessions_ended = end_everything(core, &tx, &person).await?;
+    notify_by_operator(core, &tx, &person, Notice::SecondFactorReset);
+    let changes = json!({ "second_factor": false, "sessions": "revoked" });
+    record_personal(&tx, Origin::operator(core), PersonalEntry::done("resetSecondFactor", user, changes));
+    let organizations_requiring_one = queries::requiring_factor(&tx, user).await?;
+    core.access.cache.invalidate_after(&tx);
+    tx.commit().await?;
+    Ok(WithoutFactor { id: user, email: person.email, sessions_ended, organizations_requiring_one })
+}
+
+/// Removes a password and creates a link for setting a new one, which the operator hands over. Ends all
+/// sessions and tells the person by mail. A second factor stays.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn reset_password(core: &Core, user: UserId) -> Result<NewLink> {
+    let tx = core.db.begin().await?;
+    let person = hold(&tx, user).await?;
+    let mut row = person.clone().into_active_model();
+    row.password_hash = Set(None);
+    row.updated_at = Set(core.clock.now());
+    row.update(&tx).await?;
+    let sessions_ended = end_everything(core, &tx, &person).await?;
+    let (token, expires_at) = links::by_hand(core, &tx, &person, Purpose::Reset).await?;
+    throttle::forgive(&tx, &[Key::account(&person.email), Key::password(user)]).await?;
+    notify_by_operator(core, &tx, &person, Notice::PasswordReset);
+    let changes = json!({ "password": "changed", "sessions": "revoked" });
+    record_personal(&tx, Origin::operator(core), PersonalEntry::done("resetUserPassword", user, changes));
+    core.access.cache.invalidate_after(&tx);
+    tx.commit().await?;
+    let is_disabled = person.disabled_at.is_some();
+    Ok(NewLink { id: user, email: person.email, sessions_ended, is_disabled, token, expires_at })
+}
+
+async fn set_disabled(
+    core: &Core,
+    tx: &Transaction,
+    person: &users::Model,
+    disabled_at: Option<Timestamp>,
+) -> Result<()> {
+    let mut row = person.clone().into_active_model();
+    row.disabled_at = Set(disabled_at);
+    row.updated_at = Set(core.clock.now());
+    row.update(tx).await?;
+    Ok(())
+}
+
+/// Ends the sessions and everything that could let someone else in: sign-ins in progress, password links, and
+/// links that would change the address. Returns how many sessions were open.
+async fn end_everything(core: &Core, tx: &Transaction, person: &users::Model) -> Result<i64> {
+    let open = queries::open_sessions(tx, person.id, core.clock.now()).await?;
+    end_ways_in(core, tx, person, None).await?;
+    Ok(open)
+}
+
+/// Locks the organizations the person is an OWNER of, as everyone who counts owners does. Lock these before the
+/// person: accepting an invitation uses the same order.
+async fn lock_owned(core: &Core, tx: &Transaction, user: UserId) -> Result<()> {
+    if core.db.backend() == DbBackend::Postgres {
+        queries::lock_owned(tx, user).await?;
+    }
+    Ok(())
+}

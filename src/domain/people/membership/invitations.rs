@@ -1,0 +1,474 @@
+//! Invitations: how a person joins an organization.
+//!
+//! An invitation is for one address, whether or not it has an account; its link proves the address. It is valid
+//! for a week, works once, and only while its sender could still send it: a member who has left, or whose role
+//! is now below the one the invitation gives, has no open invitations. A person who already has an account must
+//! prove it is theirs, by being signed in or by its password: a link alone adds no one's account to anything.
+
+use std::{sync::Arc, time::Duration};
+
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, NotSet, QueryFilter, Set,
+    sea_query::Expr,
+};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+use super::{
+    members::{add_to, require_reach},
+    queries,
+};
+use crate::{
+    base::{
+        enums::{ChangeOp, RecordKind},
+        folding,
+        ids::{InvitationId, OrgId, UserId},
+        permission::Role,
+        plain::{NAME_RULE, is_name},
+        problem::{Code, Problem, Result},
+    },
+    core::{
+        Core, Request,
+        access::{
+            Scope,
+            token::{Token, TokenHash, TokenKind},
+        },
+        audit::{self, PersonalEntry, record_personal},
+        mail::{Letter, Template},
+        sealing::random_bytes,
+        store::Tx,
+    },
+    domain::{
+        mails::{self, Mail},
+        orgs::{self, Limit},
+        people::{
+            accounts::{
+                credentials::check_password,
+                letters::with_link,
+                links,
+                users::{blank, by_email, by_id, is_email},
+            },
+            entity::{invitations, members, users},
+            signing_in::{
+                identities,
+                throttle::{self, Key},
+            },
+        },
+    },
+};
+
+/// How long an invitation is valid: others may read the mail later.
+const LIFETIME: Duration = Duration::from_hours(7 * 24);
+
+/// How an invitation reaches the person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// By mail.
+    Mail,
+    /// The caller passes it on: the answer contains its token, which is shown only once.
+    ByHand,
+}
+
+/// Invites an e-mail address. By hand, this replaces an open invitation of the address, whose link and mail are void then.
+///
+/// # Errors
+/// `PERMISSION_DENIED` for a role higher than the caller's own; `NAME_TAKEN` for a member, or by mail for an address
+/// with an open invitation; `PLAN_LIMIT_REACHED`; `RATE_LIMITED`.
+pub async fn invite(
+    scope: &Scope,
+    email: &str,
+    role: Role,
+    delivery: Delivery,
+) -> Result<(InvitationId, Option<SecretString>)> {
+    let email = email.trim();
+    if !is_email(email) {
+        let detail = format!("`{email}` is not a valid e-mail address.");
+        return Err(Problem::invalid_at("/email", "NOT_ALLOWED", detail));
+    }
+    if delivery == Delivery::Mail {
+        throttle::charge(&scope.core, &[Key::mail(email)]).await?;
+    }
+    let tx = scope.begin().await?;
+    require_reach(&tx, role)?;
+    orgs::lock(&tx).await?;
+    check_new(&tx, email, delivery).await?;
+    let (token, hash) = Token::generate(TokenKind::Link);
+    let hash = match delivery {
+        Delivery::ByHand => hash,
+        // The real token is created when the mail is sent.
+        Delivery::Mail => TokenHash(random_bytes()),
+    };
+    let row = invitations::ActiveModel {
+        organization_id: Set(scope.org),
+        id: NotSet,
+        email: Set(email.to_owned()),
+        email_folded: NotSet,
+        role: Set(role),
+        token_hash: Set(hash.as_bytes().to_vec()),
+        invited_by: Set(scope.request.caller.user()),
+        created_at: Set(tx.now),
+        expires_at: Set(tx.now.plus(LIFETIME)),
+        accepted_at: Set(None),
+        accepted_by: Set(None),
+        revoked_at: Set(None),
+        sent_at: Set(None),
+    };
+    let row = row.insert(tx.connection()).await?;
+    if delivery == Delivery::Mail {
+        post(&tx, &row);
+    }
+    record(&tx, (ChangeOp::Created, "inviteMember"), row.id, json!({ "email": email, "role": role }));
+    tx.commit().await?;
+    Ok((row.id, (delivery == Delivery::ByHand).then_some(token)))
+}
+
+/// Refuses an address that belongs to a member or has an open invitation. Ends one that has expired, or is replaced by hand.
+async fn check_new(tx: &Tx, email: &str, delivery: Delivery) -> Result<()> {
+    if let Some(user) = by_email(tx.connection(), email).await?
+        && super::rows::find(tx, user.id).await?.is_some()
+    {
+        return Err(Problem::new(Code::NameTaken, "This person is already a member."));
+    }
+    for row in open_ones(tx).await? {
+        let is_same = row.email_folded == folding::address(email);
+        if row.expires_at <= tx.now {
+            end(tx, row).await?;
+        } else if is_same && delivery == Delivery::ByHand {
+            withdraw(tx, row).await?;
+        } else if is_same {
+            let detail = "This address already has an open invitation. Send that one again.";
+            return Err(Problem::new(Code::NameTaken, detail).with("invitation_id", row.id.0));
+        }
+    }
+    orgs::check_limit(tx, Limit::OpenInvitations).await
+}
+
+async fn open_ones(tx: &Tx) -> Result<Vec<invitations::Model>> {
+    let open = tx.scope.find::<invitations::Entity>().filter(is_open());
+    Ok(open.all(tx.connection()).await?)
+}
+
+fn is_open() -> sea_orm::Condition {
+    sea_orm::Condition::all()
+        .add(invitations::Column::AcceptedAt.is_null())
+        .add(invitations::Column::RevokedAt.is_null())
+}
+
+async fn end(tx: &Tx, row: invitations::Model) -> Result<()> {
+    let mut row = row.into_active_model();
+    row.revoked_at = Set(Some(tx.now));
+    row.update(tx.connection()).await?;
+    Ok(())
+}
+
+/// Enqueues the mail.
+fn post(tx: &Tx, row: &invitations::Model) {
+    let mail = Mail::Invitation { id: row.id };
+    mails::enqueue(&tx.scope.core, tx.connection(), &mail, row.expires_at);
+}
+
+/// Sends an invitation again. It is valid for another week, and its earlier links stop working.
+///
+/// # Errors
+/// `NOT_FOUND`, also for one that has ended; `PERMISSION_DENIED` for a role higher than the caller's own;
+/// `RATE_LIMITED`.
+pub async fn resend(scope: &Scope, id: InvitationId) -> Result<()> {
+    let email = load(scope, scope.core.db.read(), id).await?.email;
+    throttle::charge(&scope.core, &[Key::mail(&email)]).await?;
+    let tx = scope.begin().await?;
+    // No one accepts it between the two statements.
+    orgs::lock(&tx).await?;
+    let row = load(scope, tx.connection(), id).await?;
+    require_reach(&tx, row.role)?;
+    let mut row = row.into_active_model();
+    let nothing: [u8; 32] = random_bytes();
+    row.token_hash = Set(nothing.to_vec());
+    row.expires_at = Set(tx.now.plus(LIFETIME));
+    // The person who sends it again now vouches for it.
+    row.invited_by = Set(scope.request.caller.user());
+    let row = row.update(tx.connection()).await?;
+    post(&tx, &row);
+    record(&tx, (ChangeOp::Updated, "resendInvitation"), id, json!({ "expires_at": row.expires_at }));
+    tx.commit().await
+}
+
+/// Revokes an invitation.
+///
+/// # Errors
+/// `NOT_FOUND`, also for one that has ended; `PERMISSION_DENIED` for a role higher than the caller's own.
+pub async fn revoke(scope: &Scope, id: InvitationId) -> Result<()> {
+    let tx = scope.begin().await?;
+    // No one accepts it between the two statements.
+    orgs::lock(&tx).await?;
+    let row = load(scope, tx.connection(), id).await?;
+    withdraw(&tx, row).await?;
+    tx.commit().await
+}
+
+async fn withdraw(tx: &Tx, row: invitations::Model) -> Result<()> {
+    require_reach(tx, row.role)?;
+    let id = row.id;
+    end(tx, row).await?;
+    record(tx, (ChangeOp::Deleted, "revokeInvitation"), id, json!({ "revoked_at": tx.now }));
+    Ok(())
+}
+
+async fn load(scope: &Scope, db: &impl ConnectionTrait, id: InvitationId) -> Result<invitations::Model> {
+    let found = scope.find::<invitations::Entity>().filter(invitations::Column::Id.eq(id)).filter(is_open());
+    found.one(db).await?.ok_or_else(|| Problem::not_found("open invitation", id))
+}
+
+fn record(tx: &Tx, (op, operation): (ChangeOp, &'static str), id: InvitationId, changes: Value) {
+    audit::record(tx, audit::Entry { operation, op, kind: RecordKind::Invitation, id: id.0, changes });
+}
+
+/// Writes the mail for an invitation with a new token, at the moment of sending. Returns it with its recipient,
+/// or None if the invitation has ended.
+///
+/// # Errors
+/// The database is unreachable.
+#[expect(clippy::disallowed_methods, reason = "a mail names one invitation of any organization")]
+pub async fn compose(core: &Core, id: InvitationId) -> Result<Option<(String, Letter)>> {
+    let (token, hash) = Token::generate(TokenKind::Link);
+    let now = core.clock.now().0;
+    let minted = invitations::Entity::update_many()
+        .col_expr(invitations::Column::TokenHash, Expr::value(hash.as_bytes().to_vec()))
+        .col_expr(invitations::Column::SentAt, Expr::value(now))
+        .filter(invitations::Column::Id.eq(id))
+        .filter(is_open())
+        .filter(invitations::Column::ExpiresAt.gt(now))
+        .exec_with_returning(core.db.writer())
+        .await?;
+    let Some(row) = minted.into_iter().next() else { return Ok(None) };
+    let names = queries::names(core, row.organization_id, row.invited_by).await?;
+    let Some(names) = names else { return Ok(None) };
+    let inviter = names.inviter.as_deref().unwrap_or("An administrator");
+    let role = row.role.to_string();
+    let values = [("organization", &*names.organization), ("inviter", inviter), ("role", &role)];
+    let form = (Template::Invitation, "accept-invitation");
+    Ok(Some((row.email, with_link(core, form, (&token, row.expires_at), &values))))
+}
+
+/// What the person sends when accepting.
+#[derive(Clone, Debug, Default)]
+pub struct Acceptance {
+    /// The name, for a new account.
+    pub name: Option<String>,
+    /// The password for a new account, or the current one of an account the caller isn't signed in to.
+    pub password: Option<SecretString>,
+}
+
+/// The membership that accepting created.
+#[derive(Clone, Copy, Debug)]
+pub struct Accepted {
+    /// The organization joined.
+    pub org: OrgId,
+    /// The new member.
+    pub user: UserId,
+    /// The member's role.
+    pub role: Role,
+}
+
+/// Makes the holder of the link a member, creating an account if there is none.
+///
+/// # Errors
+/// `LINK_INVALID`; `SIGN_IN_FAILED`, with the address as `email` in its details, if the address has an account and
+/// neither session nor password proves that it is the caller's; `VALIDATION_FAILED` for a new account's name or
+/// password; `NAME_TAKEN` for a member; `RATE_LIMITED`.
+pub async fn accept(request: &Arc<Request>, token: &SecretString, said: &Acceptance) -> Result<Accepted> {
+    let core = &request.core;
+    let address = Key::address(request.ip);
+    throttle::charge(core, std::slice::from_ref(&address)).await?;
+    let row = by_token(core, token).await?;
+    let user = by_email(core.db.read(), &row.email).await?;
+    // Hashing is slow, so it happens before the transaction.
+    let hash = prove(request, &row, user.as_ref(), said).await?;
+    let scope = Scope::system_for(request, row.organization_id);
+    let tx = scope.begin().await?;
+    orgs::lock(&tx).await?;
+    require_inviter(&tx, &row).await?;
+    let user = match user {
+        Some(user) => settle(&tx, user, said, hash).await?,
+        None => open_account(&tx, &row.email, said, hash).await?,
+    };
+    take(&tx, row.id, token, user.id).await?;
+    add_to(&tx, user.id, row.role).await?;
+    throttle::refund(tx.connection(), &address).await?;
+    let entry = PersonalEntry::done(
+        "acceptInvitation",
+        user.id,
+        json!({ "invitation_id": row.id, "role": row.role }),
+    )
+    .by(&user.name)
+    .in_org(scope.org);
+    record_personal(tx.connection(), request, entry);
+    core.access.cache.invalidate_after(tx.connection());
+    tx.commit().await?;
+    Ok(Accepted { org: row.organization_id, user: user.id, role: row.role })
+}
+
+#[expect(clippy::disallowed_methods, reason = "the link's token names one invitation of one organization")]
+async fn by_token(core: &Core, token: &SecretString) -> Result<invitations::Model> {
+    let hash = links::hash_of(token).ok_or_else(links::invalid)?;
+    let found = invitations::Entity::find()
+        .filter(invitations::Column::TokenHash.eq(hash.as_bytes().to_vec()))
+        .filter(invitations::Column::ExpiresAt.gt(core.clock.now()))
+        .filter(is_open())
+        .one(core.db.read())
+        .await?;
+    found.ok_or_else(links::invalid)
+}
+
+/// Proves that the account is the caller's. Returns the hash if a password is to be set.
+async fn prove(
+    request: &Request,
+    row: &invitations::Model,
+    user: Option<&users::Model>,
+    said: &Acceptance,
+) -> Result<Option<String>> {
+    let core = &request.core;
+    if user.is_some_and(|user| user.disabled_at.is_some()) {
+        return Err(links::invalid());
+    }
+    if user.is_some_and(|user| request.caller.user() == Some(user.id)) {
+        return Ok(None);
+    }
+    let theirs = || {
+        let detail = format!(
+            "{} already has an account. Sign in to it, or send its password with the request.",
+            row.email
+        );
+        Problem::new(Code::SignInFailed, detail).with("email", row.email.as_str())
+    };
+    match user {
+        Some(user) if user.password_hash.is_some() => {
+            let password = said.password.as_ref().ok_or_else(theirs)?;
+            let pair = [Key::pair(&row.email, request.ip)];
+            throttle::charge(core, &pair).await?;
+            let stored = user.password_hash.as_deref();
+            if !core.access.passwords.verify(password, stored).await.map_err(Problem::internal)? {
+                return Err(theirs());
+            }
+            throttle::forgive(&core.db.installation(), &pair).await?;
+            Ok(None)
+        }
+        // The account signs in through a provider.
+        Some(user) if identities::has(core, user.id).await? => Err(theirs()),
+        _ => {
+            let needed = |name: &str| {
+                let detail = format!("A new account requires `{name}`.");
+                Problem::invalid_parameter(name, "REQUIRED", detail)
+            };
+            if user.is_none() && said.name.as_deref().is_none_or(|name| name.trim().is_empty()) {
+                return Err(needed("name"));
+            }
+            if said.name.as_deref().is_some_and(|name| !is_name(name.trim())) {
+                return Err(Problem::invalid_parameter("name", "NOT_ALLOWED", NAME_RULE));
+            }
+            let password = said.password.as_ref().ok_or_else(|| needed("password"))?;
+            check_password(password, &row.email, "password")?;
+            Ok(Some(core.access.passwords.hash(password).await.map_err(Problem::internal)?))
+        }
+    }
+}
+
+/// An invitation gives no more than its sender still could.
+async fn require_inviter(tx: &Tx, row: &invitations::Model) -> Result<()> {
+    let Some(inviter) = row.invited_by else { return Ok(()) };
+    let member: Option<members::Model> = super::rows::find(tx, inviter).await?;
+    let is_enabled = by_id(tx.connection(), inviter).await?.disabled_at.is_none();
+    let holds = is_enabled && member.is_some_and(|member| !row.role.is_above(member.role));
+    if holds { Ok(()) } else { Err(links::invalid()) }
+}
+
+/// For an existing account, the link has proved its address.
+async fn settle(
+    tx: &Tx,
+    user: users::Model,
+    said: &Acceptance,
+    hash: Option<String>,
+) -> Result<users::Model> {
+    let now = by_id(tx.connection(), user.id).await?;
+    if now.disabled_at.is_some() {
+        return Err(links::invalid());
+    }
+    let mut row = now.into_active_model();
+    row.email_confirmed_at = Set(Some(user.email_confirmed_at.unwrap_or(tx.now)));
+    if let Some(hash) = hash {
+        row.password_hash = Set(Some(hash));
+        if let Some(name) = said.name.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
+            row.name = Set(name.to_owned());
+        }
+    }
+    row.updated_at = Set(tx.now);
+    Ok(row.update(tx.connection()).await?)
+}
+
+async fn open_account(tx: &Tx, email: &str, said: &Acceptance, hash: Option<String>) -> Result<users::Model> {
+    let name = said.name.as_deref().unwrap_or_default().trim().to_owned();
+    let row = users::ActiveModel {
+        name: Set(name),
+        password_hash: Set(hash),
+        email_confirmed_at: Set(Some(tx.now)),
+        ..blank(email, tx.now)
+    };
+    Ok(row.insert(tx.connection()).await?)
+}
+
+/// If two requests accept at once, only one succeeds.
+async fn take(tx: &Tx, id: InvitationId, token: &SecretString, user: UserId) -> Result<()> {
+    let hash = links::hash_of(token).ok_or_else(links::invalid)?;
+    let taken = tx
+        .scope
+        .update::<invitations::Entity>()
+        .col_expr(invitations::Column::AcceptedAt, Expr::value(tx.now.0))
+        .col_expr(invitations::Column::AcceptedBy, Expr::value(user.0))
+        .filter(invitations::Column::Id.eq(id))
+        .filter(invitations::Column::TokenHash.eq(hash.as_bytes().to_vec()))
+        .filter(invitations::Column::ExpiresAt.gt(tx.now))
+        .filter(is_open())
+        .exec(tx.connection())
+        .await?;
+    if taken.rows_affected == 1 { Ok(()) } else { Err(links::invalid()) }
+}
+
+/// All open invitations for an address, in any organization. A provider that vouches for the address may accept
+/// them.
+#[expect(clippy::disallowed_methods, reason = "an address may be invited to several organizations")]
+pub async fn open_for(core: &Core, email: &str) -> Result<Vec<invitations::Model>> {
+    Ok(invitations::Entity::find()
+        .filter(invitations::Column::EmailFolded.eq(folding::address(email)))
+        .filter(invitations::Column::ExpiresAt.gt(core.clock.now()))
+        .filter(is_open())
+        .all(core.db.read())
+        .await?)
+}
+
+/// Refuses an invitation that makes no one a member at present: its sender could no longer send it, or the organization is full.
+pub async fn require_acceptable(request: &Request, row: &invitations::Model) -> Result<()> {
+    let tx = Scope::system_for(request, row.organization_id).begin().await?;
+    require_inviter(&tx, row).await?;
+    orgs::check_limit(&tx, Limit::Members).await
+}
+
+/// Accepts an invitation for a person whose address a provider vouches for.
+pub async fn accept_vouched(request: &Arc<Request>, row: &invitations::Model, user: UserId) -> Result<()> {
+    let scope = Scope::system_for(request, row.organization_id);
+    let tx = scope.begin().await?;
+    orgs::lock(&tx).await?;
+    require_inviter(&tx, row).await?;
+    let mut taken = load(&scope, tx.connection(), row.id).await?.into_active_model();
+    taken.accepted_at = Set(Some(tx.now));
+    taken.accepted_by = Set(Some(user));
+    taken.update(tx.connection()).await?;
+    add_to(&tx, user, row.role).await?;
+    let person = by_id(tx.connection(), user).await?;
+    let entry =
+        PersonalEntry::done("acceptInvitation", user, json!({ "invitation_id": row.id, "role": row.role }))
+            .by(&person.name)
+            .in_org(scope.org);
+    record_personal(tx.connection(), request, entry);
+    request.core.access.cache.invalidate_after(tx.connection());
+    tx.commit().await?;
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! Database rows for policy versions. Private to this feature.
+
+/// Every text that an organization's own rules have had in the database.
+pub mod policy_versions {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        enums::PolicyAuthor,
+        ids::{OrgId, PolicyVersionId},
+        time::Timestamp,
+    };
+
+    /// A row of `policy_versions`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "policy_versions")]
+    pub struct Model {
+        #[sea_orm(primary_key)]
+        pub id: PolicyVersionId,
+        pub organization_id: OrgId,
+        /// Null: no rules of its own.
+        pub text: Option<String>,
+        /// Identifies the text. An edit names the version it is based on.
+        pub version: String,
+        pub author_kind: PolicyAuthor,
+        pub author_id: Option<i64>,
+        pub author_name: Option<String>,
+        pub reason: String,
+        /// The earlier version whose text this one restores.
+        pub reverts_to: Option<PolicyVersionId>,
+        pub at: Timestamp,
+    }
+
+    crate::core::store::tenant_entity!();
+}

@@ -1,0 +1,96 @@
+//! Which hosts may hold secrets.
+//!
+//! A host is confirmed if its provisioning token was made by the operator (command line, demo, the service itself), or by a
+//! person who held [`NEEDED`] then. Any other waits until such a person confirms it. Service tokens confirm nothing, and what a
+//! host says about itself proves nothing. A host that keeps its token keeps its confirmation, however often it connects.
+
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, PaginatorTrait, QueryFilter, Set};
+use serde_json::json;
+
+use super::{
+    entity::servers::{self, ActiveModel},
+    load, record,
+    rows::living,
+};
+use crate::{
+    base::{
+        enums::ChangeOp,
+        ids::ServerId,
+        permission::Permission,
+        problem::{Code, Problem, Result},
+    },
+    core::{
+        access::{Caller, Scope},
+        store::Tx,
+    },
+    domain::versions::Author,
+};
+
+/// What a person needs to say that a host may hold secrets.
+const NEEDED: [Permission; 2] = [Permission::ServerEdit, Permission::CredentialEdit];
+
+/// Notes who makes the server's provisioning token, and whether that confirms its host.
+pub(super) fn made_by(tx: &Tx, server: &mut ActiveModel) {
+    let author = Author::of(tx);
+    server.provisioned_by_kind = Set(Some(author.kind));
+    server.provisioned_by_id = Set(author.id);
+    server.provisioned_by_name = Set(Some(author.name));
+    server.provisioning_confirms = Set(confirms(&tx.scope));
+    server.host_confirmed_at = Set(None);
+}
+
+fn confirms(scope: &Scope) -> bool {
+    let is_answerable = matches!(scope.request.caller, Caller::Person(_) | Caller::System);
+    is_answerable && NEEDED.iter().all(|permission| scope.may(*permission))
+}
+
+/// Confirms the host that joined as the `join`th of this server. If it is confirmed already, nothing happens. The agents that
+/// waited for it are started by [`launch::confirm_host`](crate::domain::launch::confirm_host).
+///
+/// # Errors
+/// `PERMISSION_DENIED` for a service token, or without `credential.edit`; `NOT_FOUND`; `CONFLICT` if the server has another host by
+/// now, or none.
+pub async fn confirm_host(scope: &Scope, id: ServerId, join: i64) -> Result<()> {
+    scope.person()?;
+    for permission in NEEDED {
+        scope.require(permission)?;
+    }
+    let tx = scope.begin().await?;
+    let server = load(&tx, id).await?;
+    if server.host_token_hash.is_none() || server.joins != join {
+        let detail = "This host is no longer the server's. Look at the one that has joined since.";
+        return Err(Problem::new(Code::Conflict, detail).with("joins", server.joins));
+    }
+    if server.host_confirmed_at.is_none() {
+        confirm(tx, server).await?;
+    } else {
+        tx.rollback().await?;
+    }
+    Ok(())
+}
+
+async fn confirm(tx: Tx, server: servers::Model) -> Result<()> {
+    let id = server.id;
+    let host = json!({ "hostname": server.hostname, "machine_id": server.machine_id, "joined_from": server.joined_from });
+    let mut server = server.into_active_model();
+    server.host_confirmed_at = Set(Some(tx.now));
+    server.update(tx.connection()).await?;
+    record(
+        &tx,
+        (ChangeOp::Updated, "confirmHost"),
+        id,
+        json!({ "host_confirmed": [false, true], "host": host }),
+    );
+    tx.commit().await
+}
+
+/// Whether a host has joined the server that is not confirmed.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn is_unconfirmed(tx: &Tx, id: ServerId) -> Result<bool> {
+    use servers::Column::{HostConfirmedAt, HostTokenHash, Id};
+    let found = living(&tx.scope).filter(Id.eq(id));
+    let found = found.filter(HostTokenHash.is_not_null()).filter(HostConfirmedAt.is_null());
+    Ok(found.count(tx.connection()).await? > 0)
+}

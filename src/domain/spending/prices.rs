@@ -1,0 +1,55 @@
+//! What models cost, as people see it.
+
+use async_graphql::SimpleObject;
+
+use super::{
+    budget::{day, zone_of},
+    queries,
+};
+use crate::{
+    base::{
+        column::Decimal,
+        problem::{Problem, Result},
+    },
+    core::access::Scope,
+};
+
+/// What a model costs, in millionths of the currency for a million tokens.
+#[derive(SimpleObject)]
+pub struct ModelPrice {
+    /// The model; a name that ends in `*` stands for all that begin so. The longest one that matches counts.
+    pub model: String,
+    /// The currency.
+    pub currency: String,
+    /// Since which day.
+    pub since: String,
+    /// Tokens read, except cached ones.
+    pub input: Decimal,
+    /// Tokens written.
+    pub output: Decimal,
+    /// Tokens read from a cache. Null: as `input`.
+    pub cache_read: Option<Decimal>,
+    /// Tokens written to a cache. Null: as `input`.
+    pub cache_write: Option<Decimal>,
+}
+
+/// What models cost now, in the organization's currency.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn prices_of(scope: &Scope) -> Result<Vec<ModelPrice>> {
+    let core = &scope.core;
+    let place = queries::currency_and_zone(scope).await?;
+    let place = place.ok_or_else(|| Problem::not_found("organization", scope.org))?;
+    let prices = core.prices.on(&place.currency, day(&zone_of(&place.timezone), core.clock.now()));
+    let shown = prices.into_iter().map(|since| ModelPrice {
+        model: since.price.model,
+        currency: place.currency.clone(),
+        since: since.from.to_string(),
+        input: Decimal(since.price.input),
+        output: Decimal(since.price.output),
+        cache_read: since.price.cache_read.map(Decimal),
+        cache_write: since.price.cache_write.map(Decimal),
+    });
+    Ok(shown.collect())
+}

@@ -1,0 +1,99 @@
+//! A provider takes no more requests for now. That concerns the credential with which they are made: the organization's, and
+//! with it every agent that inherits it, or the agent's own.
+
+use std::time::Duration;
+
+use crate::{
+    base::{
+        bounds,
+        enums::{LimitKind, UsageStatus},
+        ids::{AgentId, ModelCredentialId},
+        plain::{self, bounded},
+        problem::Result,
+        time::Timestamp,
+    },
+    core::store::Tx,
+    domain::{
+        agents::{
+            self,
+            reporter::{Reporter, alive},
+        },
+        conversations::turns,
+        model_credentials,
+        spending::{
+            budget::Terms,
+            limit_queries::{self, Limit},
+            limits, monthly_totals,
+        },
+    },
+};
+
+/// The provider has refused a call because too much was used. The agent's turns wait until then.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn limited(
+    tx: &Tx,
+    from: &Reporter,
+    credential: Option<ModelCredentialId>,
+    (model, detail): (&str, &str),
+    until: Option<Timestamp>,
+) -> Result<()> {
+    let Some(agent) = alive(tx, from).await? else { return Ok(()) };
+    // It is the host who says so, and all agents that inherit the credential wait: after a day one turn is tried in any
+    // case.
+    let until = until
+        .unwrap_or(tx.now.plus(Duration::from_mins(1)))
+        .clamp(tx.now.plus(Duration::from_secs(1)), tx.now.plus(Duration::from_hours(24)));
+    let said = bounded(&plain::one_line(detail), bounds::REASON);
+    let model = bounded(&plain::one_line(model), bounds::NAME);
+    let reason = format!("The provider of {model} takes no more requests for now: {said}");
+    let inherited = model_credentials::inherited_by(tx, agent.id).await?;
+    if credential != inherited {
+        return of_another(tx, agent.id, inherited, (&reason, until)).await;
+    }
+    if let Some(credential) = credential {
+        // Before the limits of agents that it doesn't hold: a lease of one of them might wait for another's.
+        monthly_totals::hold(tx, &Terms::of(tx, agent.id).await?).await?;
+        model_credentials::limited(tx, credential, until, &said).await?;
+    }
+    let limit = Limit { kind: LimitKind::Usage, reason: &reason, until, credential };
+    agents::usage(tx, agent.id, UsageStatus::Rejected, Some(until)).await?;
+    turns::limit(tx, agent.id).await?;
+    // The others that inherit it can't know yet. Their rows are written without holding the agents, which a host's report must
+    // not do, and always in the same order.
+    let mut concerned = match credential {
+        Some(credential) => model_credentials::inheriting(tx, credential).await?,
+        None => Vec::new(),
+    };
+    concerned.push(agent.id);
+    concerned.sort_unstable();
+    concerned.dedup();
+    for concerned in concerned {
+        if concerned == agent.id || !limits::is_limited(tx, concerned).await? {
+            limits::set(tx, concerned, &limit).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The call was made with a credential that the agent no longer has: a host speaks of none but its agents'. Turns go on as soon as
+/// the one that the agent inherits now takes requests. Of a key of its own no one knows that, so one turn is tried soon.
+async fn of_another(
+    tx: &Tx,
+    agent: AgentId,
+    inherited: Option<ModelCredentialId>,
+    (reason, until): (&str, Timestamp),
+) -> Result<()> {
+    let until = if inherited.is_some() { tx.now } else { until.min(tx.now.plus(Duration::from_mins(1))) };
+    turns::limit(tx, agent).await?;
+    limits::set(tx, agent, &Limit { kind: LimitKind::Usage, reason, until, credential: inherited }).await
+}
+
+/// Calls with this credential pass again, or no one inherits it now: the agents that wait for it go on with the next run.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn passes(tx: &Tx, credential: ModelCredentialId) -> Result<()> {
+    limit_queries::look_for_credential_again(tx, credential).await
+}

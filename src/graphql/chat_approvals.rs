@@ -1,0 +1,93 @@
+//! One's own chats in the GraphQL schema.
+
+use async_graphql::{Context, Object, SimpleObject};
+
+use crate::{
+    base::{
+        ids::{ChannelId, OrgId},
+        permission::Permission,
+        secret::shown_once,
+        time::Timestamp,
+    },
+    domain::chat_approvals::{self, Linked},
+    resolvers::{Answer, Enter, answer, permit::permit},
+};
+
+/// A chat that the caller has linked: there they are asked what agents want to know, and answer.
+#[derive(SimpleObject)]
+pub struct LinkedChat {
+    /// The channel.
+    pub channel_id: ChannelId,
+    /// Who they are there, as the vendor calls them.
+    pub origin_id: String,
+    /// And by name.
+    pub origin_name: Option<String>,
+    /// Since when.
+    pub linked_at: Timestamp,
+}
+
+/// A code that links a chat: to be sent to the channel's bot, once, in a private chat.
+#[derive(SimpleObject)]
+pub struct ChatCode {
+    /// The code. It works once.
+    #[graphql(directive = shown_once::apply())]
+    pub code: String,
+    /// When it stops working.
+    pub expires_at: Timestamp,
+}
+
+/// Reading links.
+#[derive(Default)]
+pub struct AskQuery;
+
+#[Object]
+impl AskQuery {
+    /// The chats that the caller has linked, in this organization. For people only.
+    #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
+    async fn linked_chats(&self, ctx: &Context<'_>, org_id: OrgId) -> Answer<Vec<LinkedChat>> {
+        answer(async {
+            let links = asks::of(&ctx.enter(org_id).await?).await?;
+            let show = |link: Linked| LinkedChat {
+                channel_id: link.channel,
+                origin_id: link.origin,
+                origin_name: link.origin_name,
+                linked_at: link.at,
+            };
+            Ok(links.into_iter().map(show).collect())
+        })
+        .await
+    }
+}
+
+/// Changing links.
+#[derive(Default)]
+pub struct AskMutation;
+
+#[Object]
+impl AskMutation {
+    /// Makes a code by which the caller links their chat with a channel's bot. Sent to the bot in a private chat within ten
+    /// minutes, it links that chat: from then on they are asked there, too. For people only.
+    #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
+    async fn link_chat(&self, ctx: &Context<'_>, org_id: OrgId, channel_id: ChannelId) -> Answer<ChatCode> {
+        answer(async {
+            let code = asks::link(&ctx.enter(org_id).await?, channel_id).await?;
+            Ok(ChatCode { code: code.text, expires_at: code.expires_at })
+        })
+        .await
+    }
+
+    /// Ends the caller's link with a channel's bot. Returns the channel's id. For people only.
+    #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
+    async fn unlink_chat(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        channel_id: ChannelId,
+    ) -> Answer<ChannelId> {
+        answer(async {
+            asks::unlink(&ctx.enter(org_id).await?, channel_id).await?;
+            Ok(channel_id)
+        })
+        .await
+    }
+}

@@ -1,0 +1,158 @@
+//! Subscriptions: turns events into what a subscriber may see of them.
+//!
+//! A subscription outlives the moment it was permitted. So its permission is checked again on every event,
+//! whenever this process drops a cached credential or membership, and every few seconds (for expiry, and
+//! revocations on other replicas). Each check is made once for all subscribers. The first refusal is sent and
+//! ends the subscription.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::{Stream, StreamExt, future, stream, stream::BoxStream};
+use tokio::sync::watch;
+
+use super::context::{admit, authorize_again};
+use crate::{
+    base::{
+        enums::RecordKind,
+        permission::Permission,
+        problem::{Code, Problem, Result},
+    },
+    core::{
+        Event, News,
+        access::{Permit, Scope, authn::still_good, recheck},
+        events::{Memo, Subscription},
+        resource_limits::{Held, Holder},
+    },
+};
+
+/// How often permission is checked again while nothing happens: users who lost access hear no more after that.
+pub const RECHECK: Duration = Duration::from_secs(5);
+
+/// The changed records of `kind` that `pick` accepts: the id of each, with the subscriber's current scope. Ends
+/// when the subscriber is no longer a member, has lost the permission, or has an expired or revoked token, and
+/// when the service shuts down.
+///
+/// If changes may have been missed, the subscriber gets a `CONFLICT` error and the subscription continues.
+pub fn watch(
+    scope: &Scope,
+    permission: Permission,
+    kind: RecordKind,
+    pick: impl Fn(&Event) -> bool + Send + Sync + 'static,
+) -> Result<BoxStream<'static, Result<(Scope, i64)>>> {
+    let permit = Permit::InOrganization { permission, confirmed_email: false };
+    let is_wanted = move |event: &Event| event.kind == kind && pick(event);
+    let told = follow(scope, permit, is_wanted)?;
+    let ids = told.map(|told| match told? {
+        (scope, News::Changed(event)) => Ok((scope, event.id)),
+        (_, News::Resync | News::Recheck) => Err(missed()),
+    });
+    Ok(ids.boxed())
+}
+
+/// The organization's events from now on that `is_wanted` accepts, each with the subscriber's current scope, for as
+/// long as they meet `permit`.
+pub fn follow(
+    scope: &Scope,
+    permit: Permit,
+    is_wanted: impl Fn(&Event) -> bool + Send + Sync + 'static,
+) -> Result<BoxStream<'static, Result<(Scope, News)>>> {
+    let holder = Holder::of(&scope.request.caller, scope.request.ip);
+    let held = scope.core.resource_limits.subscription(holder, scope.org)?;
+    let watcher = Watcher {
+        scope: scope.clone(),
+        operation: scope.operation.clone().unwrap_or_default(),
+        permit,
+        news: scope.core.events.subscribe(scope.org, &scope.request.caller),
+        invalidated: scope.core.access.cache.invalidated(),
+        is_wanted,
+        _held: held,
+    };
+    let told = stream::unfold(Some(watcher), |watcher| async move {
+        let mut watcher = watcher?;
+        let next = watcher.next().await?;
+        let go_on = next.is_ok();
+        Some((next, go_on.then_some(watcher)))
+    });
+    Ok(told.boxed())
+}
+
+/// What `source` yields, for as long as the subscriber has `permission`. The permission is not checked for each item,
+/// but as often as for a subscription in which nothing happens.
+pub fn alongside<T: Send + 'static>(
+    scope: &Scope,
+    permission: Permission,
+    source: impl Stream<Item = T> + Send + 'static,
+) -> Result<BoxStream<'static, Result<T>>> {
+    let permit = Permit::InOrganization { permission, confirmed_email: false };
+    let refusals =
+        follow(scope, permit, |_| false)?.filter_map(async |told| told.err().map(|why| Some(Err(why))));
+    // When there is nothing more to check, there is nothing more to show.
+    let refusals = refusals.chain(stream::once(async { None }));
+    let items = stream::select(refusals, source.map(|item| Some(Ok(item))))
+        .take_while(|item| future::ready(item.is_some()))
+        .filter_map(future::ready);
+    Ok(items.boxed())
+}
+
+struct Watcher<P> {
+    scope: Scope,
+    operation: Arc<str>,
+    permit: Permit,
+    news: Subscription,
+    invalidated: watch::Receiver<u64>,
+    is_wanted: P,
+    _held: [Held; 2],
+}
+
+impl<P: Fn(&Event) -> bool + Sync> Watcher<P> {
+    /// The next wanted event. None at the end.
+    async fn next(&mut self) -> Option<Result<(Scope, News)>> {
+        let stopping = self.scope.core.tasks.stopping.clone();
+        loop {
+            let (news, memo) = tokio::select! {
+                () = stopping.cancelled() => return None,
+                told = self.news.next() => told?,
+                _ = self.invalidated.changed() => {
+                    let times = *self.invalidated.borrow_and_update();
+                    (News::Recheck, self.news.forgotten(times))
+                }
+            };
+            if let News::Changed(event) = &news
+                && !(self.is_mine(event) && (self.is_wanted)(event))
+            {
+                continue;
+            }
+            match (self.admit(memo).await, news) {
+                (Ok(_), News::Recheck) => {}
+                (Ok(scope), news) => return Some(Ok((scope, news))),
+                (Err(problem), _) => return Some(Err(problem)),
+            }
+        }
+    }
+
+    /// Whether the event is for everybody, or for this subscriber.
+    fn is_mine(&self, event: &Event) -> bool {
+        event.only.is_none() || event.only == self.scope.request.caller.user()
+    }
+
+    /// A fresh scope, because the loaders hold data from before the change.
+    async fn admit(&self, memo: Arc<Memo>) -> Result<Scope> {
+        let (request, org) = (&self.scope.request, self.scope.org);
+        request.changed();
+        request.caller.require_current(request.core.clock.now())?;
+        let all = async { admitted(&request.core, org, &self.news.callers()).await };
+        let Some(membership) = memo.membership(&request.caller, all).await? else {
+            // Finds out why, or whether it was a mistake.
+            still_good(&request.core, &request.caller).await?;
+            request.core.access.cache.invalidate_member(&request.caller, org);
+            return authorize_again(request, &self.operation, self.permit, org).await;
+        };
+        let scope = Scope::new(request, org, membership, self.scope.operation.clone());
+        admit(&scope, self.permit)?;
+        Ok(scope.sharing(memo))
+    }
+}
+
+fn missed() -> Problem {
+    Problem::new(Code::Conflict, "Changes may have been missed. Read the records again.")
+}
