@@ -93,9 +93,6 @@ impl std::fmt::Display for Replica {
 }
 
 /// Refreshes this replica's row and notes which replicas have a different folder.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn report(core: &Arc<Core>) -> Result<u64> {
     let (own, folder, now) = (&core.replicas, core.policy.status().folder, core.clock.now());
     refresh(core, now, &folder).await?;
@@ -117,9 +114,6 @@ async fn refresh(core: &Core, now: Timestamp, folder: &str) -> Result<()> {
 }
 
 /// The serving replicas, including this one.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn live(db: &Db, now: Timestamp) -> Result<Vec<Replica>> {
     let sql =
         installation_sql!("SELECT id, address, policy_folder FROM replicas WHERE seen_at > $1 ORDER BY id");

@@ -133,9 +133,6 @@ impl Request {
     }
 
     /// Begins a transaction that may write. Its commit marks the idempotency key that the request holds.
-    ///
-    /// # Errors
-    /// The database can't be reached.
     pub(crate) async fn begin(&self) -> Result<Transaction> {
         let transaction = self.core.db.begin().await?;
         if let Some(key) = self.key() {

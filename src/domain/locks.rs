@@ -23,9 +23,6 @@ use crate::{
 
 /// Locks an editable record until the transaction ends, after everything that a change of it may lock before it. SQLite
 /// has a single writer anyway.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn lock_record(tx: &Tx, kind: RecordKind, id: i64) -> Result<()> {
     if tx.connection().get_database_backend() != DbBackend::Postgres {
         return Ok(());

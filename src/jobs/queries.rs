@@ -73,9 +73,6 @@ const LOOK: EveryOrgSql = every_org_sql!(
 );
 
 /// Looks.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn look(core: &Core) -> Result<Due> {
     let values = [core.clock.now().into(), audit::floor(core).into()];
     Ok(core.db.every_org().one(LOOK, values).await?.unwrap_or_default())

@@ -99,9 +99,6 @@ pub struct Bulk(Transaction);
 
 impl Bulk {
     /// Begins a transaction.
-    ///
-    /// # Errors
-    /// The database can't be reached.
     pub async fn begin(db: &Db) -> anyhow::Result<Self> {
         Ok(Self(db.begin().await?))
     }
@@ -121,9 +118,6 @@ impl Bulk {
     }
 
     /// Reserves `count` new ids of a table.
-    ///
-    /// # Errors
-    /// The database refused.
     pub async fn ids(&mut self, table: &'static str, count: usize) -> anyhow::Result<Vec<i64>> {
         let count = i64::try_from(count)?;
         if self.is_postgres() {
@@ -140,9 +134,6 @@ impl Bulk {
     }
 
     /// Runs one statement with integers and texts for its `$1`, `$2`, …
-    ///
-    /// # Errors
-    /// The database refused.
     pub async fn run(
         &mut self,
         sql: InstallationSql,
@@ -152,9 +143,6 @@ impl Bulk {
     }
 
     /// The only column of a query.
-    ///
-    /// # Errors
-    /// The database refused.
     pub async fn column<T: TryGetable + Send>(
         &mut self,
         sql: InstallationSql,

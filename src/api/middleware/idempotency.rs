@@ -250,9 +250,6 @@ pub async fn claim(
 }
 
 /// Removes expired keys and returns how many.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn remove_expired(core: &Core) -> Result<u64> {
     Ok(core.db.sweep("idempotency_keys", "expires_at <= $1", core.clock.now().0).await?)
 }

@@ -59,9 +59,6 @@ impl Shop {
     }
 
     /// Connects it with an agent.
-    ///
-    /// # Errors
-    /// The database is unreachable.
     pub async fn connect(&self, scope: &Scope, agent: AgentId) -> Result<()> {
         let input = json!({
             "name": NAME,
@@ -79,9 +76,6 @@ impl Shop {
 
     /// Tells the channel where the program is this time. Returns the path that messages go to, unless someone deleted the
     /// channel.
-    ///
-    /// # Errors
-    /// The database is unreachable.
     pub async fn find(&self, scope: &Scope) -> Result<Option<String>> {
         let sql = sql!(
             "SELECT id, inbound_slug FROM channels \

@@ -231,9 +231,6 @@ async fn write(core: &Core, day: i64, counts: &[(Key, i64)]) -> Result<()> {
 }
 
 /// Deletes days older than the settings keep them.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn prune(core: &Arc<Core>) -> Result<u64> {
     let kept = Duration::from_secs(core.config.policy.decisions_kept_days * 86_400);
     let first = core.clock.now().minus(kept).0.div_euclid(DAY_MS);

@@ -44,9 +44,6 @@ struct Seen {
 
 /// Puts new versions in force. Returns whether the policy has changed since the last time. Cheap if nothing is new.
 /// Call it once before the service serves, then repeatedly.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn follow(core: &Arc<Core>) -> Result<u64> {
     let mut seen = core.access.rules.0.lock().await;
     // Read before the versions, so that what arrives in between is read the next time.
@@ -113,9 +110,6 @@ async fn newest_since(db: &Db, mark: Option<Mark>) -> Result<Vec<(OrgId, Option<
 }
 
 /// The newest text of every organization that has one.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn all_newest(db: &Db) -> Result<Given> {
     let texts = newest_since(db, None).await?.into_iter();
     Ok(texts.filter_map(|(org, text)| Some((org, text?.into()))).collect())

@@ -14,9 +14,6 @@ use crate::{
 };
 
 /// Reads the current memberships of these callers in `org` from the database, not from the cache.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn admitted(core: &Core, org: OrgId, callers: &[Caller]) -> Result<Admitted> {
     let mut admitted = Admitted::new();
     let sessions: Vec<i64> = callers.iter().filter_map(session).collect();

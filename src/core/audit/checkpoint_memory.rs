@@ -238,9 +238,6 @@ row! {
 
 /// Corrects the rows of chains that claim more checkpoints, or later ones, than there are: they would suppress checkpoints.
 /// Returns the number of rows.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn mend(core: &Core) -> Result<u64> {
     let wrong = installation_sql!(
         "SELECT c.chain AS chain, COALESCE(k.seq, 0) AS seq, COALESCE(k.at, $1) AS at, \
@@ -278,9 +275,6 @@ pub async fn mend(core: &Core) -> Result<u64> {
 }
 
 /// Why chains in the database can't be believed, by chain: those for which the service refuses to sign.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn doubts(db: &Db, keys: &KeyFile) -> Result<Vec<(i64, String)>> {
     let keys = AuditKey::known(keys);
     let state = db.snapshot().await?;

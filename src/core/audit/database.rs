@@ -28,9 +28,6 @@ use crate::{
 };
 
 /// Every chain: the instance's, each organization's, even without lines, and any other in the log's tables.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn chains(core: &Core) -> Result<Vec<i64>> {
     // 0 is the instance's.
     let sql = installation_sql!(
@@ -41,9 +38,6 @@ pub async fn chains(core: &Core) -> Result<Vec<i64>> {
 }
 
 /// Whether a chain is as it was sealed, and contains the lines known from elsewhere.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn verify(
     core: &Core,
     chain: i64,

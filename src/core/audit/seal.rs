@@ -80,9 +80,6 @@ impl Floor {
 ///
 /// While a transaction runs, PostgreSQL keeps every version of a replaced row and reads past them all: with 500 lines in each
 /// instead of [`BATCH`], the cheapest changes were 5% slower.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn seal(core: &Core) -> Result<u64> {
     let (mut after, mut sealed) = (begin_look(core).await?, 0);
     while is_waiting(core, after).await? {
@@ -241,9 +238,6 @@ async fn move_to_log(core: &Core, tx: &Transaction, places: serde_json::Value) -
 
 /// Signs a checkpoint for every chain that has grown by the configured number of lines since the last one, or has grown
 /// at all and waited for the configured time, if it continues what was signed last. Returns the number of checkpoints.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn checkpoint(core: &Core) -> Result<u64> {
     let Some(key) = &core.audit.key else { return Ok(0) };
     let now = core.clock.now();
@@ -404,9 +398,6 @@ row! {
 }
 
 /// How much is still to be sealed and signed.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn lag(core: &Core) -> Result<Lag> {
     let sql = installation_sql!(
         "SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM audit_unsealed WHERE id > $1 ORDER BY id LIMIT 100000) AS waiting) \

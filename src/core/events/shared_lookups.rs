@@ -39,9 +39,6 @@ impl Default for Memo {
 
 impl Memo {
     /// The membership of `caller`. `all` fetches those of all subscribers at once; it may not cover this caller.
-    ///
-    /// # Errors
-    /// The database can't be reached.
     pub async fn membership(
         &self,
         caller: &Caller,

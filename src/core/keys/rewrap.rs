@@ -192,9 +192,6 @@ async fn read(
 }
 
 /// Opens one value of a column with the keys of a ring. `None` if it has no value.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn open_one(
     db: &Db,
     ring: &KeyRing,
@@ -316,9 +313,6 @@ fn resealed(
 }
 
 /// How many values are wrapped with the key `id`, by column; columns without any are left out.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn in_use(core: &Core, id: u32) -> Result<Vec<(&'static SealedColumn, i64)>> {
     let mut used = Vec::new();
     for column in SEALED {

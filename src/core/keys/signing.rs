@@ -126,9 +126,6 @@ pub async fn load(core: &Core) -> Result<()> {
 }
 
 /// Takes the step that is due, if any, and loads the table's keys. Returns the number of steps.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn keep(core: &Core) -> Result<u64> {
     let known = rows(core.db.read()).await?;
     if due(core, &known).is_none() {
@@ -147,9 +144,6 @@ pub async fn keep(core: &Core) -> Result<u64> {
 }
 
 /// Whether the table has the key `kid`, which a token named; if so, it is now loaded.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn look_for(core: &Core, kid: &str) -> Result<bool> {
     if core.access.lookups.unknown.contains_key(kid) {
         return Ok(false);
@@ -174,9 +168,6 @@ pub async fn look_for(core: &Core, kid: &str) -> Result<bool> {
 }
 
 /// All keys, newest first.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn list(core: &Core) -> Result<Vec<Listed>> {
     let now = core.clock.now();
     let rows = rows(core.db.read()).await?;
@@ -196,9 +187,6 @@ pub async fn list(core: &Core) -> Result<Vec<Listed>> {
 
 /// Publishes a next key, which becomes active by itself once everyone can know it; or, with `at_once`, makes the next
 /// key (or a new one) active now.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn rotate(core: &Core, at_once: bool) -> Result<Rotated> {
     let tx = locked(core).await?;
     let known = rows(&tx).await?;

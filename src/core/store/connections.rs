@@ -174,9 +174,6 @@ impl Connections {
     }
 
     /// The rows of a statement.
-    ///
-    /// # Errors
-    /// The statement is refused, or the database can't be reached.
     pub(super) async fn rows(&self, sql: String, values: Values) -> Result<Vec<QueryResult>, DbErr> {
         self.statements.fetch_add(1, Ordering::Relaxed);
         let sql: Arc<str> = sql.into();
@@ -213,9 +210,6 @@ impl Connections {
     }
 
     /// Begins a transaction: one that writes on write connections, a snapshot on read connections.
-    ///
-    /// # Errors
-    /// The database can't be reached.
     pub(super) async fn begin(&self) -> Result<Transaction, DbErr> {
         let mut lent = self.lend().await?;
         if let Err(DbErr::Conn(_)) = lent.begin().await {

@@ -86,9 +86,6 @@ impl Db {
     }
 
     /// The rows of one statement outside a transaction: how requests read.
-    ///
-    /// # Errors
-    /// The statement is refused, or the database can't be reached.
     pub async fn all(&self, sql: String, values: Vec<Value>) -> Result<Vec<QueryResult>, DbErr> {
         self.read.rows(sql, Values(values)).await
     }
@@ -270,9 +267,6 @@ impl Db {
     }
 
     /// The version of the database.
-    ///
-    /// # Errors
-    /// It does not answer.
     pub async fn version(&self) -> Result<String, DbErr> {
         let version = match self.backend() {
             DbBackend::Postgres => "current_setting('server_version')",
@@ -283,9 +277,6 @@ impl Db {
     }
 
     /// What time PostgreSQL says it is.
-    ///
-    /// # Errors
-    /// It does not answer.
     pub async fn time(&self) -> Result<Option<Timestamp>, DbErr> {
         let now = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now";
         self.one(now.to_owned(), vec![]).await?.map(|row| row.try_get_by("now")).transpose()

@@ -48,9 +48,6 @@ impl<M: Copy> Relinked<M> {
 }
 
 /// The members of an owner, in order.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn linked<L: Link>(tx: &Tx, owner: L::Owner) -> Result<Vec<L::Member>> {
     let rows = tx.scope.find::<L>().filter(L::OWNER.eq(owner)).all(tx.connection()).await?;
     let mut members: Vec<_> = rows.iter().map(L::member).collect();
@@ -60,9 +57,6 @@ pub async fn linked<L: Link>(tx: &Tx, owner: L::Owner) -> Result<Vec<L::Member>>
 
 /// Makes `wanted` the members of an owner: removes those not named, adds new ones, and keeps the link times of the
 /// others. The caller holds a lock on the owner and has checked that the members exist.
-///
-/// # Errors
-/// The database refused.
 pub async fn relink<L: Link>(tx: &Tx, owner: L::Owner, wanted: &[L::Member]) -> Result<Relinked<L::Member>> {
     let mut wanted = wanted.to_vec();
     wanted.sort_unstable();

@@ -82,9 +82,6 @@ impl Db {
     }
 
     /// The steps that the database lacks, in order.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn pending(&self) -> Result<Vec<Step>, DbErr> {
         let applied = self.applied().await?;
         let lacking = steps(self.backend()).iter().filter(|step| !applied.contains_key(&step.version));
@@ -94,18 +91,12 @@ impl Db {
     }
 
     /// The database's newest step, if this version does not know it.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn later(&self) -> Result<Option<Step>, DbErr> {
         let last = self.applied().await?.pop_last().filter(|(version, _)| *version > newest(self.backend()));
         Ok(last.map(|(version, name)| Step { version, name }))
     }
 
     /// Whether no step was ever applied: the database has no Muster tables.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn is_blank(&self) -> Result<bool, DbErr> {
         Ok(self.applied().await?.is_empty())
     }
@@ -126,9 +117,6 @@ impl Db {
     }
 
     /// Whether every step that this version knows has been applied.
-    ///
-    /// # Errors
-    /// The database does not answer.
     pub async fn is_migrated(&self) -> Result<bool, DbErr> {
         Ok(self.pending().await?.is_empty())
     }

@@ -139,9 +139,6 @@ impl Transaction {
     }
 
     /// Marks this point: what follows may fail alone ([`Self::settle`]).
-    ///
-    /// # Errors
-    /// The connection was lost.
     pub(super) async fn mark(&self) -> Result<Mark, DbErr> {
         self.lent.lock().await.run("SAVEPOINT mark").await?;
         let is_refused = self.is_refused.load(Ordering::Relaxed);
@@ -150,9 +147,6 @@ impl Transaction {
     }
 
     /// Keeps what was done since the mark, or undoes it.
-    ///
-    /// # Errors
-    /// The connection was lost.
     pub(super) async fn settle(&self, mark: Mark, is_kept: bool) -> Result<(), DbErr> {
         let mut lent = self.lent.lock().await;
         if is_kept {

@@ -46,17 +46,11 @@ impl Tx {
     }
 
     /// Marks this point: what follows may fail alone.
-    ///
-    /// # Errors
-    /// The connection was lost.
     pub async fn mark(&self) -> Result<Mark> {
         Ok(self.connection.mark().await?)
     }
 
     /// Keeps what was done since the mark, or undoes it as if it had never begun.
-    ///
-    /// # Errors
-    /// The connection was lost.
     pub async fn settle(&self, mark: Mark, is_kept: bool) -> Result<()> {
         Ok(self.connection.settle(mark, is_kept).await?)
     }

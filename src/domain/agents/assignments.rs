@@ -302,9 +302,6 @@ async fn set_archived<E: Assignable>(
 }
 
 /// Holds the assigned agents, before what is locked after agents. The record is held, so they stay assigned.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn hold_assigned<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
     let agents = linked::<E::Assignments>(tx, id).await?;
     super::rows::lock_these(tx, &agents).await?;
@@ -312,18 +309,12 @@ pub async fn hold_assigned<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
 }
 
 /// Marks the assigned agents for synchronization and tells the running ones.
-///
-/// # Errors
-/// The database rejects a statement.
 pub async fn mark_assigned<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
     let agents = linked::<E::Assignments>(tx, id).await?;
     super::sync::mark_for_sync(tx, &agents).await
 }
 
 /// Counts an edit that changed none of the record's own columns.
-///
-/// # Errors
-/// The database rejects a statement.
 pub async fn touch<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
     let change = tx.scope.update::<E>().filter(E::ID.eq(id)).col_expr(E::UPDATED_AT, Expr::value(tx.now));
     change.exec(tx.connection()).await?;

@@ -33,9 +33,6 @@ pub(super) fn at_rest(agent: &agents::Model, edit: &UpdateAgentInput) -> Result<
 }
 
 /// Checks each value of an edit by itself. `cron` is its schedule, judged.
-///
-/// # Errors
-/// The database is unreachable.
 pub(super) async fn values(
     tx: &Tx,
     agent: &agents::Model,

@@ -65,17 +65,11 @@ impl LockedAgent {
 }
 
 /// Locks the agent. None if the organization doesn't have it, or has deleted it.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn lock_agent(tx: &Tx, id: AgentId) -> Result<Option<LockedAgent>> {
     Ok(find(tx, id).await?.as_ref().map(LockedAgent::of))
 }
 
 /// The same, also of a deleted agent: what it has spent is counted all the same.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn lock_agent_even_deleted(tx: &Tx, id: AgentId) -> Result<Option<LockedAgent>> {
     Ok(find_any(tx, id).await?.as_ref().map(LockedAgent::of))
 }
@@ -142,9 +136,6 @@ pub async fn limits(tx: &Tx, id: AgentId) -> Result<Limits> {
 }
 
 /// The agents in this state, in the order in which several are held.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn with_status(tx: &Tx, status: AgentStatus) -> Result<Vec<AgentId>> {
     let found = living(&tx.scope).filter(agents::Column::Status.eq(status)).order_by_asc(agents::Column::Id);
     let found = found.select_only().column(agents::Column::Id).into_tuple();
@@ -165,9 +156,6 @@ pub async fn session_limit(tx: &Tx, id: AgentId) -> Result<Option<i64>> {
 }
 
 /// Adds up what a turn has cost.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn spent(tx: &Tx, agent: &LockedAgent, tokens: i64, cost_micro: i64) -> Result<()> {
     if tokens == 0 && cost_micro == 0 {
         return Ok(());
@@ -183,9 +171,6 @@ pub async fn spent(tx: &Tx, agent: &LockedAgent, tokens: i64, cost_micro: i64) -
 }
 
 /// Records that the agent's model accepts its credential again.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn authorized(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     let changed = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));
     let changed = changed.col_expr(agents::Column::AuthFailedAt, Expr::value(None::<Timestamp>));

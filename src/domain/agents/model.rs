@@ -36,18 +36,12 @@ pub struct Inherits {
 }
 
 /// Whether the agent, which is held for it, inherits a model credential.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn inherits(tx: &Tx, id: AgentId) -> Result<Option<Inherits>> {
     let agent = find(tx, id).await?.filter(|agent| agent.credential_choice == CredentialChoice::Inherit);
     Ok(agent.map(|agent| Inherits { agent: id, provider: provider(&agent).map(ToOwned::to_owned) }))
 }
 
 /// The agents that a host runs and that inherit a model credential, by id.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn inheriting(tx: &Tx) -> Result<Vec<Inherits>> {
     let found = running(tx).filter(agents::Column::CredentialChoice.eq(CredentialChoice::Inherit));
     let found = found.column(agents::Column::ModelCredentialProvider).order_by_asc(agents::Column::Id);
@@ -60,9 +54,6 @@ pub async fn inheriting(tx: &Tx) -> Result<Vec<Inherits>> {
 }
 
 /// What the provider says about the agent's usage.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn usage(tx: &Tx, id: AgentId, status: UsageStatus, resets_at: Option<Timestamp>) -> Result<()> {
     let changed = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(id));
     let changed = changed

@@ -32,9 +32,6 @@ impl Reporter {
 }
 
 /// The agent, held, if this is its present launch.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn current(tx: &Tx, from: &Reporter) -> Result<Option<LockedAgent>> {
     let agent = lock_agent(tx, from.agent).await?;
     Ok(agent.filter(|agent| !of_no_launch(agent, from) && agent.generation == from.generation))
@@ -42,9 +39,6 @@ pub async fn current(tx: &Tx, from: &Reporter) -> Result<Option<LockedAgent>> {
 
 /// The same, unless the launch has ended, or there was none. Its end is the last that a host reports of a launch, so whatever
 /// was said or asked in it is stored by then. What comes later is nothing that the agent has said.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn alive(tx: &Tx, from: &Reporter) -> Result<Option<LockedAgent>> {
     let agent = current(tx, from).await?;
     Ok(agent.filter(|agent| !agent.status.is_at_rest()))

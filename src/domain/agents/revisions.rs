@@ -69,9 +69,6 @@ pub(super) async fn load(tx: &Tx, agent: AgentId, number: i64) -> Result<agent_r
 
 /// Writes a revision of each of these agents that differs from its newest one. They are as changed, and locked.
 /// `reverts_to` is the number of the revision that the change restores.
-///
-/// # Errors
-/// The database rejects a statement.
 pub(in crate::domain) async fn follow(
     tx: &Tx,
     agents: &[agents::Model],

@@ -32,9 +32,6 @@ pub(in crate::domain) fn host_of(agent: &agents::Model) -> Host {
 }
 
 /// The ids that the organization doesn't have, or has deleted.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn missing(tx: &Tx, ids: &[AgentId]) -> Result<Vec<AgentId>> {
     let found =
         living(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied())).all(tx.connection()).await?;
@@ -42,9 +39,6 @@ pub async fn missing(tx: &Tx, ids: &[AgentId]) -> Result<Vec<AgentId>> {
 }
 
 /// Holds all agents, deleted ones as well, in the order in which everything else holds several.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn lock_all_agents(tx: &Tx) -> Result<()> {
     let all = held(tx.scope.find::<agents::Entity>().order_by_asc(agents::Column::Id));
     all.select_only().column(agents::Column::Id).into_tuple::<AgentId>().all(tx.connection()).await?;
@@ -58,9 +52,6 @@ pub(super) async fn lock_these(tx: &Tx, ids: &[AgentId]) -> Result<Vec<agents::M
 }
 
 /// The agent's home was backed up, or why it was not. The agent says so where it has nothing more urgent to say.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn backed_up(tx: &Tx, id: AgentId, end: std::result::Result<Timestamp, &str>) -> Result<()> {
     let Some(agent) = find(tx, id).await? else { return Ok(()) };
     let says_nothing_else = matches!(agent.status_reason, None | Some(StatusReason::BackupFailed));
@@ -78,9 +69,6 @@ pub async fn backed_up(tx: &Tx, id: AgentId, end: std::result::Result<Timestamp,
 }
 
 /// Counts the agents on a server.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn count_on_server(tx: &Tx, server: ServerId) -> Result<u64> {
     Ok(living(&tx.scope).filter(agents::Column::ServerId.eq(server)).count(tx.connection()).await?)
 }
@@ -136,9 +124,6 @@ pub(in crate::domain) async fn finish(
 }
 
 /// Tells subscribers that the agents that run the image's model have changed: they show it.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn announce_of_image(tx: &Tx, image: ImageId) -> Result<()> {
     let found = living(&tx.scope).filter(agents::Column::ImageId.eq(image));
     let found = found.filter(agents::Column::ModelOverride.is_null());

@@ -13,9 +13,6 @@ use crate::{
 
 /// Stores what the agent waits for, or that it no longer waits, without changing its status. Does nothing to a
 /// deleted agent.
-///
-/// # Errors
-/// The database rejects a statement.
 pub async fn explain(tx: &Tx, id: AgentId, why: Option<(StatusReason, &str)>) -> Result<()> {
     let Some(agent) = find(tx, id).await? else { return Ok(()) };
     let mut agent = agent.into_active_model();

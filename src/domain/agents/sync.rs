@@ -21,9 +21,6 @@ use crate::{
 /// Marks agents for synchronization and tells the hosts of the running ones. Whoever changes what an agent is calls
 /// this after the change, so it is also where the agents' revisions are written, a fixed number of statements for each
 /// 200 agents.
-///
-/// # Errors
-/// The database rejects a statement.
 pub async fn mark_for_sync(tx: &Tx, ids: &[AgentId]) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
@@ -51,18 +48,12 @@ pub async fn mark_for_sync(tx: &Tx, ids: &[AgentId]) -> Result<()> {
 }
 
 /// Tells the hosts of all running agents that what they may do has changed.
-///
-/// # Errors
-/// The database rejects a statement.
 pub async fn mark_all(tx: &Tx) -> Result<()> {
     let up = running(tx).into_tuple().all(tx.connection()).await?;
     mark_for_sync(tx, &up).await
 }
 
 /// The organization's budget, cost guard, currency or time zone has changed.
-///
-/// # Errors
-/// The database rejects a statement.
 pub async fn mark_for_spending(tx: &Tx, terms: &TermsChanged) -> Result<()> {
     if terms.has_other_timezone() {
         // Calls of those that have stopped may still be reported, and would make months of the zone that was.
@@ -73,9 +64,6 @@ pub async fn mark_for_spending(tx: &Tx, terms: &TermsChanged) -> Result<()> {
 }
 
 /// Tells the hosts of all running agents that inherit a model credential.
-///
-/// # Errors
-/// The database rejects a statement.
 pub async fn mark_inheriting(tx: &Tx) -> Result<()> {
     let up = running(tx).filter(agents::Column::CredentialChoice.eq(CredentialChoice::Inherit));
     let up = up.into_tuple().all(tx.connection()).await?;

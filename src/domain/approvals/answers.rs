@@ -168,9 +168,6 @@ pub(super) async fn withdraw(tx: &Tx, approval: &approvals::Model) -> Result<()>
 
 /// Settles what the agent's launches up to `generation` asked: what is pending is withdrawn, and what was decided but has not
 /// arrived becomes a turn.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn lose(tx: &Tx, agent: AgentId, generation: i64) -> Result<()> {
     let Some(agent) = agents::lock_agent(tx, agent).await? else { return Ok(()) };
     let open = Condition::any()
@@ -196,9 +193,6 @@ pub async fn lose(tx: &Tx, agent: AgentId, generation: i64) -> Result<()> {
 }
 
 /// Records that the agent has got the decisions that this turn tells it.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn told_in_turn(tx: &Tx, turn: TurnId) -> Result<()> {
     for approval in queries::mark_told(tx, turn).await? {
         announce(tx, approval);
@@ -207,9 +201,6 @@ pub async fn told_in_turn(tx: &Tx, turn: TurnId) -> Result<()> {
 }
 
 /// Writes answers that are told in a turn so that the agent knows what they answer.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn in_words(tx: &Tx, said: &mut [Said]) -> Result<()> {
     let ids = said.iter().map(|said| said.message);
     let found = tx.scope.find::<approvals::Entity>().filter(approvals::Column::AnswerMessageId.is_in(ids));

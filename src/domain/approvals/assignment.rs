@@ -95,9 +95,6 @@ pub async fn assign(scope: &Scope, id: ApprovalId, to: Option<UserId>) -> Result
 }
 
 /// No one who leaves the organization stays assigned. Called once the member is gone.
-///
-/// # Errors
-/// The database rejects a statement.
 pub async fn forget_assignee(tx: &Tx, user: UserId) -> Result<()> {
     let row = approvals::ActiveModel { assignee_id: Set(None), ..Default::default() };
     let rows = tx.scope.update::<approvals::Entity>().set(row).filter(approvals::Column::AssigneeId.eq(user));

@@ -92,9 +92,6 @@ fn other(detail: &str) -> Problem {
 
 /// Tells people that nothing is left to spend. Not while they are asked already, nor if they have dismissed it `since` then; if
 /// `is_notice`, not if they were notified `since` then at all. What was withdrawn was about other limits.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn guard_cost(tx: &Tx, used_up: &UsedUp) -> Result<()> {
     let UsedUp { of, amount, since, is_notice, .. } = *used_up;
     let is_told = |guard: &approvals::Model| match guard.outcome {
@@ -124,9 +121,6 @@ pub async fn guard_cost(tx: &Tx, used_up: &UsedUp) -> Result<()> {
 }
 
 /// Withdraws what [`guard_cost`] raised about limits that are others now.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn limits_changed(tx: &Tx, changed: &LimitsChanged) -> Result<()> {
     withdraw_guards(tx, |of| changed.agent.is_none() || of.agent == changed.agent).await
 }
@@ -166,9 +160,6 @@ async fn guards(tx: &Tx, since: Timestamp) -> Result<Vec<approvals::Model>> {
 }
 
 /// Asks people, once, for a model credential that the provider accepts.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn require_credential(tx: &Tx, rejection: &model_credentials::Rejected) -> Result<()> {
     let id = rejection.credential;
     if rejected(tx, id).count(tx.connection()).await? > 0 {
@@ -186,27 +177,18 @@ pub async fn require_credential(tx: &Tx, rejection: &model_credentials::Rejected
 }
 
 /// Withdraws what [`require_credential`] asked for.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn credential_accepted(tx: &Tx, id: ModelCredentialId) -> Result<()> {
     let rejected = rejected(tx, id);
     withdraw_all(tx, rejected).await
 }
 
 /// Withdraws what told people that a channel had failed: it is on again.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn withdraw_channel_errors(tx: &Tx, id: ChannelId) -> Result<()> {
     let errors = about(tx, id, ApprovalKind::ChannelError);
     withdraw_all(tx, errors).await
 }
 
 /// Withdraws what asked whether this origin may write to the channel: it may now.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn withdraw_access_requests(tx: &Tx, id: ChannelId, origin: &str) -> Result<()> {
     let requests = about(tx, id, ApprovalKind::AccessRequest);
     let requests = requests.filter(approvals::Column::OriginId.eq(origin));
@@ -214,9 +196,6 @@ pub async fn withdraw_access_requests(tx: &Tx, id: ChannelId, origin: &str) -> R
 }
 
 /// Withdraws everything about a channel: it was deleted.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn channel_deleted(tx: &Tx, id: ChannelId) -> Result<()> {
     let all = tx.scope.find::<approvals::Entity>().filter(approvals::Column::ChannelId.eq(id));
     withdraw_all(tx, all).await
@@ -224,18 +203,12 @@ pub async fn channel_deleted(tx: &Tx, id: ChannelId) -> Result<()> {
 
 /// Withdraws what was asked for an agent that was deleted: access to its model, and more to spend. What its channels were about
 /// stays, and what it ran into of the organization's limits.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn agent_deleted(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     authorized(tx, agent).await?;
     withdraw_guards(tx, |of| of.agent == Some(agent.id)).await
 }
 
 /// Withdraws the alerts of a server: it was deleted.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn server_deleted(tx: &Tx, id: ServerId) -> Result<()> {
     let alerts = tx.scope.find::<approvals::Entity>().filter(approvals::Column::ServerId.eq(id));
     withdraw_all(tx, alerts).await

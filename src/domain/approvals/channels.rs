@@ -11,9 +11,6 @@ use crate::{
 };
 
 /// Tells people that a channel was switched off by itself.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn channel_failed(tx: &Tx, failed: &Failed) -> Result<()> {
     let title = format!("{} can no longer send or receive", failed.name);
     let new = NewApproval {

@@ -44,9 +44,6 @@ pub struct Shown {
 }
 
 /// A request. `None`: the organization doesn't have it.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn shown(scope: &Scope, id: ApprovalId) -> Result<Option<Shown>> {
     let found = scope.find::<approvals::Entity>().filter(approvals::Column::Id.eq(id));
     let Some(approval) = found.one(scope.core.db.read()).await? else { return Ok(None) };

@@ -280,9 +280,6 @@ pub(super) fn trace(
 
 /// The agent no longer waits for this request. If that is because a person took over, it stays open: what is decided
 /// is told with the next turn.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn withdrawn(tx: &Tx, from: &Reporter, request: String) -> Result<()> {
     let Some(agent) = current(tx, from).await? else { return Ok(()) };
     let found =
@@ -297,9 +294,6 @@ pub async fn withdrawn(tx: &Tx, from: &Reporter, request: String) -> Result<()> 
 }
 
 /// How many decisions the agent's present launch waits for. They are withdrawn when it ends.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn waited_for(tx: &Tx, agent: &LockedAgent) -> Result<u64> {
     let waiting = tx.scope.find::<approvals::Entity>().filter(approvals::Column::AgentId.eq(agent.id));
     let waiting = waiting.filter(approvals::Column::Generation.eq(agent.generation));
@@ -319,9 +313,6 @@ pub async fn delivered(tx: &Tx, from: &Reporter, approval: ApprovalId, without_t
 }
 
 /// The report of a request could not be applied, so no one will decide: it is refused.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn left_out(tx: &Tx, from: &Reporter, request: &str) -> Result<()> {
     let Some(agent) = current(tx, from).await? else { return Ok(()) };
     if is_name(request) {

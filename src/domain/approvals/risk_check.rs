@@ -117,9 +117,6 @@ pub const fn severity(risk: i64) -> Severity {
 }
 
 /// Asks people, once, for access to the agent's model.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn require_access(tx: &Tx, agent: AgentId, detail: String) -> Result<()> {
     if access(tx, agent).count(tx.connection()).await? > 0 {
         return Ok(());
@@ -135,9 +132,6 @@ pub async fn require_access(tx: &Tx, agent: AgentId, detail: String) -> Result<(
 }
 
 /// Withdraws what [`require_access`] asked for: the agent has access again, or was deleted.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn authorized(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     let open = access(tx, agent.id).order_by_asc(approvals::Column::Id).all(tx.connection()).await?;
     for approval in open {
@@ -158,9 +152,6 @@ fn access(tx: &Tx, agent: AgentId) -> sea_orm::Select<approvals::Entity> {
 }
 
 /// Writes the rules' categories to the database, where agents' records find them.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn store_categories(core: &Core) -> Result<()> {
     let categories = core.risk.categories();
     let known = queries::risk_categories(core).await?;

@@ -23,9 +23,6 @@ pub(super) async fn load(tx: &Tx, id: ApprovalId) -> Result<approvals::Model> {
 }
 
 /// How many approvals of this kind are open about a channel.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn pending_of(tx: &Tx, channel: ChannelId, kind: ApprovalKind) -> Result<u64> {
     let open = tx.scope.find::<approvals::Entity>().filter(approvals::Column::ChannelId.eq(channel));
     let open = open.filter(approvals::Column::Kind.eq(kind));

@@ -22,9 +22,6 @@ row! {
 }
 
 /// The state of the organization's chain. `None` if it has no entry yet.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn seal(scope: &Scope) -> Result<Option<AuditSeal>> {
     let sql = sql!(
         "SELECT c.last_seq AS chain_seq, (SELECT k.at FROM audit_checkpoints k WHERE k.chain = c.chain \

@@ -112,9 +112,6 @@ pub async fn set_organization(scope: &Scope, picture: Option<Picture>) -> Result
 }
 
 /// Sets or removes a person's picture.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn set_user(request: &Request, person: &Person, picture: Option<Picture>) -> Result<()> {
     let (core, user) = (&request.core, person.id);
     let tx = request.begin().await?;

@@ -117,9 +117,6 @@ pub async fn delete(scope: &Scope, id: BackupId) -> Result<AgentId> {
 /// Fails what waits for the host of the server that the agent has left: one backup at most is under way, so it would keep
 /// the next one waiting. What that host reports about the agent counts no longer, so it is told now to remove the file of a backup
 /// that it may have begun.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn agent_moved(tx: &Tx, moved: &Moved) -> Result<()> {
     let agent = &moved.agent;
     if !moved.has_other_server {
@@ -133,27 +130,18 @@ pub async fn agent_moved(tx: &Tx, moved: &Moved) -> Result<()> {
 }
 
 /// Fails what waits for the host of an agent that is being deleted: the agent can be restored, and would wait for it.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn agent_deleted(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     fail(tx, agent, DELETED).await
 }
 
 /// Fails what the machine of a server was to do, which another has replaced: it may have had the commands already, so no one
 /// would do it any more.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn machine_replaced(tx: &Tx, server: ServerId) -> Result<()> {
     commands::expire_backups_of_server(tx, server).await?;
     fail_pending(tx, None, Some(server), REPLACED).await
 }
 
 /// The server's host begins again: what was to be done with homes fails, since its journal knows nothing of it.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn host_begins_again(tx: &Tx, server: ServerId) -> Result<()> {
     commands::expire_backups_of_server(tx, server).await?;
     fail_pending(tx, None, Some(server), BEGUN_AGAIN).await

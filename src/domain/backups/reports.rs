@@ -27,9 +27,6 @@ pub struct BackedUp {
 }
 
 /// A backup is complete, or failed. Older ones go.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn backed_up(tx: &Tx, from: &Reporter, id: BackupId, end: BackedUp) -> Result<()> {
     let Some(agent) = agents::lock_agent(tx, from.agent).await? else { return Ok(()) };
     let found = of_agent(tx, agent.id).filter(agent_backups::Column::Id.eq(id));
@@ -65,9 +62,6 @@ pub async fn backed_up(tx: &Tx, from: &Reporter, id: BackupId, end: BackedUp) ->
 }
 
 /// A home is as in the backup, or could not be restored.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn restored(tx: &Tx, from: &Reporter, id: BackupId, error: Option<String>) -> Result<()> {
     let found = of_agent(tx, from.agent).filter(agent_backups::Column::Id.eq(id));
     let found = found.filter(agent_backups::Column::RestoreState.eq(BackupState::Pending));

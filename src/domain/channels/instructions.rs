@@ -9,9 +9,6 @@ use crate::{
 };
 
 /// What people have written for the agent about this channel, with the channel's name. `None`: nothing, or it was deleted.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn instructions(tx: &Tx, id: ChannelId) -> Result<Option<String>> {
     let found = connected(&tx.scope).filter(channels::Column::Id.eq(id)).one(tx.connection()).await?;
     Ok(found.and_then(|channel| {

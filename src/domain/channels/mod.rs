@@ -124,9 +124,6 @@ pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
 }
 
 /// Deactivates the channels of a deleted agent, and tells people. Inactive ones keep their reason.
-///
-/// # Errors
-/// The database rejects a statement.
 pub async fn deactivate_for_archived_agent(tx: &Tx, agent: AgentId) -> Result<()> {
     let active = tx.scope.update::<channels::Entity>().filter(channels::Column::IsActive.eq(true));
     let why = "Its agent was deleted. The channel is on again once the agent is restored.";
@@ -137,9 +134,6 @@ pub async fn deactivate_for_archived_agent(tx: &Tx, agent: AgentId) -> Result<()
 }
 
 /// Activates the channels that were deactivated with their agent.
-///
-/// # Errors
-/// The database rejects a statement.
 pub async fn activate_for_restored_agent(tx: &Tx, agent: AgentId) -> Result<()> {
     let same = channels::Column::InactiveReason.eq(InactiveReason::AgentArchived);
     let inactive = tx.scope.update::<channels::Entity>().filter(same);

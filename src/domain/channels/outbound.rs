@@ -52,9 +52,6 @@ const FAILING: Duration = Duration::from_hours(5 * 24);
 
 /// Whether what is said through a channel is sent at all: one that a person switched off, or that goes the other way, sends
 /// nothing. `None`: it carries no messages.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn way_out(tx: &Tx, id: ChannelId) -> Result<Option<bool>> {
     let Some(channel) = connected(&tx.scope).filter(channels::Column::Id.eq(id)).one(tx.connection()).await?
     else {
@@ -122,9 +119,6 @@ impl Sender {
 }
 
 /// Sends nothing through a channel before this instant: its vendor asked for it, or would. It never shortens a wait.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn wait(tx: &Tx, id: ChannelId, until: Timestamp) -> Result<()> {
     let waiting = tx.scope.update::<channels::Entity>().filter(channels::Column::Id.eq(id));
     let earlier = Condition::any()
@@ -136,9 +130,6 @@ pub async fn wait(tx: &Tx, id: ChannelId, until: Timestamp) -> Result<()> {
 }
 
 /// Notes that a channel's vendor was reached: it took something, or refused it.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn reached(tx: &Tx, id: ChannelId) -> Result<()> {
     let works = tx.scope.update::<channels::Entity>().filter(channels::Column::Id.eq(id));
     let works = works.filter(channels::Column::FailingSince.is_not_null());
@@ -151,9 +142,6 @@ pub async fn reached(tx: &Tx, id: ChannelId) -> Result<()> {
 
 /// Notes that something could not be sent, though nothing is wrong with it. If it is given up after many attempts, the last of
 /// which failed for the reason `given_up`, and nothing could be sent for days, the channel is switched off. `seen` as for [`fail`].
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn not_sent(tx: &Tx, id: ChannelId, seen: Timestamp, given_up: Option<&str>) -> Result<()> {
     let fails = tx.scope.update::<channels::Entity>().filter(channels::Column::Id.eq(id));
     let fails = fails.filter(channels::Column::FailingSince.is_null());
@@ -170,9 +158,6 @@ pub async fn not_sent(tx: &Tx, id: ChannelId, seen: Timestamp, given_up: Option<
 
 /// Switches a channel off that can't go on, and tells people why. Its queue waits. What was learnt with the settings edited last
 /// at `seen` says nothing about later ones: then the channel stays on. Returns whether it is switched off by this.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn fail(
     tx: &Tx,
     id: ChannelId,

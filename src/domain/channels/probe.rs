@@ -154,9 +154,6 @@ pub(crate) async fn again(scope: &Scope, channel: Model) -> Result<std::result::
 }
 
 /// Asks vendors again that could not be reached. Returns of how many channels something was learnt.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn check_again(core: &Arc<Core>) -> Result<u64> {
     let unchecked = channels_with_warning(core, UNCHECKED).await?;
     let mut learnt = 0;

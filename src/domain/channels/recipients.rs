@@ -17,9 +17,6 @@ use crate::{
 };
 
 /// Stops alerting a person about failing channels, because they left the organization.
-///
-/// # Errors
-/// The database rejects a statement.
 pub async fn forget_recipient(tx: &Tx, user: UserId) -> Result<()> {
     // Locks only these channels: someone may be working on any other.
     let found = tx.scope.find::<channels::Entity>().filter(alerts(tx, user));

@@ -23,18 +23,12 @@ pub(super) fn connected(scope: &Scope) -> Select<channels::Entity> {
 }
 
 /// The channel, if messages pass through it.
-///
-/// # Errors
-/// The database is unreachable.
 pub(crate) async fn active(scope: &Scope, id: ChannelId) -> Result<Option<channels::Model>> {
     let found = connected(scope).filter(channels::Column::Id.eq(id));
     Ok(found.filter(channels::Column::IsActive.eq(true)).one(scope.core.db.read()).await?)
 }
 
 /// The channel with this inbound path.
-///
-/// # Errors
-/// The database is unreachable.
 #[expect(clippy::disallowed_methods, reason = "the path names no organization: it is what finds it")]
 pub(crate) async fn find(core: &Core, slug: &str) -> Result<Option<channels::Model>> {
     let found = channels::Entity::find().filter(channels::Column::InboundSlug.eq(slug));
@@ -42,9 +36,6 @@ pub(crate) async fn find(core: &Core, slug: &str) -> Result<Option<channels::Mod
 }
 
 /// The channel, locked until the transaction ends.
-///
-/// # Errors
-/// The database is unreachable.
 pub(crate) async fn lock(tx: &Tx, id: ChannelId) -> Result<Option<channels::Model>> {
     let found = held(connected(&tx.scope).filter(channels::Column::Id.eq(id)));
     Ok(found.one(tx.connection()).await?)
@@ -56,9 +47,6 @@ pub(super) async fn load(tx: &Tx, id: ChannelId) -> Result<channels::Model> {
 }
 
 /// Notes that something came in, unless the channel was switched off or deleted. Returns whether it was noted.
-///
-/// # Errors
-/// The database is unreachable.
 pub(crate) async fn note_activity(tx: &Tx, id: ChannelId) -> Result<bool> {
     use channels::Column;
     let seen = tx.scope.update::<channels::Entity>().filter(Column::Id.eq(id));

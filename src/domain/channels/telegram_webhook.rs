@@ -39,9 +39,6 @@ pub(crate) fn is_wanted(core: &Core, channel: &Model) -> bool {
 }
 
 /// The channel, with a path and a secret for its vendor, if it is told of them. `None`: its settings have changed meanwhile.
-///
-/// # Errors
-/// The database is unreachable.
 pub(crate) async fn prepared(scope: &Scope, mut channel: Model) -> Result<Option<Model>> {
     let has_both = channel.inbound_slug.is_some() && channel.webhook_inbound_secret_sealed.is_some();
     if !is_wanted(&scope.core, &channel) || has_both {
@@ -68,9 +65,6 @@ pub(crate) async fn prepared(scope: &Scope, mut channel: Model) -> Result<Option
 
 /// Tells the vendor where to send, and again every minute: someone else with the token may have told it otherwise. Returns why
 /// that ended.
-///
-/// # Errors
-/// The database is unreachable.
 pub(crate) async fn keep(
     scope: &Scope,
     channel: &Model,
@@ -107,9 +101,6 @@ async fn registered(scope: &Scope, channel: &Model) -> Result<()> {
 }
 
 /// After a listener ended: takes the webhook back, unless another listener will go on with it.
-///
-/// # Errors
-/// The database is unreachable.
 pub(crate) async fn ended(scope: &Scope, channel: &Model, transport: &dyn Transport) -> Result<()> {
     if !is_wanted(&scope.core, channel) {
         return Ok(());
@@ -126,9 +117,6 @@ pub(crate) async fn ended(scope: &Scope, channel: &Model, transport: &dyn Transp
 }
 
 /// Takes a webhook back, if there is one. Once the vendor has taken it back, its path and secret end.
-///
-/// # Errors
-/// The database is unreachable.
 pub(crate) async fn take_back(
     scope: &Scope,
     channel: &Model,

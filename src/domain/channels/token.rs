@@ -16,9 +16,6 @@ use crate::{
 };
 
 /// Refuses a token that another channel has. Returns the digest to be kept. `None`: the token stays.
-///
-/// # Errors
-/// The database is unreachable.
 pub(super) async fn check(
     tx: &Tx,
     channel: ChannelId,

@@ -50,9 +50,6 @@ pub enum Listed {
 }
 
 /// What a channel's whitelist says about an origin.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn listed(scope: &Scope, channel: ChannelId, Origin { id, place, .. }: &Origin) -> Result<Listed> {
     // PostgreSQL takes no text with NUL: no list names it, and to ask would fail each time that the message comes.
     if [Some(id), place.as_ref()].into_iter().flatten().any(|id| id.contains('\0')) {
@@ -125,9 +122,6 @@ pub async fn remove_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result
 }
 
 /// A chat has a new id: its place on the lists goes with it. That is the vendor's doing, and no one's edit.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn move_origin(tx: &Tx, id: ChannelId, from: &str, to: &str) -> Result<()> {
     let channel = load(tx, id).await?;
     let agent = channel.agent_id;

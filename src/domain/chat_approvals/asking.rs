@@ -10,9 +10,6 @@ use crate::{
 };
 
 /// Asks those of these people who have linked a chat, in each of theirs, if it is something that has an answer.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn ask(tx: &Tx, approval: ApprovalId, people: &[UserId]) -> Result<()> {
     if people.is_empty() {
         return Ok(());
@@ -24,9 +21,6 @@ pub async fn ask(tx: &Tx, approval: ApprovalId, people: &[UserId]) -> Result<()>
 }
 
 /// The request has ended: what was asked loses its buttons, and says how. What was not asked yet is no longer asked.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn over(tx: &Tx, approval: ApprovalId) -> Result<()> {
     // Who is sending it at this moment keeps the claim, and finds out afterwards.
     if close_asks(tx, approval).await? > 0 {

@@ -92,9 +92,6 @@ pub async fn of(scope: &Scope) -> Result<Vec<Linked>> {
 
 /// Ends all links of a channel, and tells people why. What was asked there is forgotten: a message of the next bot may have the
 /// same id, and must be neither answered nor edited in its place.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn unlink_all(tx: &Tx, channel: ChannelId, name: &str) -> Result<()> {
     queries::delete_codes(tx, channel).await?;
     for person in queries::linked_people(tx, channel).await? {
@@ -106,9 +103,6 @@ pub async fn unlink_all(tx: &Tx, channel: ChannelId, name: &str) -> Result<()> {
 }
 
 /// Tries a message as a code. One that looks like a code while someone links a chat is never stored.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn introduce(
     core: &Arc<Core>,
     (org, channel): (OrgId, ChannelId),

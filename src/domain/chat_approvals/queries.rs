@@ -244,9 +244,6 @@ pub(super) async fn due_channels(core: &Core) -> Result<Vec<ChannelLane>> {
 }
 
 /// How many requests are to be shown, or taken back.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn waiting(core: &Core) -> Result<Option<Depth>> {
     let sql = every_org_sql!(
         "SELECT 'APPROVAL' AS kind, COUNT(organization_id) AS depth, MIN(created_at) AS oldest FROM approval_asks \

@@ -19,9 +19,6 @@ use crate::{
 
 /// The scope of the member who has linked this id of the vendor, and decides. `None`: no one, or no one who may, which has a line in the
 /// audit log.
-///
-/// # Errors
-/// The database is unreachable.
 pub(super) async fn of_origin(
     core: &Arc<Core>,
     (org, channel): (OrgId, ChannelId),
@@ -33,9 +30,6 @@ pub(super) async fn of_origin(
 }
 
 /// The scope of a member in the chat that they have linked. `None`: they have none, or may not decide.
-///
-/// # Errors
-/// The database is unreachable.
 pub(super) async fn of_member(system: &Scope, channel: ChannelId, user: UserId) -> Result<Option<Scope>> {
     let found = linker(system, channel, user).await?;
     let theirs = found.map(|linker| scope_of(&system.core, (system.org, channel), linker));
@@ -43,9 +37,6 @@ pub(super) async fn of_member(system: &Scope, channel: ChannelId, user: UserId) 
 }
 
 /// The same, whatever they may do, as the transaction sees it.
-///
-/// # Errors
-/// The database is unreachable.
 pub(super) async fn in_transaction(tx: &Tx, channel: ChannelId, origin: &str) -> Result<Option<Scope>> {
     let found = linker_of_origin(tx, channel, origin).await?;
     Ok(found.map(|linker| scope_of(&tx.scope.core, (tx.scope.org, channel), linker)))

@@ -34,9 +34,6 @@ use crate::{
 };
 
 /// Starts to send what is due in all channels.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
     queue::start::<Model>(core, What::Asking, queries::due_channels(core).await?);
     Ok(0)

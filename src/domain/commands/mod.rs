@@ -86,9 +86,6 @@ pub fn wake_host(tx: &Tx, server: ServerId) {
 }
 
 /// Wakes, after the commit, every host of the organization for which commands wait.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn wake_hosts(tx: &Tx) -> Result<()> {
     for server in queries::servers_waiting(tx).await? {
         wake_host(tx, server);

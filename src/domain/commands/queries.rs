@@ -49,9 +49,6 @@ pub(super) async fn servers_waiting(tx: &Tx) -> Result<Vec<ServerId>> {
 }
 
 /// How many commands of each kind wait. It reads an index of waiting rows only. Kinds of a later version are included.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn waiting(core: &Core) -> Result<Vec<Depth>> {
     let sql = every_org_sql!(
         "SELECT kind, COUNT(organization_id) AS depth, MIN(created_at) AS oldest FROM commands \
@@ -78,9 +75,6 @@ fn pairs(launches: Vec<Launch>) -> HashSet<(i64, i64)> {
 
 /// The launches of these agents that will be told to bring themselves up to date: they ask for what has changed after this
 /// transaction, so nothing has to be said again. A command that is being sent right now doesn't count.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn pending_syncs(tx: &Tx, agents: &[AgentId]) -> Result<HashSet<(i64, i64)>> {
     // Held, so that it can't be sent before this transaction has ended.
     let sql = sql!(
@@ -94,9 +88,6 @@ pub async fn pending_syncs(tx: &Tx, agents: &[AgentId]) -> Result<HashSet<(i64, 
 /// The launches of these agents about which the host of this server was sent commands: it is where they ran, wherever the agents
 /// are now. A FORGET says nothing about that, since it goes to wherever a backup's file is. A week after the last of a launch's
 /// commands was acknowledged, this is no longer known.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn launches_sent(tx: &Tx, server: ServerId, agents: &[i64]) -> Result<HashSet<(i64, i64)>> {
     let sql = sql!(
         "SELECT DISTINCT agent_id, generation FROM commands WHERE organization_id = $org AND agent_id = ANY($2) \
@@ -111,9 +102,6 @@ const EXPIRE: &str =
 
 /// Makes every command that waits for the agent useless, because the agent is being stopped: a launch that waits while
 /// its organization is stopped must not follow the stop that overtakes it. Its backups have nothing to do with that.
-///
-/// # Errors
-/// The database refused.
 pub async fn expire_of_agent(tx: &Tx, agent: AgentId) -> Result<()> {
     let sql = sql!(EXPIRE, "agent_id = $2 AND kind NOT IN ('BACKUP', 'RESTORE', 'FORGET')");
     tx.execute(sql, [agent.into(), tx.now.into()]).await?;
@@ -121,9 +109,6 @@ pub async fn expire_of_agent(tx: &Tx, agent: AgentId) -> Result<()> {
 }
 
 /// Makes the backups and restores that wait for the agent's host useless, because the agent leaves it.
-///
-/// # Errors
-/// The database refused.
 pub async fn expire_backups_of_agent(tx: &Tx, agent: AgentId) -> Result<()> {
     let sql = sql!(EXPIRE, "agent_id = $2 AND kind IN ('BACKUP', 'RESTORE')");
     tx.execute(sql, [agent.into(), tx.now.into()]).await?;
@@ -131,9 +116,6 @@ pub async fn expire_backups_of_agent(tx: &Tx, agent: AgentId) -> Result<()> {
 }
 
 /// Makes the backups and restores that wait for a server's host useless, because another machine has no homes and no backups.
-///
-/// # Errors
-/// The database refused.
 pub async fn expire_backups_of_server(tx: &Tx, server: ServerId) -> Result<()> {
     let sql = sql!(EXPIRE, "server_id = $2 AND kind IN ('BACKUP', 'RESTORE')");
     tx.execute(sql, [server.into(), tx.now.into()]).await?;
@@ -147,9 +129,6 @@ row! {
 
 /// At most `most` commands of this kind that were not sent before their deadline, from the id `after` on. No host will ever
 /// get them.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn unsent(core: &Core, kind: CommandKind, after: i64, most: i64) -> Result<Vec<Unsent>> {
     let sql = every_org_sql!(
         "SELECT id, organization_id, agent_id FROM commands WHERE acknowledged_at IS NULL AND host_seq IS NULL \
@@ -164,9 +143,6 @@ row! {
 }
 
 /// Drops a command that was not sent before its deadline. `None`: it was sent after all.
-///
-/// # Errors
-/// The database refused.
 pub async fn drop_unsent(tx: &Tx, id: i64) -> Result<Option<Dropped>> {
     let sql = sql!(
         "DELETE FROM commands WHERE organization_id = $org AND id = $2 AND acknowledged_at IS NULL AND host_seq IS NULL \
@@ -176,9 +152,6 @@ pub async fn drop_unsent(tx: &Tx, id: i64) -> Result<Option<Dropped>> {
 }
 
 /// Deletes the commands for a server that is being deleted: no host will ever take them.
-///
-/// # Errors
-/// The database refused.
 pub async fn delete_of_server(tx: &Tx, server: ServerId) -> Result<()> {
     let sql = sql!("DELETE FROM commands WHERE organization_id = $org AND server_id = $2");
     tx.execute(sql, [server.into()]).await?;

@@ -23,9 +23,6 @@ use crate::{
 
 /// Those behind these origins who wrote before: to any channel of the vendor, but to this one if its sender makes up the ids.
 /// They are seen now.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn see(
     tx: &Tx,
     (channel, transport): (ChannelId, Transport),

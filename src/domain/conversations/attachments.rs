@@ -112,9 +112,6 @@ pub(super) async fn of_sender(tx: &Tx, upload: Upload) -> Result<AttachmentId> {
 
 /// The files of a message, `count` of them from the `first` on, each with its bytes. `None` instead of those that are longer than
 /// `most` bytes.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn of_message(
     scope: &Scope,
     message: MessageId,

@@ -41,9 +41,6 @@ pub struct Place {
 }
 
 /// Where a message goes. `None`: nowhere.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn place_of(scope: &Scope, message: MessageId) -> Result<Option<Place>> {
     let db = scope.core.db.read();
     let found = scope.find::<messages::Entity>().filter(messages::Column::Id.eq(message)).one(db).await?;
@@ -93,9 +90,6 @@ async fn earlier(
 }
 
 /// Shows on a message what became of its delivery.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn record_delivery(tx: &Tx, message: MessageId, delivery: Delivery) -> Result<()> {
     use messages::Column;
     let changed = tx.scope.update::<messages::Entity>().filter(Column::Id.eq(message));
@@ -111,9 +105,6 @@ pub async fn record_delivery(tx: &Tx, message: MessageId, delivery: Delivery) ->
 }
 
 /// Answers go to another target from now on.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn retarget(tx: &Tx, id: ConversationId, target: String) -> Result<()> {
     let moved = tx.scope.update::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
     moved.col_expr(conversations::Column::Target, Expr::value(target)).exec(tx.connection()).await?;
@@ -121,9 +112,6 @@ pub async fn retarget(tx: &Tx, id: ConversationId, target: String) -> Result<()>
 }
 
 /// A chat has another id now: its conversations go on there, and what comes from there belongs to them.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn move_targets(tx: &Tx, channel: ChannelId, from: &str, to: &str) -> Result<()> {
     use conversations::Column;
     for column in [Column::Target, Column::ThreadKey] {

@@ -110,9 +110,6 @@ impl Incoming<'_> {
 }
 
 /// Those of the keys whose messages came in through the channel before.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn stored(tx: &Tx, channel: ChannelId, keys: &[String]) -> Result<HashSet<String>> {
     if keys.is_empty() {
         return Ok(HashSet::new());

@@ -17,9 +17,6 @@ use crate::{
 };
 
 /// Whether the organization has this conversation.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn exists(tx: &Tx, id: ConversationId) -> Result<bool> {
     let found = tx.scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
     Ok(found.count(tx.connection()).await? > 0)

@@ -197,9 +197,6 @@ fn found(row: FoundAnywhere, question: &Question, is_vague: bool) -> Option<Foun
 /// Merges the segments of SQLite's index once there are many: each message adds a segment, and a search looks into every segment
 /// for each of its words. Works in small steps, of 256 pages or 0.1 s of work, so that writers never wait long. Returns the number
 /// of steps.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn merge_index(core: &Core) -> Result<u64> {
     let mut steps = 0;
     if core.db.backend() == DbBackend::Sqlite {

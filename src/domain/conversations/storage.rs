@@ -31,9 +31,6 @@ const TOLD: &str =
     "The organization's storage is full, so the agent's turn was cancelled, and what it says is not kept.";
 
 /// Counts what organizations store, and cancels the turns of those that have no room left. Returns how many those are.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn count_stored(core: &Arc<Core>) -> Result<u64> {
     let mut filled = Tally::default();
     for org in orgs::count_stored(core).await? {
@@ -68,9 +65,6 @@ pub(super) fn is_full(tx: &Tx) -> bool {
 }
 
 /// Says in a locked conversation that its messages are not kept, unless that was the last thing that was said.
-///
-/// # Errors
-/// The database is unreachable.
 pub(super) async fn tell(tx: &Tx, conversation: &conversations::Model) -> Result<()> {
     let content = json!({ "event": "storage_full", "text": TOLD });
     let shown = preview(&text_of(MessageKind::Event, &content));

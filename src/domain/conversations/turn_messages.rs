@@ -97,9 +97,6 @@ pub async fn thread(tx: &Tx, id: ConversationId) -> Result<Thread> {
 }
 
 /// Keeps the agent's name for the conversation's session. Without one, the next turn begins a new session.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn remember_session(tx: &Tx, id: ConversationId, session: Option<String>) -> Result<()> {
     let changed = tx.scope.update::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
     changed.col_expr(conversations::Column::Session, Expr::value(session)).exec(tx.connection()).await?;
@@ -107,9 +104,6 @@ pub async fn remember_session(tx: &Tx, id: ConversationId, session: Option<Strin
 }
 
 /// Forgets the sessions of an agent that moves to another server or image, where no one knows them.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn forget_sessions(tx: &Tx, agent: AgentId) -> Result<()> {
     let changed = tx.scope.update::<conversations::Entity>();
     let changed = changed.filter(conversations::Column::AgentId.eq(agent));
@@ -122,9 +116,6 @@ pub async fn forget_sessions(tx: &Tx, agent: AgentId) -> Result<()> {
 }
 
 /// Records the model that was used last, and how full the session is. What is not known stays.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn measured(
     tx: &Tx,
     id: ConversationId,
@@ -174,9 +165,6 @@ fn under_subject(content: &serde_json::Value, text: String) -> String {
 }
 
 /// The messages to the agent that belong to this turn, up to `through`, oldest first. Files come without their bytes.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn said(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<Said>> {
     let found = tx
         .scope
@@ -218,9 +206,6 @@ pub async fn said(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<Said>> {
 }
 
 /// Whether several people write in a conversation: in the messages of a turn, or one of them and another before.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn is_shared(tx: &Tx, conversation: ConversationId, said: &[Said]) -> Result<bool> {
     let mut named = said.iter().filter(|said| said.author.is_some());
     let Some(last) = named.next_back() else { return Ok(false) };
@@ -229,9 +214,6 @@ pub async fn is_shared(tx: &Tx, conversation: ConversationId, said: &[Said]) -> 
 }
 
 /// Loads the bytes of these files.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn load_files(tx: &Tx, said: &mut [Said], ids: &[AttachmentId]) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
@@ -248,9 +230,6 @@ pub async fn load_files(tx: &Tx, said: &mut [Said], ids: &[AttachmentId]) -> Res
 }
 
 /// Records what became of the turn's messages to the agent.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn settle(
     tx: &Tx,
     conversation: ConversationId,
@@ -269,9 +248,6 @@ pub async fn settle(
 }
 
 /// Gives the messages to the agent of one turn, up to `through`, to another. Returns how many.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn hand_on(tx: &Tx, from: TurnId, to: TurnId, through: i64) -> Result<u64> {
     let moved = tx.scope.update::<messages::Entity>().filter(messages::Column::TurnId.eq(from));
     let moved = moved.filter(for_agent()).filter(messages::Column::Seq.lte(through));
@@ -280,9 +256,6 @@ pub async fn hand_on(tx: &Tx, from: TurnId, to: TurnId, through: i64) -> Result<
 }
 
 /// What a person said in the agent's place in this turn: the messages and their places, oldest first.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn said_in_its_place(tx: &Tx, turn: TurnId) -> Result<Vec<(MessageId, i64)>> {
     let found = tx.scope.find::<messages::Entity>().filter(messages::Column::TurnId.eq(turn));
     let found = found.filter(in_its_place()).order_by_asc(messages::Column::Seq).select_only();
@@ -303,9 +276,6 @@ pub async fn assign(tx: &Tx, message: MessageId, turn: TurnId) -> Result<(Conver
 }
 
 /// Records that a message has reached the agent.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn deliver(tx: &Tx, message: MessageId) -> Result<()> {
     let found = tx.scope.update::<messages::Entity>().filter(messages::Column::Id.eq(message));
     let found = found.col_expr(messages::Column::Status, Expr::value(MessageStatus::Delivered.as_str()));

@@ -36,9 +36,6 @@ const EDITED: &str = "edited: ";
 type Place = (ConversationId, MessageId);
 
 /// Whether the channel has a message of which this one, by its album or its vendor id, is a part or a version.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn has_earlier(
     core: &Arc<Core>,
     (org, channel): (OrgId, ChannelId),
@@ -60,9 +57,6 @@ pub async fn has_earlier(
 }
 
 /// The newest album of a conversation, and the length of the names of its parts, which grows with each part that joins.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn newest_album(tx: &Tx, conversation: ConversationId) -> Result<Option<(MessageId, i64)>> {
     let album = queries::newest_album(tx, conversation).await?;
     Ok(album.map(|album| (album.id, album.length)))

@@ -83,18 +83,12 @@ pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Opened>> {
 }
 
 /// Whether credentials are assigned to the agent. Archived ones count: they may be restored.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn has_any(tx: &Tx, agent: AgentId) -> Result<bool> {
     let links = tx.scope.find::<credential_agents::Entity>();
     Ok(links.filter(credential_agents::Column::AgentId.eq(agent)).count(tx.connection()).await? > 0)
 }
 
 /// The first credential that one of these agents may read, and that has stored values. An archived one counts: it may be restored.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn readable_by(tx: &Tx, agents: &[AgentId]) -> Result<Option<String>> {
     let links = tx.scope.find::<credential_agents::Entity>();
     let links = links.filter(credential_agents::Column::AgentId.is_in(agents.iter().copied()));
@@ -114,9 +108,6 @@ pub async fn readable_by(tx: &Tx, agents: &[AgentId]) -> Result<Option<String>> 
 
 /// The first of the credentials of these names whose stored values an MCP server of this name is given at whatever address,
 /// or as whatever program. An archived one counts: it may be restored.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn given_to(tx: &Tx, names: &[String], server: &str) -> Result<Option<String>> {
     let found = tx.scope.find::<credentials::Entity>();
     let found = found.filter(credentials::Column::Name.is_in(names)).order_by_asc(credentials::Column::Id);

@@ -90,9 +90,6 @@ pub async fn replace(
 }
 
 /// Whether a stored value outlasts the edit. Without a list all do; with one, those whose label is listed without a value.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn keeps_value(
     tx: &Tx,
     credential: CredentialId,

@@ -234,9 +234,6 @@ pub async fn set_members(scope: &Scope, id: CredentialId, users: &[UserId]) -> R
 }
 
 /// Tells of the credentials that a person may use no longer, who is about to leave the organization.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn forget_member(tx: &Tx, user: UserId) -> Result<()> {
     let shared = tx.scope.find::<credential_members::Entity>();
     let shared = shared.filter(credential_members::Column::UserId.eq(user)).select_only();

@@ -109,9 +109,6 @@ pub struct Wanted {
 }
 
 /// The numbers of the organization that the caller may see, those that are wanted.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn overview(scope: &Scope, wanted: Wanted) -> Result<Overview> {
     let may = |wanted: bool, permission| wanted && scope.may(permission);
     let talk = |wanted| may(wanted, Permission::AgentOutputView);

@@ -44,9 +44,6 @@ use crate::{
 };
 
 /// The conversation of a part that the vendor knows by this id.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn conversation_of(tx: &Tx, channel: ChannelId, vendor_id: &str) -> Result<Option<ConversationId>> {
     let ours = tx.scope.find::<deliveries::Entity>().filter(deliveries::Column::ChannelId.eq(channel));
     let ours = ours.filter(deliveries::Column::VendorId.eq(vendor_id)).limit(1);

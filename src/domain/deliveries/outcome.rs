@@ -147,9 +147,6 @@ pub(super) async fn fail_rest(tx: &Tx, message: MessageId, part: i64) -> Result<
 }
 
 /// A part came back that the vendor had taken.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn bounced(tx: &Tx, channel: ChannelId, vendor_id: &str, why: &str) -> Result<()> {
     use deliveries::Column;
     let part = tx.scope.update::<deliveries::Entity>().filter(Column::ChannelId.eq(channel));

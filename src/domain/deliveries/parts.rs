@@ -22,9 +22,6 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Writes a row for each of these messages.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn plan(tx: &Tx, sent: &SentOut) -> Result<()> {
     for said in sent.messages.chunks(bounds::ROWS as usize) {
         let rows = said.iter().map(|message| row(tx, sent, message));
@@ -126,9 +123,6 @@ fn with_files(texts: Vec<Rendered>, count: usize, files: Files) -> Vec<(Rendered
 }
 
 /// Writes the parts after the first, which takes the place of the whole message.
-///
-/// # Errors
-/// The database is unreachable.
 pub(super) async fn add_rest(tx: &Tx, parts: &[deliveries::Model]) -> Result<()> {
     let rest = parts.get(1..).unwrap_or_default();
     if rest.is_empty() {

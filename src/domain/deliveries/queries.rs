@@ -76,9 +76,6 @@ pub(super) async fn due_parts(scope: &Scope, channel: ChannelId, most: i64) -> R
 }
 
 /// How many parts wait.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn waiting(core: &Core) -> Result<Option<Depth>> {
     let sql = every_org_sql!(
         "SELECT 'DELIVERY' AS kind, COUNT(organization_id) AS depth, MIN(created_at) AS oldest FROM deliveries \

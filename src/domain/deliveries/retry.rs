@@ -57,9 +57,6 @@ pub async fn retry(scope: &Scope, message: MessageId) -> Result<()> {
 }
 
 /// A channel was edited: what waits in it is tried now, or skipped, if the channel sends no more.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn channel_edited(tx: &Tx, edited: &Edited) -> Result<()> {
     if edited.is_new {
         try_now(tx, edited.channel).await?;

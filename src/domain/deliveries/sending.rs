@@ -39,9 +39,6 @@ const UNREAD: Duration = Duration::from_secs(10);
 const AT_ONCE: i64 = 4;
 
 /// Starts to send what is due in all channels.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
     queue::start::<Due>(core, What::Lanes, due_channels(core).await?);
     Ok(0)

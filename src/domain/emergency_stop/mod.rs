@@ -46,9 +46,6 @@ pub async fn stop(scope: &Scope, reason: &str) -> Result<bool> {
 }
 
 /// Releases the organization: what waits goes on. Returns whether it was stopped.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn release(scope: &Scope, reason: Option<&str>) -> Result<bool> {
     let tx = scope.begin().await?;
     let Some((since, stopped_by)) = orgs::set_released(&tx).await? else { return Ok(false) };

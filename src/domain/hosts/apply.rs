@@ -20,9 +20,6 @@ use crate::{
 };
 
 /// Holds the agents that a batch is about. Call it first in the batch's transaction.
-///
-/// # Errors
-/// The database is unreachable.
 pub(super) async fn hold(tx: &Tx, of: &[AgentId], events: &[Event]) -> Result<()> {
     let stores = events.iter().any(
         |event| matches!(&event.what, Happening::Message(message) if matches!(message.content, Content::File { .. })),
@@ -31,9 +28,6 @@ pub(super) async fn hold(tx: &Tx, of: &[AgentId], events: &[Event]) -> Result<()
 }
 
 /// Answers what waits for a report that can't be applied: a request that no one will see is refused.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn left_out(tx: &Tx, server: ServerId, event: &Event) -> Result<()> {
     let Happening::Asked(request) = &event.what else { return Ok(()) };
     let (agent, generation, at) = (AgentId(event.agent_id), event.generation, Timestamp(event.at));

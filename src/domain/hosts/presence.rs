@@ -16,9 +16,6 @@ use crate::{
 pub const SILENT: Duration = Duration::from_secs(45);
 
 /// Wakes the connections of this process that are over, or have commands to send.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn look(core: &Arc<Core>) -> Result<u64> {
     let connected = core.hosts.connected();
     if connected.is_empty() {
@@ -36,9 +33,6 @@ pub async fn look(core: &Arc<Core>) -> Result<u64> {
 
 /// Notes that the hosts that are connected to this process are there. Their servers are ONLINE again if they were marked
 /// OFFLINE meanwhile, because this machine slept or a clock was set. Returns how many were.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn seen(core: &Arc<Core>) -> Result<u64> {
     let connected = core.hosts.connected();
     let ids: Vec<i64> = connected.iter().map(|(server, _)| server.0).collect();
@@ -77,9 +71,6 @@ pub async fn leave(link: &Link) -> Result<()> {
 }
 
 /// Marks servers whose host has been gone for five seconds, or not been heard of ([`SILENT`]). Returns how many.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn mark_offline(core: &Arc<Core>) -> Result<u64> {
     let now = core.clock.now();
     let limits = Limits { silent: now.minus(SILENT), away: now.minus(Duration::from_secs(5)) };

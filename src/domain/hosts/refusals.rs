@@ -27,9 +27,6 @@ const fn for_people(code: RefusedCode) -> Option<HostRefusal> {
 }
 
 /// Shows people that the server's host was refused, if they have to do something.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn refused(scope: &Scope, server: ServerId, refusal: &Refusal) -> Result<()> {
     let Some(code) = for_people(refusal.code) else { return Ok(()) };
     let tx = scope.begin().await?;

@@ -58,9 +58,6 @@ impl Door {
 
     /// The channels that no one listens to, those first that have waited longest: since they were made, or since their listener
     /// ended. So many of them as a process takes on at a time, and of each organization its part.
-    ///
-    /// # Errors
-    /// The database is unreachable.
     pub async fn waiting(&self) -> Result<Vec<(OrgId, ChannelId)>> {
         let unheard = unheard_channels(&self.core, OF_ONE, AT_ONCE).await?;
         Ok(unheard.into_iter().map(|place| (place.organization_id, place.id)).collect())

@@ -175,9 +175,6 @@ fn plain(words: &str) -> String {
 }
 
 /// Forgets that an origin was refused, and ends what asked about it: it may write from now on.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn forget_refusal(tx: &Tx, channel: ChannelId, origin: &str) -> Result<()> {
     let refused = tx.scope.delete::<channel_refusals::Entity>();
     let refused = refused.filter(channel_refusals::Column::ChannelId.eq(channel));

@@ -47,9 +47,6 @@ pub struct Failed {
 impl DomainEvent for Failed {}
 
 /// The agent has failed: its status is ERROR, for this reason. Does nothing to a deleted agent.
-///
-/// # Errors
-/// The database rejects a statement.
 pub async fn fail(tx: &Tx, id: AgentId, reason: StatusReason, detail: Option<&str>) -> Result<()> {
     let Some(agent) = find(tx, id).await? else { return Ok(()) };
     let end = End { reason, is_clean: false, at: tx.now };
@@ -57,9 +54,6 @@ pub async fn fail(tx: &Tx, id: AgentId, reason: StatusReason, detail: Option<&st
 }
 
 /// The same, of an agent that is held. It may be started again.
-///
-/// # Errors
-/// The database rejects a statement.
 pub(super) async fn failed(tx: &Tx, agent: agents::Model, end: End, detail: Option<&str>) -> Result<()> {
     let (id, reason) = (agent.id, end.reason);
     let (tried, restart_at) = recovery::after(&agent, end, tx.now);

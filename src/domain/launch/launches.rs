@@ -14,9 +14,6 @@ use crate::{
 };
 
 /// The caller wants the agent's next launch, as soon as the present one is over. False: someone already does.
-///
-/// # Errors
-/// The database rejects a statement.
 pub(super) async fn want_next(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
     if is_next_wanted(tx, agent).await? {
         return Ok(false);
@@ -26,18 +23,12 @@ pub(super) async fn want_next(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
 }
 
 /// Takes back that someone wants the agent's next launch. False: no one did.
-///
-/// # Errors
-/// The database rejects a statement.
 pub(super) async fn want_no_next(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
     let next = tx.scope.delete::<agent_launches::Entity>().filter(next_of(agent));
     Ok(next.exec(tx.connection()).await?.rows_affected > 0)
 }
 
 /// Whether someone wants the agent's next launch.
-///
-/// # Errors
-/// The database is unreachable.
 pub(super) async fn is_next_wanted(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
     let next = tx.scope.find::<agent_launches::Entity>().filter(next_of(agent));
     Ok(next.count(tx.connection()).await? > 0)
@@ -49,9 +40,6 @@ fn next_of(agent: &LockedAgent) -> Condition {
 }
 
 /// The agent's present launch begins. It was started by the person who wanted it before, else by the caller.
-///
-/// # Errors
-/// The database rejects a statement.
 pub(super) async fn began(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     use agent_launches::Column;
     let wanted = of(tx, agent.id, agent.generation)
@@ -89,9 +77,6 @@ async fn insert(tx: &Tx, agent: &LockedAgent, generation: i64) -> Result<()> {
 }
 
 /// The launch is up. What was up before stays so.
-///
-/// # Errors
-/// The database rejects a statement.
 pub(super) async fn is_up(tx: &Tx, agent: AgentId, generation: i64, at: Timestamp) -> Result<()> {
     use agent_launches::Column;
     let up = of(tx, agent, generation).filter(Column::UpAt.is_null()).col_expr(Column::UpAt, Expr::value(at));
@@ -100,9 +85,6 @@ pub(super) async fn is_up(tx: &Tx, agent: AgentId, generation: i64, at: Timestam
 }
 
 /// The launch has ended: why, if it failed, and in words. What has ended stays as it is.
-///
-/// # Errors
-/// The database rejects a statement.
 pub(super) async fn ended(
     tx: &Tx,
     (agent, generation): (AgentId, i64),

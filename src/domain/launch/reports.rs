@@ -41,9 +41,6 @@ use crate::{
 /// Holds the agents that a batch is about, in the order in which everything else holds several, so that no two transactions
 /// wait for each other. `stores` says whether the batch brings files, whose bytes are counted. Call it first in the
 /// transaction.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn hold(tx: &Tx, agents: &[AgentId], stores: bool) -> Result<()> {
     if stores {
         orgs::lock(tx).await?;
@@ -59,9 +56,6 @@ pub async fn hold(tx: &Tx, agents: &[AgentId], stores: bool) -> Result<()> {
 }
 
 /// The agent runs and takes turns: what waits for it is sent.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn started(
     tx: &Tx,
     from: &Reporter,
@@ -98,9 +92,6 @@ pub async fn started(
 }
 
 /// The agent's launch waits for its host's container engine.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn engine_away(tx: &Tx, from: &Reporter, detail: &str) -> Result<()> {
     match held_row(tx, from).await? {
         Some(agent) if agent.status == AgentStatus::Spawning => {
@@ -112,9 +103,6 @@ pub async fn engine_away(tx: &Tx, from: &Reporter, detail: &str) -> Result<()> {
 
 /// The agent has ended, or never began. Its open turns are interrupted and its requests withdrawn; what was decided and has
 /// not reached it waits as a turn.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn ended(
     tx: &Tx,
     from: &Reporter,
@@ -185,18 +173,12 @@ const fn reason_of(reason: EndReason) -> Option<StatusReason> {
 }
 
 /// Settles what is left of the agent's launches up to `generation`.
-///
-/// # Errors
-/// The database is unreachable.
 pub(super) async fn settle(tx: &Tx, agent: &LockedAgent, generation: i64, why: &str) -> Result<()> {
     turns::lose(tx, agent, generation, why).await?;
     approvals::lose(tx, agent.id, generation).await
 }
 
 /// The agent's skills, MCP servers and credentials are as its host was last told.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn synced(tx: &Tx, from: &Reporter) -> Result<()> {
     let Some(agent) = held_row(tx, from).await? else { return Ok(()) };
     // Something has changed since the host asked, and another command is on its way; or the organization is stopped, and the rest
@@ -218,9 +200,6 @@ pub async fn synced(tx: &Tx, from: &Reporter) -> Result<()> {
 }
 
 /// The launch lacks something that only another one has.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn lacks(tx: &Tx, from: &Reporter, what: &str) -> Result<()> {
     let Some(agent) = held_row(tx, from).await? else { return Ok(()) };
     let mut row = agent.into_active_model();
@@ -234,9 +213,6 @@ pub async fn lacks(tx: &Tx, from: &Reporter, what: &str) -> Result<()> {
 }
 
 /// What the agent's sessions offer to choose from.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn offered(tx: &Tx, from: &Reporter, models: Vec<Offer>, modes: Vec<Offer>) -> Result<()> {
     let Some(agent) = held_row(tx, from).await? else { return Ok(()) };
     let mut row = agent.into_active_model();
@@ -266,9 +242,6 @@ fn choices(offers: Vec<Offer>) -> serde_json::Value {
 }
 
 /// The agent has no valid access to its model. People are asked once, however often it says so.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn auth_required(tx: &Tx, from: &Reporter, detail: String) -> Result<()> {
     let agent = held_row(tx, from).await?.filter(|agent| !agent.status.is_at_rest());
     let Some(agent) = agent else { return Ok(()) };
@@ -287,9 +260,6 @@ pub async fn auth_required(tx: &Tx, from: &Reporter, detail: String) -> Result<(
 }
 
 /// A command had no effect. A turn that the agent could not be given waits again.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn refused(tx: &Tx, from: &Reporter, command_id: i64, reason: RefusedReason) -> Result<()> {
     tracing::warn!(
         agent = from.agent.0,

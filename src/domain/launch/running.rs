@@ -98,9 +98,6 @@ pub async fn restart(scope: &Scope, id: AgentId) -> Result<()> {
 
 /// Launches the agent that has stopped, if someone wanted that. In an organization that was stopped meanwhile the host gets
 /// the command with the release.
-///
-/// # Errors
-/// The database is unreachable.
 pub(super) async fn start_again(tx: &Tx, id: AgentId) -> Result<()> {
     let Some(agent) = find(tx, id).await? else { return Ok(()) };
     let was = agent.status;
@@ -293,9 +290,6 @@ async fn start_confirmed(scope: &Scope, server: ServerId) -> Result<()> {
 
 /// Stops an agent by the service itself, in the caller's transaction, and says why until it is started again: its turns are
 /// cancelled first. Does nothing to one that is at rest.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn stop_in(
     tx: &Tx,
     id: AgentId,

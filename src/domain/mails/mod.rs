@@ -97,7 +97,6 @@ pub struct About {
 /// What happened to an account, that its owner should know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[expect(missing_docs, reason = "the names say it, and the letters in full")]
 pub enum Notice {
     PasswordChanged,
     EmailChanged,

@@ -48,9 +48,6 @@ pub(super) fn insert(
 pub const DUE: &str = "mails m WHERE m.available_at <= $1";
 
 /// The first mail that is due, and for which none with the same key of order has to go before.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn due(core: &Core) -> Result<Option<Queued>> {
     let sql = installation_sql!(
         "SELECT m.id, m.payload, m.attempts, m.created_at, m.expires_at FROM ",
@@ -85,9 +82,6 @@ pub(super) async fn delete(core: &Core, id: i64) -> Result<()> {
 }
 
 /// How many mails wait.
-///
-/// # Errors
-/// The database can't be reached.
 pub async fn waiting(core: &Core) -> Result<Option<Depth>> {
     let sql =
         installation_sql!("SELECT 'MAIL' AS kind, COUNT(*) AS depth, MIN(created_at) AS oldest FROM mails");

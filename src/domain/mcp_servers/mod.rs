@@ -256,9 +256,6 @@ pub struct Callable {
 }
 
 /// The MCP servers that the agent may call, in order of their ids.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Callable>> {
     let links = tx.scope.find::<mcp_server_agents::Entity>();
     let links = links.filter(mcp_server_agents::Column::AgentId.eq(agent)).all(tx.connection()).await?;

@@ -23,9 +23,6 @@ use crate::{
 const MOST_TOOLS: usize = 256;
 
 /// How one of an agent's servers is doing. A server that was taken from it since has no place for that.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn reported(tx: &Tx, from: &Reporter, report: McpReport) -> Result<()> {
     let Some(agent) = current(tx, from).await? else { return Ok(()) };
     let state = match report.state {

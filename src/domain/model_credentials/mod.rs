@@ -269,9 +269,6 @@ async fn chosen(tx: &Tx, provider: Option<&str>) -> Result<Option<model_credenti
 }
 
 /// The organization's model credential that the agent inherits. The agent is held.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn inherited_by(tx: &Tx, agent: AgentId) -> Result<Option<ModelCredentialId>> {
     match agents::inherits(tx, agent).await? {
         Some(inherits) => default_of(tx, inherits.provider.as_deref()).await,
@@ -280,9 +277,6 @@ pub async fn inherited_by(tx: &Tx, agent: AgentId) -> Result<Option<ModelCredent
 }
 
 /// The agents that a host runs and that inherit this credential, by id.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn inheriting(tx: &Tx, credential: ModelCredentialId) -> Result<Vec<AgentId>> {
     let mut inheriting = Vec::new();
     for inherits in agents::inheriting(tx).await? {
@@ -294,9 +288,6 @@ pub async fn inheriting(tx: &Tx, credential: ModelCredentialId) -> Result<Vec<Ag
 }
 
 /// The provider takes no requests with this credential until then.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn limited(tx: &Tx, id: ModelCredentialId, until: Timestamp, detail: &str) -> Result<()> {
     let changed = active(tx, id)
         .col_expr(model_credentials::Column::LimitedUntil, Expr::value(until))
@@ -309,18 +300,12 @@ pub async fn limited(tx: &Tx, id: ModelCredentialId, until: Timestamp, detail: &
 }
 
 /// Whether the provider takes requests with this credential, or when it will: `Some` is until when it does not.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn limited_until(tx: &Tx, id: ModelCredentialId) -> Result<Option<Timestamp>> {
     let found = tx.scope.find::<model_credentials::Entity>().filter(model_credentials::Column::Id.eq(id));
     Ok(found.one(tx.connection()).await?.and_then(|credential| credential.limited_until))
 }
 
 /// Notes that one turn is sent to see whether calls pass again. Fails if that was done since `before`.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn probe(tx: &Tx, id: ModelCredentialId, before: Timestamp) -> Result<bool> {
     let untried = sea_orm::Condition::any()
         .add(model_credentials::Column::ProbingAt.is_null())
@@ -331,9 +316,6 @@ pub async fn probe(tx: &Tx, id: ModelCredentialId, before: Timestamp) -> Result<
 }
 
 /// A call with this credential has passed: it is neither limited nor rejected now.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn passed(tx: &Tx, id: ModelCredentialId) -> Result<()> {
     let marked = sea_orm::Condition::any()
         .add(model_credentials::Column::LimitedUntil.is_not_null())
@@ -357,9 +339,6 @@ pub async fn passed(tx: &Tx, id: ModelCredentialId) -> Result<()> {
 }
 
 /// The provider rejects this credential: people are asked once for another.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn rejected(tx: &Tx, id: ModelCredentialId, detail: &str) -> Result<()> {
     let found = tx.scope.find::<model_credentials::Entity>().filter(model_credentials::Column::Id.eq(id));
     let found = found.filter(model_credentials::Column::ArchivedAt.is_null());

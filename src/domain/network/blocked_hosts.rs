@@ -20,9 +20,6 @@ use crate::{
 const MOST: i64 = 1_000_000;
 
 /// Connections of an agent were refused.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn unreached(tx: &Tx, from: &Reporter, to: Destination, reason: String, count: i64) -> Result<()> {
     let Some(agent) = current(tx, from).await? else { return Ok(()) };
     let host = bounded(&plain::one_line(&to.host), bounds::NAME);

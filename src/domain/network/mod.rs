@@ -119,9 +119,6 @@ async fn is_listed(tx: &Tx, host: &str, port: i64) -> Result<bool> {
 }
 
 /// The list, as a host is told it.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn allowed(tx: &Tx) -> Result<Vec<Destination>> {
     let found = tx.scope.find::<allowed_hosts::Entity>();
     let found = found.order_by_asc(allowed_hosts::Column::Host).order_by_asc(allowed_hosts::Column::Port);

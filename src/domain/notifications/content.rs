@@ -62,9 +62,6 @@ pub struct Approval {
 }
 
 /// What to tell the person, if there is still anything.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn at(core: &Core, user: UserId, about: &About) -> Result<Option<Line>> {
     let who = (about.org, user);
     let (role, org_name, zone, subject) = match (about.approval, about.agent) {

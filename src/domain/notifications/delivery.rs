@@ -18,9 +18,6 @@ use crate::{
 };
 
 /// Sends the mail that is due, if mail is set up. Returns how many were sent.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn deliver_due(core: &Arc<Core>) -> Result<u64> {
     if !core.mailer.is_on() {
         return Ok(0);

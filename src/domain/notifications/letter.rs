@@ -26,9 +26,6 @@ use crate::{
 const LONGEST: usize = 500;
 
 /// Writes the letter, and says who gets it. `None` if there is nothing left to tell.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn compose(
     core: &Core,
     user: UserId,

@@ -27,9 +27,6 @@ use crate::{
 const DIGEST_HOUR: i8 = 8;
 
 /// An approval was raised.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn approval_raised(tx: &Tx, id: ApprovalId) -> Result<()> {
     let what = NotificationKind::ApprovalRaised;
     let found = of_approval(tx, id, what).await?;
@@ -38,9 +35,6 @@ pub async fn approval_raised(tx: &Tx, id: ApprovalId) -> Result<()> {
 }
 
 /// An approval is about to expire.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn approval_expiring(tx: &Tx, id: ApprovalId) -> Result<()> {
     if !are_on(&tx.scope.core) {
         return Ok(());
@@ -51,9 +45,6 @@ pub async fn approval_expiring(tx: &Tx, id: ApprovalId) -> Result<()> {
 }
 
 /// An approval was assigned to a member. Anyone who assigns it to themselves knows.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn approval_assigned(tx: &Tx, id: ApprovalId, to: UserId) -> Result<()> {
     if tx.scope.request.caller.user() == Some(to) {
         return Ok(());
@@ -65,17 +56,11 @@ pub async fn approval_assigned(tx: &Tx, id: ApprovalId, to: UserId) -> Result<()
 }
 
 /// The person has seen a new approval, and need not be told of it.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn forget_raised(tx: &Tx, id: ApprovalId, by: UserId) -> Result<()> {
     queries::remove_raised(tx, id, by).await
 }
 
 /// An agent has failed.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn agent_failed(tx: &Tx, id: AgentId) -> Result<()> {
     if !are_on(&tx.scope.core) {
         return Ok(());

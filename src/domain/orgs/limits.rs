@@ -125,9 +125,6 @@ impl Limit {
 
 /// Locks the organization until the transaction ends. Call this before counting what you are about to add or
 /// remove, so that two concurrent calls can't both take the last place. SQLite has a single writer anyway.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn lock(tx: &Tx) -> Result<()> {
     lock_record(tx, RecordKind::Organization, tx.scope.org.0).await
 }
@@ -179,9 +176,6 @@ pub async fn check_stored(tx: &Tx, added: i64) -> Result<()> {
 }
 
 /// Whether optional data that has just been stored may stay: it is dropped rather than refused, and leaves a tenth to messages.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn fits(tx: &Tx) -> Result<bool> {
     let (bytes, max) = stored(tx).await?;
     Ok(bytes <= max.saturating_mul(MIB / 10 * 9))
@@ -202,9 +196,6 @@ pub async fn require_room(tx: &Tx) -> Result<()> {
 }
 
 /// Sums what messages take in each organization, and finds those that have no room left. Returns those that had some before.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn count_stored(core: &Core) -> Result<Vec<OrgId>> {
     let mut full = HashSet::new();
     for of in queries::storage(core).await? {
@@ -226,17 +217,11 @@ fn reached(tx: &Tx, limit: Limit, max: i64, used: i64) -> Problem {
 }
 
 /// The limit in force.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn value(tx: &Tx, limit: Limit) -> Result<i64> {
     queries::limit(tx, limit).await?.ok_or_else(gone)
 }
 
 /// The limit in force, outside a transaction: for what it paces, not for what it counts.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn pace(scope: &Scope, limit: Limit) -> Result<i64> {
     queries::limit_outside(scope, limit).await?.ok_or_else(gone)
 }
@@ -246,9 +231,6 @@ fn gone() -> Problem {
 }
 
 /// Writes the plans' limits from the configuration to the database, where organization records join them.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn store_plans(core: &Core, plans: &Plans) -> Result<()> {
     for (plan, limits) in plans.iter() {
         queries::store_plan(core, plan, limits).await?;

@@ -32,9 +32,6 @@ pub struct NewOrganization {
 }
 
 /// All organizations, ordered by id.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn all(db: &Db) -> Result<Vec<Overview>> {
     queries::overviews(db).await
 }

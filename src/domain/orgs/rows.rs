@@ -12,17 +12,11 @@ use crate::{
 };
 
 /// The image for agents created without one.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn default_image(tx: &Tx) -> Result<Option<ImageId>> {
     Ok(load(tx).await?.default_image_id)
 }
 
 /// Sets the image for agents created without one.
-///
-/// # Errors
-/// The database rejects a statement.
 pub async fn set_default_image(tx: &Tx, image: ImageId) -> Result<()> {
     let mut organization = load(tx).await?.into_active_model();
     organization.default_image_id = Set(Some(image));
@@ -31,9 +25,6 @@ pub async fn set_default_image(tx: &Tx, image: ImageId) -> Result<()> {
 }
 
 /// Records the version of the organization's picture.
-///
-/// # Errors
-/// The database rejects a statement.
 pub async fn set_avatar(tx: &Tx, version: Option<i64>) -> Result<()> {
     let mut organization = load(tx).await?.into_active_model();
     organization.avatar_version = Set(version);
@@ -54,9 +45,6 @@ pub struct AlertThresholds {
 }
 
 /// The organization's thresholds.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn alert_thresholds(tx: &Tx) -> Result<AlertThresholds> {
     let organization = load(tx).await?;
     Ok(AlertThresholds {
@@ -67,9 +55,6 @@ pub async fn alert_thresholds(tx: &Tx) -> Result<AlertThresholds> {
 }
 
 /// The number of tokens in the context at which the organization's agents begin a new session.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn session_limit(tx: &Tx) -> Result<Option<i64>> {
     Ok(load(tx).await?.session_reset_tokens)
 }
@@ -82,9 +67,6 @@ pub(super) async fn load(tx: &Tx) -> Result<organizations::Model> {
 
 /// Whether the organization is stopped. What starts something and must not slip past a stop uses
 /// [`require_going`].
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn is_stopped(tx: &Tx) -> Result<bool> {
     Ok(load(tx).await?.stopped_at.is_some())
 }

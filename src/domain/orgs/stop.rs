@@ -27,9 +27,6 @@ use crate::{
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Notes that the caller stops the organization. False: it is stopped already.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn set_stopped(tx: &Tx, reason: &str) -> Result<bool> {
     super::lock(tx).await?;
     let organization = load(tx).await?;
@@ -60,9 +57,6 @@ pub struct Stopped {
 }
 
 /// Who stopped the organization, if it is stopped.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn stopped(scope: &Scope) -> Result<Option<Stopped>> {
     Ok(queries::stop(scope).await?.and_then(Stopped::of))
 }
@@ -75,9 +69,6 @@ impl Stopped {
 }
 
 /// Notes that the organization is released. Returns since when it was stopped, and who stopped it, if it was.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn set_released(tx: &Tx) -> Result<Option<(Timestamp, Option<String>)>> {
     super::lock(tx).await?;
     let organization = load(tx).await?;
@@ -108,17 +99,11 @@ pub async fn require_going(tx: &Tx) -> Result<()> {
 }
 
 /// The released organizations whose next lot of queued turns is due.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn letting_go(core: &Core) -> Result<Vec<OrgId>> {
     queries::letting_go(core, core.clock.now().minus(PAUSE)).await
 }
 
 /// Takes the turn to send the next lot. Of several replicas only one gets it.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn begin_lot(tx: &Tx) -> Result<bool> {
     use organizations::Column::{LettingGoAt, StoppedAt};
     let taken = ours(tx).col_expr(LettingGoAt, Expr::value(tx.now));
@@ -127,9 +112,6 @@ pub async fn begin_lot(tx: &Tx) -> Result<bool> {
 }
 
 /// Nothing is left that has waited for the release.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn end_letting_go(tx: &Tx) -> Result<()> {
     let done = ours(tx).col_expr(organizations::Column::LettingGoAt, Expr::value(None::<Timestamp>));
     done.exec(tx.connection()).await?;

@@ -65,9 +65,6 @@ impl serde::Serialize for Id {
 }
 
 /// Tries a candidate on the decisions of the last `days`, for one organization and its own rules or for all.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn simulate(core: &Core, candidate: Compiled, org: Option<OrgId>, days: i64) -> Result<Simulation> {
     let recorded = decisions::recorded(core, org, days).await?;
     let mut simulation = blocking(core, org, move || replay(&candidate, &recorded)).await?;

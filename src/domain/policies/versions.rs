@@ -98,9 +98,6 @@ impl From<Model> for Version {
 }
 
 /// The versions of an organization's own rules, newest first.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn history(scope: &Scope, limit: u64) -> Result<Vec<Version>> {
     let rows =
         scope.find::<Entity>().order_by_desc(Column::Id).limit(limit).all(scope.core.db.read()).await?;
@@ -132,9 +129,6 @@ pub async fn text_of(db: &Db, id: PolicyVersionId) -> Result<(OrgId, Option<Stri
 }
 
 /// The newest version of the organization's own rules.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn newest(scope: &Scope) -> Result<Option<Version>> {
     Ok(history(scope, 1).await?.pop())
 }

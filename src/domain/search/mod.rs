@@ -71,9 +71,6 @@ fn wanted(q: &str) -> Option<Wanted> {
 }
 
 /// The records that `q` finds, best first: of all `kinds` that the caller may see.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn find(
     scope: &Scope,
     q: &str,

@@ -85,9 +85,6 @@ async fn confirm(tx: Tx, server: servers::Model) -> Result<()> {
 }
 
 /// Whether a host has joined the server that is not confirmed.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn is_unconfirmed(tx: &Tx, id: ServerId) -> Result<bool> {
     use servers::Column::{HostConfirmedAt, HostTokenHash, Id};
     let found = living(&tx.scope).filter(Id.eq(id));

@@ -41,9 +41,6 @@ pub async fn create_image(scope: &Scope, new: CreateImageInput) -> Result<ImageI
 }
 
 /// Creates the default image of a new organization, so that it can have agents right away.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn add_first_image(tx: &Tx) -> Result<()> {
     let (name, reference) = FIRST_IMAGE;
     let image = CreateImageInput {

@@ -12,18 +12,12 @@ use crate::{
 };
 
 /// Whether the organization has this server. If so, it can't be deleted before the transaction ends.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn hold(tx: &Tx, id: ServerId) -> Result<bool> {
     let found = living(&tx.scope).filter(servers::Column::Id.eq(id)).lock(LockType::KeyShare);
     Ok(found.one(tx.connection()).await?.is_some())
 }
 
 /// Whether the organization has this image and it isn't archived.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn image_is_usable(tx: &Tx, id: ImageId) -> Result<bool> {
     let found = tx
         .scope

@@ -225,9 +225,6 @@ pub async fn revoke(scope: &Scope, id: TokenId) -> Result<()> {
 }
 
 /// The organization's unrevoked tokens, newest first, for the command line.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn list(scope: &Scope) -> Result<Vec<serde_json::Value>> {
     use sea_orm::QueryOrder;
     let rows = scope

@@ -192,9 +192,6 @@ pub struct Known {
 }
 
 /// The skills that the agent has, in order of their ids.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Known>> {
     let links = tx.scope.find::<skill_agents::Entity>().filter(skill_agents::Column::AgentId.eq(agent));
     let links = links.all(tx.connection()).await?;

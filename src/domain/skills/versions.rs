@@ -29,9 +29,6 @@ const KEPT_BYTES: i64 = 4 << 20;
 static SETTINGS: LazyLock<BTreeSet<String>> = LazyLock::new(fields_of::<UpdateSkillInput>);
 
 /// Writes a version of the skill, which is as changed and locked, if it differs from the newest one.
-///
-/// # Errors
-/// The database rejects a statement.
 pub(super) async fn follow(tx: &Tx, skill: &skills::Model, reverts_to: Option<i64>) -> Result<()> {
     let content = Content::of(settings(skill, &SETTINGS));
     let before = find(tx, skill.id, skill.version).await?;

@@ -51,9 +51,6 @@ impl Call {
 }
 
 /// A model was called. It is counted whatever has become of the launch, and of the agent: it was spent.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn called(tx: &Tx, from: &Reporter, call: ModelCall) -> Result<()> {
     let Some(agent) = agents::lock_agent_even_deleted(tx, from.agent).await? else { return Ok(()) };
     if from.generation > agent.generation {

@@ -335,9 +335,6 @@ pub(super) async fn paid(
 }
 
 /// A host gives a lease back. What is left of it can be granted again.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn returned(tx: &Tx, from: &Reporter, lease: LeaseId) -> Result<()> {
     // Of whichever launch, and of a deleted agent too: what was granted is given back.
     match agents::lock_agent_even_deleted(tx, from.agent).await? {

@@ -43,9 +43,6 @@ pub(super) async fn is_limited(tx: &Tx, agent: AgentId) -> Result<bool> {
 }
 
 /// What keeps the agent from calling its model, and since when.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn limited_since(tx: &Tx, agent: AgentId) -> Result<Option<(LimitKind, Timestamp)>> {
     Ok(limit_queries::wait_of(tx, agent).await?.map(|row| (row.kind, row.since)))
 }
@@ -76,9 +73,6 @@ pub(super) async fn eased_of(tx: &Tx, agent: &LockedAgent, kinds: &[LimitKind]) 
 /// What the organization's agents may spend has changed: agents that wait look again with the next run. The caller holds all that
 /// run, so that none is refused by what was true before; and all there are if the time zone changes, so that nothing is counted in
 /// a month of the old one.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn changed_for_all(tx: &Tx, terms: &TermsChanged) -> Result<()> {
     if terms.has_other_timezone() {
         monthly_totals::rezone(tx, &zone_of(&terms.old_timezone), &zone_of(&terms.timezone)).await?;
@@ -101,9 +95,6 @@ pub(super) fn recheck_tokens(tx: &Tx, agent: &LockedAgent) {
 }
 
 /// Nothing keeps the agent from calling its model now. Its turns are the caller's to see to.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn forget(tx: &Tx, agent: AgentId) -> Result<()> {
     let Some(over) = limit_queries::delete_wait(tx, agent).await? else { return Ok(()) };
     agents::announce(tx, agent);

@@ -34,9 +34,6 @@ pub struct ModelPrice {
 }
 
 /// What models cost now, in the organization's currency.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn prices_of(scope: &Scope) -> Result<Vec<ModelPrice>> {
     let core = &scope.core;
     let place = queries::currency_and_zone(scope).await?;

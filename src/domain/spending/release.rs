@@ -107,9 +107,6 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
 }
 
 /// An edit has changed what an agent may spend, or its access to a model.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn agent_edited(tx: &Tx, edited: &Edited) -> Result<()> {
     if edited.has_other_limits {
         changed(tx, &edited.agent).await?;

@@ -29,9 +29,6 @@ use crate::{
 };
 
 /// The provider has refused a call because too much was used. The agent's turns wait until then.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn limited(
     tx: &Tx,
     from: &Reporter,
@@ -91,9 +88,6 @@ async fn of_another(
 }
 
 /// Calls with this credential pass again, or no one inherits it now: the agents that wait for it go on with the next run.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn passes(tx: &Tx, credential: ModelCredentialId) -> Result<()> {
     limit_queries::look_for_credential_again(tx, credential).await
 }

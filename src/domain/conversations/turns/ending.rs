@@ -21,9 +21,6 @@ use crate::{
 
 /// Ends the open turns of the agent's launches up to `generation`, because of `reason`, a short text. What the agent has
 /// begun is INTERRUPTED and says so in its conversation; what it has not got yet waits for the next launch.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn lose(tx: &Tx, agent: &LockedAgent, generation: i64, reason: &str) -> Result<()> {
     let lost = tx
         .scope
@@ -83,9 +80,6 @@ pub(super) async fn give_back(tx: &Tx, turn: &turns::Model, why: &str) -> Result
 }
 
 /// Cancels what waits for an agent that is being deleted.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn abandon(tx: &Tx, agent: AgentId) -> Result<()> {
     let waiting = tx.scope.find::<turns::Entity>().filter(turns::Column::AgentId.eq(agent));
     for turn in waiting.filter(turns::Column::EndedAt.is_null()).all(tx.connection()).await? {

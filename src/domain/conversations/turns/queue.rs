@@ -80,9 +80,6 @@ impl Cause {
 
 /// The turn that the conversation's next message to the agent belongs to: the one that waits, or a new one.
 /// `seqs`: of the first and the last message that it gets, if they are known yet ([`reaches`]).
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn queued(
     tx: &Tx,
     agent: &LockedAgent,
@@ -117,9 +114,6 @@ pub async fn queued(
 
 /// Records that the conversation's turn has messages from this seq to that one. When it was updated stays: turns that a limit
 /// concerns are judged by it.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn reaches(tx: &Tx, conversation: ConversationId, turn: TurnId, seqs: (i64, i64)) -> Result<()> {
     reach(tx, turn, seqs).await?;
     announce(tx, ChangeOp::Updated, conversation, turn);
@@ -136,9 +130,6 @@ pub(super) fn due(tx: &Tx, agent: &LockedAgent) -> sea_orm::Select<turns::Entity
 }
 
 /// Sends the turns that wait in these conversations, if the agent can take them now.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn send(tx: &Tx, agent: &LockedAgent, conversations: &[ConversationId]) -> Result<()> {
     if takes_turns(agent) {
         let these = turns::Column::ConversationId.is_in(conversations.iter().copied());
@@ -149,9 +140,6 @@ pub async fn send(tx: &Tx, agent: &LockedAgent, conversations: &[ConversationId]
 }
 
 /// Sends all turns that the agent can take now: it has started, or resumes.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn send_due(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     if takes_turns(agent) && !orgs::is_stopped(tx).await? && !is_limited(tx, agent.id).await? {
         super::go_on(tx, agent, None).await?;
@@ -171,9 +159,6 @@ async fn dispatch_free(tx: &Tx, agent: &LockedAgent, due: Vec<turns::Model>) -> 
 
 /// Sends at most `most` of the organization's turns that their agents can take, and returns how many were sent. For letting an
 /// organization go that was stopped.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn send_queued(tx: &Tx, most: u64) -> Result<u64> {
     let mut sent = 0;
     if orgs::is_stopped(tx).await? {
@@ -196,9 +181,6 @@ pub async fn send_queued(tx: &Tx, most: u64) -> Result<u64> {
 
 /// Cancels all turns that the organization's agents have, and returns how many. What waits goes on waiting. `with` is what the
 /// caller ends so much by, if their conversations say it.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn cancel_all(tx: &Tx, with: Option<TurnCut>) -> Result<u64> {
     let agents = uncancelled(tx).select_only().column(turns::Column::AgentId).distinct();
     let agents = agents.order_by_asc(turns::Column::AgentId).into_tuple::<AgentId>();
@@ -212,9 +194,6 @@ pub async fn cancel_all(tx: &Tx, with: Option<TurnCut>) -> Result<u64> {
 }
 
 /// Cancels the turns that the agent has, because the caller ends so much, and returns how many.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn cancel_open(tx: &Tx, agent: &LockedAgent, with: Option<TurnCut>) -> Result<u64> {
     let open = uncancelled(tx).filter(turns::Column::AgentId.eq(agent.id));
     let mut cancelled = 0;
@@ -364,9 +343,6 @@ pub(super) async fn never_told(
 }
 
 /// The caller stops the agent, or restarts it: names them in the turns that it has begun. Returns how many.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn cut_open(tx: &Tx, agent: &LockedAgent, with: TurnCut) -> Result<u64> {
     let begun = uncancelled(tx).filter(turns::Column::AgentId.eq(agent.id)).order_by_asc(turns::Column::Id);
     // Those that are parked are sent again with the next launch.

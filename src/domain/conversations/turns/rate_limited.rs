@@ -46,9 +46,6 @@ pub(super) async fn is_limited(tx: &Tx, agent: AgentId) -> Result<bool> {
 }
 
 /// A call of the agent's model was refused: its turns wait.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn limit(tx: &Tx, agent: AgentId) -> Result<()> {
     let running = tx.scope.find::<turns::Entity>().filter(turns::Column::AgentId.eq(agent));
     let running = running.filter(Expr::cust("state IN ('RUNNING', 'WAITING_LIMIT')"));
@@ -62,9 +59,6 @@ pub async fn limit(tx: &Tx, agent: AgentId) -> Result<()> {
 }
 
 /// Whether anything of the agent waits: a turn that was begun, or one that was not.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn waits(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
     let begun = waiting(tx, agent.id).count(tx.connection()).await? > 0;
     Ok(begun || (takes_turns(agent) && due(tx, agent).count(tx.connection()).await? > 0))
@@ -77,9 +71,6 @@ fn waiting(tx: &Tx, agent: AgentId) -> sea_orm::Select<turns::Entity> {
 
 /// Lets turns of the agent go on, the oldest first: at most this many. Returns how many: none in a stopped organization, which
 /// sends them after its release ([`super::send_left`]).
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn go_on(tx: &Tx, agent: &LockedAgent, most: Option<u64>) -> Result<u64> {
     if !takes_turns(agent) || orgs::is_stopped(tx).await? {
         return Ok(0);
@@ -172,9 +163,6 @@ async fn mark(tx: &Tx, turn: TurnId, limited: Option<TurnLimit>) -> Result<()> {
 
 /// A call of a model was measured in this turn. One that has passed ends its wait; one that is reported after the turn's end is
 /// added to what it has spent, and takes the place of what the agent said.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn remeasured(tx: &Tx, agent: &LockedAgent, turn: TurnId, has_passed: bool) -> Result<()> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(turn));
     let Some(turn) = found.one(tx.connection()).await? else { return Ok(()) };
@@ -220,9 +208,6 @@ pub(super) async fn settle_spent(tx: &Tx, turn: &turns::Model) -> Result<()> {
 }
 
 /// Whether the turn is this agent's.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn is_of(tx: &Tx, turn: TurnId, agent: AgentId) -> Result<bool> {
     let found = tx.scope.find::<turns::Entity>();
     let own = Condition::all().add(turns::Column::Id.eq(turn)).add(turns::Column::AgentId.eq(agent));

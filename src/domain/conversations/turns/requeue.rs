@@ -26,9 +26,6 @@ use crate::{
 
 /// Makes a turn that its host could not carry out wait again. It is sent when the agent starts or resumes, with the next
 /// message, or after a while ([`send_left`]).
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn resent(tx: &Tx, agent: &LockedAgent, id: TurnId) -> Result<()> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
     let found = found.filter(turns::Column::AgentId.eq(agent.id)).one(tx.connection()).await?;

@@ -27,9 +27,6 @@ pub(super) async fn load(tx: &Tx, agent: AgentId, id: TurnId) -> Result<turns::M
 }
 
 /// How a turn stands, if there is such a one.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn state_of(tx: &Tx, id: TurnId) -> Result<Option<TurnState>> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
     Ok(found.one(tx.connection()).await?.map(|turn| turn.state))
@@ -99,17 +96,11 @@ pub(super) async fn happen(
 }
 
 /// The agent asks a person in this turn, and waits.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn asked(tx: &Tx, turn: TurnId) -> Result<()> {
     move_on(tx, turn, Happening::Asked).await
 }
 
 /// The agent no longer waits for anyone in this turn.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn answered(tx: &Tx, turn: TurnId) -> Result<()> {
     move_on(tx, turn, Happening::Answered).await
 }

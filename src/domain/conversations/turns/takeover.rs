@@ -26,9 +26,6 @@ use crate::{
 };
 
 /// A person answers from now on: what runs is cancelled, and what waits is not sent.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn yield_to_person(tx: &Tx, agent: &LockedAgent, conversation: ConversationId) -> Result<()> {
     let open = uncancelled(tx).filter(turns::Column::ConversationId.eq(conversation));
     for turn in open.all(tx.connection()).await? {
@@ -44,9 +41,6 @@ pub async fn yield_to_person(tx: &Tx, agent: &LockedAgent, conversation: Convers
 }
 
 /// The agent answers again: at once if `unanswered`, else when someone writes. `last` is the turn of the last message.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn resume(
     tx: &Tx,
     agent: &LockedAgent,
@@ -105,9 +99,6 @@ pub(super) async fn finished(tx: &Tx, turn: &turns::Model) -> Result<()> {
 }
 
 /// Whether the turn was cancelled because a person took over. What the agent asked in it stays open then.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn is_yielded(tx: &Tx, turn: TurnId) -> Result<bool> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(turn));
     Ok(found.one(tx.connection()).await?.is_some_and(|turn| turn.yielded))

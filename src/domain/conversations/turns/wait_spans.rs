@@ -13,9 +13,6 @@ use crate::{
 };
 
 /// This limit has held the agent's turns back since then, and no longer does.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn waited(tx: &Tx, agent: AgentId, limit: LimitKind, since: Timestamp) -> Result<()> {
     match wait_of(limit) {
         Some(wait) => keep(tx, Some(agent), wait, since).await,
@@ -24,9 +21,6 @@ pub async fn waited(tx: &Tx, agent: AgentId, limit: LimitKind, since: Timestamp)
 }
 
 /// The organization has been stopped since then, and is no longer: what was not sent has waited.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn waited_for_release(tx: &Tx, since: Timestamp) -> Result<()> {
     keep(tx, None, TurnWait::Stop, since).await
 }

@@ -73,9 +73,6 @@ fn digest(part: &impl Serialize) -> Result<Vec<u8>> {
 }
 
 /// Keeps what the launch is given, or notes what has changed since.
-///
-/// # Errors
-/// The database rejects a statement.
 pub async fn compare(tx: &Tx, agent: &agents::Model, plan: &LaunchPlan) -> Result<()> {
     let now = LaunchedWith::of(agent.launch_generation, plan)?;
     let place = SealContext::new(tx.scope.org, "agents", agent.id.0, "launched_with");

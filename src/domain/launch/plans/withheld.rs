@@ -82,18 +82,12 @@ pub(in super::super) async fn is_withheld(tx: &Tx, agent: &agents::Model) -> Res
 }
 
 /// The agent, which is at rest, waits until its host is confirmed.
-///
-/// # Errors
-/// The database rejects a statement.
 pub(in super::super) async fn wait(tx: &Tx, agent: AgentId) -> Result<()> {
     fail(tx, agent, StatusReason::HostNotConfirmed, Some(DETAIL)).await
 }
 
 /// The agent's launch ends, because its host may not have its plan. It waits until the host is confirmed; one that a person has
 /// paused stays down, since a launch would begin with the turns that wait.
-///
-/// # Errors
-/// The database rejects a statement.
 pub(in super::super) async fn withhold(tx: &Tx, agent: &agents::Model) -> Result<()> {
     let standing = LockedAgent::of(agent);
     commands::expire_of_agent(tx, agent.id).await?;
@@ -137,9 +131,6 @@ pub async fn withhold_all(scope: &Scope, server: ServerId) -> Result<()> {
 }
 
 /// The agents on a server that have a launch, in the order in which several are held.
-///
-/// # Errors
-/// The database is unreachable.
 async fn up_on(scope: &Scope, server: ServerId) -> Result<Vec<AgentId>> {
     let up = [AgentStatus::Spawning, AgentStatus::Running, AgentStatus::Paused];
     let found = living(scope).filter(agents::Column::ServerId.eq(server));

@@ -258,9 +258,6 @@ pub async fn change_email(
 }
 
 /// Changes the name.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn change_name(request: &Request, person: &Person, name: &str) -> Result<()> {
     let (core, name) = (&request.core, name.trim());
     if !is_name(name) {

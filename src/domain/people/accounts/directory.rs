@@ -85,9 +85,6 @@ pub struct Details {
 }
 
 /// Accounts, ordered by id.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn accounts(db: &Db, whose: Whose) -> Result<Vec<Account>> {
     let mut memberships = memberships(db, whose).await?.into_iter().peekable();
     let mut accounts = Vec::new();

@@ -137,9 +137,6 @@ fn withdrawal(core: &Core, user: UserId, purpose: Purpose) -> UpdateMany<email_t
 
 /// Writes the mail for a link with a new token, at the moment of sending. Returns it with its recipient, or
 /// None if the link has ended.
-///
-/// # Errors
-/// The database is unreachable.
 #[expect(clippy::disallowed_methods, reason = "a link belongs to a person, and is named by the mail's row")]
 pub async fn compose(core: &Core, id: i64) -> Result<Option<(String, Letter)>> {
     let (token, hash) = Token::generate(TokenKind::Link);

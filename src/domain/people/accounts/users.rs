@@ -227,9 +227,6 @@ pub async fn set_avatar(
 }
 
 /// Tells subscribers in each of a person's organizations that what the members show of them has changed.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn announce(core: &Core, tx: &Transaction, id: UserId) -> Result<()> {
     for org in queries::organizations_of(tx, id).await? {
         tx.announce(
@@ -241,9 +238,6 @@ pub async fn announce(core: &Core, tx: &Transaction, id: UserId) -> Result<()> {
 }
 
 /// The organizations a person belongs to, ordered by id.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn memberships(core: &Core, id: UserId) -> Result<Vec<Membership>> {
     let found = directory::memberships(&core.db, Whose::One(id)).await?;
     Ok(found.into_iter().map(|(_, membership)| membership).collect())

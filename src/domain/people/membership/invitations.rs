@@ -224,9 +224,6 @@ fn record(tx: &Tx, (op, operation): (ChangeOp, &'static str), id: InvitationId, 
 
 /// Writes the mail for an invitation with a new token, at the moment of sending. Returns it with its recipient,
 /// or None if the invitation has ended.
-///
-/// # Errors
-/// The database is unreachable.
 #[expect(clippy::disallowed_methods, reason = "a mail names one invitation of any organization")]
 pub async fn compose(core: &Core, id: InvitationId) -> Result<Option<(String, Letter)>> {
     let (token, hash) = Token::generate(TokenKind::Link);

@@ -16,9 +16,6 @@ use crate::{
 };
 
 /// The `users` who aren't members of the transaction's organization, in their given order.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn missing(tx: &Tx, users: &[UserId]) -> Result<Vec<UserId>> {
     if users.is_empty() {
         return Ok(Vec::new());
@@ -30,27 +27,18 @@ pub async fn missing(tx: &Tx, users: &[UserId]) -> Result<Vec<UserId>> {
 }
 
 /// Whether a user is a member of the transaction's organization, and if so, keeps them from leaving until it ends.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn hold_member(tx: &Tx, user: UserId) -> Result<bool> {
     let found = tx.scope.find::<members::Entity>().filter(members::Column::UserId.eq(user));
     Ok(held(found).one(tx.connection()).await?.is_some())
 }
 
 /// A user's role in the scope's organization. None for a user who isn't a member.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn role_of(scope: &Scope, user: UserId) -> Result<Option<Role>> {
     let found = scope.find::<members::Entity>().filter(members::Column::UserId.eq(user));
     Ok(found.one(scope.core.db.read()).await?.map(|member| member.role))
 }
 
 /// Whether the transaction's organization has a member with one of these roles who can sign in.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn has_member_with(tx: &Tx, roles: &[Role]) -> Result<bool> {
     Ok(enabled(tx, roles).count(tx.connection()).await? > 0)
 }

@@ -55,9 +55,6 @@ pub async fn has(core: &Core, user: UserId) -> Result<bool> {
 }
 
 /// A person's linked accounts, oldest first.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn linked_accounts(
     core: &Core,
     providers: &Providers,

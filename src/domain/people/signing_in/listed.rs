@@ -39,9 +39,6 @@ pub struct OpenSession {
 }
 
 /// A person's open sessions, newest first: the last generation of each family.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn open_sessions(core: &Core, person: &Person) -> Result<Vec<OpenSession>> {
     open_of(core, person.id, Some(person.session)).await
 }
@@ -62,9 +59,6 @@ pub async fn open_of(core: &Core, user: UserId, asking: Option<SessionId>) -> Re
 }
 
 /// The session that the caller came with.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn current_session(core: &Core, person: &Person) -> Result<Option<OpenSession>> {
     let Some(family) = family(core, person.id, person.session).await? else { return Ok(None) };
     let row = newest(core, person.id).filter(sessions::Column::Family.eq(family)).one(core.db.read()).await?;

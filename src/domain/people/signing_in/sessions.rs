@@ -250,9 +250,6 @@ async fn reused(
 }
 
 /// Ends the current session.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn sign_out(request: &Request, person: &Person) -> Result<()> {
     end_one(request, person, person.session, "signOut").await
 }
@@ -299,9 +296,6 @@ pub fn note(
 }
 
 /// Ends a person's other sessions. Doesn't reveal how many there were.
-///
-/// # Errors
-/// The database is unreachable.
 pub async fn revoke_other_sessions(request: &Request, person: &Person) -> Result<()> {
     let core = &request.core;
     let tx = request.begin().await?;
