@@ -1,9 +1,9 @@
-//! Editing without losing each other's changes.
+//! Optimistic locking of edits.
 //!
-//! A record's **revision** counts how often a caller has edited it ([`raise`]), in the table `edits`, which also says who
-//! did last, and when. What the service or a host writes does not count. An agent's revision is the number of the newest
-//! of its own revisions. An edit may name the revision it was made from ([`Scope::if_revision`]): if there is a newer one,
-//! it is refused before it has done anything, in its own transaction, while no one else can change the record.
+//! A record's **revision** counts the edits by callers ([`raise`]). The table `edits` holds it, with the last editor and the
+//! time. Writes by the service or a host do not count. An agent's revision is the number of its newest row in
+//! `agent_revisions`. An edit may name the revision it was made from ([`Scope::if_revision`]): if there is a newer one, the
+//! edit's own transaction refuses it before it changes anything, with the record locked.
 
 use std::sync::{
     Arc,
@@ -37,8 +37,8 @@ pub async fn raise(tx: &Tx, kind: RecordKind, id: impl Into<i64>) -> Result<()> 
 }
 
 impl Scope {
-    /// The same scope, whose first transaction changes this record only if it still has this revision. None: whatever
-    /// revision it has.
+        /// The same scope, whose first transaction changes this record only if it still has this revision. `None`: any
+        /// revision.
     #[must_use]
     pub fn if_revision(&self, kind: RecordKind, id: impl Into<i64>, revision: Option<i64>) -> Self {
         match revision {
@@ -60,8 +60,8 @@ struct Expected {
 }
 
 impl Expected {
-    /// The record's present revision. The record is locked until the transaction ends.
-    async fn latest(&self, tx: &Tx) -> Result<Latest> {
+        /// Locks the record until the transaction ends and returns its current revision.
+        async fn lock_and_read(&self, tx: &Tx) -> Result<Latest> {
         lock_record(tx, self.kind, self.id).await?;
         let none = Latest { revision: 0, actor_id: None, actor_name: None, at: None };
         Ok(latest_edit(tx, self.kind, self.id).await?.unwrap_or(none))
@@ -71,11 +71,11 @@ impl Expected {
 impl Precondition for Expected {
     fn check<'a>(&'a self, tx: &'a Tx) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            // If an edit runs several transactions, only the first one checks.
+                        // The edit's later transactions would find the revision that its first one made.
             if self.is_checked.swap(true, Ordering::Relaxed) {
                 return Ok(());
             }
-            let latest = self.latest(tx).await?;
+            let latest = self.lock_and_read(tx).await?;
             if latest.revision == self.revision {
                 return Ok(());
             }

@@ -1,11 +1,11 @@
-//! The order in which transactions lock records, so that no two wait for each other.
+//! The order in which transactions lock records, so that they can't deadlock.
 //!
 //! ```text
 //! organization ─► agents, by id ─► what belongs to an agent, or is inherited by all ─► `stored_bytes` (by triggers)
 //! ```
 //!
-//! A change locks what it counts in, or chooses from, before the record. What agents do is decided under the lock of the
-//! agent's row ([`agents::lock_agent`](super::agents::lock_agent)).
+//! A change first locks the rows it counts or selects from, then the record. Decisions about an agent's work are made under
+//! the lock of its row ([`agents::lock_agent`](super::agents::lock_agent)).
 
 use sea_orm::{ConnectionTrait, DbBackend, Value};
 
@@ -21,8 +21,8 @@ use crate::{
     },
 };
 
-/// Locks an editable record until the transaction ends, after everything that a change of it may lock before it. SQLite
-/// has a single writer anyway.
+/// Locks an editable record until the transaction ends, after every row that a change of it may lock first. Does nothing on
+/// SQLite, which has a single writer.
 pub async fn lock_record(tx: &Tx, kind: RecordKind, id: i64) -> Result<()> {
     if tx.connection().get_database_backend() != DbBackend::Postgres {
         return Ok(());
@@ -30,7 +30,7 @@ pub async fn lock_record(tx: &Tx, kind: RecordKind, id: i64) -> Result<()> {
     match kind {
         RecordKind::Organization => return lock(tx, queries::ORGANIZATION, []).await,
         RecordKind::Agent | RecordKind::Channel => lock(tx, queries::ORGANIZATION, []).await?,
-        // Agents inherit it, and their hosts report of it.
+                // Agents inherit it, and their hosts report on it.
         RecordKind::ModelCredential => {
             lock(tx, queries::ORGANIZATION, []).await?;
             lock(tx, queries::ALL_AGENTS, []).await?;

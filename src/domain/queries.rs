@@ -1,4 +1,4 @@
-//! SQL of what features share: locks, and who edited a record last.
+//! SQL that features share: locks, and the last edit of a record.
 
 use crate::{
     base::{
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// Locks rows. NO KEY, so that rows which only refer to them can still be written.
+/// Locks rows. NO KEY, so that rows that only refer to them can still be written.
 macro_rules! lock {
     ($rows:literal) => {
         sql!("SELECT 1 FROM ", $rows, " FOR NO KEY UPDATE")
@@ -30,7 +30,7 @@ pub(super) const AGENT_OF_CONVERSATION: OrgSql = lock!(
      (SELECT agent_id FROM conversations WHERE organization_id = $org AND id = $2)"
 );
 
-/// Locks an editable record itself. `None` for other kinds.
+/// The statement that locks an editable record. `None` for other kinds.
 pub(super) const fn record(kind: RecordKind) -> Option<OrgSql> {
     Some(match kind {
         RecordKind::Agent => lock!("agents WHERE organization_id = $org AND id = $2"),
@@ -50,7 +50,7 @@ pub(super) const fn record(kind: RecordKind) -> Option<OrgSql> {
 }
 
 row! {
-    /// A record's revision, and who made it.
+        /// A record's revision and its author.
     pub(super) struct Latest {
         revision: i64,
         actor_id: Option<i64>,
@@ -59,7 +59,7 @@ row! {
     }
 }
 
-/// A record's present revision. `None` before its first edit.
+/// A record's current revision. `None` before its first edit.
 pub(super) async fn latest_edit(tx: &Tx, kind: RecordKind, id: i64) -> Result<Option<Latest>> {
     let of_agent = sql!(
         "SELECT a.revision, CASE WHEN r.author_kind = $3 THEN NULL ELSE r.author_id END AS actor_id, \

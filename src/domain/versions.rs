@@ -1,8 +1,8 @@
-//! What versions of records have in common: their canonical content with its hash, what changed, and who changed it.
+//! The parts that versions of all records share: canonical content and its hash, the difference, and the author.
 //!
-//! A feature that keeps versions has a table for them and writes a row in the transaction of a change, if the content's
-//! hash differs from the newest one's. Content has the names and values that the schema's edit of the record takes, so
-//! that reverting is an edit like any other. It never contains secrets.
+//! A feature that keeps versions has a table for them, and writes a row in the transaction of a change if the content's
+//! hash differs from the newest version's. The names and values in the content are those of the record's update input, so
+//! that a revert is an ordinary edit. Content never contains secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,10 +24,10 @@ use crate::{
     core::store::Tx,
 };
 
-/// What a record is at a time.
+/// The content of a record at a point in time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
-    /// An object in JSON without spaces, whose keys are in order at every depth.
+        /// A JSON object without spaces, whose keys are sorted at every depth.
     pub text: String,
     /// SHA-256 of the text, in hexadecimal.
     pub hash: String,
@@ -35,10 +35,9 @@ pub struct Content {
 }
 
 impl Content {
-    /// The content of these fields.
     #[must_use]
-    pub fn of(fields: Map<String, Value>) -> Self {
-        let value = in_order(Value::Object(fields));
+    pub fn from_fields(fields: Map<String, Value>) -> Self {
+        let value = sort_keys(Value::Object(fields));
         let text = value.to_string();
         Self { hash: hex::encode(Sha256::digest(&text)), text, value }
     }
@@ -49,31 +48,31 @@ impl Content {
         self.text.len().cast_signed() as i64
     }
 
-    /// What changed against the content before: field → `[before, after]`. Nothing, if there is none before. Long values
-    /// appear as their length and hash.
+        /// The difference from the previous content: field → `[before, after]`. Empty without previous content. Long values
+        /// appear as their length and hash.
     #[must_use]
     pub fn changes_from(&self, before: Option<&str>) -> Value {
         let before = before.and_then(|before| muster_json::from_str::<Map<String, Value>>(before).ok());
         let (Some(before), Some(after)) = (before, self.value.as_object()) else { return json!({}) };
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         let changed = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
-        changed.map(|name| (name.clone(), json!([shown(before.get(name)), shown(after.get(name))]))).collect()
+        changed.map(|name| (name.clone(), json!([summarize(before.get(name)), summarize(after.get(name))]))).collect()
     }
 }
 
-fn in_order(value: Value) -> Value {
+fn sort_keys(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
             let fields: BTreeMap<_, _> =
-                fields.into_iter().map(|(name, value)| (name, in_order(value))).collect();
+                fields.into_iter().map(|(name, value)| (name, sort_keys(value))).collect();
             Value::Object(fields.into_iter().collect())
         }
-        Value::Array(items) => items.into_iter().map(in_order).collect(),
+        Value::Array(items) => items.into_iter().map(sort_keys).collect(),
         value => value,
     }
 }
 
-fn shown(value: Option<&Value>) -> Value {
+fn summarize(value: Option<&Value>) -> Value {
     let Some(value) = value else { return Value::Null };
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     if text.len() <= bounds::REASON {
@@ -98,12 +97,12 @@ pub fn settings<M: ModelTrait>(row: &M, names: &BTreeSet<String>) -> Map<String,
     <M::Entity as EntityTrait>::Column::iter()
         .map(|column| (camel_case(&column.to_string()), column))
         .filter(|(name, _)| names.contains(name))
-        .map(|(name, column)| (name, plain(row.get(column))))
+        .map(|(name, column)| (name, to_json(row.get(column))))
         .collect()
 }
 
-/// Only kinds of values that settings have; a sealed one is never among them.
-fn plain(value: sea_orm::Value) -> Value {
+/// Only the types that settings have; a sealed value becomes null.
+fn to_json(value: sea_orm::Value) -> Value {
     match value {
         sea_orm::Value::Bool(value) => value.into(),
         sea_orm::Value::BigInt(value) => value.into(),
@@ -114,15 +113,12 @@ fn plain(value: sea_orm::Value) -> Value {
     }
 }
 
-/// The fields of stored content.
-///
-/// # Errors
-/// It isn't JSON.
+/// Parses stored content into its fields.
 pub fn read(text: &str) -> Result<Map<String, Value>> {
     muster_json::from_str(text).map_err(Problem::internal)
 }
 
-/// Reads content as the edit that restores it. Fields that the input object doesn't have are left out.
+/// Converts content to the edit that restores it. Drops fields that the input object doesn't have.
 ///
 /// # Errors
 /// A later version wrote values that this one doesn't know.
@@ -137,14 +133,13 @@ pub fn as_edit<I: InputType>(content: &Map<String, Value>) -> Result<I> {
     })
 }
 
-/// Who writes a version, and why.
+/// The author of a version, and the reason for it.
 #[derive(Clone, Debug)]
 pub struct Author {
-    /// The kind of actor.
     pub kind: ActorKind,
-    /// The user or service token.
+        /// The user or service token. `None`: the service.
     pub id: Option<i64>,
-    /// Its name at the time.
+        /// The actor's name at the time.
     pub name: String,
     /// The root field that was called.
     pub operation: Option<String>,
@@ -153,9 +148,8 @@ pub struct Author {
 }
 
 impl Author {
-    /// The transaction's caller.
     #[must_use]
-    pub fn of(tx: &Tx) -> Self {
+    pub fn from_caller(tx: &Tx) -> Self {
         let caller = &tx.scope.request.caller;
         Self {
             kind: caller.kind(),
@@ -173,7 +167,7 @@ mod tests {
 
     fn content(value: Value) -> Content {
         let Value::Object(fields) = value else { panic!("{value}") };
-        Content::of(fields)
+        Content::from_fields(fields)
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub(in crate::domain) async fn follow(
 async fn follow_lot(tx: &Tx, agents: &[agents::Model], reverts_to: Option<i64>) -> Result<()> {
     let newest = newest(tx, agents).await?;
     let mut equipment = equipment(tx, agents).await?;
-    let author = Author::of(tx);
+    let author = Author::from_caller(tx);
     let mut rows = Vec::new();
     for agent in agents {
         let content = content(agent, equipment.remove(&agent.id).unwrap_or_default());
@@ -139,7 +139,7 @@ fn content(agent: &agents::Model, equipment: BTreeMap<String, Vec<Json>>) -> Con
         fields.insert(kind.to_owned(), json!([]));
     }
     fields.extend(equipment.into_iter().map(|(kind, ids)| (kind, ids.into())));
-    Content::of(fields)
+    Content::from_fields(fields)
 }
 
 /// The newest revision of each agent that has one.

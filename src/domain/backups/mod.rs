@@ -162,7 +162,7 @@ async fn fail_pending(tx: &Tx, agent: Option<AgentId>, server: Option<ServerId>,
 
 /// Begins a backup.
 async fn begin(tx: &Tx, agent: &LockedAgent, cause: BackupCause) -> Result<BackupId> {
-    let author = Author::of(tx);
+    let author = Author::from_caller(tx);
     let backup = agent_backups::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,

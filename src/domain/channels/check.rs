@@ -1,5 +1,4 @@
-//! Validates channels: rules on the input (pure), on the resulting row (pure), and those that need the
-//! database.
+//! Validates channels: the input (pure), the resulting row (pure), and references (in the database).
 
 use async_graphql::MaybeUndefined;
 use muster_channels::TOPMOST_RESULTS;
@@ -24,7 +23,7 @@ use crate::{
     domain::{agents::assignments, orgs, people},
 };
 
-/// Whether the organization has this conversation.
+/// Asks whether the organization has this conversation.
 #[derive(Debug)]
 pub struct HasConversation(pub ConversationId);
 
@@ -32,7 +31,7 @@ impl Question for HasConversation {
     type Answer = bool;
 }
 
-/// Headers that already have a meaning: a signature in one of these would break the delivery.
+/// Headers with another meaning: a signature in one of these would break the delivery.
 const TAKEN_HEADERS: &[&str] = &[
     "connection",
     "content-encoding",
@@ -45,10 +44,10 @@ const TAKEN_HEADERS: &[&str] = &[
     "webhook-timestamp",
 ];
 
-/// What is wrong with an edit by itself. For a new channel, a `null` object counts as left out.
-pub(super) fn input(transport: Transport, edit: &UpdateChannelInput) -> Vec<Violation> {
+/// Validates an edit by itself. For a new channel, a `null` object counts as absent.
+pub(super) fn check_input(transport: Transport, edit: &UpdateChannelInput) -> Vec<Violation> {
     let mut violations = Vec::new();
-    foreign_keys(transport, edit, &mut violations);
+        check_foreign_keys(transport, edit, &mut violations);
     let token = open::check_token(transport, &edit.bot_token);
     violations.extend(token.map(|detail| Violation::at("/bot_token", "NOT_ALLOWED", detail)));
     if let MaybeUndefined::Value(webhook) = &edit.webhook {
@@ -56,36 +55,36 @@ pub(super) fn input(transport: Transport, edit: &UpdateChannelInput) -> Vec<Viol
             violations.extend(orgs::check_url("/webhook/outbound_url", url.trim()));
         }
         if let MaybeUndefined::Value(header) = &webhook.signature_header {
-            violations.extend(signature_header(header.trim()));
+            violations.extend(check_signature_header(header.trim()));
         }
     }
     if let MaybeUndefined::Value(email) = &edit.email {
         if let MaybeUndefined::Value(name) = &email.authserv_id {
-            violations.extend(authserv_id(name.trim()));
+            violations.extend(check_authserv_id(name.trim()));
         }
         if let MaybeUndefined::Value(imap) = &email.imap {
-            violations.extend(host("/email/imap/host", &imap.host));
+            violations.extend(check_host("/email/imap/host", &imap.host));
         }
         if let MaybeUndefined::Value(smtp) = &email.smtp {
-            violations.extend(host("/email/smtp/host", &smtp.host));
-            violations.extend(address("/email/smtp/from", &smtp.from));
+            violations.extend(check_host("/email/smtp/host", &smtp.host));
+            violations.extend(check_address("/email/smtp/from", &smtp.from));
         }
     }
     if let MaybeUndefined::Value(code_host) = &edit.code_host
         && let MaybeUndefined::Value(repos) = &code_host.repos
     {
-        violations.extend(repos.iter().enumerate().filter_map(|(n, repo)| repository(n, repo.trim())));
+        violations.extend(repos.iter().enumerate().filter_map(|(n, repo)| check_repository(n, repo.trim())));
     }
     if let MaybeUndefined::Value(calendar) = &edit.calendar
         && let MaybeUndefined::Value(choices) = &calendar.calendar_whitelist
     {
-        violations.extend(repeated_calendars(choices));
+        violations.extend(find_repeated_calendars(choices));
     }
     violations
 }
 
-/// A key of another transport is an error rather than ignored, so that a typo is never a silent no-op.
-fn foreign_keys(transport: Transport, edit: &UpdateChannelInput, violations: &mut Vec<Violation>) {
+/// Keys of another transport are refused rather than ignored: a mistake must not become a silent no-op.
+fn check_foreign_keys(transport: Transport, edit: &UpdateChannelInput, violations: &mut Vec<Violation>) {
     let objects = [
         ("webhook", Transport::Webhook, edit.webhook.is_value(), edit.webhook.is_null()),
         ("email", Transport::Email, edit.email.is_value(), edit.email.is_null()),
@@ -110,12 +109,12 @@ fn foreign_keys(transport: Transport, edit: &UpdateChannelInput, violations: &mu
     }
 }
 
-/// Whether someone connects it with a bot's token.
+/// Whether channels of this transport sign in with a bot token.
 pub(super) const fn is_bot(transport: Transport) -> bool {
     matches!(transport, Transport::Telegram | Transport::Discord | Transport::Slack)
 }
 
-fn signature_header(header: &str) -> Option<Violation> {
+fn check_signature_header(header: &str) -> Option<Violation> {
     let detail = match http::HeaderName::from_bytes(header.as_bytes()) {
         Err(_) => format!("`{header}` is not a valid header name."),
         Ok(name) if TAKEN_HEADERS.contains(&name.as_str()) => {
@@ -126,7 +125,7 @@ fn signature_header(header: &str) -> Option<Violation> {
     Some(Violation::at("/webhook/signature_header", "NOT_ALLOWED", detail))
 }
 
-fn host(pointer: &str, host: &MaybeUndefined<String>) -> Option<Violation> {
+fn check_host(pointer: &str, host: &MaybeUndefined<String>) -> Option<Violation> {
     let MaybeUndefined::Value(host) = host else { return None };
     let host = host.trim();
     let good = host.parse::<std::net::IpAddr>().is_ok()
@@ -134,14 +133,14 @@ fn host(pointer: &str, host: &MaybeUndefined<String>) -> Option<Violation> {
     (!good).then(|| Violation::at(pointer, "NOT_ALLOWED", format!("`{host}` is not a valid host name.")))
 }
 
-/// The name of a server, as it stands in `Authentication-Results`. A result in its place (`spf=pass`) is what anyone can write.
-fn authserv_id(name: &str) -> Option<Violation> {
+/// A server's name, as in `Authentication-Results`. A check's result (`spf=pass`) is refused: any sender can write it.
+fn check_authserv_id(name: &str) -> Option<Violation> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let is_name = name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(is_part);
     let detail = if name.contains(['=', ';']) {
         format!(
-            "`{name}` is a result of a check, not a server's name. Of a server that writes no name, as Microsoft 365 does, \
-             `{TOPMOST_RESULTS}` counts the topmost header."
+                        "`{name}` is the result of a check, not a server's name. For a server that writes no name, such as \
+                         Microsoft 365, `{TOPMOST_RESULTS}` trusts the topmost header."
         )
     } else {
         format!("`{name}` is not a server's name, such as mx.example.org, and not `{TOPMOST_RESULTS}`.")
@@ -149,8 +148,8 @@ fn authserv_id(name: &str) -> Option<Violation> {
     (!is_name && name != TOPMOST_RESULTS).then(|| Violation::at("/email/authserv_id", "NOT_ALLOWED", detail))
 }
 
-/// A local part, an `@`, and a host. Only sending mail can tell whether it arrives.
-fn address(pointer: &str, address: &MaybeUndefined<String>) -> Option<Violation> {
+/// A local part, an `@`, and a host. Only a sent mail shows whether the address exists.
+fn check_address(pointer: &str, address: &MaybeUndefined<String>) -> Option<Violation> {
     let MaybeUndefined::Value(address) = address else { return None };
     let address = address.trim();
     let good = !address.contains(|c: char| c.is_control() || c == '\n')
@@ -162,7 +161,7 @@ fn address(pointer: &str, address: &MaybeUndefined<String>) -> Option<Violation>
 }
 
 /// `owner/name`.
-fn repository(n: usize, repo: &str) -> Option<Violation> {
+fn check_repository(n: usize, repo: &str) -> Option<Violation> {
     let word = |text: &str| {
         !matches!(text, "" | "." | "..")
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
@@ -172,7 +171,7 @@ fn repository(n: usize, repo: &str) -> Option<Violation> {
     (!good).then(|| Violation::at(format!("/code_host/repos/{n}"), "NOT_ALLOWED", detail()))
 }
 
-fn repeated_calendars(choices: &[ChannelCalendarChoiceInput]) -> impl Iterator<Item = Violation> {
+fn find_repeated_calendars(choices: &[ChannelCalendarChoiceInput]) -> impl Iterator<Item = Violation> {
     choices.iter().enumerate().filter_map(|(n, choice)| {
         let id = choice.id.trim();
         let earlier = choices[..n].iter().any(|other| other.id.trim() == id);
@@ -194,9 +193,9 @@ impl Missing {
     }
 }
 
-/// What the edited row lacks for its transport and direction. `before` is the row before the edit, empty for a
-/// new channel.
-pub(super) fn needs(before: &Model, after: &Model, secrets: &Secrets) -> Vec<Violation> {
+/// Finds settings that the edited row lacks for its transport and direction. `before` is the row before the edit, empty for
+/// a new channel.
+pub(super) fn check_required(before: &Model, after: &Model, secrets: &Secrets) -> Vec<Violation> {
     let mut missing = Missing::default();
     match after.transport {
         Transport::Telegram | Transport::Discord | Transport::Slack => {
@@ -207,7 +206,7 @@ pub(super) fn needs(before: &Model, after: &Model, secrets: &Secrets) -> Vec<Vio
             let url = after.direction == ChannelDirection::Inbound || after.webhook_outbound_url.is_some();
             missing.require(url, "/webhook/outbound_url", "the channel sends messages.");
         }
-        Transport::Email => mail_needs(before, after, secrets, &mut missing),
+        Transport::Email => check_required_mail(before, after, secrets, &mut missing),
         Transport::CodeHost => {
             let installed = after.code_host_installation_id.is_some();
             missing.require(installed, "/code_host/installation_id", "it identifies the app's installation.");
@@ -220,7 +219,7 @@ pub(super) fn needs(before: &Model, after: &Model, secrets: &Secrets) -> Vec<Vio
     missing.0
 }
 
-/// Whether the secret is set after an edit.
+/// Whether a secret is set after the edit.
 fn has(edit: &MaybeUndefined<SecretText>, stored: Option<&Vec<u8>>) -> bool {
     match edit {
         MaybeUndefined::Undefined => stored.is_some(),
@@ -229,7 +228,7 @@ fn has(edit: &MaybeUndefined<SecretText>, stored: Option<&Vec<u8>>) -> bool {
     }
 }
 
-fn mail_needs(before: &Model, after: &Model, secrets: &Secrets, missing: &mut Missing) {
+fn check_required_mail(before: &Model, after: &Model, secrets: &Secrets, missing: &mut Missing) {
     if after.direction != ChannelDirection::Outbound || after.email_imap_port.is_some() {
         let pass = has(&secrets.imap_pass, before.email_imap_pass_sealed.as_ref());
         missing.require(after.email_imap_host.is_some(), "/email/imap/host", "the channel fetches mail.");
@@ -240,7 +239,7 @@ fn mail_needs(before: &Model, after: &Model, secrets: &Secrets, missing: &mut Mi
         missing.require(after.email_smtp_host.is_some(), "/email/smtp/host", "the channel sends mail.");
         missing.require(after.email_smtp_from.is_some(), "/email/smtp/from", "the channel sends mail.");
     }
-    // Otherwise an editor could learn the password by having it sent to a host of their own.
+        // Otherwise an editor could have the stored password sent to their own host.
     let moved = |before: &Option<String>, after: &Option<String>, pass: &MaybeUndefined<_>| {
         before.is_some() && before != after && after.is_some() && pass.is_undefined()
     };
@@ -252,8 +251,8 @@ fn mail_needs(before: &Model, after: &Model, secrets: &Secrets, missing: &mut Mi
     missing.require(!smtp, "/email/smtp/pass", why);
 }
 
-/// References in an edit to records that the organization doesn't have.
-pub(super) async fn references(tx: &Tx, edit: &UpdateChannelInput) -> Result<Vec<Violation>> {
+/// Refuses references to records that the organization doesn't have.
+pub(super) async fn check_references(tx: &Tx, edit: &UpdateChannelInput) -> Result<Vec<Violation>> {
     let mut violations = Vec::new();
     if let MaybeUndefined::Value(id) = edit.notify_conversation_id
         && !ask(tx, HasConversation(id)).await?

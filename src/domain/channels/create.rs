@@ -9,7 +9,7 @@ use super::{
     entity::channels::Model,
     input::CreateChannelInput,
     merge::{Secrets, merge},
-    open::{Opened, set_inlet, slug, why_inactive},
+    open::{OpenedSecrets, set_inlet, slug, why_inactive},
     probe,
     rows::finish,
     token,
@@ -24,14 +24,14 @@ use crate::{
     domain::agents,
 };
 
-/// Connects a channel to an agent (specification, operation 16). It is active right away, and its vendor was asked who it
-/// is.
+/// Connects a channel to an agent (specification, operation 16). The channel is active at once. The vendor is asked for the
+/// channel's identity first.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`, also for credentials that the vendor refuses; `PLAN_LIMIT_REACHED`.
 pub async fn create(scope: &Scope, input: CreateChannelInput) -> Result<ChannelId> {
-    let mut draft = draft(scope, input);
-    ask(scope, &mut draft).await?;
+    let mut draft = build_draft(scope, input);
+    ask_vendor(scope, &mut draft).await?;
     let tx = scope.begin().await?;
     let (channel, secrets) = check_references(&tx, draft).await?;
     if channel.scope == ChannelScope::External {
@@ -43,7 +43,7 @@ pub async fn create(scope: &Scope, input: CreateChannelInput) -> Result<ChannelI
     row.id = NotSet;
     let channel = row.insert(tx.connection()).await?;
     let (id, agent) = (channel.id, channel.agent_id);
-    // Secrets are sealed for their row, whose id is only known now.
+        // Secrets are sealed for their row's id, which the insert assigns.
     let mut sealed = channel.into_active_model();
     seal(&tx, id, &mut sealed, secrets);
     if sealed.is_changed() {
@@ -53,15 +53,15 @@ pub async fn create(scope: &Scope, input: CreateChannelInput) -> Result<ChannelI
     Ok(id)
 }
 
-/// A channel as an input describes it, without its secrets.
+/// The channel that an input describes.
 struct Draft {
     channel: Model,
     secrets: Secrets,
     violations: Vec<Violation>,
 }
 
-/// What can be said without the database.
-fn draft(scope: &Scope, input: CreateChannelInput) -> Draft {
+/// Builds and validates the channel as far as possible without the database.
+fn build_draft(scope: &Scope, input: CreateChannelInput) -> Draft {
     let mut violations = Vec::new();
     let (agent, transport) = (input.agent_id, input.transport);
     if transport == Transport::Internal {
@@ -69,34 +69,34 @@ fn draft(scope: &Scope, input: CreateChannelInput) -> Draft {
         violations.push(Violation::at("/transport", "NOT_ALLOWED", detail));
     }
     let edit = input.into_edit();
-    violations.extend(check::input(transport, &edit));
-    let nothing = empty(scope, agent, transport);
+    violations.extend(check::check_input(transport, &edit));
+    let nothing = empty_channel(scope, agent, transport);
     let mut channel = nothing.clone();
     let secrets = merge(&mut channel, edit);
     set_inlet(&mut channel, &secrets);
-    violations.extend(check::needs(&nothing, &channel, &secrets));
+    violations.extend(check::check_required(&nothing, &channel, &secrets));
     Draft { channel, secrets, violations }
 }
 
-/// Asks the vendor who the channel would be.
-async fn ask(scope: &Scope, draft: &mut Draft) -> Result<()> {
+/// Asks the vendor for the channel's identity.
+async fn ask_vendor(scope: &Scope, draft: &mut Draft) -> Result<()> {
     if !draft.violations.is_empty() {
         return Ok(());
     }
-    let secrets = Opened::default().edited(&draft.secrets);
-    let mut answer = probe::ask(&scope.core, &draft.channel, secrets).await?;
+    let secrets = OpenedSecrets::default().apply_edit(&draft.secrets);
+    let mut answer = probe::ask_vendor(&scope.core, &draft.channel, secrets).await?;
     draft.violations.append(&mut answer.refused);
     answer.apply(&mut draft.channel, true);
     Ok(())
 }
 
-/// What the organization, and the installation, have to say.
+/// Checks the draft against the organization's records and, for its bot token, the whole installation.
 async fn check_references(tx: &Tx, mut draft: Draft) -> Result<(Model, Secrets)> {
     let channel = &mut draft.channel;
     if agents::lock_agent(tx, channel.agent_id).await?.is_none() {
         draft.violations.insert(0, Violation::unknown("/agent_id", "agent", channel.agent_id));
     }
-    match token::check(tx, channel.id, channel.transport, &draft.secrets).await? {
+    match token::check_token(tx, channel.id, channel.transport, &draft.secrets).await? {
         Ok(hash) => channel.bot_hash = hash,
         Err(violation) => draft.violations.push(violation),
     }
@@ -104,8 +104,8 @@ async fn check_references(tx: &Tx, mut draft: Draft) -> Result<(Model, Secrets)>
     Ok((draft.channel, draft.secrets))
 }
 
-/// A channel without any settings yet.
-fn empty(scope: &Scope, agent_id: AgentId, transport: Transport) -> Model {
+/// A channel without any settings.
+fn empty_channel(scope: &Scope, agent_id: AgentId, transport: Transport) -> Model {
     let now = scope.core.clock.now();
     Model {
         organization_id: scope.org,

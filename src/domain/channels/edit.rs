@@ -11,7 +11,7 @@ use super::{
     entity::channels::{ActiveModel, Column, Model},
     input::UpdateChannelInput,
     merge::{Secrets, merge},
-    open::{Opened, set_inlet, why_inactive},
+    open::{OpenedSecrets, set_inlet, why_inactive},
     outbound::is_open,
     probe::{self, Answer},
     rows::{connected, finish, load},
@@ -38,13 +38,11 @@ use crate::{
     },
 };
 
-/// Another bot answers in a channel's chats than before.
+/// A channel's token was replaced by that of another bot.
 #[derive(Debug)]
 pub struct BotReplaced {
-    /// The channel.
-    pub channel: ChannelId,
-    /// Its name.
-    pub name: String,
+        pub channel: ChannelId,
+        pub name: String,
 }
 
 impl DomainEvent for BotReplaced {}
@@ -52,11 +50,10 @@ impl DomainEvent for BotReplaced {}
 /// A channel was edited.
 #[derive(Debug)]
 pub struct Edited {
-    /// The channel.
-    pub channel: ChannelId,
-    /// Whether what is known of its vendor may no longer be true.
-    pub is_new: bool,
-    /// Whether what is said through it is sent.
+        pub channel: ChannelId,
+        /// Whether stored facts about its vendor may be outdated.
+        pub is_new: bool,
+        /// Whether messages through it are sent.
     pub is_open: bool,
 }
 
@@ -68,24 +65,24 @@ impl DomainEvent for Edited {}
 /// `NOT_FOUND`, `VALIDATION_FAILED`; `PLAN_LIMIT_REACHED` and `ARCHIVED` if the edit activates the channel or
 /// makes it external.
 pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> Result<()> {
-    let answer = look(scope, id, edit.clone()).await?;
+    let answer = probe_edit(scope, id, edit.clone()).await?;
     let tx = scope.begin().await?;
     if edit.scope.is_value() || edit.is_active.is_value() {
-        // `check_use` may lock it, and whoever restores an agent locks it before the agent's channels.
+                // `check_use` may lock the organization. Restoring an agent locks it before the agent's channels, so do the same.
         orgs::lock(&tx).await?;
     }
     let before = load(&tx, id).await?;
-    let mut violations = check::input(before.transport, &edit);
-    violations.extend(check::references(&tx, &edit).await?);
+        let mut violations = check::check_input(before.transport, &edit);
+        violations.extend(check::check_references(&tx, &edit).await?);
     let mut after = before.clone();
     let secrets = merge(&mut after, edit);
     set_inlet(&mut after, &secrets);
-    violations.extend(check::needs(&before, &after, &secrets));
+    violations.extend(check::check_required(&before, &after, &secrets));
     if let Some(mut answer) = answer {
         violations.append(&mut answer.refused);
         answer.apply(&mut after, secrets.any());
     }
-    match token::check(&tx, id, before.transport, &secrets).await? {
+    match token::check_token(&tx, id, before.transport, &secrets).await? {
         Ok(hash) => after.bot_hash = hash.or(after.bot_hash),
         Err(violation) => violations.push(violation),
     }
@@ -94,20 +91,19 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     let agent = before.agent_id;
     let is_new = is_new(&before, &after, &secrets);
     if is_new {
-        // Who asked to wait may be someone else.
+                // Another vendor or account may have asked to wait.
         after.send_after = None;
     }
-    // A token that no longer opens counts as another.
+        // A stored token that can't be opened counts as another one.
     let is_another_bot = secrets.bot_token.is_value()
-        && Opened::of(&scope.core, &before).map_or(true, |opened| opened.has_another_token(&secrets));
+        && OpenedSecrets::open(&scope.core, &before).map_or(true, |opened| opened.has_another_token(&secrets));
     let mut row = changed(before.clone(), &after);
-    overlap(&tx, &before, &mut row, &secrets);
+        keep_replaced_secrets(&tx, &before, &mut row, &secrets);
     seal(&tx, id, &mut row, secrets);
     if !row.is_changed() {
         return Ok(());
     }
     if is_another_bot {
-        // Who answers there may be someone else by now.
         emit(&tx, BotReplaced { channel: id, name: after.name.clone() }).await?;
     }
     let changes = audit::changed(&before, &row);
@@ -121,30 +117,30 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     finish(tx, (ChangeOp::Updated, "updateChannel"), id, agent, changes).await
 }
 
-/// Asks the vendor about the channel as it would be. `None`: there is nothing to ask.
-async fn look(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> Result<Option<Answer>> {
+/// Asks the vendor about the edited channel. `None`: there is nothing to ask.
+async fn probe_edit(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> Result<Option<Answer>> {
     let found = connected(scope).filter(Column::Id.eq(id)).one(scope.core.db.read()).await?;
     let Some(before) = found else { return Ok(None) };
-    let mut violations = check::input(before.transport, &edit);
+    let mut violations = check::check_input(before.transport, &edit);
     let mut after = before.clone();
     let secrets = merge(&mut after, edit);
-    violations.extend(check::needs(&before, &after, &secrets));
+    violations.extend(check::check_required(&before, &after, &secrets));
     if !violations.is_empty() || !after.is_active || !is_new(&before, &after, &secrets) {
         return Ok(None);
     }
-    // Secrets that no longer open are no reason to refuse others.
-    let Ok(opened) = Opened::of(&scope.core, &before) else { return Ok(None) };
-    probe::ask(&scope.core, &after, opened.edited(&secrets)).await.map(Some)
+        // Stored secrets that can't be opened must not block their replacement.
+        let Ok(opened) = OpenedSecrets::open(&scope.core, &before) else { return Ok(None) };
+        probe::ask_vendor(&scope.core, &after, opened.apply_edit(&secrets)).await.map(Some)
 }
 
-/// Whether what is known of the vendor may no longer be true: it is reached in another way, or the channel was off.
+/// Whether stored facts about the vendor may be outdated: its address or credentials changed, or the channel was off.
 fn is_new(before: &Model, after: &Model, secrets: &Secrets) -> bool {
     let is_woken = after.is_active && !before.is_active;
-    secrets.any() || is_woken || settings(before) != settings(after)
+    secrets.any() || is_woken || connection_settings(before) != connection_settings(after)
 }
 
-/// The settings that a vendor is reached by, beside secrets.
-fn settings(channel: &Model) -> impl PartialEq + use<> {
+/// The settings for reaching the vendor, apart from secrets.
+fn connection_settings(channel: &Model) -> impl PartialEq + use<> {
     let imap = (channel.email_imap_host.clone(), channel.email_imap_port, channel.email_imap_user.clone());
     let smtp = (channel.email_smtp_host.clone(), channel.email_smtp_port, channel.email_smtp_user.clone());
     let mail = (channel.email_imap_tls, channel.email_smtp_from.clone(), channel.email_authserv_id.clone());
@@ -163,14 +159,14 @@ async fn check_use(tx: &Tx, before: &Model, after: &Model) -> Result<()> {
     }
     let opened = after.scope == ChannelScope::External && before.scope != ChannelScope::External;
     if opened || (woken && after.scope == ChannelScope::External) {
-        // A channel that is only reactivated was counted when it was connected, though the plan may have shrunk
-        // since.
+                // A reactivated channel was already counted when it was connected, but the plan may have shrunk since: only
+                // active channels count against it.
         check_limit(tx, after.agent_id, Some(after.id), !opened).await?;
     }
     Ok(())
 }
 
-/// Refuses one external channel too many for the agent. `except` is the channel in question.
+/// Refuses a further external channel if the agent is at its limit. `except` is the channel in question.
 pub(super) async fn check_limit(
     tx: &Tx,
     agent: AgentId,
@@ -200,12 +196,12 @@ fn changed(before: Model, after: &Model) -> ActiveModel {
     row
 }
 
-/// A webhook's secret that an edit replaces counts for a while longer, so that the other side can follow. One that is removed
-/// does not.
-fn overlap(tx: &Tx, before: &Model, row: &mut ActiveModel, secrets: &Secrets) {
-    // One that no longer opens is of no use to the other side either.
-    let Ok(opened) = Opened::of(&tx.scope.core, before) else { return };
-    let [outbound, inbound] = opened.webhook();
+/// Keeps a webhook secret that the edit replaces valid for a day, so that the other side has time to change it. A removed
+/// secret is invalid at once.
+fn keep_replaced_secrets(tx: &Tx, before: &Model, row: &mut ActiveModel, secrets: &Secrets) {
+    // A secret that can't be opened is of no use.
+    let Ok(opened) = OpenedSecrets::open(&tx.scope.core, before) else { return };
+        let [outbound, inbound] = opened.into_webhook_secrets();
     let kept = |old: Option<SecretString>, new: &MaybeUndefined<SecretText>, field: &str| {
         let new = match new {
             MaybeUndefined::Undefined => return None,
@@ -216,7 +212,6 @@ fn overlap(tx: &Tx, before: &Model, row: &mut ActiveModel, secrets: &Secrets) {
         let old = old?;
         (old.expose_secret() != new).then(|| Some(tx.scope.core.keys.seal(&old, &context)))
     };
-    // The replaced secret still counts for a day.
     let until = |sealed: &Option<Vec<u8>>| sealed.as_ref().map(|_| tx.now.plus(Duration::from_hours(24)));
     if let Some(sealed) = kept(outbound, &secrets.outbound, "webhook_outbound_previous") {
         row.webhook_outbound_previous_until = Set(until(&sealed));

@@ -1,4 +1,4 @@
-//! Database rows for channels and whitelists. Private to this feature, apart from a channel's own row, which `ingest` reads.
+//! Database rows for channels and whitelists. Private to this feature, except for the channel's row, which `ingest` reads.
 
 /// Connections between an agent and a messaging transport. Columns that only one transport uses start with its
 /// name.
@@ -11,7 +11,6 @@ pub mod channels {
         time::Timestamp,
     };
 
-    /// A row of `channels`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "channels")]
     pub struct Model {
@@ -24,7 +23,6 @@ pub mod channels {
         pub scope: ChannelScope,
         pub direction: ChannelDirection,
         pub name: String,
-        /// Written with the name.
         pub name_folded: String,
         /// The bot's handle, or the label of a destination.
         pub target: Option<String>,
@@ -32,20 +30,20 @@ pub mod channels {
         pub bot_token_sealed: Option<Vec<u8>>,
         /// A keyed digest of what is the bot's own in its token: unique across organizations.
         pub bot_hash: Option<Vec<u8>>,
-        /// The ids under which the vendor shows our own messages, as it said.
+                /// The ids that the vendor gives the authors of our own messages.
         pub self_ids: Json,
-        /// What the vendor or its settings prevent, as it said: sentences for people.
+                /// The vendor's warnings about missing permissions or settings: sentences for people.
         pub warnings: Json,
         pub label_whitelist: Json,
         pub mention_off: Json,
-        /// The last segment of the inbound path. Random, because knowing it is enough to find the channel;
-        /// unique across organizations.
+                /// The last segment of the inbound path. Random, because it is all that is needed to find the channel; unique
+                /// across organizations.
         pub inbound_slug: Option<String>,
         pub webhook_registered: bool,
         pub webhook_outbound_url: Option<String>,
         pub webhook_outbound_secret_sealed: Option<Vec<u8>>,
         pub webhook_inbound_secret_sealed: Option<Vec<u8>>,
-        /// The secret before, which counts for a while longer.
+                /// The previous secret, valid until `webhook_outbound_previous_until`.
         pub webhook_outbound_previous_sealed: Option<Vec<u8>>,
         pub webhook_outbound_previous_until: Option<Timestamp>,
         pub webhook_inbound_previous_sealed: Option<Vec<u8>>,
@@ -64,7 +62,7 @@ pub mod channels {
         pub email_smtp_user: Option<String>,
         pub email_smtp_pass_sealed: Option<Vec<u8>>,
         pub email_smtp_from: Option<String>,
-        /// The mail server that is believed about senders.
+                /// The mail server whose `Authentication-Results` are trusted.
         pub email_authserv_id: Option<String>,
         pub code_host_installation_id: Option<i64>,
         pub code_host_repos: Json,
@@ -90,19 +88,18 @@ pub mod channels {
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
         pub last_activity_at: Option<Timestamp>,
-        /// The vendor asks to send nothing before.
+                /// The vendor asked to send nothing before this time.
         pub send_after: Option<Timestamp>,
-        /// Since when nothing could be sent.
+                /// The first failed attempt since the last successful one.
         pub failing_since: Option<Timestamp>,
-        /// When it was deleted. A deleted channel is hidden, without secrets or path, and kept for its
-        /// conversations.
+                /// The time of deletion. A deleted channel is hidden, without secrets or path, and kept for its conversations.
         pub archived_at: Option<Timestamp>,
     }
 
     crate::core::store::tenant_entity!(name_folded = folding::name(name));
 }
 
-/// Who may write to a channel. Where senders merely claim an identity, an empty list admits no one.
+/// The origins that may write to a channel. Where senders merely claim an identity, an empty list admits no one.
 pub mod channel_whitelist {
     use sea_orm::entity::prelude::*;
 
@@ -111,7 +108,6 @@ pub mod channel_whitelist {
         time::Timestamp,
     };
 
-    /// A row of `channel_whitelist`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "channel_whitelist")]
     pub struct Model {

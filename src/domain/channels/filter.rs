@@ -1,4 +1,4 @@
-//! Whether a message is wanted.
+//! Decides which incoming messages a channel accepts.
 
 use muster_channels::{Inbound, Proof};
 
@@ -8,38 +8,36 @@ use crate::base::{
     json::texts,
 };
 
-/// The lists of a channel.
+/// A channel's rules for incoming messages.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rules {
-    /// Whether a valid signature is proof enough, so that an empty whitelist admits everybody.
+pub(crate) struct FilterRules {
+        /// Whether a valid signature is sufficient, so that an empty whitelist admits every signed message.
     pub proves_itself: bool,
-    /// Whether the sender has to be proven.
+        /// Whether the sender must be proven.
     pub needs_proof: bool,
-    /// A message needs one of these. Empty: none.
+        /// A message needs one of these labels. Empty: no label is needed.
     pub labels: Vec<String>,
-    /// Places where the agent need not be mentioned.
+        /// Chats in which the agent need not be mentioned.
     pub mention_off: Vec<String>,
-    /// Who we are.
+        /// The ids of the channel's own account.
     pub self_ids: Vec<String>,
 }
 
-/// What becomes of a message.
+/// The decision about a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// It is stored.
+pub(crate) enum FilterDecision {
+        /// Store it.
     Wanted {
-        /// Whether the agent answers it.
         is_answered: bool,
     },
-    /// It is our own.
+        /// Our own message: ignore it.
     Echo,
-    /// It is counted.
+        /// Count it as rejected.
     Refused(RefusalReason),
 }
 
-impl Rules {
-    /// The lists of a channel that decide what is wanted.
-    pub fn of(channel: &Model) -> Self {
+impl FilterRules {
+    pub fn from_channel(channel: &Model) -> Self {
         Self {
             proves_itself: channel.transport == Transport::Webhook,
             needs_proof: channel.email_authserv_id.is_some(),
@@ -49,10 +47,10 @@ impl Rules {
         }
     }
 
-    /// Deny by default: an empty whitelist admits only those who prove themselves.
-    pub fn judge(&self, message: &Inbound, listed: Listed) -> Verdict {
+        /// Denies by default: an empty whitelist admits only signed messages, and only where a signature is sufficient.
+    pub fn judge(&self, message: &Inbound, listed: Listed) -> FilterDecision {
         if message.authors.iter().any(|author| self.self_ids.contains(author)) {
-            return Verdict::Echo;
+            return FilterDecision::Echo;
         }
         let may_enter = match listed {
             Listed::Named => true,
@@ -60,21 +58,21 @@ impl Rules {
             Listed::Empty => self.proves_itself && message.proof >= Proof::Signed,
         };
         if !may_enter {
-            return Verdict::Refused(RefusalReason::NotWhitelisted);
+            return FilterDecision::Refused(RefusalReason::NotWhitelisted);
         }
         if self.needs_proof && message.proof < Proof::Signed {
-            return Verdict::Refused(RefusalReason::Unproven);
+            return FilterDecision::Refused(RefusalReason::Unproven);
         }
         if !self.labels.is_empty() && !message.labels.iter().any(|label| self.labels.contains(label)) {
-            return Verdict::Refused(RefusalReason::Label);
+            return FilterDecision::Refused(RefusalReason::Label);
         }
         let place = message.origin.place.as_ref();
         let is_for_us = message.is_addressed || place.is_some_and(|place| self.mention_off.contains(place));
         if !is_for_us {
-            return Verdict::Refused(RefusalReason::NotAddressed);
+            return FilterDecision::Refused(RefusalReason::NotAddressed);
         }
-        // Two robots would talk forever.
-        Verdict::Wanted { is_answered: !message.is_automatic || listed == Listed::Named }
+                // Otherwise two bots could answer each other forever.
+        FilterDecision::Wanted { is_answered: !message.is_automatic || listed == Listed::Named }
     }
 }
 
@@ -113,12 +111,12 @@ mod tests {
         }
     }
 
-    const TAKEN: Verdict = Verdict::Wanted { is_answered: true };
+    const TAKEN: FilterDecision = FilterDecision::Wanted { is_answered: true };
 
     #[test]
     fn an_empty_whitelist_admits_only_those_who_prove_themselves() {
-        let refused = Verdict::Refused(RefusalReason::NotWhitelisted);
-        let (bot, webhook) = (Rules::default(), Rules { proves_itself: true, ..Rules::default() });
+        let refused = FilterDecision::Refused(RefusalReason::NotWhitelisted);
+        let (bot, webhook) = (FilterRules::default(), FilterRules { proves_itself: true, ..FilterRules::default() });
         assert_eq!(bot.judge(&message(), Listed::Empty), refused);
         assert_eq!(bot.judge(&message(), Listed::Others), refused);
         assert_eq!(bot.judge(&message(), Listed::Named), TAKEN);
@@ -130,44 +128,44 @@ mod tests {
 
     #[test]
     fn where_senders_are_proven_a_forged_one_is_refused() {
-        let rules = Rules { needs_proof: true, ..Rules::default() };
+        let rules = FilterRules { needs_proof: true, ..FilterRules::default() };
         let forged = Inbound { proof: Proof::None, ..message() };
-        let refused = Verdict::Refused(RefusalReason::Unproven);
+        let refused = FilterDecision::Refused(RefusalReason::Unproven);
         assert_eq!(rules.judge(&forged, Listed::Named), refused);
         assert_eq!(rules.judge(&message(), Listed::Named), TAKEN);
-        assert_eq!(Rules::default().judge(&forged, Listed::Named), TAKEN);
+        assert_eq!(FilterRules::default().judge(&forged, Listed::Named), TAKEN);
     }
 
     #[test]
-    fn what_is_our_own_is_an_echo_whoever_is_listed() {
-        let rules = Rules { self_ids: vec!["bot".to_owned()], ..Rules::default() };
+    fn our_own_messages_are_echoes_even_if_listed() {
+        let rules = FilterRules { self_ids: vec!["bot".to_owned()], ..FilterRules::default() };
         let own = Inbound { authors: vec!["b1".to_owned(), "bot".to_owned()], ..message() };
-        assert_eq!(rules.judge(&own, Listed::Named), Verdict::Echo);
+        assert_eq!(rules.judge(&own, Listed::Named), FilterDecision::Echo);
         assert_eq!(rules.judge(&message(), Listed::Named), TAKEN);
     }
 
     #[test]
     fn labels_let_messages_in() {
-        let of = |label: &str| Rules { labels: vec![label.to_owned()], ..Rules::default() };
+        let of = |label: &str| FilterRules { labels: vec![label.to_owned()], ..FilterRules::default() };
         assert_eq!(of("urgent").judge(&message(), Listed::Named), TAKEN);
-        let refused = Verdict::Refused(RefusalReason::Label);
+        let refused = FilterDecision::Refused(RefusalReason::Label);
         assert_eq!(of("later").judge(&message(), Listed::Named), refused);
     }
 
     #[test]
     fn what_is_written_to_others_needs_mention_off() {
         let aside = Inbound { is_addressed: false, ..message() };
-        let refused = Verdict::Refused(RefusalReason::NotAddressed);
-        assert_eq!(Rules::default().judge(&aside, Listed::Named), refused);
-        let rules = Rules { mention_off: vec!["room".to_owned()], ..Rules::default() };
+        let refused = FilterDecision::Refused(RefusalReason::NotAddressed);
+        assert_eq!(FilterRules::default().judge(&aside, Listed::Named), refused);
+        let rules = FilterRules { mention_off: vec!["room".to_owned()], ..FilterRules::default() };
         assert_eq!(rules.judge(&aside, Listed::Named), TAKEN);
     }
 
     #[test]
-    fn robots_are_answered_only_if_somebody_listed_them() {
+    fn bots_are_answered_only_if_they_are_listed() {
         let robot = Inbound { is_automatic: true, ..message() };
-        let rules = Rules { proves_itself: true, ..Rules::default() };
-        assert_eq!(rules.judge(&robot, Listed::Empty), Verdict::Wanted { is_answered: false });
+        let rules = FilterRules { proves_itself: true, ..FilterRules::default() };
+        assert_eq!(rules.judge(&robot, Listed::Empty), FilterDecision::Wanted { is_answered: false });
         assert_eq!(rules.judge(&robot, Listed::Named), TAKEN);
     }
 }

@@ -1,4 +1,4 @@
-//! What an agent is told about a channel in the sessions of its conversations.
+//! The instructions about a channel that an agent gets in the sessions of its conversations.
 
 use sea_orm::{ColumnTrait, QueryFilter};
 
@@ -8,7 +8,7 @@ use crate::{
     core::store::Tx,
 };
 
-/// What people have written for the agent about this channel, with the channel's name. `None`: nothing, or it was deleted.
+/// The channel's instructions for the agent, with the channel's name. `None`: it has none, or it was deleted.
 pub async fn instructions(tx: &Tx, id: ChannelId) -> Result<Option<String>> {
     let found = connected(&tx.scope).filter(channels::Column::Id.eq(id)).one(tx.connection()).await?;
     Ok(found.and_then(|channel| {

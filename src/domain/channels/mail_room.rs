@@ -1,4 +1,4 @@
-//! The memory that an organization has for mails while they are read: its share of a resource limit.
+//! The memory for mails while they are read: an organization's share of a resource limit.
 
 use std::sync::Arc;
 
@@ -10,21 +10,20 @@ use crate::core::{
     resource_limits::{Held, Holder, Line, What},
 };
 
-/// The part of a channel.
-pub(super) struct MailRoom {
+/// The memory budget of a mail channel.
+pub(super) struct MailMemory {
     line: Arc<Line>,
     holder: Holder,
 }
 
-impl MailRoom {
-    /// That of this channel.
-    pub fn of(core: &Core, channel: &Model) -> Self {
+impl MailMemory {
+    pub fn for_channel(core: &Core, channel: &Model) -> Self {
         let holder = Holder::Channel(channel.organization_id.0, channel.id.0);
         Self { line: Arc::clone(core.resource_limits.line(What::Mails)), holder }
     }
 }
 
-impl MemoryBudget for MailRoom {
+impl MemoryBudget for MailMemory {
     fn open(&self) -> Box<dyn MemoryGrant> {
         Box::new(Counted(self.line.enter(self.holder, 0)))
     }

@@ -1,5 +1,5 @@
-//! Applies an edit to a channel's row: pure, on the row as a value. Secrets are set aside, to be sealed once
-//! the row has an id.
+//! Applies an edit to a channel's row, without the database. Returns the secrets apart: they are sealed once the row has an
+//! id.
 
 use async_graphql::MaybeUndefined;
 use serde_json::json;
@@ -24,26 +24,26 @@ pub(super) struct Secrets {
 }
 
 impl Secrets {
-    /// Whether the edit sets or removes one.
+        /// Whether the edit sets or removes any secret.
     pub fn any(&self) -> bool {
         let all = [&self.bot_token, &self.outbound, &self.inbound, &self.imap_pass, &self.smtp_pass];
         all.into_iter().any(|secret| !secret.is_undefined())
     }
 }
 
-/// Applies an edit to a row. Null only reaches fields that may be empty.
+/// Applies an edit to a row. Null reaches only nullable fields.
 pub(super) fn merge(channel: &mut Model, edit: UpdateChannelInput) -> Secrets {
     let mut secrets = Secrets { bot_token: edit.bot_token, ..Secrets::default() };
-    keep(&mut channel.name, trimmed(edit.name));
-    keep(&mut channel.scope, edit.scope);
-    keep(&mut channel.direction, edit.direction);
+    set_required(&mut channel.name, trimmed(edit.name));
+    set_required(&mut channel.scope, edit.scope);
+    set_required(&mut channel.direction, edit.direction);
     set(&mut channel.target, unless_blank(edit.destination));
-    keep(&mut channel.label_whitelist, list(edit.label_whitelist));
-    keep(&mut channel.mention_off, list(edit.mention_off));
+    set_required(&mut channel.label_whitelist, list(edit.label_whitelist));
+    set_required(&mut channel.mention_off, list(edit.mention_off));
     set(&mut channel.instructions, unless_blank(edit.instructions));
     set(&mut channel.notify_conversation_id, edit.notify_conversation_id);
     let recipients = edit.alert_recipient_user_ids.map_value(|ids| json!(distinct(ids)));
-    keep(&mut channel.alert_recipient_user_ids, recipients);
+    set_required(&mut channel.alert_recipient_user_ids, recipients);
     if let MaybeUndefined::Value(active) = edit.is_active {
         if active && !channel.is_active {
             channel.failing_since = None;
@@ -82,8 +82,8 @@ fn webhook(channel: &mut Model, secrets: &mut Secrets, edit: ChannelWebhookInput
             self_ids: MaybeUndefined::Value(Vec::new()),
         },
     };
-    keep(&mut channel.webhook_actor_paths, list(filter.actor_paths));
-    keep(&mut channel.webhook_self_ids, list(filter.self_ids));
+    set_required(&mut channel.webhook_actor_paths, list(filter.actor_paths));
+    set_required(&mut channel.webhook_self_ids, list(filter.self_ids));
 }
 
 fn email(channel: &mut Model, secrets: &mut Secrets, edit: ChannelEmailInput) {
@@ -117,7 +117,7 @@ fn imap(channel: &mut Model, secrets: &mut Secrets, edit: ChannelImapInput) {
     set(&mut channel.email_imap_port, edit.port);
     channel.email_imap_port.get_or_insert(993);
     set(&mut channel.email_imap_user, trimmed(edit.user));
-    keep(&mut channel.email_imap_tls, edit.tls);
+    set_required(&mut channel.email_imap_tls, edit.tls);
     secrets.imap_pass = edit.pass;
 }
 
@@ -132,10 +132,10 @@ fn smtp(channel: &mut Model, secrets: &mut Secrets, edit: ChannelSmtpInput) {
 
 fn code_host(channel: &mut Model, edit: ChannelCodeHostInput) {
     set(&mut channel.code_host_installation_id, edit.installation_id.map_value(|id| id.0));
-    keep(&mut channel.code_host_repos, list(edit.repos));
-    keep(&mut channel.code_host_events, list(edit.events));
-    keep(&mut channel.code_host_listen_scope, edit.listen_scope);
-    keep(&mut channel.code_host_raw_payload, edit.raw_payload);
+    set_required(&mut channel.code_host_repos, list(edit.repos));
+    set_required(&mut channel.code_host_events, list(edit.events));
+    set_required(&mut channel.code_host_listen_scope, edit.listen_scope);
+    set_required(&mut channel.code_host_raw_payload, edit.raw_payload);
 }
 
 fn drive(channel: &mut Model, edit: ChannelDriveInput) {
@@ -152,11 +152,11 @@ fn calendar(channel: &mut Model, edit: ChannelCalendarInput) {
         });
         choices.collect()
     });
-    keep(&mut channel.calendar_whitelist, choices);
+    set_required(&mut channel.calendar_whitelist, choices);
     set(&mut channel.calendar_reminder_lead_minutes, edit.reminder_lead_minutes);
 }
 
-/// Sets a value that may be empty.
+/// Sets a nullable value.
 fn set<T>(stored: &mut Option<T>, edit: MaybeUndefined<T>) {
     match edit {
         MaybeUndefined::Undefined => {}
@@ -165,8 +165,8 @@ fn set<T>(stored: &mut Option<T>, edit: MaybeUndefined<T>) {
     }
 }
 
-/// Sets a value that is never empty. Its input declares `not_null()`.
-fn keep<T>(stored: &mut T, edit: MaybeUndefined<T>) {
+/// Sets a value that is never null. Its input declares `not_null()`.
+fn set_required<T>(stored: &mut T, edit: MaybeUndefined<T>) {
     if let MaybeUndefined::Value(value) = edit {
         *stored = value;
     }

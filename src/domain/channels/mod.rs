@@ -1,12 +1,12 @@
 //! Channels: connections between an agent and a messaging transport.
 //!
-//! A channel is active, or inactive for a stated reason. Permissions: `agent.view` and `agent.edit`; connecting
-//! and editing also require a confirmed e-mail address, and ask the vendor who we are (`probe.rs`). Deleting hides a
+//! A channel is active, or inactive for a stated reason. Permissions: `agent.view` and `agent.edit`; connecting and editing
+//! also require a confirmed e-mail address, and ask the vendor for the channel's identity (`probe.rs`). Deleting hides a
 //! channel, wipes its secrets and path, and keeps its conversations.
 //!
-//! `filter.rs`: which messages a channel takes; `telegram_webhook.rs`: vendors that send by themselves.
+//! `filter.rs`: the messages that a channel accepts; `telegram_webhook.rs`: registering our address with Telegram.
 //!
-//! What comes in through them is taken by [`ingest`](super::ingest), and what goes out is sent by [`deliveries`](super::deliveries).
+//! [`ingest`](super::ingest) receives messages through channels, and [`deliveries`](super::deliveries) sends them.
 
 mod check;
 mod create;
@@ -42,14 +42,14 @@ pub use self::{
         CreateChannelInput, UpdateChannelInput,
     },
     instructions::instructions,
-    outbound::{Failed, Sender, fail, not_sent, proves_people, reached, wait, way_out},
+    outbound::{Failed, Sender, delay_sending, proves_people, record_not_sent, record_reached, sends_out, switch_off},
     probe::check_again,
     recipients::forget_recipient,
-    whitelist::{Listed, OriginAdded, add_origin, listed, move_origin, remove_origin},
+    whitelist::{Listed, OriginAdded, add_origin, look_up_origin, move_origin, remove_origin},
 };
 pub(crate) use self::{
     entity::channels::Model as Channel,
-    filter::{Rules, Verdict},
+    filter::{FilterDecision, FilterRules},
     open::{kind_of, open, open_to_listen},
     rows::{active, find, lock, note_activity},
 };
@@ -75,19 +75,16 @@ use crate::{
 /// A channel was deleted.
 #[derive(Debug)]
 pub struct Deleted {
-    /// The channel.
-    pub channel: ChannelId,
-    /// Its name.
-    pub name: String,
+        pub channel: ChannelId,
+        pub name: String,
 }
 
 impl DomainEvent for Deleted {}
 
-/// A channel is on again that was off.
+/// A channel that was off is on again.
 #[derive(Debug)]
 pub struct Recovered {
-    /// The channel.
-    pub channel: ChannelId,
+        pub channel: ChannelId,
 }
 
 impl DomainEvent for Recovered {}
@@ -123,12 +120,12 @@ pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
     finish(tx, (ChangeOp::Deleted, "deleteChannel"), id, agent, json!({ "name": name })).await
 }
 
-/// Deactivates the channels of a deleted agent, and tells people. Inactive ones keep their reason.
+/// Deactivates the channels of a deleted agent, and notifies people. Inactive channels keep their reason.
 pub async fn deactivate_for_archived_agent(tx: &Tx, agent: AgentId) -> Result<()> {
     let active = tx.scope.update::<channels::Entity>().filter(channels::Column::IsActive.eq(true));
-    let why = "Its agent was deleted. The channel is on again once the agent is restored.";
-    for channel in switch(tx, agent, active, Some(InactiveReason::AgentArchived)).await? {
-        emit(tx, Failed::of(channel, why.to_owned())).await?;
+        let why = "Its agent was deleted. Restoring the agent activates the channel again.";
+    for channel in set_active(tx, agent, active, Some(InactiveReason::AgentArchived)).await? {
+        emit(tx, Failed::new(channel, why.to_owned())).await?;
     }
     Ok(())
 }
@@ -138,14 +135,14 @@ pub async fn activate_for_restored_agent(tx: &Tx, agent: AgentId) -> Result<()> 
     let same = channels::Column::InactiveReason.eq(InactiveReason::AgentArchived);
     let inactive = tx.scope.update::<channels::Entity>().filter(same);
     let inactive = inactive.filter(channels::Column::ArchivedAt.is_null());
-    for channel in switch(tx, agent, inactive, None).await? {
+    for channel in set_active(tx, agent, inactive, None).await? {
         emit(tx, Recovered { channel: channel.id }).await?;
     }
     Ok(())
 }
 
-/// Switches channels of an agent off for a reason, or on. Returns them.
-async fn switch(
+/// Deactivates channels of an agent for a reason, or activates them. Returns them.
+async fn set_active(
     tx: &Tx,
     agent: AgentId,
     channels: UpdateMany<channels::Entity>,

@@ -1,4 +1,4 @@
-//! From a channel's row to its transport: the settings, the secrets opened.
+//! Builds a channel's transport from its row: opens the secrets and collects the settings.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use muster_channels::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{entity::channels::Model, mail_room::MailRoom, merge::Secrets};
+use super::{entity::channels::Model, mail_room::MailMemory, merge::Secrets};
 use crate::{
     base::{
         enums::{self, InactiveReason},
@@ -26,7 +26,7 @@ use crate::{
     domain::orgs::{self, Limit},
 };
 
-/// Which vendor carries a transport's messages. `None`: Muster can't carry them yet, or they stay in the panel.
+/// The vendor of a transport. `None`: Muster doesn't support it yet, or its messages stay in the panel.
 pub(crate) const fn kind_of(transport: enums::Transport) -> Option<Kind> {
     match transport {
         enums::Transport::Email => Some(Kind::Email),
@@ -49,19 +49,19 @@ pub(super) fn why_inactive(transport: enums::Transport) -> Option<InactiveReason
 /// Opens a channel. `None` if its transport can't carry messages yet.
 ///
 /// # Errors
-/// A secret can't be opened, or is not what the transport needs.
+/// A secret can't be opened, or is invalid for the transport.
 pub(crate) fn open(core: &Core, channel: &Model) -> Result<Option<Arc<dyn Transport>>> {
-    let config = config(core, channel, Opened::of(core, channel)?)?;
+    let config = config(core, channel, OpenedSecrets::open(core, channel)?)?;
     Ok(config.map(|config| muster_channels::open(config, &core.network)))
 }
 
-/// Opens a channel to listen to it: a mailbox is looked at as often as the plan allows.
+/// Opens a channel to listen to it. Polls a mailbox as often as the plan allows.
 ///
 /// # Errors
 /// As [`open`]; the database is unreachable.
 pub(crate) async fn open_to_listen(scope: &Scope, channel: &Model) -> Result<Option<Arc<dyn Transport>>> {
     let core = &scope.core;
-    let mut config = config(core, channel, Opened::of(core, channel)?)?;
+    let mut config = config(core, channel, OpenedSecrets::open(core, channel)?)?;
     if let Some(Config::Email(email)) = &mut config {
         let minutes = orgs::pace(scope, Limit::MinMailPoll).await?;
         email.poll = Duration::from_mins(u64::try_from(minutes).unwrap_or_default().max(1));
@@ -71,7 +71,7 @@ pub(crate) async fn open_to_listen(scope: &Scope, channel: &Model) -> Result<Opt
 
 /// A channel's secrets, opened.
 #[derive(Default)]
-pub(super) struct Opened {
+pub(super) struct OpenedSecrets {
     bot_token: Option<SecretString>,
     outbound: Option<SecretString>,
     inbound: Option<SecretString>,
@@ -81,12 +81,8 @@ pub(super) struct Opened {
     smtp_pass: Option<SecretString>,
 }
 
-impl Opened {
-    /// Those of a row.
-    ///
-    /// # Errors
-    /// One of them can't be opened.
-    pub fn of(core: &Core, channel: &Model) -> Result<Self> {
+impl OpenedSecrets {
+    pub fn open(core: &Core, channel: &Model) -> Result<Self> {
         let open = |sealed: &Option<Vec<u8>>, field: &str| {
             let Some(sealed) = sealed else { return Ok(None) };
             let place = SealContext::new(channel.organization_id, "channels", channel.id.0, field);
@@ -113,19 +109,18 @@ impl Opened {
         })
     }
 
-    /// The webhook's secrets, out and in.
-    pub fn webhook(self) -> [Option<SecretString>; 2] {
+        /// Outbound, then inbound.
+        pub fn into_webhook_secrets(self) -> [Option<SecretString>; 2] {
         [self.outbound, self.inbound]
     }
 
-    /// Whether an edit gives the channel other bots' secrets than these.
+        /// Whether an edit sets a token other than this one.
     pub fn has_another_token(&self, edit: &Secrets) -> bool {
         let MaybeUndefined::Value(token) = &edit.bot_token else { return false };
         self.bot_token.as_ref().is_none_or(|before| before.expose_secret() != token.0.expose_secret())
     }
 
-    /// As an edit leaves them.
-    pub fn edited(self, edit: &Secrets) -> Self {
+        pub fn apply_edit(self, edit: &Secrets) -> Self {
         let after = |before: Option<SecretString>, edit: &MaybeUndefined<SecretText>| match edit {
             MaybeUndefined::Undefined => before,
             MaybeUndefined::Null => None,
@@ -143,11 +138,11 @@ impl Opened {
     }
 }
 
-/// What a transport gets of its channel. `None` if it can't carry messages yet.
+/// The transport's configuration. `None` if the transport can't carry messages yet.
 ///
 /// # Errors
-/// A secret is not what the transport needs.
-pub(super) fn config(core: &Core, channel: &Model, secrets: Opened) -> Result<Option<Config>> {
+/// A secret is invalid for the transport.
+pub(super) fn config(core: &Core, channel: &Model, secrets: OpenedSecrets) -> Result<Option<Config>> {
     let Some(kind) = kind_of(channel.transport) else { return Ok(None) };
     Ok(Some(match kind {
         Kind::Webhook => Config::Webhook(Box::new(webhook(channel, secrets))),
@@ -159,11 +154,11 @@ pub(super) fn config(core: &Core, channel: &Model, secrets: Opened) -> Result<Op
     }))
 }
 
-fn token(secrets: Opened) -> Result<SecretString> {
+fn token(secrets: OpenedSecrets) -> Result<SecretString> {
     secrets.bot_token.ok_or_else(|| Problem::internal(anyhow::anyhow!("a bot's channel without a token")))
 }
 
-fn webhook(channel: &Model, secrets: Opened) -> WebhookConfig {
+fn webhook(channel: &Model, secrets: OpenedSecrets) -> WebhookConfig {
     WebhookConfig {
         outbound_url: channel.webhook_outbound_url.clone(),
         outbound_secrets: secrets.outbound.into_iter().chain(secrets.outbound_previous).collect(),
@@ -173,13 +168,13 @@ fn webhook(channel: &Model, secrets: Opened) -> WebhookConfig {
     }
 }
 
-fn telegram(channel: &Model, mut secrets: Opened) -> Result<TelegramConfig> {
-    // Without one, nothing comes in by the channel's path.
+fn telegram(channel: &Model, mut secrets: OpenedSecrets) -> Result<TelegramConfig> {
+        // With an empty secret, the channel's path accepts nothing.
     let webhook_secret = secrets.inbound.take().unwrap_or_default();
     Ok(TelegramConfig { token: token(secrets)?, webhook_secret, username: channel.bot_username.clone() })
 }
 
-fn email(core: &Core, channel: &Model, secrets: Opened) -> EmailConfig {
+fn email(core: &Core, channel: &Model, secrets: OpenedSecrets) -> EmailConfig {
     let server = |host: &Option<String>, port: Option<i64>, default: u16, user: &Option<String>, pass| {
         host.clone().map(|host| MailServer {
             host,
@@ -201,20 +196,20 @@ fn email(core: &Core, channel: &Model, secrets: Opened) -> EmailConfig {
         authserv_id: channel.email_authserv_id.clone(),
         id_key: id_key(core, channel),
         since: jiff::Timestamp::from_millisecond(channel.created_at.0).unwrap_or_default(),
-        // Besides being woken.
+                // In addition to notifications by the server.
         poll: Duration::from_mins(1),
-        memory: Arc::new(MailRoom::of(core, channel)),
+        memory: Arc::new(MailMemory::for_channel(core, channel)),
     }
 }
 
-/// Of the installation's key and the channel: no secret that a tenant or a receiver of mails knows.
+/// Derived from the installation's key and the channel's id, so that neither tenants nor recipients of mails know it.
 fn id_key(core: &Core, channel: &Model) -> SecretString {
     let material = [&channel.organization_id.0.to_be_bytes()[..], &channel.id.0.to_be_bytes()];
     let key = core.keys.current().derive("ids of mails", &material).next();
     key.map(|key| hex::encode(&key[..])).unwrap_or_default().into()
 }
 
-/// What is wrong with a bot's token by itself.
+/// Validates a bot token by itself. Returns what is wrong with it.
 pub(super) fn check_token(transport: enums::Transport, token: &MaybeUndefined<SecretText>) -> Option<String> {
     let MaybeUndefined::Value(token) = token else { return None };
     if transport != enums::Transport::Slack {
@@ -223,9 +218,9 @@ pub(super) fn check_token(transport: enums::Transport, token: &MaybeUndefined<Se
     SlackConfig::parse(token.0.expose_secret()).err().map(|error| error.to_string())
 }
 
-/// Gives a channel whose bot is another an inbound path if its vendor sends what comes in, and takes it away if Muster asks. Of
-/// Slack its second secret says which. Telegram's new bot gets a path and a secret of its own when it is told of them
-/// (`telegram_webhook.rs`).
+/// Adapts the inbound path to a new bot token. A Slack channel has a path if the second part of its token is a signing
+/// secret: then Slack sends events to Muster. A Telegram channel loses the path and secret of the previous bot; registering
+/// the webhook creates new ones (`telegram_webhook.rs`).
 pub(super) fn set_inlet(channel: &mut Model, secrets: &Secrets) {
     let MaybeUndefined::Value(token) = &secrets.bot_token else { return };
     match channel.transport {
@@ -245,7 +240,7 @@ pub(super) fn set_inlet(channel: &mut Model, secrets: &Secrets) {
     }
 }
 
-/// The last segment of an inbound path. It is as good as a secret: 144 random bits.
+/// The last segment of an inbound path: 144 random bits, as hard to guess as a secret.
 pub(super) fn slug() -> String {
     URL_SAFE_NO_PAD.encode(random_bytes::<18>())
 }

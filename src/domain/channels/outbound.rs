@@ -1,4 +1,4 @@
-//! What deliveries need of channels: the way out, the transport, and what becomes of a channel that can't send.
+//! The outbound side of channels for `deliveries`: whether they send, their transport, and switching off those that can't.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,33 +26,30 @@ use crate::{
     },
 };
 
-/// A channel was switched off by itself.
+/// A channel was switched off automatically.
 #[derive(Debug)]
 pub struct Failed {
-    /// The channel.
-    pub channel: ChannelId,
-    /// Its agent.
-    pub agent: AgentId,
-    /// Its name.
-    pub name: String,
-    /// Why, for people.
-    pub why: String,
+        pub channel: ChannelId,
+        pub agent: AgentId,
+        pub name: String,
+        /// The reason, as a sentence for people.
+        pub why: String,
 }
 
 impl DomainEvent for Failed {}
 
 impl Failed {
-    pub(super) fn of(channel: channels::Model, why: String) -> Self {
+    pub(super) fn new(channel: channels::Model, why: String) -> Self {
         Self { channel: channel.id, agent: channel.agent_id, name: channel.name, why }
     }
 }
 
-/// How long nothing may be sent until a channel is switched off: longer than the outage of a vendor or a receiver.
+/// How long sending may fail until the channel is switched off: longer than an outage of a vendor or recipient.
 const FAILING: Duration = Duration::from_hours(5 * 24);
 
-/// Whether what is said through a channel is sent at all: one that a person switched off, or that goes the other way, sends
-/// nothing. `None`: it carries no messages.
-pub async fn way_out(tx: &Tx, id: ChannelId) -> Result<Option<bool>> {
+/// Whether a channel sends messages: not if a person switched it off, or it is inbound only. `None`: it carries no
+/// messages.
+pub async fn sends_out(tx: &Tx, id: ChannelId) -> Result<Option<bool>> {
     let Some(channel) = connected(&tx.scope).filter(channels::Column::Id.eq(id)).one(tx.connection()).await?
     else {
         return Ok(None);
@@ -60,14 +57,14 @@ pub async fn way_out(tx: &Tx, id: ChannelId) -> Result<Option<bool>> {
     Ok(kind_of(channel.transport).map(|_| is_open(&channel)))
 }
 
-/// Whether what is said through a channel is sent, at the latest when the channel works again.
+/// Whether messages through a channel are sent, now or once the channel works again.
 pub(super) fn is_open(channel: &channels::Model) -> bool {
     let is_on = channel.is_active || channel.inactive_reason != Some(InactiveReason::Manual);
     is_on && channel.direction != ChannelDirection::Inbound
 }
 
-/// Whether a channel's vendor itself says who writes, over a connection that Muster opened or under a secret that Muster made: only
-/// there a chat can be linked. Slack's signing secret is known to whoever made the app.
+/// Whether the vendor itself proves who writes, over a connection that Muster opened or with a secret that Muster made. Only
+/// such chats can be linked to members. The creator of a Slack app knows its signing secret, so that it proves nothing.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -83,18 +80,17 @@ pub async fn proves_people(tx: &Tx, id: ChannelId) -> Result<bool> {
 
 /// A channel that sends.
 pub struct Sender {
-    /// The service, in the channel's organization.
+        /// The system's scope in the channel's organization.
     pub scope: Scope,
-    /// The channel.
-    pub channel: ChannelId,
-    /// Its vendor, with the credentials that were read.
-    pub transport: Arc<dyn Transport>,
-    /// When the settings that were read had been edited last.
+        pub channel: ChannelId,
+        /// The vendor, with the credentials as of `seen`.
+        pub transport: Arc<dyn Transport>,
+        /// `updated_at` of the channel when it was read.
     pub seen: Timestamp,
 }
 
 impl Sender {
-    /// Opens a channel to send through it. `None`: it is inactive, or was deleted, or waits.
+        /// Opens a channel to send through it. `None`: it is inactive, deleted, or waiting.
     ///
     /// # Errors
     /// Its secrets can't be opened.
@@ -108,18 +104,18 @@ impl Sender {
         Ok(transport.map(|transport| Self { scope, channel: id, transport, seen: channel.updated_at }))
     }
 
-    /// Takes room for a message to this target within the vendor's limits.
+        /// Reserves room for a message to this target within the vendor's rate limits.
     ///
     /// # Errors
-    /// There is none. Nothing was counted.
+        /// There is no room. Nothing is counted then.
     pub fn take_room(&self, target: &str) -> std::result::Result<Room, Full> {
         let core = &self.scope.core;
         core.queue.pace.take(&core.clock, (self.scope.org, self.channel), &*self.transport, target)
     }
 }
 
-/// Sends nothing through a channel before this instant: its vendor asked for it, or would. It never shortens a wait.
-pub async fn wait(tx: &Tx, id: ChannelId, until: Timestamp) -> Result<()> {
+/// Sends nothing through a channel before this instant, because its vendor asked for it or would. Never shortens a wait.
+pub async fn delay_sending(tx: &Tx, id: ChannelId, until: Timestamp) -> Result<()> {
     let waiting = tx.scope.update::<channels::Entity>().filter(channels::Column::Id.eq(id));
     let earlier = Condition::any()
         .add(channels::Column::SendAfter.is_null())
@@ -129,8 +125,8 @@ pub async fn wait(tx: &Tx, id: ChannelId, until: Timestamp) -> Result<()> {
     Ok(())
 }
 
-/// Notes that a channel's vendor was reached: it took something, or refused it.
-pub async fn reached(tx: &Tx, id: ChannelId) -> Result<()> {
+/// Records that a channel's vendor was reached: it accepted or refused a message.
+pub async fn record_reached(tx: &Tx, id: ChannelId) -> Result<()> {
     let works = tx.scope.update::<channels::Entity>().filter(channels::Column::Id.eq(id));
     let works = works.filter(channels::Column::FailingSince.is_not_null());
     works
@@ -140,9 +136,9 @@ pub async fn reached(tx: &Tx, id: ChannelId) -> Result<()> {
     Ok(())
 }
 
-/// Notes that something could not be sent, though nothing is wrong with it. If it is given up after many attempts, the last of
-/// which failed for the reason `given_up`, and nothing could be sent for days, the channel is switched off. `seen` as for [`fail`].
-pub async fn not_sent(tx: &Tx, id: ChannelId, seen: Timestamp, given_up: Option<&str>) -> Result<()> {
+/// Records that a valid message could not be sent. `given_up` is the reason of the last attempt, if there will be no other:
+/// then a channel that could send nothing for days is switched off. `seen` as for [`switch_off`].
+pub async fn record_not_sent(tx: &Tx, id: ChannelId, seen: Timestamp, given_up: Option<&str>) -> Result<()> {
     let fails = tx.scope.update::<channels::Entity>().filter(channels::Column::Id.eq(id));
     let fails = fails.filter(channels::Column::FailingSince.is_null());
     fails.col_expr(channels::Column::FailingSince, Expr::value(tx.now)).exec(tx.connection()).await?;
@@ -153,12 +149,12 @@ pub async fn not_sent(tx: &Tx, id: ChannelId, seen: Timestamp, given_up: Option<
         return Ok(());
     }
     let why = format!("Nothing could be sent for five days. The last attempt: {why}");
-    fail(tx, id, seen, InactiveReason::DeliveryFailing, &why).await.map(drop)
+    switch_off(tx, id, seen, InactiveReason::DeliveryFailing, &why).await.map(drop)
 }
 
-/// Switches a channel off that can't go on, and tells people why. Its queue waits. What was learnt with the settings edited last
-/// at `seen` says nothing about later ones: then the channel stays on. Returns whether it is switched off by this.
-pub async fn fail(
+/// Switches off a channel that can't go on, and notifies people of the reason. Its queue waits. The failure was seen with
+/// the settings last edited at `seen`: a channel that was edited since stays on. Returns whether this call switched it off.
+pub async fn switch_off(
     tx: &Tx,
     id: ChannelId,
     seen: Timestamp,
@@ -172,10 +168,10 @@ pub async fn fail(
         .col_expr(channels::Column::IsActive, Expr::value(false))
         .col_expr(channels::Column::InactiveReason, Expr::value(reason.as_str()))
         .col_expr(channels::Column::UpdatedAt, Expr::value(tx.now));
-    // Another attempt may have found out at the same time.
+        // Another attempt may have switched it off at the same time.
     let Some(channel) = failed.exec_with_returning(tx.connection()).await?.pop() else { return Ok(false) };
     tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Channel, id));
     let why = format!("{why}\n\nIts messages wait. Correct its settings, and switch it on again.");
-    emit(tx, Failed::of(channel, why)).await?;
+    emit(tx, Failed::new(channel, why)).await?;
     Ok(true)
 }

@@ -1,8 +1,8 @@
-//! Asking the vendor who we are: when a channel is made, when its settings change, when someone begins to listen to it, and as
-//! long as it could not be reached.
+//! Asks the vendor for a channel's identity: when the channel is created, when its settings change, when listening starts,
+//! and until the vendor could be reached.
 //!
-//! A credential that the vendor refuses is refused at once, with the field that holds it. A vendor that can't be reached
-//! refuses nothing: the channel is made, and its warnings say that it was not checked. Never inside a transaction.
+//! A credential that the vendor refuses is a violation at its field. If the vendor can't be reached, the channel is still
+//! created, and its warnings say that it was not checked. Never runs inside a transaction.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::{
     check::is_bot,
     entity::channels::{Column, Entity, Model},
-    open::{Opened, config},
-    outbound::fail,
+    open::{OpenedSecrets, config},
+    outbound::switch_off,
     queries::channels_with_warning,
     rows,
 };
@@ -30,22 +30,22 @@ use crate::{
     core::{Core, Event, access::Scope},
 };
 
-/// How a warning begins that says why a vendor could not be asked.
+/// The start of a warning that says why a vendor could not be asked.
 const UNCHECKED: &str = "Not checked: ";
 
-/// What vendors said.
+/// The vendor's answer.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
-    /// Who we are. `None`: no one said so.
+        /// `None`: the vendor gave none.
     identity: Option<Identity>,
-    /// Credentials that don't count.
+        /// Credentials that the vendor refused.
     pub refused: Vec<Violation>,
-    /// What could not be checked.
+        /// Warnings about parts that could not be checked.
     unchecked: Vec<String>,
 }
 
 impl Answer {
-    /// Writes down what was learnt. What was not stays as it is, or is forgotten if it was said to other credentials.
+        /// Updates the channel from the answer. Facts without an answer stay, unless the credentials changed.
     pub fn apply(self, channel: &mut Model, is_other: bool) {
         if is_other {
             channel.self_ids = json!([]);
@@ -63,7 +63,7 @@ impl Answer {
         channel.warnings = words(identity.warnings.into_iter().chain(self.unchecked).collect());
     }
 
-    fn take(&mut self, field: &str, said: std::result::Result<Identity, Failure>) {
+    fn add(&mut self, field: &str, said: std::result::Result<Identity, Failure>) {
         match said {
             Ok(found) => {
                 let known = self.identity.get_or_insert_default();
@@ -94,24 +94,24 @@ fn words(texts: Vec<String>) -> Value {
 /// Asks a channel's vendor, with these secrets.
 ///
 /// # Errors
-/// The secrets are not what the transport needs.
-pub(super) async fn ask(core: &Core, channel: &Model, secrets: Opened) -> Result<Answer> {
+/// The secrets are invalid for the transport.
+pub(super) async fn ask_vendor(core: &Core, channel: &Model, secrets: OpenedSecrets) -> Result<Answer> {
     let mut answer = Answer::default();
     let Some(config) = config(core, channel, secrets)? else { return Ok(answer) };
-    let asked = halves(config).into_iter().map(|(field, config)| async move {
+    let asked = split_by_credential(config).into_iter().map(|(field, config)| async move {
         let transport = muster_channels::open(config, &core.network);
-        // A person waits for it.
+                // A person is waiting for the answer.
         let said = tokio::time::timeout(Duration::from_secs(10), transport.probe()).await;
         (field, said.unwrap_or_else(|_| Err(Failure::NotSent("There was no answer in time.".into()))))
     });
     for (field, said) in join_all(asked).await {
-        answer.take(field, said);
+        answer.add(field, said);
     }
     Ok(answer)
 }
 
-/// What can be asked by itself, with the field that holds its credential.
-fn halves(config: Config) -> Vec<(&'static str, Config)> {
+/// The parts that can be asked separately, with the fields of their credentials.
+fn split_by_credential(config: Config) -> Vec<(&'static str, Config)> {
     match config {
         Config::Email(config) => {
             let (imap, smtp) = (config.imap.clone(), config.smtp.clone());
@@ -134,26 +134,26 @@ fn halves(config: Config) -> Vec<(&'static str, Config)> {
     }
 }
 
-/// Asks again before someone listens, so that a channel that was made while its vendor was away learns who it is. Returns the
-/// channel as it is now, or why its credentials don't count.
+/// Asks again before listening starts, so that a channel created during an outage of its vendor gets its identity. Returns
+/// the updated channel, or why its credentials were refused.
 ///
 /// # Errors
 /// Its secrets can't be opened. The database is unreachable.
-pub(crate) async fn again(scope: &Scope, channel: Model) -> Result<std::result::Result<Model, String>> {
+pub(crate) async fn ask_again(scope: &Scope, channel: Model) -> Result<std::result::Result<Model, String>> {
     let core = &scope.core;
-    let answer = ask(core, &channel, Opened::of(core, &channel)?).await?;
+    let answer = ask_vendor(core, &channel, OpenedSecrets::open(core, &channel)?).await?;
     if let Some(refused) = answer.refused.first() {
         return Ok(Err(refused.detail.clone()));
     }
     let mut now = channel.clone();
     answer.apply(&mut now, false);
     if now != channel {
-        keep(scope, &now).await?;
+        store_answer(scope, &now).await?;
     }
     Ok(Ok(now))
 }
 
-/// Asks vendors again that could not be reached. Returns of how many channels something was learnt.
+/// Asks the vendors again that could not be reached. Returns the number of channels with news.
 pub async fn check_again(core: &Arc<Core>) -> Result<u64> {
     let unchecked = channels_with_warning(core, UNCHECKED).await?;
     let mut learnt = 0;
@@ -165,7 +165,7 @@ pub async fn check_again(core: &Arc<Core>) -> Result<u64> {
         for (place, asked) in some.iter().zip(join_all(asked).await) {
             match asked {
                 Ok(is_learnt) => learnt += u64::from(is_learnt),
-                // Its secrets can't be opened, say: the others are asked all the same.
+                                // For example, its secrets can't be opened. The other channels are still asked.
                 Err(problem) => tracing::warn!(channel = %place.id, %problem, "channel.not_checked"),
             }
         }
@@ -176,20 +176,20 @@ pub async fn check_again(core: &Arc<Core>) -> Result<u64> {
 async fn check_one(scope: Scope, id: ChannelId) -> Result<bool> {
     let Some(channel) = rows::active(&scope, id).await? else { return Ok(false) };
     let (warnings, seen) = (channel.warnings.clone(), channel.updated_at);
-    match again(&scope, channel).await? {
+    match ask_again(&scope, channel).await? {
         Ok(now) => Ok(now.warnings != warnings),
         Err(why) => {
             let tx = scope.begin().await?;
-            let is_off = fail(&tx, id, seen, InactiveReason::AuthFailed, &why).await?;
+            let is_off = switch_off(&tx, id, seen, InactiveReason::AuthFailed, &why).await?;
             tx.commit().await?;
             Ok(is_off)
         }
     }
 }
 
-/// Keeps what was learnt, unless the settings are others by now. It is not an edit: `updated_at` stays, by which listeners know
-/// that settings changed.
-async fn keep(scope: &Scope, now: &Model) -> Result<()> {
+/// Stores the answer, unless the settings have changed meanwhile. Not an edit: `updated_at` stays, by which listeners
+/// notice changed settings.
+async fn store_answer(scope: &Scope, now: &Model) -> Result<()> {
     let tx = scope.begin().await?;
     let row = tx.scope.update::<Entity>().filter(Column::Id.eq(now.id));
     let row = row.filter(Column::UpdatedAt.eq(now.updated_at));

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// The condition that a channel alerts a person when it fails.
+/// The condition that a channel alerts this person when it fails.
 pub(super) fn alerts(tx: &Tx, user: UserId) -> impl IntoCondition {
     let sql = match tx.scope.core.db.backend() {
         DbBackend::Postgres => "CAST(alert_recipient_user_ids AS JSONB) @> CAST($1 AS TEXT)::JSONB",
@@ -29,7 +29,8 @@ pub(super) fn alerts(tx: &Tx, user: UserId) -> impl IntoCondition {
     Expr::cust_with_values(sql, [user.0.to_string()])
 }
 
-/// Whether another channel, of any organization, keeps one of these digests of a bot's token: the vendor knows no organizations.
+/// Whether another channel, of any organization, has one of these digests of a bot token: a vendor does not know
+/// organizations.
 pub(super) async fn has_another(tx: &Tx, channel: ChannelId, digests: &[Vec<u8>]) -> Result<bool> {
     let sql =
         sql!("SELECT id FROM channels WHERE bot_hash = $3 AND NOT (organization_id = $org AND id = $2)");
@@ -43,14 +44,14 @@ pub(super) async fn has_another(tx: &Tx, channel: ChannelId, digests: &[Vec<u8>]
 
 row! {
     /// A channel of any organization.
-    pub(super) struct Place {
+        pub(super) struct ChannelKey {
         organization_id: OrgId,
         id: ChannelId,
     }
 }
 
 /// The active channels that have this word among their warnings.
-pub(super) async fn channels_with_warning(core: &Core, word: &str) -> Result<Vec<Place>> {
+pub(super) async fn channels_with_warning(core: &Core, word: &str) -> Result<Vec<ChannelKey>> {
     let sql = every_org_sql!(
         "SELECT organization_id, id FROM channels WHERE is_active AND archived_at IS NULL \
          AND CAST(warnings AS TEXT) LIKE $1 ORDER BY id"
@@ -59,14 +60,14 @@ pub(super) async fn channels_with_warning(core: &Core, word: &str) -> Result<Vec
 }
 
 row! {
-    /// What a channel's whitelist says of an origin.
+        /// Whether a channel's whitelist has entries, and whether it names an origin.
     pub(super) struct Whitelisted {
         names_some: bool,
         names_it: bool,
     }
 }
 
-/// What the channel's whitelist says of an origin and its place.
+/// Looks up an origin and its place in the channel's whitelist.
 pub(super) async fn whitelisted(
     scope: &Scope,
     channel: ChannelId,

@@ -1,4 +1,4 @@
-//! Whom a failing channel alerts.
+//! The members that a failing channel alerts.
 
 use sea_orm::{ActiveModelTrait, IntoActiveModel, QueryFilter, Set};
 use serde_json::json;
@@ -16,9 +16,9 @@ use crate::{
     },
 };
 
-/// Stops alerting a person about failing channels, because they left the organization.
+/// Stops alerting a person who left the organization about failing channels.
 pub async fn forget_recipient(tx: &Tx, user: UserId) -> Result<()> {
-    // Locks only these channels: someone may be working on any other.
+        // Locks only these channels: others may be in use.
     let found = tx.scope.find::<channels::Entity>().filter(alerts(tx, user));
     let rows = held(found).all(tx.connection()).await?;
     for channel in rows {

@@ -22,7 +22,7 @@ pub(super) fn connected(scope: &Scope) -> Select<channels::Entity> {
     scope.find::<channels::Entity>().filter(channels::Column::ArchivedAt.is_null())
 }
 
-/// The channel, if messages pass through it.
+/// The channel, if it is active.
 pub(crate) async fn active(scope: &Scope, id: ChannelId) -> Result<Option<channels::Model>> {
     let found = connected(scope).filter(channels::Column::Id.eq(id));
     Ok(found.filter(channels::Column::IsActive.eq(true)).one(scope.core.db.read()).await?)
@@ -35,18 +35,18 @@ pub(crate) async fn find(core: &Core, slug: &str) -> Result<Option<channels::Mod
     Ok(found.filter(channels::Column::ArchivedAt.is_null()).one(core.db.read()).await?)
 }
 
-/// The channel, locked until the transaction ends.
+/// Locks the channel until the transaction ends.
 pub(crate) async fn lock(tx: &Tx, id: ChannelId) -> Result<Option<channels::Model>> {
     let found = held(connected(&tx.scope).filter(channels::Column::Id.eq(id)));
     Ok(found.one(tx.connection()).await?)
 }
 
-/// The same, which must exist.
+/// Locks the channel, which must exist.
 pub(super) async fn load(tx: &Tx, id: ChannelId) -> Result<channels::Model> {
     lock(tx, id).await?.ok_or_else(|| Problem::not_found("channel", id))
 }
 
-/// Notes that something came in, unless the channel was switched off or deleted. Returns whether it was noted.
+/// Records that a message came in, unless the channel was switched off or deleted. Returns whether it was recorded.
 pub(crate) async fn note_activity(tx: &Tx, id: ChannelId) -> Result<bool> {
     use channels::Column;
     let seen = tx.scope.update::<channels::Entity>().filter(Column::Id.eq(id));
@@ -55,7 +55,7 @@ pub(crate) async fn note_activity(tx: &Tx, id: ChannelId) -> Result<bool> {
     Ok(seen.rows_affected > 0)
 }
 
-/// Writes the audit entry and commits. Subscribers to the agent get its channels again.
+/// Writes the audit entry, announces the agent to its subscribers, and commits.
 pub(super) async fn finish(
     tx: Tx,
     (op, operation): (ChangeOp, &'static str),

@@ -1,10 +1,10 @@
-//! Vendors that are told where to send what comes in, instead of being asked: Telegram, where the installation wants it
-//! (`channels.telegram_webhooks`).
+//! Telegram webhooks: Telegram sends messages to Muster instead of being polled, if the installation's setting
+//! `channels.telegram_webhooks` is on.
 //!
-//! This is the listener's work, under the lease of its channel, so that no two processes tell a bot different things. The
-//! channel's path and the secret that Telegram sends there are made here, and end when the webhook is taken back: when the
-//! channel is switched off, deleted, only sends or has another bot, and when the setting is switched off. That is a courtesy:
-//! without it, what Telegram sends finds nothing.
+//! The channel's listener registers the webhook under the channel's lease, so that two processes never register different
+//! addresses. This module creates the channel's path and the secret that Telegram sends to it. Both end when the webhook is
+//! removed: when the channel is switched off, deleted, made outbound, or gets another bot, and when the setting is switched
+//! off. Removing it is a courtesy: otherwise Telegram would send to a path that no longer exists.
 
 use std::time::Duration;
 
@@ -33,13 +33,13 @@ use crate::{
     },
 };
 
-/// Whether a channel's vendor is told where to send.
+/// Whether the channel uses a webhook.
 pub(crate) fn is_wanted(core: &Core, channel: &Model) -> bool {
     channel.transport == enums::Transport::Telegram && core.config.channels.telegram_webhooks
 }
 
-/// The channel, with a path and a secret for its vendor, if it is told of them. `None`: its settings have changed meanwhile.
-pub(crate) async fn prepared(scope: &Scope, mut channel: Model) -> Result<Option<Model>> {
+/// Gives a channel with a webhook its path and secret. `None`: its settings have changed meanwhile.
+pub(crate) async fn prepare_path(scope: &Scope, mut channel: Model) -> Result<Option<Model>> {
     let has_both = channel.inbound_slug.is_some() && channel.webhook_inbound_secret_sealed.is_some();
     if !is_wanted(&scope.core, &channel) || has_both {
         return Ok(Some(channel));
@@ -50,7 +50,7 @@ pub(crate) async fn prepared(scope: &Scope, mut channel: Model) -> Result<Option
     channel.webhook_inbound_secret_sealed = Some(scope.core.keys.seal(&secret, &place));
     let tx = scope.begin().await?;
     let row = tx.scope.update::<Entity>().filter(Column::Id.eq(channel.id));
-    // It is not an edit: `updated_at` stays, by which listeners know that settings changed.
+        // Not an edit: `updated_at` stays, by which listeners notice changed settings.
     let row = row
         .filter(Column::UpdatedAt.eq(channel.updated_at))
         .col_expr(Column::InboundSlug, Expr::value(channel.inbound_slug.clone()))
@@ -63,9 +63,9 @@ pub(crate) async fn prepared(scope: &Scope, mut channel: Model) -> Result<Option
     Ok((prepared.rows_affected > 0).then_some(channel))
 }
 
-/// Tells the vendor where to send, and again every minute: someone else with the token may have told it otherwise. Returns why
-/// that ended.
-pub(crate) async fn keep(
+/// Registers the webhook, and again every minute, in case another holder of the token replaced it. Returns the failure
+/// that ended this.
+pub(crate) async fn keep_registered(
     scope: &Scope,
     channel: &Model,
     transport: &dyn Transport,
@@ -79,16 +79,15 @@ pub(crate) async fn keep(
             return Ok(failure);
         }
         if !std::mem::replace(&mut is_up, true) {
-            registered(scope, channel).await?;
+            record_registered(scope, channel).await?;
             sink.link(Link::Up);
         }
-        // Then it is registered again, and the vendor asked whether it gets through.
         tokio::time::sleep(Duration::from_mins(1)).await;
     }
 }
 
-/// Writes down that the vendor sends.
-async fn registered(scope: &Scope, channel: &Model) -> Result<()> {
+/// Records that the webhook is registered.
+async fn record_registered(scope: &Scope, channel: &Model) -> Result<()> {
     let tx = scope.begin().await?;
     let row = tx.scope.update::<Entity>().filter(Column::Id.eq(channel.id));
     let row = row.filter(Column::InboundSlug.eq(channel.inbound_slug.clone()));
@@ -100,8 +99,8 @@ async fn registered(scope: &Scope, channel: &Model) -> Result<()> {
     tx.commit().await
 }
 
-/// After a listener ended: takes the webhook back, unless another listener will go on with it.
-pub(crate) async fn ended(scope: &Scope, channel: &Model, transport: &dyn Transport) -> Result<()> {
+/// Removes the webhook after a listener ended, unless the next listener needs it.
+pub(crate) async fn release(scope: &Scope, channel: &Model, transport: &dyn Transport) -> Result<()> {
     if !is_wanted(&scope.core, channel) {
         return Ok(());
     }
@@ -110,14 +109,14 @@ pub(crate) async fn ended(scope: &Scope, channel: &Model, transport: &dyn Transp
     if now.is_some_and(|now| place(&now) == place(channel) && now.direction != ChannelDirection::Outbound) {
         return Ok(());
     }
-    if let Err(failure) = take_back(scope, channel, transport).await? {
+    if let Err(failure) = unregister(scope, channel, transport).await? {
         tracing::warn!(channel = channel.id.0, %failure, "channel.webhook_not_taken_back");
     }
     Ok(())
 }
 
-/// Takes a webhook back, if there is one. Once the vendor has taken it back, its path and secret end.
-pub(crate) async fn take_back(
+/// Removes the webhook, if there is one, and then its path and secret.
+pub(crate) async fn unregister(
     scope: &Scope,
     channel: &Model,
     transport: &dyn Transport,
@@ -125,7 +124,7 @@ pub(crate) async fn take_back(
     if channel.transport != enums::Transport::Telegram || channel.inbound_slug.is_none() {
         return Ok(Ok(()));
     }
-    // Less than what is left of a lease.
+        // Less than the remaining time of the lease.
     let taken = tokio::time::timeout(bounds::ANSWER_WAIT, transport.register(None)).await;
     let late = |_| Err(Failure::NotSent("There was no answer in time.".into()));
     if let Err(failure) = taken.unwrap_or_else(late) {

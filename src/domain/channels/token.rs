@@ -1,7 +1,7 @@
-//! One bot, one channel: two that ask the vendor with the same token would take each other's messages.
+//! One channel per bot: two channels with the same token would take each other's messages.
 //!
-//! A digest of each token is kept, under a key of the key file, so that the same token is found in any organization without
-//! any of them being opened.
+//! Each channel keeps a digest of its token, under a key from the key file. It finds the same token in any organization
+//! without opening a secret.
 
 use async_graphql::MaybeUndefined;
 
@@ -15,8 +15,8 @@ use crate::{
     core::{keys, store::Tx},
 };
 
-/// Refuses a token that another channel has. Returns the digest to be kept. `None`: the token stays.
-pub(super) async fn check(
+/// Refuses a token that another channel has. Returns the digest to store. `None`: the token is unchanged.
+pub(super) async fn check_token(
     tx: &Tx,
     channel: ChannelId,
     transport: Transport,
@@ -27,6 +27,6 @@ pub(super) async fn check(
     if !has_another(tx, channel, &digests).await? {
         return Ok(Ok(digests.into_iter().next()));
     }
-    let detail = "Another channel has this token. Make a bot of its own for each channel.";
+        let detail = "Another channel has this token. Create a separate bot for each channel.";
     Ok(Err(Violation::at("/bot_token", "NOT_ALLOWED", detail)))
 }

@@ -1,4 +1,4 @@
-//! The whitelist: who may write to a channel.
+//! The whitelist: the origins that may write to a channel.
 
 use muster_channels::Origin;
 use sea_orm::{
@@ -27,18 +27,16 @@ use crate::{
     domain::{agents, edits},
 };
 
-/// An origin may write to a channel from now on.
+/// An origin was added to a channel's whitelist.
 #[derive(Debug)]
 pub struct OriginAdded {
-    /// The channel.
-    pub channel: ChannelId,
-    /// The origin.
-    pub origin: String,
+        pub channel: ChannelId,
+        pub origin: String,
 }
 
 impl DomainEvent for OriginAdded {}
 
-/// What a whitelist says.
+/// What a whitelist says about an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed {
     /// It names the message's origin, or its place.
@@ -49,9 +47,9 @@ pub enum Listed {
     Empty,
 }
 
-/// What a channel's whitelist says about an origin.
-pub async fn listed(scope: &Scope, channel: ChannelId, Origin { id, place, .. }: &Origin) -> Result<Listed> {
-    // PostgreSQL takes no text with NUL: no list names it, and to ask would fail each time that the message comes.
+/// Looks up an origin in a channel's whitelist.
+pub async fn look_up_origin(scope: &Scope, channel: ChannelId, Origin { id, place, .. }: &Origin) -> Result<Listed> {
+        // PostgreSQL rejects text with NUL: no list can name it, and the query would fail at each retry of the message.
     if [Some(id), place.as_ref()].into_iter().flatten().any(|id| id.contains('\0')) {
         return Ok(Listed::Others);
     }
@@ -67,12 +65,12 @@ pub async fn listed(scope: &Scope, channel: ChannelId, Origin { id, place, .. }:
 /// Allows an origin to write to a channel (specification, operation 18). Adding it again does nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`, `VALIDATION_FAILED` for what no message can come from.
+/// `NOT_FOUND`, `VALIDATION_FAILED` for an origin that no message can have.
 pub async fn add_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result<()> {
     let tx = scope.begin().await?;
-    // The lock keeps everyone else from changing the list.
+        // The lock also protects the list from concurrent changes.
     let channel = load(&tx, id).await?;
-    let origin = &compared(channel.transport, origin.trim()).ok_or_else(|| {
+    let origin = &normalize(channel.transport, origin.trim()).ok_or_else(|| {
         let detail =
             format!("`{origin}` is not an e-mail address. A list names each address, and no patterns.");
         Problem::invalid_at("/origin_id", "NOT_ALLOWED", detail)
@@ -85,8 +83,8 @@ pub async fn add_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result<()
     changed(tx, channel, "addWhitelistOrigin", origin).await
 }
 
-/// An origin as messages have it: `Ada <Ada@Example.org>` is `ada@example.org`. `None`: no message can have it.
-fn compared(transport: Transport, origin: &str) -> Option<String> {
+/// Normalizes an origin as messages have it: `Ada <Ada@Example.org>` is `ada@example.org`. `None`: no message can have it.
+fn normalize(transport: Transport, origin: &str) -> Option<String> {
     match transport {
         Transport::Email => muster_channels::email_origin(origin),
         _ => Some(origin.to_owned()),
@@ -101,10 +99,9 @@ pub async fn remove_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result
     let tx = scope.begin().await?;
     let channel = load(&tx, id).await?;
     let origin = origin.trim();
-    // As it was written, or as it is compared.
-    let compared = compared(channel.transport, origin);
-    let origin = match &compared {
-        Some(compared) if !is_listed(&tx, id, origin).await? => compared.as_str(),
+    let normalized = normalize(channel.transport, origin);
+    let origin = match &normalized {
+        compared.as_str(), => Some(normalized) if !is_listed(&tx, id, origin).await? => normalized.as_str(), => compared.as_str(),
         _ => origin,
     };
     let removed = tx
@@ -121,7 +118,7 @@ pub async fn remove_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result
     changed(tx, channel, "removeWhitelistOrigin", origin).await
 }
 
-/// A chat has a new id: its place on the lists goes with it. That is the vendor's doing, and no one's edit.
+/// Renames an origin on a channel's lists, because the vendor gave its chat a new id. Not an edit by a caller.
 pub async fn move_origin(tx: &Tx, id: ChannelId, from: &str, to: &str) -> Result<()> {
     let channel = load(tx, id).await?;
     let agent = channel.agent_id;

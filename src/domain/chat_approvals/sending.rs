@@ -71,7 +71,7 @@ impl Job for Model {
         let tx = sender.scope.begin().await?;
         let until = tx.now.plus(full.wait);
         if full.is_for_all {
-            channels::wait(&tx, sender.channel, until).await?;
+            channels::delay_sending(&tx, sender.channel, until).await?;
         } else {
             write(&tx, self, (self.state, self.attempts, until)).await?;
         }
@@ -222,7 +222,7 @@ async fn settle(scope: &Scope, row: &Model, seen: Timestamp, step: Step) -> Resu
         Step::Later(wait, _) => write(&tx, row, (row.state, attempts, now.plus(wait))).await?,
         Step::Channel(reason, why) => {
             // The channel first, as an edit of it locks them.
-            channels::fail(&tx, row.channel_id, seen, reason, &why).await?;
+            channels::switch_off(&tx, row.channel_id, seen, reason, &why).await?;
             write(&tx, row, (row.state, attempts - 1, now)).await?;
         }
     }

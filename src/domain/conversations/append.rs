@@ -319,7 +319,7 @@ async fn send_out(
     if conversation.target.is_none() || !own.iter().any(is_said) {
         return Ok(None);
     }
-    let Some(is_open) = channels::way_out(tx, channel).await? else { return Ok(None) };
+    let Some(is_open) = channels::sends_out(tx, channel).await? else { return Ok(None) };
     let status = if is_open { DeliveryStatus::Pending } else { DeliveryStatus::Skipped };
     for message in own.iter_mut().filter(|message| is_said(message)) {
         message.is_sent = true;

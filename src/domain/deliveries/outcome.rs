@@ -37,17 +37,17 @@ pub(super) async fn settle(
     }
     match verdict {
         Verdict::Sent(receipt) => {
-            channels::reached(&tx, part.channel_id).await?;
+            channels::record_reached(&tx, part.channel_id).await?;
             if let Some(target) = receipt.target {
                 conversations::retarget(&tx, part.conversation_id, target).await?;
             }
         }
         Verdict::Moved(to) => conversations::retarget(&tx, part.conversation_id, to).await?,
         Verdict::Later { wait, is_for_all: true, .. } => {
-            channels::wait(&tx, part.channel_id, tx.now.plus(wait)).await?;
+            channels::delay_sending(&tx, part.channel_id, tx.now.plus(wait)).await?;
         }
         Verdict::Channel(reason, why) => {
-            channels::fail(&tx, part.channel_id, seen, reason, &why).await?;
+            channels::switch_off(&tx, part.channel_id, seen, reason, &why).await?;
         }
         Verdict::Failed(code, why) => {
             // The channel first, as an edit of it locks them.
@@ -56,7 +56,7 @@ pub(super) async fn settle(
         }
         Verdict::Unsent(..) => fail_rest(&tx, part.message_id, part.part).await?,
         Verdict::Later { counts: true, .. } => {
-            channels::not_sent(&tx, part.channel_id, seen, None).await?;
+            channels::record_not_sent(&tx, part.channel_id, seen, None).await?;
         }
         Verdict::Later { .. } | Verdict::Ask(_) => {}
     }
@@ -67,10 +67,10 @@ pub(super) async fn settle(
 /// What it says about a channel that a part has failed.
 async fn note(tx: &Tx, id: ChannelId, seen: Timestamp, (code, why): (DeliveryCode, &str)) -> Result<()> {
     match code {
-        DeliveryCode::GaveUp => channels::not_sent(tx, id, seen, Some(why)).await,
+        DeliveryCode::GaveUp => channels::record_not_sent(tx, id, seen, Some(why)).await,
         // It was one attempt, and perhaps it was sent.
-        DeliveryCode::UnknownOutcome => channels::not_sent(tx, id, seen, None).await,
-        DeliveryCode::Refused | DeliveryCode::TargetGone => channels::reached(tx, id).await,
+        DeliveryCode::UnknownOutcome => channels::record_not_sent(tx, id, seen, None).await,
+        DeliveryCode::Refused | DeliveryCode::TargetGone => channels::record_reached(tx, id).await,
         // Other parts, or later.
         DeliveryCode::EarlierPart | DeliveryCode::Bounced => Ok(()),
     }

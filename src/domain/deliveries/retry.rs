@@ -28,7 +28,7 @@ pub async fn retry(scope: &Scope, message: MessageId) -> Result<()> {
     conversations::require_message(&tx, message).await?;
     let part = tx.scope.find::<deliveries::Entity>().filter(Column::MessageId.eq(message));
     if let Some(part) = part.one(tx.connection()).await?
-        && channels::way_out(&tx, part.channel_id).await? != Some(true)
+        && channels::sends_out(&tx, part.channel_id).await? != Some(true)
     {
         let detail = "The channel is switched off, or does not send.";
         return Err(Problem::new(Code::Conflict, detail));

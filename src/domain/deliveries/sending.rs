@@ -87,7 +87,7 @@ async fn hold(sender: &Sender, id: DeliveryId, full: Full) -> Result<()> {
     let tx = sender.scope.begin().await?;
     let until = tx.now.plus(full.wait);
     if full.is_for_all {
-        channels::wait(&tx, sender.channel, until).await?;
+        channels::delay_sending(&tx, sender.channel, until).await?;
     } else {
         let held = tx.scope.update::<deliveries::Entity>().filter(deliveries::Column::Id.eq(id));
         let held = held.filter(deliveries::Column::Status.eq(DeliveryStatus::Pending));

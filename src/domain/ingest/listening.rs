@@ -88,11 +88,11 @@ impl Door {
         let scope = Scope::system(core, lease.org);
         let Some(channel) = channels::active(&scope, lease.channel).await? else { return Ok(()) };
         let seen = channel.updated_at;
-        let channel = match probe::again(&scope, channel).await? {
+        let channel = match probe::ask_again(&scope, channel).await? {
             Ok(channel) => channel,
             Err(why) => return self.over(&scope, lease, seen, InactiveReason::AuthFailed, &why).await,
         };
-        let Some(channel) = telegram_webhook::prepared(&scope, channel).await? else { return Ok(()) };
+        let Some(channel) = telegram_webhook::prepare_path(&scope, channel).await? else { return Ok(()) };
         let Some(transport) = open_to_listen(&scope, &channel).await? else { return Ok(()) };
         let (links, latest) = watch::channel(None);
         let reading = Arc::default();
@@ -106,7 +106,7 @@ impl Door {
         };
         let (ended, ()) = tokio::join!(hearing, lease.follow(core, latest));
         let ended = ended?;
-        telegram_webhook::ended(&scope, &channel, &*transport).await?;
+        telegram_webhook::release(&scope, &channel, &*transport).await?;
         match ended {
             Some(Failure::Credentials(cause)) => {
                 self.over(&scope, lease, seen, InactiveReason::AuthFailed, cause.as_str()).await
@@ -133,7 +133,7 @@ impl Door {
         why: &str,
     ) -> Result<()> {
         let tx = scope.begin().await?;
-        let is_off = channels::fail(&tx, lease.channel, seen, reason, why).await?;
+        let is_off = channels::switch_off(&tx, lease.channel, seen, reason, why).await?;
         tx.commit().await?;
         if !is_off {
             return self.pause(lease).await;
@@ -166,9 +166,9 @@ impl Door {
         let Ear { channel, transport, .. } = *ear;
         let scope = Scope::system(&self.core, ear.lease.org);
         if telegram_webhook::is_wanted(&self.core, channel) {
-            return telegram_webhook::keep(&scope, channel, transport, ear).await;
+            return telegram_webhook::keep_registered(&scope, channel, transport, ear).await;
         }
-        if let Err(failure) = telegram_webhook::take_back(&scope, channel, transport).await? {
+        if let Err(failure) = telegram_webhook::unregister(&scope, channel, transport).await? {
             return Ok(failure);
         }
         Ok(match transport.listen(cursor, ear).await {

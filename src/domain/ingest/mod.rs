@@ -54,7 +54,7 @@ use crate::{
         resource_limits::{Holder, SMALL},
     },
     domain::{
-        channels::{self, Channel, Rules, Verdict, kind_of, open},
+        channels::{self, Channel, FilterDecision, FilterRules, kind_of, open},
         conversations::{self, Source, Upload},
     },
 };
@@ -281,11 +281,11 @@ impl Door {
             message.is_addressed |= has_earlier;
         }
         let scope = Scope::system(&self.core, channel.organization_id);
-        let listed = channels::listed(&scope, channel.id, &message.origin).await?;
-        let is_answered = match Rules::of(channel).judge(&message, listed) {
-            Verdict::Wanted { is_answered } => is_answered,
-            Verdict::Echo => return Ok(Err(Ignored::Echo)),
-            Verdict::Refused(reason) => {
+        let listed = channels::look_up_origin(&scope, channel.id, &message.origin).await?;
+        let is_answered = match FilterRules::from_channel(channel).judge(&message, listed) {
+            FilterDecision::Wanted { is_answered } => is_answered,
+            FilterDecision::Echo => return Ok(Err(Ignored::Echo)),
+            FilterDecision::Refused(reason) => {
                 self.refused.count((channel.organization_id, channel.id), &message.origin, reason);
                 return Ok(Err(Ignored::NotWhitelisted));
             }

@@ -56,7 +56,7 @@ pub(super) async fn began(tx: &Tx, agent: &LockedAgent) -> Result<()> {
 }
 
 async fn insert(tx: &Tx, agent: &LockedAgent, generation: i64) -> Result<()> {
-    let author = Author::of(tx);
+    let author = Author::from_caller(tx);
     let launch = agent_launches::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,

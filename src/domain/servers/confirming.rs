@@ -31,7 +31,7 @@ const NEEDED: [Permission; 2] = [Permission::ServerEdit, Permission::CredentialE
 
 /// Notes who makes the server's provisioning token, and whether that confirms its host.
 pub(super) fn made_by(tx: &Tx, server: &mut ActiveModel) {
-    let author = Author::of(tx);
+    let author = Author::from_caller(tx);
     server.provisioned_by_kind = Set(Some(author.kind));
     server.provisioned_by_id = Set(author.id);
     server.provisioned_by_name = Set(Some(author.name));

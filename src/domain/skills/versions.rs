@@ -30,12 +30,12 @@ static SETTINGS: LazyLock<BTreeSet<String>> = LazyLock::new(fields_of::<UpdateSk
 
 /// Writes a version of the skill, which is as changed and locked, if it differs from the newest one.
 pub(super) async fn follow(tx: &Tx, skill: &skills::Model, reverts_to: Option<i64>) -> Result<()> {
-    let content = Content::of(settings(skill, &SETTINGS));
+    let content = Content::from_fields(settings(skill, &SETTINGS));
     let before = find(tx, skill.id, skill.version).await?;
     if before.as_ref().is_some_and(|before| before.content_hash == content.hash) {
         return Ok(());
     }
-    let (number, author) = (skill.version + 1, Author::of(tx));
+    let (number, author) = (skill.version + 1, Author::from_caller(tx));
     let row = skill_versions::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,

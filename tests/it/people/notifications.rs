@@ -198,7 +198,7 @@ async fn whom_a_channel_names_is_told_that_it_has_failed() {
         let id = ChannelId(channel["id"].as_i64().unwrap());
         let seen = app.one("SELECT updated_at FROM channels WHERE id = $1", vec![id.0.into()]).await;
         let tx = app.scope().begin().await.unwrap();
-        channels::fail(&tx, id, Timestamp(seen), InactiveReason::AuthFailed, "The vendor refuses it.")
+        channels::switch_off(&tx, id, Timestamp(seen), InactiveReason::AuthFailed, "The vendor refuses it.")
             .await
             .unwrap();
         tx.commit().await.unwrap();
