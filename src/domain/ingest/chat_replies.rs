@@ -1,5 +1,5 @@
-//! What people say and tap where they are asked something: codes that link chats, answers, buttons. None of it is a message for an
-//! agent, and none of it asks the whitelist: it counts if its author has linked the chat (`domain/chat_approvals`).
+//! Replies to approvals in chats: linking codes, answers, tapped buttons. They are not messages for an agent and do not depend
+//! on the whitelist: a reply counts if its author has linked the chat (`domain/chat_approvals`).
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use crate::{
     },
 };
 
-/// Takes what is an answer. Returns what is something else.
+/// Handles a reply. Returns any other event.
 ///
 /// # Errors
-/// The database is unreachable: nothing was taken.
-pub(super) async fn heard(
+/// The database is unreachable: nothing was handled.
+pub(super) async fn handle_reply(
     core: &Arc<Core>,
     channel: &Channel,
     transport: &dyn Transport,
@@ -31,25 +31,25 @@ pub(super) async fn heard(
     match event {
         // An edit is never an answer.
         Event::Message(message) if !message.is_edit => {
-            let heard = match asks::introduce(core, place, &message).await? {
-                Heard::NotOurs => asks::answered(core, place, &message).await?,
+            let heard = match chat_approvals::introduce(core, place, &message).await? {
+                Heard::NotOurs => chat_approvals::answered(core, place, &message).await?,
                 heard => heard,
             };
             match heard {
                 Heard::NotOurs => return Ok(Some(Event::Message(message))),
                 Heard::Answer(text) => {
-                    // Counted, and never held up: someone waits for it.
+                                        // Counts against the rate limit, but never waits for it: a person waits for the answer.
                     let room = core.queue.pace.take(&core.clock, place, transport, &message.thread.target);
-                    say(transport, &message, &text).await;
+                                        send_reply(transport, &message, &text).await;
                     drop(room);
                 }
                 Heard::Nothing => {}
             }
         }
         Event::Pressed(press) => {
-            let text = asks::pressed(core, place, &press).await?;
-            let told = tokio::time::timeout(bounds::ANSWER_WAIT, transport.answer(&press, &text)).await;
-            if let Ok(Err(failure)) = told {
+            let text = chat_approvals::pressed(core, place, &press).await?;
+            let answered = tokio::time::timeout(bounds::ANSWER_WAIT, transport.answer(&press, &text)).await;
+            if let Ok(Err(failure)) = answered {
                 tracing::warn!(channel = channel.id.0, %failure, "channel.tap_not_answered");
             }
         }
@@ -58,8 +58,8 @@ pub(super) async fn heard(
     Ok(None)
 }
 
-/// Answers a message where it was written.
-async fn say(transport: &dyn Transport, message: &Inbound, text: &str) {
+/// Answers a message in its chat.
+async fn send_reply(transport: &dyn Transport, message: &Inbound, text: &str) {
     let facts = transport.traits();
     let nothing = || Rendered { text: String::new(), plain: String::new() };
     let text = muster_channels::render(text, facts.dialect, facts.longest).into_iter().next();

@@ -1,6 +1,6 @@
-//! Database rows for what is refused. Private to this feature.
+//! Database rows for refused messages. Private to this feature.
 
-/// Who was refused: the last origins of each channel.
+/// The origins that each channel refused last.
 pub mod channel_refusals {
     use sea_orm::entity::prelude::*;
 
@@ -10,7 +10,6 @@ pub mod channel_refusals {
         time::Timestamp,
     };
 
-    /// A row of `channel_refusals`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "channel_refusals")]
     pub struct Model {
@@ -21,7 +20,7 @@ pub mod channel_refusals {
         #[sea_orm(primary_key, auto_increment = false)]
         pub origin_id: String,
         pub origin_name: Option<String>,
-        /// Of the last message.
+                /// The reason of the last refusal.
         pub reason: RefusalReason,
         pub count: i64,
         pub first_at: Timestamp,

@@ -1,5 +1,5 @@
-//! Files that come with messages. They are read before the message is stored, so that it is stored with them; what can't be
-//! read is named in its text. Their bytes are in the resource limits until then.
+//! Files attached to messages. They are fetched before the message, so that it is stored with them. The message's text names
+//! files that can't be fetched. Until then, their bytes count against the resource limits.
 
 use std::{
     io, mem,
@@ -23,13 +23,13 @@ use crate::{
     domain::conversations::{self, Upload},
 };
 
-/// The most files of one message that are read: a sender can attach any number.
+/// The most files fetched for one message: a sender can attach any number.
 const FILES: usize = 10;
 
-/// Takes the files out of a message. Together they are at most as long as one attachment may be.
+/// Fetches the files of a message and removes them from it. Their total size is limited like that of one attachment.
 ///
 /// # Errors
-/// `RATE_LIMITED`, `UNAVAILABLE`: the channel, or all together, hold too many bytes.
+/// `RATE_LIMITED`, `UNAVAILABLE`: the channel, or all channels together, hold too many bytes.
 pub(super) async fn fetch(
     core: &Core,
     transport: &dyn Transport,
@@ -37,22 +37,22 @@ pub(super) async fn fetch(
     load: &mut Load,
 ) -> Result<Vec<Upload>> {
     let files = mem::take(&mut message.files);
-    // Less than a request that brings one may take (`limits.request_timeout_seconds`).
+        // Shorter than the timeout of an inbound request (`limits.request_timeout_seconds`).
     let until = Instant::now() + bounds::NETWORK_WAIT;
     let mut room = core.config.limits.attachment_bytes as u64;
     let mut uploads = Vec::new();
     for (n, file) in files.into_iter().enumerate() {
-        let mut kept = Kept { core, load: &mut *load, bytes: Vec::new(), refused: None };
-        let read = if n < FILES {
-            read(transport, &file, room, until, &mut kept).await
+        let mut buffer = FileBuffer { core, load: &mut *load, bytes: Vec::new(), refused: None };
+        let fetched = if n < FILES {
+            read(transport, &file, room, until, &mut buffer).await
         } else {
             Err("too many files".to_owned())
         };
-        let Kept { bytes, refused, .. } = kept;
+        let FileBuffer { bytes, refused, .. } = buffer;
         if let Some(problem) = refused {
             return Err(problem);
         }
-        match read {
+        match fetched {
             Ok(()) => {
                 room -= bytes.len() as u64;
                 uploads.push(Upload {
@@ -75,7 +75,7 @@ async fn read(
     file: &RemoteFile,
     most: u64,
     until: Instant,
-    kept: &mut Kept<'_>,
+    buffer: &mut FileBuffer<'_>,
 ) -> std::result::Result<(), String> {
     let too_long = || format!("it is longer than {most} bytes");
     if file.size.is_some_and(|size| size > most) {
@@ -83,27 +83,27 @@ async fn read(
     }
     match &file.content {
         Content::Here(bytes) if bytes.len() as u64 > most => Err(too_long()),
-        Content::Here(bytes) => kept.add(bytes).map_err(|error| error.to_string()),
+        Content::Here(bytes) => buffer.add(bytes).map_err(|error| error.to_string()),
         Content::There(_) => {
-            let read = timeout_at(until, transport.fetch(file, kept, most)).await;
+            let read = timeout_at(until, transport.fetch(file, buffer, most)).await;
             let late = || Failure::NotSent("there was no answer in time".into());
             read.unwrap_or_else(|_| Err(late())).map(drop).map_err(|failure| failure.to_string())
         }
     }
 }
 
-/// The bytes of a file, as they come.
-struct Kept<'a> {
+/// Collects the bytes of a file, within the resource limits.
+struct FileBuffer<'a> {
     core: &'a Core,
     load: &'a mut Load,
     bytes: Vec<u8>,
-    /// Why no more of them are taken.
+        /// Why it accepts no more bytes.
     refused: Option<Problem>,
 }
 
-impl Kept<'_> {
+impl FileBuffer<'_> {
     fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if let Err(problem) = self.load.hold(self.core, bytes.len()) {
+        if let Err(problem) = self.load.reserve(self.core, bytes.len()) {
             let error = io::Error::other(problem.to_string());
             self.refused = Some(problem);
             return Err(error);
@@ -113,7 +113,7 @@ impl Kept<'_> {
     }
 }
 
-impl AsyncWrite for Kept<'_> {
+impl AsyncWrite for FileBuffer<'_> {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Poll::Ready(self.get_mut().add(bytes).map(|()| bytes.len()))
     }

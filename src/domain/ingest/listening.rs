@@ -1,5 +1,5 @@
-//! Listening: channels whose vendor is asked, or knows where to send (`channels/told.rs`). Each has a task in one of the
-//! processes, which holds its lease.
+//! Listening: polls vendors, or keeps a webhook registered with them (`channels/telegram_webhook.rs`). Each channel has a task
+//! in one of the processes, which holds its lease.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -29,11 +29,11 @@ use crate::{
     domain::channels::{self, Channel, open_to_listen, probe, telegram_webhook},
 };
 
-/// Why no one listens, if nothing failed.
+/// The link's cause while no process listens although nothing failed.
 const PAUSED: &str = "It is not listened to at the moment.";
-/// How many channels a process takes on at a time: after an outage, all of them wait.
+/// How many channels a process takes on at a time: after an outage, all channels are waiting.
 const AT_ONCE: i64 = 64;
-/// How many of them may be one organization's, so that no tenant's channels keep others' waiting.
+/// How many of them may belong to one organization, so that no tenant keeps others waiting.
 const OF_ONE: i64 = AT_ONCE / 4;
 
 /// The channels that this process listens to.
@@ -41,7 +41,7 @@ const OF_ONE: i64 = AT_ONCE / 4;
 pub(super) struct Listening(Mutex<HashSet<(OrgId, ChannelId)>>);
 
 impl Door {
-    /// Listens to the channels whose vendors are asked, until the service ends.
+        /// Listens to channels until the service ends.
     pub fn listen(self: &Arc<Self>) {
         let door = Arc::clone(self);
         let holder = hex::encode(random_bytes::<16>());
@@ -56,24 +56,24 @@ impl Door {
         });
     }
 
-    /// The channels that no one listens to, those first that have waited longest: since they were made, or since their listener
-    /// ended. So many of them as a process takes on at a time, and of each organization its part.
+        /// The channels without a listener, longest waiting first: since they were created, or since their listener ended. At
+        /// most as many as a process takes on at a time, and at most one organization's share of each.
     pub async fn waiting(&self) -> Result<Vec<(OrgId, ChannelId)>> {
         let unheard = unheard_channels(&self.core, OF_ONE, AT_ONCE).await?;
         Ok(unheard.into_iter().map(|place| (place.organization_id, place.id)).collect())
     }
 
-    /// Takes on channels that no one listens to.
+        /// Starts to listen to channels without a listener.
     async fn take_on(self: &Arc<Self>, holder: &str) -> Result<()> {
         for (org, channel) in self.waiting().await? {
             let lease = Lease { org, channel, holder: holder.to_owned() };
-            if !self.listening.enter((org, channel)) {
+            if !self.listening.add((org, channel)) {
                 continue;
             }
             let door = Arc::clone(self);
             self.core.tasks.spawn(async move {
-                let _listens = Listens(&door.listening, (lease.org, lease.channel));
-                if let Err(problem) = door.serve(&lease).await {
+                let _guard = ListeningGuard(&door.listening, (lease.org, lease.channel));
+                if let Err(problem) = door.listen_to(&lease).await {
                     tracing::error!(channel = lease.channel.0, %problem, "channel.listener_failed");
                 }
             });
@@ -81,50 +81,50 @@ impl Door {
         Ok(())
     }
 
-    /// Listens to one channel for as long as its lease holds and its settings stay the same.
-    async fn serve(&self, lease: &Lease) -> Result<()> {
+        /// Listens to one channel for as long as its lease holds and its settings stay the same.
+        async fn listen_to(&self, lease: &Lease) -> Result<()> {
         let core = &self.core;
-        let Some(cursor) = lease.take(core).await? else { return Ok(()) };
+        let Some(cursor) = lease.acquire(core).await? else { return Ok(()) };
         let scope = Scope::system(core, lease.org);
         let Some(channel) = channels::active(&scope, lease.channel).await? else { return Ok(()) };
         let seen = channel.updated_at;
         let channel = match probe::ask_again(&scope, channel).await? {
             Ok(channel) => channel,
-            Err(why) => return self.over(&scope, lease, seen, InactiveReason::AuthFailed, &why).await,
+            return self.over(&scope => Err(why) => return self.switch_off(&scope => return self.over(&scope, lease, seen, InactiveReason::AuthFailed, &why).await,
         };
         let Some(channel) = telegram_webhook::prepare_path(&scope, channel).await? else { return Ok(()) };
         let Some(transport) = open_to_listen(&scope, &channel).await? else { return Ok(()) };
         let (links, latest) = watch::channel(None);
         let reading = Arc::default();
-        let ear = Ear { door: self, channel: &channel, transport: &*transport, lease, links, reading };
-        // It drops the ear when it ends, so that there are no more links to follow.
-        let hearing = async move {
+        let sink = ListenerSink { door: self, channel: &channel, transport: &*transport, lease, links, reading };
+                // Drops the sink when it ends, so that `record_links` ends, too.
+                let listening = async move {
             Ok::<_, Problem>(tokio::select! {
-                ended = self.hear(&ear, cursor) => Some(ended?),
-                ended = self.let_end(&ear) => { ended?; None }
+                                ended = self.receive_events(&sink, cursor) => Some(ended?),
+                                ended = self.wait_for_end(&sink) => { ended?; None }
             })
         };
-        let (ended, ()) = tokio::join!(hearing, lease.follow(core, latest));
+        let (ended, ()) = tokio::join!(listening, lease.record_links(core, latest));
         let ended = ended?;
         telegram_webhook::release(&scope, &channel, &*transport).await?;
         match ended {
             Some(Failure::Credentials(cause)) => {
-                self.over(&scope, lease, seen, InactiveReason::AuthFailed, cause.as_str()).await
+                self.switch_off(&scope, lease, seen, InactiveReason::AuthFailed, cause.as_str()).await
             }
             Some(Failure::Gone(cause)) => {
-                self.over(&scope, lease, seen, InactiveReason::Gone, cause.as_str()).await
+                self.switch_off(&scope, lease, seen, InactiveReason::Gone, cause.as_str()).await
             }
             Some(failure) => {
                 tracing::warn!(channel = lease.channel.0, %failure, "channel.not_listened_to");
-                lease.link(core, &Link::Down(failure.to_string().into())).await?;
+                lease.record_link(core, &Link::Down(failure.to_string().into())).await?;
                 lease.give_up(core, core.clock.now().plus(Duration::from_secs(30))).await
             }
             None => self.pause(lease).await,
         }
     }
 
-    /// Switches the channel off. If its settings are others than those edited last at `seen`, someone listens with them instead.
-    async fn over(
+        /// Switches the channel off, unless it was edited after `seen`: then a process may listen with its new settings.
+        async fn switch_off(
         &self,
         scope: &Scope,
         lease: &Lease,
@@ -138,47 +138,47 @@ impl Door {
         if !is_off {
             return self.pause(lease).await;
         }
-        lease.link(&self.core, &Link::Down(why.into())).await?;
+        lease.record_link(&self.core, &Link::Down(why.into())).await?;
         lease.give_up(&self.core, self.core.clock.now().plus(Duration::from_secs(30))).await
     }
 
-    /// Lets someone else listen at once.
+        /// Lets another process listen at once.
     async fn pause(&self, lease: &Lease) -> Result<()> {
-        lease.link(&self.core, &Link::Down(PAUSED.into())).await?;
+        lease.record_link(&self.core, &Link::Down(PAUSED.into())).await?;
         lease.give_up(&self.core, self.core.clock.now()).await
     }
 
-    /// Returns once listening has to end. What is being read at that time is handed over first, and nothing else is begun: the
-    /// caller hears no more before it drops what this returns.
-    async fn let_end(&self, ear: &Ear<'_>) -> Result<Option<Reading>> {
+        /// Returns once listening has to end, after the current read has been stored. Holding the returned guard keeps another
+        /// read from starting.
+        async fn wait_for_end(&self, sink: &ListenerSink<'_>) -> Result<Option<Reading>> {
         let why = tokio::select! {
-            kept = self.keep(ear.lease, ear.channel) => kept,
-            shown = typing_indicator::show(&self.core, ear.channel, ear.transport) => shown,
+            kept, => renewed = self.renew_lease(sink.lease, sink.channel) => renewed, => kept,
+            shown = typing_indicator::show(&self.core, sink.channel, sink.transport) => shown,
             () = self.core.tasks.stopping.cancelled() => Ok(()),
         };
-        // Less than what is left of a lease.
-        let last = timeout(bounds::ANSWER_WAIT, ear.reading()).await.ok();
+                // Less than the remaining time of the lease.
+        let last = timeout(bounds::ANSWER_WAIT, sink.reading()).await.ok();
         why.map(|()| last)
     }
 
-    /// Returns why hearing ended.
-    async fn hear(&self, ear: &Ear<'_>, cursor: Option<Cursor>) -> Result<Failure> {
-        let Ear { channel, transport, .. } = *ear;
-        let scope = Scope::system(&self.core, ear.lease.org);
+        /// Receives events until a failure, which it returns.
+        async fn receive_events(&self, sink: &ListenerSink<'_>, cursor: Option<Cursor>) -> Result<Failure> {
+            let ListenerSink { channel, transport, .. } = *sink;
+            let scope = Scope::system(&self.core, sink.lease.org);
         if telegram_webhook::is_wanted(&self.core, channel) {
-            return telegram_webhook::keep_registered(&scope, channel, transport, ear).await;
+            return telegram_webhook::keep_registered(&scope, channel, transport, sink).await;
         }
         if let Err(failure) = telegram_webhook::unregister(&scope, channel, transport).await? {
             return Ok(failure);
         }
-        Ok(match transport.listen(cursor, ear).await {
+        Ok(match transport.listen(cursor, sink).await {
             Ok(never) => match never {},
             Err(failure) => failure,
         })
     }
 
-    /// Renews the lease until it is lost, or the channel's settings are others, or its vendor has said who it is.
-    async fn keep(&self, lease: &Lease, channel: &Channel) -> Result<()> {
+        /// Renews the lease until it is lost, or the channel's settings or its bot's name change.
+        async fn renew_lease(&self, lease: &Lease, channel: &Channel) -> Result<()> {
         let mut tick = interval(LEASE / 3);
         loop {
             tick.tick().await;
@@ -195,52 +195,52 @@ impl Door {
 }
 
 impl Listening {
-    fn enter(&self, key: (OrgId, ChannelId)) -> bool {
+    fn add(&self, key: (OrgId, ChannelId)) -> bool {
         self.0.lock().insert(key)
     }
 
-    fn leave(&self, key: (OrgId, ChannelId)) {
+    fn remove(&self, key: (OrgId, ChannelId)) {
         self.0.lock().remove(&key);
     }
 }
 
-/// A channel that this process listens to, until this is dropped: also by a panic.
-struct Listens<'a>(&'a Listening, (OrgId, ChannelId));
+/// Removes a channel from those that this process listens to when dropped, even by a panic.
+struct ListeningGuard<'a>(&'a Listening, (OrgId, ChannelId));
 
-impl Drop for Listens<'_> {
+impl Drop for ListeningGuard<'_> {
     fn drop(&mut self) {
-        self.0.leave(self.1);
+        self.0.remove(self.1);
     }
 }
 
-/// What a transport reports to.
-struct Ear<'a> {
+/// Receives the events of a transport.
+struct ListenerSink<'a> {
     door: &'a Door,
     channel: &'a Channel,
     transport: &'a dyn Transport,
     lease: &'a Lease,
     links: watch::Sender<Option<Link>>,
-    /// Held while something is read that must not be cut off.
+        /// Locked during a read that must not be interrupted.
     reading: Arc<Turn<()>>,
 }
 
-impl Ear<'_> {
-    async fn take(&self, events: Vec<Event>, cursor: Option<Cursor>) -> Result<()> {
+impl ListenerSink<'_> {
+    async fn store(&self, events: Vec<Event>, cursor: Option<Cursor>) -> Result<()> {
         let position = cursor.map(|cursor| Position { lease: self.lease.clone(), cursor });
-        // As it is now: someone may have changed its lists.
-        let channel = self.door.fresh(self.lease.org, self.channel.id).await?;
-        self.door.take(&channel, self.transport, events, position).await.map(drop)
+                // Its lists may have been edited meanwhile.
+                let channel = self.door.reload_channel(self.lease.org, self.channel.id).await?;
+                self.door.store_events(&channel, self.transport, events, position).await.map(drop)
     }
 }
 
-impl Sink for Ear<'_> {
+impl Sink for ListenerSink<'_> {
     fn admit(
         &self,
         events: Vec<Event>,
         cursor: Option<Cursor>,
     ) -> BoxFuture<'_, std::result::Result<(), Stopped>> {
         Box::pin(async move {
-            self.take(events, cursor).await.map_err(|problem| {
+            self.store(events, cursor).await.map_err(|problem| {
                 tracing::warn!(channel = self.channel.id.0, %problem, "channel.not_admitted");
                 Stopped
             })

@@ -1,12 +1,12 @@
-//! What is written for messages of one channel that came in together, in this order:
+//! Writes the messages of one channel that came in together, in this order:
 //!
 //! | | statements |
 //! | --- | --- |
-//! | the agent is held, the channel's activity noted, duplicates and known authors found | four for all |
-//! | who writes for the first time | two for each person |
-//! | the conversation | one for each message; more if it begins one, refers to others, has files, or is kept as it came |
+//! | lock the agent, record the channel's activity, find duplicates and known authors | four for all |
+//! | add new authors | two for each author |
+//! | the conversation | one for each message; more if it starts one, refers to others, or has files or a stored source |
 //! | its turn and summary | two for each conversation |
-//! | the messages' rows, and their words | two for all |
+//! | the messages' rows and search index | two for all |
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -31,23 +31,21 @@ use crate::{
     },
 };
 
-/// Where a message is stored.
+/// A stored message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Admitted {
-    /// Its conversation.
-    pub conversation_id: ConversationId,
-    /// The message.
-    pub message_id: MessageId,
+        pub conversation_id: ConversationId,
+        pub message_id: MessageId,
 }
 
-/// Where a message is stored, or why it is not.
+/// A stored message, or why it was not stored.
 pub(super) type Fate = std::result::Result<Admitted, Ignored>;
 
-/// The contacts and addresses behind origins.
+/// The contacts and identities of origins.
 type Known = HashMap<String, (ContactId, IdentityId)>;
 
-/// Stores messages of one channel, in this order: all, or none if it fails. What they have in common is read and written once.
-/// The agent is held first, as everywhere, so what is found is still true when it is written.
+/// Stores messages of one channel, in order: all, or none if it fails. Shared rows are read and written once. Locks the agent
+/// first, so that rows read here can't change before they are written.
 pub(super) async fn admit(tx: &Tx, arrived: &[&Arrived]) -> Result<Vec<Fate>> {
     let Some(first) = arrived.first() else { return Ok(Vec::new()) };
     let inactive = || Ok(vec![Err(Ignored::Inactive); arrived.len()]);
@@ -61,20 +59,20 @@ pub(super) async fn admit(tx: &Tx, arrived: &[&Arrived]) -> Result<Vec<Fate>> {
     let mut is_new = |key: Option<String>| key.is_none_or(|key| stored.insert(key));
     let new: Vec<_> =
         arrived.iter().zip(keys).map(|(arrived, key)| is_new(key).then_some(*arrived)).collect();
-    let mut known = seen(tx, &new).await?;
+    let mut known = find_known_authors(tx, &new).await?;
     let mut incoming = Vec::with_capacity(new.len());
     for arrived in new.iter().flatten() {
-        incoming.push(from_known(tx, arrived, &mut known).await?);
+        incoming.push(to_incoming(tx, arrived, &mut known).await?);
     }
     let stored = conversations::receive(tx, &agent, incoming).await?;
-    let of = |are_parts: bool| {
+    let conversations_of = |are_parts: bool| {
         let places = stored.iter().zip(new.iter().flatten());
         let places = places.filter(|(_, arrived)| arrived.message.album.is_some() == are_parts);
         places.map(|((conversation, _), _)| *conversation).collect::<Vec<_>>()
     };
-    turns::send(tx, &agent, &of(false)).await?;
-    let parts: BTreeSet<_> = of(true).into_iter().collect();
-    send_later(tx, agent.id, albums(tx, parts.into_iter().collect()).await?);
+    turns::send(tx, &agent, &conversations_of(false)).await?;
+    let parts: BTreeSet<_> = conversations_of(true).into_iter().collect();
+    send_after_albums(tx, agent.id, newest_albums(tx, parts.into_iter().collect()).await?);
     let mut stored = stored.into_iter();
     let fates = new.iter().map(|arrived| {
         let stored = arrived.and_then(|_| stored.next());
@@ -87,7 +85,7 @@ pub(super) async fn admit(tx: &Tx, arrived: &[&Arrived]) -> Result<Vec<Fate>> {
 /// Conversations with their newest albums.
 type Albums = Vec<(ConversationId, Option<(MessageId, i64)>)>;
 
-async fn albums(tx: &Tx, conversations: Vec<ConversationId>) -> Result<Albums> {
+async fn newest_albums(tx: &Tx, conversations: Vec<ConversationId>) -> Result<Albums> {
     let mut albums = Albums::new();
     for conversation in conversations {
         albums.push((conversation, conversations::newest_album(tx, conversation).await?));
@@ -95,9 +93,9 @@ async fn albums(tx: &Tx, conversations: Vec<ConversationId>) -> Result<Albums> {
     Ok(albums)
 }
 
-/// Sends the turns that wait in these conversations once no part has joined their albums for three seconds: vendors bring them one
-/// by one. Without it, they are sent as those that were left (`turns::send_left`).
-fn send_later(tx: &Tx, agent: AgentId, before: Albums) {
+/// Sends the turns that wait in these conversations once their albums have not grown for three seconds: vendors deliver the
+/// parts of an album one by one. If the process ends first, `turns::send_left` sends them.
+fn send_after_albums(tx: &Tx, agent: AgentId, before: Albums) {
     if before.is_empty() {
         return;
     }
@@ -109,9 +107,9 @@ fn send_later(tx: &Tx, agent: AgentId, before: Albums) {
         let sent = async {
             let tx = scope.begin().await?;
             if let Some(agent) = agents::lock_agent(&tx, agent).await? {
-                // One that has grown meanwhile is sent by its newest part.
+                                // An album that has grown meanwhile is sent by the call for its newest part.
                 let waiting: Vec<_> = before.iter().map(|(conversation, _)| *conversation).collect();
-                let now = albums(&tx, waiting).await?;
+                let now = newest_albums(&tx, waiting).await?;
                 let whole = now.into_iter().filter(|album| before.contains(album));
                 let whole: Vec<_> = whole.map(|(conversation, _)| conversation).collect();
                 turns::send(&tx, &agent, &whole).await?;
@@ -125,21 +123,21 @@ fn send_later(tx: &Tx, agent: AgentId, before: Albums) {
 }
 
 impl Arrived {
-    /// What is the same in each copy of the message.
+        /// Identifies duplicates: the same in each copy of the message.
     fn key(&self) -> Option<String> {
         self.message.key.as_deref().map(conversations::word)
     }
 }
 
-/// Those behind the messages who wrote before.
-async fn seen(tx: &Tx, new: &[Option<&Arrived>]) -> Result<Known> {
+/// Finds the authors of the messages who have written before.
+async fn find_known_authors(tx: &Tx, new: &[Option<&Arrived>]) -> Result<Known> {
     let Some(first) = new.iter().flatten().next() else { return Ok(Known::new()) };
     let origins: Vec<_> = new.iter().flatten().map(|arrived| arrived.message.origin.id.clone()).collect();
     contacts::see(tx, (first.channel, first.transport), &origins).await
 }
 
-/// The message, with who is behind its origin: those who write for the first time are known now.
-async fn from_known<'a>(tx: &Tx, arrived: &'a Arrived, known: &mut Known) -> Result<Incoming<'a>> {
+/// The message with its author's contact. Creates the contact of a new author and adds it to `known`.
+async fn to_incoming<'a>(tx: &Tx, arrived: &'a Arrived, known: &mut Known) -> Result<Incoming<'a>> {
     let message = &*arrived.message;
     let origin = &message.origin;
     let (contact, identity) = match known.get(&origin.id) {

@@ -1,17 +1,18 @@
-//! Ingest: the path in, from the vendors of channels to conversations.
+//! Ingest: the inbound path, from the vendors of channels to conversations.
 //!
 //! ```text
-//! request ──▶ verify (transport) ──▶ wanted? ──no──▶ counted in memory, written once a second
+//! request ──▶ verify (transport) ──▶ accepted? ──no──▶ counted in memory, written once a second
 //!                                      │yes
 //!                                      ▼
-//!                       admitter: many in one commit ──▶ the vendor is answered
+//!                       admitter: many in one commit ──▶ respond to the vendor
 //! ```
 //!
-//! - `writer.rs`: the one task of a process that writes what came in; `messages.rs`: what it writes for messages.
-//! - `chat_replies.rs`: what people say and tap where they are asked something, which is not a message for an agent.
-//! - `files.rs`: files that come with messages; `source.rs`: messages as they came; `rejections.rs`: what was refused; `skipped.rs`: what can't be read.
-//! - `listening.rs`: asking vendors; `lease.rs`: of all processes one does; `typing_indicator.rs`: "is writing", meanwhile.
-//! - `queries.rs`: the SQL of all of them; `entity.rs`: rows of what was refused.
+//! - `writer.rs`: the single writer task of a process; `messages.rs`: how it writes messages.
+//! - `chat_replies.rs`: replies to approvals in chats, which are not messages for an agent.
+//! - `files.rs`: attached files; `source.rs`: the raw form of messages; `rejections.rs`: refused messages; `skipped.rs`:
+//!   unreadable messages; `side_events.rs`: events other than messages.
+//! - `listening.rs`: polling vendors; `lease.rs`: which process does; `typing_indicator.rs`: "is typing" in chats.
+//! - `queries.rs`: SQL; `entity.rs`: rows of refused messages.
 
 mod chat_replies;
 mod entity;
@@ -37,7 +38,7 @@ use muster_channels::{Event, Inbound, Kind, RawRequest, Refusal, Reply, Transpor
 use self::{
     lease::Position,
     listening::Listening,
-    rejections::Refused,
+    rejections::RejectionCounter,
     writer::{Admitter, Load, must_come_again},
 };
 pub use self::{messages::Admitted, rejections::forget_refusal};
@@ -59,45 +60,45 @@ use crate::{
     },
 };
 
-/// Where everything that vendors send comes in. One per process.
+/// The entry point of everything that vendors send. One per process.
 pub struct Door {
     core: Arc<Core>,
     admitter: Admitter,
-    refused: Arc<Refused>,
+    rejections: Arc<RejectionCounter>,
     listening: Listening,
-    /// Slugs to which someone has sent what was verified, and from where.
+        /// Slugs with the sender addresses from which a verified request came.
     proven: Cache<(String, Holder), ()>,
 }
 
-/// A channel that a request was sent to.
-pub struct Addressed(Channel);
+/// The channel that a request was sent to.
+pub struct AddressedChannel(Channel);
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The transport's own answer.
+        /// The response that the transport defines.
     Replied(Reply),
-    /// For webhooks: the message is stored.
+        /// For webhooks: the message was stored.
     Taken(Admitted),
-    /// For webhooks: it is not, and need not come again.
+        /// For webhooks: the message was not stored, and need not be sent again.
     Ignored(Ignored),
 }
 
-/// Why a message is not stored, though nothing is wrong with it.
+/// Why a valid message was not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ignored {
-    /// It is the channel's own.
+        /// The channel's own account sent it.
     Echo,
     /// It was stored before.
     Duplicate,
-    /// Its origin, or its labels, are not on the channel's lists; or it was written to others.
+        /// Its origin or labels are not on the channel's lists, or it was addressed to others.
     NotWhitelisted,
     /// The channel is inactive, or its agent was deleted.
     Inactive,
 }
 
 impl Ignored {
-    /// As the answer says it.
+        /// The value in the response.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -117,14 +118,13 @@ struct Arrived {
     /// Whether it makes a turn.
     is_answered: bool,
     message: Box<Inbound>,
-    /// What came with it.
     files: Vec<Upload>,
-    /// As it came, if that is kept.
+        /// The raw message, if the settings keep it.
     source: Option<Source>,
 }
 
-impl Addressed {
-    /// The channel in the resource limits.
+impl AddressedChannel {
+        /// The channel as a holder of resources.
     #[must_use]
     pub const fn holder(&self) -> Holder {
         Holder::Channel(self.0.organization_id.0, self.0.id.0)
@@ -132,61 +132,61 @@ impl Addressed {
 }
 
 impl Door {
-    /// Opens the door: starts the tasks behind it.
+        /// Starts the background tasks.
     #[must_use]
     pub fn open(core: &Arc<Core>) -> Arc<Self> {
-        let refused = Refused::start(core);
+        let rejections = RejectionCounter::start(core);
         let (core, admitter) = (Arc::clone(core), Admitter::start(core));
         let listening = Listening::default();
-        Arc::new(Self { core, admitter, refused, listening, proven: Cache::new(bounds::CACHE_ENTRIES) })
+        Arc::new(Self { core, admitter, rejections, listening, proven: Cache::new(bounds::CACHE_ENTRIES) })
     }
 
-    /// Whether a request to this slug from this address was verified before: then it exists, and looking for it is not a guess.
+        /// Whether a request to this slug from this address was verified before: then the request is not a guess at slugs.
     #[must_use]
     pub fn is_proven(&self, slug: &str, from: Holder) -> bool {
         self.proven.contains_key(&(slug.to_owned(), from))
     }
 
-    /// The channel of an inbound path.
+        /// Finds the channel of an inbound path.
     ///
     /// # Errors
     /// `NOT_FOUND`.
-    pub async fn find(&self, transport: &str, slug: &str) -> Result<Addressed> {
+    pub async fn find(&self, transport: &str, slug: &str) -> Result<AddressedChannel> {
         channels::find(&self.core, slug)
             .await?
             .filter(|channel| channel.transport.as_str().eq_ignore_ascii_case(transport))
-            .map(Addressed)
+            .map(AddressedChannel)
             .ok_or_else(|| Problem::new(Code::NotFound, "Nothing listens here."))
     }
 
-    /// Takes a request from this address, its headers and body. Returns when what it brings is committed. What is signed is
-    /// charged first.
+        /// Handles a request from this address. Returns once its events are committed. Calls `charge` after the request is
+        /// verified and before anything is stored.
     ///
     /// # Errors
     /// `UNAUTHENTICATED`, `MALFORMED_REQUEST`, `NOT_FOUND`: the transport refuses it. `UNAVAILABLE`: too much is waiting, or
     /// the database can't be reached; `RATE_LIMITED`; nothing was taken.
     pub async fn receive(
         &self,
-        Addressed(channel): &Addressed,
+        AddressedChannel(channel): &AddressedChannel,
         from: Holder,
         (headers, body): (&HeaderMap, Bytes),
         charge: impl FnOnce() -> Result<()>,
     ) -> Result<Outcome> {
         let nothing = || Problem::new(Code::NotFound, "Nothing listens here.");
-        // Telegram keeps what it can't bring, as if no one asked for it.
+                // After this error, Telegram keeps its updates until the channel is active again.
         if channel.transport == enums::Transport::Telegram && !channel.is_active {
             return Err(nothing());
         }
         let transport = open(&self.core, channel)?.ok_or_else(nothing)?;
         let now = jiff::Timestamp::from_millisecond(self.core.clock.now().0).unwrap_or_default();
-        let received = transport.receive(&RawRequest { headers, body: &body }, now).map_err(refusal)?;
-        // What it holds in the resource limits may be its files'.
+        let received = transport.receive(&RawRequest { headers, body: &body }, now).map_err(to_problem)?;
+                // Frees the body's share of the resource limits for the files.
         drop(body);
         if let Some(slug) = &channel.inbound_slug {
             self.proven.insert((slug.clone(), from), ());
         }
         charge()?;
-        let last = self.take(channel, &*transport, received.events, None).await?.transpose()?;
+        let last = self.store_events(channel, &*transport, received.events, None).await?.transpose()?;
         Ok(match (kind_of(channel.transport), last) {
             (Some(Kind::Webhook), Some(Ok(admitted))) => Outcome::Taken(admitted),
             (Some(Kind::Webhook), Some(Err(ignored))) => Outcome::Ignored(ignored),
@@ -194,8 +194,8 @@ impl Door {
         })
     }
 
-    /// Stores what is wanted and new, together with how far the vendor was read. Returns what became of the last message.
-    async fn take(
+        /// Stores accepted new messages and other events, together with the position. Returns the outcome of the last message.
+        async fn store_events(
         &self,
         channel: &Channel,
         transport: &dyn Transport,
@@ -203,19 +203,19 @@ impl Door {
         position: Option<Position>,
     ) -> Result<Option<writer::Outcome>> {
         let mut channel = Cow::Borrowed(channel);
-        let (mut load, mut last) = (Load::of(&channel), None);
+        let (mut load, mut last) = (Load::for_channel(&channel), None);
         for event in events {
-            let Some(event) = chat_replies::heard(&self.core, &channel, transport, event).await? else {
+            let Some(event) = chat_replies::handle_reply(&self.core, &channel, transport, event).await? else {
                 continue;
             };
             let is_moved = matches!(event, Event::Moved { .. });
-            // No load has the files of several messages: it would be refused as a whole. Parts and versions of a message are
-            // judged by it.
+                        // A load has the files of at most one message, or the limit would refuse all of them. Parts and edits of a message
+                        // depend on the stored message.
             let is_full = matches!(&event, Event::Message(message) if
                 (load.has_files() && !message.files.is_empty())
                 || (!load.messages.is_empty() && (message.album.is_some() || message.is_edit)));
             if is_full {
-                let full = mem::replace(&mut load, Load::of(&channel));
+                let full = mem::replace(&mut load, Load::for_channel(&channel));
                 last = self.admit(full).await?.or(last);
             }
             match event {
@@ -225,11 +225,11 @@ impl Door {
                 },
                 event => load.beside.push(event),
             }
-            // What follows is judged by the lists on which the chat has its new id.
+                        // Later events need the lists with the chat's new id.
             if is_moved {
-                let full = mem::replace(&mut load, Load::of(&channel));
+                let full = mem::replace(&mut load, Load::for_channel(&channel));
                 last = self.admit(full).await?.or(last);
-                channel = Cow::Owned(self.fresh(channel.organization_id, channel.id).await?);
+                channel = Cow::Owned(self.reload_channel(channel.organization_id, channel.id).await?);
             }
         }
         load.position = position;
@@ -239,14 +239,13 @@ impl Door {
         Ok(last)
     }
 
-    /// The channel as it is now.
-    async fn fresh(&self, org: OrgId, id: ChannelId) -> Result<Channel> {
+        async fn reload_channel(&self, org: OrgId, id: ChannelId) -> Result<Channel> {
         let over = || Problem::new(Code::Conflict, "The channel is no longer active.");
         channels::active(&Scope::system(&self.core, org), id).await?.ok_or_else(over)
     }
 
-    /// Stores a load. Returns what became of its last message. What must come again is an error; what can never be stored is
-    /// none, or it would keep all that follow from coming in.
+        /// Stores a load. Returns the outcome of its last message. Fails if the vendor must send the load again. A message that can
+        /// never be stored is not an error: it would block all later messages.
     async fn admit(&self, load: Load) -> Result<Option<writer::Outcome>> {
         let mut outcomes = match self.admitter.admit(load).await {
             Err(problem) if problem.code == Code::Internal => return Ok(Some(Err(problem))),
@@ -260,7 +259,7 @@ impl Door {
         Ok(outcomes.pop())
     }
 
-    /// Whether a message is wanted, and its files, which count for the load. What is not is counted.
+        /// Applies the channel's filter. Fetches the files of an accepted message into the load, and counts a refused message.
     async fn judge(
         &self,
         channel: &Channel,
@@ -274,7 +273,7 @@ impl Door {
         if message.album.is_some() || message.is_edit {
             let place = (channel.organization_id, channel.id);
             let has_earlier = conversations::has_earlier(&self.core, place, &message).await?;
-            // The deleted message was never stored.
+                        // A deletion of a message that was never stored.
             if !has_earlier && conversations::is_deletion(&message) {
                 return Ok(Err(Ignored::Duplicate));
             }
@@ -286,16 +285,16 @@ impl Door {
             FilterDecision::Wanted { is_answered } => is_answered,
             FilterDecision::Echo => return Ok(Err(Ignored::Echo)),
             FilterDecision::Refused(reason) => {
-                self.refused.count((channel.organization_id, channel.id), &message.origin, reason);
+                self.rejections.count((channel.organization_id, channel.id), &message.origin, reason);
                 return Ok(Err(Ignored::NotWhitelisted));
             }
         };
-        // It waits for its files and for its turn. Like those of bodies, a few bytes are not counted.
+                // The text waits in memory for the files and the commit. As for bodies, a few bytes are not counted.
         let words = message.text.len()
             + message.context.len()
             + message.thread.readers.iter().map(String::len).sum::<usize>();
         if words > SMALL {
-            load.hold(&self.core, words)?;
+            load.reserve(&self.core, words)?;
         }
         let read = message.text.len();
         let files = files::fetch(&self.core, transport, &mut message, load).await?;
@@ -304,16 +303,16 @@ impl Door {
             agent: channel.agent_id,
             transport: channel.transport,
             is_answered,
-            source: source::take(&self.core, &mut message, read, load),
+            source: source::take_source(&self.core, &mut message, read, load),
             message,
             files,
         }))
     }
 }
 
-/// A transport's refusal, as the answer says it.
+/// The error for a transport's refusal.
 #[expect(clippy::needless_pass_by_value, reason = "maps an error")]
-fn refusal(refusal: Refusal) -> Problem {
+fn to_problem(refusal: Refusal) -> Problem {
     let code = match refusal {
         Refusal::NotConfigured => Code::NotFound,
         Refusal::Unsigned | Refusal::BadSignature | Refusal::Stale => Code::Unauthenticated,

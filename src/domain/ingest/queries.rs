@@ -1,4 +1,4 @@
-//! SQL of what comes in.
+//! SQL of ingest.
 
 use sea_orm::Value;
 
@@ -22,49 +22,47 @@ use crate::{
 /// A channel's lease.
 #[derive(Clone, Debug)]
 pub(super) struct Lease {
-    /// The channel's organization.
-    pub org: OrgId,
-    /// The channel.
-    pub channel: ChannelId,
-    /// Who holds it: a name that no other process has.
+        pub org: OrgId,
+        pub channel: ChannelId,
+        /// A name that only the process that holds the lease has.
     pub holder: String,
 }
 
-/// What holds a lease: its organization, channel and holder.
-fn held(lease: &Lease) -> [Value; 3] {
+/// The parameters `$1` to `$3`.
+fn lease_values(lease: &Lease) -> [Value; 3] {
     [lease.org.into(), lease.channel.into(), lease.holder.clone().into()]
 }
 
-/// Takes a lease until then, unless someone has it. Returns whether it was taken.
+/// Takes a lease until then, unless another process has it. Returns whether it was taken.
 pub(super) async fn take_lease(core: &Core, lease: &Lease, until: Timestamp) -> Result<bool> {
     let sql = every_org_sql!(
         "INSERT INTO channel_listeners (organization_id, channel_id, holder, until) VALUES ($1, $2, $3, $4) \
          ON CONFLICT (organization_id, channel_id) DO UPDATE SET holder = excluded.holder, until = excluded.until \
          WHERE channel_listeners.until <= $5"
     );
-    let values = held(lease).into_iter().chain([until.into(), core.clock.now().into()]).collect::<Vec<_>>();
+    let values = lease_values(lease).into_iter().chain([until.into(), core.clock.now().into()]).collect::<Vec<_>>();
     Ok(core.db.every_org().execute(sql, values).await? > 0)
 }
 
-/// How far the channel of a lease was read.
+/// The cursor of the channel of a lease.
 pub(super) async fn cursor_of_lease(core: &Core, lease: &Lease) -> Result<Option<String>> {
     let sql = every_org_sql!(
         "SELECT cursor FROM channel_listeners WHERE organization_id = $1 AND channel_id = $2 AND holder = $3"
     );
-    Ok(core.db.every_org().scalar(sql, held(lease)).await?.flatten())
+    Ok(core.db.every_org().scalar(sql, lease_values(lease)).await?.flatten())
 }
 
-/// Lets a lease last until then. Returns whether it still holds.
+/// Extends a lease until then. Returns whether it was still held.
 pub(super) async fn extend_lease(core: &Core, lease: &Lease, until: Timestamp) -> Result<bool> {
     let sql = every_org_sql!(
         "UPDATE channel_listeners SET until = $4 WHERE organization_id = $1 AND channel_id = $2 AND holder = $3"
     );
-    let values = held(lease).into_iter().chain([until.into()]).collect::<Vec<_>>();
+    let values = lease_values(lease).into_iter().chain([until.into()]).collect::<Vec<_>>();
     Ok(core.db.every_org().execute(sql, values).await? == 1)
 }
 
-/// Shows whether the vendor is reached. Returns whether that is news.
-pub(super) async fn show_link(
+/// Stores whether the vendor is reachable. Returns whether that changed.
+pub(super) async fn store_link(
     core: &Core,
     lease: &Lease,
     state: LinkState,
@@ -76,13 +74,13 @@ pub(super) async fn show_link(
          WHERE organization_id = $1 AND channel_id = $2 AND holder = $3 \
          AND (link IS NULL OR link <> $4 OR COALESCE(cause, '') <> COALESCE($5, ''))"
     );
-    let shown = [state.as_str().into(), cause.into(), core.clock.now().into()];
-    let values = held(lease).into_iter().chain(shown).collect::<Vec<_>>();
+    let link = [state.as_str().into(), cause.into(), core.clock.now().into()];
+    let values = lease_values(lease).into_iter().chain(link).collect::<Vec<_>>();
     Ok(core.db.every_org().execute(sql, values).await? == 1)
 }
 
-/// Keeps how far the channel was read, if its lease still holds. Returns whether it does.
-pub(super) async fn keep_cursor(tx: &Tx, lease: &Lease, cursor: String) -> Result<bool> {
+/// Stores the channel's cursor, if its lease is still held. Returns whether it is.
+pub(super) async fn store_cursor(tx: &Tx, lease: &Lease, cursor: String) -> Result<bool> {
     let sql = sql!(
         "UPDATE channel_listeners SET cursor = $4 \
          WHERE organization_id = $org AND channel_id = $2 AND holder = $3 AND until > $5"
@@ -93,15 +91,14 @@ pub(super) async fn keep_cursor(tx: &Tx, lease: &Lease, cursor: String) -> Resul
 
 row! {
     /// A channel without a listener.
-    pub(super) struct Unheard {
+        pub(super) struct UnheardChannel {
         organization_id: OrgId,
         id: ChannelId,
     }
 }
 
-/// The channels that no one listens to, those first that have waited longest: at most `most`, and `of_one` of an
-/// organization.
-pub(super) async fn unheard_channels(core: &Core, of_one: i64, most: i64) -> Result<Vec<Unheard>> {
+/// The channels without a listener, longest waiting first: at most `most`, and at most `of_one` of an organization.
+pub(super) async fn unheard_channels(core: &Core, of_one: i64, most: i64) -> Result<Vec<UnheardChannel>> {
     let sql = every_org_sql!(
         "SELECT organization_id, id FROM (SELECT c.organization_id, c.id, COALESCE(l.until, c.created_at) AS due, \
          ROW_NUMBER() OVER (PARTITION BY c.organization_id ORDER BY COALESCE(l.until, c.created_at), c.id) AS nth \
@@ -124,7 +121,7 @@ pub(super) async fn trim_refusals(tx: &Tx, channel: ChannelId, kept: i64) -> Res
     Ok(())
 }
 
-/// Lists a skipped message, in place of what was said of it before.
+/// Lists a skipped message, replacing its previous entry.
 pub(super) async fn list_skipped(
     tx: &Tx,
     channel: ChannelId,
@@ -152,7 +149,7 @@ pub(super) async fn trim_skipped(tx: &Tx, channel: ChannelId, kept: i64) -> Resu
     Ok(())
 }
 
-/// The chats of a channel in which its agent works on an answer: at most `most`.
+/// The chats of a channel in which its agent is working on an answer: at most `most`.
 pub(super) async fn chats_being_answered(
     scope: &Scope,
     channel: ChannelId,

@@ -1,7 +1,7 @@
-//! What was refused: counted in memory, and written once a second, so that strangers can't make the service write.
+//! Refused messages: counted in memory and written once a second, so that strangers can't cause a write for each message.
 //!
-//! Of each channel the last [`KEPT`] origins are kept. The first message of an origin that was not known before raises an
-//! ACCESS_REQUEST, unless [`REQUESTS`] of the channel are open.
+//! Each channel keeps its last [`KEPT`] refused origins. The first message of a new origin raises an ACCESS_REQUEST, unless
+//! the channel has [`REQUESTS`] open ones.
 
 use std::{collections::HashMap, mem, sync::Arc, time::Duration};
 
@@ -26,16 +26,16 @@ use crate::{
     },
 };
 
-/// How many ACCESS_REQUESTs of a channel may be open, however many strangers write to it.
+/// The most open ACCESS_REQUESTs of a channel.
 const REQUESTS: u64 = 3;
-/// The longest id or name of an origin that is kept, in bytes: as long as a whitelist's may be, so that strangers fill no table.
+/// The longest stored id or name of an origin, in bytes. As in whitelists, so that strangers can't fill the table.
 const ID_BYTES: usize = 255;
 
 type Channel = (OrgId, ChannelId);
 
-/// What was counted since the last time.
+/// The refused messages since the last write.
 #[derive(Default)]
-pub(super) struct Refused(Mutex<HashMap<Channel, HashMap<String, Count>>>);
+pub(super) struct RejectionCounter(Mutex<HashMap<Channel, HashMap<String, Count>>>);
 
 struct Count {
     name: Option<String>,
@@ -43,8 +43,8 @@ struct Count {
     count: i64,
 }
 
-impl Refused {
-    /// Begins to write what is counted.
+impl RejectionCounter {
+        /// Starts the task that writes the counts.
     pub fn start(core: &Arc<Core>) -> Arc<Self> {
         let refused = Arc::new(Self::default());
         let (core, counted) = (Arc::clone(core), Arc::clone(&refused));
@@ -60,7 +60,7 @@ impl Refused {
         refused
     }
 
-    /// Counts a message. Beyond [`LIST`] origins a second, new ones are only counted as messages.
+        /// Counts a message. Ignores new origins beyond [`LIST`] a second.
     pub fn count(&self, channel: Channel, origin: &Origin, reason: RefusalReason) {
         let mut all = self.0.lock();
         let origins = all.entry(channel).or_default();
@@ -77,7 +77,7 @@ impl Refused {
     async fn write(&self, core: &Arc<Core>) {
         let counted = mem::take(&mut *self.0.lock());
         for ((org, channel), origins) in counted {
-            // What can't be written is lost: it is a count of what was refused.
+                        // Losing a count is acceptable.
             if let Err(problem) = write(core, (org, channel), origins).await {
                 tracing::warn!(channel = channel.0, %problem, "channel.refusals_not_written");
             }
@@ -88,7 +88,7 @@ impl Refused {
 async fn write(core: &Arc<Core>, (org, channel): Channel, origins: HashMap<String, Count>) -> Result<()> {
     let tx = Scope::system(core, org).begin().await?;
     let Some(row) = channels::lock(&tx, channel).await? else { return Ok(()) };
-    let strangers = strangers(&tx, channel, &origins).await?;
+    let strangers = find_strangers(&tx, channel, &origins).await?;
     upsert(&tx, channel, origins).await?;
     trim_refusals(&tx, channel, KEPT).await?;
     for (origin, name) in strangers {
@@ -98,8 +98,8 @@ async fn write(core: &Arc<Core>, (org, channel): Channel, origins: HashMap<Strin
     tx.commit().await
 }
 
-/// Those of the origins that were never refused before, and that someone may want to let in.
-async fn strangers(
+/// Finds the origins that were never refused before and that a person may want to admit.
+async fn find_strangers(
     tx: &Tx,
     channel: ChannelId,
     origins: &HashMap<String, Count>,
@@ -136,7 +136,7 @@ async fn upsert(tx: &Tx, channel: ChannelId, origins: HashMap<String, Count>) ->
     Ok(())
 }
 
-/// Asks people whether someone may write, unless they are asked enough.
+/// Asks people whether the origin may write, unless enough requests are open.
 async fn request_access(
     tx: &Tx,
     channel: &channels::Channel,
@@ -146,7 +146,7 @@ async fn request_access(
     if approvals::pending_of(tx, channel.id, ApprovalKind::AccessRequest).await? >= REQUESTS {
         return Ok(());
     }
-    // A stranger chose the name: it stands behind the address, leaves room for it, hides nothing, and is no markdown.
+        // A stranger chose the name: put it after the address, limit its length, and remove hidden characters and Markdown.
     let shown = plain(origin);
     let name = name.map(|name| bounded(&plain(&name), LABEL)).filter(|name| !name.is_empty());
     let named = |mark: &str| name.as_ref().map(|name| format!(" ({mark}{name}{mark})")).unwrap_or_default();
@@ -168,13 +168,13 @@ async fn request_access(
     Ok(())
 }
 
-/// A stranger's words in one line, without hidden letters and without what would end a code span.
+/// A stranger's text in one line, without hidden characters and without backticks, which would end a code span.
 fn plain(words: &str) -> String {
     let seen: String = words.chars().filter(|letter| !is_hidden(*letter)).collect();
     one_line(&seen).replace('`', "'")
 }
 
-/// Forgets that an origin was refused, and ends what asked about it: it may write from now on.
+/// Removes an origin that may now write from the refused ones, and withdraws its access requests.
 pub async fn forget_refusal(tx: &Tx, channel: ChannelId, origin: &str) -> Result<()> {
     let refused = tx.scope.delete::<channel_refusals::Entity>();
     let refused = refused.filter(channel_refusals::Column::ChannelId.eq(channel));
@@ -187,8 +187,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_take_a_bounded_place_in_memory() {
-        let refused = Refused::default();
+    fn strangers_take_bounded_memory() {
+        let refused = RejectionCounter::default();
         let channel = (OrgId(1), ChannelId(1));
         for n in 0..1_000 {
             let origin = Origin { id: format!("stranger {n}"), place: None, name: None };

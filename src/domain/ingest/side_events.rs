@@ -1,4 +1,4 @@
-//! What comes in beside messages: a message of ours that came back, a chat with a new id.
+//! Events other than messages: a bounced message of ours, a chat with a new id.
 
 use muster_channels::Event;
 
@@ -8,11 +8,11 @@ use crate::{
     domain::{channels, conversations, deliveries},
 };
 
-/// Writes it down. Messages are stored elsewhere; taps were heard before.
-pub(super) async fn note(tx: &Tx, channel: ChannelId, event: &Event) -> Result<()> {
+/// Records an event. Messages are stored in `messages.rs`, and `chat_replies.rs` has already handled taps.
+pub(super) async fn record_side_event(tx: &Tx, channel: ChannelId, event: &Event) -> Result<()> {
     match event {
         Event::Bounced(bounce) => {
-            deliveries::bounced(tx, channel, &bounce.vendor_id, bounce.cause.as_str()).await
+            deliveries::record_bounce(tx, channel, &bounce.vendor_id, bounce.cause.as_str()).await
         }
         Event::Moved { from, to } => {
             channels::move_origin(tx, channel, from, to).await?;

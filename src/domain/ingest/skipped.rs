@@ -1,5 +1,5 @@
-//! Skipped messages: those that can't be read. The newest [`KEPT`] of a channel are listed, so that people can look for
-//! them at the vendor.
+//! Skipped messages, which could not be read. Each channel lists its newest [`KEPT`], so that people can look for them at the
+//! vendor.
 
 use muster_channels::Skipped;
 
@@ -14,8 +14,8 @@ use crate::{
     core::{Event, access::Scope},
 };
 
-/// Lists a skipped message. One that is skipped again replaces itself. A stranger can send as many unreadable mails as they like:
-/// all but the newest are forgotten.
+/// Lists a skipped message, replacing its previous entry. Keeps only the newest, because a stranger can send any number of
+/// unreadable mails.
 pub(super) async fn record(scope: &Scope, channel: ChannelId, skipped: Skipped) -> Result<()> {
     let tx = scope.begin().await?;
     let Skipped { vendor_id, subject, reason } = skipped;

@@ -1,7 +1,7 @@
-//! "… is writing": shown in a chat for as long as the agent works on its answer, where the vendor has that.
+//! "… is typing": shown in a chat while the agent works on its answer, if the vendor supports it.
 //!
-//! It belongs to listening, which one process does for each channel. While nothing is written it waits for news of turns, and asks
-//! the database nothing.
+//! Part of listening, which one process does for each channel. While the agent is idle, it waits for events of turns and
+//! does not query the database.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ use crate::{
     domain::channels::Channel,
 };
 
-/// Shows it until it is dropped, in twenty chats of the channel at most. What a vendor does not hear is no loss.
+/// Shows the indicator until dropped, in at most twenty chats of the channel. Ignores failures of the vendor.
 pub(super) async fn show(core: &Arc<Core>, channel: &Channel, transport: &dyn Transport) -> Result<()> {
     let Some(again) = transport.traits().actions.typing else { return std::future::pending().await };
     if channel.direction != ChannelDirection::Bidirectional {
@@ -36,7 +36,7 @@ pub(super) async fn show(core: &Arc<Core>, channel: &Channel, transport: &dyn Tr
         let targets = chats_being_answered(&scope, channel.id, 20).await?;
         shown.retain(|target, _| targets.contains(target));
         if targets.is_empty() {
-            of_turns(&mut news).await;
+            wait_for_turn(&mut news).await;
             continue;
         }
         for target in targets {
@@ -52,8 +52,8 @@ pub(super) async fn show(core: &Arc<Core>, channel: &Channel, transport: &dyn Tr
     }
 }
 
-/// Waits until a turn may have begun.
-async fn of_turns(news: &mut Subscription) {
+/// Waits until a turn may have started.
+async fn wait_for_turn(news: &mut Subscription) {
     loop {
         match news.next().await {
             Some((News::Changed(event), _)) if event.kind != RecordKind::Turn => {}

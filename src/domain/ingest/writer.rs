@@ -1,9 +1,8 @@
-//! The one task of a process that writes what came in.
+//! The single task of a process that writes inbound messages.
 //!
-//! It takes what is waiting, at most [`BATCH`] deliveries of vendors or [`HEAVY`] bytes of files and long texts, without waiting
-//! for more: while one commit is on its way to the disk, the next batch collects itself. If something in it fails, it is written
-//! again with each message behind a savepoint, so that one that fails takes no other with it. Senders are answered after
-//! the commit.
+//! It takes the waiting loads, at most [`BATCH`] or [`HEAVY`] bytes of files and long texts, without waiting for more: while one
+//! batch is being committed, the next one collects. If a batch fails, it is written again with a savepoint for each message,
+//! so that a message that fails does not affect the others. Senders get their response after the commit.
 
 use std::{mem, sync::Arc};
 
@@ -14,7 +13,7 @@ use super::{
     Arrived,
     lease::{Position, advance},
     messages::{Fate, admit},
-    side_events::note,
+    side_events::record_side_event,
 };
 use crate::{
     base::{
@@ -31,33 +30,30 @@ use crate::{
     domain::{channels::Channel, conversations},
 };
 
-/// How many bytes of files and long texts one commit holds at most, or those of one delivery: a sender of large files must not
-/// keep others from writing.
+/// The most bytes of files and long texts in one commit, unless a single load has more: a sender of large files must not delay
+/// others.
 const HEAVY: usize = 16 << 20;
-/// What became of a message.
+/// The outcome of a message.
 pub(super) type Outcome = Result<Fate>;
 
-/// What a vendor brought at once, for one channel.
+/// The messages and events of one channel that a vendor delivered at once.
 pub(super) struct Load {
-    /// The channel's organization.
-    pub org: OrgId,
-    /// The channel's agent.
-    pub agent: AgentId,
-    /// The channel.
-    pub channel: ChannelId,
-    /// The messages that are wanted.
-    pub messages: Vec<Arrived>,
-    /// What else came.
-    pub beside: Vec<Event>,
-    /// How far the listener has read with them. Kept with them, or neither is.
+        pub org: OrgId,
+        pub agent: AgentId,
+        pub channel: ChannelId,
+        /// The accepted messages.
+        pub messages: Vec<Arrived>,
+        /// Events other than messages.
+        pub beside: Vec<Event>,
+        /// The listener's position after these messages, stored in the same transaction.
     pub position: Option<Position>,
-    /// The bytes of the messages' files, and of long texts.
+        /// The memory of the messages' files, long texts and sources.
     held: Option<Held>,
 }
 
 impl Load {
-    /// An empty one for a channel.
-    pub fn of(channel: &Channel) -> Self {
+        /// An empty load.
+        pub fn for_channel(channel: &Channel) -> Self {
         Self {
             org: channel.organization_id,
             agent: channel.agent_id,
@@ -74,16 +70,16 @@ impl Load {
         self.messages.is_empty() && self.beside.is_empty() && self.position.is_none()
     }
 
-    /// Whether it should be written before more files are added.
-    pub fn has_files(&self) -> bool {
+        /// Whether the load has files or long texts, and should be written before more files are added.
+        pub fn has_files(&self) -> bool {
         self.bytes() > 0
     }
 
-    /// Counts bytes, until they are written or given back.
+        /// Reserves memory, until the load is written or the bytes are given back.
     ///
     /// # Errors
     /// Those of [`Line::take`](crate::core::resource_limits::Line::take).
-    pub fn hold(&mut self, core: &Core, bytes: usize) -> Result<()> {
+    pub fn reserve(&mut self, core: &Core, bytes: usize) -> Result<()> {
         match &mut self.held {
             Some(held) => held.grow(bytes),
             None => {
@@ -94,7 +90,7 @@ impl Load {
         }
     }
 
-    /// No longer counts bytes of a file that is not kept.
+        /// Releases the memory of a file that is not stored.
     pub fn give_back(&mut self, bytes: usize) {
         if let Some(held) = &mut self.held {
             held.shrink(bytes);
@@ -105,12 +101,12 @@ impl Load {
         self.held.as_ref().map_or(0, Held::amount)
     }
 
-    const fn place(&self) -> (OrgId, AgentId, ChannelId) {
+    const fn key(&self) -> (OrgId, AgentId, ChannelId) {
         (self.org, self.agent, self.channel)
     }
 }
 
-/// Whether a message could not be stored this time, but may be the next.
+/// Whether a message could not be stored because of a passing failure, so that the vendor must send it again.
 pub(super) fn must_come_again(outcome: &Outcome) -> bool {
     let is_passing =
         |problem: &Problem| matches!(problem.code, Code::Unavailable | Code::Conflict | Code::StorageFull);
@@ -120,26 +116,26 @@ pub(super) fn must_come_again(outcome: &Outcome) -> bool {
 struct Job {
     load: Load,
     done: oneshot::Sender<Result<Vec<Outcome>>>,
-    /// Its place among what waits, of which each organization has a share.
+        /// Its slot in the organization's share of waiting loads.
     place: Held,
 }
 
 impl Job {
-    /// Whether the next one is written with it: it is for the same channel, and nothing came beside this one's messages that
-    /// the next one's depend on, such as a chat's new id.
+        /// Whether the next job can be written together with this one: it is for the same channel, and does not depend on events
+        /// of this one, such as a chat's new id.
     fn is_with(&self, next: &Self) -> bool {
-        self.load.place() == next.load.place() && self.load.beside.is_empty()
+        self.load.key() == next.load.key() && self.load.beside.is_empty()
     }
 
-    /// Tells who waits, who may use the place and the memory again.
-    fn tell(self, outcome: Result<Vec<Outcome>>) {
+        /// Frees the slot and the memory, then passes the outcome to the caller of [`Admitter::admit`].
+        fn finish(self, outcome: Result<Vec<Outcome>>) {
         drop((self.load, self.place));
-        // No one waits for it now: it is stored, and a duplicate when it comes again.
+                // If the caller has stopped waiting, the message is still stored, and a duplicate when it is sent again.
         let _ = self.done.send(outcome);
     }
 }
 
-/// The way to the task. It ends when everything else has finished.
+/// Passes loads to the task, which ends after all other tasks.
 pub(super) struct Admitter {
     jobs: mpsc::UnboundedSender<Job>,
     places: Arc<Line>,
@@ -149,18 +145,18 @@ pub(super) struct Admitter {
 impl Admitter {
     /// Starts the task.
     pub fn start(core: &Arc<Core>) -> Self {
-        // The resource limits bounds it.
+                // The resource limits bound it.
         let (jobs, waiting) = mpsc::unbounded_channel();
         let task = Arc::clone(core);
         core.tasks.spawn_last(async move { run(&task, waiting).await });
         Self { jobs, places: Arc::clone(core.resource_limits.line(What::Arrivals)), core: Arc::clone(core) }
     }
 
-    /// Hands messages over. Returns when they are committed, with what became of each.
+        /// Writes a load. Returns the outcome of each message once they are committed.
     ///
     /// # Errors
-    /// `STORAGE_FULL`: the organization has no room. `UNAVAILABLE`: too many wait, or the database can't be reached. `CONFLICT`: the listener's lease is over. Nothing was
-    /// taken.
+        /// `STORAGE_FULL`: the organization has no room. `UNAVAILABLE`: too many loads are waiting, or the database is unreachable.
+        /// `CONFLICT`: the listener's lease is over. Nothing was stored.
     pub async fn admit(&self, load: Load) -> Result<Vec<Outcome>> {
         let (done, outcome) = oneshot::channel();
         if !load.messages.is_empty() {
@@ -182,22 +178,22 @@ async fn run(core: &Arc<Core>, mut waiting: mpsc::UnboundedReceiver<Job>) {
     while let Some(1..) =
         core.tasks.ending.run_until_cancelled(waiting.recv_many(&mut jobs, BATCH as usize)).await
     {
-        // Two replicas that hold agents in the same order don't wait for each other in a circle.
-        jobs.sort_by_key(|job| job.load.place());
+                // Replicas that lock agents in the same order can't deadlock.
+        jobs.sort_by_key(|job| job.load.key());
         loop {
-            // A sender that has stopped waiting knows it as failed, and sends it again.
+                        // A sender that has stopped waiting counts its request as failed, and will send it again.
             jobs.retain(|job| !job.done.is_closed());
             if jobs.is_empty() {
                 break;
             }
-            let later = jobs.split_off(fitting(jobs.iter().map(|job| job.load.bytes())));
-            settle(core, mem::replace(&mut jobs, later)).await;
+            let later = jobs.split_off(count_fitting(jobs.iter().map(|job| job.load.bytes())));
+            write_jobs(core, mem::replace(&mut jobs, later)).await;
         }
     }
 }
 
 /// How many of the loads with these bytes go into one commit.
-fn fitting(loads: impl Iterator<Item = usize>) -> usize {
+fn count_fitting(loads: impl Iterator<Item = usize>) -> usize {
     let sums = loads.scan(0, |sum, bytes| {
         *sum += bytes;
         Some(*sum)
@@ -205,9 +201,9 @@ fn fitting(loads: impl Iterator<Item = usize>) -> usize {
     sums.take_while(|sum| *sum <= HEAVY).count().max(1)
 }
 
-/// Writes jobs in one commit, and tells those who wait. Savepoints cost each message four statements, so there are none until
-/// something has failed.
-async fn settle(core: &Arc<Core>, jobs: Vec<Job>) {
+/// Writes jobs in one commit and finishes them. Savepoints cost four statements for each message, so the first attempt has
+/// none.
+async fn write_jobs(core: &Arc<Core>, jobs: Vec<Job>) {
     let mut written = write(core, &jobs, false).await;
     if written.is_err() && jobs.len() > 1 {
         written = write(core, &jobs, true).await;
@@ -215,20 +211,21 @@ async fn settle(core: &Arc<Core>, jobs: Vec<Job>) {
     match written {
         Ok(outcomes) => {
             for (job, outcome) in jobs.into_iter().zip(outcomes) {
-                job.tell(outcome);
+                job.finish(outcome);
             }
         }
-        // One by one, so that only those fail that can't be written.
+                // One by one, so that only the jobs that can't be written fail.
         Err(_) => {
             for job in jobs {
                 let alone = write(core, std::slice::from_ref(&job), true).await;
-                job.tell(alone.and_then(|mut outcomes| outcomes.pop().unwrap_or_else(|| Err(busy()))));
+                job.finish(alone.and_then(|mut outcomes| outcomes.pop().unwrap_or_else(|| Err(busy()))));
             }
         }
     }
 }
 
-/// Writes everything of all organizations in one commit. If it is `guarded`, a message that fails fails alone.
+/// Writes jobs of all organizations in one commit. If `guarded`, each message has a savepoint, so that a failure affects no
+/// other message.
 async fn write(core: &Arc<Core>, jobs: &[Job], guarded: bool) -> Result<Vec<Result<Vec<Outcome>>>> {
     let Some(first) = jobs.first() else { return Ok(Vec::new()) };
     let mut tx = Scope::system(core, first.load.org).begin().await?;
@@ -241,36 +238,36 @@ async fn write(core: &Arc<Core>, jobs: &[Job], guarded: bool) -> Result<Vec<Resu
         }
         if guarded {
             for Job { load, .. } in of_channel {
-                outcomes.push(together(&tx, load).await?);
+                outcomes.push(write_guarded(&tx, load).await?);
             }
         } else {
-            outcomes.extend(at_once(&tx, of_channel).await?);
+            outcomes.extend(write_unguarded(&tx, of_channel).await?);
         }
     }
     tx.commit().await?;
     Ok(outcomes)
 }
 
-/// Writes what came for one channel: all of it, or nothing.
-async fn at_once(tx: &Tx, jobs: &[Job]) -> Result<Vec<Result<Vec<Outcome>>>> {
+/// Writes the loads of one channel: all of them, or none.
+async fn write_unguarded(tx: &Tx, jobs: &[Job]) -> Result<Vec<Result<Vec<Outcome>>>> {
     let messages: Vec<_> = jobs.iter().flat_map(|job| &job.load.messages).collect();
     let mut fates = admit(tx, &messages).await?.into_iter().map(Ok);
     let mut outcomes = Vec::with_capacity(jobs.len());
     for Job { load, .. } in jobs {
-        finish(tx, load).await?;
+        write_rest(tx, load).await?;
         outcomes.push(Ok(fates.by_ref().take(load.messages.len()).collect()));
     }
     Ok(outcomes)
 }
 
-/// Writes what came together, each message behind a savepoint. The outer error is the connection's.
-async fn together(tx: &Tx, load: &Load) -> Result<Result<Vec<Outcome>>> {
+/// Writes a load with a savepoint for each message. The outer error is the connection's.
+async fn write_guarded(tx: &Tx, load: &Load) -> Result<Result<Vec<Outcome>>> {
     let mark = tx.mark().await?;
     let mut outcomes = Vec::with_capacity(load.messages.len());
     for message in &load.messages {
-        outcomes.push(one(tx, message).await?);
+        outcomes.push(write_message(tx, message).await?);
     }
-    // The place behind what must come again is not kept either.
+        // If a message must be sent again, the position after it must not be stored.
     if load.position.is_some()
         && let Some(at) = outcomes.iter().position(must_come_again)
         && let Err(problem) = outcomes.swap_remove(at)
@@ -278,14 +275,15 @@ async fn together(tx: &Tx, load: &Load) -> Result<Result<Vec<Outcome>>> {
         tx.settle(mark, false).await?;
         return Ok(Err(problem));
     }
-    let kept = finish(tx, load).await;
-    tx.settle(mark, kept.is_ok()).await?;
-    Ok(kept.map(|()| outcomes))
+        let written = write_rest(tx, load).await;
+        tx.settle(mark, written.is_ok()).await?;
+        Ok(written.map(|()| outcomes))
 }
 
-async fn finish(tx: &Tx, load: &Load) -> Result<()> {
+/// Writes a load's other events and its position.
+async fn write_rest(tx: &Tx, load: &Load) -> Result<()> {
     for event in &load.beside {
-        note(tx, load.channel, event).await?;
+        record_side_event(tx, load.channel, event).await?;
     }
     match &load.position {
         Some(position) => advance(tx, position).await,
@@ -293,8 +291,8 @@ async fn finish(tx: &Tx, load: &Load) -> Result<()> {
     }
 }
 
-/// Writes one message, twice if need be: another replica may have just written the same contact or message.
-async fn one(tx: &Tx, arrived: &Arrived) -> Result<Outcome> {
+/// Writes one message. Tries again once after a conflict: another replica may have written the same contact or message.
+async fn write_message(tx: &Tx, arrived: &Arrived) -> Result<Outcome> {
     let mut is_first = true;
     loop {
         let mark = tx.mark().await?;
@@ -320,13 +318,13 @@ mod tests {
 
     #[test]
     fn one_commit_holds_few_bytes_and_at_least_one_delivery() {
-        assert_eq!(fitting([0; 64].into_iter()), 64);
-        assert_eq!(fitting([HEAVY / 2, HEAVY / 2, 1].into_iter()), 2);
-        assert_eq!(fitting([2 * HEAVY, 1].into_iter()), 1);
+        assert_eq!(count_fitting([0; 64].into_iter()), 64);
+        assert_eq!(count_fitting([HEAVY / 2, HEAVY / 2, 1].into_iter()), 2);
+        assert_eq!(count_fitting([2 * HEAVY, 1].into_iter()), 1);
     }
 
     #[test]
-    fn what_came_beside_messages_is_written_before_the_next_delivery() {
+    fn events_beside_messages_are_written_before_the_next_load() {
         let resource_limits = ResourceLimits::new(&Config::read(None, BTreeMap::new()).unwrap());
         let places = resource_limits.line(What::Arrivals);
         let job = |channel: i64, beside: Vec<Event>| {
