@@ -106,7 +106,7 @@ fn of_channels(handlers: &mut Handlers) {
         Box::pin(chat_approvals::unlink_all(tx, event.channel, &event.name))
     });
     handlers.on::<channels::Deleted>(|tx, event| Box::pin(approvals::channel_deleted(tx, event.channel)));
-    handlers.on::<channels::Edited>(|tx, event| Box::pin(deliveries::channel_edited(tx, event)));
+    handlers.on::<channels::Edited>(|tx, event| Box::pin(deliveries::on_channel_edited(tx, event)));
     handlers.on::<channels::Failed>(|tx, event| Box::pin(approvals::channel_failed(tx, event)));
     handlers.on::<channels::OriginAdded>(|tx, event| {
         Box::pin(ingest::forget_refusal(tx, event.channel, &event.origin))

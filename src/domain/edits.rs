@@ -37,8 +37,8 @@ pub async fn raise(tx: &Tx, kind: RecordKind, id: impl Into<i64>) -> Result<()> 
 }
 
 impl Scope {
-        /// The same scope, whose first transaction changes this record only if it still has this revision. `None`: any
-        /// revision.
+    /// The same scope, whose first transaction changes this record only if it still has this revision. `None`: any
+    /// revision.
     #[must_use]
     pub fn if_revision(&self, kind: RecordKind, id: impl Into<i64>, revision: Option<i64>) -> Self {
         match revision {
@@ -60,8 +60,8 @@ struct Expected {
 }
 
 impl Expected {
-        /// Locks the record until the transaction ends and returns its current revision.
-        async fn lock_and_read(&self, tx: &Tx) -> Result<Latest> {
+    /// Locks the record until the transaction ends and returns its current revision.
+    async fn lock_and_read(&self, tx: &Tx) -> Result<Latest> {
         lock_record(tx, self.kind, self.id).await?;
         let none = Latest { revision: 0, actor_id: None, actor_name: None, at: None };
         Ok(latest_edit(tx, self.kind, self.id).await?.unwrap_or(none))
@@ -71,7 +71,7 @@ impl Expected {
 impl Precondition for Expected {
     fn check<'a>(&'a self, tx: &'a Tx) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-                        // The edit's later transactions would find the revision that its first one made.
+            // The edit's later transactions would find the revision that its first one made.
             if self.is_checked.swap(true, Ordering::Relaxed) {
                 return Ok(());
             }

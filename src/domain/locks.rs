@@ -30,7 +30,7 @@ pub async fn lock_record(tx: &Tx, kind: RecordKind, id: i64) -> Result<()> {
     match kind {
         RecordKind::Organization => return lock(tx, queries::ORGANIZATION, []).await,
         RecordKind::Agent | RecordKind::Channel => lock(tx, queries::ORGANIZATION, []).await?,
-                // Agents inherit it, and their hosts report on it.
+        // Agents inherit it, and their hosts report on it.
         RecordKind::ModelCredential => {
             lock(tx, queries::ORGANIZATION, []).await?;
             lock(tx, queries::ALL_AGENTS, []).await?;

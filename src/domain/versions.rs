@@ -27,7 +27,7 @@ use crate::{
 /// The content of a record at a point in time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
-        /// A JSON object without spaces, whose keys are sorted at every depth.
+    /// A JSON object without spaces, whose keys are sorted at every depth.
     pub text: String,
     /// SHA-256 of the text, in hexadecimal.
     pub hash: String,
@@ -48,15 +48,17 @@ impl Content {
         self.text.len().cast_signed() as i64
     }
 
-        /// The difference from the previous content: field → `[before, after]`. Empty without previous content. Long values
-        /// appear as their length and hash.
+    /// The difference from the previous content: field → `[before, after]`. Empty without previous content. Long values
+    /// appear as their length and hash.
     #[must_use]
     pub fn changes_from(&self, before: Option<&str>) -> Value {
         let before = before.and_then(|before| muster_json::from_str::<Map<String, Value>>(before).ok());
         let (Some(before), Some(after)) = (before, self.value.as_object()) else { return json!({}) };
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         let changed = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
-        changed.map(|name| (name.clone(), json!([summarize(before.get(name)), summarize(after.get(name))]))).collect()
+        changed
+            .map(|name| (name.clone(), json!([summarize(before.get(name)), summarize(after.get(name))])))
+            .collect()
     }
 }
 
@@ -137,9 +139,9 @@ pub fn as_edit<I: InputType>(content: &Map<String, Value>) -> Result<I> {
 #[derive(Clone, Debug)]
 pub struct Author {
     pub kind: ActorKind,
-        /// The user or service token. `None`: the service.
+    /// The user or service token. `None`: the service.
     pub id: Option<i64>,
-        /// The actor's name at the time.
+    /// The actor's name at the time.
     pub name: String,
     /// The root field that was called.
     pub operation: Option<String>,

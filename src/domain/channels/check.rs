@@ -47,7 +47,7 @@ const TAKEN_HEADERS: &[&str] = &[
 /// Validates an edit by itself. For a new channel, a `null` object counts as absent.
 pub(super) fn check_input(transport: Transport, edit: &UpdateChannelInput) -> Vec<Violation> {
     let mut violations = Vec::new();
-        check_foreign_keys(transport, edit, &mut violations);
+    check_foreign_keys(transport, edit, &mut violations);
     let token = open::check_token(transport, &edit.bot_token);
     violations.extend(token.map(|detail| Violation::at("/bot_token", "NOT_ALLOWED", detail)));
     if let MaybeUndefined::Value(webhook) = &edit.webhook {
@@ -139,7 +139,7 @@ fn check_authserv_id(name: &str) -> Option<Violation> {
     let is_name = name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(is_part);
     let detail = if name.contains(['=', ';']) {
         format!(
-                        "`{name}` is the result of a check, not a server's name. For a server that writes no name, such as \
+            "`{name}` is the result of a check, not a server's name. For a server that writes no name, such as \
                          Microsoft 365, `{TOPMOST_RESULTS}` trusts the topmost header."
         )
     } else {
@@ -239,7 +239,7 @@ fn check_required_mail(before: &Model, after: &Model, secrets: &Secrets, missing
         missing.require(after.email_smtp_host.is_some(), "/email/smtp/host", "the channel sends mail.");
         missing.require(after.email_smtp_from.is_some(), "/email/smtp/from", "the channel sends mail.");
     }
-        // Otherwise an editor could have the stored password sent to their own host.
+    // Otherwise an editor could have the stored password sent to their own host.
     let moved = |before: &Option<String>, after: &Option<String>, pass: &MaybeUndefined<_>| {
         before.is_some() && before != after && after.is_some() && pass.is_undefined()
     };

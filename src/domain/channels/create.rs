@@ -43,7 +43,7 @@ pub async fn create(scope: &Scope, input: CreateChannelInput) -> Result<ChannelI
     row.id = NotSet;
     let channel = row.insert(tx.connection()).await?;
     let (id, agent) = (channel.id, channel.agent_id);
-        // Secrets are sealed for their row's id, which the insert assigns.
+    // Secrets are sealed for their row's id, which the insert assigns.
     let mut sealed = channel.into_active_model();
     seal(&tx, id, &mut sealed, secrets);
     if sealed.is_changed() {

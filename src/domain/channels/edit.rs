@@ -41,8 +41,8 @@ use crate::{
 /// A channel's token was replaced by that of another bot.
 #[derive(Debug)]
 pub struct BotReplaced {
-        pub channel: ChannelId,
-        pub name: String,
+    pub channel: ChannelId,
+    pub name: String,
 }
 
 impl DomainEvent for BotReplaced {}
@@ -50,10 +50,10 @@ impl DomainEvent for BotReplaced {}
 /// A channel was edited.
 #[derive(Debug)]
 pub struct Edited {
-        pub channel: ChannelId,
-        /// Whether stored facts about its vendor may be outdated.
-        pub is_new: bool,
-        /// Whether messages through it are sent.
+    pub channel: ChannelId,
+    /// Whether stored facts about its vendor may be outdated.
+    pub is_new: bool,
+    /// Whether messages through it are sent.
     pub is_open: bool,
 }
 
@@ -68,12 +68,12 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     let answer = probe_edit(scope, id, edit.clone()).await?;
     let tx = scope.begin().await?;
     if edit.scope.is_value() || edit.is_active.is_value() {
-                // `check_use` may lock the organization. Restoring an agent locks it before the agent's channels, so do the same.
+        // `check_use` may lock the organization. Restoring an agent locks it before the agent's channels, so do the same.
         orgs::lock(&tx).await?;
     }
     let before = load(&tx, id).await?;
-        let mut violations = check::check_input(before.transport, &edit);
-        violations.extend(check::check_references(&tx, &edit).await?);
+    let mut violations = check::check_input(before.transport, &edit);
+    violations.extend(check::check_references(&tx, &edit).await?);
     let mut after = before.clone();
     let secrets = merge(&mut after, edit);
     set_inlet(&mut after, &secrets);
@@ -91,14 +91,15 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     let agent = before.agent_id;
     let is_new = is_new(&before, &after, &secrets);
     if is_new {
-                // Another vendor or account may have asked to wait.
+        // Another vendor or account may have asked to wait.
         after.send_after = None;
     }
-        // A stored token that can't be opened counts as another one.
+    // A stored token that can't be opened counts as another one.
     let is_another_bot = secrets.bot_token.is_value()
-        && OpenedSecrets::open(&scope.core, &before).map_or(true, |opened| opened.has_another_token(&secrets));
+        && OpenedSecrets::open(&scope.core, &before)
+            .map_or(true, |opened| opened.has_another_token(&secrets));
     let mut row = changed(before.clone(), &after);
-        keep_replaced_secrets(&tx, &before, &mut row, &secrets);
+    keep_replaced_secrets(&tx, &before, &mut row, &secrets);
     seal(&tx, id, &mut row, secrets);
     if !row.is_changed() {
         return Ok(());
@@ -128,9 +129,9 @@ async fn probe_edit(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     if !violations.is_empty() || !after.is_active || !is_new(&before, &after, &secrets) {
         return Ok(None);
     }
-        // Stored secrets that can't be opened must not block their replacement.
-        let Ok(opened) = OpenedSecrets::open(&scope.core, &before) else { return Ok(None) };
-        probe::ask_vendor(&scope.core, &after, opened.apply_edit(&secrets)).await.map(Some)
+    // Stored secrets that can't be opened must not block their replacement.
+    let Ok(opened) = OpenedSecrets::open(&scope.core, &before) else { return Ok(None) };
+    probe::ask_vendor(&scope.core, &after, opened.apply_edit(&secrets)).await.map(Some)
 }
 
 /// Whether stored facts about the vendor may be outdated: its address or credentials changed, or the channel was off.
@@ -159,8 +160,8 @@ async fn check_use(tx: &Tx, before: &Model, after: &Model) -> Result<()> {
     }
     let opened = after.scope == ChannelScope::External && before.scope != ChannelScope::External;
     if opened || (woken && after.scope == ChannelScope::External) {
-                // A reactivated channel was already counted when it was connected, but the plan may have shrunk since: only
-                // active channels count against it.
+        // A reactivated channel was already counted when it was connected, but the plan may have shrunk since: only
+        // active channels count against it.
         check_limit(tx, after.agent_id, Some(after.id), !opened).await?;
     }
     Ok(())
@@ -201,7 +202,7 @@ fn changed(before: Model, after: &Model) -> ActiveModel {
 fn keep_replaced_secrets(tx: &Tx, before: &Model, row: &mut ActiveModel, secrets: &Secrets) {
     // A secret that can't be opened is of no use.
     let Ok(opened) = OpenedSecrets::open(&tx.scope.core, before) else { return };
-        let [outbound, inbound] = opened.into_webhook_secrets();
+    let [outbound, inbound] = opened.into_webhook_secrets();
     let kept = |old: Option<SecretString>, new: &MaybeUndefined<SecretText>, field: &str| {
         let new = match new {
             MaybeUndefined::Undefined => return None,

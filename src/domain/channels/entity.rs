@@ -30,20 +30,20 @@ pub mod channels {
         pub bot_token_sealed: Option<Vec<u8>>,
         /// A keyed digest of what is the bot's own in its token: unique across organizations.
         pub bot_hash: Option<Vec<u8>>,
-                /// The ids that the vendor gives the authors of our own messages.
+        /// The ids that the vendor gives the authors of our own messages.
         pub self_ids: Json,
-                /// The vendor's warnings about missing permissions or settings: sentences for people.
+        /// The vendor's warnings about missing permissions or settings: sentences for people.
         pub warnings: Json,
         pub label_whitelist: Json,
         pub mention_off: Json,
-                /// The last segment of the inbound path. Random, because it is all that is needed to find the channel; unique
-                /// across organizations.
+        /// The last segment of the inbound path. Random, because it is all that is needed to find the channel; unique
+        /// across organizations.
         pub inbound_slug: Option<String>,
         pub webhook_registered: bool,
         pub webhook_outbound_url: Option<String>,
         pub webhook_outbound_secret_sealed: Option<Vec<u8>>,
         pub webhook_inbound_secret_sealed: Option<Vec<u8>>,
-                /// The previous secret, valid until `webhook_outbound_previous_until`.
+        /// The previous secret, valid until `webhook_outbound_previous_until`.
         pub webhook_outbound_previous_sealed: Option<Vec<u8>>,
         pub webhook_outbound_previous_until: Option<Timestamp>,
         pub webhook_inbound_previous_sealed: Option<Vec<u8>>,
@@ -62,7 +62,7 @@ pub mod channels {
         pub email_smtp_user: Option<String>,
         pub email_smtp_pass_sealed: Option<Vec<u8>>,
         pub email_smtp_from: Option<String>,
-                /// The mail server whose `Authentication-Results` are trusted.
+        /// The mail server whose `Authentication-Results` are trusted.
         pub email_authserv_id: Option<String>,
         pub code_host_installation_id: Option<i64>,
         pub code_host_repos: Json,
@@ -88,11 +88,11 @@ pub mod channels {
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
         pub last_activity_at: Option<Timestamp>,
-                /// The vendor asked to send nothing before this time.
+        /// The vendor asked to send nothing before this time.
         pub send_after: Option<Timestamp>,
-                /// The first failed attempt since the last successful one.
+        /// The first failed attempt since the last successful one.
         pub failing_since: Option<Timestamp>,
-                /// The time of deletion. A deleted channel is hidden, without secrets or path, and kept for its conversations.
+        /// The time of deletion. A deleted channel is hidden, without secrets or path, and kept for its conversations.
         pub archived_at: Option<Timestamp>,
     }
 

@@ -11,28 +11,26 @@ use crate::base::{
 /// A channel's rules for incoming messages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FilterRules {
-        /// Whether a valid signature is sufficient, so that an empty whitelist admits every signed message.
+    /// Whether a valid signature is sufficient, so that an empty whitelist admits every signed message.
     pub proves_itself: bool,
-        /// Whether the sender must be proven.
+    /// Whether the sender must be proven.
     pub needs_proof: bool,
-        /// A message needs one of these labels. Empty: no label is needed.
+    /// A message needs one of these labels. Empty: no label is needed.
     pub labels: Vec<String>,
-        /// Chats in which the agent need not be mentioned.
+    /// Chats in which the agent need not be mentioned.
     pub mention_off: Vec<String>,
-        /// The ids of the channel's own account.
+    /// The ids of the channel's own account.
     pub self_ids: Vec<String>,
 }
 
 /// The decision about a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FilterDecision {
-        /// Store it.
-    Wanted {
-        is_answered: bool,
-    },
-        /// Our own message: ignore it.
+    /// Store it.
+    Wanted { is_answered: bool },
+    /// Our own message: ignore it.
     Echo,
-        /// Count it as rejected.
+    /// Count it as rejected.
     Refused(RefusalReason),
 }
 
@@ -47,7 +45,7 @@ impl FilterRules {
         }
     }
 
-        /// Denies by default: an empty whitelist admits only signed messages, and only where a signature is sufficient.
+    /// Denies by default: an empty whitelist admits only signed messages, and only where a signature is sufficient.
     pub fn judge(&self, message: &Inbound, listed: Listed) -> FilterDecision {
         if message.authors.iter().any(|author| self.self_ids.contains(author)) {
             return FilterDecision::Echo;
@@ -71,7 +69,7 @@ impl FilterRules {
         if !is_for_us {
             return FilterDecision::Refused(RefusalReason::NotAddressed);
         }
-                // Otherwise two bots could answer each other forever.
+        // Otherwise two bots could answer each other forever.
         FilterDecision::Wanted { is_answered: !message.is_automatic || listed == Listed::Named }
     }
 }
@@ -116,7 +114,8 @@ mod tests {
     #[test]
     fn an_empty_whitelist_admits_only_those_who_prove_themselves() {
         let refused = FilterDecision::Refused(RefusalReason::NotWhitelisted);
-        let (bot, webhook) = (FilterRules::default(), FilterRules { proves_itself: true, ..FilterRules::default() });
+        let (bot, webhook) =
+            (FilterRules::default(), FilterRules { proves_itself: true, ..FilterRules::default() });
         assert_eq!(bot.judge(&message(), Listed::Empty), refused);
         assert_eq!(bot.judge(&message(), Listed::Others), refused);
         assert_eq!(bot.judge(&message(), Listed::Named), TAKEN);

@@ -24,7 +24,7 @@ pub(super) struct Secrets {
 }
 
 impl Secrets {
-        /// Whether the edit sets or removes any secret.
+    /// Whether the edit sets or removes any secret.
     pub fn any(&self) -> bool {
         let all = [&self.bot_token, &self.outbound, &self.inbound, &self.imap_pass, &self.smtp_pass];
         all.into_iter().any(|secret| !secret.is_undefined())

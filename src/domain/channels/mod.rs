@@ -42,7 +42,9 @@ pub use self::{
         CreateChannelInput, UpdateChannelInput,
     },
     instructions::instructions,
-    outbound::{Failed, Sender, delay_sending, proves_people, record_not_sent, record_reached, sends_out, switch_off},
+    outbound::{
+        Failed, Sender, delay_sending, proves_people, record_not_sent, record_reached, sends_out, switch_off,
+    },
     probe::check_again,
     recipients::forget_recipient,
     whitelist::{Listed, OriginAdded, add_origin, look_up_origin, move_origin, remove_origin},
@@ -75,8 +77,8 @@ use crate::{
 /// A channel was deleted.
 #[derive(Debug)]
 pub struct Deleted {
-        pub channel: ChannelId,
-        pub name: String,
+    pub channel: ChannelId,
+    pub name: String,
 }
 
 impl DomainEvent for Deleted {}
@@ -84,7 +86,7 @@ impl DomainEvent for Deleted {}
 /// A channel that was off is on again.
 #[derive(Debug)]
 pub struct Recovered {
-        pub channel: ChannelId,
+    pub channel: ChannelId,
 }
 
 impl DomainEvent for Recovered {}
@@ -123,7 +125,7 @@ pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
 /// Deactivates the channels of a deleted agent, and notifies people. Inactive channels keep their reason.
 pub async fn deactivate_for_archived_agent(tx: &Tx, agent: AgentId) -> Result<()> {
     let active = tx.scope.update::<channels::Entity>().filter(channels::Column::IsActive.eq(true));
-        let why = "Its agent was deleted. Restoring the agent activates the channel again.";
+    let why = "Its agent was deleted. Restoring the agent activates the channel again.";
     for channel in set_active(tx, agent, active, Some(InactiveReason::AgentArchived)).await? {
         emit(tx, Failed::new(channel, why.to_owned())).await?;
     }

@@ -109,18 +109,18 @@ impl OpenedSecrets {
         })
     }
 
-        /// Outbound, then inbound.
-        pub fn into_webhook_secrets(self) -> [Option<SecretString>; 2] {
+    /// Outbound, then inbound.
+    pub fn into_webhook_secrets(self) -> [Option<SecretString>; 2] {
         [self.outbound, self.inbound]
     }
 
-        /// Whether an edit sets a token other than this one.
+    /// Whether an edit sets a token other than this one.
     pub fn has_another_token(&self, edit: &Secrets) -> bool {
         let MaybeUndefined::Value(token) = &edit.bot_token else { return false };
         self.bot_token.as_ref().is_none_or(|before| before.expose_secret() != token.0.expose_secret())
     }
 
-        pub fn apply_edit(self, edit: &Secrets) -> Self {
+    pub fn apply_edit(self, edit: &Secrets) -> Self {
         let after = |before: Option<SecretString>, edit: &MaybeUndefined<SecretText>| match edit {
             MaybeUndefined::Undefined => before,
             MaybeUndefined::Null => None,
@@ -169,7 +169,7 @@ fn webhook(channel: &Model, secrets: OpenedSecrets) -> WebhookConfig {
 }
 
 fn telegram(channel: &Model, mut secrets: OpenedSecrets) -> Result<TelegramConfig> {
-        // With an empty secret, the channel's path accepts nothing.
+    // With an empty secret, the channel's path accepts nothing.
     let webhook_secret = secrets.inbound.take().unwrap_or_default();
     Ok(TelegramConfig { token: token(secrets)?, webhook_secret, username: channel.bot_username.clone() })
 }
@@ -196,7 +196,7 @@ fn email(core: &Core, channel: &Model, secrets: OpenedSecrets) -> EmailConfig {
         authserv_id: channel.email_authserv_id.clone(),
         id_key: id_key(core, channel),
         since: jiff::Timestamp::from_millisecond(channel.created_at.0).unwrap_or_default(),
-                // In addition to notifications by the server.
+        // In addition to notifications by the server.
         poll: Duration::from_mins(1),
         memory: Arc::new(MailMemory::for_channel(core, channel)),
     }

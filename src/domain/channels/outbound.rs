@@ -29,11 +29,11 @@ use crate::{
 /// A channel was switched off automatically.
 #[derive(Debug)]
 pub struct Failed {
-        pub channel: ChannelId,
-        pub agent: AgentId,
-        pub name: String,
-        /// The reason, as a sentence for people.
-        pub why: String,
+    pub channel: ChannelId,
+    pub agent: AgentId,
+    pub name: String,
+    /// The reason, as a sentence for people.
+    pub why: String,
 }
 
 impl DomainEvent for Failed {}
@@ -80,17 +80,17 @@ pub async fn proves_people(tx: &Tx, id: ChannelId) -> Result<bool> {
 
 /// A channel that sends.
 pub struct Sender {
-        /// The system's scope in the channel's organization.
+    /// The system's scope in the channel's organization.
     pub scope: Scope,
-        pub channel: ChannelId,
-        /// The vendor, with the credentials as of `seen`.
-        pub transport: Arc<dyn Transport>,
-        /// `updated_at` of the channel when it was read.
+    pub channel: ChannelId,
+    /// The vendor, with the credentials as of `seen`.
+    pub transport: Arc<dyn Transport>,
+    /// `updated_at` of the channel when it was read.
     pub seen: Timestamp,
 }
 
 impl Sender {
-        /// Opens a channel to send through it. `None`: it is inactive, deleted, or waiting.
+    /// Opens a channel to send through it. `None`: it is inactive, deleted, or waiting.
     ///
     /// # Errors
     /// Its secrets can't be opened.
@@ -104,10 +104,10 @@ impl Sender {
         Ok(transport.map(|transport| Self { scope, channel: id, transport, seen: channel.updated_at }))
     }
 
-        /// Reserves room for a message to this target within the vendor's rate limits.
+    /// Reserves room for a message to this target within the vendor's rate limits.
     ///
     /// # Errors
-        /// There is no room. Nothing is counted then.
+    /// There is no room. Nothing is counted then.
     pub fn take_room(&self, target: &str) -> std::result::Result<Room, Full> {
         let core = &self.scope.core;
         core.queue.pace.take(&core.clock, (self.scope.org, self.channel), &*self.transport, target)
@@ -168,7 +168,7 @@ pub async fn switch_off(
         .col_expr(channels::Column::IsActive, Expr::value(false))
         .col_expr(channels::Column::InactiveReason, Expr::value(reason.as_str()))
         .col_expr(channels::Column::UpdatedAt, Expr::value(tx.now));
-        // Another attempt may have switched it off at the same time.
+    // Another attempt may have switched it off at the same time.
     let Some(channel) = failed.exec_with_returning(tx.connection()).await?.pop() else { return Ok(false) };
     tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Channel, id));
     let why = format!("{why}\n\nIts messages wait. Correct its settings, and switch it on again.");

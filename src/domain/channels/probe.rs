@@ -36,16 +36,16 @@ const UNCHECKED: &str = "Not checked: ";
 /// The vendor's answer.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
-        /// `None`: the vendor gave none.
+    /// `None`: the vendor gave none.
     identity: Option<Identity>,
-        /// Credentials that the vendor refused.
+    /// Credentials that the vendor refused.
     pub refused: Vec<Violation>,
-        /// Warnings about parts that could not be checked.
+    /// Warnings about parts that could not be checked.
     unchecked: Vec<String>,
 }
 
 impl Answer {
-        /// Updates the channel from the answer. Facts without an answer stay, unless the credentials changed.
+    /// Updates the channel from the answer. Facts without an answer stay, unless the credentials changed.
     pub fn apply(self, channel: &mut Model, is_other: bool) {
         if is_other {
             channel.self_ids = json!([]);
@@ -100,7 +100,7 @@ pub(super) async fn ask_vendor(core: &Core, channel: &Model, secrets: OpenedSecr
     let Some(config) = config(core, channel, secrets)? else { return Ok(answer) };
     let asked = split_by_credential(config).into_iter().map(|(field, config)| async move {
         let transport = muster_channels::open(config, &core.network);
-                // A person is waiting for the answer.
+        // A person is waiting for the answer.
         let said = tokio::time::timeout(Duration::from_secs(10), transport.probe()).await;
         (field, said.unwrap_or_else(|_| Err(Failure::NotSent("There was no answer in time.".into()))))
     });
@@ -165,7 +165,7 @@ pub async fn check_again(core: &Arc<Core>) -> Result<u64> {
         for (place, asked) in some.iter().zip(join_all(asked).await) {
             match asked {
                 Ok(is_learnt) => learnt += u64::from(is_learnt),
-                                // For example, its secrets can't be opened. The other channels are still asked.
+                // For example, its secrets can't be opened. The other channels are still asked.
                 Err(problem) => tracing::warn!(channel = %place.id, %problem, "channel.not_checked"),
             }
         }

@@ -18,7 +18,7 @@ use crate::{
 
 /// Stops alerting a person who left the organization about failing channels.
 pub async fn forget_recipient(tx: &Tx, user: UserId) -> Result<()> {
-        // Locks only these channels: others may be in use.
+    // Locks only these channels: others may be in use.
     let found = tx.scope.find::<channels::Entity>().filter(alerts(tx, user));
     let rows = held(found).all(tx.connection()).await?;
     for channel in rows {

@@ -50,7 +50,7 @@ pub(crate) async fn prepare_path(scope: &Scope, mut channel: Model) -> Result<Op
     channel.webhook_inbound_secret_sealed = Some(scope.core.keys.seal(&secret, &place));
     let tx = scope.begin().await?;
     let row = tx.scope.update::<Entity>().filter(Column::Id.eq(channel.id));
-        // Not an edit: `updated_at` stays, by which listeners notice changed settings.
+    // Not an edit: `updated_at` stays, by which listeners notice changed settings.
     let row = row
         .filter(Column::UpdatedAt.eq(channel.updated_at))
         .col_expr(Column::InboundSlug, Expr::value(channel.inbound_slug.clone()))
@@ -124,7 +124,7 @@ pub(crate) async fn unregister(
     if channel.transport != enums::Transport::Telegram || channel.inbound_slug.is_none() {
         return Ok(Ok(()));
     }
-        // Less than the remaining time of the lease.
+    // Less than the remaining time of the lease.
     let taken = tokio::time::timeout(bounds::ANSWER_WAIT, transport.register(None)).await;
     let late = |_| Err(Failure::NotSent("There was no answer in time.".into()));
     if let Err(failure) = taken.unwrap_or_else(late) {

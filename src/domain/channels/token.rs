@@ -27,6 +27,6 @@ pub(super) async fn check_token(
     if !has_another(tx, channel, &digests).await? {
         return Ok(Ok(digests.into_iter().next()));
     }
-        let detail = "Another channel has this token. Create a separate bot for each channel.";
+    let detail = "Another channel has this token. Create a separate bot for each channel.";
     Ok(Err(Violation::at("/bot_token", "NOT_ALLOWED", detail)))
 }

@@ -30,8 +30,8 @@ use crate::{
 /// An origin was added to a channel's whitelist.
 #[derive(Debug)]
 pub struct OriginAdded {
-        pub channel: ChannelId,
-        pub origin: String,
+    pub channel: ChannelId,
+    pub origin: String,
 }
 
 impl DomainEvent for OriginAdded {}
@@ -48,8 +48,12 @@ pub enum Listed {
 }
 
 /// Looks up an origin in a channel's whitelist.
-pub async fn look_up_origin(scope: &Scope, channel: ChannelId, Origin { id, place, .. }: &Origin) -> Result<Listed> {
-        // PostgreSQL rejects text with NUL: no list can name it, and the query would fail at each retry of the message.
+pub async fn look_up_origin(
+    scope: &Scope,
+    channel: ChannelId,
+    Origin { id, place, .. }: &Origin,
+) -> Result<Listed> {
+    // PostgreSQL rejects text with NUL: no list can name it, and the query would fail at each retry of the message.
     if [Some(id), place.as_ref()].into_iter().flatten().any(|id| id.contains('\0')) {
         return Ok(Listed::Others);
     }
@@ -68,7 +72,7 @@ pub async fn look_up_origin(scope: &Scope, channel: ChannelId, Origin { id, plac
 /// `NOT_FOUND`, `VALIDATION_FAILED` for an origin that no message can have.
 pub async fn add_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result<()> {
     let tx = scope.begin().await?;
-        // The lock also protects the list from concurrent changes.
+    // The lock also protects the list from concurrent changes.
     let channel = load(&tx, id).await?;
     let origin = &normalize(channel.transport, origin.trim()).ok_or_else(|| {
         let detail =
@@ -101,7 +105,7 @@ pub async fn remove_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result
     let origin = origin.trim();
     let normalized = normalize(channel.transport, origin);
     let origin = match &normalized {
-        compared.as_str(), => Some(normalized) if !is_listed(&tx, id, origin).await? => normalized.as_str(), => compared.as_str(),
+        Some(normalized) if !is_listed(&tx, id, origin).await? => normalized.as_str(),
         _ => origin,
     };
     let removed = tx

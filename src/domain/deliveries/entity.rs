@@ -10,7 +10,6 @@ pub mod deliveries {
         time::Timestamp,
     };
 
-    /// A row of `deliveries`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "deliveries")]
     pub struct Model {
@@ -24,24 +23,24 @@ pub mod deliveries {
         /// Counts from 1 within the message.
         pub part: i64,
         pub status: DeliveryStatus,
-        /// How the text is written while it is the whole message, which becomes parts when it is sent. Null for a part.
+        /// The format of `text` while the row is a whole message, which is split into parts when it is sent. Null for a part.
         pub draft: Option<TextFormat>,
-        /// As the vendor's dialect writes it. Null once it is sent.
+        /// In the vendor's dialect. Null once it is sent.
         pub text: Option<String>,
-        /// Without the dialect's marks.
+        /// The text without the dialect's markup.
         pub plain: Option<String>,
-        /// The first of the message's files that goes with it, counted from 0.
+        /// The index of the message's first file in this part, from 0.
         pub first_file: i64,
-        /// How many go with it.
+        /// The number of files in this part.
         pub files: i64,
         pub attempts: i64,
-        /// Not to be sent before; while it is being sent, the end of the sender's lease.
+        /// The earliest time of the next attempt; while it is being sent, the end of the sender's lease.
         pub available_at: Timestamp,
-        /// Why it failed for good.
+        /// Why it failed permanently.
         pub code: Option<DeliveryCode>,
         /// Why the last attempt failed.
         pub error: Option<String>,
-        /// Its id at the vendor.
+        /// The vendor's id of the sent message.
         pub vendor_id: Option<String>,
         pub created_at: Timestamp,
         pub sent_at: Option<Timestamp>,

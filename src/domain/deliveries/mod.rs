@@ -1,20 +1,23 @@
-//! Deliveries: what agents, and people in their place, say through channels. Parts are [jobs](crate::core::queue).
+//! Deliveries: sends the messages of agents, and of people writing for them, through channels. Parts are
+//! [jobs](crate::core::queue).
 //!
 //! ```text
 //! message ──▶ a row, in its transaction ──commit──▶ its channel's lane ──▶ parts ──▶ each sent once ──▶ settled
 //! ```
 //!
 //! A message is rendered and split when it is sent: its row becomes one for each part, which keeps its text until it is sent.
-//! Parts of one conversation are sent in the order of their messages; channels hold up no one but themselves. A row is claimed before the
-//! call, so that what a crash leaves SENDING is known to be uncertain.
+//! Parts of one conversation are sent in the order of their messages; channels don't delay each other. A row is claimed before
+//! the call, so that a row left SENDING by a crash is known to be uncertain.
 //!
-//! States: PENDING; SENDING while someone has claimed it; SENT; FAILED with a code, until a person sends it again; SKIPPED if
-//! its channel is switched off, goes the other way, or was deleted while it waited. A channel that lost its credentials keeps
-//! what is PENDING.
+//! States: PENDING; SENDING while a sender has claimed it; SENT; FAILED with a code, until a person sends it again; SKIPPED if
+//! its channel was switched off, made inbound, or deleted while it waited. A channel that lost its credentials keeps its PENDING
+//! parts.
 //!
-//! - `parts.rs`: what a message becomes; `sending.rs`: claims and calls; `verdict.rs`: what an answer means;
-//!   `outcome.rs`: writing that down; `retry.rs`: by hand, or sooner; `skipping.rs`: in channels that send no more.
+//! - `parts.rs`: splits messages; `sending.rs`: claims and sends parts; `attempt_result.rs`: interprets the vendor's answer;
+//!   `outcome.rs`: stores the result; `retry.rs`: sends again, by hand or after an edit of the channel; `skipping.rs`: skips
+//!   parts in channels that no longer send.
 
+mod attempt_result;
 mod entity;
 mod outcome;
 mod parts;
@@ -22,16 +25,15 @@ mod queries;
 mod retry;
 mod sending;
 mod skipping;
-mod verdict;
 
 use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
 
 use self::entity::deliveries;
 pub use self::{
-    outcome::bounced,
+    outcome::record_bounce,
     parts::plan,
     queries::{LEFT, PART_DUE, waiting},
-    retry::{channel_edited, retry},
+    retry::{on_channel_edited, retry},
     sending::send_due,
     skipping::skip_closed,
 };
@@ -43,7 +45,7 @@ use crate::{
     core::store::Tx,
 };
 
-/// The conversation of a part that the vendor knows by this id.
+/// The conversation of the part with this id at the vendor.
 pub async fn conversation_of(tx: &Tx, channel: ChannelId, vendor_id: &str) -> Result<Option<ConversationId>> {
     let ours = tx.scope.find::<deliveries::Entity>().filter(deliveries::Column::ChannelId.eq(channel));
     let ours = ours.filter(deliveries::Column::VendorId.eq(vendor_id)).limit(1);

@@ -1,9 +1,9 @@
-//! Writing down what became of a part, of its message, and of its channel.
+//! Stores the result of an attempt on the part, its message, and its channel.
 
 use muster_channels::Traits;
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, sea_query::Expr};
 
-use super::{entity::deliveries, verdict::Verdict};
+use super::{attempt_result::AttemptResult, entity::deliveries};
 use crate::{
     base::{
         enums::{DeliveryCode, DeliveryStatus},
@@ -18,66 +18,72 @@ use crate::{
     },
 };
 
-/// What an attempt without an answer means.
-pub(super) fn uncertain(part: &deliveries::Model, facts: &Traits, why: &str) -> Verdict {
+/// The result of an attempt without an answer.
+pub(super) fn result_without_answer(part: &deliveries::Model, facts: &Traits, why: &str) -> AttemptResult {
     let lost = muster_channels::Failure::Unknown(why.into());
-    super::verdict::judge(Err(lost), part.attempts, facts.idempotent_send, facts.reconciles)
+    super::attempt_result::interpret(Err(lost), part.attempts, facts.idempotent_send, facts.reconciles)
 }
 
-/// Writes a verdict down. What another replica has claimed since stays as it is. `seen`: of the settings that it was sent with.
-pub(super) async fn settle(
+/// Stores the result of an attempt, unless another replica has claimed the part since. `seen`: `updated_at` of the channel
+/// settings used.
+pub(super) async fn store_result(
     scope: &Scope,
     part: &deliveries::Model,
     seen: Timestamp,
-    verdict: Verdict,
+    result: AttemptResult,
 ) -> Result<()> {
     let tx = scope.begin().await?;
-    if !write(&tx, part, &verdict).await? {
+    if !update_part(&tx, part, &result).await? {
         return Ok(());
     }
-    match verdict {
-        Verdict::Sent(receipt) => {
+    match result {
+        AttemptResult::Sent(receipt) => {
             channels::record_reached(&tx, part.channel_id).await?;
             if let Some(target) = receipt.target {
                 conversations::retarget(&tx, part.conversation_id, target).await?;
             }
         }
-        Verdict::Moved(to) => conversations::retarget(&tx, part.conversation_id, to).await?,
-        Verdict::Later { wait, is_for_all: true, .. } => {
+        AttemptResult::Moved(to) => conversations::retarget(&tx, part.conversation_id, to).await?,
+        AttemptResult::Later { wait, is_for_all: true, .. } => {
             channels::delay_sending(&tx, part.channel_id, tx.now.plus(wait)).await?;
         }
-        Verdict::Channel(reason, why) => {
+        AttemptResult::Channel(reason, why) => {
             channels::switch_off(&tx, part.channel_id, seen, reason, &why).await?;
         }
-        Verdict::Failed(code, why) => {
-            // The channel first, as an edit of it locks them.
-            note(&tx, part.channel_id, seen, (code, &why)).await?;
+        AttemptResult::Failed(code, why) => {
+            // The channel before the parts: the order in which an edit of the channel locks them.
+            record_on_channel(&tx, part.channel_id, seen, (code, &why)).await?;
             fail_rest(&tx, part.message_id, part.part).await?;
         }
-        Verdict::Unsent(..) => fail_rest(&tx, part.message_id, part.part).await?,
-        Verdict::Later { counts: true, .. } => {
+        AttemptResult::Unsent(..) => fail_rest(&tx, part.message_id, part.part).await?,
+        AttemptResult::Later { counts: true, .. } => {
             channels::record_not_sent(&tx, part.channel_id, seen, None).await?;
         }
-        Verdict::Later { .. } | Verdict::Ask(_) => {}
+        AttemptResult::Later { .. } | AttemptResult::Ask(_) => {}
     }
     summarize(&tx, part.message_id).await?;
     tx.commit().await
 }
 
-/// What it says about a channel that a part has failed.
-async fn note(tx: &Tx, id: ChannelId, seen: Timestamp, (code, why): (DeliveryCode, &str)) -> Result<()> {
+/// Records on the channel that a part has failed.
+async fn record_on_channel(
+    tx: &Tx,
+    id: ChannelId,
+    seen: Timestamp,
+    (code, why): (DeliveryCode, &str),
+) -> Result<()> {
     match code {
         DeliveryCode::GaveUp => channels::record_not_sent(tx, id, seen, Some(why)).await,
-        // It was one attempt, and perhaps it was sent.
+        // A single attempt, which may have succeeded.
         DeliveryCode::UnknownOutcome => channels::record_not_sent(tx, id, seen, None).await,
         DeliveryCode::Refused | DeliveryCode::TargetGone => channels::record_reached(tx, id).await,
-        // Other parts, or later.
+        // These say nothing about the channel at this time.
         DeliveryCode::EarlierPart | DeliveryCode::Bounced => Ok(()),
     }
 }
 
-/// What a verdict makes of the row.
-struct Row {
+/// The new values of a part's row.
+struct NewValues {
     status: DeliveryStatus,
     attempts: i64,
     available_at: Timestamp,
@@ -85,31 +91,31 @@ struct Row {
     error: Option<String>,
 }
 
-/// Returns whether the claim still held.
-async fn write(tx: &Tx, part: &deliveries::Model, verdict: &Verdict) -> Result<bool> {
+/// Returns whether the sender still held its claim.
+async fn update_part(tx: &Tx, part: &deliveries::Model, result: &AttemptResult) -> Result<bool> {
     use deliveries::Column;
-    let waits = |status, error: Option<&String>| Row {
+    let values = |status, error: Option<&String>| NewValues {
         status,
         attempts: part.attempts,
         available_at: tx.now,
         code: None,
         error: error.cloned(),
     };
-    let (row, vendor_id) = match verdict {
-        Verdict::Sent(receipt) => (waits(DeliveryStatus::Sent, None), receipt.vendor_id.clone()),
-        Verdict::Failed(code, why) | Verdict::Unsent(code, why) => {
-            (Row { code: Some(*code), ..waits(DeliveryStatus::Failed, Some(why)) }, None)
+    let (row, vendor_id) = match result {
+        AttemptResult::Sent(receipt) => (values(DeliveryStatus::Sent, None), receipt.vendor_id.clone()),
+        AttemptResult::Failed(code, why) | AttemptResult::Unsent(code, why) => {
+            (NewValues { code: Some(*code), ..values(DeliveryStatus::Failed, Some(why)) }, None)
         }
-        Verdict::Later { wait, counts, why, .. } => {
+        AttemptResult::Later { wait, counts, why, .. } => {
             let attempts = part.attempts - i64::from(!counts);
-            let row = waits(DeliveryStatus::Pending, Some(why));
-            (Row { attempts, available_at: tx.now.plus(*wait), ..row }, None)
+            let row = values(DeliveryStatus::Pending, Some(why));
+            (NewValues { attempts, available_at: tx.now.plus(*wait), ..row }, None)
         }
-        Verdict::Channel(_, why) | Verdict::Ask(why) => {
-            (Row { attempts: part.attempts - 1, ..waits(DeliveryStatus::Pending, Some(why)) }, None)
+        AttemptResult::Channel(_, why) | AttemptResult::Ask(why) => {
+            (NewValues { attempts: part.attempts - 1, ..values(DeliveryStatus::Pending, Some(why)) }, None)
         }
-        Verdict::Moved(_) => {
-            (Row { attempts: part.attempts - 1, ..waits(DeliveryStatus::Pending, None) }, None)
+        AttemptResult::Moved(_) => {
+            (NewValues { attempts: part.attempts - 1, ..values(DeliveryStatus::Pending, None) }, None)
         }
     };
     let is_sent = row.status == DeliveryStatus::Sent;
@@ -134,7 +140,7 @@ async fn write(tx: &Tx, part: &deliveries::Model, verdict: &Verdict) -> Result<b
     Ok(settled.exec(tx.connection()).await?.rows_affected == 1)
 }
 
-/// Half a message is worse than none of its rest.
+/// Fails the parts after a failed one: the rest of a message without its middle would mislead.
 pub(super) async fn fail_rest(tx: &Tx, message: MessageId, part: i64) -> Result<()> {
     use deliveries::Column;
     let rest = tx.scope.update::<deliveries::Entity>().filter(Column::MessageId.eq(message));
@@ -146,8 +152,8 @@ pub(super) async fn fail_rest(tx: &Tx, message: MessageId, part: i64) -> Result<
     Ok(())
 }
 
-/// A part came back that the vendor had taken.
-pub async fn bounced(tx: &Tx, channel: ChannelId, vendor_id: &str, why: &str) -> Result<()> {
+/// Marks a part as failed that the vendor had accepted and then returned.
+pub async fn record_bounce(tx: &Tx, channel: ChannelId, vendor_id: &str, why: &str) -> Result<()> {
     use deliveries::Column;
     let part = tx.scope.update::<deliveries::Entity>().filter(Column::ChannelId.eq(channel));
     let part = part
@@ -161,18 +167,18 @@ pub async fn bounced(tx: &Tx, channel: ChannelId, vendor_id: &str, why: &str) ->
     Ok(())
 }
 
-/// Shows on the message what became of its parts.
+/// Updates a message's delivery from its parts.
 pub(super) async fn summarize(tx: &Tx, message: MessageId) -> Result<()> {
     let parts = tx.scope.find::<deliveries::Entity>().filter(deliveries::Column::MessageId.eq(message));
     let parts = parts.order_by_asc(deliveries::Column::Part).all(tx.connection()).await?;
-    if let Some(delivery) = summary(&parts) {
+    if let Some(delivery) = summarize_parts(&parts) {
         conversations::record_delivery(tx, message, delivery).await?;
     }
     Ok(())
 }
 
-/// The delivery of a whole message: as far as its least part has come.
-fn summary(parts: &[deliveries::Model]) -> Option<Delivery> {
+/// The delivery of a whole message has the status of its least advanced part.
+fn summarize_parts(parts: &[deliveries::Model]) -> Option<Delivery> {
     use DeliveryStatus::{Failed, Pending, Sending, Sent, Skipped};
     let has = |status| parts.iter().any(|part| part.status == status);
     let status = [Failed, Sending, Pending, Skipped].into_iter().find(|status| has(*status)).unwrap_or(Sent);

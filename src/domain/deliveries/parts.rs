@@ -1,5 +1,5 @@
-//! What a message becomes: one row in its transaction, and its parts when it is sent. How long splitting a text takes is decided
-//! by who wrote it, so no transaction waits for it.
+//! Rows of a message: one in its transaction, and its parts when it is sent. Splitting is not part of the transaction, because
+//! the author's text determines how long it takes.
 
 use std::{ops::Range, time::Duration};
 
@@ -17,14 +17,14 @@ use crate::{
     domain::conversations::{Outgoing, SentOut},
 };
 
-/// How long splitting a text may take before it is sent letter by letter: for a text that the parser is slow at in a way that
-/// no one has found yet. 512 KiB take less than a second.
+/// How long rendering a text may take before it is sent as plain text: a guard against unknown slow cases of the parser.
+/// 512 KiB take less than a second.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Writes a row for each of these messages.
 pub async fn plan(tx: &Tx, sent: &SentOut) -> Result<()> {
-    for said in sent.messages.chunks(bounds::ROWS as usize) {
-        let rows = said.iter().map(|message| row(tx, sent, message));
+    for messages in sent.messages.chunks(bounds::ROWS as usize) {
+        let rows = messages.iter().map(|message| row(tx, sent, message));
         deliveries::Entity::insert_many(rows).exec_without_returning(tx.connection()).await?;
     }
     if !sent.messages.is_empty() {
@@ -46,7 +46,7 @@ fn row(tx: &Tx, sent: &SentOut, message: &Outgoing) -> deliveries::ActiveModel {
         text: Set(Some(message.text.clone())),
         plain: Set(None),
         first_file: Set(0),
-        files: Set(number(message.files)),
+        files: Set(to_i64(message.files)),
         attempts: Set(0),
         available_at: Set(tx.now),
         code: Set(None),
@@ -57,7 +57,7 @@ fn row(tx: &Tx, sent: &SentOut, message: &Outgoing) -> deliveries::ActiveModel {
     }
 }
 
-/// A message's parts. Empty for a row that is a part already.
+/// Splits a whole message into parts. Empty for a row that already is a part.
 ///
 /// # Errors
 /// The process is ending.
@@ -67,25 +67,30 @@ pub(super) async fn split(
     facts: &Traits,
 ) -> Result<Vec<deliveries::Model>> {
     let Some(format) = whole.draft else { return Ok(Vec::new()) };
-    let texts = rendered(scope, whole.text.clone().unwrap_or_default(), format, facts).await?;
+    let texts = render_text(scope, whole.text.clone().unwrap_or_default(), format, facts).await?;
     let files = usize::try_from(whole.files).unwrap_or_default();
-    let parts = (1..).zip(with_files(texts, files, facts.files));
+    let parts = (1..).zip(distribute_files(texts, files, facts.files));
     Ok(parts
         .map(|(part, (Rendered { text, plain }, files))| deliveries::Model {
             part,
             draft: None,
             text: Some(text),
             plain: Some(plain),
-            first_file: number(files.start),
-            files: number(files.len()),
+            first_file: to_i64(files.start),
+            files: to_i64(files.len()),
             ..whole.clone()
         })
         .collect())
 }
 
-/// A text as the vendor's people read it. One that takes too long is sent letter by letter; its rendering keeps the
-/// organization's turn until it has ended.
-async fn rendered(scope: &Scope, text: String, format: TextFormat, facts: &Traits) -> Result<Vec<Rendered>> {
+/// Renders a text in the vendor's dialect, or as plain text if that takes too long. A slow rendering keeps the organization's
+/// worker slot until it has ended.
+async fn render_text(
+    scope: &Scope,
+    text: String,
+    format: TextFormat,
+    facts: &Traits,
+) -> Result<Vec<Rendered>> {
     if text.trim().is_empty() {
         return Ok(Vec::new());
     }
@@ -104,8 +109,8 @@ async fn rendered(scope: &Scope, text: String, format: TextFormat, facts: &Trait
     turn.run(move || render_plain(&text, dialect, longest)).await.map_err(Problem::internal)
 }
 
-/// The parts of a message, each with the files that go with it. There is at least one.
-fn with_files(texts: Vec<Rendered>, count: usize, files: Files) -> Vec<(Rendered, Range<usize>)> {
+/// Distributes the files over the parts. Returns at least one part.
+fn distribute_files(texts: Vec<Rendered>, count: usize, files: Files) -> Vec<(Rendered, Range<usize>)> {
     let nothing = || Rendered { text: String::new(), plain: String::new() };
     let mut parts: Vec<_> = texts.into_iter().map(|text| (text, 0..0)).collect();
     match files {
@@ -122,8 +127,8 @@ fn with_files(texts: Vec<Rendered>, count: usize, files: Files) -> Vec<(Rendered
     parts
 }
 
-/// Writes the parts after the first, which takes the place of the whole message.
-pub(super) async fn add_rest(tx: &Tx, parts: &[deliveries::Model]) -> Result<()> {
+/// Inserts the parts after the first, which replaces the whole message's row.
+pub(super) async fn insert_rest(tx: &Tx, parts: &[deliveries::Model]) -> Result<()> {
     let rest = parts.get(1..).unwrap_or_default();
     if rest.is_empty() {
         return Ok(());
@@ -133,11 +138,10 @@ pub(super) async fn add_rest(tx: &Tx, parts: &[deliveries::Model]) -> Result<()>
     Ok(())
 }
 
-/// A row of which every column is written.
 fn all_set(part: deliveries::Model) -> deliveries::ActiveModel {
     part.into_active_model().reset_all()
 }
 
-fn number(of: usize) -> i64 {
-    i64::try_from(of).unwrap_or(i64::MAX)
+fn to_i64(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }

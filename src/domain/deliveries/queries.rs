@@ -20,12 +20,12 @@ use crate::{
     domain::conversations::TARGET,
 };
 
-/// Nothing of the conversation of the part `d` goes out before it.
+/// The part `d` is the first unsent part of its conversation.
 const FIRST: &str = "NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.organization_id = d.organization_id \
      AND e.conversation_id = d.conversation_id AND (e.message_id, e.part) < (d.message_id, d.part) \
      AND e.status IN ('PENDING', 'SENDING'))";
 
-/// The parts that are due at `$1`, in channels that send, each the first of its conversation.
+/// The parts that are due at `$1` in channels that send, each the first of its conversation.
 pub const PART_DUE: &str = text!(
     "deliveries d JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
      WHERE d.status IN ('PENDING', 'SENDING') AND d.available_at <= $1 AND c.is_active AND c.direction <> 'INBOUND' \
@@ -34,7 +34,7 @@ pub const PART_DUE: &str = text!(
 )
 .postgres;
 
-/// The channels of all organizations with something to send.
+/// The channels of all organizations with due parts.
 pub(super) async fn due_channels(core: &Core) -> Result<Vec<ChannelLane>> {
     let due = every_org_sql!(
         OLDEST_DUE[0],
@@ -45,21 +45,21 @@ pub(super) async fn due_channels(core: &Core) -> Result<Vec<ChannelLane>> {
     core.db.every_org().all(due, [core.clock.now().into()]).await
 }
 
-/// The first part of a conversation.
-pub struct Due {
+/// A due part: the first of its conversation.
+pub struct DuePart {
     pub(super) part: deliveries::Model,
-    /// Where it goes. Empty: no one knows, which its attempt finds out.
+    /// Empty if the conversation has none: then the attempt fails.
     pub(super) target: String,
 }
 
-impl Row for Due {
+impl Row for DuePart {
     fn read(row: &QueryResult) -> std::result::Result<Self, DbErr> {
         Ok(Self { part: deliveries::Model::from_query_result(row, "")?, target: row.try_get("", "target")? })
     }
 }
 
-/// The first parts of conversations in a channel that are due, `most` of them: to be sent, or left behind by someone who died.
-pub(super) async fn due_parts(scope: &Scope, channel: ChannelId, most: i64) -> Result<Vec<Due>> {
+/// The due parts of a channel, at most `most`: to be sent, or abandoned by a sender that died.
+pub(super) async fn due_parts(scope: &Scope, channel: ChannelId, most: i64) -> Result<Vec<DuePart>> {
     let due = sql!(
         "SELECT d.*, COALESCE(",
         TARGET,
@@ -75,7 +75,7 @@ pub(super) async fn due_parts(scope: &Scope, channel: ChannelId, most: i64) -> R
     scope.all(due, [channel.into(), scope.core.clock.now().into(), most.into()]).await
 }
 
-/// How many parts wait.
+/// The number of waiting parts.
 pub async fn waiting(core: &Core) -> Result<Option<Depth>> {
     let sql = every_org_sql!(
         "SELECT 'DELIVERY' AS kind, COUNT(organization_id) AS depth, MIN(created_at) AS oldest FROM deliveries \
@@ -84,7 +84,7 @@ pub async fn waiting(core: &Core) -> Result<Option<Depth>> {
     core.db.every_org().one(sql, []).await
 }
 
-/// Skips what waits in a channel. Returns the messages of these parts.
+/// Skips the waiting parts of a channel. Returns their messages.
 pub(super) async fn skip_pending(tx: &Tx, channel: ChannelId, why: &str) -> Result<Vec<MessageId>> {
     let skip = sql!(
         "UPDATE deliveries SET status = 'SKIPPED', error = $3 \
@@ -93,7 +93,7 @@ pub(super) async fn skip_pending(tx: &Tx, channel: ChannelId, why: &str) -> Resu
     tx.column(skip, [channel.into(), why.into()]).await
 }
 
-/// No one is sending the part `d`. The list of literals makes the partial index apply.
+/// No process is sending the part `d`. The list of literals makes the partial index apply.
 macro_rules! left {
     ($now:literal) => {
         concat!(
@@ -104,25 +104,25 @@ macro_rules! left {
     };
 }
 
-/// [`Closed::Deleted`], of the channel `c` and its part `d`; so for the others.
+/// [`Closed::Deleted`] for the channel `c` and its part `d`. The next two constants correspond to the other variants.
 const DELETED: &str = "c.archived_at IS NOT NULL";
 /// The opposite of `is_open` of channels.
 const OFF: &str =
     "c.archived_at IS NULL AND (c.direction = 'INBOUND' OR NOT c.is_active AND c.inactive_reason = 'MANUAL')";
-/// What waits there does not count.
+/// Excludes waiting parts, which stay until the agent is restored.
 const ORPHANED: &str = "c.archived_at IS NULL AND NOT c.is_active AND c.inactive_reason = 'AGENT_ARCHIVED' AND d.status = 'SENDING'";
 
 row! {
-    /// A channel that sends no more, in which something is left.
+        /// A channel that no longer sends, with parts left in it.
     pub(super) struct ClosedChannel {
         organization_id: OrgId,
         channel_id: ChannelId,
-        /// Why, as a number.
+                /// 0: deleted, 1: off, 2: orphaned.
         reason: i32,
     }
 }
 
-/// What is left at `$1` in channels that send no more.
+/// The parts left at `$1` in channels that no longer send.
 pub const LEFT: &str = text!(
     "deliveries d JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id WHERE ",
     left!("$1"),
@@ -136,7 +136,7 @@ pub const LEFT: &str = text!(
 )
 .postgres;
 
-/// A channel of any organization that sends no more, in which something is left.
+/// Finds a channel of any organization that no longer sends and has parts left.
 pub(super) async fn closed_channel(core: &Core) -> Result<Option<ClosedChannel>> {
     let closed = every_org_sql!(
         "SELECT d.organization_id, d.channel_id, CASE WHEN ",
@@ -151,14 +151,14 @@ pub(super) async fn closed_channel(core: &Core) -> Result<Option<ClosedChannel>>
 }
 
 row! {
-    /// A part that was skipped, or has failed.
-    pub(super) struct Skipped {
+        /// A part that was skipped or failed.
+        pub(super) struct SkippedPart {
         message_id: MessageId,
         part: i64,
     }
 }
 
-/// What is left in a channel that is closed like this is skipped, or has failed. `also` is set on it, too.
+/// Skips the waiting parts in a channel closed for this reason, and fails those that were being sent. `also` sets more columns.
 macro_rules! skip {
     ($closed:expr, $also:expr, $held:literal) => {
         sql!(
@@ -185,16 +185,16 @@ macro_rules! skip {
     };
 }
 
-/// Skips `most` parts of what is left in a channel, if it is still closed for this reason: the first that no one else holds.
+/// Skips up to `most` parts left in a channel, if it is still closed for this reason. On PostgreSQL, omits locked rows.
 pub(super) async fn skip_left(
     tx: &Tx,
     channel: ChannelId,
     closed: Closed,
     most: i64,
-) -> Result<Vec<Skipped>> {
+) -> Result<Vec<SkippedPart>> {
     let is_postgres = tx.scope.core.db.backend() == DbBackend::Postgres;
     let skip = match closed {
-        // No one can send it again, so its text goes.
+        // It can never be sent again, so its text is removed.
         Closed::Deleted => skip!(DELETED, ", text = NULL, plain = NULL", is_postgres: is_postgres),
         Closed::Off => skip!(OFF, "", is_postgres: is_postgres),
         Closed::Orphaned => skip!(ORPHANED, "", is_postgres: is_postgres),

@@ -1,4 +1,4 @@
-//! Sending again what failed, by hand; and sooner what waits, when its channel was edited.
+//! Sends failed parts again by hand, and waiting parts sooner when their channel was edited.
 
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 use serde_json::json;
@@ -17,11 +17,11 @@ use crate::{
     },
 };
 
-/// Sends again the parts of a message that failed or were skipped; one that came back is over. What no one knows the outcome of
-/// may arrive twice: that is the caller's decision.
+/// Sends the failed or skipped parts of a message again, except bounced ones. A part with an unknown outcome may arrive twice:
+/// that is the caller's decision.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` if nothing of it failed, or its channel does not send.
+/// `NOT_FOUND`; `CONFLICT` if none of its parts failed, or its channel does not send.
 pub async fn retry(scope: &Scope, message: MessageId) -> Result<()> {
     use deliveries::Column;
     let tx = scope.begin().await?;
@@ -56,8 +56,8 @@ pub async fn retry(scope: &Scope, message: MessageId) -> Result<()> {
     tx.commit().await
 }
 
-/// A channel was edited: what waits in it is tried now, or skipped, if the channel sends no more.
-pub async fn channel_edited(tx: &Tx, edited: &Edited) -> Result<()> {
+/// After an edit of a channel: tries its waiting parts now, or skips them if the channel no longer sends.
+pub async fn on_channel_edited(tx: &Tx, edited: &Edited) -> Result<()> {
     if edited.is_new {
         try_now(tx, edited.channel).await?;
     }
@@ -67,7 +67,7 @@ pub async fn channel_edited(tx: &Tx, edited: &Edited) -> Result<()> {
     Ok(())
 }
 
-/// What made the parts in a channel wait no longer counts: they are tried now.
+/// Makes the waiting parts of a channel due now: the reason for their wait is outdated.
 async fn try_now(tx: &Tx, channel: ChannelId) -> Result<()> {
     use deliveries::Column;
     let waiting = tx.scope.update::<deliveries::Entity>().filter(Column::ChannelId.eq(channel));

@@ -1,7 +1,7 @@
-//! Sending parts: at most [`AT_ONCE`] of a channel at a time, each of another conversation.
+//! Sends parts: at most [`AT_ONCE`] of a channel at a time, each of a different conversation.
 //!
-//! Vendors' limits are counted beforehand (`core/queue/send_limit.rs`): where a chat has no room, its part is due later, and the
-//! others go on. That is not an attempt.
+//! Vendors' rate limits are checked first (`core/queue/send_limit.rs`): if a chat is at its limit, its part becomes due later,
+//! which is not an attempt, and the others go on.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,11 +9,11 @@ use muster_channels::{Attachment, Part, Receipt, Rendered, Traits, Transport};
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 
 use super::{
+    attempt_result::{AttemptResult, interpret},
     entity::deliveries,
-    outcome::{settle, uncertain},
-    parts::{add_rest, split},
-    queries::{Due, due_channels, due_parts},
-    verdict::{Verdict, judge},
+    outcome::{result_without_answer, store_result},
+    parts::{insert_rest, split},
+    queries::{DuePart, due_channels, due_parts},
 };
 use crate::{
     base::{
@@ -33,18 +33,18 @@ use crate::{
     },
 };
 
-/// How long a part waits that can't be read.
+/// How long a part waits if it can't be read.
 const UNREAD: Duration = Duration::from_secs(10);
-/// How many parts a channel sends at a time.
+/// The most parts that a channel sends at a time.
 const AT_ONCE: i64 = 4;
 
-/// Starts to send what is due in all channels.
+/// Starts to send the due parts of all channels.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
-    queue::start::<Due>(core, What::Lanes, due_channels(core).await?);
+    queue::start::<DuePart>(core, What::Lanes, due_channels(core).await?);
     Ok(0)
 }
 
-impl Job for Due {
+impl Job for DuePart {
     const KIND: &'static str = "DELIVERY";
     type Key = ChannelLane;
     type Lane = Sender;
@@ -62,7 +62,7 @@ impl Job for Due {
         due_parts(&sender.scope, sender.channel, AT_ONCE).await
     }
 
-    /// A part that someone left behind is settled.
+    /// Settles a part that its sender abandoned.
     async fn admit(&self, sender: &Sender) -> Result<Admission<Room>> {
         if self.part.status != DeliveryStatus::Pending {
             settle_abandoned(sender, self.part.id).await?;
@@ -71,7 +71,7 @@ impl Job for Due {
         match sender.take_room(&self.target) {
             Ok(room) => Ok(Admission::Run(room)),
             Err(full) => {
-                hold(sender, self.part.id, full).await?;
+                postpone(sender, self.part.id, full).await?;
                 Ok(Admission::Wait(full))
             }
         }
@@ -82,8 +82,8 @@ impl Job for Due {
     }
 }
 
-/// Makes a part wait that no one has claimed, or its whole channel.
-async fn hold(sender: &Sender, id: DeliveryId, full: Full) -> Result<()> {
+/// Postpones an unclaimed part, or its whole channel.
+async fn postpone(sender: &Sender, id: DeliveryId, full: Full) -> Result<()> {
     let tx = sender.scope.begin().await?;
     let until = tx.now.plus(full.wait);
     if full.is_for_all {
@@ -91,15 +91,15 @@ async fn hold(sender: &Sender, id: DeliveryId, full: Full) -> Result<()> {
     } else {
         let held = tx.scope.update::<deliveries::Entity>().filter(deliveries::Column::Id.eq(id));
         let held = held.filter(deliveries::Column::Status.eq(DeliveryStatus::Pending));
-        // Another replica may have put it off for longer.
+        // Another replica may have postponed it further.
         let held = held.filter(deliveries::Column::AvailableAt.lte(tx.now));
         held.col_expr(deliveries::Column::AvailableAt, Expr::value(until)).exec(tx.connection()).await?;
     }
     tx.commit().await
 }
 
-/// Claims a part, unless someone else was faster. The intent is written before the call. The row of a whole message becomes
-/// its `parts`, the first of which is claimed.
+/// Claims a part before it is sent, unless another replica was faster. The row of a whole message becomes its `parts`, the first
+/// of which is claimed.
 async fn claim(
     scope: &Scope,
     id: DeliveryId,
@@ -112,13 +112,13 @@ async fn claim(
     let taken = tx.scope.update::<deliveries::Entity>().filter(Column::Id.eq(id));
     let mut taken = taken
         .filter(Column::Status.eq(DeliveryStatus::Pending))
-        // Another replica may have tried it meanwhile, in vain.
+        // Another replica may have tried and failed meanwhile.
         .filter(Column::AvailableAt.lte(tx.now))
         .col_expr(Column::Status, Expr::value(DeliveryStatus::Sending.as_str()))
         .col_expr(Column::Attempts, Expr::cust("attempts + 1"))
         .col_expr(Column::AvailableAt, Expr::value(until));
     if let Some(first) = parts.first() {
-        // And another one may have split it.
+        // Another replica may have split it.
         taken = taken
             .filter(Column::Draft.is_not_null())
             .col_expr(Column::Draft, Expr::value(None::<String>))
@@ -130,37 +130,37 @@ async fn claim(
     let Some(taken) = taken.exec_with_returning(tx.connection()).await?.into_iter().next() else {
         return Ok(None);
     };
-    add_rest(&tx, parts).await?;
+    insert_rest(&tx, parts).await?;
     tx.commit().await?;
     Ok(Some(taken))
 }
 
-/// Sends a part once, and writes down what became of it. What goes out is read before the claim: if the database does not give it,
-/// the part is still PENDING, waits a little, and keeps no other waiting. What stays SENDING may have been sent.
+/// Sends a part once and stores the result. The content is read before the claim: if that fails, the part is still PENDING and
+/// is postponed without delaying others. A part that stays SENDING may have been sent.
 async fn attempt(sender: &Sender, due: deliveries::Model, room: Room) -> Result<Option<Outcome>> {
     let (scope, facts) = (&sender.scope, sender.transport.traits());
     let parts = split(scope, &due, facts).await?;
     let first = parts.first().unwrap_or(&due);
-    let outgoing = match Outgoing::of(scope, first, facts.largest_out).await {
+    let outgoing = match OutgoingPart::read(scope, first, facts.largest_out).await {
         Ok(outgoing) => outgoing,
         Err(problem) => {
-            hold(sender, due.id, Full { wait: UNREAD, is_for_all: false }).await?;
+            postpone(sender, due.id, Full { wait: UNREAD, is_for_all: false }).await?;
             return Ok(Some(Outcome::Later(problem.to_string())));
         }
     };
     let Some(part) = claim(scope, due.id, facts, &parts).await? else { return Ok(None) };
-    let verdict = match outgoing {
+    let result = match outgoing {
         Ok(outgoing) => {
             let sent = outgoing.part();
             match tokio::time::timeout(facts.longest_send, sender.transport.send(&sent)).await {
-                Ok(answer) => judge(answer, part.attempts, facts.idempotent_send, facts.reconciles),
-                Err(_) => uncertain(&part, facts, "The vendor did not answer in time."),
+                Ok(answer) => interpret(answer, part.attempts, facts.idempotent_send, facts.reconciles),
+                Err(_) => result_without_answer(&part, facts, "The vendor did not answer in time."),
             }
         }
         Err(unsent) => unsent,
     };
     drop(room);
-    conclude(sender, &part, verdict).await.map(Some)
+    conclude(sender, &part, result).await.map(Some)
 }
 
 /// Settles a part whose sender died during the call.
@@ -171,39 +171,43 @@ async fn settle_abandoned(sender: &Sender, id: DeliveryId) -> Result<()> {
     // Another replica may be sending it again.
     let found = found.filter(deliveries::Column::AvailableAt.lte(scope.core.clock.now()));
     let Some(part) = found.one(scope.core.db.read()).await? else { return Ok(()) };
-    let verdict = uncertain(&part, sender.transport.traits(), "The service ended while this was being sent.");
-    conclude(sender, &part, verdict).await.map(drop)
+    let result = result_without_answer(
+        &part,
+        sender.transport.traits(),
+        "The service ended while this was being sent.",
+    );
+    conclude(sender, &part, result).await.map(drop)
 }
 
-/// Writes a verdict down. Where no one knows, the vendor is asked first.
-async fn conclude(sender: &Sender, part: &deliveries::Model, verdict: Verdict) -> Result<Outcome> {
+/// Stores a result. If it is uncertain, asks the vendor first.
+async fn conclude(sender: &Sender, part: &deliveries::Model, result: AttemptResult) -> Result<Outcome> {
     let scope = &sender.scope;
-    let verdict = match verdict {
-        Verdict::Ask(why) => match asked(scope, &*sender.transport, part).await? {
-            Some(receipt) => Verdict::Sent(receipt),
-            None => Verdict::Failed(DeliveryCode::UnknownOutcome, why),
+    let result = match result {
+        AttemptResult::Ask(why) => match reconcile(scope, &*sender.transport, part).await? {
+            Some(receipt) => AttemptResult::Sent(receipt),
+            None => AttemptResult::Failed(DeliveryCode::UnknownOutcome, why),
         },
-        verdict => verdict,
+        result => result,
     };
-    let outcome = verdict.outcome();
-    settle(scope, part, sender.seen, verdict).await?;
+    let outcome = result.outcome();
+    store_result(scope, part, sender.seen, result).await?;
     Ok(outcome)
 }
 
-/// Asks the vendor whether it has a part. `None`: it has not, or can't tell.
-async fn asked(
+/// Asks the vendor whether it has a part. `None`: it does not have it, or can't tell.
+async fn reconcile(
     scope: &Scope,
     transport: &dyn Transport,
     part: &deliveries::Model,
 ) -> Result<Option<Receipt>> {
-    let Ok(outgoing) = Outgoing::of(scope, part, transport.traits().largest_out).await? else {
+    let Ok(outgoing) = OutgoingPart::read(scope, part, transport.traits().largest_out).await? else {
         return Ok(None);
     };
     Ok(transport.reconcile(&outgoing.part()).await.ok().flatten())
 }
 
-/// What goes out.
-struct Outgoing {
+/// The content of a part to be sent.
+struct OutgoingPart {
     id: String,
     place: Place,
     text: Rendered,
@@ -211,18 +215,18 @@ struct Outgoing {
     written_at: jiff::Timestamp,
 }
 
-impl Outgoing {
-    /// Reads it. The inner error: it can't go out.
-    async fn of(
+impl OutgoingPart {
+    /// Reads the content. The inner error: it can't be sent.
+    async fn read(
         scope: &Scope,
         part: &deliveries::Model,
         largest: u64,
-    ) -> Result<std::result::Result<Self, Verdict>> {
+    ) -> Result<std::result::Result<Self, AttemptResult>> {
         let Some(place) = conversations::place_of(scope, part.message_id).await? else {
             let why = "The conversation has no target.".to_owned();
-            return Ok(Err(Verdict::Unsent(DeliveryCode::TargetGone, why)));
+            return Ok(Err(AttemptResult::Unsent(DeliveryCode::TargetGone, why)));
         };
-        let files = match files_of(scope, part, largest).await? {
+        let files = match read_files(scope, part, largest).await? {
             Ok(files) => files,
             Err(unsent) => return Ok(Err(unsent)),
         };
@@ -235,7 +239,7 @@ impl Outgoing {
         Ok(Ok(Self { id, place, text, files, written_at }))
     }
 
-    /// As the transport takes it.
+    /// The part in the transport's form.
     fn part(&self) -> Part<'_> {
         let place = &self.place;
         Part {
@@ -256,12 +260,12 @@ impl Outgoing {
     }
 }
 
-/// The files that go with a part.
-async fn files_of(
+/// Reads the files of a part.
+async fn read_files(
     scope: &Scope,
     part: &deliveries::Model,
     most: u64,
-) -> Result<std::result::Result<Vec<Attachment>, Verdict>> {
+) -> Result<std::result::Result<Vec<Attachment>, AttemptResult>> {
     let which = (part.first_file.cast_unsigned(), part.files.cast_unsigned());
     if which.1 == 0 {
         return Ok(Ok(Vec::new()));
@@ -273,7 +277,7 @@ async fn files_of(
             let content = content.ok_or_else(|| {
                 let name = &file.filename;
                 let why = format!("{name} is longer than {most} bytes, which is the most that can be sent.");
-                Verdict::Unsent(DeliveryCode::Refused, why)
+                AttemptResult::Unsent(DeliveryCode::Refused, why)
             })?;
             Ok(Attachment { name: file.filename, media_type: file.mime_type, content: content.into() })
         })

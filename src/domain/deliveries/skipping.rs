@@ -1,5 +1,5 @@
-//! What waits in channels that send no more: people have closed them. What someone was sending there who died has failed: no one
-//! knows whether it was sent.
+//! Skips the waiting parts of channels that no longer send, because people closed them. Parts that a sender abandoned there
+//! fail: it is unknown whether they were sent.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -16,20 +16,20 @@ use crate::{
     core::{Core, access::Scope, store::Tx},
 };
 
-/// Why nothing is sent through a channel any more.
+/// Why a channel no longer sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Closed {
-    /// It was deleted.
     Deleted,
-    /// A person switched it off, or it only receives. When it is open again, people can send by hand what waits, so its text stays.
+    /// A person switched it off or made it inbound. The text of skipped parts is kept: once the channel sends again, people can
+    /// send them by hand.
     Off,
-    /// Its agent was deleted. What waits does so until the agent is restored, or its transcript is over; what was being sent is
-    /// settled, with the rest of its message.
+    /// Its agent was deleted. Waiting parts stay until the agent is restored or its transcripts are deleted. Abandoned parts are
+    /// settled, with the rest of their messages.
     Orphaned,
 }
 
 impl Closed {
-    /// The same in words.
+    /// The reason as a sentence for people.
     pub(super) fn why(self) -> &'static str {
         match self {
             Self::Deleted => "The channel was deleted.",
@@ -39,18 +39,15 @@ impl Closed {
     }
 }
 
-/// Skips what waits in a channel that a person closes. What is being sent at this moment is left to [`skip_closed`], in case it
-/// has to wait again.
+/// Skips the waiting parts of a channel that a person closes. Leaves parts that are being sent to [`skip_closed`], as they may
+/// have to wait again.
 pub(super) async fn skip_waiting(tx: &Tx, channel: ChannelId) -> Result<()> {
     let skipped = queries::skip_pending(tx, channel, Closed::Off.why()).await?;
-    show(tx, skipped).await
+    summarize_messages(tx, skipped).await
 }
 
-/// Skips what waits in channels that were deleted, or that people have closed, and settles what was being sent there, or for a
-/// deleted agent. Returns how many parts that were.
-///
-/// # Errors
-/// The database is unreachable; what was skipped stays skipped.
+/// Skips the waiting parts of channels that were deleted or closed by people, and settles abandoned parts there and in channels
+/// of deleted agents. Returns the number of parts.
 pub async fn skip_closed(core: &Arc<Core>) -> Result<u64> {
     let mut skipped = 0;
     while !core.tasks.stopping.is_cancelled() {
@@ -60,7 +57,8 @@ pub async fn skip_closed(core: &Arc<Core>) -> Result<u64> {
             1 => Closed::Off,
             _ => Closed::Orphaned,
         };
-        let portion = skip(&Scope::system(core, found.organization_id), found.channel_id, closed).await?;
+        let portion =
+            skip_portion(&Scope::system(core, found.organization_id), found.channel_id, closed).await?;
         if portion == 0 {
             break;
         }
@@ -69,9 +67,9 @@ pub async fn skip_closed(core: &Arc<Core>) -> Result<u64> {
     Ok(skipped)
 }
 
-/// Skips a portion of what waits in a channel, if it is still closed for this reason. Parts that someone else holds, such as an
-/// edit of the channel, are left to the next run: whoever it is may want others that are held here.
-async fn skip(scope: &Scope, channel: ChannelId, closed: Closed) -> Result<u64> {
+/// Skips a portion of the parts in a channel, if it is still closed for this reason. Leaves locked parts to the next run: the
+/// transaction that locked them, such as an edit of the channel, may be waiting for parts locked here.
+async fn skip_portion(scope: &Scope, channel: ChannelId, closed: Closed) -> Result<u64> {
     let tx = scope.begin().await?;
     let skipped = queries::skip_left(&tx, channel, closed, i64::from(BATCH)).await?;
     if closed == Closed::Orphaned {
@@ -80,13 +78,12 @@ async fn skip(scope: &Scope, channel: ChannelId, closed: Closed) -> Result<u64> 
         }
     }
     let portion = skipped.len() as u64;
-    show(&tx, skipped.into_iter().map(|part| part.message_id)).await?;
+    summarize_messages(&tx, skipped.into_iter().map(|part| part.message_id)).await?;
     tx.commit().await?;
     Ok(portion)
 }
 
-/// Shows it on the messages of these parts.
-async fn show(tx: &Tx, messages: impl IntoIterator<Item = MessageId>) -> Result<()> {
+async fn summarize_messages(tx: &Tx, messages: impl IntoIterator<Item = MessageId>) -> Result<()> {
     for message in messages.into_iter().collect::<BTreeSet<_>>() {
         summarize(tx, message).await?;
     }

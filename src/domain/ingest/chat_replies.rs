@@ -38,9 +38,9 @@ pub(super) async fn handle_reply(
             match heard {
                 Heard::NotOurs => return Ok(Some(Event::Message(message))),
                 Heard::Answer(text) => {
-                                        // Counts against the rate limit, but never waits for it: a person waits for the answer.
+                    // Counts against the rate limit, but never waits for it: a person waits for the answer.
                     let room = core.queue.pace.take(&core.clock, place, transport, &message.thread.target);
-                                        send_reply(transport, &message, &text).await;
+                    send_reply(transport, &message, &text).await;
                     drop(room);
                 }
                 Heard::Nothing => {}

@@ -20,7 +20,7 @@ pub mod channel_refusals {
         #[sea_orm(primary_key, auto_increment = false)]
         pub origin_id: String,
         pub origin_name: Option<String>,
-                /// The reason of the last refusal.
+        /// The reason of the last refusal.
         pub reason: RefusalReason,
         pub count: i64,
         pub first_at: Timestamp,

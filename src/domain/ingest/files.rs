@@ -37,7 +37,7 @@ pub(super) async fn fetch(
     load: &mut Load,
 ) -> Result<Vec<Upload>> {
     let files = mem::take(&mut message.files);
-        // Shorter than the timeout of an inbound request (`limits.request_timeout_seconds`).
+    // Shorter than the timeout of an inbound request (`limits.request_timeout_seconds`).
     let until = Instant::now() + bounds::NETWORK_WAIT;
     let mut room = core.config.limits.attachment_bytes as u64;
     let mut uploads = Vec::new();
@@ -97,7 +97,7 @@ struct FileBuffer<'a> {
     core: &'a Core,
     load: &'a mut Load,
     bytes: Vec<u8>,
-        /// Why it accepts no more bytes.
+    /// Why it accepts no more bytes.
     refused: Option<Problem>,
 }
 

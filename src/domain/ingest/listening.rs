@@ -41,7 +41,7 @@ const OF_ONE: i64 = AT_ONCE / 4;
 pub(super) struct Listening(Mutex<HashSet<(OrgId, ChannelId)>>);
 
 impl Door {
-        /// Listens to channels until the service ends.
+    /// Listens to channels until the service ends.
     pub fn listen(self: &Arc<Self>) {
         let door = Arc::clone(self);
         let holder = hex::encode(random_bytes::<16>());
@@ -56,14 +56,14 @@ impl Door {
         });
     }
 
-        /// The channels without a listener, longest waiting first: since they were created, or since their listener ended. At
-        /// most as many as a process takes on at a time, and at most one organization's share of each.
+    /// The channels without a listener, longest waiting first: since they were created, or since their listener ended. At
+    /// most as many as a process takes on at a time, and at most one organization's share of each.
     pub async fn waiting(&self) -> Result<Vec<(OrgId, ChannelId)>> {
         let unheard = unheard_channels(&self.core, OF_ONE, AT_ONCE).await?;
         Ok(unheard.into_iter().map(|place| (place.organization_id, place.id)).collect())
     }
 
-        /// Starts to listen to channels without a listener.
+    /// Starts to listen to channels without a listener.
     async fn take_on(self: &Arc<Self>, holder: &str) -> Result<()> {
         for (org, channel) in self.waiting().await? {
             let lease = Lease { org, channel, holder: holder.to_owned() };
@@ -81,8 +81,8 @@ impl Door {
         Ok(())
     }
 
-        /// Listens to one channel for as long as its lease holds and its settings stay the same.
-        async fn listen_to(&self, lease: &Lease) -> Result<()> {
+    /// Listens to one channel for as long as its lease holds and its settings stay the same.
+    async fn listen_to(&self, lease: &Lease) -> Result<()> {
         let core = &self.core;
         let Some(cursor) = lease.acquire(core).await? else { return Ok(()) };
         let scope = Scope::system(core, lease.org);
@@ -90,15 +90,16 @@ impl Door {
         let seen = channel.updated_at;
         let channel = match probe::ask_again(&scope, channel).await? {
             Ok(channel) => channel,
-            return self.over(&scope => Err(why) => return self.switch_off(&scope => return self.over(&scope, lease, seen, InactiveReason::AuthFailed, &why).await,
+            Err(why) => return self.switch_off(&scope, lease, seen, InactiveReason::AuthFailed, &why).await,
         };
         let Some(channel) = telegram_webhook::prepare_path(&scope, channel).await? else { return Ok(()) };
         let Some(transport) = open_to_listen(&scope, &channel).await? else { return Ok(()) };
         let (links, latest) = watch::channel(None);
         let reading = Arc::default();
-        let sink = ListenerSink { door: self, channel: &channel, transport: &*transport, lease, links, reading };
-                // Drops the sink when it ends, so that `record_links` ends, too.
-                let listening = async move {
+        let sink =
+            ListenerSink { door: self, channel: &channel, transport: &*transport, lease, links, reading };
+        // Drops the sink when it ends, so that `record_links` ends, too.
+        let listening = async move {
             Ok::<_, Problem>(tokio::select! {
                                 ended = self.receive_events(&sink, cursor) => Some(ended?),
                                 ended = self.wait_for_end(&sink) => { ended?; None }
@@ -123,8 +124,8 @@ impl Door {
         }
     }
 
-        /// Switches the channel off, unless it was edited after `seen`: then a process may listen with its new settings.
-        async fn switch_off(
+    /// Switches the channel off, unless it was edited after `seen`: then a process may listen with its new settings.
+    async fn switch_off(
         &self,
         scope: &Scope,
         lease: &Lease,
@@ -142,29 +143,29 @@ impl Door {
         lease.give_up(&self.core, self.core.clock.now().plus(Duration::from_secs(30))).await
     }
 
-        /// Lets another process listen at once.
+    /// Lets another process listen at once.
     async fn pause(&self, lease: &Lease) -> Result<()> {
         lease.record_link(&self.core, &Link::Down(PAUSED.into())).await?;
         lease.give_up(&self.core, self.core.clock.now()).await
     }
 
-        /// Returns once listening has to end, after the current read has been stored. Holding the returned guard keeps another
-        /// read from starting.
-        async fn wait_for_end(&self, sink: &ListenerSink<'_>) -> Result<Option<Reading>> {
+    /// Returns once listening has to end, after the current read has been stored. Holding the returned guard keeps another
+    /// read from starting.
+    async fn wait_for_end(&self, sink: &ListenerSink<'_>) -> Result<Option<Reading>> {
         let why = tokio::select! {
-            kept, => renewed = self.renew_lease(sink.lease, sink.channel) => renewed, => kept,
+            renewed = self.renew_lease(sink.lease, sink.channel) => renewed,
             shown = typing_indicator::show(&self.core, sink.channel, sink.transport) => shown,
             () = self.core.tasks.stopping.cancelled() => Ok(()),
         };
-                // Less than the remaining time of the lease.
+        // Less than the remaining time of the lease.
         let last = timeout(bounds::ANSWER_WAIT, sink.reading()).await.ok();
         why.map(|()| last)
     }
 
-        /// Receives events until a failure, which it returns.
-        async fn receive_events(&self, sink: &ListenerSink<'_>, cursor: Option<Cursor>) -> Result<Failure> {
-            let ListenerSink { channel, transport, .. } = *sink;
-            let scope = Scope::system(&self.core, sink.lease.org);
+    /// Receives events until a failure, which it returns.
+    async fn receive_events(&self, sink: &ListenerSink<'_>, cursor: Option<Cursor>) -> Result<Failure> {
+        let ListenerSink { channel, transport, .. } = *sink;
+        let scope = Scope::system(&self.core, sink.lease.org);
         if telegram_webhook::is_wanted(&self.core, channel) {
             return telegram_webhook::keep_registered(&scope, channel, transport, sink).await;
         }
@@ -177,8 +178,8 @@ impl Door {
         })
     }
 
-        /// Renews the lease until it is lost, or the channel's settings or its bot's name change.
-        async fn renew_lease(&self, lease: &Lease, channel: &Channel) -> Result<()> {
+    /// Renews the lease until it is lost, or the channel's settings or its bot's name change.
+    async fn renew_lease(&self, lease: &Lease, channel: &Channel) -> Result<()> {
         let mut tick = interval(LEASE / 3);
         loop {
             tick.tick().await;
@@ -220,16 +221,16 @@ struct ListenerSink<'a> {
     transport: &'a dyn Transport,
     lease: &'a Lease,
     links: watch::Sender<Option<Link>>,
-        /// Locked during a read that must not be interrupted.
+    /// Locked during a read that must not be interrupted.
     reading: Arc<Turn<()>>,
 }
 
 impl ListenerSink<'_> {
     async fn store(&self, events: Vec<Event>, cursor: Option<Cursor>) -> Result<()> {
         let position = cursor.map(|cursor| Position { lease: self.lease.clone(), cursor });
-                // Its lists may have been edited meanwhile.
-                let channel = self.door.reload_channel(self.lease.org, self.channel.id).await?;
-                self.door.store_events(&channel, self.transport, events, position).await.map(drop)
+        // Its lists may have been edited meanwhile.
+        let channel = self.door.reload_channel(self.lease.org, self.channel.id).await?;
+        self.door.store_events(&channel, self.transport, events, position).await.map(drop)
     }
 }
 

@@ -34,8 +34,8 @@ use crate::{
 /// A stored message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Admitted {
-        pub conversation_id: ConversationId,
-        pub message_id: MessageId,
+    pub conversation_id: ConversationId,
+    pub message_id: MessageId,
 }
 
 /// A stored message, or why it was not stored.
@@ -107,7 +107,7 @@ fn send_after_albums(tx: &Tx, agent: AgentId, before: Albums) {
         let sent = async {
             let tx = scope.begin().await?;
             if let Some(agent) = agents::lock_agent(&tx, agent).await? {
-                                // An album that has grown meanwhile is sent by the call for its newest part.
+                // An album that has grown meanwhile is sent by the call for its newest part.
                 let waiting: Vec<_> = before.iter().map(|(conversation, _)| *conversation).collect();
                 let now = newest_albums(&tx, waiting).await?;
                 let whole = now.into_iter().filter(|album| before.contains(album));
@@ -123,7 +123,7 @@ fn send_after_albums(tx: &Tx, agent: AgentId, before: Albums) {
 }
 
 impl Arrived {
-        /// Identifies duplicates: the same in each copy of the message.
+    /// Identifies duplicates: the same in each copy of the message.
     fn key(&self) -> Option<String> {
         self.message.key.as_deref().map(conversations::word)
     }

@@ -66,7 +66,7 @@ pub struct Door {
     admitter: Admitter,
     rejections: Arc<RejectionCounter>,
     listening: Listening,
-        /// Slugs with the sender addresses from which a verified request came.
+    /// Slugs with the sender addresses from which a verified request came.
     proven: Cache<(String, Holder), ()>,
 }
 
@@ -76,29 +76,29 @@ pub struct AddressedChannel(Channel);
 /// The outcome of a request.
 #[derive(Debug)]
 pub enum Outcome {
-        /// The response that the transport defines.
+    /// The response that the transport defines.
     Replied(Reply),
-        /// For webhooks: the message was stored.
+    /// For webhooks: the message was stored.
     Taken(Admitted),
-        /// For webhooks: the message was not stored, and need not be sent again.
+    /// For webhooks: the message was not stored, and need not be sent again.
     Ignored(Ignored),
 }
 
 /// Why a valid message was not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ignored {
-        /// The channel's own account sent it.
+    /// The channel's own account sent it.
     Echo,
     /// It was stored before.
     Duplicate,
-        /// Its origin or labels are not on the channel's lists, or it was addressed to others.
+    /// Its origin or labels are not on the channel's lists, or it was addressed to others.
     NotWhitelisted,
     /// The channel is inactive, or its agent was deleted.
     Inactive,
 }
 
 impl Ignored {
-        /// The value in the response.
+    /// The value in the response.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -119,12 +119,12 @@ struct Arrived {
     is_answered: bool,
     message: Box<Inbound>,
     files: Vec<Upload>,
-        /// The raw message, if the settings keep it.
+    /// The raw message, if the settings keep it.
     source: Option<Source>,
 }
 
 impl AddressedChannel {
-        /// The channel as a holder of resources.
+    /// The channel as a holder of resources.
     #[must_use]
     pub const fn holder(&self) -> Holder {
         Holder::Channel(self.0.organization_id.0, self.0.id.0)
@@ -132,7 +132,7 @@ impl AddressedChannel {
 }
 
 impl Door {
-        /// Starts the background tasks.
+    /// Starts the background tasks.
     #[must_use]
     pub fn open(core: &Arc<Core>) -> Arc<Self> {
         let rejections = RejectionCounter::start(core);
@@ -141,13 +141,13 @@ impl Door {
         Arc::new(Self { core, admitter, rejections, listening, proven: Cache::new(bounds::CACHE_ENTRIES) })
     }
 
-        /// Whether a request to this slug from this address was verified before: then the request is not a guess at slugs.
+    /// Whether a request to this slug from this address was verified before: then the request is not a guess at slugs.
     #[must_use]
     pub fn is_proven(&self, slug: &str, from: Holder) -> bool {
         self.proven.contains_key(&(slug.to_owned(), from))
     }
 
-        /// Finds the channel of an inbound path.
+    /// Finds the channel of an inbound path.
     ///
     /// # Errors
     /// `NOT_FOUND`.
@@ -159,8 +159,8 @@ impl Door {
             .ok_or_else(|| Problem::new(Code::NotFound, "Nothing listens here."))
     }
 
-        /// Handles a request from this address. Returns once its events are committed. Calls `charge` after the request is
-        /// verified and before anything is stored.
+    /// Handles a request from this address. Returns once its events are committed. Calls `charge` after the request is
+    /// verified and before anything is stored.
     ///
     /// # Errors
     /// `UNAUTHENTICATED`, `MALFORMED_REQUEST`, `NOT_FOUND`: the transport refuses it. `UNAVAILABLE`: too much is waiting, or
@@ -173,14 +173,14 @@ impl Door {
         charge: impl FnOnce() -> Result<()>,
     ) -> Result<Outcome> {
         let nothing = || Problem::new(Code::NotFound, "Nothing listens here.");
-                // After this error, Telegram keeps its updates until the channel is active again.
+        // After this error, Telegram keeps its updates until the channel is active again.
         if channel.transport == enums::Transport::Telegram && !channel.is_active {
             return Err(nothing());
         }
         let transport = open(&self.core, channel)?.ok_or_else(nothing)?;
         let now = jiff::Timestamp::from_millisecond(self.core.clock.now().0).unwrap_or_default();
         let received = transport.receive(&RawRequest { headers, body: &body }, now).map_err(to_problem)?;
-                // Frees the body's share of the resource limits for the files.
+        // Frees the body's share of the resource limits for the files.
         drop(body);
         if let Some(slug) = &channel.inbound_slug {
             self.proven.insert((slug.clone(), from), ());
@@ -194,8 +194,8 @@ impl Door {
         })
     }
 
-        /// Stores accepted new messages and other events, together with the position. Returns the outcome of the last message.
-        async fn store_events(
+    /// Stores accepted new messages and other events, together with the position. Returns the outcome of the last message.
+    async fn store_events(
         &self,
         channel: &Channel,
         transport: &dyn Transport,
@@ -205,12 +205,13 @@ impl Door {
         let mut channel = Cow::Borrowed(channel);
         let (mut load, mut last) = (Load::for_channel(&channel), None);
         for event in events {
-            let Some(event) = chat_replies::handle_reply(&self.core, &channel, transport, event).await? else {
+            let Some(event) = chat_replies::handle_reply(&self.core, &channel, transport, event).await?
+            else {
                 continue;
             };
             let is_moved = matches!(event, Event::Moved { .. });
-                        // A load has the files of at most one message, or the limit would refuse all of them. Parts and edits of a message
-                        // depend on the stored message.
+            // A load has the files of at most one message, or the limit would refuse all of them. Parts and edits of a message
+            // depend on the stored message.
             let is_full = matches!(&event, Event::Message(message) if
                 (load.has_files() && !message.files.is_empty())
                 || (!load.messages.is_empty() && (message.album.is_some() || message.is_edit)));
@@ -225,7 +226,7 @@ impl Door {
                 },
                 event => load.beside.push(event),
             }
-                        // Later events need the lists with the chat's new id.
+            // Later events need the lists with the chat's new id.
             if is_moved {
                 let full = mem::replace(&mut load, Load::for_channel(&channel));
                 last = self.admit(full).await?.or(last);
@@ -239,13 +240,13 @@ impl Door {
         Ok(last)
     }
 
-        async fn reload_channel(&self, org: OrgId, id: ChannelId) -> Result<Channel> {
+    async fn reload_channel(&self, org: OrgId, id: ChannelId) -> Result<Channel> {
         let over = || Problem::new(Code::Conflict, "The channel is no longer active.");
         channels::active(&Scope::system(&self.core, org), id).await?.ok_or_else(over)
     }
 
-        /// Stores a load. Returns the outcome of its last message. Fails if the vendor must send the load again. A message that can
-        /// never be stored is not an error: it would block all later messages.
+    /// Stores a load. Returns the outcome of its last message. Fails if the vendor must send the load again. A message that can
+    /// never be stored is not an error: it would block all later messages.
     async fn admit(&self, load: Load) -> Result<Option<writer::Outcome>> {
         let mut outcomes = match self.admitter.admit(load).await {
             Err(problem) if problem.code == Code::Internal => return Ok(Some(Err(problem))),
@@ -259,7 +260,7 @@ impl Door {
         Ok(outcomes.pop())
     }
 
-        /// Applies the channel's filter. Fetches the files of an accepted message into the load, and counts a refused message.
+    /// Applies the channel's filter. Fetches the files of an accepted message into the load, and counts a refused message.
     async fn judge(
         &self,
         channel: &Channel,
@@ -273,7 +274,7 @@ impl Door {
         if message.album.is_some() || message.is_edit {
             let place = (channel.organization_id, channel.id);
             let has_earlier = conversations::has_earlier(&self.core, place, &message).await?;
-                        // A deletion of a message that was never stored.
+            // A deletion of a message that was never stored.
             if !has_earlier && conversations::is_deletion(&message) {
                 return Ok(Err(Ignored::Duplicate));
             }
@@ -289,7 +290,7 @@ impl Door {
                 return Ok(Err(Ignored::NotWhitelisted));
             }
         };
-                // The text waits in memory for the files and the commit. As for bodies, a few bytes are not counted.
+        // The text waits in memory for the files and the commit. As for bodies, a few bytes are not counted.
         let words = message.text.len()
             + message.context.len()
             + message.thread.readers.iter().map(String::len).sum::<usize>();

@@ -22,9 +22,9 @@ use crate::{
 /// A channel's lease.
 #[derive(Clone, Debug)]
 pub(super) struct Lease {
-        pub org: OrgId,
-        pub channel: ChannelId,
-        /// A name that only the process that holds the lease has.
+    pub org: OrgId,
+    pub channel: ChannelId,
+    /// A name that only the process that holds the lease has.
     pub holder: String,
 }
 
@@ -40,7 +40,8 @@ pub(super) async fn take_lease(core: &Core, lease: &Lease, until: Timestamp) -> 
          ON CONFLICT (organization_id, channel_id) DO UPDATE SET holder = excluded.holder, until = excluded.until \
          WHERE channel_listeners.until <= $5"
     );
-    let values = lease_values(lease).into_iter().chain([until.into(), core.clock.now().into()]).collect::<Vec<_>>();
+    let values =
+        lease_values(lease).into_iter().chain([until.into(), core.clock.now().into()]).collect::<Vec<_>>();
     Ok(core.db.every_org().execute(sql, values).await? > 0)
 }
 

@@ -44,7 +44,7 @@ struct Count {
 }
 
 impl RejectionCounter {
-        /// Starts the task that writes the counts.
+    /// Starts the task that writes the counts.
     pub fn start(core: &Arc<Core>) -> Arc<Self> {
         let refused = Arc::new(Self::default());
         let (core, counted) = (Arc::clone(core), Arc::clone(&refused));
@@ -60,7 +60,7 @@ impl RejectionCounter {
         refused
     }
 
-        /// Counts a message. Ignores new origins beyond [`LIST`] a second.
+    /// Counts a message. Ignores new origins beyond [`LIST`] a second.
     pub fn count(&self, channel: Channel, origin: &Origin, reason: RefusalReason) {
         let mut all = self.0.lock();
         let origins = all.entry(channel).or_default();
@@ -77,7 +77,7 @@ impl RejectionCounter {
     async fn write(&self, core: &Arc<Core>) {
         let counted = mem::take(&mut *self.0.lock());
         for ((org, channel), origins) in counted {
-                        // Losing a count is acceptable.
+            // Losing a count is acceptable.
             if let Err(problem) = write(core, (org, channel), origins).await {
                 tracing::warn!(channel = channel.0, %problem, "channel.refusals_not_written");
             }
@@ -146,7 +146,7 @@ async fn request_access(
     if approvals::pending_of(tx, channel.id, ApprovalKind::AccessRequest).await? >= REQUESTS {
         return Ok(());
     }
-        // A stranger chose the name: put it after the address, limit its length, and remove hidden characters and Markdown.
+    // A stranger chose the name: put it after the address, limit its length, and remove hidden characters and Markdown.
     let shown = plain(origin);
     let name = name.map(|name| bounded(&plain(&name), LABEL)).filter(|name| !name.is_empty());
     let named = |mark: &str| name.as_ref().map(|name| format!(" ({mark}{name}{mark})")).unwrap_or_default();

@@ -38,22 +38,22 @@ pub(super) type Outcome = Result<Fate>;
 
 /// The messages and events of one channel that a vendor delivered at once.
 pub(super) struct Load {
-        pub org: OrgId,
-        pub agent: AgentId,
-        pub channel: ChannelId,
-        /// The accepted messages.
-        pub messages: Vec<Arrived>,
-        /// Events other than messages.
-        pub beside: Vec<Event>,
-        /// The listener's position after these messages, stored in the same transaction.
+    pub org: OrgId,
+    pub agent: AgentId,
+    pub channel: ChannelId,
+    /// The accepted messages.
+    pub messages: Vec<Arrived>,
+    /// Events other than messages.
+    pub beside: Vec<Event>,
+    /// The listener's position after these messages, stored in the same transaction.
     pub position: Option<Position>,
-        /// The memory of the messages' files, long texts and sources.
+    /// The memory of the messages' files, long texts and sources.
     held: Option<Held>,
 }
 
 impl Load {
-        /// An empty load.
-        pub fn for_channel(channel: &Channel) -> Self {
+    /// An empty load.
+    pub fn for_channel(channel: &Channel) -> Self {
         Self {
             org: channel.organization_id,
             agent: channel.agent_id,
@@ -70,12 +70,12 @@ impl Load {
         self.messages.is_empty() && self.beside.is_empty() && self.position.is_none()
     }
 
-        /// Whether the load has files or long texts, and should be written before more files are added.
-        pub fn has_files(&self) -> bool {
+    /// Whether the load has files or long texts, and should be written before more files are added.
+    pub fn has_files(&self) -> bool {
         self.bytes() > 0
     }
 
-        /// Reserves memory, until the load is written or the bytes are given back.
+    /// Reserves memory, until the load is written or the bytes are given back.
     ///
     /// # Errors
     /// Those of [`Line::take`](crate::core::resource_limits::Line::take).
@@ -90,7 +90,7 @@ impl Load {
         }
     }
 
-        /// Releases the memory of a file that is not stored.
+    /// Releases the memory of a file that is not stored.
     pub fn give_back(&mut self, bytes: usize) {
         if let Some(held) = &mut self.held {
             held.shrink(bytes);
@@ -116,21 +116,21 @@ pub(super) fn must_come_again(outcome: &Outcome) -> bool {
 struct Job {
     load: Load,
     done: oneshot::Sender<Result<Vec<Outcome>>>,
-        /// Its slot in the organization's share of waiting loads.
+    /// Its slot in the organization's share of waiting loads.
     place: Held,
 }
 
 impl Job {
-        /// Whether the next job can be written together with this one: it is for the same channel, and does not depend on events
-        /// of this one, such as a chat's new id.
+    /// Whether the next job can be written together with this one: it is for the same channel, and does not depend on events
+    /// of this one, such as a chat's new id.
     fn is_with(&self, next: &Self) -> bool {
         self.load.key() == next.load.key() && self.load.beside.is_empty()
     }
 
-        /// Frees the slot and the memory, then passes the outcome to the caller of [`Admitter::admit`].
-        fn finish(self, outcome: Result<Vec<Outcome>>) {
+    /// Frees the slot and the memory, then passes the outcome to the caller of [`Admitter::admit`].
+    fn finish(self, outcome: Result<Vec<Outcome>>) {
         drop((self.load, self.place));
-                // If the caller has stopped waiting, the message is still stored, and a duplicate when it is sent again.
+        // If the caller has stopped waiting, the message is still stored, and a duplicate when it is sent again.
         let _ = self.done.send(outcome);
     }
 }
@@ -145,18 +145,18 @@ pub(super) struct Admitter {
 impl Admitter {
     /// Starts the task.
     pub fn start(core: &Arc<Core>) -> Self {
-                // The resource limits bound it.
+        // The resource limits bound it.
         let (jobs, waiting) = mpsc::unbounded_channel();
         let task = Arc::clone(core);
         core.tasks.spawn_last(async move { run(&task, waiting).await });
         Self { jobs, places: Arc::clone(core.resource_limits.line(What::Arrivals)), core: Arc::clone(core) }
     }
 
-        /// Writes a load. Returns the outcome of each message once they are committed.
+    /// Writes a load. Returns the outcome of each message once they are committed.
     ///
     /// # Errors
-        /// `STORAGE_FULL`: the organization has no room. `UNAVAILABLE`: too many loads are waiting, or the database is unreachable.
-        /// `CONFLICT`: the listener's lease is over. Nothing was stored.
+    /// `STORAGE_FULL`: the organization has no room. `UNAVAILABLE`: too many loads are waiting, or the database is unreachable.
+    /// `CONFLICT`: the listener's lease is over. Nothing was stored.
     pub async fn admit(&self, load: Load) -> Result<Vec<Outcome>> {
         let (done, outcome) = oneshot::channel();
         if !load.messages.is_empty() {
@@ -178,10 +178,10 @@ async fn run(core: &Arc<Core>, mut waiting: mpsc::UnboundedReceiver<Job>) {
     while let Some(1..) =
         core.tasks.ending.run_until_cancelled(waiting.recv_many(&mut jobs, BATCH as usize)).await
     {
-                // Replicas that lock agents in the same order can't deadlock.
+        // Replicas that lock agents in the same order can't deadlock.
         jobs.sort_by_key(|job| job.load.key());
         loop {
-                        // A sender that has stopped waiting counts its request as failed, and will send it again.
+            // A sender that has stopped waiting counts its request as failed, and will send it again.
             jobs.retain(|job| !job.done.is_closed());
             if jobs.is_empty() {
                 break;
@@ -214,7 +214,7 @@ async fn write_jobs(core: &Arc<Core>, jobs: Vec<Job>) {
                 job.finish(outcome);
             }
         }
-                // One by one, so that only the jobs that can't be written fail.
+        // One by one, so that only the jobs that can't be written fail.
         Err(_) => {
             for job in jobs {
                 let alone = write(core, std::slice::from_ref(&job), true).await;
@@ -267,7 +267,7 @@ async fn write_guarded(tx: &Tx, load: &Load) -> Result<Result<Vec<Outcome>>> {
     for message in &load.messages {
         outcomes.push(write_message(tx, message).await?);
     }
-        // If a message must be sent again, the position after it must not be stored.
+    // If a message must be sent again, the position after it must not be stored.
     if load.position.is_some()
         && let Some(at) = outcomes.iter().position(must_come_again)
         && let Err(problem) = outcomes.swap_remove(at)
@@ -275,9 +275,9 @@ async fn write_guarded(tx: &Tx, load: &Load) -> Result<Result<Vec<Outcome>>> {
         tx.settle(mark, false).await?;
         return Ok(Err(problem));
     }
-        let written = write_rest(tx, load).await;
-        tx.settle(mark, written.is_ok()).await?;
-        Ok(written.map(|()| outcomes))
+    let written = write_rest(tx, load).await;
+    tx.settle(mark, written.is_ok()).await?;
+    Ok(written.map(|()| outcomes))
 }
 
 /// Writes a load's other events and its position.
