@@ -151,7 +151,7 @@ fn of_approvals(handlers: &mut Handlers) {
     handlers.on::<approvals::Expiring>(|tx, event| {
         Box::pin(notifications::approval_expiring(tx, event.approval))
     });
-    handlers.on::<approvals::Closed>(|tx, event| Box::pin(chat_approvals::over(tx, event.approval)));
+    handlers.on::<approvals::Closed>(|tx, event| Box::pin(chat_approvals::close(tx, event.approval)));
 }
 
 fn of_launch(handlers: &mut Handlers) {

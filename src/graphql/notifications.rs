@@ -45,7 +45,7 @@ impl NotificationQuery {
     /// The caller's notifications by mail in this organization. For people only.
     #[graphql(directive = permit::apply(Permission::OrganizationView))]
     async fn notifications(&self, ctx: &Context<'_>, org_id: OrgId) -> Answer<Notifications> {
-        answer(async { Ok(notifications::of(&ctx.enter(org_id).await?).await?.into()) }).await
+        answer(async { Ok(notifications::effective_paces(&ctx.enter(org_id).await?).await?.into()) }).await
     }
 }
 
@@ -66,8 +66,12 @@ impl NotificationMutation {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             let NotificationsInput { approval_raised, approval_expiring, agent_failed } = input;
-            notifications::set(&scope, Choice { approval_raised, approval_expiring, agent_failed }).await?;
-            Ok(notifications::of(&scope).await?.into())
+            notifications::update_settings(
+                &scope,
+                Choice { approval_raised, approval_expiring, agent_failed },
+            )
+            .await?;
+            Ok(notifications::effective_paces(&scope).await?.into())
         })
         .await
     }

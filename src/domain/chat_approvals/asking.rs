@@ -1,4 +1,5 @@
-//! Who is asked where: rows, written in the transaction that raises a request, and changed in the one that ends it.
+//! Rows for requests to people in their chats, written in the transaction that raises an approval and changed in the one that
+//! closes it.
 
 use super::queries::{ask_linked, close_asks};
 use crate::{
@@ -9,7 +10,7 @@ use crate::{
     core::{queue, store::Tx},
 };
 
-/// Asks those of these people who have linked a chat, in each of theirs, if it is something that has an answer.
+/// Asks these people in each chat that they have linked, if the approval can be answered.
 pub async fn ask(tx: &Tx, approval: ApprovalId, people: &[UserId]) -> Result<()> {
     if people.is_empty() {
         return Ok(());
@@ -20,7 +21,7 @@ pub async fn ask(tx: &Tx, approval: ApprovalId, people: &[UserId]) -> Result<()>
     Ok(())
 }
 
-/// The request has ended: what was asked loses its buttons, and says how. What was not asked yet is no longer asked.
+/// Closes an approval's messages: their buttons are replaced by the outcome. Unsent messages are not sent.
 pub async fn over(tx: &Tx, approval: ApprovalId) -> Result<()> {
     // Who is sending it at this moment keeps the claim, and finds out afterwards.
     if close_asks(tx, approval).await? > 0 {

@@ -1,6 +1,6 @@
-//! Database rows of links and asks. Private to this feature.
+//! Database rows of requests in chats. Private to this feature.
 
-/// Requests that members are asked about in their chats.
+/// Messages that ask members about approvals in their chats.
 pub mod approval_asks {
     use sea_orm::entity::prelude::*;
 
@@ -10,7 +10,6 @@ pub mod approval_asks {
         time::Timestamp,
     };
 
-    /// A row of `approval_asks`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "approval_asks")]
     pub struct Model {
@@ -21,15 +20,15 @@ pub mod approval_asks {
         pub approval_id: ApprovalId,
         pub channel_id: ChannelId,
         pub user_id: UserId,
-        /// The chat, as the transport calls it.
+        /// The transport's id of the chat.
         pub target: String,
         pub state: AskState,
-        /// What was shown, if it may be decided here.
+        /// The digest of the request as shown, if it may be decided in the chat.
         pub digest: Option<String>,
-        /// The message at the vendor.
+        /// The vendor's id of the message.
         pub vendor_id: Option<String>,
         pub attempts: i64,
-        /// Not before; while it is being sent, the end of the sender's claim.
+        /// The earliest time of the next attempt; while it is being sent, the end of the sender's claim.
         pub available_at: Timestamp,
         pub created_at: Timestamp,
     }

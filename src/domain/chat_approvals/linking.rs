@@ -1,11 +1,11 @@
-//! Links: which chat is whose.
+//! Links between chats and members.
 //!
-//! A member gets a code in the panel and says it once, in a private chat with the channel's bot. The code is 60 bits and works for
-//! ten minutes. A link ends with the membership, the channel, and the bot's token, and what was asked over it goes with it.
+//! A member gets a code in the panel and sends it once, in a private chat with the channel's bot. The code has 60 bits and is
+//! valid for ten minutes. A link ends with the membership, the channel, or the bot's token, and its messages are deleted.
 //!
-//! Wrong codes end no code: anyone may write to a bot, and could keep members from linking. Its length is what keeps it from
-//! being guessed. A thousand messages a second are 600,000 guesses while it works: they hit one of a hundred open codes with a
-//! probability of 1 in 19,000,000,000.
+//! Wrong codes don't invalidate a code: anyone may write to a bot, and could prevent members from linking. The length of the code
+//! protects against guessing. A thousand messages a second are 600,000 guesses in its lifetime: they hit one of a hundred open
+//! codes with a probability of 1 in 19,000,000,000.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{
-    Heard,
+    ReplyOutcome,
     queries::{self, Linked},
     rights,
 };
@@ -34,40 +34,38 @@ use crate::{
     },
 };
 
-/// How long a code works.
 const LIFETIME: Duration = Duration::from_mins(10);
-/// How many wrong codes are answered, until another code is made. More are silently dropped.
+/// The number of wrong codes that get an answer, until a new code is created. Further ones are silently ignored.
 const ANSWERED: i64 = 10;
-/// Crockford's: no letters that look like others or like digits.
+/// Crockford's alphabet: without letters that resemble others or digits.
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/// A code. Shown once.
-pub struct Code {
-    /// As people type it: three groups of four.
+/// A code that links a chat. Shown once.
+pub struct LinkCode {
+    /// Three groups of four characters.
     pub text: String,
-    /// When it stops working.
     pub expires_at: Timestamp,
 }
 
-/// Makes a code for the caller. It takes the place of an earlier one.
+/// Creates a code for the caller, replacing an earlier one.
 ///
 /// # Errors
 /// `NOT_FOUND`; `PERMISSION_DENIED` for a service token; `NOT_SUPPORTED` for a channel whose vendor does not prove who writes.
-pub async fn link(scope: &Scope, channel: ChannelId) -> Result<Code> {
+pub async fn create_code(scope: &Scope, channel: ChannelId) -> Result<LinkCode> {
     let person = scope.person()?.id;
     let tx = scope.begin().await?;
     if !channels::proves_people(&tx, channel).await? {
-        let detail = "Only in chats of Telegram and Slack is it certain who writes.";
+        let detail = "Only chats in Telegram and Slack can be linked: there the vendor proves who writes.";
         return Err(Problem::new(Refusal::NotSupported, detail));
     }
-    let code = Code { text: text(random_bytes()), expires_at: tx.now.plus(LIFETIME) };
+    let code = LinkCode { text: format_code(random_bytes()), expires_at: tx.now.plus(LIFETIME) };
     queries::put_code(&tx, channel, person, hash(&code.text), code.expires_at).await?;
     record(&tx, "linkChat", channel, json!({}));
     tx.commit().await?;
     Ok(code)
 }
 
-/// Ends the caller's link in a channel. Ending none does nothing.
+/// Ends the caller's link in a channel. Does nothing without a link.
 ///
 /// # Errors
 /// `NOT_FOUND`; `PERMISSION_DENIED` for a service token.
@@ -81,17 +79,17 @@ pub async fn unlink(scope: &Scope, channel: ChannelId) -> Result<()> {
     tx.commit().await
 }
 
-/// The chats that the caller has linked.
+/// Lists the chats that the caller has linked.
 ///
 /// # Errors
 /// `PERMISSION_DENIED` for a service token.
-pub async fn of(scope: &Scope) -> Result<Vec<Linked>> {
+pub async fn list_linked(scope: &Scope) -> Result<Vec<Linked>> {
     let person = scope.person()?.id;
     queries::links_of(scope, person).await
 }
 
-/// Ends all links of a channel, and tells people why. What was asked there is forgotten: a message of the next bot may have the
-/// same id, and must be neither answered nor edited in its place.
+/// Ends all links of a channel and notifies their members. Deletes the messages sent there: one of the next bot may have the same
+/// id, and must not be answered or edited instead.
 pub async fn unlink_all(tx: &Tx, channel: ChannelId, name: &str) -> Result<()> {
     queries::delete_codes(tx, channel).await?;
     for person in queries::linked_people(tx, channel).await? {
@@ -102,51 +100,53 @@ pub async fn unlink_all(tx: &Tx, channel: ChannelId, name: &str) -> Result<()> {
     queries::delete_asks(tx, channel).await
 }
 
-/// Tries a message as a code. One that looks like a code while someone links a chat is never stored.
-pub async fn introduce(
+/// Tries a message as a code. A message that looks like a code is never stored while the channel has open codes.
+pub async fn try_code(
     core: &Arc<Core>,
     (org, channel): (OrgId, ChannelId),
     message: &Inbound,
-) -> Result<Heard> {
+) -> Result<ReplyOutcome> {
     if message.proof != Proof::Vendor || !message.thread.is_private || message.is_automatic {
-        return Ok(Heard::NotOurs);
+        return Ok(ReplyOutcome::NotOurs);
     }
-    let Some(code) = code_of(&message.text) else { return Ok(Heard::NotOurs) };
+    let Some(code) = parse_code(&message.text) else { return Ok(ReplyOutcome::NotOurs) };
     let system = Scope::system(core, org);
     if !queries::has_codes(&system, channel).await? {
-        return Ok(Heard::NotOurs);
+        return Ok(ReplyOutcome::NotOurs);
     }
     let mut tx = system.begin().await?;
     let Some(user) = queries::take_code(&tx, channel, hash(&code)).await? else {
-        return wrong(tx, channel).await;
+        return refuse_code(tx, channel).await;
     };
     let origin = bounded(&message.origin.id, bounds::NAME);
     queries::delete_replaced_links(&tx, channel, user, &origin).await?;
     let name = message.origin.name.as_deref().map(|name| bounded(name, bounds::NAME));
     let target = bounded(&message.thread.target, bounds::NAME);
     queries::insert_link(&tx, channel, user, (&origin, name), &target).await?;
-    // They may no longer have the chat that they had linked before.
+    // The member may no longer have the chat linked before.
     queries::move_asks(&tx, channel, user, &target).await?;
-    if let Some(theirs) = rights::in_transaction(&tx, channel, &origin).await? {
+    if let Some(theirs) = rights::scope_in_transaction(&tx, channel, &origin).await? {
         tx.scope = theirs;
     }
     record(&tx, "chatLinked", channel, json!({ "origin_id": origin }));
     tx.commit().await?;
-    Ok(Heard::Answer("This chat is linked. From now on you are asked here, and answer here.".to_owned()))
+    Ok(ReplyOutcome::Answer(
+        "This chat is linked. Requests for you arrive here, and you can answer them here.".to_owned(),
+    ))
 }
 
-/// Counts a wrong code. Those who go on guessing are not answered.
-async fn wrong(tx: Tx, channel: ChannelId) -> Result<Heard> {
+/// Counts a wrong code. Beyond the limit, it gets no answer.
+async fn refuse_code(tx: Tx, channel: ChannelId) -> Result<ReplyOutcome> {
     let counted = queries::count_wrong_code(&tx, channel, ANSWERED).await?;
     tx.commit().await?;
     if counted == 0 {
-        return Ok(Heard::Nothing);
+        return Ok(ReplyOutcome::Nothing);
     }
-    Ok(Heard::Answer("This code is invalid or has expired. Get a new one in the panel.".to_owned()))
+    Ok(ReplyOutcome::Answer("This code is invalid or has expired. Get a new one in the panel.".to_owned()))
 }
 
-/// The code in a message: three groups of four, alone or after a command such as `/start`.
-fn code_of(text: &str) -> Option<String> {
+/// The code in a message: three groups of four characters, on its own or after a command such as `/start`.
+fn parse_code(text: &str) -> Option<String> {
     let mut words = text.split_whitespace();
     let first = words.next()?;
     let word = if first.starts_with('/') { words.next()? } else { first };
@@ -157,8 +157,8 @@ fn code_of(text: &str) -> Option<String> {
     is_code.then_some(code)
 }
 
-/// Sixty of these bits.
-fn text(random: [u8; 8]) -> String {
+/// Encodes sixty of these bits.
+fn format_code(random: [u8; 8]) -> String {
     let bits = u64::from_be_bytes(random);
     let letter = |place: u32| char::from(ALPHABET[(bits >> (place * 5) & 31) as usize]);
     let group = |from: u32| (from..from + 4).map(letter).collect::<String>();
@@ -180,10 +180,10 @@ mod tests {
 
     #[test]
     fn a_code_is_sixty_bits_and_is_read_as_people_type_it() {
-        assert_eq!(text([0; 8]), "0000-0000-0000");
-        assert_eq!(text([0xff; 8]), "ZZZZ-ZZZZ-ZZZZ");
-        assert_eq!(code_of(" /start 0abc-defg-hjkm\n").as_deref(), Some("0ABC-DEFG-HJKM"));
-        assert_eq!(code_of("0abc-defg-hjkm").as_deref(), Some("0ABC-DEFG-HJKM"));
+        assert_eq!(format_code([0; 8]), "0000-0000-0000");
+        assert_eq!(format_code([0xff; 8]), "ZZZZ-ZZZZ-ZZZZ");
+        assert_eq!(parse_code(" /start 0abc-defg-hjkm\n").as_deref(), Some("0ABC-DEFG-HJKM"));
+        assert_eq!(parse_code("0abc-defg-hjkm").as_deref(), Some("0ABC-DEFG-HJKM"));
         for other in [
             "",
             "hello",
@@ -193,7 +193,7 @@ mod tests {
             "0abc-defg-hjk\u{e9}",
             "text-only-here",
         ] {
-            assert_eq!(code_of(other), None, "{other}");
+            assert_eq!(parse_code(other), None, "{other}");
         }
     }
 }

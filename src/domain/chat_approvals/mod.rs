@@ -1,12 +1,12 @@
-//! Asking people where they are: a member who has shown which chat is theirs gets there what agents ask, and answers there.
+//! Approvals in chats: a member who has linked a chat gets the requests of agents there, and answers them there.
 //!
-//! - `linking.rs`: a code from the panel, said once in a private chat, makes a link of member, channel and the vendor's user id.
-//! - `asking.rs`: who is asked what: rows, written in the transaction that raises or ends the request, which are
-//!   [jobs](crate::core::queue); `sending.rs` sends them, and takes the buttons away when it is over.
-//! - `wording.rs`: what is said, and what an answer means: pure.
-//! - `deciding.rs`: what people tap and write; `rights.rs`: whether they may, at that moment.
+//! - `linking.rs`: a code from the panel, sent once in a private chat, links a member, a channel and the vendor's user id.
+//! - `asking.rs`: rows of messages, written in the transaction that raises or closes an approval, which are
+//!   [jobs](crate::core::queue); `sending.rs` sends them, and removes their buttons when the approval is closed.
+//! - `wording.rs`: texts of messages, and the meaning of answers: pure.
+//! - `deciding.rs`: handles taps and replies; `rights.rs`: checks the permission at that moment.
 //!
-//! Only what the vendor itself vouches for, in a private chat, decides anything ([`muster_channels::Proof::Vendor`]).
+//! Only messages in private chats whose author the vendor proves decide anything ([`muster_channels::Proof::Vendor`]).
 
 mod asking;
 mod deciding;
@@ -18,20 +18,20 @@ mod sending;
 mod wording;
 
 pub use self::{
-    asking::{ask, over},
-    deciding::{answered, pressed},
-    linking::{Code, introduce, link, of, unlink, unlink_all},
+    asking::{ask, close},
+    deciding::{handle_answer, handle_press},
+    linking::{LinkCode, create_code, list_linked, try_code, unlink, unlink_all},
     queries::{ASK_DUE, Linked, waiting},
     sending::send_due,
 };
 
-/// What a message was.
+/// The outcome of handling a message as a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// Something else: it goes on its way.
+pub enum ReplyOutcome {
+    /// Not a reply to us: a message for the agent.
     NotOurs,
-    /// It is used up, and this is what to answer.
+    /// Handled, with this answer.
     Answer(String),
-    /// It is used up, and no one answers.
+    /// Handled, without an answer.
     Nothing,
 }

@@ -1,4 +1,4 @@
-//! SQL of asks.
+//! SQL of approvals in chats.
 
 use super::entity::approval_asks::Model;
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
     domain::people::REACHABLE,
 };
 
-/// Asks those of these people who have linked a chat, in each of theirs. Returns in how many.
+/// Adds a message for each chat that these people have linked. Returns how many.
 pub(super) async fn ask_linked(tx: &Tx, approval: ApprovalId, people: &[UserId]) -> Result<u64> {
     let sql = sql!(
         "INSERT INTO approval_asks (organization_id, approval_id, channel_id, user_id, target, state, attempts, available_at, created_at) \
@@ -35,7 +35,7 @@ pub(super) async fn ask_linked(tx: &Tx, approval: ApprovalId, people: &[UserId])
     tx.execute(sql, [tx.scope.core.db.keys(&people), approval.into(), tx.now.into()]).await
 }
 
-/// Makes what was asked about a request to be closed. Returns in how many chats.
+/// Marks the messages about an approval to be closed. Returns how many.
 pub(super) async fn close_asks(tx: &Tx, approval: ApprovalId) -> Result<u64> {
     let sql = sql!(
         "UPDATE approval_asks SET available_at = CASE WHEN state = 'ASKED' THEN $3 ELSE available_at END, attempts = 0, \
@@ -44,7 +44,7 @@ pub(super) async fn close_asks(tx: &Tx, approval: ApprovalId) -> Result<u64> {
     tx.execute(sql, [approval.into(), tx.now.into()]).await
 }
 
-/// Stores a member's code for a channel. It takes the place of an earlier one.
+/// Stores a member's code for a channel, replacing an earlier one.
 pub(super) async fn put_code(
     tx: &Tx,
     channel: ChannelId,
@@ -61,7 +61,7 @@ pub(super) async fn put_code(
     Ok(())
 }
 
-/// Whether someone has a code for the channel.
+/// Whether the channel has open codes.
 pub(super) async fn has_codes(scope: &Scope, channel: ChannelId) -> Result<bool> {
     let sql = sql!(
         "SELECT user_id FROM channel_link_codes WHERE organization_id = $org AND channel_id = $2 LIMIT 1"
@@ -69,7 +69,7 @@ pub(super) async fn has_codes(scope: &Scope, channel: ChannelId) -> Result<bool>
     Ok(scope.scalar::<UserId>(sql, [channel.into()]).await?.is_some())
 }
 
-/// Deletes a code that still works. Returns whose it was.
+/// Deletes a valid code. Returns its member.
 pub(super) async fn take_code(tx: &Tx, channel: ChannelId, hash: Vec<u8>) -> Result<Option<UserId>> {
     let sql = sql!(
         "DELETE FROM channel_link_codes WHERE organization_id = $org AND channel_id = $2 AND code_hash = $3 \
@@ -78,7 +78,7 @@ pub(super) async fn take_code(tx: &Tx, channel: ChannelId, hash: Vec<u8>) -> Res
     tx.scalar(sql, [channel.into(), hash.into(), tx.now.into()]).await
 }
 
-/// Counts a wrong code with the channel's codes that have fewer than `most`. Returns how many those are.
+/// Counts a wrong code on each of the channel's codes with fewer than `most` wrong tries. Returns how many codes.
 pub(super) async fn count_wrong_code(tx: &Tx, channel: ChannelId, most: i64) -> Result<u64> {
     let sql = sql!(
         "UPDATE channel_link_codes SET tries = tries + 1 WHERE organization_id = $org AND channel_id = $2 AND tries < $3"
@@ -140,16 +140,14 @@ pub(super) async fn delete_links(tx: &Tx, channel: ChannelId) -> Result<()> {
 }
 
 row! {
-    /// A chat that someone has linked.
+    /// A linked chat.
     #[derive(Clone, Debug)]
     pub struct Linked {
-        /// The channel.
         channel: ChannelId,
-        /// Who it is, as the vendor calls them.
+        /// The vendor's id of the person.
         origin: String,
-        /// And as people do.
         origin_name: Option<String>,
-        /// Since when.
+        /// When it was linked.
         at: Timestamp,
     }
 }
@@ -164,7 +162,7 @@ pub(super) async fn links_of(scope: &Scope, person: UserId) -> Result<Vec<Linked
 }
 
 row! {
-    /// Someone who has linked a chat.
+    /// A person who has linked a chat.
     pub(super) struct LinkedPerson {
         id: UserId,
         email: String,
@@ -180,14 +178,14 @@ pub(super) async fn linked_people(tx: &Tx, channel: ChannelId) -> Result<Vec<Lin
     tx.all(sql, [channel.into()]).await
 }
 
-/// Deletes what was asked over a channel.
+/// Deletes the messages of a channel.
 pub(super) async fn delete_asks(tx: &Tx, channel: ChannelId) -> Result<()> {
     let sql = sql!("DELETE FROM approval_asks WHERE organization_id = $org AND channel_id = $2");
     tx.execute(sql, [channel.into()]).await?;
     Ok(())
 }
 
-/// Moves what a person will be asked over a channel to another chat.
+/// Moves a person's unsent messages of a channel to another chat.
 pub(super) async fn move_asks(tx: &Tx, channel: ChannelId, person: UserId, target: &str) -> Result<()> {
     let sql = sql!(
         "UPDATE approval_asks SET target = $4 \
@@ -198,7 +196,7 @@ pub(super) async fn move_asks(tx: &Tx, channel: ChannelId, person: UserId, targe
 }
 
 row! {
-    /// A member in a chat that they have linked.
+    /// A member with a linked chat.
     pub(super) struct Linker {
         id: UserId,
         name: String,
@@ -212,7 +210,7 @@ const LINKER: &str = "SELECT u.id, u.name, m.role FROM channel_links l \
      JOIN users u ON u.id = l.user_id JOIN organizations o ON o.id = l.organization_id \
      WHERE l.organization_id = $org AND l.channel_id = $2 AND ";
 
-/// The member who has linked this id of the vendor, and can be reached.
+/// The reachable member who has linked this vendor id.
 pub(super) async fn linker_of_origin(
     door: &impl Door<Sql = OrgSql>,
     channel: ChannelId,
@@ -221,18 +219,18 @@ pub(super) async fn linker_of_origin(
     door.one(sql!(LINKER, "l.origin_id = $3 AND ", REACHABLE), [channel.into(), origin.into()]).await
 }
 
-/// The member, if they have linked a chat of the channel, and can be reached.
+/// The member, if reachable and with a linked chat of the channel.
 pub(super) async fn linker(scope: &Scope, channel: ChannelId, person: UserId) -> Result<Option<Linker>> {
     scope.one(sql!(LINKER, "l.user_id = $3 AND ", REACHABLE), [channel.into(), person.into()]).await
 }
 
-/// What is due at `$1`, in channels that send.
+/// The messages due at `$1` in channels that send.
 pub const ASK_DUE: &str = "approval_asks a \
      JOIN channels c ON c.organization_id = a.organization_id AND c.id = a.channel_id \
      WHERE a.state IN ('TO_ASK', 'TO_CLOSE') AND a.available_at <= $1 AND c.is_active \
      AND c.direction = 'BIDIRECTIONAL' AND (c.send_after IS NULL OR c.send_after <= $1)";
 
-/// The channels of all organizations with something to ask, or to take back.
+/// The channels of all organizations with due messages.
 pub(super) async fn due_channels(core: &Core) -> Result<Vec<ChannelLane>> {
     let sql = every_org_sql!(
         OLDEST_DUE[0],
@@ -243,7 +241,7 @@ pub(super) async fn due_channels(core: &Core) -> Result<Vec<ChannelLane>> {
     core.db.every_org().all(sql, [core.clock.now().into()]).await
 }
 
-/// How many requests are to be shown, or taken back.
+/// The number of messages to be sent or closed.
 pub async fn waiting(core: &Core) -> Result<Option<Depth>> {
     let sql = every_org_sql!(
         "SELECT 'APPROVAL' AS kind, COUNT(organization_id) AS depth, MIN(created_at) AS oldest FROM approval_asks \
@@ -252,8 +250,8 @@ pub async fn waiting(core: &Core) -> Result<Option<Depth>> {
     core.db.every_org().one(sql, []).await
 }
 
-/// Writes down that something was asked, unless someone else has claimed the row since.
-pub(super) async fn note_asked(
+/// Records a sent message, unless another replica has claimed the row since.
+pub(super) async fn record_asked(
     tx: &Tx,
     row: &Model,
     vendor_id: Option<String>,
@@ -272,15 +270,15 @@ pub(super) async fn note_asked(
 }
 
 row! {
-    /// What decides how something is asked.
-    pub(super) struct Asking {
+    /// The organization's and agent's data for a message.
+    pub(super) struct AskSettings {
         chat_risk_limit: i64,
         agent_name: Option<String>,
     }
 }
 
-/// What decides how something of this agent is asked. `None` if there is no such organization.
-pub(super) async fn asking(scope: &Scope, agent: Option<AgentId>) -> Result<Option<Asking>> {
+/// Reads the data for a message about this agent. `None` if the organization does not exist.
+pub(super) async fn ask_settings(scope: &Scope, agent: Option<AgentId>) -> Result<Option<AskSettings>> {
     let sql = sql!(
         "SELECT o.chat_risk_limit, g.name AS agent_name FROM organizations o \
          LEFT JOIN agents g ON g.organization_id = o.id AND g.id = $2 WHERE o.id = $org"

@@ -1,4 +1,4 @@
-//! Whether someone who writes in a chat may decide: asked of the database each time, not of a cache.
+//! Whether the author of a chat message may decide. Reads the database each time, not a cache.
 
 use std::sync::Arc;
 
@@ -17,33 +17,37 @@ use crate::{
     },
 };
 
-/// The scope of the member who has linked this id of the vendor, and decides. `None`: no one, or no one who may, which has a line in the
-/// audit log.
-pub(super) async fn of_origin(
+/// The scope of the member who has linked this vendor id. `None`: there is none, or the member may not decide, which is recorded
+/// in the audit log.
+pub(super) async fn scope_of_origin(
     core: &Arc<Core>,
     (org, channel): (OrgId, ChannelId),
     origin: &str,
 ) -> Result<Option<Scope>> {
     let found = linker_of_origin(&Scope::system(core, org), channel, origin).await?;
-    let theirs = found.map(|linker| scope_of(core, (org, channel), linker));
+    let theirs = found.map(|linker| chat_scope(core, (org, channel), linker));
     Ok(theirs.filter(|scope| scope.require(Permission::ApprovalResolve).is_ok()))
 }
 
-/// The scope of a member in the chat that they have linked. `None`: they have none, or may not decide.
-pub(super) async fn of_member(system: &Scope, channel: ChannelId, user: UserId) -> Result<Option<Scope>> {
+/// The scope of a member in a linked chat. `None`: the member has none, or may not decide.
+pub(super) async fn scope_of_member(
+    system: &Scope,
+    channel: ChannelId,
+    user: UserId,
+) -> Result<Option<Scope>> {
     let found = linker(system, channel, user).await?;
-    let theirs = found.map(|linker| scope_of(&system.core, (system.org, channel), linker));
+    let theirs = found.map(|linker| chat_scope(&system.core, (system.org, channel), linker));
     Ok(theirs.filter(|scope| scope.may(Permission::ApprovalResolve)))
 }
 
-/// The same, whatever they may do, as the transaction sees it.
-pub(super) async fn in_transaction(tx: &Tx, channel: ChannelId, origin: &str) -> Result<Option<Scope>> {
+/// The scope of the member who has linked this vendor id, as seen in the transaction and regardless of permissions.
+pub(super) async fn scope_in_transaction(tx: &Tx, channel: ChannelId, origin: &str) -> Result<Option<Scope>> {
     let found = linker_of_origin(tx, channel, origin).await?;
-    Ok(found.map(|linker| scope_of(&tx.scope.core, (tx.scope.org, channel), linker)))
+    Ok(found.map(|linker| chat_scope(&tx.scope.core, (tx.scope.org, channel), linker)))
 }
 
-/// What this scope is refused has a line in the audit log, like a decision in the panel.
-fn scope_of(core: &Arc<Core>, (org, channel): (OrgId, ChannelId), linker: Linker) -> Scope {
+/// A refusal to this scope is recorded in the audit log, as in the panel.
+fn chat_scope(core: &Arc<Core>, (org, channel): (OrgId, ChannelId), linker: Linker) -> Scope {
     let role = linker.role;
     let person = Chatting { id: linker.id, name: linker.name, channel };
     let mut request = Request::new(core, Caller::Chatting(Arc::new(person)));

@@ -1,7 +1,7 @@
-//! Sending what is asked, and taking its buttons away.
+//! Sends the messages about approvals, and closes them.
 //!
-//! A row is claimed in one statement that only one replica wins, and is due again if its sender dies. So a question may arrive
-//! twice; it is decided once. It counts for the vendor's limits as what agents say does, through the same bot.
+//! A single statement claims a row, so that only one replica wins; the row is due again if the sender dies. A question may
+//! therefore arrive twice, but is decided once. Messages count against the vendor's rate limits together with those of agents.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,13 +33,13 @@ use crate::{
     },
 };
 
-/// Starts to send what is due in all channels.
+/// Starts to send the due messages of all channels.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
     queue::start::<Model>(core, What::Asking, queries::due_channels(core).await?);
     Ok(0)
 }
 
-/// People find a request that is given up in the panel.
+/// If a message is given up, the panel still shows the approval.
 impl Job for Model {
     const KIND: &'static str = "APPROVAL";
     type Key = ChannelLane;
@@ -73,7 +73,7 @@ impl Job for Model {
         if full.is_for_all {
             channels::delay_sending(&tx, sender.channel, until).await?;
         } else {
-            write(&tx, self, (self.state, self.attempts, until)).await?;
+            update_row(&tx, self, (self.state, self.attempts, until)).await?;
         }
         tx.commit().await?;
         Ok(Admission::Wait(full))
@@ -82,13 +82,13 @@ impl Job for Model {
     async fn run(self, sender: &Sender, room: Room) -> Result<Option<Outcome>> {
         let Some(row) = claim(sender, &self).await? else { return Ok(None) };
         let (scope, transport) = (&sender.scope, &*sender.transport);
-        let step = match row.state {
+        let result = match row.state {
             AskState::ToAsk => ask(scope, transport, &row).await?,
             _ => close(scope, transport, &row).await?,
         };
         drop(room);
-        let outcome = step.outcome();
-        settle(scope, &row, sender.seen, step).await?;
+        let outcome = result.outcome();
+        store_result(scope, &row, sender.seen, result).await?;
         Ok(Some(outcome))
     }
 }
@@ -107,21 +107,21 @@ async fn claim(sender: &Sender, row: &Model) -> Result<Option<Model>> {
     Ok(taken)
 }
 
-/// What an attempt means for its row.
-enum Step {
-    /// The question is there; with what was shown, if it may be decided.
+/// The result of an attempt.
+enum AttemptResult {
+    /// The message was sent. With the digest of the request as shown, if it may be decided in the chat.
     Asked(Receipt, Option<String>),
-    /// Nothing is left to do.
+    /// There is nothing left to do.
     Closed,
     /// Not to be tried again.
     GivenUp(String),
-    /// Another attempt, after this.
+    /// To be tried again after this time.
     Later(Duration, String),
-    /// The channel is over for now; the row waits.
+    /// The channel must be switched off; the row waits.
     Channel(InactiveReason, String),
 }
 
-impl Step {
+impl AttemptResult {
     fn outcome(&self) -> Outcome {
         match self {
             Self::Asked(..) => Outcome::Done,
@@ -132,41 +132,47 @@ impl Step {
     }
 }
 
-async fn ask(scope: &Scope, transport: &dyn Transport, row: &Model) -> Result<Step> {
-    let Some(shown) = approvals::chat_view(scope, row.approval_id).await? else { return Ok(Step::Closed) };
-    let may = rights::of_member(scope, row.channel_id, row.user_id).await?.is_some();
+async fn ask(scope: &Scope, transport: &dyn Transport, row: &Model) -> Result<AttemptResult> {
+    let Some(shown) = approvals::chat_view(scope, row.approval_id).await? else {
+        return Ok(AttemptResult::Closed);
+    };
+    let may = rights::scope_of_member(scope, row.channel_id, row.user_id).await?.is_some();
     if shown.status != ApprovalStatus::Pending || !may {
-        return Ok(Step::Closed);
+        return Ok(AttemptResult::Closed);
     }
     let facts = transport.traits();
-    let terms = terms(scope, &shown).await?;
-    let wording = wording::asking(&shown, &terms, room(facts));
+    let terms = load_terms(scope, &shown).await?;
+    let wording = wording::write_request(&shown, &terms, message_limit(facts));
     let id = format!("ask_{}", row.id);
     let part = Part { buttons: &wording.buttons, ..part(row, &wording.text, &id) };
     let answer = send(transport, &part).await;
     Ok(match answer {
-        Ok(receipt) => Step::Asked(receipt, wording.is_decidable.then_some(shown.digest)),
-        Err(failure) => after(&failure, row.attempts),
+        Ok(receipt) => AttemptResult::Asked(receipt, wording.is_decidable.then_some(shown.digest)),
+        Err(failure) => interpret_failure(&failure, row.attempts),
     })
 }
 
-async fn close(scope: &Scope, transport: &dyn Transport, row: &Model) -> Result<Step> {
+async fn close(scope: &Scope, transport: &dyn Transport, row: &Model) -> Result<AttemptResult> {
     let facts = transport.traits();
-    let (Some(vendor_id), true) = (&row.vendor_id, facts.actions.edits) else { return Ok(Step::Closed) };
-    let Some(shown) = approvals::chat_view(scope, row.approval_id).await? else { return Ok(Step::Closed) };
-    let terms = terms(scope, &shown).await?;
-    let text = wording::ended(&shown, &terms, room(facts));
+    let (Some(vendor_id), true) = (&row.vendor_id, facts.actions.edits) else {
+        return Ok(AttemptResult::Closed);
+    };
+    let Some(shown) = approvals::chat_view(scope, row.approval_id).await? else {
+        return Ok(AttemptResult::Closed);
+    };
+    let terms = load_terms(scope, &shown).await?;
+    let text = wording::write_closed(&shown, &terms, message_limit(facts));
     let id = format!("ask_{}_over", row.id);
     let part = Part { replaces: Some(vendor_id), ..part(row, &text, &id) };
     let answer = send(transport, &part).await;
     Ok(match answer {
-        Ok(_) => Step::Closed,
-        Err(failure) => after(&failure, row.attempts),
+        Ok(_) => AttemptResult::Closed,
+        Err(failure) => interpret_failure(&failure, row.attempts),
     })
 }
 
-/// How long a message with buttons may be: Slack takes less than without.
-fn room(facts: &Traits) -> (Dialect, Longest) {
+/// The longest message with buttons: Slack allows less than without buttons.
+fn message_limit(facts: &Traits) -> (Dialect, Longest) {
     (facts.dialect, Longest { count: facts.longest.count.min(3000), ..facts.longest })
 }
 
@@ -193,43 +199,47 @@ fn part<'a>(row: &'a Model, text: &'a Rendered, id: &'a str) -> Part<'a> {
     }
 }
 
-/// What a failure means. `attempts` counts this one.
-fn after(failure: &Failure, attempts: i64) -> Step {
+/// Interprets a failure. `attempts` includes this one.
+fn interpret_failure(failure: &Failure, attempts: i64) -> AttemptResult {
     let why = failure.to_string();
     match failure {
-        Failure::RateLimited { wait, .. } => Step::Later(backoff::asked_for(*wait), why),
-        Failure::Credentials(_) => Step::Channel(InactiveReason::AuthFailed, why),
-        Failure::Gone(_) => Step::Channel(InactiveReason::Gone, why),
+        Failure::RateLimited { wait, .. } => AttemptResult::Later(backoff::asked_for(*wait), why),
+        Failure::Credentials(_) => AttemptResult::Channel(InactiveReason::AuthFailed, why),
+        Failure::Gone(_) => AttemptResult::Channel(InactiveReason::Gone, why),
         Failure::NotSent(_) | Failure::Taken(_) | Failure::Unknown(_) => match backoff::after(attempts) {
-            Some(wait) => Step::Later(wait, why),
-            None => Step::GivenUp(why),
+            Some(wait) => AttemptResult::Later(wait, why),
+            None => AttemptResult::GivenUp(why),
         },
-        Failure::Refused(_) | Failure::TargetGone(_) | Failure::TargetMoved { .. } => Step::GivenUp(why),
+        Failure::Refused(_) | Failure::TargetGone(_) | Failure::TargetMoved { .. } => {
+            AttemptResult::GivenUp(why)
+        }
     }
 }
 
-/// Writes down what became of a row, unless someone else has claimed it since. One that has ended meanwhile is closed next.
-/// `seen`: of the settings that it was sent with.
-async fn settle(scope: &Scope, row: &Model, seen: Timestamp, step: Step) -> Result<()> {
+/// Stores the result of an attempt, unless another replica has claimed the row since. If the approval was closed meanwhile, the
+/// message is closed next. `seen`: `updated_at` of the channel settings used.
+async fn store_result(scope: &Scope, row: &Model, seen: Timestamp, result: AttemptResult) -> Result<()> {
     let tx = scope.begin().await?;
     let (now, attempts) = (tx.now, row.attempts);
-    match step {
-        Step::Asked(receipt, digest) => {
-            // With the chat that it went to: its member may have linked another meanwhile.
-            queries::note_asked(&tx, row, receipt.vendor_id, digest).await?;
+    match result {
+        AttemptResult::Asked(receipt, digest) => {
+            // Includes the chat that it was sent to: the member may have linked another one meanwhile.
+            queries::record_asked(&tx, row, receipt.vendor_id, digest).await?;
         }
-        Step::Closed | Step::GivenUp(_) => write(&tx, row, (AskState::Closed, attempts, now)).await?,
-        Step::Later(wait, _) => write(&tx, row, (row.state, attempts, now.plus(wait))).await?,
-        Step::Channel(reason, why) => {
-            // The channel first, as an edit of it locks them.
+        AttemptResult::Closed | AttemptResult::GivenUp(_) => {
+            update_row(&tx, row, (AskState::Closed, attempts, now)).await?
+        }
+        AttemptResult::Later(wait, _) => update_row(&tx, row, (row.state, attempts, now.plus(wait))).await?,
+        AttemptResult::Channel(reason, why) => {
+            // The channel before the row: the order in which an edit of the channel locks them.
             channels::switch_off(&tx, row.channel_id, seen, reason, &why).await?;
-            write(&tx, row, (row.state, attempts - 1, now)).await?;
+            update_row(&tx, row, (row.state, attempts - 1, now)).await?;
         }
     }
     tx.commit().await
 }
 
-async fn write(tx: &Tx, row: &Model, (state, attempts, at): (AskState, i64, Timestamp)) -> Result<()> {
+async fn update_row(tx: &Tx, row: &Model, (state, attempts, at): (AskState, i64, Timestamp)) -> Result<()> {
     let written = tx.scope.update::<Entity>().filter(Column::Id.eq(row.id));
     let written = written
         .filter(Column::AvailableAt.eq(row.available_at))
@@ -241,14 +251,17 @@ async fn write(tx: &Tx, row: &Model, (state, attempts, at): (AskState, i64, Time
     Ok(())
 }
 
-/// On what terms something is asked.
-pub(super) async fn terms(scope: &Scope, shown: &Shown) -> Result<Terms> {
+pub(super) async fn load_terms(scope: &Scope, shown: &Shown) -> Result<Terms> {
     let found = queries::asking(scope, shown.agent).await?;
     let found = found.ok_or_else(|| Problem::internal(anyhow::anyhow!("an organization without a row")))?;
-    Ok(Terms { risk_limit: found.chat_risk_limit, agent: found.agent_name, link: link(scope, shown.id) })
+    Ok(Terms {
+        risk_limit: found.chat_risk_limit,
+        agent: found.agent_name,
+        link: approval_link(scope, shown.id),
+    })
 }
 
-/// Where the panel shows an approval.
-fn link(scope: &Scope, id: ApprovalId) -> String {
+/// The address of an approval in the panel.
+fn approval_link(scope: &Scope, id: ApprovalId) -> String {
     format!("{}/o/{}/approvals/{id}", scope.core.config.links(), scope.org)
 }

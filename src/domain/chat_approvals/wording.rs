@@ -1,7 +1,7 @@
-//! What people are asked in chats, in markdown, and what their answers mean. Pure.
+//! Texts of requests in chats, in Markdown, and the meaning of answers. Pure.
 //!
-//! Everything an agent wrote is shown letter by letter: none of it acts as markdown, or could pass for our own words. What would
-//! need more than one message, or holds characters that can't be seen, is not shown at all: a link to the panel takes its place.
+//! Text by an agent is escaped: it never acts as Markdown or passes for our own words. A request that needs more than one message
+//! or has invisible characters is not shown at all: a link to the panel replaces it.
 
 use muster_channels::{Button, Dialect, Longest, Rendered, render};
 
@@ -14,34 +14,30 @@ use crate::{
     domain::approvals::{Answer, Choice, Question, Shown},
 };
 
-/// The longest label of a button, in characters. A longer option is named by its number.
+/// The longest label of a button, in characters. The button of a longer option shows its number.
 const LABEL: usize = 60;
-/// The most buttons below a message.
 const BUTTONS: usize = 20;
-/// The risk of an action that no one has judged.
+/// The risk of an action without a judgement.
 const UNJUDGED: i64 = 100;
 
-/// What decides how something is asked.
+/// The conditions for showing a request.
 pub(super) struct Terms {
-    /// The agent's name.
     pub agent: Option<String>,
     /// Only what is less risky may be decided by chat.
     pub risk_limit: i64,
-    /// Where the panel shows it.
+    /// The address of the approval in the panel.
     pub link: String,
 }
 
-/// A message that asks.
-pub(super) struct Wording {
-    /// What it says.
+/// A message with a request.
+pub(super) struct RequestMessage {
     pub text: Rendered,
-    /// What can be tapped.
     pub buttons: Vec<Button>,
     /// Whether an answer to it decides.
     pub is_decidable: bool,
 }
 
-/// Whether something may be decided by chat.
+/// Whether an approval may be decided in a chat.
 pub(super) fn is_decidable(shown: &Shown, risk_limit: i64) -> bool {
     let risk = match shown.kind {
         ApprovalKind::Action => shown.risk.unwrap_or(UNJUDGED),
@@ -51,38 +47,42 @@ pub(super) fn is_decidable(shown: &Shown, risk_limit: i64) -> bool {
     risk < risk_limit
 }
 
-/// How something is asked.
-pub(super) fn asking(shown: &Shown, terms: &Terms, (dialect, longest): (Dialect, Longest)) -> Wording {
+/// Writes the message that asks for a decision.
+pub(super) fn write_request(
+    shown: &Shown,
+    terms: &Terms,
+    (dialect, longest): (Dialect, Longest),
+) -> RequestMessage {
     if is_decidable(shown, terms.risk_limit)
-        && let Some(text) = whole(|| full(shown, terms), shown, (dialect, longest))
+        && let Some(text) = render_whole(|| describe_fully(shown, terms), shown, (dialect, longest))
     {
-        return Wording { text, buttons: buttons(shown), is_decidable: true };
+        return RequestMessage { text, buttons: buttons(shown), is_decidable: true };
     }
-    let agent = literal(terms.agent.as_deref().unwrap_or("An agent"));
+    let agent = escape(terms.agent.as_deref().unwrap_or("An agent"));
     let asks = if shown.kind == ApprovalKind::Question { "asks a question" } else { "asks for approval" };
     let text = format!("**{agent} {asks}**\n\nRead and decide it in the panel: <{}>", terms.link);
-    Wording { text: first(&text, (dialect, longest)), buttons: Vec::new(), is_decidable: false }
+    RequestMessage { text: render_short(&text, (dialect, longest)), buttons: Vec::new(), is_decidable: false }
 }
 
-/// What takes the place of the question once it is over.
-pub(super) fn ended(shown: &Shown, terms: &Terms, (dialect, longest): (Dialect, Longest)) -> Rendered {
-    let over = format!("**{}**", literal(&outcome(shown)));
-    let agent = literal(terms.agent.as_deref().unwrap_or("An agent"));
+/// Writes the text that replaces the request once it is closed.
+pub(super) fn write_closed(shown: &Shown, terms: &Terms, (dialect, longest): (Dialect, Longest)) -> Rendered {
+    let over = format!("**{}**", escape(&outcome(shown)));
+    let agent = escape(terms.agent.as_deref().unwrap_or("An agent"));
     let short = format!("{agent} asked for a decision: <{}>\n\n{over}", terms.link);
     if !is_decidable(shown, terms.risk_limit) {
-        return first(&short, (dialect, longest));
+        return render_short(&short, (dialect, longest));
     }
-    let asked = || format!("{}\n\n{over}", what(shown, terms));
-    whole(asked, shown, (dialect, longest)).unwrap_or_else(|| first(&short, (dialect, longest)))
+    let asked = || format!("{}\n\n{over}", describe(shown, terms));
+    render_whole(asked, shown, (dialect, longest)).unwrap_or_else(|| render_short(&short, (dialect, longest)))
 }
 
-/// How it ended, in a sentence.
+/// The outcome in a sentence.
 pub(super) fn outcome(shown: &Shown) -> String {
     let done = match (shown.status, shown.outcome) {
-        (ApprovalStatus::Pending, _) => return "It waits for a decision.".to_owned(),
+        (ApprovalStatus::Pending, _) => return "It is waiting for a decision.".to_owned(),
         (ApprovalStatus::Expired, _) => return "It has expired.".to_owned(),
         (_, Some(ApprovalOutcome::Withdrawn)) => {
-            return "The agent no longer waits for it.".to_owned();
+            return "The agent is no longer waiting for it.".to_owned();
         }
         (_, Some(ApprovalOutcome::Approved)) => "Approved",
         (_, Some(ApprovalOutcome::Denied)) => "Denied",
@@ -96,9 +96,9 @@ pub(super) fn outcome(shown: &Shown) -> String {
     }
 }
 
-/// The text in one message, unless something of it could not be seen. It is not built if a single thing that it shows would be
-/// too long: deeply nested input becomes many times longer by its indentation.
-fn whole(
+/// Renders the text as one message. `None` if it has invisible characters or is too long. The text is not built if one of its
+/// parts alone is too long: indentation makes deeply nested input many times longer.
+fn render_whole(
     text: impl FnOnce() -> String,
     shown: &Shown,
     (dialect, longest): (Dialect, Longest),
@@ -120,21 +120,21 @@ fn whole(
     <[Rendered; 1]>::try_from(render(&text(), dialect, longest)).ok().map(|[whole]| whole)
 }
 
-/// Of our own short texts there is only one part.
-fn first(text: &str, (dialect, longest): (Dialect, Longest)) -> Rendered {
+/// Renders one of our own short texts, which have only one part.
+fn render_short(text: &str, (dialect, longest): (Dialect, Longest)) -> Rendered {
     let nothing = Rendered { text: String::new(), plain: String::new() };
     render(text, dialect, longest).into_iter().next().unwrap_or(nothing)
 }
 
-/// Question, choices and how to answer.
-fn full(shown: &Shown, terms: &Terms) -> String {
+/// The question, the choices, and how to answer.
+fn describe_fully(shown: &Shown, terms: &Terms) -> String {
     let question = &shown.question;
     let choices = (1..).zip(&question.options).map(|(n, option)| {
         let more =
-            option.description.as_deref().map(|more| format!(": {}", literal(more))).unwrap_or_default();
-        format!("{n}\\. {}{more}", literal(&option.label))
+            option.description.as_deref().map(|more| format!(": {}", escape(more))).unwrap_or_default();
+        format!("{n}\\. {}{more}", escape(&option.label))
     });
-    // A hard break ends a line, and nothing a paragraph.
+    // A hard break ends a line but not the paragraph.
     let choices = choices.collect::<Vec<_>>().join("\\\n");
     let takes_text = shown.kind == ApprovalKind::Question && question.allow_text;
     let how = match (question.options.is_empty(), question.multiple, takes_text) {
@@ -144,25 +144,25 @@ fn full(shown: &Shown, terms: &Terms) -> String {
         (false, false, true) => "Tap a button, or reply to this message with a number or in your own words.",
         (false, false, false) => "Tap a button, or reply to this message with a number.",
     };
-    let parts = [what(shown, terms), choices, format!("*{how}*")];
+    let parts = [describe(shown, terms), choices, format!("*{how}*")];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
-/// What is asked.
-fn what(shown: &Shown, terms: &Terms) -> String {
-    let agent = literal(terms.agent.as_deref().unwrap_or("An agent"));
+/// The request without its choices.
+fn describe(shown: &Shown, terms: &Terms) -> String {
+    let agent = escape(terms.agent.as_deref().unwrap_or("An agent"));
     let asks = if shown.kind == ApprovalKind::Question { "asks" } else { "asks for approval" };
-    let mut text = format!("**{agent} {asks}:** {}", literal(&shown.title));
+    let mut text = format!("**{agent} {asks}:** {}", escape(&shown.title));
     let question = Some(&shown.question.text).filter(|text| **text != shown.title);
     for more in [shown.body.as_ref(), question].into_iter().flatten() {
         text.push_str("\n\n");
-        text.push_str(&literal(more));
+        text.push_str(&escape(more));
     }
     if let Some(request) = &shown.request {
         let tool = request["tool"].as_str().unwrap_or_default();
         let input = serde_json::to_string_pretty(&request["input"]).unwrap_or_default();
-        let input = input.lines().map(indented).collect::<Vec<_>>().join("\\\n");
-        text.push_str(&format!("\n\nTool: {}\\\n{input}", literal(tool)));
+        let input = input.lines().map(keep_indentation).collect::<Vec<_>>().join("\\\n");
+        text.push_str(&format!("\n\nTool: {}\\\n{input}", escape(tool)));
     }
     text
 }
@@ -177,31 +177,30 @@ fn buttons(shown: &Shown) -> Vec<Button> {
     };
     let button = |(n, option): (usize, &Choice)| Button {
         label: label(n, &option.label),
-        value: Pressed { approval: shown.id, digest: shown.digest.clone(), option: n }.to_string(),
+        value: ButtonValue { approval: shown.id, digest: shown.digest.clone(), option: n }.to_string(),
     };
     question.options.iter().enumerate().map(button).collect()
 }
 
-/// What a button says when it is tapped.
+/// The value of a button, which the vendor returns when it is tapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pressed {
-    /// The approval.
+pub(super) struct ButtonValue {
     pub approval: ApprovalId,
-    /// What was shown.
+    /// Of the request as shown.
     pub digest: String,
-    /// The option, counted from 0.
+    /// The index of the option, from 0.
     pub option: usize,
 }
 
-impl std::fmt::Display for Pressed {
+impl std::fmt::Display for ButtonValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "a:{}:{}:{}", self.approval, self.digest, self.option)
     }
 }
 
-impl Pressed {
-    /// `None`: it is none of our buttons.
-    pub fn read(value: &str) -> Option<Self> {
+impl ButtonValue {
+    /// `None`: not one of our buttons.
+    pub fn parse(value: &str) -> Option<Self> {
         let mut parts = value.strip_prefix("a:")?.split(':');
         let approval = ApprovalId(parts.next()?.parse().ok()?);
         let digest = parts.next()?.to_owned();
@@ -210,11 +209,11 @@ impl Pressed {
     }
 }
 
-/// What someone who answers a question means. `None`: it can't be told.
+/// Parses the answer to a question. `None`: it is unclear.
 ///
-/// A number alone, or with a text behind a colon, a comma, a full stop or a line end, chooses an option; so does its label. A
-/// number that is not one of the options is a slip. Everything else is a text, which answers a question that allows one.
-pub(super) fn read(question: &Question, kind: ApprovalKind, said: &str) -> Option<Answer> {
+/// A number chooses an option, also if a colon, comma, full stop or line break and a text follow it; so does the option's label.
+/// A number that is not one of the options is a mistake. Everything else is text, which answers a question that allows it.
+pub(super) fn parse_answer(question: &Question, kind: ApprovalKind, said: &str) -> Option<Answer> {
     let said = said.trim();
     let id = |n: usize| question.options.get(n.checked_sub(1)?).map(|option| option.id.clone());
     let exactly = |option: &&Choice| option.label == said;
@@ -244,21 +243,21 @@ pub(super) fn read(question: &Question, kind: ApprovalKind, said: &str) -> Optio
         }
     }
     let number = said.trim_end_matches([':', ',', '.']);
-    let is_slip = !question.options.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
-    let is_text = kind == ApprovalKind::Question && question.allow_text && !said.is_empty() && !is_slip;
+    let is_mistake = !question.options.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let is_text = kind == ApprovalKind::Question && question.allow_text && !said.is_empty() && !is_mistake;
     is_text.then(|| Answer { options: Vec::new(), text: Some(said.to_owned()) })
 }
 
-/// A line of JSON with its indentation, which markdown drops.
-fn indented(line: &str) -> String {
+/// A line of JSON with its indentation, which Markdown would drop.
+fn keep_indentation(line: &str) -> String {
     let text = line.trim_start_matches(' ');
     let indent = "\u{a0}".repeat(line.len() - text.len());
-    format!("{indent}{}", literal(text))
+    format!("{indent}{}", escape(text))
 }
 
-/// A text as markdown that shows it letter by letter, with its line ends.
-fn literal(text: &str) -> String {
-    let escaped = |line: &str| {
+/// Escapes a text, so that Markdown shows it literally, with its line breaks.
+fn escape(text: &str) -> String {
+    let escape_line = |line: &str| {
         line.trim().chars().fold(String::new(), |mut written, letter| {
             if letter.is_ascii_punctuation() {
                 written.push('\\');
@@ -271,10 +270,10 @@ fn literal(text: &str) -> String {
     let mut before = "";
     for line in text.trim().lines() {
         if !written.is_empty() {
-            // A hard break shows a line end; an empty line is a paragraph.
+            // A hard break keeps a line break; an empty line starts a paragraph.
             written.push_str(if line.trim().is_empty() || before.trim().is_empty() { "\n" } else { "\\\n" });
         }
-        written.push_str(&escaped(line));
+        written.push_str(&escape_line(line));
         before = line;
     }
     written
@@ -287,7 +286,7 @@ mod tests {
 
     use super::*;
 
-    fn of() -> (Dialect, Longest) {
+    fn telegram_limits() -> (Dialect, Longest) {
         let facts = traits(Kind::Telegram);
         (facts.dialect, facts.longest)
     }
@@ -319,7 +318,11 @@ mod tests {
 
     #[test]
     fn an_action_is_shown_letter_by_letter_with_its_choices() {
-        let asked = asking(&action("Run *it* [now](http://evil.example) <b>", Some(10)), &terms(), of());
+        let asked = write_request(
+            &action("Run *it* [now](http://evil.example) <b>", Some(10)),
+            &terms(),
+            telegram_limits(),
+        );
         assert!(asked.is_decidable);
         let plain = &asked.text.plain;
         assert!(
@@ -332,14 +335,14 @@ mod tests {
         let values: Vec<_> =
             asked.buttons.iter().map(|button| (button.label.as_str(), button.value.as_str())).collect();
         assert_eq!(values, [("Approve", "a:7:0123456789abcdef:0"), ("Deny", "a:7:0123456789abcdef:1")]);
-        let read = Pressed::read("a:7:0123456789abcdef:1").unwrap();
+        let read = ButtonValue::parse("a:7:0123456789abcdef:1").unwrap();
         assert_eq!((read.approval, read.option), (ApprovalId(7), 1));
-        assert_eq!(Pressed::read("a:7:x:1:2"), None);
-        assert_eq!(Pressed::read("b:7:x:1"), None);
+        assert_eq!(ButtonValue::parse("a:7:x:1:2"), None);
+        assert_eq!(ButtonValue::parse("b:7:x:1"), None);
     }
 
     #[test]
-    fn what_can_not_be_seen_whole_is_a_link_to_the_panel() {
+    fn requests_that_can_not_be_shown_whole_become_a_link() {
         let long = "x".repeat(5000);
         for (title, risk) in [
             (long.as_str(), Some(10)),
@@ -348,7 +351,7 @@ mod tests {
             ("Pay", Some(70)),
             ("Pay", None),
         ] {
-            let asked = asking(&action(title, risk), &terms(), of());
+            let asked = write_request(&action(title, risk), &terms(), telegram_limits());
             assert!(!asked.is_decidable && asked.buttons.is_empty());
             assert!(
                 asked.text.plain.contains("https://muster.example/o/1/approvals/7"),
@@ -360,13 +363,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_not_even_built() {
+    fn too_long_requests_are_not_even_built() {
         let mut shown = action("Pay", Some(10));
-        shown.request = Some(json!({ "tool": "pay", "input": vec![0; of().1.count] }));
-        assert!(whole(|| panic!("it is built"), &shown, of()).is_none());
-        let asked = asking(&shown, &terms(), of());
+        shown.request = Some(json!({ "tool": "pay", "input": vec![0; telegram_limits().1.count] }));
+        assert!(render_whole(|| panic!("it is built"), &shown, telegram_limits()).is_none());
+        let asked = write_request(&shown, &terms(), telegram_limits());
         assert!(!asked.is_decidable && asked.text.plain.contains("approvals/7"), "{}", asked.text.plain);
-        let over = ended(&shown, &terms(), of());
+        let over = write_closed(&shown, &terms(), telegram_limits());
         assert!(over.plain.contains("approvals/7"), "{}", over.plain);
     }
 
@@ -375,7 +378,9 @@ mod tests {
         let choice = |id: &str, label: &str| Choice { id: id.into(), label: label.into(), description: None };
         let options = vec![choice("air", "By air"), choice("sea", "By sea")];
         let question = Question { text: "How?".into(), options, multiple: false, allow_text: true };
-        let of = |kind, said: &str| read(&question, kind, said).map(|answer| (answer.options, answer.text));
+        let of = |kind, said: &str| {
+            parse_answer(&question, kind, said).map(|answer| (answer.options, answer.text))
+        };
         let chosen = |id: &str, text: Option<&str>| Some((vec![id.to_owned()], text.map(str::to_owned)));
         let text = |text: &str| Some((vec![], Some(text.to_owned())));
         let question_of = |said| of(ApprovalKind::Question, said);
@@ -392,9 +397,9 @@ mod tests {
         assert_eq!(of(ApprovalKind::Action, "3"), None);
         let cases = vec![choice("lower", "a1"), choice("upper", "A1")];
         let alike = Question { options: cases, ..question.clone() };
-        assert_eq!(read(&alike, ApprovalKind::Question, "A1").unwrap().options, ["upper"]);
+        assert_eq!(parse_answer(&alike, ApprovalKind::Question, "A1").unwrap().options, ["upper"]);
         let several = Question { multiple: true, allow_text: false, ..question.clone() };
-        assert_eq!(read(&several, ApprovalKind::Question, "1, 2").unwrap().options, ["air", "sea"]);
-        assert_eq!(read(&several, ApprovalKind::Question, "1, 3"), None);
+        assert_eq!(parse_answer(&several, ApprovalKind::Question, "1, 2").unwrap().options, ["air", "sea"]);
+        assert_eq!(parse_answer(&several, ApprovalKind::Question, "1, 3"), None);
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     core::Core,
     domain::{
         channels::Channel,
-        chat_approvals::{self, Heard},
+        chat_approvals::{self, ReplyOutcome},
     },
 };
 
@@ -31,23 +31,23 @@ pub(super) async fn handle_reply(
     match event {
         // An edit is never an answer.
         Event::Message(message) if !message.is_edit => {
-            let heard = match chat_approvals::introduce(core, place, &message).await? {
-                Heard::NotOurs => chat_approvals::answered(core, place, &message).await?,
-                heard => heard,
+            let outcome = match chat_approvals::try_code(core, place, &message).await? {
+                ReplyOutcome::NotOurs => chat_approvals::handle_answer(core, place, &message).await?,
+                handled => handled,
             };
-            match heard {
-                Heard::NotOurs => return Ok(Some(Event::Message(message))),
-                Heard::Answer(text) => {
+            match outcome {
+                ReplyOutcome::NotOurs => return Ok(Some(Event::Message(message))),
+                ReplyOutcome::Answer(text) => {
                     // Counts against the rate limit, but never waits for it: a person waits for the answer.
                     let room = core.queue.pace.take(&core.clock, place, transport, &message.thread.target);
                     send_reply(transport, &message, &text).await;
                     drop(room);
                 }
-                Heard::Nothing => {}
+                ReplyOutcome::Nothing => {}
             }
         }
         Event::Pressed(press) => {
-            let text = chat_approvals::pressed(core, place, &press).await?;
+            let text = chat_approvals::handle_press(core, place, &press).await?;
             let answered = tokio::time::timeout(bounds::ANSWER_WAIT, transport.answer(&press, &text)).await;
             if let Ok(Err(failure)) = answered {
                 tracing::warn!(channel = channel.id.0, %failure, "channel.tap_not_answered");

@@ -1,9 +1,8 @@
-//! Mails that wait to be sent: a table of references to their subjects, without links and tokens.
+//! The queue of mails: a table of references to their subjects, without links and tokens.
 //!
-//! A mail is written in the transaction of the change that causes it. The features that know its subject write the letter when
-//! it is sent, and create the token of its link only then: neither the database nor a copy of it ever contains a working link.
-//! Mails with the same key of order are sent one after the other. They are [jobs](crate::core::queue): each is tried again until
-//! it has expired.
+//! A mail is enqueued in the transaction of the change that causes it. The feature that owns its subject writes the letter when it
+//! is sent, and creates the token of its link only then: neither the database nor a backup ever contains a valid link. Mails with
+//! the same order key are sent one after the other. They are [jobs](crate::core::queue): each is tried again until it expires.
 
 mod queries;
 
@@ -31,7 +30,7 @@ use crate::{
 /// How long sending a mail may take.
 const LONGEST_SEND: Duration = Duration::from_secs(90);
 
-/// How long a replica has for a mail.
+/// How long a replica's claim on a mail lasts.
 const LEASE: Duration = LONGEST_SEND.saturating_add(queue::MARGIN);
 
 /// A mail whose letter has not been written yet.
@@ -44,35 +43,27 @@ pub enum Mail {
         id: i64,
     },
     /// A link that accepts an invitation.
-    Invitation {
-        /// The invitation.
-        id: InvitationId,
-    },
+    Invitation { id: InvitationId },
     /// A notice that something happened to an account.
     Notice {
-        /// The account.
         user_id: UserId,
-        /// The address that the account had at the time: someone who breaks in and changes the address must not get the
-        /// warning.
+        /// The account's address at the time: an intruder who changes the address must not receive the warning.
         to: String,
-        /// What happened.
         what: Notice,
         /// The origin: an IP address, or a description.
         from: String,
     },
-    /// What a person wants to be told about approvals and agents.
+    /// Notifications of a person about approvals and agents.
     Notifications {
-        /// The person.
         user_id: UserId,
-        /// What to tell.
         about: Vec<About>,
-        /// How much more there was.
+        /// The number of further notifications, which the mail does not list.
         more: usize,
     },
 }
 
 impl Mail {
-    /// Mails with the same key wait for each other.
+    /// Mails with the same key are sent one after the other.
     fn order_key(&self) -> Option<String> {
         match self {
             Self::Notifications { user_id, .. } => Some(format!("notifications:{user_id}")),
@@ -84,9 +75,7 @@ impl Mail {
 /// One notification of a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
-    /// The organization.
     pub org: OrgId,
-    /// What happened.
     pub what: NotificationKind,
     /// The approval, unless it is about an agent.
     pub approval: Option<ApprovalId>,
@@ -94,7 +83,7 @@ pub struct About {
     pub agent: Option<AgentId>,
 }
 
-/// What happened to an account, that its owner should know.
+/// An event of an account that its owner should know about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Notice {
@@ -112,7 +101,7 @@ pub enum Notice {
     ChatUnlinked,
 }
 
-/// Enqueues a mail when the transaction commits. After `expires_at` it is useless.
+/// Enqueues a mail in the transaction. It is not sent after `expires_at`.
 pub fn enqueue(core: &Core, tx: &Transaction, mail: &Mail, expires_at: Timestamp) {
     queries::insert(tx, json!(mail), mail.order_key(), (core.clock.now(), expires_at));
     queue::wake_after(core, tx);
@@ -126,15 +115,15 @@ pub fn enqueue_notice(
     what: Notice,
     from: String,
 ) {
-    // Later, a notice is not worth sending.
+    // A later notice is not worth sending.
     let expires_at = core.clock.now().plus(Duration::from_hours(72));
     enqueue(core, tx, &Mail::Notice { user_id, to, what, from }, expires_at);
 }
 
-/// Claims a mail, sends it by `send`, and writes down the outcome. `None`: another replica has claimed it.
+/// Claims a mail, sends it with `send`, and stores the outcome. `None`: another replica has claimed it.
 ///
 /// # Errors
-/// The database can't be reached; a mail that was claimed is due again when its lease ends.
+/// The database is unreachable; a claimed mail is due again when its claim ends.
 pub async fn attempt<M: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
     core: &Core,
     queued: &Queued,
@@ -143,7 +132,7 @@ pub async fn attempt<M: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
     if !queries::claim(core, queued, LEASE).await? {
         return Ok(None);
     }
-    let outcome = outcome(core, queued, send).await;
+    let outcome = send_claimed(core, queued, send).await;
     if matches!(outcome, Outcome::Done | Outcome::Over | Outcome::GivenUp(_)) {
         queries::delete(core, queued.id).await?;
     } else {
@@ -153,7 +142,7 @@ pub async fn attempt<M: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
     Ok(Some(outcome))
 }
 
-async fn outcome<M: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
+async fn send_claimed<M: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
     core: &Core,
     queued: &Queued,
     send: impl FnOnce(M) -> F,

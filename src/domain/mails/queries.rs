@@ -15,18 +15,15 @@ use crate::{
 };
 
 row! {
-    /// A mail that waits.
+    /// A mail in the queue.
     #[derive(Clone, Debug)]
     pub struct Queued {
-        /// The id of the row.
         id: i64,
-        /// The [`Mail`](super::Mail).
+        /// A serialized [`Mail`](super::Mail).
         payload: serde_json::Value,
-        /// The number of attempts.
         attempts: i64,
-        /// When it was enqueued.
         created_at: Timestamp,
-        /// When it becomes useless.
+        /// It is not sent after this time.
         expires_at: Timestamp,
     }
 }
@@ -47,7 +44,7 @@ pub(super) fn insert(
 /// The mails that are due at `$1`.
 pub const DUE: &str = "mails m WHERE m.available_at <= $1";
 
-/// The first mail that is due, and for which none with the same key of order has to go before.
+/// The first due mail without an earlier one that has the same order key.
 pub async fn due(core: &Core) -> Result<Option<Queued>> {
     let sql = installation_sql!(
         "SELECT m.id, m.payload, m.attempts, m.created_at, m.expires_at FROM ",
@@ -58,7 +55,7 @@ pub async fn due(core: &Core) -> Result<Option<Queued>> {
     core.db.installation().one(sql, [core.clock.now().into()]).await
 }
 
-/// Claims a mail for so long, unless another replica was faster.
+/// Claims a mail for the time of `lease`, unless another replica was faster.
 pub(super) async fn claim(core: &Core, mail: &Queued, lease: Duration) -> Result<bool> {
     let sql = installation_sql!(
         "UPDATE mails SET attempts = attempts + 1, available_at = $1 WHERE id = $2 AND attempts = $3"
@@ -67,7 +64,7 @@ pub(super) async fn claim(core: &Core, mail: &Queued, lease: Duration) -> Result
     Ok(core.db.installation().execute(sql, values).await? == 1)
 }
 
-/// Makes a claimed mail wait, unless the lease has run out and another replica has it.
+/// Postpones a claimed mail, unless the claim has ended and another replica has it.
 pub(super) async fn put_off(core: &Core, mail: &Queued, wait: Duration) -> Result<()> {
     let sql = installation_sql!("UPDATE mails SET available_at = $1 WHERE id = $2 AND attempts = $3");
     let values = [core.clock.now().plus(wait).into(), mail.id.into(), (mail.attempts + 1).into()];
@@ -81,7 +78,7 @@ pub(super) async fn delete(core: &Core, id: i64) -> Result<()> {
     Ok(())
 }
 
-/// How many mails wait.
+/// The number of mails in the queue.
 pub async fn waiting(core: &Core) -> Result<Option<Depth>> {
     let sql =
         installation_sql!("SELECT 'MAIL' AS kind, COUNT(*) AS depth, MIN(created_at) AS oldest FROM mails");

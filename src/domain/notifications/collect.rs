@@ -1,9 +1,9 @@
-//! What people are due to be told becomes mails: one at most for each person every five minutes, with
-//! everything that has come meanwhile.
+//! Collects due notifications into mails: at most one for each person every five minutes, with all notifications that have
+//! become due meanwhile.
 //!
-//! Any number of replicas look. The one that moves the person's row in `notified` forward has the turn: in the same
-//! transaction it deletes the rows and writes the entry, so that each is told once, regardless of crashes. A row is deleted
-//! only as it was read: if the same happened again meanwhile, it stays for the next time.
+//! Any number of replicas collect. The one that advances the person's row in `notified` has the turn: the same transaction
+//! deletes the notifications and enqueues the mail, so that each is sent once, even after a crash. A notification that was raised
+//! again after it was read is not deleted: it stays for the next mail.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -14,31 +14,28 @@ use crate::{
     domain::mails::{self, About, Mail},
 };
 
-/// How long a person is left alone after being told something.
+/// The shortest time between two mails to a person.
 const QUIET: Duration = Duration::from_mins(5);
-/// How long an entry is worth sending.
+/// How long a mail is worth sending.
 const LIFETIME: Duration = Duration::from_hours(24);
-/// How many things one mail names.
+/// The most notifications that one mail lists.
 const NAMED: usize = 50;
 
-/// Collects what is due, and returns how many people are notified.
-///
-/// # Errors
-/// The database is unreachable. What has been collected by then is sent.
+/// Collects all due notifications. Returns the number of notified people.
 pub async fn collect_due(core: &Arc<Core>) -> Result<u64> {
     if !are_on(core) {
         return Ok(0);
     }
     let now = core.clock.now();
-    let mut told = 0;
-    // A mail that could not be sent yet is followed by no other.
+    let mut notified = 0;
+    // People whose last mail has not been sent yet are left out.
     for person in queries::due_people(core, now, now.minus(QUIET)).await? {
-        told += u64::from(collect(core, person).await?);
+        notified += u64::from(collect(core, person).await?);
     }
-    Ok(told)
+    Ok(notified)
 }
 
-/// Collects what one person is due to be told. Returns whether there is anything, and no one else was faster.
+/// Collects one person's due notifications. Returns whether there were any, and no other replica was faster.
 async fn collect(core: &Core, user: UserId) -> Result<bool> {
     let rows = queries::due(core, user, core.clock.now()).await?;
     let (mut read, mut about) = (BTreeMap::<i64, Vec<i64>>::new(), Vec::new());
@@ -46,7 +43,7 @@ async fn collect(core: &Core, user: UserId) -> Result<bool> {
         read.entry(row.raised).or_default().push(row.id);
         let (org, what, approval, agent) = (row.organization_id, row.what, row.approval_id, row.agent_id);
         let one = About { org, what, approval, agent };
-        if content::at(core, user, &one).await?.is_some() {
+        if content::load(core, user, &one).await?.is_some() {
             about.push(one);
         }
     }
@@ -67,13 +64,13 @@ async fn collect(core: &Core, user: UserId) -> Result<bool> {
     Ok(has_any)
 }
 
-/// Hands it to each medium that the person can be reached by. A new medium is one line here.
+/// Passes the notifications to each medium of the person. A new medium is one line here.
 fn send(core: &Core, tx: &Transaction, user: UserId, about: Vec<About>, more: usize) {
     let mail = Mail::Notifications { user_id: user, about, more };
     mails::enqueue(core, tx, &mail, core.clock.now().plus(LIFETIME));
 }
 
-/// Notes that the person is notified now. Fails if that was done less than five minutes ago.
+/// Records that the person is notified now. Returns false if that was done less than five minutes ago.
 pub(super) async fn take_turn(core: &Core, tx: &Transaction, user: UserId) -> Result<bool> {
     let now = core.clock.now();
     queries::take_turn(tx, user, (now, now.minus(QUIET))).await

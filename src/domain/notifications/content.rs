@@ -1,5 +1,5 @@
-//! What there is to say about an approval or an agent now: nothing once it is decided, once the agent is up again, or to a
-//! person who may no longer see it.
+//! The current content of a notification: none once the approval is decided, the agent runs again, or the person may no longer
+//! see it.
 
 use super::{notify::permission, queries};
 use crate::{
@@ -13,33 +13,25 @@ use crate::{
     domain::mails::About,
 };
 
-/// Something to tell a person.
+/// The content of a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    /// What happened.
+pub struct NotificationContent {
     pub what: NotificationKind,
-    /// The organization.
     pub org: OrgId,
-    /// Its name.
     pub org_name: String,
     /// The person's time zone, or the organization's.
     pub zone: String,
-    /// What it is about.
     pub subject: Subject,
 }
 
-/// What a line is about.
+/// The subject of a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// An approval.
     Approval(Approval),
     /// An agent that has failed.
     Agent {
-        /// The agent.
         id: AgentId,
-        /// Its name.
         name: String,
-        /// Why it failed.
         reason: Option<StatusReason>,
     },
 }
@@ -47,22 +39,18 @@ pub enum Subject {
 /// A pending approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approval {
-    /// The approval.
     pub id: ApprovalId,
-    /// Its kind.
     pub kind: ApprovalKind,
-    /// Its severity.
     pub severity: Severity,
-    /// The name of the channel that failed, or that someone wants to write to; else of the agent that asks, or of the server.
+    /// The name of the channel, for a channel error or an access request; otherwise of the agent or server.
     pub about: Option<String>,
-    /// What is asked, if the organization lets mail contain it.
+    /// The text of the request, if the organization's settings allow it in mail.
     pub text: Option<String>,
-    /// When it expires.
     pub expires_at: Option<Timestamp>,
 }
 
-/// What to tell the person, if there is still anything.
-pub async fn at(core: &Core, user: UserId, about: &About) -> Result<Option<Line>> {
+/// Loads the content of a notification for a person, if it is still relevant.
+pub async fn load(core: &Core, user: UserId, about: &About) -> Result<Option<NotificationContent>> {
     let who = (about.org, user);
     let (role, org_name, zone, subject) = match (about.approval, about.agent) {
         (Some(id), _) => {
@@ -72,7 +60,7 @@ pub async fn at(core: &Core, user: UserId, about: &About) -> Result<Option<Line>
                 kind: row.kind,
                 severity: row.severity,
                 about: row.about,
-                text: asked(row.title, row.body),
+                text: request_text(row.title, row.body),
                 expires_at: row.expires_at,
             });
             (row.role, row.org_name, row.zone, subject)
@@ -84,11 +72,11 @@ pub async fn at(core: &Core, user: UserId, about: &About) -> Result<Option<Line>
         }
         (None, None) => return Ok(None),
     };
-    let line = Line { what: about.what, org: about.org, org_name, zone, subject };
-    Ok(core.policy.allows(about.org, role, permission(about.what)).then_some(line))
+    let content = NotificationContent { what: about.what, org: about.org, org_name, zone, subject };
+    Ok(core.policy.allows(about.org, role, permission(about.what)).then_some(content))
 }
 
-fn asked(title: Option<String>, body: Option<String>) -> Option<String> {
+fn request_text(title: Option<String>, body: Option<String>) -> Option<String> {
     let text = [title, body].into_iter().flatten().collect::<Vec<_>>().join(": ");
     Some(text).filter(|text| !text.is_empty())
 }

@@ -1,5 +1,5 @@
-//! Sends mails: notifications, and those about accounts and invitations. The letter is written at that moment, so that no secret
-//! waits.
+//! Sends mails: notifications, and mails about accounts and invitations. The letter is written when it is sent, so that the queue
+//! contains no secrets.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// Sends the mail that is due, if mail is set up. Returns how many were sent.
+/// Sends the due mails, if mail is set up. Returns how many were sent.
 pub async fn deliver_due(core: &Arc<Core>) -> Result<u64> {
     if !core.mailer.is_on() {
         return Ok(0);
@@ -25,7 +25,7 @@ pub async fn deliver_due(core: &Arc<Core>) -> Result<u64> {
     Ok(queue::work::<Queued>(core, &()).await?.done)
 }
 
-/// All mails have one lane, so a slow mail server delays only mail.
+/// All mails share one lane, so that a slow mail server delays only mails.
 impl Job for Queued {
     const KIND: &'static str = "MAIL";
     type Key = ();

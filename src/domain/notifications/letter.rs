@@ -1,10 +1,10 @@
-//! Notifications by mail. The letter names agent and kind, what is asked only where the organization allows it, and has a
-//! link to exactly that approval or agent in the panel, which requires signing in.
+//! Notifications by mail. The letter names the agent and the kind of request, and its text only if the organization allows that.
+//! It links to the approval or agent in the panel, which requires signing in.
 
 use jiff::Timestamp as Instant;
 
 use super::{
-    content::{self, Approval, Line, Subject},
+    content::{self, Approval, NotificationContent, Subject},
     notify::zone,
     queries,
 };
@@ -22,31 +22,31 @@ use crate::{
     domain::{mails::About, people},
 };
 
-/// The most characters of what is asked that a mail contains.
+/// The most characters of a request's text in a mail.
 const LONGEST: usize = 500;
 
-/// Writes the letter, and says who gets it. `None` if there is nothing left to tell.
+/// Writes the letter. Returns it with the recipient's address. `None` if no notification is relevant any longer.
 pub async fn compose(
     core: &Core,
     user: UserId,
     about: &[About],
     more: usize,
 ) -> Result<Option<(String, Letter)>> {
-    let mut lines = Vec::with_capacity(about.len());
+    let mut contents = Vec::with_capacity(about.len());
     for one in about {
-        lines.extend(look::at(core, user, one).await?);
+        contents.extend(content::load(core, user, one).await?);
     }
-    let Some(first) = lines.first() else { return Ok(None) };
+    let Some(first) = contents.first() else { return Ok(None) };
     let person = people::user(core, user).await?;
-    // The quiet time counts from the attempt that succeeds.
-    queries::store_told(core, user).await?;
-    let rest = lines.len() - 1 + more;
-    let mut subject = phrase(first);
+    // The shortest time between two mails counts from the successful attempt.
+    queries::store_notified(core, user).await?;
+    let rest = contents.len() - 1 + more;
+    let mut subject = summarize(first);
     if rest > 0 {
         subject.push_str(&format!(", and {rest} more"));
     }
     let base = core.config.links();
-    let items: Vec<Paragraph> = lines.iter().flat_map(|line| item(&base, line)).collect();
+    let items: Vec<Paragraph> = contents.iter().flat_map(|content| write_item(&base, content)).collect();
     let more = match more {
         0 => String::new(),
         more => format!("There {} {} more in the panel.", if more == 1 { "is" } else { "are" }, more),
@@ -56,20 +56,20 @@ pub async fn compose(
     Ok(Some((person.email, Letter::with_items(Template::Notifications, &values, &items))))
 }
 
-/// What a line says, in one sentence without its full stop.
-fn phrase(line: &Line) -> String {
-    let approval = match &line.subject {
-        Subject::Agent { name, .. } => return format!("{} has failed", named(Some(name), "An agent")),
-        Subject::Approval(approval) => asks(approval),
+/// The notification as a sentence without its full stop.
+fn summarize(content: &NotificationContent) -> String {
+    let approval = match &content.subject {
+        Subject::Agent { name, .. } => return format!("{} has failed", safe_name(Some(name), "An agent")),
+        Subject::Approval(approval) => describe_approval(approval),
     };
-    match line.what {
+    match content.what {
         NotificationKind::ApprovalAssigned => format!("Assigned to you: {approval}"),
         NotificationKind::ApprovalExpiring => format!("Expires soon: {approval}"),
         NotificationKind::ApprovalRaised | NotificationKind::AgentFailed => approval,
     }
 }
 
-fn asks(approval: &Approval) -> String {
+fn describe_approval(approval: &Approval) -> String {
     let (default, asks) = match approval.kind {
         ApprovalKind::Question => ("An agent", "asks a question"),
         ApprovalKind::Action => ("An agent", "asks for approval"),
@@ -79,31 +79,33 @@ fn asks(approval: &Approval) -> String {
         ApprovalKind::AccessRequest => {
             return format!(
                 "A new sender wants to write to {}",
-                named(approval.about.as_deref(), "a channel")
+                safe_name(approval.about.as_deref(), "a channel")
             );
         }
         ApprovalKind::ServerAlert => ("A server", "raises an alert"),
     };
-    format!("{} {asks}", named(approval.about.as_deref(), default))
+    format!("{} {asks}", safe_name(approval.about.as_deref(), default))
 }
 
-/// A name, unless a mail program would make a link of it: no one sends people elsewhere by the name of an agent.
-fn named<'a>(name: Option<&'a str>, default: &'a str) -> &'a str {
+/// A name, unless it contains a URL that a mail program would turn into a link.
+fn safe_name<'a>(name: Option<&'a str>, default: &'a str) -> &'a str {
     name.filter(|name| !name.contains("://")).unwrap_or(default)
 }
 
-/// The paragraphs of a line.
-fn item(base: &str, line: &Line) -> Vec<Paragraph> {
-    let mut facts = vec![format!("{}.", phrase(line)), format!("Organization: {}.", line.org_name)];
+/// The paragraphs of a notification.
+fn write_item(base: &str, content: &NotificationContent) -> Vec<Paragraph> {
+    let mut facts = vec![format!("{}.", summarize(content)), format!("Organization: {}.", content.org_name)];
     let mut paragraphs = Vec::new();
-    let path = match &line.subject {
+    let path = match &content.subject {
         Subject::Agent { id, reason, .. } => {
             facts.extend(reason.map(|reason| format!("Reason: {reason}.")));
             format!("agents/{id}")
         }
         Subject::Approval(approval) => {
             facts.push(format!("Kind: {}, severity: {}.", approval.kind, approval.severity));
-            facts.extend(approval.expires_at.map(|at| format!("It expires at {}.", local(at, &line.zone))));
+            facts.extend(
+                approval.expires_at.map(|at| format!("It expires at {}.", local_time(at, &content.zone))),
+            );
             paragraphs.extend(approval.text.as_deref().map(|text| {
                 let cut: String = text.chars().take(LONGEST).collect();
                 let mark = if cut.len() < text.len() { "…" } else { "" };
@@ -113,12 +115,12 @@ fn item(base: &str, line: &Line) -> Vec<Paragraph> {
         }
     };
     paragraphs.insert(0, Paragraph::Text(facts.join(" ")));
-    paragraphs.push(Paragraph::Link(format!("{base}/o/{}/{path}", line.org)));
+    paragraphs.push(Paragraph::Link(format!("{base}/o/{}/{path}", content.org)));
     paragraphs
 }
 
 /// `2026-06-01 14:00 CEST`.
-fn local(at: Timestamp, name: &str) -> String {
+fn local_time(at: Timestamp, name: &str) -> String {
     match Instant::from_millisecond(at.0) {
         Ok(instant) => instant.to_zoned(zone(name)).strftime("%Y-%m-%d %H:%M %Z").to_string(),
         Err(_) => at.to_string(),

@@ -1,14 +1,14 @@
-//! Notifications: people get mails about what waits for them, and choose which and when.
+//! Notifications: mails to people about approvals and failed agents. Each member chooses which ones to get, and when.
 //!
-//! - `notify.rs`: who is notified of an event, and when. Written in the transaction of the event.
-//! - `collect.rs`: what a person is due to be told becomes one mail.
-//! - `content.rs`: what there is to say about it by then, if the person may still see it.
-//! - `letter.rs`: the medium mail; `delivery.rs` sends it, and all other mails.
-//! - `settings.rs`: what each member has chosen.
-//! - `queries.rs`: the SQL of all of them.
+//! - `notify.rs`: the recipients and times of notifications, stored in the transaction of the event.
+//! - `collect.rs`: collects a person's due notifications into one mail.
+//! - `content.rs`: the content at that time, if the person may still see it.
+//! - `letter.rs`: writes the mail; `delivery.rs` sends it, and all other mails.
+//! - `settings.rs`: the members' choices.
+//! - `queries.rs`: SQL.
 //!
-//! Nothing here decides anything: a notification leads to the panel. Its rows belong to people, who may be members of
-//! several organizations, so they are read without a scope; every statement names the organization or the person.
+//! A notification decides nothing: it links to the panel. Its rows belong to people, who may be members of several
+//! organizations, so they are read without a scope; every statement names the organization or the person.
 
 mod collect;
 mod content;
@@ -22,11 +22,11 @@ pub use self::{
     collect::collect_due,
     delivery::deliver_due,
     notify::{agent_failed, approval_assigned, approval_expiring, approval_raised, forget_raised},
-    settings::{Choice, Paces, of, set},
+    settings::{Choice, Paces, effective_paces, update_settings},
 };
 use crate::core::Core;
 
-/// Whether there are notifications at all: there is a medium.
+/// Whether notifications are sent at all: mail is set up.
 #[must_use]
 pub fn are_on(core: &Core) -> bool {
     core.mailer.is_on()

@@ -1,14 +1,15 @@
-//! Who is notified of an event, and when.
+//! The recipients and times of notifications.
 //!
-//! Of an approval: the assignee; if there is none, those whom its channel names, if it says that this failed; then those who
-//! started its conversation or watch it; if there are none either, OWNER and ADMIN. Members who may not see it, or can't be
-//! reached, don't count. Of an agent that failed: anyone who has it in their settings. Those who have linked a chat are asked there, too (`domain/chat_approvals`), regardless of their settings for mail.
+//! An approval notifies the first of these groups that has members who may see it and can be reached: the assignee; for a
+//! channel error, the channel's alert recipients; the people who started its conversation or watch it; OWNER and ADMIN. A failed
+//! agent notifies the members who have chosen that in their settings. Members who have linked a chat are asked there, too
+//! (`domain/chat_approvals`), regardless of their mail settings.
 
 use jiff::tz::TimeZone;
 
 use super::{
     are_on,
-    queries::{self, Member, Who},
+    queries::{self, Member, MemberFilter},
     settings::pace,
 };
 use crate::{
@@ -29,9 +30,9 @@ const DIGEST_HOUR: i8 = 8;
 /// An approval was raised.
 pub async fn approval_raised(tx: &Tx, id: ApprovalId) -> Result<()> {
     let what = NotificationKind::ApprovalRaised;
-    let found = of_approval(tx, id, what).await?;
+    let found = recipients_of_approval(tx, id, what).await?;
     chat_approvals::ask(tx, id, &found.iter().map(|person| person.id).collect::<Vec<_>>()).await?;
-    write(tx, what, (Some(id), None), &found).await
+    store(tx, what, (Some(id), None), &found).await
 }
 
 /// An approval is about to expire.
@@ -40,22 +41,22 @@ pub async fn approval_expiring(tx: &Tx, id: ApprovalId) -> Result<()> {
         return Ok(());
     }
     let what = NotificationKind::ApprovalExpiring;
-    let found = of_approval(tx, id, what).await?;
-    write(tx, what, (Some(id), None), &found).await
+    let found = recipients_of_approval(tx, id, what).await?;
+    store(tx, what, (Some(id), None), &found).await
 }
 
-/// An approval was assigned to a member. Anyone who assigns it to themselves knows.
+/// An approval was assigned to a member. Not notified if they assigned it to themselves.
 pub async fn approval_assigned(tx: &Tx, id: ApprovalId, to: UserId) -> Result<()> {
     if tx.scope.request.caller.user() == Some(to) {
         return Ok(());
     }
     let what = NotificationKind::ApprovalAssigned;
-    let found = people(tx, what, Who::Member(to)).await?;
+    let found = recipients(tx, what, MemberFilter::Member(to)).await?;
     chat_approvals::ask(tx, id, &found.iter().map(|person| person.id).collect::<Vec<_>>()).await?;
-    write(tx, what, (Some(id), None), &found).await
+    store(tx, what, (Some(id), None), &found).await
 }
 
-/// The person has seen a new approval, and need not be told of it.
+/// Removes notifications of a new approval that the person has already seen.
 pub async fn forget_raised(tx: &Tx, id: ApprovalId, by: UserId) -> Result<()> {
     queries::remove_raised(tx, id, by).await
 }
@@ -66,14 +67,19 @@ pub async fn agent_failed(tx: &Tx, id: AgentId) -> Result<()> {
         return Ok(());
     }
     let what = NotificationKind::AgentFailed;
-    let found = people(tx, what, Who::Everyone).await?;
-    write(tx, what, (None, Some(id)), &found).await
+    let found = recipients(tx, what, MemberFilter::Everyone).await?;
+    store(tx, what, (None, Some(id)), &found).await
 }
 
-/// Who is concerned.
-async fn of_approval(tx: &Tx, id: ApprovalId, what: NotificationKind) -> Result<Vec<Person>> {
-    for who in [Who::Assignee(id), Who::Alerted(id), Who::Watchers(id), Who::Answering] {
-        let found = people(tx, what, who).await?;
+/// The first group of recipients that is not empty.
+async fn recipients_of_approval(tx: &Tx, id: ApprovalId, what: NotificationKind) -> Result<Vec<Person>> {
+    for who in [
+        MemberFilter::Assignee(id),
+        MemberFilter::Alerted(id),
+        MemberFilter::Watchers(id),
+        MemberFilter::Answering,
+    ] {
+        let found = recipients(tx, what, who).await?;
         if !found.is_empty() {
             return Ok(found);
         }
@@ -81,7 +87,7 @@ async fn of_approval(tx: &Tx, id: ApprovalId, what: NotificationKind) -> Result<
     Ok(Vec::new())
 }
 
-/// A member who is concerned.
+/// A recipient.
 struct Person {
     id: UserId,
     pace: NotificationPace,
@@ -89,8 +95,8 @@ struct Person {
     zone: String,
 }
 
-/// Those of these members who may see what it is about, and can be reached.
-async fn people(tx: &Tx, what: NotificationKind, who: Who) -> Result<Vec<Person>> {
+/// The members of a group who may see the subject and can be reached.
+async fn recipients(tx: &Tx, what: NotificationKind, who: MemberFilter) -> Result<Vec<Person>> {
     let mut found = queries::reachable(tx, who).await?;
     found.retain(|member| tx.scope.core.policy.allows(tx.scope.org, member.role, permission(what)));
     Ok(found.into_iter().map(|member| person(member, what)).collect())
@@ -105,7 +111,7 @@ fn person(member: Member, what: NotificationKind) -> Person {
     Person { id: member.user_id, pace: pace(what, chosen, member.role), zone: member.zone }
 }
 
-/// What a member needs to be told of it.
+/// The permission that a member needs to be notified.
 pub(super) const fn permission(what: NotificationKind) -> Permission {
     match what {
         NotificationKind::AgentFailed => Permission::AgentView,
@@ -115,9 +121,9 @@ pub(super) const fn permission(what: NotificationKind) -> Permission {
     }
 }
 
-/// Notes what these people are to be told. What someone is still to be told is not told twice, but counted: anyone who is
-/// collecting it has looked before.
-async fn write(
+/// Stores a notification for each of these people. A notification that is still stored is counted again instead of duplicated,
+/// so that a replica that has already read it does not delete it.
+async fn store(
     tx: &Tx,
     what: NotificationKind,
     about: (Option<ApprovalId>, Option<AgentId>),
@@ -142,7 +148,7 @@ pub(super) fn zone(name: &str) -> TimeZone {
     TimeZone::get(name).unwrap_or(TimeZone::UTC)
 }
 
-/// The next time after `now` at which digests are sent in this time zone.
+/// The time of the next digest after `now` in this time zone.
 fn next_digest(now: Timestamp, name: &str) -> Timestamp {
     let in_a_day = now.plus(std::time::Duration::from_hours(24));
     let Ok(instant) = jiff::Timestamp::from_millisecond(now.0) else { return in_a_day };
@@ -163,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_comes_at_eight_where_the_person_is() {
+    fn digests_come_at_eight_in_the_time_zone_of_the_person() {
         let next = |now: &str, zone: &str| next_digest(now.parse().unwrap(), zone).to_string();
         assert_eq!(next("2026-06-01T12:00:00.000Z", "UTC"), "2026-06-02T08:00:00.000Z");
         assert_eq!(next("2026-06-01T07:59:59.999Z", "UTC"), "2026-06-01T08:00:00.000Z");

@@ -22,7 +22,6 @@ use crate::{
     domain::people::REACHABLE,
 };
 
-/// What the person has chosen.
 pub(super) async fn choice(scope: &Scope, person: UserId) -> Result<Option<Choice>> {
     let sql = sql!(
         "SELECT approval_raised, approval_expiring, agent_failed FROM notification_settings \
@@ -31,7 +30,7 @@ pub(super) async fn choice(scope: &Scope, person: UserId) -> Result<Option<Choic
     scope.one(sql, [person.into()]).await
 }
 
-/// Stores what the person has chosen. What they have left out stays as it is.
+/// Stores the person's choice. Absent fields keep their value.
 pub(super) async fn store_choice(tx: &Tx, person: UserId, choice: Choice) -> Result<()> {
     let sql = sql!(
         "INSERT INTO notification_settings (organization_id, user_id, approval_raised, approval_expiring, agent_failed) \
@@ -47,7 +46,7 @@ pub(super) async fn store_choice(tx: &Tx, person: UserId, choice: Choice) -> Res
 }
 
 row! {
-    /// A member who can be reached.
+    /// A reachable member.
     pub(super) struct Member {
         user_id: UserId,
         role: Role,
@@ -59,18 +58,15 @@ row! {
     }
 }
 
-/// Which members.
+/// A group of members.
 #[derive(Clone, Copy)]
-pub(super) enum Who {
-    /// All of them.
+pub(super) enum MemberFilter {
     Everyone,
-    /// A single one.
     Member(UserId),
-    /// To whom the approval is assigned.
     Assignee(ApprovalId),
-    /// Whom the channel names, if the approval says that it failed.
+    /// The alert recipients of the channel, if the approval is a channel error.
     Alerted(ApprovalId),
-    /// Who watches the approval's conversation.
+    /// The watchers of the approval's conversation.
     Watchers(ApprovalId),
     /// OWNER and ADMIN.
     Answering,
@@ -88,12 +84,14 @@ const ALERTED: &str = " AND m.user_id IN (SELECT CAST(e.value AS BIGINT) FROM ap
 const OF_FAILURE: &str = "(c.alert_recipient_user_ids) e \
      WHERE a.organization_id = $org AND a.id = $2 AND a.kind = 'CHANNEL_ERROR')";
 
-/// Those of the members who can be reached.
-pub(super) async fn reachable(tx: &Tx, who: Who) -> Result<Vec<Member>> {
+/// The reachable members of a group.
+pub(super) async fn reachable(tx: &Tx, who: MemberFilter) -> Result<Vec<Member>> {
     let (sql, value): (_, Option<Value>) = match who {
-        Who::Everyone => (sql!(MEMBERS, REACHABLE, BY_ID), None),
-        Who::Member(user) => (sql!(MEMBERS, REACHABLE, " AND m.user_id = $2", BY_ID), Some(user.into())),
-        Who::Assignee(approval) => {
+        MemberFilter::Everyone => (sql!(MEMBERS, REACHABLE, BY_ID), None),
+        MemberFilter::Member(user) => {
+            (sql!(MEMBERS, REACHABLE, " AND m.user_id = $2", BY_ID), Some(user.into()))
+        }
+        MemberFilter::Assignee(approval) => {
             let sql = sql!(
                 MEMBERS,
                 REACHABLE,
@@ -103,7 +101,7 @@ pub(super) async fn reachable(tx: &Tx, who: Who) -> Result<Vec<Member>> {
             );
             (sql, Some(approval.into()))
         }
-        Who::Alerted(approval) => {
+        MemberFilter::Alerted(approval) => {
             let sql = match tx.scope.core.db.backend() {
                 DbBackend::Postgres => {
                     sql!(MEMBERS, REACHABLE, ALERTED, "json_array_elements_text", OF_FAILURE, BY_ID)
@@ -112,7 +110,7 @@ pub(super) async fn reachable(tx: &Tx, who: Who) -> Result<Vec<Member>> {
             };
             (sql, Some(approval.into()))
         }
-        Who::Watchers(approval) => {
+        MemberFilter::Watchers(approval) => {
             let sql = sql!(
                 MEMBERS,
                 REACHABLE,
@@ -123,12 +121,14 @@ pub(super) async fn reachable(tx: &Tx, who: Who) -> Result<Vec<Member>> {
             );
             (sql, Some(approval.into()))
         }
-        Who::Answering => (sql!(MEMBERS, REACHABLE, " AND m.role IN ('OWNER', 'ADMIN')", BY_ID), None),
+        MemberFilter::Answering => {
+            (sql!(MEMBERS, REACHABLE, " AND m.role IN ('OWNER', 'ADMIN')", BY_ID), None)
+        }
     };
     tx.all(sql, value.into_iter().collect::<Vec<_>>()).await
 }
 
-/// Stores what a person is to be told at `due`. What they are still to be told is counted.
+/// Stores a notification of a person for `due`. Raises the count of one that is still stored.
 pub(super) async fn store(
     tx: &Tx,
     person: UserId,
@@ -149,7 +149,7 @@ pub(super) async fn store(
     Ok(())
 }
 
-/// Removes what the person is to be told about a new approval.
+/// Removes the person's notifications of a new approval.
 pub(super) async fn remove_raised(tx: &Tx, approval: ApprovalId, person: UserId) -> Result<()> {
     let sql = sql!(
         "DELETE FROM notifications WHERE organization_id = $org AND approval_id = $2 AND user_id = $3 \
@@ -164,7 +164,7 @@ const DUE: &str = "n.due_at <= $1 AND NOT EXISTS (SELECT 1 FROM approval_snoozes
      WHERE z.organization_id = n.organization_id AND z.approval_id = n.approval_id AND z.user_id = n.user_id \
      AND z.until > $1)";
 
-/// Some of the people who are due to be told something at `now`, were told nothing since `quiet`, and have no mail on its way.
+/// People with notifications due at `now` who were not notified since `quiet` and have no mail in the queue: 200 at most.
 pub(super) async fn due_people(core: &Core, now: Timestamp, quiet: Timestamp) -> Result<Vec<UserId>> {
     let sql = every_org_sql!(
         "SELECT DISTINCT n.user_id FROM notifications n WHERE ",
@@ -189,7 +189,7 @@ row! {
     }
 }
 
-/// What the person is due to be told at `now`, as far as it is collected at a time.
+/// The person's notifications due at `now`: the first 500.
 pub(super) async fn due(core: &Core, person: UserId, now: Timestamp) -> Result<Vec<Due>> {
     let sql = every_org_sql!(
         "SELECT n.id, n.raised, n.organization_id, n.what, n.approval_id, n.agent_id FROM notifications n \
@@ -200,7 +200,7 @@ pub(super) async fn due(core: &Core, person: UserId, now: Timestamp) -> Result<V
     core.db.every_org().all(sql, [now.into(), person.into()]).await
 }
 
-/// Removes those of the person's notifications that were raised as often.
+/// Removes the person's notifications that were raised exactly this often.
 pub(super) async fn remove(
     core: &Core,
     tx: &Transaction,
@@ -213,7 +213,7 @@ pub(super) async fn remove(
     Ok(())
 }
 
-/// Stores that the person is told something at `now`. False: they were told something since `quiet`.
+/// Stores that the person is notified at `now`. False: they were notified since `quiet`.
 pub(super) async fn take_turn(
     tx: &Transaction,
     person: UserId,
@@ -226,15 +226,15 @@ pub(super) async fn take_turn(
     Ok(tx.execute(sql, [person.into(), now.into(), quiet.into()]).await? == 1)
 }
 
-/// Stores that the person is told something now.
-pub(super) async fn store_told(core: &Core, person: UserId) -> Result<()> {
+/// Stores that the person is notified now.
+pub(super) async fn store_notified(core: &Core, person: UserId) -> Result<()> {
     let sql = installation_sql!("UPDATE notified SET told_at = $2 WHERE user_id = $1");
     core.db.installation().execute(sql, [person.into(), core.clock.now().into()]).await?;
     Ok(())
 }
 
 row! {
-    /// A pending approval, and who is told of it.
+    /// A pending approval and its recipient.
     pub(super) struct Approval {
         role: Role,
         org_name: String,
@@ -244,17 +244,17 @@ row! {
         severity: Severity,
         /// The name of what it is about.
         about: Option<String>,
-        /// If the organization lets mail contain it.
+        /// If the organization allows it in mail.
         title: Option<String>,
-        /// The same.
+        /// If the organization allows it in mail.
         body: Option<String>,
         expires_at: Option<Timestamp>,
     }
 }
 
 row! {
-    /// An agent that has failed, and who is told of it.
-    pub(super) struct Failed {
+    /// A failed agent and the recipient.
+    pub(super) struct FailedAgent {
         role: Role,
         org_name: String,
         /// The person's time zone, or the organization's.
@@ -283,7 +283,8 @@ const IS_OPEN: &str = " AND a.status = 'PENDING' AND (a.expires_at IS NULL OR a.
      AND NOT EXISTS (SELECT 1 FROM approval_snoozes z WHERE z.organization_id = a.organization_id \
      AND z.approval_id = a.id AND z.user_id = m.user_id AND z.until > $4)";
 
-/// The approval, if it waits for an answer, and the person can be reached. One that was assigned is still the person's.
+/// The approval, if it is pending and the person can be reached. For a notification of an assignment, it must still be assigned
+/// to the person.
 pub(super) async fn approval(
     core: &Core,
     (org, person): (OrgId, UserId),
@@ -306,12 +307,12 @@ pub(super) async fn approval(
     core.db.every_org().one(sql, values).await
 }
 
-/// The agent, if it has failed, and the person can be reached.
+/// The agent, if it is in the state ERROR and the person can be reached.
 pub(super) async fn failed_agent(
     core: &Core,
     (org, person): (OrgId, UserId),
     agent: AgentId,
-) -> Result<Option<Failed>> {
+) -> Result<Option<FailedAgent>> {
     let sql = every_org_sql!(
         MEMBER,
         "g.name, g.status_reason",

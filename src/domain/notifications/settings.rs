@@ -1,4 +1,4 @@
-//! What a member wants to be told, and the default of their role.
+//! The notifications that a member has chosen, and the defaults of roles.
 
 use serde_json::json;
 
@@ -24,7 +24,7 @@ pub struct Paces {
 }
 
 row! {
-    /// A member's own choice. `None`: the default, or when setting: as it is.
+    /// A member's choice. `None`: the default; in an update: unchanged.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Choice {
         /// A new approval, or one that is assigned to them.
@@ -36,8 +36,8 @@ row! {
     }
 }
 
-/// The pace of one kind: the member's choice, or else the default. A person who is asked wants to know at once. Agents that fail
-/// concern every member who may see them, so only those who answer for the organization are notified by default.
+/// The pace of one kind: the member's choice, or the default. Approvals are notified at once. Failed agents concern every member
+/// who may see them, so that by default only the members responsible for the organization are notified.
 pub(super) fn pace(what: NotificationKind, chosen: Option<NotificationPace>, role: Role) -> NotificationPace {
     chosen.unwrap_or(match (what, role) {
         (NotificationKind::AgentFailed, Role::Operator | Role::Viewer) => NotificationPace::Off,
@@ -45,11 +45,11 @@ pub(super) fn pace(what: NotificationKind, chosen: Option<NotificationPace>, rol
     })
 }
 
-/// The caller's notifications in the scope's organization.
+/// The caller's notification settings in the scope's organization, with defaults.
 ///
 /// # Errors
 /// `PERMISSION_DENIED` for a service token; the database is unreachable.
-pub async fn of(scope: &Scope) -> Result<Paces> {
+pub async fn effective_paces(scope: &Scope) -> Result<Paces> {
     let person = scope.person()?;
     let role =
         scope.membership.role.ok_or_else(|| Problem::new(Code::NotAMember, "You are not a member."))?;
@@ -61,11 +61,11 @@ pub async fn of(scope: &Scope) -> Result<Paces> {
     })
 }
 
-/// Sets the caller's notifications in the scope's organization. What is left out stays as it is.
+/// Updates the caller's notification settings in the scope's organization. Absent fields keep their value.
 ///
 /// # Errors
 /// `PERMISSION_DENIED` for a service token; the database is unreachable.
-pub async fn set(scope: &Scope, choice: Choice) -> Result<()> {
+pub async fn update_settings(scope: &Scope, choice: Choice) -> Result<()> {
     let person = scope.person()?.id;
     let Choice { approval_raised, approval_expiring, agent_failed } = choice;
     let tx = scope.begin().await?;
