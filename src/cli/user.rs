@@ -13,7 +13,7 @@ use crate::{
     core::{Core, access::CREDENTIALS_KEPT},
     domain::{
         notifications, orgs,
-        people::{self, Account, Details, Disabled, Membership, NewUser, OrganizationRef, Whose},
+        people::{self, Account, AccountFilter, Details, Disabled, Membership, NewUser, OrganizationRef},
     },
     resolvers::RECHECK,
 };
@@ -103,11 +103,11 @@ impl Create {
 impl List {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let core = cli.open_unbound().await?;
-        let whose = match &self.org {
-            Some(org) => Whose::MembersOf(orgs::find(&core, org).await?),
-            None => Whose::All,
+        let filter = match &self.org {
+            Some(org) => AccountFilter::MembersOf(orgs::find(&core, org).await?),
+            None => AccountFilter::All,
         };
-        let users = people::accounts(&core.db, whose).await?;
+        let users = people::accounts(&core.db, filter).await?;
         core.shut_down().await;
         let rows: Vec<_> = users.iter().map(row).collect();
         let heading = ["id", "email", "name", "confirmed", "second factor", "disabled", "organizations"];

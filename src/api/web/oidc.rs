@@ -68,7 +68,7 @@ async fn begin(state: &Elsewhere, arrival: &Arrival, name: &str) -> Result<Respo
     arrival.charge(core, &Caller::Anonymous, Class::Reads)?;
     let now = core.clock.now();
     let panel_state = field(arrival.uri.query().unwrap_or_default(), "state").filter(|text| is_plain(text));
-    let (url, mut memory) = match provider.begin(now, now.plus(AWAY)).await {
+    let (url, mut memory) = match provider.start_sign_in(now, now.plus(AWAY)).await {
         Ok(begun) => begun,
         Err(error) => {
             let end = refused(arrival, provider, &Refusal::Provider(format!("{error:#}")));

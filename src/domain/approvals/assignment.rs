@@ -71,7 +71,7 @@ pub async fn assign(scope: &Scope, id: ApprovalId, to: Option<UserId>) -> Result
     let tx = scope.begin().await?;
     // The member first, as when one leaves: then it is either refused here or cleared there.
     if let Some(user) = to
-        && !people::hold_member(&tx, user).await?
+        && !people::lock_member(&tx, user).await?
     {
         let detail = format!("There is no member with id {user}.");
         return Err(Problem::invalid(vec![Violation::parameter("user_id", "NOT_FOUND", detail)]));

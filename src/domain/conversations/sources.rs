@@ -48,7 +48,7 @@ pub(super) async fn keep(tx: &Tx, message: MessageId, source: Bytes, notes: &str
     let sealed = spawn_blocking(seal).await.map_err(Problem::internal)?;
     let size = (sealed.len() + notes.len()).cast_signed() as i64;
     queries::insert_source(tx, message, sealed, notes, size).await?;
-    if !orgs::fits(tx).await? {
+    if !orgs::optional_data_fits(tx).await? {
         queries::delete_source(tx, message).await?;
     }
     Ok(())

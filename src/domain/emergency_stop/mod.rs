@@ -73,7 +73,7 @@ pub async fn let_go(core: &Arc<Core>) -> Result<u64> {
 
 async fn let_some_go(scope: &Scope) -> Result<u64> {
     let tx = scope.begin().await?;
-    if !orgs::begin_lot(&tx).await? {
+    if !orgs::claim_batch(&tx).await? {
         return Ok(0);
     }
     let sent = turns::send_queued(&tx, TURNS).await?;

@@ -11,10 +11,10 @@ use crate::{
     core::access::Scope,
 };
 
-/// How many years a schedule's first time may be away: 29 February comes after eight at the latest.
+/// The most years until a schedule's first run: 29 February recurs after eight years at the latest.
 const YEARS: i16 = 8;
 
-/// Checks that `name` is in the time zone database, and known to browsers.
+/// Checks that `name` is in the time zone database and known to browsers.
 #[must_use]
 pub fn check_timezone(pointer: &str, name: &str) -> Option<Violation> {
     (!is_zone(name)).then(|| {
@@ -26,31 +26,31 @@ pub fn check_timezone(pointer: &str, name: &str) -> Option<Violation> {
     })
 }
 
-/// A cron expression of five fields, judged before a transaction begins: how long that takes is decided by who wrote it.
+/// A cron expression of five fields, evaluated outside of a transaction, because its author determines how long that takes.
 #[derive(Clone, Debug)]
 pub struct JudgedCron {
     line: String,
-    /// The shortest interval between two runs, in minutes; `None` if there is only one. Or what is wrong.
+    /// The shortest interval between two runs, in minutes; `None` if there is only one. Or why the expression is invalid.
     shortest: std::result::Result<Option<i64>, String>,
 }
 
-/// Judges a cron expression, if there is one.
+/// Evaluates a cron expression, if there is one.
 ///
 /// # Errors
 /// The process is ending.
 pub async fn judge_cron(scope: &Scope, line: Option<&String>) -> Result<Option<JudgedCron>> {
     let Some(line) = line.cloned() else { return Ok(None) };
     let turn = scope.core.workshop.turn(scope.org).await.map_err(Problem::internal)?;
-    turn.run(move || Some(JudgedCron::of(line))).await.map_err(Problem::internal)
+    turn.run(move || Some(JudgedCron::new(line))).await.map_err(Problem::internal)
 }
 
 impl JudgedCron {
-    fn of(line: String) -> Self {
-        let shortest = shortest(&line);
+    fn new(line: String) -> Self {
+        let shortest = find_shortest_interval(&line);
         Self { line, shortest }
     }
 
-    /// What is wrong with it, where runs must be at least `minutes` apart.
+    /// Validates the expression. Runs must be at least `minutes` apart.
     #[must_use]
     pub fn check(&self, pointer: &str, minutes: i64) -> Option<Violation> {
         let shortest = match &self.shortest {
@@ -67,8 +67,8 @@ impl JudgedCron {
     }
 }
 
-/// The shortest interval of a cron expression in minutes, if it has two times; or what is wrong.
-fn shortest(line: &str) -> std::result::Result<Option<i64>, String> {
+/// The shortest interval of a cron expression in minutes, if it runs at least twice; or why it is invalid.
+fn find_shortest_interval(line: &str) -> std::result::Result<Option<i64>, String> {
     let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
     let cron = parser.parse(line);
     let cron = cron.map_err(|error| format!("`{line}` is not a valid cron expression: {error}."))?;
@@ -79,13 +79,13 @@ fn shortest(line: &str) -> std::result::Result<Option<i64>, String> {
     let instants = cron.iter_after(from.at(0, 0, 0, 0)).take(400);
     let instants: Vec<_> = instants.take_while(|instant| *instant <= until).collect();
     if instants.is_empty() {
-        return Err(format!("`{line}` has no time within {YEARS} years."));
+        return Err(format!("`{line}` never runs within {YEARS} years."));
     }
     Ok(instants.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_mins()).min())
 }
 
-/// Checks for an absolute `http` or `https` URL without a user name or password: everyone who may read a record
-/// sees its URLs. The message never repeats the URL, because it may contain a password.
+/// Checks for an absolute `http` or `https` URL without a user name or password: everyone who may read a record sees its URLs.
+/// The message never repeats the URL, because it may contain a password.
 #[must_use]
 pub fn check_url(pointer: &str, text: &str) -> Option<Violation> {
     let detail = match url::Url::parse(text) {
@@ -99,9 +99,9 @@ pub fn check_url(pointer: &str, text: &str) -> Option<Violation> {
     Some(Violation::at(pointer, "NOT_ALLOWED", detail))
 }
 
-/// [`check_url`] for the address of a model. An address in digits that can't be a model's is refused: those of the link itself
-/// (where clouds keep secrets), of no one, and of many. Whether others may be reached is decided by the host, which resolves
-/// names and knows its operator's networks.
+/// [`check_url`] for the address of a model. Refuses IP addresses that can't belong to a model: link-local ones (where clouds
+/// serve secrets), unspecified, broadcast and multicast ones. The host decides about other addresses: it resolves names and
+/// knows its operator's networks.
 #[must_use]
 pub fn check_base_url(pointer: &str, text: &str) -> Option<Violation> {
     let refused = check_url(pointer, text);
@@ -110,21 +110,21 @@ pub fn check_base_url(pointer: &str, text: &str) -> Option<Violation> {
     }
     let url = url::Url::parse(text).ok()?;
     if url.query().is_some() || url.fragment().is_some() || text.contains('*') {
-        let detail = "The base of other URLs has no query, no fragment and no `*`.";
+        let detail = "A base URL must not contain a query, a fragment or `*`.";
         return Some(Violation::at(pointer, "NOT_ALLOWED", detail));
     }
-    let is_never = match url.host()? {
+    let is_unusable = match url.host()? {
         url::Host::Domain(_) => false,
-        url::Host::Ipv4(ip) => is_never_v4(ip),
+        url::Host::Ipv4(ip) => is_unusable_v4(ip),
         url::Host::Ipv6(ip) => match ip.to_ipv4_mapped() {
-            Some(ip) => is_never_v4(ip),
+            Some(ip) => is_unusable_v4(ip),
             None => ip.is_unspecified() || ip.is_multicast() || ip.is_unicast_link_local(),
         },
     };
-    is_never.then(|| Violation::at(pointer, "NOT_ALLOWED", "No model can be reached at this address."))
+    is_unusable.then(|| Violation::at(pointer, "NOT_ALLOWED", "No model can be reached at this address."))
 }
 
-const fn is_never_v4(ip: std::net::Ipv4Addr) -> bool {
+const fn is_unusable_v4(ip: std::net::Ipv4Addr) -> bool {
     ip.is_unspecified() || ip.is_link_local() || ip.is_broadcast() || ip.is_multicast()
 }
 
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     fn refused(line: &str, minutes: i64) -> bool {
-        JudgedCron::of(line.to_owned()).check("/x", minutes).is_some()
+        JudgedCron::new(line.to_owned()).check("/x", minutes).is_some()
     }
 
     #[test]

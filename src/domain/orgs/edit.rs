@@ -34,7 +34,7 @@ use crate::{
     },
 };
 
-/// The longest access that support can be granted at a time: a forgotten one is a way in for others.
+/// The longest support access that can be granted at a time: a forgotten access is a risk.
 const SUPPORT_ACCESS_MAX: Duration = Duration::from_hours(90 * 24);
 
 /// Edits the organization. An edit that changes nothing does nothing.
@@ -54,9 +54,9 @@ pub async fn update(scope: &Scope, edit: UpdateOrganizationInput) -> Result<()> 
     }
     organization.updated_at = Set(tx.now);
     let changes = audit::changed(&before, &organization);
-    let has_other_terms = has_other_terms(&organization);
+    let has_new_terms = has_new_terms(&organization);
     let after = organization.update(tx.connection()).await?;
-    if has_other_terms {
+    if has_new_terms {
         let (old_timezone, timezone) = (before.timezone, after.timezone);
         emit(&tx, TermsChanged { old_timezone, timezone }).await?;
     }
@@ -69,14 +69,14 @@ pub async fn update(scope: &Scope, edit: UpdateOrganizationInput) -> Result<()> 
         changes,
     };
     audit::record(&tx, entry);
-    // The edit may change who gets in at all.
+    // The edit may change which members have access.
     scope.core.access.cache.invalidate_after(tx.connection());
     tx.commit().await?;
     Ok(())
 }
 
-/// Whether the edit changes what agents may spend, or in which months.
-fn has_other_terms(organization: &organizations::ActiveModel) -> bool {
+/// Whether the edit changes the spending limits or the boundaries of months.
+fn has_new_terms(organization: &organizations::ActiveModel) -> bool {
     organization.monthly_budget_micro.is_set()
         || organization.budget_action.is_set()
         || organization.currency.is_set()
@@ -154,7 +154,7 @@ fn apply(tx: &Tx, organization: &mut organizations::ActiveModel, edit: UpdateOrg
         }
     }
     if !edit.tax_id.is_undefined() || !edit.tax_country.is_undefined() {
-        // The validation was of the old value.
+        // The stored validation applies to the old value.
         organization.vat_validated = Set(false);
         organization.vat_validated_at = Set(None);
     }

@@ -10,7 +10,6 @@ pub mod organizations {
         time::Timestamp,
     };
 
-    /// A row of `organizations`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "organizations")]
     pub struct Model {
@@ -18,7 +17,7 @@ pub mod organizations {
         pub id: OrgId,
         pub name: String,
         pub plan: Plan,
-        /// Part of the picture's URL. Null without a picture.
+        /// Part of the picture's URL. Null: no picture.
         pub avatar_version: Option<i64>,
         pub provider_oauth_client_id: Option<String>,
         pub provider_oauth_secret_sealed: Option<Vec<u8>>,
@@ -76,13 +75,13 @@ pub mod organizations {
         pub require_second_factor: bool,
         pub mail_request_text: bool,
         pub chat_risk_limit: i64,
-        /// Since then nothing new starts.
+        /// Nothing new has started since this time.
         pub stopped_at: Option<Timestamp>,
         /// The member who stopped it; null for a service token or the operator.
         pub stopped_by: Option<UserId>,
         pub stopped_by_name: Option<String>,
         pub stop_reason: Option<String>,
-        /// While queued turns are sent after a stop: when the last ones were.
+        /// While queued turns are sent in batches after a stop: the time of the last batch.
         pub letting_go_at: Option<Timestamp>,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,

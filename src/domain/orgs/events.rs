@@ -1,11 +1,11 @@
-//! What organizations tell the features above them, and ask of them.
+//! Events for, and questions to, the features above organizations.
 
 use crate::{
     base::ids::{ImageId, UserId},
     core::handlers::{DomainEvent, Question},
 };
 
-/// An organization was created. It has no member and no image yet.
+/// An organization was created. It has no members and images yet.
 #[derive(Debug)]
 pub struct Created {
     /// Its first OWNER.
@@ -14,26 +14,24 @@ pub struct Created {
 
 impl DomainEvent for Created {}
 
-/// What the organization's agents may spend was changed: the budget, the cost guard, the currency or the time zone.
+/// The terms of the agents' spending were changed: the budget, the cost guard, the currency or the time zone.
 #[derive(Debug)]
 pub struct TermsChanged {
-    /// The time zone before.
     pub old_timezone: String,
-    /// The time zone.
     pub timezone: String,
 }
 
 impl DomainEvent for TermsChanged {}
 
 impl TermsChanged {
-    /// Whether months begin at other moments than before.
+    /// Whether the boundaries of months have changed.
     #[must_use]
     pub fn has_other_timezone(&self) -> bool {
         self.old_timezone != self.timezone
     }
 }
 
-/// Whether the organization has this image and it isn't archived.
+/// Asks whether the organization has this image and it isn't archived.
 #[derive(Debug)]
 pub struct HasImage(pub ImageId);
 
@@ -41,7 +39,7 @@ impl Question for HasImage {
     type Answer = bool;
 }
 
-/// Whether a person has a second factor.
+/// Asks whether a person has a second factor.
 #[derive(Debug)]
 pub struct HasSecondFactor(pub UserId);
 

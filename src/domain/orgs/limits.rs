@@ -123,14 +123,14 @@ impl Limit {
     }
 }
 
-/// Locks the organization until the transaction ends. Call this before counting what you are about to add or
-/// remove, so that two concurrent calls can't both take the last place. SQLite has a single writer anyway.
+/// Locks the organization until the transaction ends. Call this before counting records of a kind that you add or remove, so
+/// that two concurrent calls can't both take the last place. Not needed on SQLite, which has a single writer.
 pub async fn lock(tx: &Tx) -> Result<()> {
     lock_record(tx, RecordKind::Organization, tx.scope.org.0).await
 }
 
-/// Fails if the organization has as many as the limit allows. Runs in the transaction that adds one more. Locks the
-/// organization before counting, so that two concurrent calls can't both take the last place.
+/// Fails if the organization has reached the limit. Runs in the transaction that adds another record. Locks the organization
+/// before counting, so that two concurrent calls can't both take the last place.
 ///
 /// # Errors
 /// `PLAN_LIMIT_REACHED`, with the limit, its maximum, and the current use.
@@ -140,10 +140,10 @@ pub async fn check_limit(tx: &Tx, limit: Limit) -> Result<()> {
     let max = usage.in_force;
     let used = usage.used;
     let used = used.ok_or_else(|| Problem::internal(anyhow::anyhow!("{} counts nothing", limit.name())))?;
-    if used < max { Ok(()) } else { Err(reached(tx, limit, max, used)) }
+    if used < max { Ok(()) } else { Err(limit_reached(tx, limit, max, used)) }
 }
 
-/// [`check_limit`] for what counts apart: fails if `existing` has reached the limit.
+/// [`check_limit`] for a limit that is not counted per organization: fails if `existing` has reached it.
 ///
 /// # Errors
 /// As [`check_limit`].
@@ -156,13 +156,12 @@ where
     let max = value(tx, limit).await?;
     let used = existing.count(tx.connection()).await?;
     let used = i64::try_from(used).unwrap_or(i64::MAX);
-    if used < max { Ok(()) } else { Err(reached(tx, limit, max, used)) }
+    if used < max { Ok(()) } else { Err(limit_reached(tx, limit, max, used)) }
 }
 
-/// Fails if the `added` bytes, which have just been stored, take the organization over its storage limit. Runs
-/// after the rows are written: by then the database has added their bytes to the organization's total, and
-/// everyone else who stores something waits for that row, so two calls can't both take the last bytes. Costs
-/// one row, however much is stored.
+/// Fails if the `added` bytes, already stored in this transaction, take the organization over its storage limit. Runs after the
+/// rows are written: by then the database has added their bytes to the organization's total and locked that row, so that two
+/// calls can't both take the last bytes. Reads a single row, regardless of the amount stored.
 ///
 /// # Errors
 /// `PLAN_LIMIT_REACHED`, with the limit, its maximum, and the current use.
@@ -172,16 +171,21 @@ pub async fn check_stored(tx: &Tx, added: i64) -> Result<()> {
     }
     let (bytes, max) = stored(tx).await?;
     let used = (bytes - added + MIB - 1) / MIB;
-    if bytes <= max.saturating_mul(MIB) { Ok(()) } else { Err(reached(tx, Limit::StoredMib, max, used)) }
+    if bytes <= max.saturating_mul(MIB) {
+        Ok(())
+    } else {
+        Err(limit_reached(tx, Limit::StoredMib, max, used))
+    }
 }
 
-/// Whether optional data that has just been stored may stay: it is dropped rather than refused, and leaves a tenth to messages.
-pub async fn fits(tx: &Tx) -> Result<bool> {
+/// Whether optional data stored in this transaction may stay. It is dropped rather than refused, and must leave a tenth of the
+/// storage for messages.
+pub async fn optional_data_fits(tx: &Tx) -> Result<bool> {
     let (bytes, max) = stored(tx).await?;
     Ok(bytes <= max.saturating_mul(MIB / 10 * 9))
 }
 
-/// The bytes that the organization stores, and how many MiB its plan allows.
+/// The bytes that the organization stores, and the MiB that its plan allows.
 async fn stored(tx: &Tx) -> Result<(i64, i64)> {
     let bytes = queries::stored_bytes(tx).await?.unwrap_or_default();
     Ok((bytes, value(tx, Limit::StoredMib).await?))
@@ -195,21 +199,21 @@ pub async fn require_room(tx: &Tx) -> Result<()> {
     if tx.scope.core.full.has(tx.scope.org) { check_stored(tx, 1).await } else { Ok(()) }
 }
 
-/// Sums what messages take in each organization, and finds those that have no room left. Returns those that had some before.
+/// Sums the storage of messages in each organization, and finds the full organizations. Returns those that became full.
 pub async fn count_stored(core: &Core) -> Result<Vec<OrgId>> {
     let mut full = HashSet::new();
-    for of in queries::storage(core).await? {
-        if of.known_bytes != of.message_bytes {
-            queries::store_message_bytes(core, of.organization_id, of.message_bytes).await?;
+    for storage in queries::storage(core).await? {
+        if storage.known_bytes != storage.message_bytes {
+            queries::store_message_bytes(core, storage.organization_id, storage.message_bytes).await?;
         }
-        if of.other_bytes.saturating_add(of.message_bytes) >= of.most_mib.saturating_mul(MIB) {
-            full.insert(of.organization_id);
+        if storage.other_bytes.saturating_add(storage.message_bytes) >= storage.most_mib.saturating_mul(MIB) {
+            full.insert(storage.organization_id);
         }
     }
     Ok(core.full.become_of(full))
 }
 
-fn reached(tx: &Tx, limit: Limit, max: i64, used: i64) -> Problem {
+fn limit_reached(tx: &Tx, limit: Limit, max: i64, used: i64) -> Problem {
     let name = limit.name();
     let detail = format!("The plan allows {max} ({name}), and {used} are in use.");
     let problem = Problem::new(Code::PlanLimitReached, detail).with("limit", name);
@@ -221,7 +225,7 @@ pub async fn value(tx: &Tx, limit: Limit) -> Result<i64> {
     queries::limit(tx, limit).await?.ok_or_else(gone)
 }
 
-/// The limit in force, outside a transaction: for what it paces, not for what it counts.
+/// The limit in force, outside of a transaction: for limits on intervals, not on counts.
 pub async fn pace(scope: &Scope, limit: Limit) -> Result<i64> {
     queries::limit_outside(scope, limit).await?.ok_or_else(gone)
 }

@@ -1,8 +1,8 @@
 //! Organizations: the tenants, with their settings and plan limits.
 //!
-//! Members edit the settings (`organization.edit`), and can stop everything at once: `stop.rs` has what the row says of it, and
-//! `emergency_stop` does it. The installation's operator creates organizations and sets their plan and contract on the command
-//! line.
+//! Members edit the settings (`organization.edit`), and can stop everything at once: `stop.rs` stores the stop in the row, and
+//! `emergency_stop` carries it out. The installation's operator creates organizations and sets their plan and contract on the
+//! command line.
 
 mod check;
 mod edit;
@@ -21,8 +21,8 @@ pub use self::{
     events::{Created, HasImage, HasSecondFactor, TermsChanged},
     input::UpdateOrganizationInput,
     limits::{
-        Limit, check_count, check_limit, check_stored, count_stored, fits, lock, pace, require_room,
-        store_plans, value as limit,
+        Limit, check_count, check_limit, check_stored, count_stored, lock, optional_data_fits, pace,
+        require_room, store_plans, value as limit,
     },
     operator::{NewOrganization, all, check_name, create, find, find_in},
     queries::{LETTING_GO, Overview},
@@ -31,6 +31,6 @@ pub use self::{
         set_default_image,
     },
     stop::{
-        Stopped, begin_lot, end_letting_go, letting_go, require_going, set_released, set_stopped, stopped,
+        Stopped, claim_batch, end_letting_go, letting_go, require_going, set_released, set_stopped, stopped,
     },
 };

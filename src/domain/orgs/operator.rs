@@ -1,4 +1,4 @@
-//! The operator's commands on organizations: create, list, and find by name. No request leads here.
+//! The operator's commands on organizations: create, list, and find by name. Not reachable by requests.
 
 use std::sync::Arc;
 
@@ -23,11 +23,10 @@ use crate::{
 /// A new organization.
 #[derive(Clone, Debug)]
 pub struct NewOrganization {
-    /// The name.
     pub name: String,
-    /// The plan. Its limits apply unless the contract overrides them.
+    /// Its limits apply unless the contract overrides them.
     pub plan: Plan,
-    /// Its first OWNER.
+    /// The first OWNER.
     pub owner: UserId,
 }
 
@@ -36,7 +35,7 @@ pub async fn all(db: &Db) -> Result<Vec<Overview>> {
     queries::overviews(db).await
 }
 
-/// Creates an organization with its owner and a default image, so that it can have agents right away.
+/// Creates an organization with its owner and a default image, so that agents can be created at once.
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for an invalid name.
@@ -51,8 +50,8 @@ pub async fn create(core: &Arc<Core>, new: NewOrganization) -> Result<OrgId> {
         updated_at: Set(now),
         ..Default::default()
     };
-    // Only now is there a scope to open a transaction in. If the rest fails, the organization stays without
-    // members, and no one sees it.
+    // A scope, and so a transaction, needs the organization's id. If the rest fails, the organization stays without members,
+    // invisible to everyone.
     let organization = organization.insert(core.db.writer()).await?;
     let scope = Scope::system(core, organization.id);
     let tx = scope.begin().await?;
@@ -84,7 +83,7 @@ pub fn check_name(name: &str) -> Result<()> {
     }
 }
 
-/// Finds the organization the operator means, by id or name.
+/// Finds an organization by the operator's reference: an id or name.
 ///
 /// # Errors
 /// `NOT_FOUND`; `CONFLICT` if several organizations have the name.

@@ -43,7 +43,7 @@ impl Limit {
         }
     }
 
-    /// SQL for how much of it the organization has. `t` is the organization. None where the limit is on something else.
+    /// SQL for the organization's use. `t` is the organization. `None` if the limit is not counted per organization.
     #[must_use]
     pub const fn used_sql(self) -> Option<&'static str> {
         Some(match self {
@@ -117,21 +117,21 @@ pub(super) async fn limit(tx: &Tx, limit: Limit) -> Result<Option<i64>> {
     tx.scalar(in_force(limit), []).await
 }
 
-/// The same, outside a transaction.
+/// The limit in force, outside of a transaction.
 pub(super) async fn limit_outside(scope: &Scope, limit: Limit) -> Result<Option<i64>> {
     scope.scalar(in_force(limit), []).await
 }
 
 row! {
-    /// A limit in force, and how much of it the organization has.
+    /// A limit in force, and the organization's use.
     pub(super) struct Usage {
         in_force: i64,
-        /// `None` where the limit is on something else.
+        /// `None` if the limit is not counted per organization.
         used: Option<i64>,
     }
 }
 
-/// The limit in force, and how much of it the organization has. `None`: the organization is gone.
+/// The limit in force, and the organization's use. `None`: the organization is gone.
 pub(super) async fn usage(tx: &Tx, limit: Limit) -> Result<Option<Usage>> {
     let sql = of_limit!(
         limit,
@@ -140,19 +140,19 @@ pub(super) async fn usage(tx: &Tx, limit: Limit) -> Result<Option<Usage>> {
     tx.one(sql, []).await
 }
 
-/// The bytes that the organization stores, if anybody has counted them.
+/// The bytes that the organization stores. `None` before they were counted.
 pub(super) async fn stored_bytes(tx: &Tx) -> Result<Option<i64>> {
     let sql = sql!("SELECT bytes + message_bytes AS bytes FROM stored_bytes WHERE organization_id = $org");
     tx.scalar(sql, []).await
 }
 
 row! {
-    /// What an organization stores.
+    /// The storage of an organization.
     pub(super) struct Storage {
         organization_id: OrgId,
-        /// How many MiB its plan allows.
+        /// The MiB that its plan allows.
         most_mib: i64,
-        /// The bytes of messages, as they were counted last.
+        /// The bytes of messages at the last count.
         known_bytes: i64,
         /// The bytes of messages, counted now.
         message_bytes: i64,
@@ -161,7 +161,7 @@ row! {
     }
 }
 
-/// What each organization stores.
+/// The storage of each organization.
 pub(super) async fn storage(core: &Core) -> Result<Vec<Storage>> {
     let sql = every_org_sql!(
         "SELECT t.id AS organization_id, ",
@@ -175,7 +175,7 @@ pub(super) async fn storage(core: &Core) -> Result<Vec<Storage>> {
     core.db.every_org().all(sql, []).await
 }
 
-/// Stores how many bytes the messages of an organization take.
+/// Stores the number of bytes of an organization's messages.
 pub(super) async fn store_message_bytes(core: &Core, org: OrgId, bytes: i64) -> Result<()> {
     let sql = every_org_sql!(
         "INSERT INTO stored_bytes (organization_id, bytes, message_bytes) VALUES ($1, 0, $2) \
@@ -218,7 +218,7 @@ pub(super) async fn store_plan(core: &Core, plan: Plan, limits: &PlanLimits) -> 
 }
 
 row! {
-    /// Who stopped the organization, since when, and why.
+    /// The stop of an organization. Empty if it is not stopped.
     pub(super) struct Stop {
         stopped_at: Option<Timestamp>,
         stopped_by_name: Option<String>,
@@ -228,42 +228,37 @@ row! {
 
 const STOP: &str = "SELECT stopped_at, stopped_by_name, stop_reason FROM organizations WHERE id = $org";
 
-/// Who stopped the organization.
+/// The organization's stop.
 pub(super) async fn stop(scope: &Scope) -> Result<Option<Stop>> {
     scope.one(sql!(STOP), []).await
 }
 
-/// The same. The organization can't be stopped before the transaction ends.
-pub(super) async fn stop_held(tx: &Tx) -> Result<Option<Stop>> {
+/// The organization's stop. The organization can't be stopped before the transaction ends.
+pub(super) async fn lock_stop(tx: &Tx) -> Result<Option<Stop>> {
     tx.one(sql!(STOP, " FOR SHARE"), []).await
 }
 
-/// The organizations some of whose queued turns are still to be sent after a stop was released.
+/// The released organizations that still have queued turns to be sent.
 pub const LETTING_GO: &str = "organizations WHERE letting_go_at <= $1";
 
-/// The organizations some of whose queued turns have been due since `late`.
+/// The released organizations whose last batch of queued turns was sent before `late`.
 pub(super) async fn letting_go(core: &Core, late: Timestamp) -> Result<Vec<OrgId>> {
     let sql = every_org_sql!("SELECT id AS organization_id FROM ", LETTING_GO);
     core.db.every_org().column(sql, [late.into()]).await
 }
 
 row! {
-    /// An organization as the operator sees it.
+    /// The operator's view of an organization.
     #[derive(Clone, Debug, Serialize)]
     pub struct Overview {
-        /// Its id.
         id: OrgId,
-        /// The name.
         name: String,
-        /// The plan. Its limits apply unless the contract overrides them.
         plan: Plan,
-        /// Since when there is the organization.
         created_at: Timestamp,
-        /// The number of members.
         members: i64,
         /// The number of OWNERs who can sign in.
         owners: i64,
-        /// The number of agents, not counting archived ones.
+        /// The number of agents that are not archived.
         agents: i64,
     }
 }

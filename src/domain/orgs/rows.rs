@@ -1,4 +1,4 @@
-//! The organizations' rows, and what other features read of them.
+//! The organizations' rows, and their values for other features.
 
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, Set};
 
@@ -33,7 +33,7 @@ pub async fn set_avatar(tx: &Tx, version: Option<i64>) -> Result<()> {
     Ok(())
 }
 
-/// What a server's load must exceed to raise an alert. `None`: it never does.
+/// The load of a server above which an alert is raised. `None`: no alert.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AlertThresholds {
     /// Memory in use, in percent.
@@ -44,7 +44,6 @@ pub struct AlertThresholds {
     pub load_factor: Option<f64>,
 }
 
-/// The organization's thresholds.
 pub async fn alert_thresholds(tx: &Tx) -> Result<AlertThresholds> {
     let organization = load(tx).await?;
     Ok(AlertThresholds {
@@ -54,7 +53,7 @@ pub async fn alert_thresholds(tx: &Tx) -> Result<AlertThresholds> {
     })
 }
 
-/// The number of tokens in the context at which the organization's agents begin a new session.
+/// The number of tokens in the context at which the organization's agents start a new session.
 pub async fn session_limit(tx: &Tx) -> Result<Option<i64>> {
     Ok(load(tx).await?.session_reset_tokens)
 }
@@ -65,8 +64,7 @@ pub(super) async fn load(tx: &Tx) -> Result<organizations::Model> {
     found.one(tx.connection()).await?.ok_or_else(gone)
 }
 
-/// Whether the organization is stopped. What starts something and must not slip past a stop uses
-/// [`require_going`].
+/// Whether the organization is stopped. Operations that must not start anything during a stop use [`require_going`].
 pub async fn is_stopped(tx: &Tx) -> Result<bool> {
     Ok(load(tx).await?.stopped_at.is_some())
 }

@@ -1,4 +1,4 @@
-//! Whether the whole organization is stopped, and by whom. What a stop and a release do is in `emergency_stop`.
+//! The stop of a whole organization, as stored in its row. `emergency_stop` implements a stop and a release.
 
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ use crate::{
     },
 };
 
-/// The time between two lots of queued turns after a release: all at once would be refused by model providers.
+/// The time between two batches of queued turns after a release: model providers would refuse all of them at once.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Notes that the caller stops the organization. False: it is stopped already.
+/// Records that the caller stops the organization. False: it is already stopped.
 pub async fn set_stopped(tx: &Tx, reason: &str) -> Result<bool> {
     super::lock(tx).await?;
     let organization = load(tx).await?;
@@ -37,7 +37,7 @@ pub async fn set_stopped(tx: &Tx, reason: &str) -> Result<bool> {
     let mut organization = organization.into_active_model();
     organization.stopped_at = Set(Some(tx.now));
     organization.stopped_by = Set(caller.user());
-    organization.stopped_by_name = Set(Some(who(caller)));
+    organization.stopped_by_name = Set(Some(caller_name(caller)));
     organization.stop_reason = Set(Some(reason.to_owned()));
     organization.letting_go_at = Set(None);
     organization.updated_at = Set(tx.now);
@@ -45,30 +45,28 @@ pub async fn set_stopped(tx: &Tx, reason: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// Who stopped the organization, as the operator sees it.
+/// The stop of an organization, in the operator's output.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stopped {
-    /// The name of who stopped it.
+    /// The name of the member, service token or operator.
     pub by: String,
-    /// Since when.
     pub at: Timestamp,
-    /// Why.
     pub reason: String,
 }
 
-/// Who stopped the organization, if it is stopped.
+/// The organization's stop, if it is stopped.
 pub async fn stopped(scope: &Scope) -> Result<Option<Stopped>> {
-    Ok(queries::stop(scope).await?.and_then(Stopped::of))
+    Ok(queries::stop(scope).await?.and_then(Stopped::from_row))
 }
 
 impl Stopped {
-    fn of(row: Stop) -> Option<Self> {
+    fn from_row(row: Stop) -> Option<Self> {
         let (by, reason) = (row.stopped_by_name.unwrap_or_default(), row.stop_reason.unwrap_or_default());
         Some(Self { by, at: row.stopped_at?, reason })
     }
 }
 
-/// Notes that the organization is released. Returns since when it was stopped, and who stopped it, if it was.
+/// Records the release of the organization. Returns the time of the stop and who stopped it, if it was stopped.
 pub async fn set_released(tx: &Tx) -> Result<Option<(Timestamp, Option<String>)>> {
     super::lock(tx).await?;
     let organization = load(tx).await?;
@@ -85,33 +83,33 @@ pub async fn set_released(tx: &Tx) -> Result<Option<(Timestamp, Option<String>)>
     Ok(Some((since, by)))
 }
 
-/// Refuses to start anything in a stopped organization. The organization can't be stopped before the transaction
-/// ends. Call it before locking an agent.
+/// Refuses to start anything in a stopped organization. The organization can't be stopped before the transaction ends. Call
+/// this before locking an agent.
 ///
 /// # Errors
 /// `ORGANIZATION_STOPPED`, naming who stopped it and since when.
 pub async fn require_going(tx: &Tx) -> Result<()> {
-    let stopped = queries::stop_held(tx).await?.and_then(Stopped::of);
+    let stopped = queries::lock_stop(tx).await?.and_then(Stopped::from_row);
     let Some(Stopped { by, at, reason }) = stopped else { return Ok(()) };
     let detail = format!("{by} stopped the whole organization at {at}. Nothing starts until it is released.");
     let problem = Problem::new(Code::OrganizationStopped, detail).with("stopped_by", by);
     Err(problem.with("stopped_at", at.to_string()).with("reason", reason))
 }
 
-/// The released organizations whose next lot of queued turns is due.
+/// The released organizations whose next batch of queued turns is due.
 pub async fn letting_go(core: &Core) -> Result<Vec<OrgId>> {
     queries::letting_go(core, core.clock.now().minus(PAUSE)).await
 }
 
-/// Takes the turn to send the next lot. Of several replicas only one gets it.
-pub async fn begin_lot(tx: &Tx) -> Result<bool> {
+/// Claims the next batch. Only one of several replicas gets it.
+pub async fn claim_batch(tx: &Tx) -> Result<bool> {
     use organizations::Column::{LettingGoAt, StoppedAt};
     let taken = ours(tx).col_expr(LettingGoAt, Expr::value(tx.now));
     let taken = taken.filter(LettingGoAt.lte(tx.now.minus(PAUSE))).filter(StoppedAt.is_null());
     Ok(taken.exec(tx.connection()).await?.rows_affected > 0)
 }
 
-/// Nothing is left that has waited for the release.
+/// Records that no queued turns are left from the stop.
 pub async fn end_letting_go(tx: &Tx) -> Result<()> {
     let done = ours(tx).col_expr(organizations::Column::LettingGoAt, Expr::value(None::<Timestamp>));
     done.exec(tx.connection()).await?;
@@ -122,8 +120,7 @@ fn ours(tx: &Tx) -> sea_orm::UpdateMany<organizations::Entity> {
     tx.scope.update::<organizations::Entity>().filter(organizations::Column::Id.eq(tx.scope.org))
 }
 
-/// The operator has no name of their own.
-fn who(caller: &Caller) -> String {
+fn caller_name(caller: &Caller) -> String {
     match caller {
         Caller::System => "The operator".to_owned(),
         caller => caller.name().to_owned(),

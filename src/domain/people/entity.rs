@@ -6,30 +6,28 @@ pub mod users {
 
     use crate::base::{ids::UserId, time::Timestamp};
 
-    /// A row of `users`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "users")]
     pub struct Model {
         #[sea_orm(primary_key)]
         pub id: UserId,
-        /// As typed.
+        /// As the person typed it.
         pub email: String,
-        /// Written with the address; unique.
+        /// Unique.
         pub email_folded: String,
         pub name: String,
-        /// Written with the name.
         pub name_folded: String,
         /// Argon2id in PHC format. Null until the person sets a password.
         pub password_hash: Option<String>,
         pub email_confirmed_at: Option<Timestamp>,
         pub avatar_version: Option<i64>,
         pub disabled_at: Option<Timestamp>,
-        /// The secret of the second factor. In use only once confirmed.
+        /// The secret of the second factor. In effect only once confirmed.
         pub totp_secret_sealed: Option<Vec<u8>>,
         pub totp_confirmed_at: Option<Timestamp>,
         /// The last accepted time step, so that each code works only once.
         pub totp_last_step: Option<i64>,
-        /// What the person has set for the panel: an object.
+        /// The settings of the panel: an object.
         pub preferences: Option<Json>,
         /// The time zone of the preferences, if they name one.
         pub time_zone: Option<String>,
@@ -40,7 +38,7 @@ pub mod users {
     crate::core::store::entity!(email_folded = folding::address(email), name_folded = folding::name(name));
 }
 
-/// Memberships: which user belongs to which organization, in which role.
+/// Memberships of users in organizations.
 pub mod members {
     use sea_orm::entity::prelude::*;
 
@@ -50,7 +48,6 @@ pub mod members {
         time::Timestamp,
     };
 
-    /// A row of `members`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "members")]
     pub struct Model {
@@ -76,7 +73,6 @@ pub mod sessions {
         time::Timestamp,
     };
 
-    /// A row of `sessions`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "sessions")]
     pub struct Model {
@@ -87,7 +83,7 @@ pub mod sessions {
         pub family: String,
         pub generation: i64,
         pub kind: SessionKind,
-        /// Of the refresh token, or of the cookie.
+        /// The hash of the refresh token or the cookie.
         pub token_hash: Vec<u8>,
         pub user_agent: Option<String>,
         pub ip: Option<String>,
@@ -106,7 +102,6 @@ pub mod email_tokens {
 
     use crate::base::{ids::UserId, time::Timestamp};
 
-    /// A row of `email_tokens`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "email_tokens")]
     pub struct Model {
@@ -136,7 +131,6 @@ pub mod invitations {
         time::Timestamp,
     };
 
-    /// A row of `invitations`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "invitations")]
     pub struct Model {
@@ -145,7 +139,6 @@ pub mod invitations {
         #[sea_orm(primary_key)]
         pub id: InvitationId,
         pub email: String,
-        /// Written with the address.
         pub email_folded: String,
         pub role: Role,
         pub token_hash: Vec<u8>,

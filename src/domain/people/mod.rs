@@ -1,16 +1,16 @@
 //! People: accounts, how they sign in, and their membership of organizations.
 //!
 //! A user is a person with an e-mail address and a password who belongs to no organization; a membership gives
-//! them a role in one. Permissions: `member.*` in an organization; anyone signed in can manage their own account.
+//! them a role in one. Permissions: `member.*` in an organization; every signed-in person can manage their own account.
 //! Data outside organizations (users, sessions, links, second factors) can't go through a scope: those files look
 //! up rows themselves, always by person or by a secret that identifies one, and write through the database's own
-//! transactions. Whatever ends a credential or changes a membership also clears the process's cache of it
+//! transactions. Every change that ends a credential or affects a membership also clears the process's credential cache
 //! ([`invalidate_all`](crate::core::access::CredentialCache::invalidate_all)).
 //!
 //! - `accounts/`: users, their names, addresses and passwords, mails and the links in them, and the operator's commands.
-//! - `signing_in/`: from password, code or another provider to a session, with rate limits.
+//! - `signing_in/`: signing in with a password, a code or another provider, sessions, and rate limits.
 //! - `membership/`: members of an organization, and invitations to it.
-//! - `entity.rs`: the rows of all three. Their mails are sent by `notifications/delivery.rs`.
+//! - `entity.rs`: the rows of all three. `notifications/delivery.rs` sends their mails.
 
 mod accounts;
 mod entity;
@@ -23,7 +23,7 @@ pub use self::{
             change_email, change_name, change_password, confirm_email, request_email_confirmation,
             request_password_reset, reset_password,
         },
-        directory::{Account, Details, MadeToken, Whose, accounts, details},
+        directory::{Account, AccountFilter, Details, MadeToken, accounts, details},
         letters::compose_notice,
         links::compose as compose_link,
         operator::{
@@ -45,7 +45,7 @@ pub use self::{
             MemberLeaving, MemberRemoved, add_member, add_to, leave, make_owner, remove_member, update_member,
         },
         queries::REACHABLE,
-        rows::{has_member_with, hold_member, missing, role_of},
+        rows::{has_member_with, lock_member, missing, role_of},
     },
     signing_in::{
         browser::InBrowser,
@@ -59,6 +59,8 @@ pub use self::{
             SignInOrigin, SignedIn, create_session, refresh_session, revoke_other_sessions, revoke_session,
             sign_out,
         },
-        sign_in::{Challenge, Entered, Step, complete_sign_in, create_link, exchange, sign_in},
+        sign_in::{
+            Challenge, SessionCredentials, SignInResult, complete_sign_in, create_link, exchange, sign_in,
+        },
     },
 };

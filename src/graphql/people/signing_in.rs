@@ -18,7 +18,7 @@ use crate::{
         Core, Request,
         access::{JarChange, Person},
     },
-    domain::people::{self, Entered, Membership, OpenSession, SignedIn, Step, User},
+    domain::people::{self, Membership, OpenSession, SessionCredentials, SignInResult, SignedIn, User},
     read::ContextExt,
     resolvers::{
         Answer, Enter, answer,
@@ -272,10 +272,10 @@ fn kind(ctx: &Context<'_>, cookie: Option<bool>) -> Result<SessionKind> {
     Ok(SessionKind::Browser)
 }
 
-async fn entered(request: &Request, entered: Entered) -> Result<SignIn> {
+async fn entered(request: &Request, entered: SessionCredentials) -> Result<SignIn> {
     match entered {
-        Entered::Tokens(signed_in) => shown(request, signed_in).await,
-        Entered::Browser(in_browser) => {
+        SessionCredentials::Tokens(signed_in) => shown(request, signed_in).await,
+        SessionCredentials::Browser(in_browser) => {
             let user = people::user(&request.core, in_browser.user).await?;
             request.jar.change(JarChange::Set(in_browser.cookie));
             Ok(SignIn { user: Some(user), ..SignIn::default() })
@@ -283,10 +283,10 @@ async fn entered(request: &Request, entered: Entered) -> Result<SignIn> {
     }
 }
 
-async fn step(request: &Request, step: Step) -> Result<SignIn> {
+async fn step(request: &Request, step: SignInResult) -> Result<SignIn> {
     match step {
-        Step::Session(session) => entered(request, session).await,
-        Step::Challenge(challenge) => {
+        SignInResult::Session(session) => entered(request, session).await,
+        SignInResult::Challenge(challenge) => {
             let token = challenge.token.expose_secret().to_owned();
             let challenge = SignInChallenge { token, expires_at: challenge.expires_at };
             Ok(SignIn { challenge: Some(challenge), ..SignIn::default() })

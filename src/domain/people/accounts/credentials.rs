@@ -1,8 +1,8 @@
 //! A person's own name, e-mail address, and password.
 //!
-//! A mailed link proves an address, sets a new password, or both; see `links.rs`. No one learns whether an
-//! address has an account unless they have proved it is theirs: a password reset is answered before anything is
-//! looked up, and a change to an address that is already taken is answered like any other but sends no mail.
+//! A mailed link proves an address, sets a new password, or both; see `links.rs`. Answers never reveal whether an address of
+//! another person has an account: a password reset is answered before the lookup, and a change to an address that is already
+//! taken is answered like any other but sends no mail.
 
 use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
 use secrecy::SecretString;
@@ -31,7 +31,7 @@ use crate::{
         entity::users,
         signing_in::{
             queries::delete_challenges,
-            sessions::{hold_unchanged, is_recent},
+            sessions::{is_recent, lock_unchanged},
             throttle::{self, Key},
         },
     },
@@ -58,11 +58,11 @@ pub async fn request_email_confirmation(request: &Request, person: &Person) -> R
     Ok(tx.commit().await?)
 }
 
-/// Confirms an address with a link mailed to it. If the person asked to change to this address, it becomes
-/// theirs.
+/// Confirms an address with a link mailed to it. If the person asked to change to this address, the account's address
+/// changes.
 ///
 /// # Errors
-/// `LINK_INVALID`; `NAME_TAKEN` if someone else took the address in the meantime; `RATE_LIMITED`.
+/// `LINK_INVALID`; `NAME_TAKEN` if another account took the address in the meantime; `RATE_LIMITED`.
 pub async fn confirm_email(request: &Request, token: &SecretString) -> Result<()> {
     let core = &request.core;
     let address = Key::address(request.ip);
@@ -118,7 +118,7 @@ async fn send_reset(request: &Request, email: &str) -> Result<()> {
     throttle::charge(core, &[Key::reset(&user.email)]).await?;
     let tx = request.begin().await?;
     links::send(core, &tx, &user, Purpose::Reset, &user.email).await?;
-    // The caller hasn't proved who they are, so the audit entry says ANONYMOUS.
+    // The caller has proved no identity, so the audit entry says ANONYMOUS.
     let entry = PersonalEntry::done("requestPasswordReset", user.id, json!({}));
     record_personal(&tx, request, entry);
     Ok(tx.commit().await?)
@@ -174,7 +174,7 @@ pub async fn change_password(
     check_password(new, &user.email, "newPassword")?;
     let hash = core.access.passwords.hash(new).await.map_err(Problem::internal)?;
     let tx = request.begin().await?;
-    let user = hold_unchanged(&tx, &user).await?;
+    let user = lock_unchanged(&tx, &user).await?;
     set_password(core, &tx, &user, hash, Some(person)).await?;
     notify(core, &tx, &user, &user.email, Notice::PasswordChanged, &SignInOrigin::of(request));
     record_personal(
@@ -187,8 +187,8 @@ pub async fn change_password(
     Ok(())
 }
 
-/// Stores a password. A link used to get here has also proved the address. Ends everything that someone who
-/// knew the old password may have started, except the session of `keep`.
+/// Stores a password. Without `keep`, a mailed link has also proved the address. Ends everything that an intruder with the old
+/// password may have started; the session of `keep` stays.
 async fn set_password(
     core: &Core,
     tx: &Transaction,
@@ -204,12 +204,12 @@ async fn set_password(
     }
     row.updated_at = Set(now);
     row.update(tx).await?;
-    end_ways_in(core, tx, user, keep).await
+    end_access(core, tx, user, keep).await
 }
 
 /// Ends the person's sessions, except that of `keep`, and the links that could set a password or change the
 /// address.
-pub async fn end_ways_in(
+pub async fn end_access(
     core: &Core,
     tx: &Transaction,
     user: &users::Model,
@@ -226,7 +226,7 @@ pub async fn end_sessions(core: &Core, tx: &Transaction, user: UserId, keep: Opt
     delete_challenges(tx, user).await
 }
 
-/// Mails a link to a new address. Using the link makes the address the person's.
+/// Mails a link to a new address. Using the link changes the account's address.
 ///
 /// # Errors
 /// `SIGN_IN_FAILED` for a wrong password; `VALIDATION_FAILED`; `RATE_LIMITED`.
@@ -244,7 +244,7 @@ pub async fn change_email(
     let user = require_proof(request, person, password).await?;
     throttle::charge(core, &[Key::mail(email)]).await?;
     let tx = request.begin().await?;
-    let user = hold_unchanged(&tx, &user).await?;
+    let user = lock_unchanged(&tx, &user).await?;
     let taken = by_email(&tx, email).await?.is_some_and(|other| other.id != user.id);
     if !taken {
         links::send(core, &tx, &user, Purpose::Confirm, email).await?;
@@ -301,8 +301,8 @@ pub async fn require_password(
     Ok(user)
 }
 
-/// Requires the password, or, of an account without one, that the person has just signed in: anyone who finds a session open
-/// must not make the account their own.
+/// Requires the password or, for an account without one, a recent sign-in: a session that was left open must not be enough to
+/// take over the account.
 pub async fn require_proof(
     request: &Request,
     person: &Person,
@@ -310,8 +310,8 @@ pub async fn require_proof(
 ) -> Result<users::Model> {
     let user = require_password(request, person.id, password).await?;
     if user.password_hash.is_none() && !is_recent(&request.core, person.session).await? {
-        let detail = "Your account has no password, so only a person who has signed in within the last ten minutes may do \
-                      this. Sign out, sign in again, and repeat it.";
+        let detail = "Your account has no password, so this requires a sign-in within the last ten minutes. Sign out, sign \
+                      in again, and try again.";
         return Err(Problem::new(Code::SignInAgain, detail));
     }
     Ok(user)

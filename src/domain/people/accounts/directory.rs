@@ -1,5 +1,5 @@
-//! Accounts as the operator sees them: across all organizations, with the details needed to investigate an
-//! attack or a complaint. No request leads here.
+//! The operator's view of accounts: across all organizations, with the details needed to investigate an attack or a
+//! complaint. Not reachable by requests.
 
 use serde::Serialize;
 
@@ -21,37 +21,27 @@ use crate::{
     },
 };
 
-/// Which accounts to list.
+/// The accounts to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
-    /// All accounts.
+pub enum AccountFilter {
     All,
-    /// Those of an organization's members.
     MembersOf(OrgId),
-    /// One person's account.
     One(UserId),
 }
 
 /// An account as the operator sees it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Account {
-    /// Identifies the person.
     pub id: UserId,
-    /// The e-mail address used to sign in.
     pub email: String,
-    /// The name.
     pub name: String,
-    /// Whether the address has been confirmed.
     pub email_confirmed: bool,
-    /// When the account was disabled. Null if it is enabled.
     pub disabled_at: Option<Timestamp>,
-    /// Whether it has a password. Without one, the person signs in through a provider, or can't sign in yet.
+    /// Without a password, the person signs in through a provider, or can't sign in yet.
     pub has_password: bool,
-    /// Whether signing in requires a second factor.
     pub has_second_factor: bool,
-    /// When the account was created.
     pub created_at: Timestamp,
-    /// The person's organizations and roles, ordered by organization id.
+    /// Ordered by organization id.
     pub memberships: Vec<Membership>,
 }
 
@@ -59,11 +49,8 @@ row! {
     /// An active service token that a person created.
     #[derive(Clone, Debug, Serialize)]
     pub struct MadeToken {
-        /// The organization that it belongs to.
         organization_id: OrgId,
-        /// Its id.
         id: TokenId,
-        /// What the token is for.
         name: String,
     }
 }
@@ -71,12 +58,11 @@ row! {
 /// An account with every way to sign in to it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Details {
-    /// The account.
     #[serde(flatten)]
     pub account: Account,
     /// The number of unused recovery codes.
     pub recovery_codes: i64,
-    /// The open sessions, newest first.
+    /// Open sessions, newest first.
     pub sessions: Vec<OpenSession>,
     /// The accounts at other providers that can sign in to it.
     pub linked_accounts: Vec<LinkedAccount>,
@@ -85,10 +71,10 @@ pub struct Details {
 }
 
 /// Accounts, ordered by id.
-pub async fn accounts(db: &Db, whose: Whose) -> Result<Vec<Account>> {
-    let mut memberships = memberships(db, whose).await?.into_iter().peekable();
+pub async fn accounts(db: &Db, filter: AccountFilter) -> Result<Vec<Account>> {
+    let mut memberships = memberships(db, filter).await?.into_iter().peekable();
     let mut accounts = Vec::new();
-    for found in queries::accounts(db, whose).await? {
+    for found in queries::accounts(db, filter).await? {
         let id = found.id;
         // Both lists are ordered by id. Skip memberships of people added or removed between the two reads.
         while memberships.next_if(|(user, _)| *user < id).is_some() {}
@@ -113,19 +99,19 @@ pub async fn accounts(db: &Db, whose: Whose) -> Result<Vec<Account>> {
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn details(core: &Core, providers: &Providers, user: UserId) -> Result<Details> {
-    let account = accounts(&core.db, Whose::One(user)).await?.pop();
+    let account = accounts(&core.db, AccountFilter::One(user)).await?.pop();
     let account = account.ok_or_else(|| Problem::new(Code::NotFound, "The user no longer exists."))?;
     Ok(Details {
         account,
         recovery_codes: queries::unused_codes(core, user).await?,
         sessions: listed::open_of(core, user, None).await?,
-        linked_accounts: identities::of(providers, &core.db.installation(), user).await?,
+        linked_accounts: identities::list_of(providers, &core.db.installation(), user).await?,
         service_tokens: queries::made_tokens(core, user).await?,
     })
 }
 
 /// Memberships, ordered by person and organization.
-pub async fn memberships(db: &Db, whose: Whose) -> Result<Vec<(UserId, Membership)>> {
+pub async fn memberships(db: &Db, filter: AccountFilter) -> Result<Vec<(UserId, Membership)>> {
     let show = |found: queries::FoundMembership| {
         let membership = Membership {
             organization_id: found.organization_id,
@@ -136,5 +122,5 @@ pub async fn memberships(db: &Db, whose: Whose) -> Result<Vec<(UserId, Membershi
         };
         (found.user_id, membership)
     };
-    Ok(queries::memberships(db, whose).await?.into_iter().map(show).collect())
+    Ok(queries::memberships(db, filter).await?.into_iter().map(show).collect())
 }

@@ -1,4 +1,4 @@
-//! The mails that people receive, and where their links lead.
+//! The mails to people about their accounts, and the targets of their links.
 //!
 //! Links lead to pages of the panel: `/confirm-email`, `/reset-password`, and `/accept-invitation`, each with
 //! `#token=…`, which the page passes to the mutation of the same name.
@@ -36,7 +36,7 @@ pub fn with_link(
     write(core, template, &[values, &[("link", &link), ("expires", &expires)]].concat())
 }
 
-/// The letter that tells a person what happened to their account.
+/// The letter that notifies a person of an event of their account.
 ///
 /// # Errors
 /// `NOT_FOUND`; the database is unreachable.
@@ -47,11 +47,11 @@ pub async fn compose_notice(
     (at, from): (Timestamp, &str),
 ) -> Result<Letter> {
     let name = by_id(core.db.read(), user).await?.name;
-    Ok(notice(core, &name, what, (at, from)))
+    Ok(write_notice(core, &name, what, (at, from)))
 }
 
-fn notice(core: &Core, name: &str, what: Notice, (at, from): (Timestamp, &str)) -> Letter {
-    let ((subject, what), when) = (words(what), readable(at));
+fn write_notice(core: &Core, name: &str, what: Notice, (at, from): (Timestamp, &str)) -> Letter {
+    let ((subject, what), when) = (notice_texts(what), readable(at));
     write(
         core,
         Template::Notice,
@@ -59,8 +59,8 @@ fn notice(core: &Core, name: &str, what: Notice, (at, from): (Timestamp, &str)) 
     )
 }
 
-/// The subject of a notice, and what happened.
-const fn words(what: Notice) -> (&'static str, &'static str) {
+/// The subject of a notice, and its text.
+const fn notice_texts(what: Notice) -> (&'static str, &'static str) {
     match what {
         Notice::PasswordChanged => (
             "Your password was changed",
@@ -108,13 +108,13 @@ const fn words(what: Notice) -> (&'static str, &'static str) {
         ),
         Notice::ChatUnlinked => (
             "A chat is no longer linked",
-            "The bot of the channel below is another now, so the chat that you had linked with it no longer decides anything. Link \
-             it again in the panel if the change was expected.",
+            "The channel below now has another bot, or was deleted, so your linked chat can no longer be used for decisions. \
+             Link it again in the panel if you expected the change.",
         ),
     }
 }
 
-/// Tells a person, at `recipient`, what happened to their account.
+/// Notifies a person, at `recipient`, of an event of their account.
 pub fn notify(
     core: &Core,
     tx: &Transaction,
@@ -127,7 +127,7 @@ pub fn notify(
     mails::enqueue_notice(core, tx, (user.id, recipient.to_owned()), notice, from);
 }
 
-/// Tells a person what the operator did to their account.
+/// Notifies a person of an operation by the operator on their account.
 pub fn notify_by_operator(core: &Core, tx: &Transaction, user: &users::Model, notice: Notice) {
     let from = "the operator of this installation".to_owned();
     mails::enqueue_notice(core, tx, (user.id, user.email.clone()), notice, from);

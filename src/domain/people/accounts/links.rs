@@ -1,9 +1,9 @@
-//! Mailed links: who may use which, once, and for how long.
+//! Mailed links, which work once and for a limited time.
 //!
-//! A row of `email_tokens` is written together with the mail. Its token is only created when the
-//! mail is sent ([`compose`]), and again on every retry, so that only the last mail's link works. Until then
-//! the row holds random bytes that are the hash of nothing. A link that the operator hands over ([`by_hand`])
-//! gets its token at once. A newer link of the same kind replaces an older one.
+//! A row of `email_tokens` is written together with the mail. Its token is only created when the mail is sent
+//! ([`compose`]), and again on every retry, so that only the last mail's link works. Until then the row holds random bytes
+//! instead of a hash. A link that the operator hands over ([`create_by_hand`]) gets its token at once. A newer link of the same
+//! kind replaces an older one.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     letters::with_link,
-    users::{by_id, hold},
+    users::{by_id, lock_user},
 };
 use crate::{
     base::{
@@ -36,7 +36,7 @@ use crate::{
     },
 };
 
-/// What a link does.
+/// The purpose of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Confirms an address.
@@ -74,9 +74,8 @@ pub async fn send(
     Ok(())
 }
 
-/// Creates a link to hand over in person. Returns its token and expiry. Anyone who hands it over vouches for the
-/// address.
-pub async fn by_hand(
+/// Creates a link to hand over in person. Returns its token and expiry. The person who hands it over vouches for the address.
+pub async fn create_by_hand(
     core: &Core,
     db: &impl ConnectionTrait,
     user: &users::Model,
@@ -160,8 +159,8 @@ pub async fn compose(core: &Core, id: i64) -> Result<Option<(String, Letter)>> {
     Ok(Some((email, letter)))
 }
 
-/// Uses a link. Returns whose it is, locked until the transaction ends, and the address it proves. If two requests use it
-/// at once, only one succeeds. The person is locked before their link, as by everyone else who locks both.
+/// Uses a link. Returns its person, locked until the transaction ends, and the address it proves. If two requests use it at
+/// once, only one succeeds. Locks the person before the link, as everywhere.
 ///
 /// # Errors
 /// `LINK_INVALID`.
@@ -179,7 +178,7 @@ pub async fn redeem(
         .one(tx)
         .await?;
     let found = found.ok_or_else(invalid)?;
-    let user = hold(tx, found.user_id).await?;
+    let user = lock_user(tx, found.user_id).await?;
     let used = email_tokens::Entity::update_many()
         .col_expr(email_tokens::Column::UsedAt, Expr::value(core.clock.now().0))
         .filter(email_tokens::Column::TokenHash.eq(found.token_hash))
@@ -198,7 +197,7 @@ pub fn hash_of(token: &SecretString) -> Option<TokenHash> {
     Token::parse_kind(TokenKind::Link, token.expose_secret().trim()).map(|token| token.hash)
 }
 
-/// The one answer for every link that doesn't work.
+/// The error for every link that doesn't work.
 pub fn invalid() -> Problem {
     Problem::new(Code::LinkInvalid, "The link was already used, has expired, or was replaced by a newer one.")
 }

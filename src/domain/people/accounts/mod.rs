@@ -1,8 +1,8 @@
-//! Accounts: who can sign in, and what a person or the operator changes about an account.
+//! Accounts, and changes to them by their owner or the operator.
 //!
-//! - `users.rs`: the rows and who may be found by what; `directory.rs`: the operator's view of them.
+//! - `users.rs`: the rows, and finding users; `directory.rs`: the operator's view of them.
 //! - `credentials.rs`: a person's name, address and password; `links.rs`, `letters.rs`: mails and the links in them.
-//! - `preferences.rs`: what a person has set for the panel; `operator.rs`: the operator's commands.
+//! - `preferences.rs`: settings of the panel; `operator.rs`: the operator's commands.
 
 pub mod credentials;
 pub mod directory;

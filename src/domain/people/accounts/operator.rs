@@ -1,5 +1,5 @@
-//! The operator's commands on accounts: disable and enable them, and help people who lost what they sign in
-//! with. No policy applies to the operator, and no request leads here.
+//! The operator's commands on accounts: disable and enable them, and help people who lost a password or second factor. No
+//! policy applies to the operator. Not reachable by requests.
 //!
 //! The running service is another process: it caches a credential for
 //! [`CREDENTIALS_KEPT`](crate::core::access::CREDENTIALS_KEPT), and checks open sockets and streams every
@@ -11,12 +11,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    credentials::{end_sessions, end_ways_in},
+    credentials::{end_access, end_sessions},
     directory::MadeToken,
     letters::{Notice, notify_by_operator},
     links::{self, Purpose},
     queries,
-    users::hold,
+    users::lock_user,
 };
 use crate::{
     base::{
@@ -42,9 +42,7 @@ row! {
     /// An organization by id and name, in the operator's output.
     #[derive(Clone, Debug, Serialize)]
     pub struct OrganizationRef {
-        /// Its id.
         id: OrgId,
-        /// The name.
         name: String,
     }
 }
@@ -52,15 +50,11 @@ row! {
 /// The result of disabling an account.
 #[derive(Clone, Debug, Serialize)]
 pub struct Disabled {
-    /// The account's id.
     pub id: UserId,
-    /// The address.
     pub email: String,
     /// False if it was already disabled.
     pub changed: bool,
-    /// When it was disabled.
     pub disabled_at: Timestamp,
-    /// The number of sessions ended.
     pub sessions_ended: i64,
     /// The person's organizations that now have no OWNER who can sign in.
     pub organizations_without_owner: Vec<OrganizationRef>,
@@ -71,9 +65,7 @@ pub struct Disabled {
 /// The result of enabling an account.
 #[derive(Clone, Debug, Serialize)]
 pub struct Enabled {
-    /// The account's id.
     pub id: UserId,
-    /// The address.
     pub email: String,
     /// False if it was already enabled.
     pub changed: bool,
@@ -82,44 +74,34 @@ pub struct Enabled {
 /// An account whose second factor was removed.
 #[derive(Clone, Debug, Serialize)]
 pub struct WithoutFactor {
-    /// The account's id.
     pub id: UserId,
-    /// The address.
     pub email: String,
-    /// The number of sessions ended.
     pub sessions_ended: i64,
-    /// The person's organizations that require a second factor, and keep the person out until they set up a new
-    /// one.
+    /// The person's organizations that require a second factor, and deny access until the person sets up a new one.
     pub organizations_requiring_one: Vec<OrganizationRef>,
 }
 
 /// An account whose password was removed, with a link for setting a new one. Shown only once.
 #[derive(Debug)]
 pub struct NewLink {
-    /// The account's id.
     pub id: UserId,
-    /// The address.
     pub email: String,
-    /// The number of sessions ended.
     pub sessions_ended: i64,
-    /// Whether the account is disabled. If so, the link works once it is enabled.
+    /// If the account is disabled, the link works once it is enabled.
     pub is_disabled: bool,
-    /// The link's token.
     pub token: SecretString,
-    /// When the link expires.
     pub expires_at: Timestamp,
 }
 
-/// Disables an account and ends all its sessions, sign-ins, and links. Works on the last OWNER of an
-/// organization too, because a compromised account can't wait. The result names the organizations left without
-/// one.
+/// Disables an account and ends all its sessions, sign-ins, and links. Also works for the last OWNER of an organization, because
+/// a compromised account can't wait. The result lists the organizations left without an OWNER.
 ///
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn disable(core: &Core, user: UserId) -> Result<Disabled> {
     let tx = core.db.begin().await?;
     lock_owned(core, &tx, user).await?;
-    let person = hold(&tx, user).await?;
+    let person = lock_user(&tx, user).await?;
     let changed = person.disabled_at.is_none();
     let disabled_at = person.disabled_at.unwrap_or_else(|| core.clock.now());
     let mut sessions_ended = 0;
@@ -150,11 +132,11 @@ pub async fn disable(core: &Core, user: UserId) -> Result<Disabled> {
 /// `NOT_FOUND`.
 pub async fn enable(core: &Core, user: UserId) -> Result<Enabled> {
     let tx = core.db.begin().await?;
-    let person = hold(&tx, user).await?;
+    let person = lock_user(&tx, user).await?;
     let changed = person.disabled_at.is_some();
     if changed {
         set_disabled(core, &tx, &person, None).await?;
-        // Ends sessions that slipped in before every process knew, or that manual SQL left open.
+        // Ends sessions opened before every process knew of the change, or left open by manual SQL.
         end_sessions(core, &tx, user, None).await?;
         links::withdraw_others(core, &tx, user, &person.email).await?;
         let changes = json!({ "disabled_at": null });
@@ -165,13 +147,13 @@ pub async fn enable(core: &Core, user: UserId) -> Result<Enabled> {
     Ok(Enabled { id: user, email: person.email, changed })
 }
 
-/// Removes a lost second factor and its recovery codes. Ends all sessions and tells the person by mail.
+/// Removes a lost second factor and its recovery codes. Ends all sessions and notifies the person by mail.
 ///
 /// # Errors
 /// `NOT_FOUND`; `CONFLICT` without a second factor.
 pub async fn reset_second_factor(core: &Core, user: UserId) -> Result<WithoutFactor> {
     let tx = core.db.begin().await?;
-    let person = hold(&tx, user).await?;
+    let person = lock_user(&tx, user).await?;
     if person.totp_confirmed_at.is_none() {
         let detail = format!("{} has no second factor.", person.email);
         return Err(Problem::new(Code::Conflict, detail));
@@ -188,20 +170,20 @@ pub async fn reset_second_factor(core: &Core, user: UserId) -> Result<WithoutFac
     Ok(WithoutFactor { id: user, email: person.email, sessions_ended, organizations_requiring_one })
 }
 
-/// Removes a password and creates a link for setting a new one, which the operator hands over. Ends all
-/// sessions and tells the person by mail. A second factor stays.
+/// Removes a password and creates a link for setting a new one, which the operator hands over. Ends all sessions and notifies
+/// the person by mail. A second factor stays.
 ///
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn reset_password(core: &Core, user: UserId) -> Result<NewLink> {
     let tx = core.db.begin().await?;
-    let person = hold(&tx, user).await?;
+    let person = lock_user(&tx, user).await?;
     let mut row = person.clone().into_active_model();
     row.password_hash = Set(None);
     row.updated_at = Set(core.clock.now());
     row.update(&tx).await?;
     let sessions_ended = end_everything(core, &tx, &person).await?;
-    let (token, expires_at) = links::by_hand(core, &tx, &person, Purpose::Reset).await?;
+    let (token, expires_at) = links::create_by_hand(core, &tx, &person, Purpose::Reset).await?;
     throttle::forgive(&tx, &[Key::account(&person.email), Key::password(user)]).await?;
     notify_by_operator(core, &tx, &person, Notice::PasswordReset);
     let changes = json!({ "password": "changed", "sessions": "revoked" });
@@ -225,16 +207,16 @@ async fn set_disabled(
     Ok(())
 }
 
-/// Ends the sessions and everything that could let someone else in: sign-ins in progress, password links, and
-/// links that would change the address. Returns how many sessions were open.
+/// Ends the sessions and every other access of an intruder: sign-ins in progress, password links, and links that would change
+/// the address. Returns how many sessions were open.
 async fn end_everything(core: &Core, tx: &Transaction, person: &users::Model) -> Result<i64> {
     let open = queries::open_sessions(tx, person.id, core.clock.now()).await?;
-    end_ways_in(core, tx, person, None).await?;
+    end_access(core, tx, person, None).await?;
     Ok(open)
 }
 
-/// Locks the organizations the person is an OWNER of, as everyone who counts owners does. Lock these before the
-/// person: accepting an invitation uses the same order.
+/// Locks the organizations that the person is an OWNER of, as every operation that counts owners does. They are locked before
+/// the person: accepting an invitation uses the same order.
 async fn lock_owned(core: &Core, tx: &Transaction, user: UserId) -> Result<()> {
     if core.db.backend() == DbBackend::Postgres {
         queries::lock_owned(tx, user).await?;

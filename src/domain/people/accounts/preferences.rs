@@ -1,5 +1,4 @@
-//! What a person has set for the panel. The panel alone knows what it means, except for the time zone, in which the
-//! service tells the time in mails.
+//! A person's settings of the panel. Only the panel interprets them, except for the time zone, which mails use.
 
 use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
 use serde_json::{Value, json};
@@ -19,7 +18,7 @@ use crate::{
     },
 };
 
-/// A person's preferences: an object. `None`: nothing yet.
+/// A person's preferences: an object. `None`: not set.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -27,7 +26,7 @@ pub async fn preferences(core: &Core, id: UserId) -> Result<Option<Value>> {
     Ok(by_id(core.db.read(), id).await?.preferences)
 }
 
-/// Replaces a person's preferences. If their `timeZone` names no time zone, times in mails are the organization's.
+/// Replaces a person's preferences. If their `timeZone` is not a valid time zone, mails use the organization's.
 ///
 /// # Errors
 /// `VALIDATION_FAILED` unless it is an object of at most 64 KiB.
@@ -47,7 +46,7 @@ pub async fn set_preferences(request: &Request, person: &Person, preferences: Va
     row.preferences = Set(Some(preferences));
     row.updated_at = Set(request.core.clock.now());
     row.update(&tx).await?;
-    // They may contain anything, so the log says only how much it is.
+    // They may contain anything, so the audit log records only their size.
     let entry = PersonalEntry::done("setPreferences", person.id, json!({ "bytes": bytes }));
     record_personal(&tx, request, entry);
     tx.commit().await?;

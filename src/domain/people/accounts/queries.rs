@@ -3,7 +3,7 @@
 use sea_orm::Value;
 
 use super::{
-    directory::{MadeToken, Whose},
+    directory::{AccountFilter, MadeToken},
     operator::OrganizationRef,
 };
 use crate::{
@@ -37,21 +37,21 @@ row! {
 }
 
 /// Accounts, ordered by id.
-pub(super) async fn accounts(db: &Db, whose: Whose) -> Result<Vec<FoundAccount>> {
+pub(super) async fn accounts(db: &Db, filter: AccountFilter) -> Result<Vec<FoundAccount>> {
     const ACCOUNTS: &str = "SELECT id, email, name, email_confirmed_at, disabled_at, \
          (password_hash IS NOT NULL) AS has_password, (totp_confirmed_at IS NOT NULL) AS has_second_factor, created_at \
          FROM users";
     const ORDERED: &str = " ORDER BY id";
-    let sql = match whose {
-        Whose::All => installation_sql!(ACCOUNTS, ORDERED),
-        Whose::MembersOf(_) => installation_sql!(
+    let sql = match filter {
+        AccountFilter::All => installation_sql!(ACCOUNTS, ORDERED),
+        AccountFilter::MembersOf(_) => installation_sql!(
             ACCOUNTS,
             " WHERE id IN (SELECT user_id FROM members WHERE organization_id = $1)",
             ORDERED
         ),
-        Whose::One(_) => installation_sql!(ACCOUNTS, " WHERE id = $1", ORDERED),
+        AccountFilter::One(_) => installation_sql!(ACCOUNTS, " WHERE id = $1", ORDERED),
     };
-    db.installation().all(sql, values(whose)).await
+    db.installation().all(sql, values(filter)).await
 }
 
 row! {
@@ -67,27 +67,27 @@ row! {
 }
 
 /// Memberships, ordered by person and organization.
-pub(super) async fn memberships(db: &Db, whose: Whose) -> Result<Vec<FoundMembership>> {
+pub(super) async fn memberships(db: &Db, filter: AccountFilter) -> Result<Vec<FoundMembership>> {
     const MEMBERSHIPS: &str = "SELECT m.user_id, m.organization_id, o.name AS organization_name, m.role, m.created_at, \
          o.require_second_factor FROM members m JOIN organizations o ON o.id = m.organization_id";
     const ORDERED: &str = " ORDER BY m.user_id, m.organization_id";
-    let sql = match whose {
-        Whose::All => installation_sql!(MEMBERSHIPS, ORDERED),
-        Whose::MembersOf(_) => installation_sql!(
+    let sql = match filter {
+        AccountFilter::All => installation_sql!(MEMBERSHIPS, ORDERED),
+        AccountFilter::MembersOf(_) => installation_sql!(
             MEMBERSHIPS,
             " WHERE m.user_id IN (SELECT user_id FROM members WHERE organization_id = $1)",
             ORDERED
         ),
-        Whose::One(_) => installation_sql!(MEMBERSHIPS, " WHERE m.user_id = $1", ORDERED),
+        AccountFilter::One(_) => installation_sql!(MEMBERSHIPS, " WHERE m.user_id = $1", ORDERED),
     };
-    db.installation().all(sql, values(whose)).await
+    db.installation().all(sql, values(filter)).await
 }
 
-fn values(whose: Whose) -> Vec<Value> {
-    match whose {
-        Whose::All => Vec::new(),
-        Whose::MembersOf(org) => vec![org.into()],
-        Whose::One(user) => vec![user.into()],
+fn values(filter: AccountFilter) -> Vec<Value> {
+    match filter {
+        AccountFilter::All => Vec::new(),
+        AccountFilter::MembersOf(org) => vec![org.into()],
+        AccountFilter::One(user) => vec![user.into()],
     }
 }
 
@@ -152,7 +152,7 @@ pub(super) async fn lock_owned(tx: &Transaction, user: UserId) -> Result<()> {
     Ok(())
 }
 
-/// A condition follows.
+/// To be completed with a condition.
 const ORGANIZATIONS: &str = "SELECT o.id, o.name FROM members m JOIN organizations o ON o.id = m.organization_id \
      WHERE m.user_id = $1 AND ";
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    directory::{self, Whose},
+    directory::{self, AccountFilter},
     queries,
 };
 use crate::{
@@ -37,13 +37,10 @@ use crate::{
 /// A new user.
 #[derive(Clone, Debug)]
 pub struct NewUser {
-    /// The e-mail address used to sign in. Unique regardless of case.
+    /// Unique regardless of case.
     pub email: String,
-    /// The display name.
     pub name: String,
-    /// The password.
     pub password: SecretString,
-    /// Whether the address has been confirmed.
     pub confirmed: bool,
 }
 
@@ -168,7 +165,7 @@ pub async fn find_user_in(db: &Db, email: &str) -> Result<UserId> {
     Ok(found.ok_or_else(|| unknown_user(email))?.id)
 }
 
-/// Finds the user the operator means, by id or address.
+/// Finds a user by the operator's reference: an id or address.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -226,7 +223,7 @@ pub async fn set_avatar(
     Ok(())
 }
 
-/// Tells subscribers in each of a person's organizations that what the members show of them has changed.
+/// Announces the changed member to subscribers in each of the person's organizations.
 pub async fn announce(core: &Core, tx: &Transaction, id: UserId) -> Result<()> {
     for org in queries::organizations_of(tx, id).await? {
         tx.announce(
@@ -239,11 +236,11 @@ pub async fn announce(core: &Core, tx: &Transaction, id: UserId) -> Result<()> {
 
 /// The organizations a person belongs to, ordered by id.
 pub async fn memberships(core: &Core, id: UserId) -> Result<Vec<Membership>> {
-    let found = directory::memberships(&core.db, Whose::One(id)).await?;
+    let found = directory::memberships(&core.db, AccountFilter::One(id)).await?;
     Ok(found.into_iter().map(|(_, membership)| membership).collect())
 }
 
-/// A person's name, for the service's own words.
+/// A person's name, for texts by the service.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -257,9 +254,9 @@ pub async fn by_id(db: &impl ConnectionTrait, id: UserId) -> Result<users::Model
     users::Entity::find_by_id(id).one(db).await?.ok_or_else(gone)
 }
 
-/// The row with this id, locked until the transaction ends.
+/// Locks the row with this id until the transaction ends.
 #[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
-pub async fn hold(tx: &Transaction, id: UserId) -> Result<users::Model> {
+pub async fn lock_user(tx: &Transaction, id: UserId) -> Result<users::Model> {
     held(users::Entity::find_by_id(id)).one(tx).await?.ok_or_else(gone)
 }
 
@@ -267,7 +264,7 @@ fn gone() -> Problem {
     Problem::new(Code::NotFound, "The user no longer exists.")
 }
 
-/// Whether it is a valid address that mail can be sent to.
+/// Whether this is a valid address to which mail can be sent.
 pub fn is_email(email: &str) -> bool {
     email.len() <= 254 && email_address::EmailAddress::is_valid(email) && mail::can_be_sent_to(email)
 }

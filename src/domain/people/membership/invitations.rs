@@ -1,9 +1,9 @@
-//! Invitations: how a person joins an organization.
+//! Invitations to join an organization.
 //!
 //! An invitation is for one address, whether or not it has an account; its link proves the address. It is valid
 //! for a week, works once, and only while its sender could still send it: a member who has left, or whose role
 //! is now below the one the invitation gives, has no open invitations. A person who already has an account must
-//! prove it is theirs, by being signed in or by its password: a link alone adds no one's account to anything.
+//! prove that it is theirs, by being signed in or by its password: a link alone never adds an existing account.
 
 use std::{sync::Arc, time::Duration};
 
@@ -69,7 +69,7 @@ pub enum Delivery {
     ByHand,
 }
 
-/// Invites an e-mail address. By hand, this replaces an open invitation of the address, whose link and mail are void then.
+/// Invites an e-mail address. By hand, this replaces an open invitation of the address: its link and mail become invalid.
 ///
 /// # Errors
 /// `PERMISSION_DENIED` for a role higher than the caller's own; `NAME_TAKEN` for a member, or by mail for an address
@@ -115,7 +115,7 @@ pub async fn invite(
     };
     let row = row.insert(tx.connection()).await?;
     if delivery == Delivery::Mail {
-        post(&tx, &row);
+        enqueue_mail(&tx, &row);
     }
     record(&tx, (ChangeOp::Created, "inviteMember"), row.id, json!({ "email": email, "role": role }));
     tx.commit().await?;
@@ -129,21 +129,21 @@ async fn check_new(tx: &Tx, email: &str, delivery: Delivery) -> Result<()> {
     {
         return Err(Problem::new(Code::NameTaken, "This person is already a member."));
     }
-    for row in open_ones(tx).await? {
+    for row in find_open(tx).await? {
         let is_same = row.email_folded == folding::address(email);
         if row.expires_at <= tx.now {
-            end(tx, row).await?;
+            mark_revoked(tx, row).await?;
         } else if is_same && delivery == Delivery::ByHand {
             withdraw(tx, row).await?;
         } else if is_same {
-            let detail = "This address already has an open invitation. Send that one again.";
+            let detail = "This address already has an open invitation. Send that invitation again.";
             return Err(Problem::new(Code::NameTaken, detail).with("invitation_id", row.id.0));
         }
     }
     orgs::check_limit(tx, Limit::OpenInvitations).await
 }
 
-async fn open_ones(tx: &Tx) -> Result<Vec<invitations::Model>> {
+async fn find_open(tx: &Tx) -> Result<Vec<invitations::Model>> {
     let open = tx.scope.find::<invitations::Entity>().filter(is_open());
     Ok(open.all(tx.connection()).await?)
 }
@@ -154,15 +154,14 @@ fn is_open() -> sea_orm::Condition {
         .add(invitations::Column::RevokedAt.is_null())
 }
 
-async fn end(tx: &Tx, row: invitations::Model) -> Result<()> {
+async fn mark_revoked(tx: &Tx, row: invitations::Model) -> Result<()> {
     let mut row = row.into_active_model();
     row.revoked_at = Set(Some(tx.now));
     row.update(tx.connection()).await?;
     Ok(())
 }
 
-/// Enqueues the mail.
-fn post(tx: &Tx, row: &invitations::Model) {
+fn enqueue_mail(tx: &Tx, row: &invitations::Model) {
     let mail = Mail::Invitation { id: row.id };
     mails::enqueue(&tx.scope.core, tx.connection(), &mail, row.expires_at);
 }
@@ -176,7 +175,7 @@ pub async fn resend(scope: &Scope, id: InvitationId) -> Result<()> {
     let email = load(scope, scope.core.db.read(), id).await?.email;
     throttle::charge(&scope.core, &[Key::mail(&email)]).await?;
     let tx = scope.begin().await?;
-    // No one accepts it between the two statements.
+    // Keeps it from being accepted between the two statements.
     orgs::lock(&tx).await?;
     let row = load(scope, tx.connection(), id).await?;
     require_reach(&tx, row.role)?;
@@ -184,10 +183,10 @@ pub async fn resend(scope: &Scope, id: InvitationId) -> Result<()> {
     let nothing: [u8; 32] = random_bytes();
     row.token_hash = Set(nothing.to_vec());
     row.expires_at = Set(tx.now.plus(LIFETIME));
-    // The person who sends it again now vouches for it.
+    // From now on, the invitation depends on the role of the person who sent it again.
     row.invited_by = Set(scope.request.caller.user());
     let row = row.update(tx.connection()).await?;
-    post(&tx, &row);
+    enqueue_mail(&tx, &row);
     record(&tx, (ChangeOp::Updated, "resendInvitation"), id, json!({ "expires_at": row.expires_at }));
     tx.commit().await
 }
@@ -198,7 +197,7 @@ pub async fn resend(scope: &Scope, id: InvitationId) -> Result<()> {
 /// `NOT_FOUND`, also for one that has ended; `PERMISSION_DENIED` for a role higher than the caller's own.
 pub async fn revoke(scope: &Scope, id: InvitationId) -> Result<()> {
     let tx = scope.begin().await?;
-    // No one accepts it between the two statements.
+    // Keeps it from being accepted between the two statements.
     orgs::lock(&tx).await?;
     let row = load(scope, tx.connection(), id).await?;
     withdraw(&tx, row).await?;
@@ -208,7 +207,7 @@ pub async fn revoke(scope: &Scope, id: InvitationId) -> Result<()> {
 async fn withdraw(tx: &Tx, row: invitations::Model) -> Result<()> {
     require_reach(tx, row.role)?;
     let id = row.id;
-    end(tx, row).await?;
+    mark_revoked(tx, row).await?;
     record(tx, (ChangeOp::Deleted, "revokeInvitation"), id, json!({ "revoked_at": tx.now }));
     Ok(())
 }
@@ -246,7 +245,7 @@ pub async fn compose(core: &Core, id: InvitationId) -> Result<Option<(String, Le
     Ok(Some((row.email, with_link(core, form, (&token, row.expires_at), &values))))
 }
 
-/// What the person sends when accepting.
+/// The data that accepts an invitation.
 #[derive(Clone, Debug, Default)]
 pub struct Acceptance {
     /// The name, for a new account.
@@ -258,11 +257,8 @@ pub struct Acceptance {
 /// The membership that accepting created.
 #[derive(Clone, Copy, Debug)]
 pub struct Accepted {
-    /// The organization joined.
     pub org: OrgId,
-    /// The new member.
     pub user: UserId,
-    /// The member's role.
     pub role: Role,
 }
 
@@ -279,16 +275,16 @@ pub async fn accept(request: &Arc<Request>, token: &SecretString, said: &Accepta
     let row = by_token(core, token).await?;
     let user = by_email(core.db.read(), &row.email).await?;
     // Hashing is slow, so it happens before the transaction.
-    let hash = prove(request, &row, user.as_ref(), said).await?;
+    let hash = require_own_account(request, &row, user.as_ref(), said).await?;
     let scope = Scope::system_for(request, row.organization_id);
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
     require_inviter(&tx, &row).await?;
     let user = match user {
-        Some(user) => settle(&tx, user, said, hash).await?,
+        Some(user) => confirm_account(&tx, user, said, hash).await?,
         None => open_account(&tx, &row.email, said, hash).await?,
     };
-    take(&tx, row.id, token, user.id).await?;
+    mark_accepted(&tx, row.id, token, user.id).await?;
     add_to(&tx, user.id, row.role).await?;
     throttle::refund(tx.connection(), &address).await?;
     let entry = PersonalEntry::done(
@@ -316,8 +312,8 @@ async fn by_token(core: &Core, token: &SecretString) -> Result<invitations::Mode
     found.ok_or_else(links::invalid)
 }
 
-/// Proves that the account is the caller's. Returns the hash if a password is to be set.
-async fn prove(
+/// Requires proof that the account is the caller's. Returns the hash of the password to be set, if any.
+async fn require_own_account(
     request: &Request,
     row: &invitations::Model,
     user: Option<&users::Model>,
@@ -350,7 +346,7 @@ async fn prove(
             Ok(None)
         }
         // The account signs in through a provider.
-        Some(user) if identities::has(core, user.id).await? => Err(theirs()),
+        Some(user) if identities::has_any(core, user.id).await? => Err(theirs()),
         _ => {
             let needed = |name: &str| {
                 let detail = format!("A new account requires `{name}`.");
@@ -369,7 +365,7 @@ async fn prove(
     }
 }
 
-/// An invitation gives no more than its sender still could.
+/// Refuses an invitation that its sender could no longer send.
 async fn require_inviter(tx: &Tx, row: &invitations::Model) -> Result<()> {
     let Some(inviter) = row.invited_by else { return Ok(()) };
     let member: Option<members::Model> = super::rows::find(tx, inviter).await?;
@@ -378,8 +374,8 @@ async fn require_inviter(tx: &Tx, row: &invitations::Model) -> Result<()> {
     if holds { Ok(()) } else { Err(links::invalid()) }
 }
 
-/// For an existing account, the link has proved its address.
-async fn settle(
+/// Confirms the address of an existing account, which the link has proved, and sets its first password.
+async fn confirm_account(
     tx: &Tx,
     user: users::Model,
     said: &Acceptance,
@@ -412,8 +408,8 @@ async fn open_account(tx: &Tx, email: &str, said: &Acceptance, hash: Option<Stri
     Ok(row.insert(tx.connection()).await?)
 }
 
-/// If two requests accept at once, only one succeeds.
-async fn take(tx: &Tx, id: InvitationId, token: &SecretString, user: UserId) -> Result<()> {
+/// If two requests accept an invitation at once, only one succeeds.
+async fn mark_accepted(tx: &Tx, id: InvitationId, token: &SecretString, user: UserId) -> Result<()> {
     let hash = links::hash_of(token).ok_or_else(links::invalid)?;
     let taken = tx
         .scope
@@ -441,7 +437,7 @@ pub async fn open_for(core: &Core, email: &str) -> Result<Vec<invitations::Model
         .await?)
 }
 
-/// Refuses an invitation that makes no one a member at present: its sender could no longer send it, or the organization is full.
+/// Refuses an invitation that can't be accepted now: its sender could no longer send it, or the organization is full.
 pub async fn require_acceptable(request: &Request, row: &invitations::Model) -> Result<()> {
     let tx = Scope::system_for(request, row.organization_id).begin().await?;
     require_inviter(&tx, row).await?;

@@ -1,6 +1,6 @@
-//! Members: who belongs to an organization, and in which role.
+//! Members of an organization and their roles.
 //!
-//! Two rules hold whatever the policy says: no one gives, takes, or changes a role above their own, and an
+//! Two rules hold regardless of the policy: no one gives, takes, or changes a role above their own, and an
 //! organization keeps at least one OWNER who can sign in (only the operator may disable the last one). For the
 //! second rule, each change locks the organization while counting, so that the last two owners can't remove
 //! each other at the same time.
@@ -24,14 +24,13 @@ use crate::{
     },
     domain::{
         orgs::{self, Limit},
-        people::{accounts::users::hold, entity::members},
+        people::{accounts::users::lock_user, entity::members},
     },
 };
 
-/// A member is about to be removed: what the database deletes with them is still there.
+/// A member is about to be removed: the rows that the database deletes with them still exist.
 #[derive(Debug)]
 pub struct MemberLeaving {
-    /// The member.
     pub user: UserId,
 }
 
@@ -40,7 +39,6 @@ impl DomainEvent for MemberLeaving {}
 /// A member was removed from the organization.
 #[derive(Debug)]
 pub struct MemberRemoved {
-    /// Who that was.
     pub user: UserId,
 }
 
@@ -105,7 +103,7 @@ pub async fn update_member(scope: &Scope, user: UserId, role: Role) -> Result<()
 /// # Errors
 /// As [`add_member`]; `CONFLICT` for a disabled account, which could not sign in.
 pub async fn make_owner(tx: &Tx, user: UserId) -> Result<Option<Role>> {
-    let account = hold(tx.connection(), user).await?;
+    let account = lock_user(tx.connection(), user).await?;
     if account.disabled_at.is_some() {
         let email = account.email;
         let detail =
@@ -132,12 +130,12 @@ async fn set_role(tx: &Tx, member: members::Model, role: Role) -> Result<()> {
     Ok(())
 }
 
-/// Removes a member from the organization. What they created stays, including service tokens they issued.
+/// Removes a member from the organization. Records that they created stay, including their service tokens.
 ///
 /// # Errors
 /// `NOT_FOUND`; `PERMISSION_DENIED` for a member above the caller; `LAST_OWNER`.
 pub async fn remove_member(scope: &Scope, user: UserId) -> Result<()> {
-    take_out(scope, user, "removeMember").await
+    remove(scope, user, "removeMember").await
 }
 
 /// Removes the caller from the organization.
@@ -146,10 +144,10 @@ pub async fn remove_member(scope: &Scope, user: UserId) -> Result<()> {
 /// `PERMISSION_DENIED` for a service token; `LAST_OWNER`.
 pub async fn leave(scope: &Scope) -> Result<()> {
     let user = scope.person()?.id;
-    take_out(scope, user, "leaveOrganization").await
+    remove(scope, user, "leaveOrganization").await
 }
 
-async fn take_out(scope: &Scope, user: UserId, operation: &'static str) -> Result<()> {
+async fn remove(scope: &Scope, user: UserId, operation: &'static str) -> Result<()> {
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
     let member = load(&tx, user).await?;
@@ -193,7 +191,7 @@ async fn require_another_owner(tx: &Tx, user: UserId) -> Result<()> {
     }
     Err(Problem::new(
         Code::LastOwner,
-        "An organization needs at least one OWNER who can sign in. Make someone else an OWNER first.",
+        "An organization needs at least one OWNER who can sign in. Make another member an OWNER first.",
     ))
 }
 

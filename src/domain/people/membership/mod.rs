@@ -1,4 +1,4 @@
-//! Membership: who belongs to an organization in which role, and how people join and leave.
+//! Membership: the members of an organization, their roles, and how people join and leave.
 
 pub mod invitations;
 pub mod members;

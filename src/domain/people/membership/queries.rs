@@ -14,8 +14,8 @@ use crate::{
 /// The condition on a member that their account is enabled.
 pub(super) const ENABLED: &str = "user_id IN (SELECT id FROM users WHERE disabled_at IS NULL)";
 
-/// The condition that the user `u` can be told about the organization `o`: the account can be used there, and its address is
-/// the person's.
+/// The condition that the user `u` may be notified about the organization `o`: the account can be used there, and its address
+/// is confirmed.
 pub const REACHABLE: &str = "u.disabled_at IS NULL AND u.email_confirmed_at IS NOT NULL \
      AND NOT (o.require_second_factor AND u.totp_confirmed_at IS NULL)";
 
@@ -27,7 +27,7 @@ row! {
     }
 }
 
-/// The names of an organization and of who invites to it. `None` if there is no such organization.
+/// The names of an organization and of an inviter. `None` if the organization does not exist.
 pub(super) async fn names(core: &Core, org: OrgId, inviter: Option<UserId>) -> Result<Option<Names>> {
     let sql = installation_sql!(
         "SELECT o.name AS organization, u.name AS inviter FROM organizations o \

@@ -1,5 +1,4 @@
-//! The members' rows: finding and holding them. Operations on members, and what other features do with them, stand on this; it
-//! knows no other feature.
+//! Finds and locks the members' rows, for operations on members and for other features. Depends on no other feature.
 
 use std::collections::HashSet;
 
@@ -26,8 +25,8 @@ pub async fn missing(tx: &Tx, users: &[UserId]) -> Result<Vec<UserId>> {
     Ok(users.iter().copied().filter(|user| !found.contains(user)).collect())
 }
 
-/// Whether a user is a member of the transaction's organization, and if so, keeps them from leaving until it ends.
-pub async fn hold_member(tx: &Tx, user: UserId) -> Result<bool> {
+/// Whether a user is a member of the transaction's organization. A member can't leave before the transaction ends.
+pub async fn lock_member(tx: &Tx, user: UserId) -> Result<bool> {
     let found = tx.scope.find::<members::Entity>().filter(members::Column::UserId.eq(user));
     Ok(held(found).one(tx.connection()).await?.is_some())
 }

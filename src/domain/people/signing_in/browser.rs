@@ -1,14 +1,14 @@
 //! Sessions of browsers: a cookie instead of tokens.
 //!
-//! The cookie's token is opaque, and its hash is in the session's row. It is never renewed: the row's end moves with its
-//! use (`core/access/browser.rs`). Every sign-in makes a new one and ends the one that the browser held before, so that
-//! no one can put a token of their own into a browser and have someone else sign in with it.
+//! The cookie's token is opaque, and the session's row holds its hash. It is never renewed: each use extends the row's
+//! expiry (`core/access/browser.rs`). Every sign-in creates a new session and ends the browser's previous one, which prevents
+//! session fixation.
 
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, sea_query::Expr};
 use secrecy::SecretString;
 use serde_json::json;
 
-use super::sessions::{NewSession, SignInOrigin, admissible, insert, new_family, note};
+use super::sessions::{NewSession, SignInOrigin, insert, lock_admissible, new_family, record_session};
 use crate::{
     base::{enums::SessionKind, ids::UserId, problem::Result},
     core::{
@@ -26,22 +26,21 @@ use crate::{
 /// A session that a browser will hold.
 #[derive(Debug)]
 pub struct InBrowser {
-    /// The person who signed in.
     pub user: UserId,
     /// The value of the cookie.
     pub cookie: SecretString,
 }
 
-/// Opens a session, if the person's credentials are still those that they proved, and ends the one that the browser
-/// held.
+/// Opens a session if the person's credentials have not changed since they were checked, and ends the browser's previous
+/// session.
 ///
 /// # Errors
 /// `SIGN_IN_FAILED` for a disabled account, or one whose password or second factor has changed since.
 pub async fn open_for(request: &Request, known: &users::Model) -> Result<InBrowser> {
     let (core, client) = (&request.core, SignInOrigin::of(request));
     let tx = request.begin().await?;
-    let user = admissible(&tx, known).await?;
-    replace(request, &tx).await?;
+    let user = lock_admissible(&tx, known).await?;
+    end_previous(request, &tx).await?;
     let (cookie, token) = Token::generate(TokenKind::Session);
     let now = core.clock.now();
     let new = NewSession {
@@ -53,14 +52,14 @@ pub async fn open_for(request: &Request, known: &users::Model) -> Result<InBrows
         expires_at: core.config.sessions.browser_end(now, now),
     };
     let session = insert(core, &tx, new, &client).await?;
-    note(core, &tx, "signIn", &user, session.id, &client);
+    record_session(core, &tx, "signIn", &user, session.id, &client);
     tx.commit().await?;
     Ok(InBrowser { user: user.id, cookie })
 }
 
-/// Ends the session that the browser came with, whosever it was.
+/// Ends the browser's previous session, even of another person.
 #[expect(clippy::disallowed_methods, reason = "the browser has proved that it holds this session")]
-async fn replace(request: &Request, tx: &Transaction) -> Result<()> {
+async fn end_previous(request: &Request, tx: &Transaction) -> Result<()> {
     let Caller::Person(person) = &request.caller else { return Ok(()) };
     if person.kind != SessionKind::Browser {
         return Ok(());

@@ -34,13 +34,13 @@ use crate::{
         accounts::{
             credentials::require_proof,
             letters::{Notice, notify},
-            users::{by_id, hold},
+            users::{by_id, lock_user},
         },
         entity::users,
     },
 };
 
-/// Crockford's alphabet: no letters that look like others or like digits.
+/// Crockford's alphabet: without letters that resemble others or digits.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 /// A second factor being set up. Shown only once.
@@ -52,7 +52,7 @@ pub struct Enrolment {
     pub url: String,
 }
 
-/// What proved the second factor.
+/// The code that proved the second factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// A code from the app.
@@ -61,8 +61,8 @@ pub enum Proof {
     RecoveryCode,
 }
 
-/// The context a person's secret is sealed for. A person belongs to no organization.
-fn place(user: UserId) -> SealContext<'static> {
+/// The context of a person's sealed secret. A person belongs to no organization.
+fn seal_context(user: UserId) -> SealContext<'static> {
     SealContext::new(OrgId(0), "users", user.0, "totp_secret")
 }
 
@@ -76,9 +76,9 @@ fn totp(secret: &[u8], email: &str) -> Result<Totp> {
         .map_err(|error| Problem::internal(anyhow::anyhow!("a second factor's secret: {error:?}")))
 }
 
-/// Starts setting up a second factor. It takes effect once [`confirm`] has seen a code; starting again replaces
-/// the first attempt. Requires the password, or that the person has just signed in, because otherwise anyone who finds a session open could lock its
-/// owner out for good.
+/// Starts setting up a second factor. It takes effect once [`confirm`] has accepted a code; starting again replaces the first
+/// attempt. Requires the password or a recent sign-in: otherwise a session that was left open would be enough to lock its owner
+/// out permanently.
 ///
 /// # Errors
 /// `SIGN_IN_FAILED` for a wrong password; `SIGN_IN_AGAIN`; `CONFLICT` if there already is a second factor; `RATE_LIMITED`.
@@ -86,8 +86,8 @@ pub async fn begin(request: &Request, person: &Person, password: Option<&SecretS
     let core = &request.core;
     require_proof(request, person, password).await?;
     let tx = request.begin().await?;
-    // Held: the secret must not replace one that another request confirms meanwhile.
-    let user = hold(&tx, person.id).await?;
+    // The lock keeps another request from confirming the old secret meanwhile.
+    let user = lock_user(&tx, person.id).await?;
     if user.totp_confirmed_at.is_some() {
         return Err(Problem::new(
             Code::Conflict,
@@ -98,7 +98,7 @@ pub async fn begin(request: &Request, person: &Person, password: Option<&SecretS
     let totp = totp(&secret, &user.email)?;
     let url = totp.to_url().map_err(|error| Problem::internal(anyhow::anyhow!("{error:?}")))?;
     let mut row = user.into_active_model();
-    row.totp_secret_sealed = Set(Some(core.keys.seal_bytes(&secret, &place(person.id))));
+    row.totp_secret_sealed = Set(Some(core.keys.seal_bytes(&secret, &seal_context(person.id))));
     row.totp_last_step = Set(None);
     row.update(&tx).await?;
     record_personal(
@@ -118,7 +118,7 @@ pub async fn confirm(request: &Request, person: &Person, code: &SecretString) ->
     let core = &request.core;
     charge(core, person.id, code).await?;
     let tx = request.begin().await?;
-    let user = hold(&tx, person.id).await?;
+    let user = lock_user(&tx, person.id).await?;
     if user.totp_secret_sealed.is_none() || user.totp_confirmed_at.is_some() {
         return Err(Problem::new(Code::Conflict, "Start setting up a second factor first (`beginTotp`)."));
     }
@@ -154,7 +154,7 @@ pub async fn disable(
 ) -> Result<()> {
     let core = &request.core;
     require_proof(request, person, password).await?;
-    let tx = prove(request, person, code).await?;
+    let tx = begin_with_proof(request, person, code).await?;
     let user = by_id(&tx, person.id).await?;
     remove(core, &tx, &user).await?;
     notify(core, &tx, &user, &user.email, Notice::SecondFactorOff, &SignInOrigin::of(request));
@@ -185,7 +185,7 @@ pub async fn remove(core: &Core, tx: &Transaction, user: &users::Model) -> Resul
 /// As [`disable`].
 pub async fn regenerate(request: &Request, person: &Person, code: &SecretString) -> Result<Vec<String>> {
     let core = &request.core;
-    let tx = prove(request, person, code).await?;
+    let tx = begin_with_proof(request, person, code).await?;
     let user = by_id(&tx, person.id).await?;
     let codes = renew_codes(core, &tx, person.id).await?;
     notify(core, &tx, &user, &user.email, Notice::RecoveryCodesRenewed, &SignInOrigin::of(request));
@@ -198,13 +198,13 @@ pub async fn regenerate(request: &Request, person: &Person, code: &SecretString)
     Ok(codes)
 }
 
-/// Opens a transaction after checking the person's second factor. It holds the person, before their recovery codes, as the
-/// operator does who resets a second factor.
-async fn prove(request: &Request, person: &Person, code: &SecretString) -> Result<Transaction> {
+/// Checks the person's second factor and returns a transaction that has locked the person. The person is locked before their
+/// recovery codes: the operator's reset of a second factor uses the same order.
+async fn begin_with_proof(request: &Request, person: &Person, code: &SecretString) -> Result<Transaction> {
     let core = &request.core;
     charge(core, person.id, code).await?;
     let tx = request.begin().await?;
-    let user = hold(&tx, person.id).await?;
+    let user = lock_user(&tx, person.id).await?;
     if user.totp_confirmed_at.is_none() {
         return Err(Problem::new(Code::Conflict, "The account has no second factor."));
     }
@@ -213,8 +213,8 @@ async fn prove(request: &Request, person: &Person, code: &SecretString) -> Resul
     Ok(tx)
 }
 
-/// Charges an attempt. Recovery codes can't be guessed, so they are free: an attacker who hammers one way in
-/// leaves the other open.
+/// Charges an attempt. Recovery codes can't be guessed, so they are free: an attacker who guesses codes of the app does not
+/// block them.
 pub async fn charge(core: &Core, user: UserId, code: &SecretString) -> Result<Duration> {
     if is_totp(code.expose_secret()) {
         return throttle::charge(core, &[Key::second_factor(user)]).await;
@@ -245,7 +245,7 @@ fn is_totp(code: &str) -> bool {
 
 async fn check_totp(core: &Core, tx: &Transaction, user: &users::Model, code: &str) -> Result<bool> {
     let Some(sealed) = &user.totp_secret_sealed else { return Ok(false) };
-    let secret = core.keys.open_bytes(sealed, &place(user.id)).map_err(Problem::internal)?;
+    let secret = core.keys.open_bytes(sealed, &seal_context(user.id)).map_err(Problem::internal)?;
     let seconds = u64::try_from(core.clock.now().unix_seconds()).unwrap_or_default();
     let code: String = code.chars().filter(|letter| !letter.is_whitespace()).collect();
     let Some(step) = totp(secret.expose_secret(), &user.email)?.check(&code, seconds) else {

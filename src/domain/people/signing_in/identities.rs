@@ -1,8 +1,7 @@
 //! Accounts at other providers that a person signs in with. Only their owner can list and unlink them.
 //!
-//! Unlinking forgets who the person is at the provider, but it doesn't overrule the provider: if it vouches for
-//! the person's address, the next sign-in there links the account again (`oidc/account.rs`), and the person is
-//! told by mail.
+//! Unlinking deletes the identity at the provider, but it doesn't overrule the provider: if it vouches for the person's
+//! address, the next sign-in there links the account again (`oidc/account.rs`), and the person is notified by mail.
 
 use async_graphql::SimpleObject;
 use serde::Serialize;
@@ -25,7 +24,7 @@ use crate::{
         SignInOrigin,
         accounts::{
             letters::{Notice, notify},
-            users::hold,
+            users::lock_user,
         },
     },
 };
@@ -50,7 +49,7 @@ pub struct LinkedAccount {
 }
 
 /// Whether a person can sign in through a provider.
-pub async fn has(core: &Core, user: UserId) -> Result<bool> {
+pub async fn has_any(core: &Core, user: UserId) -> Result<bool> {
     queries::has_identity(core, user).await
 }
 
@@ -60,11 +59,11 @@ pub async fn linked_accounts(
     providers: &Providers,
     person: &Person,
 ) -> Result<Vec<LinkedAccount>> {
-    of(providers, &core.db.installation(), person.id).await
+    list_of(providers, &core.db.installation(), person.id).await
 }
 
 /// [`linked_accounts`] for any user.
-pub async fn of(
+pub async fn list_of(
     providers: &Providers,
     door: &impl Door<Sql = InstallationSql>,
     user: UserId,
@@ -97,8 +96,8 @@ pub async fn unlink(
     let core = &request.core;
     let tx = request.begin().await?;
     // If two requests unlink at once, the second sees the first one's result.
-    let user = hold(&tx, person.id).await?;
-    let all = of(providers, &tx, user.id).await?;
+    let user = lock_user(&tx, person.id).await?;
+    let all = list_of(providers, &tx, user.id).await?;
     let gone = || Problem::new(Code::NotFound, format!("You have no linked account {id}."));
     let linked = all.iter().find(|linked| linked.id == id).ok_or_else(gone)?;
     let another = all.iter().any(|other| other.id != id && other.is_usable);
@@ -108,7 +107,7 @@ pub async fn unlink(
         return Err(Problem::new(Code::Conflict, detail));
     }
     queries::delete_identity(&tx, id, user.id).await?;
-    // Someone who has just come back from the provider holds a code that is valid for a minute.
+    // A sign-in that has returned from the provider holds a code that is valid for a minute.
     queries::delete_challenges(&tx, user.id).await?;
     notify(core, &tx, &user, &user.email, Notice::AccountUnlinked, &SignInOrigin::of(request));
     let changes = json!({ "provider": linked.provider, "email": linked.email });

@@ -1,7 +1,7 @@
-//! Signing in: from a password and a code, or an account at another provider, to a session.
+//! Signing in with a password and a code, or an account at another provider.
 //!
-//! - `sign_in.rs`: the steps; `factor.rs`: the second factor; `throttle.rs`: how often anyone may guess.
-//! - `sessions.rs`: what comes of it, and how it ends; `browser.rs`: the same for browsers; `listed.rs`: all of one person's.
+//! - `sign_in.rs`: the steps; `factor.rs`: the second factor; `throttle.rs`: limits on guessing.
+//! - `sessions.rs`: sessions with tokens; `browser.rs`: sessions of browsers; `listed.rs`: a person's open sessions.
 //! - `oidc/`, `identities.rs`: accounts at other providers, and unlinking them.
 
 pub mod browser;

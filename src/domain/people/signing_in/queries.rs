@@ -48,7 +48,7 @@ pub(super) async fn insert_challenge(
     Ok(())
 }
 
-/// Whose challenge it is, if it is open.
+/// The person of an open challenge.
 pub(super) async fn challenged(
     door: &impl Door<Sql = InstallationSql>,
     (kind, hash): (&str, TokenHash),
@@ -60,7 +60,7 @@ pub(super) async fn challenged(
     door.scalar(sql, [hash.as_bytes().to_vec().into(), kind.into(), now.into()]).await
 }
 
-/// Uses a challenge up. Returns how many there were: none or one.
+/// Marks a challenge as used. Returns the number of changed rows: 0 or 1.
 pub(super) async fn use_challenge(tx: &Transaction, hash: TokenHash, now: Timestamp) -> Result<u64> {
     let sql = installation_sql!(
         "UPDATE sign_in_challenges SET used_at = $1 WHERE token_hash = $2 AND used_at IS NULL"
@@ -75,7 +75,8 @@ pub async fn delete_challenges(tx: &Transaction, user: UserId) -> Result<()> {
     Ok(())
 }
 
-/// Takes the time step of a code, unless it or a later one was taken. Returns how many were: none or one.
+/// Stores the time step of an accepted code, unless this or a later step was accepted before. Returns the number of changed
+/// rows: 0 or 1.
 pub(super) async fn take_step(tx: &Transaction, user: UserId, step: i64) -> Result<u64> {
     let sql = installation_sql!(
         "UPDATE users SET totp_last_step = $1 WHERE id = $2 AND COALESCE(totp_last_step, -1) < $1"
@@ -96,7 +97,7 @@ pub(super) async fn insert_recovery_code(
     Ok(())
 }
 
-/// Uses a recovery code up. Returns how many there were: none or one.
+/// Marks a recovery code as used. Returns the number of changed rows: 0 or 1.
 pub(super) async fn use_recovery_code(
     tx: &Transaction,
     user: UserId,
@@ -144,13 +145,13 @@ pub(super) async fn has_identity(core: &Core, user: UserId) -> Result<bool> {
     Ok(core.db.installation().scalar::<UserId>(sql, [user.into()]).await?.is_some())
 }
 
-/// Whose account at a provider this is.
+/// The person of an account at a provider.
 pub(super) async fn identified(core: &Core, provider: &str, subject: &str) -> Result<Option<UserId>> {
     let sql = installation_sql!("SELECT user_id FROM user_identities WHERE provider = $1 AND subject = $2");
     core.db.installation().scalar(sql, [provider.into(), subject.into()]).await
 }
 
-/// Adds a person's account at a provider, which is in use now.
+/// Adds a person's account at a provider, used now.
 pub(super) async fn insert_identity(
     tx: &Transaction,
     user: UserId,
@@ -166,8 +167,8 @@ pub(super) async fn insert_identity(
     Ok(())
 }
 
-/// Writes down that an account at a provider is in use now.
-pub(super) async fn note_use(core: &Core, provider: &str, subject: &str) -> Result<()> {
+/// Records that an account at a provider was used now.
+pub(super) async fn record_use(core: &Core, provider: &str, subject: &str) -> Result<()> {
     let sql = installation_sql!(
         "UPDATE user_identities SET last_used_at = $1 WHERE provider = $2 AND subject = $3"
     );
@@ -194,7 +195,7 @@ row! {
 
 /// Locks a counter until the transaction ends, and adds it if there is none.
 pub(super) async fn lock_counter(tx: &Transaction, hash: &[u8], now: Timestamp) -> Result<Option<Counter>> {
-    // One statement inserts or locks. With two, a concurrent reset could delete the row in between, and this
+    // A single statement inserts or locks the row. With two, a concurrent reset could delete the row in between, and this
     // attempt would be free.
     let sql = installation_sql!(
         "INSERT INTO sign_in_throttle (key_hash, failures, blocked_until, updated_at) VALUES ($1, 0, 0, $2) \

@@ -1,16 +1,15 @@
-//! Sessions: how a person stays signed in.
+//! Sessions, which keep a person signed in.
 //!
-//! A browser's session is a cookie (`browser.rs`). A program's has two tokens. The access token is a JWT that lasts a
-//! few minutes. The refresh token works once: using it opens the next generation of the same family, with its own
-//! refresh token. If a refresh token is used a second time, either it or the answer was stolen. No one can tell
-//! which of the two holders is the thief, so the whole family ends, and the person is notified. That is why used
-//! generations are kept until they would have expired.
+//! A browser's session is a cookie (`browser.rs`). A program's session has two tokens. The access token is a JWT that is valid
+//! for a few minutes. The refresh token works once: using it opens the next generation of the same family, with its own refresh
+//! token. If a refresh token is used a second time, either it or the response was stolen. It is unknown which of the two holders
+//! is the thief, so the whole family ends, and the person is notified. Therefore used generations are kept until they would have
+//! expired.
 //!
-//! For [`GRACE`] after its use the client that used it may use a token again, in case an answer was lost or several
-//! tabs refreshed at once. It gets the same heir each time, so one token never has two. The heir's token isn't
-//! stored anywhere: it is derived from the used token and the key file, and no one without both can derive it
-//! again. If the answer was stolen rather than lost, two parties have the heir, and the one who uses it second,
-//! after the grace period, ends the family.
+//! For [`GRACE`] after its use, the same client may use a token again, in case a response was lost or several tabs refreshed at
+//! once. It gets the same successor each time, so that a token never has two. The successor's token isn't stored anywhere: it is
+//! derived from the used token and the key file, and can't be derived without both. If the response was stolen rather than lost,
+//! two parties have the successor, and the second one to use it, after the grace period, ends the family.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -43,21 +42,19 @@ use crate::{
         accounts::{
             credentials::end_sessions,
             letters::{Notice, notify},
-            users::{by_id, hold},
+            users::{by_id, lock_user},
         },
         entity::{sessions, users},
     },
 };
 
-/// How long a used refresh token is accepted again: its answer may have got lost. A thief has no more time than that.
+/// How long a used refresh token is accepted again, because its response may have been lost. Short, as it also helps a thief.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Where a sign-in came from, as shown in the person's list of sessions.
+/// The origin of a sign-in, as shown in the person's list of sessions.
 #[derive(Clone, Debug, Default)]
 pub struct SignInOrigin {
-    /// The IP address.
     pub ip: Option<IpAddr>,
-    /// The browser's User-Agent.
     pub user_agent: Option<String>,
     /// The request id, as in the response and the log.
     pub request_id: String,
@@ -74,29 +71,25 @@ impl SignInOrigin {
 /// The tokens of a session. Shown only once.
 #[derive(Debug)]
 pub struct SignedIn {
-    /// The person who signed in.
     pub user: UserId,
-    /// The session.
     pub session: SessionId,
     /// The token that requests carry.
     pub access_token: SecretString,
-    /// When it expires.
     pub access_token_expires_at: Timestamp,
     /// The token that renews the session, once.
     pub refresh_token: SecretString,
-    /// When it expires.
     pub refresh_token_expires_at: Timestamp,
 }
 
-/// Opens a session, if the person's credentials are still those that they proved.
+/// Opens a session if the person's credentials have not changed since they were checked.
 ///
 /// # Errors
 /// `SIGN_IN_FAILED` for a disabled account, or one whose password or second factor has changed since.
 pub async fn open_for(request: &Request, known: &users::Model) -> Result<SignedIn> {
     let (core, client) = (&request.core, SignInOrigin::of(request));
     let tx = request.begin().await?;
-    let (user, signed_in) = opened(core, &tx, known, &client).await?;
-    note(core, &tx, "signIn", &user, signed_in.session, &client);
+    let (user, signed_in) = open_first(core, &tx, known, &client).await?;
+    record_session(core, &tx, "signIn", &user, signed_in.session, &client);
     tx.commit().await?;
     Ok(signed_in)
 }
@@ -108,20 +101,20 @@ pub async fn open_for(request: &Request, known: &users::Model) -> Result<SignedI
 pub async fn create_session(core: &Core, user: UserId, client: SignInOrigin) -> Result<SignedIn> {
     let known = by_id(core.db.read(), user).await?;
     let tx = core.db.begin().await?;
-    let (user, signed_in) = opened(core, &tx, &known, &client).await?;
+    let (user, signed_in) = open_first(core, &tx, &known, &client).await?;
     let entry = PersonalEntry::done("createSession", user.id, json!({ "session": signed_in.session }));
     record_personal(&tx, Origin::operator(core), entry);
     tx.commit().await?;
     Ok(signed_in)
 }
 
-async fn opened(
+async fn open_first(
     core: &Core,
     tx: &Transaction,
     known: &users::Model,
     client: &SignInOrigin,
 ) -> Result<(users::Model, SignedIn)> {
-    let user = admissible(tx, known).await?;
+    let user = lock_admissible(tx, known).await?;
     let token = Token::generate(TokenKind::Refresh);
     let signed_in = open(core, tx, user.id, (new_family(), 0), token, client).await?;
     Ok((user, signed_in))
@@ -132,19 +125,19 @@ pub fn new_family() -> String {
     uuid::Uuid::from_bytes(crate::core::sealing::random_bytes()).to_string()
 }
 
-/// [`hold_unchanged`], unless the account is disabled.
-pub async fn admissible(tx: &Transaction, known: &users::Model) -> Result<users::Model> {
-    let user = hold_unchanged(tx, known).await?;
+/// [`lock_unchanged`] that also refuses a disabled account.
+pub async fn lock_admissible(tx: &Transaction, known: &users::Model) -> Result<users::Model> {
+    let user = lock_unchanged(tx, known).await?;
     if user.disabled_at.is_some() {
         return Err(Problem::new(Code::SignInFailed, "The account is disabled."));
     }
     Ok(user)
 }
 
-/// Locks the person until the transaction ends, if their credentials are still those they proved. Comparing a
-/// password takes a while, and one that is replaced meanwhile must not let anyone in.
-pub async fn hold_unchanged(tx: &Transaction, known: &users::Model) -> Result<users::Model> {
-    let user = hold(tx, known.id).await?;
+/// Locks the person until the transaction ends, if their credentials have not changed since they were checked. Comparing a
+/// password takes a while, and a password that is replaced meanwhile must not be accepted.
+pub async fn lock_unchanged(tx: &Transaction, known: &users::Model) -> Result<users::Model> {
+    let user = lock_user(tx, known.id).await?;
     let credentials = |user: &users::Model| (user.password_hash.clone(), user.totp_confirmed_at);
     if credentials(&user) == credentials(known) {
         return Ok(user);
@@ -155,7 +148,7 @@ pub async fn hold_unchanged(tx: &Transaction, known: &users::Model) -> Result<us
 /// Renews a session with its refresh token.
 ///
 /// # Errors
-/// `UNAUTHENTICATED` for an unknown, revoked, or used token; `TOKEN_EXPIRED` for one that came too late.
+/// `UNAUTHENTICATED` for an unknown, revoked, or used token; `TOKEN_EXPIRED` for an expired one.
 pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn> {
     let (core, client) = (&request.core, SignInOrigin::of(request));
     let unknown = || Problem::new(Code::Unauthenticated, "The refresh token is unknown, used, or revoked.");
@@ -163,25 +156,27 @@ pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn>
     let token = Token::parse_kind(TokenKind::Refresh, token).ok_or_else(unknown)?;
     let tx = request.begin().await?;
     let session = by_token(&tx, token.hash).await?.ok_or_else(unknown)?;
-    // Everyone who opens or ends sessions locks the person until the end. So of two concurrent refreshes the
-    // second sees the first, and ending a session also ends its newest generation.
-    let user = hold(&tx, session.user_id).await?;
+    // Opening and ending sessions locks the person. So of two concurrent refreshes the second sees the first, and ending a
+    // session also ends its newest generation.
+    let user = lock_user(&tx, session.user_id).await?;
     let session = by_token(&tx, token.hash).await?.ok_or_else(unknown)?;
     if user.disabled_at.is_some() {
         return Err(unknown());
     }
-    let later = later(&tx, &session).await?;
-    if let Some(heir) = later.first() {
-        let is_open = session.revoked_at.is_none() && heir.revoked_at.is_none();
+    let later = later_generations(&tx, &session).await?;
+    if let Some(successor) = later.first() {
+        let is_open = session.revoked_at.is_none() && successor.revoked_at.is_none();
         let again = match later.len() {
-            1 if is_open && is_same_use(core, heir, &client) => heir_again(core, &text, heir),
+            1 if is_open && is_same_use(core, successor, &client) => {
+                derive_successor_again(core, &text, successor)
+            }
             _ => None,
         };
         let Some(refresh_token) = again else {
-            return Err(reused(request, tx, &user, (&session, &later)).await?);
+            return Err(end_reused_family(request, tx, &user, (&session, &later)).await?);
         };
         tx.rollback().await?;
-        return signed_in(core, heir, refresh_token);
+        return signed_in(core, successor, refresh_token);
     }
     if session.revoked_at.is_some() {
         return Err(unknown());
@@ -190,16 +185,16 @@ pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn>
         return Err(Problem::new(Code::TokenExpired, "The session has ended. Sign in again."));
     }
     let generation = session.generation + 1;
-    let heir = heir_tokens(core, &text, &session.family, generation).next();
-    let heir = heir.unwrap_or_else(|| Token::generate(TokenKind::Refresh));
-    let signed_in = open(core, &tx, user.id, (session.family, generation), heir, &client).await?;
-    note(core, &tx, "refreshSession", &user, signed_in.session, &client);
+    let successor = successor_tokens(core, &text, &session.family, generation).next();
+    let successor = successor.unwrap_or_else(|| Token::generate(TokenKind::Refresh));
+    let signed_in = open(core, &tx, user.id, (session.family, generation), successor, &client).await?;
+    record_session(core, &tx, "refreshSession", &user, signed_in.session, &client);
     tx.commit().await?;
     Ok(signed_in)
 }
 
-/// The tokens that can follow a used one: one for each key in the key file, the active key's first.
-fn heir_tokens(
+/// The possible successors of a used token: one for each key in the key file, the active key's first.
+fn successor_tokens(
     core: &Core,
     used: &str,
     family: &str,
@@ -210,23 +205,22 @@ fn heir_tokens(
     secrets.into_iter().map(|secret| Token::of_secret(TokenKind::Refresh, secret))
 }
 
-/// Derives the token of an existing heir again from the used one.
-fn heir_again(core: &Core, used: &str, heir: &sessions::Model) -> Option<SecretString> {
-    let known = TokenHash::from_slice(&heir.token_hash)?;
-    let mut tokens = heir_tokens(core, used, &heir.family, heir.generation);
+/// Derives the token of an existing successor from the used token again.
+fn derive_successor_again(core: &Core, used: &str, successor: &sessions::Model) -> Option<SecretString> {
+    let known = TokenHash::from_slice(&successor.token_hash)?;
+    let mut tokens = successor_tokens(core, used, &successor.family, successor.generation);
     tokens.find(|(_, hash)| *hash == known).map(|(token, _)| token)
 }
 
-/// Whether a repeated use is likely the same client, whose first answer was lost or that refreshed in two tabs: it
-/// comes soon after the first use, from the same browser. The browser that signed in doesn't matter: it may have been
-/// updated since.
-fn is_same_use(core: &Core, heir: &sessions::Model, client: &SignInOrigin) -> bool {
-    heir.created_at.plus(GRACE) > core.clock.now()
-        && heir.user_agent == shortened(client.user_agent.as_deref())
+/// Whether a repeated use probably comes from the same client, after a lost response or from a second tab: soon after the first
+/// use, and from the same browser. The browser that signed in doesn't matter: it may have been updated since.
+fn is_same_use(core: &Core, successor: &sessions::Model, client: &SignInOrigin) -> bool {
+    successor.created_at.plus(GRACE) > core.clock.now()
+        && successor.user_agent == shorten(client.user_agent.as_deref())
 }
 
-/// Handles the reuse of a token: ends the family and tells the person, once.
-async fn reused(
+/// Ends the family of a reused token and notifies the person, once.
+async fn end_reused_family(
     request: &Request,
     tx: Transaction,
     user: &users::Model,
@@ -234,7 +228,7 @@ async fn reused(
 ) -> Result<Problem> {
     let core = &request.core;
     let refused = Problem::new(Code::Unauthenticated, "The refresh token is unknown, used, or revoked.");
-    if later.iter().all(|heir| heir.revoked_at.is_some()) {
+    if later.iter().all(|successor| successor.revoked_at.is_some()) {
         // The family had already ended, or its owner had signed out.
         tx.rollback().await?;
         return Ok(refused);
@@ -266,7 +260,7 @@ pub async fn revoke_session(request: &Request, person: &Person, id: SessionId) -
 async fn end_one(request: &Request, person: &Person, id: SessionId, operation: &'static str) -> Result<()> {
     let core = &request.core;
     let tx = request.begin().await?;
-    hold(&tx, person.id).await?;
+    lock_user(&tx, person.id).await?;
     let found =
         sessions::Entity::find_by_id(id).filter(sessions::Column::UserId.eq(person.id)).one(&tx).await?;
     let gone = || Problem::new(Code::NotFound, format!("You have no session {id}."));
@@ -280,8 +274,8 @@ async fn end_one(request: &Request, person: &Person, id: SessionId, operation: &
     Ok(())
 }
 
-/// Writes the audit entry for a session opened or renewed.
-pub fn note(
+/// Writes the audit entry for an opened or renewed session.
+pub fn record_session(
     core: &Core,
     tx: &Transaction,
     operation: &'static str,
@@ -299,7 +293,7 @@ pub fn note(
 pub async fn revoke_other_sessions(request: &Request, person: &Person) -> Result<()> {
     let core = &request.core;
     let tx = request.begin().await?;
-    hold(&tx, person.id).await?;
+    lock_user(&tx, person.id).await?;
     end_sessions(core, &tx, person.id, Some(person)).await?;
     record_personal(
         &tx,
@@ -327,17 +321,13 @@ async fn open(
 
 /// A session to open.
 pub struct NewSession {
-    /// Whose.
     pub user: UserId,
-    /// What proves that a request belongs to it.
+    /// How requests prove that they belong to it.
     pub kind: SessionKind,
-    /// Names the sign-in.
     pub family: String,
-    /// How often it has been refreshed.
     pub generation: i64,
     /// The hash of the refresh token or the cookie.
     pub token: TokenHash,
-    /// When it ends.
     pub expires_at: Timestamp,
 }
 
@@ -362,7 +352,7 @@ pub async fn insert(
         generation: Set(new.generation),
         kind: Set(new.kind),
         token_hash: Set(new.token.as_bytes().to_vec()),
-        user_agent: Set(shortened(client.user_agent.as_deref())),
+        user_agent: Set(shorten(client.user_agent.as_deref())),
         ip: Set(client.ip.map(|ip| ip.to_string())),
         created_at: Set(now),
         last_used_at: Set(Some(now)),
@@ -393,17 +383,20 @@ async fn by_token(db: &impl ConnectionTrait, hash: TokenHash) -> Result<Option<s
     Ok(sessions::Entity::find().filter(same).one(db).await?)
 }
 
-/// How long a sign-in counts as recent: a thief of a session can't change how its owner signs in.
+/// How long a sign-in counts as recent, so that a stolen session can't change how its owner signs in.
 const RECENT: Duration = Duration::from_mins(10);
 
-/// Whether the person has signed in recently, however often the session was renewed since.
+/// Whether the person has signed in recently. Renewing the session does not count.
 pub async fn is_recent(core: &Core, session: SessionId) -> Result<bool> {
     is_since(core, session, core.clock.now().minus(RECENT)).await
 }
 
 /// The later generations of the session's family, oldest first.
 #[expect(clippy::disallowed_methods, reason = "a family belongs to one person")]
-async fn later(db: &impl ConnectionTrait, session: &sessions::Model) -> Result<Vec<sessions::Model>> {
+async fn later_generations(
+    db: &impl ConnectionTrait,
+    session: &sessions::Model,
+) -> Result<Vec<sessions::Model>> {
     let later = sessions::Entity::find()
         .filter(sessions::Column::Family.eq(session.family.as_str()))
         .filter(sessions::Column::Generation.gt(session.generation))
@@ -411,7 +404,7 @@ async fn later(db: &impl ConnectionTrait, session: &sessions::Model) -> Result<V
     Ok(later.all(db).await?)
 }
 
-fn shortened(user_agent: Option<&str>) -> Option<String> {
+fn shorten(user_agent: Option<&str>) -> Option<String> {
     user_agent.map(|text| text.chars().take(500).collect())
 }
 

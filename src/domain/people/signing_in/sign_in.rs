@@ -1,8 +1,8 @@
 //! Signing in: password, then second factor.
 //!
-//! Every attempt is charged first (`throttle.rs`). An unknown address is refused after as long a time, and with
-//! as many statements, as a known one. A person with a second factor gets a challenge instead of a session: a
-//! token, valid for five minutes, whose only use is to be completed with a code.
+//! Every attempt is charged first (`throttle.rs`). Refusing an unknown address takes as long, and as many statements, as a known
+//! one. A person with a second factor gets a challenge instead of a session: a token, valid for five minutes, that can only be
+//! completed with a code.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{
     browser::{self, InBrowser},
     factor, queries,
-    sessions::{admissible, hold_unchanged, open_for},
+    sessions::{lock_admissible, lock_unchanged, open_for},
     throttle::{self, Attempt, Key},
 };
 use crate::{
@@ -43,25 +43,24 @@ use crate::{
     },
 };
 
-/// How long a challenge is valid, also for a thief.
+/// How long a challenge is valid. Short, as it could be stolen.
 const CHALLENGE_TTL: Duration = Duration::from_mins(5);
-/// How long the code from a provider's sign-in is valid, which is in the browser's history.
+/// How long the code from a provider's sign-in is valid. Short, as it stays in the browser's history.
 const CODE_TTL: Duration = Duration::from_mins(1);
-/// How long the code in an operator's link is valid, which others may see.
+/// How long the code in an operator's link is valid. Short, as others may see it.
 const LINK_TTL: Duration = Duration::from_mins(10);
 
 /// The result of a correct password.
 #[derive(Debug)]
-pub enum Step {
-    /// A session.
-    Session(Entered),
+pub enum SignInResult {
+    Session(SessionCredentials),
     /// A second factor is required.
     Challenge(Challenge),
 }
 
-/// An opened session.
+/// The credentials of a new session.
 #[derive(Debug)]
-pub enum Entered {
+pub enum SessionCredentials {
     /// A program's, with tokens.
     Tokens(SignedIn),
     /// A browser's, with a cookie.
@@ -73,11 +72,10 @@ pub enum Entered {
 pub struct Challenge {
     /// The token to send with the code. Shown only once.
     pub token: SecretString,
-    /// When it expires.
     pub expires_at: Timestamp,
 }
 
-/// What a challenge row waits for.
+/// The step that a challenge row waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaited {
     SecondFactor,
@@ -93,7 +91,7 @@ impl Awaited {
     }
 }
 
-/// How many requests a password comparison counts as while an IP address or account is throttled: a guesser pays for it.
+/// How many requests a password comparison counts as while an IP address or account is throttled, so that guessing is costly.
 const COMPARING: u32 = 10;
 
 /// Signs a person in, or asks for their second factor.
@@ -105,15 +103,15 @@ pub async fn sign_in(
     kind: SessionKind,
     email: &str,
     password: &SecretString,
-) -> Result<Step> {
+) -> Result<SignInResult> {
     let core = &request.core;
     let user = by_email(core.db.read(), email).await?;
-    let is_known = has_been_here(request, user.as_ref()).await?;
+    let is_known = is_known_client(request, user.as_ref()).await?;
     let attempt = throttle::charge_sign_in(core, email, request.ip).await?;
     let id = user.as_ref().map(|user| user.id);
     let attempt = match attempt {
         Attempt { put_off: Some(put_off), wait } if !may_be_compared(request) => {
-            note_failure(request, id, "signIn", wait);
+            record_failure(request, id, "signIn", wait);
             return Err(put_off);
         }
         attempt => attempt,
@@ -123,7 +121,7 @@ pub async fn sign_in(
     let is_free = attempt.put_off.is_none();
     let good = |user: &users::Model| matches && user.disabled_at.is_none() && (is_free || is_known);
     let Some(mut user) = user.filter(good) else {
-        note_failure(request, id, "signIn", attempt.wait);
+        record_failure(request, id, "signIn", attempt.wait);
         return Err(attempt.put_off.unwrap_or_else(refused));
     };
     let door = core.db.installation();
@@ -137,8 +135,8 @@ pub async fn sign_in(
     admit(request, kind, &user).await
 }
 
-/// Comparing a password is as expensive as many requests. While an IP address or account is throttled, hardly
-/// anyone gets in, so a comparison costs that price from everyone who asks, known or not.
+/// Charges the IP address for a password comparison, which is as expensive as many requests. Applies while an IP address or
+/// account is throttled, to known and unknown clients alike.
 fn may_be_compared(request: &Request) -> bool {
     let notes = RequestNotes::default();
     let Some(limits) = &request.core.limits else { return true };
@@ -150,13 +148,13 @@ fn refused() -> Problem {
 }
 
 /// Whether the account has had a session from this IP address.
-async fn has_been_here(request: &Request, user: Option<&users::Model>) -> Result<bool> {
+async fn is_known_client(request: &Request, user: Option<&users::Model>) -> Result<bool> {
     let ip = request.ip.map(|ip| ip.to_string()).unwrap_or_default();
     queries::has_session_from(&request.core, user.map(|user| user.id), ip).await
 }
 
-/// Writes the audit entry for a failed attempt. The log says who had to wait.
-fn note_failure(request: &Request, user: Option<UserId>, operation: &'static str, wait: Duration) {
+/// Writes the audit entry for a failed attempt, and logs throttled ones.
+fn record_failure(request: &Request, user: Option<UserId>, operation: &'static str, wait: Duration) {
     if let Some(user) = user.filter(|_| !wait.is_zero()) {
         tracing::warn!(user = user.0, wait_seconds = wait.as_secs(), operation, "sign_in.throttled");
     }
@@ -164,7 +162,7 @@ fn note_failure(request: &Request, user: Option<UserId>, operation: &'static str
     audit::refused_account(&request.core, operation, user, Code::SignInFailed, from);
 }
 
-/// Stores the password again at today's cost, unless it has been replaced in the meantime.
+/// Stores the password's hash at the current cost, unless the password has been replaced in the meantime.
 #[expect(clippy::disallowed_methods, reason = "a person belongs to no organization")]
 async fn rehash(core: &Core, user: &mut users::Model, password: &SecretString) -> Result<()> {
     let hash = core.access.passwords.hash(password).await.map_err(Problem::internal)?;
@@ -181,23 +179,23 @@ async fn rehash(core: &Core, user: &mut users::Model, password: &SecretString) -
 }
 
 /// Opens a session for a person whose first factor is proven, or a challenge if they have a second one.
-async fn admit(request: &Request, kind: SessionKind, user: &users::Model) -> Result<Step> {
+async fn admit(request: &Request, kind: SessionKind, user: &users::Model) -> Result<SignInResult> {
     let core = &request.core;
     if user.totp_confirmed_at.is_some() {
         let tx = request.begin().await?;
-        hold_unchanged(&tx, user).await?;
+        lock_unchanged(&tx, user).await?;
         let (token, expires_at) =
             challenge(core, &tx, user.id, (Awaited::SecondFactor, CHALLENGE_TTL)).await?;
         tx.commit().await?;
-        return Ok(Step::Challenge(Challenge { token, expires_at }));
+        return Ok(SignInResult::Challenge(Challenge { token, expires_at }));
     }
-    Ok(Step::Session(enter(request, kind, user).await?))
+    Ok(SignInResult::Session(enter(request, kind, user).await?))
 }
 
-async fn enter(request: &Request, kind: SessionKind, user: &users::Model) -> Result<Entered> {
+async fn enter(request: &Request, kind: SessionKind, user: &users::Model) -> Result<SessionCredentials> {
     Ok(match kind {
-        SessionKind::Tokens => Entered::Tokens(open_for(request, user).await?),
-        SessionKind::Browser => Entered::Browser(browser::open_for(request, user).await?),
+        SessionKind::Tokens => SessionCredentials::Tokens(open_for(request, user).await?),
+        SessionKind::Browser => SessionCredentials::Browser(browser::open_for(request, user).await?),
     })
 }
 
@@ -210,7 +208,7 @@ pub async fn complete_sign_in(
     kind: SessionKind,
     challenge: &SecretString,
     code: &SecretString,
-) -> Result<Entered> {
+) -> Result<SessionCredentials> {
     let core = &request.core;
     let hash = hash_of(challenge, Awaited::SecondFactor)?;
     let awaited = (Awaited::SecondFactor.parts().0, hash);
@@ -221,7 +219,7 @@ pub async fn complete_sign_in(
     let user = by_id(&tx, user.id).await?;
     let Some(proof) = factor::check(core, &tx, &user, code).await? else {
         tx.rollback().await?;
-        note_failure(request, Some(user.id), "completeSignIn", wait);
+        record_failure(request, Some(user.id), "completeSignIn", wait);
         return Err(Problem::new(Code::SignInFailed, "The code is incorrect or was already used."));
     };
     use_up(core, &tx, hash).await?;
@@ -244,15 +242,15 @@ pub async fn issue_code(core: &Core, user: UserId) -> Result<SecretString> {
     Ok(challenge(core, &core.db.installation(), user, (Awaited::Exchange, CODE_TTL)).await?.0)
 }
 
-/// Issues a code for a link that the operator hands over, which signs in a person who has proved nothing. The audit log
-/// says so. A second factor is still asked for. Returns the code and its expiry.
+/// Issues a code for a link that the operator hands over. It signs in a person without a password, which the audit log records.
+/// A second factor is still required. Returns the code and its expiry.
 ///
 /// # Errors
 /// `SIGN_IN_FAILED` for a disabled account.
 pub async fn create_link(core: &Core, user: UserId) -> Result<(SecretString, Timestamp)> {
     let known = by_id(core.db.read(), user).await?;
     let tx = core.db.begin().await?;
-    let user = admissible(&tx, &known).await?;
+    let user = lock_admissible(&tx, &known).await?;
     let issued = challenge(core, &tx, user.id, (Awaited::Exchange, LINK_TTL)).await?;
     let entry = PersonalEntry::done("createSignInLink", user.id, json!({}));
     record_personal(&tx, Origin::operator(core), entry);
@@ -264,7 +262,7 @@ pub async fn create_link(core: &Core, user: UserId) -> Result<(SecretString, Tim
 ///
 /// # Errors
 /// `LINK_INVALID`; `RATE_LIMITED`.
-pub async fn exchange(request: &Request, kind: SessionKind, code: &SecretString) -> Result<Step> {
+pub async fn exchange(request: &Request, kind: SessionKind, code: &SecretString) -> Result<SignInResult> {
     let core = &request.core;
     let address = Key::address(request.ip);
     throttle::charge(core, std::slice::from_ref(&address)).await?;
@@ -300,13 +298,13 @@ fn hash_of(token: &SecretString, awaited: Awaited) -> Result<TokenHash> {
     Ok(token.ok_or_else(over)?.hash)
 }
 
-/// The person whose sign-in this is, if it is still open.
+/// The person of a sign-in that is still open.
 async fn awaiting(db: &impl ConnectionTrait, challenged: Option<UserId>) -> Result<users::Model> {
     let user = by_id(db, challenged.ok_or_else(over)?).await?;
     if user.disabled_at.is_some() { Err(over()) } else { Ok(user) }
 }
 
-/// If two requests use one at once, only one succeeds.
+/// If two requests use a challenge at once, only one succeeds.
 async fn use_up(core: &Core, tx: &Transaction, hash: TokenHash) -> Result<()> {
     let used = queries::use_challenge(tx, hash, core.clock.now()).await?;
     if used == 1 { Ok(()) } else { Err(over()) }

@@ -1,15 +1,14 @@
 //! Throttling of sign-in attempts: guessing gets slower with each wrong guess, across all replicas.
 //!
-//! An attempt is charged in the database before it is looked at, so a hundred concurrent attempts count as a
-//! hundred. After a few free attempts, each further one doubles the delay before the next, up to a limit of
-//! minutes: no one is locked out for good. A success resets the counter.
+//! An attempt is charged in the database before it is checked, so that a hundred concurrent attempts count as a hundred. After a
+//! few free attempts, each further one doubles the delay before the next, up to a limit of minutes: no one is locked out
+//! permanently. A success resets the counter.
 //!
-//! Three counters watch a sign-in: the account from this IP address, the IP address, and the account from
-//! anywhere. If the account has signed in from the address before, the right password gets in even while the
-//! last two throttle everyone else. So a stranger who hammers an account from elsewhere, or other accounts from
-//! behind the same proxy, can't keep its owner out. A new password set by mail resets the account's counter. A
-//! wrong password is answered, charged, and counted the same way whether or not the account exists and has been
-//! here before, so guessing reveals neither.
+//! Three counters apply to a sign-in: the account from this IP address, the IP address, and the account from anywhere. If the
+//! account has signed in from the address before, the correct password is accepted even while the last two counters block all
+//! others. So a stranger who attacks an account from elsewhere, or other accounts from behind the same proxy, can't lock out its
+//! owner. A new password set by mail resets the account's counter. A wrong password is answered, charged, and counted in the same
+//! way whether or not the account exists and has signed in from the address, so that guessing reveals neither.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -45,8 +44,8 @@ struct Rule {
 }
 
 impl Rule {
-    /// So many free guesses, then delays from a second to a quarter of an hour.
-    const fn of_guesses(free: i64) -> Self {
+    /// `free` guesses, then delays from a second to a quarter of an hour.
+    const fn for_guesses(free: i64) -> Self {
         Self { free, first: Duration::from_secs(1), most: Duration::from_mins(15) }
     }
 
@@ -111,29 +110,27 @@ impl Key {
         Self::new("mail", &folding::address(email))
     }
 
-    /// Mails with a password link for an e-mail address. Counted apart from other mails: inviting an address,
-    /// or asking to change to it, is charged even if no mail is sent, and must not keep its owner from getting
-    /// back in.
+    /// Mails with a password link for an e-mail address. Counted separately from other mails: inviting an address, or asking to
+    /// change to it, is charged even if no mail is sent, and must not prevent its owner from resetting the password.
     pub fn reset(email: &str) -> Self {
         Self::new("reset", &folding::address(email))
     }
 
     fn rule(&self) -> Rule {
         match self.kind {
-            "address" | "elsewhere" => Rule::of_guesses(40),
-            "account" => Rule::of_guesses(20),
+            "address" | "elsewhere" => Rule::for_guesses(40),
+            "account" => Rule::for_guesses(20),
             "mail" | "reset" => {
                 Rule { free: 3, first: Duration::from_mins(1), most: Duration::from_hours(1) }
             }
-            // Six digits: at this pace a year of guessing finds a code with a probability of about one in
-            // forty.
-            "factor" => Rule { most: Duration::from_hours(1), ..Rule::of_guesses(5) },
-            _ => Rule::of_guesses(5),
+            // Six digits: at this pace, a year of guessing finds a code with a probability of about one in forty.
+            "factor" => Rule { most: Duration::from_hours(1), ..Rule::for_guesses(5) },
+            _ => Rule::for_guesses(5),
         }
     }
 }
 
-/// The IP address as it is counted.
+/// The network by which an IP address is counted.
 fn network(ip: Option<IpAddr>) -> String {
     ip.map_or_else(|| "none".to_owned(), |ip| network::network(ip).to_string())
 }
@@ -150,7 +147,7 @@ pub async fn charge(core: &Core, keys: &[Key]) -> Result<Duration> {
     let tx = core.db.begin().await?;
     let (mut waits, mut next) = (0, Duration::ZERO);
     for key in keys {
-        let (failures, blocked_until) = held(core, &tx, key).await?;
+        let (failures, blocked_until) = lock_counter(core, &tx, key).await?;
         waits = waits.max(blocked_until - now.0);
         next = next.max(count(core, &tx, key, failures + 1).await?);
     }
@@ -167,13 +164,13 @@ pub async fn charge(core: &Core, keys: &[Key]) -> Result<Duration> {
 pub struct Attempt {
     /// How long the next one has to wait.
     pub wait: Duration,
-    /// The answer for everyone except a person who has been here before and has the right password. Set while
-    /// the IP address, or the account from anywhere, is throttled.
+    /// The refusal for all clients except a known one with the correct password. Set while the IP address, or the account from
+    /// anywhere, is throttled.
     pub put_off: Option<Problem>,
 }
 
-/// Charges a sign-in to its three counters. While the IP address or the account is throttled, charges only the
-/// counter for the two together: the attempt is still looked at, and must not be free.
+/// Charges a sign-in to its three counters. While the IP address or the account is throttled, charges only the counter for the
+/// two together: the attempt may still be checked, and must not be free.
 ///
 /// # Errors
 /// `RATE_LIMITED` if the account is throttled at this IP address, in which case nothing is charged.
@@ -185,7 +182,7 @@ pub async fn charge_sign_in(core: &Core, email: &str, ip: Option<IpAddr>) -> Res
     let tx = core.db.begin().await?;
     let (mut waits, mut is_put_off, mut failures) = (0, false, [0; 3]);
     for (key, failures) in keys.iter().zip(&mut failures) {
-        let (before, blocked_until) = held(core, &tx, key).await?;
+        let (before, blocked_until) = lock_counter(core, &tx, key).await?;
         *failures = before + 1;
         waits = waits.max(blocked_until - now.0);
         is_put_off |= *key == pair && blocked_until > now.0;
@@ -215,11 +212,11 @@ async fn count(core: &Core, tx: &Transaction, key: &Key, failures: i64) -> Resul
     Ok(delay)
 }
 
-/// Locks a counter until the transaction ends. Returns its failures and until when it blocks.
-async fn held(core: &Core, tx: &Transaction, key: &Key) -> Result<(i64, i64)> {
+/// Locks a counter until the transaction ends. Returns its failures and the end of its block.
+async fn lock_counter(core: &Core, tx: &Transaction, key: &Key) -> Result<(i64, i64)> {
     let now = core.clock.now();
     let Some(counter) = queries::lock_counter(tx, &key.hash, now).await? else { return Ok((0, 0)) };
-    // `jobs/retention.rs` then removes it.
+    // `jobs/retention.rs` removes such a counter.
     let forgotten = counter.updated_at < now.minus(Duration::from_hours(12)).0;
     Ok((if forgotten { 0 } else { counter.failures }, counter.blocked_until))
 }
@@ -233,7 +230,7 @@ fn refusal(millis: i64) -> Problem {
     .with("retry_after", seconds)
 }
 
-/// Resets these counters: the person has proved who they are.
+/// Resets these counters: the person has proved their identity.
 pub async fn forgive(door: &impl Write<Sql = InstallationSql>, keys: &[Key]) -> Result<()> {
     for key in keys {
         queries::delete_counter(door, &key.hash).await?;
@@ -241,7 +238,7 @@ pub async fn forgive(door: &impl Write<Sql = InstallationSql>, keys: &[Key]) -> 
     Ok(())
 }
 
-/// Refunds one charge, because nothing was guessed. Other people's failures from the same IP address stay.
+/// Refunds one charge of an attempt that was not a wrong guess. Other people's failures from the same IP address stay.
 pub async fn refund(door: &impl Write<Sql = InstallationSql>, key: &Key) -> Result<()> {
     queries::lower_counter(door, &key.hash).await
 }
@@ -252,7 +249,7 @@ mod tests {
 
     #[test]
     fn delays_double_up_to_a_limit() {
-        let rule = Rule::of_guesses(5);
+        let rule = Rule::for_guesses(5);
         let seconds = |failures| rule.delay(failures).as_secs();
         assert_eq!([1, 4, 5, 6, 7, 10].map(seconds), [0, 0, 1, 2, 4, 32]);
         assert_eq!([15, 40, i64::MAX].map(seconds), [900; 3]);

@@ -1,9 +1,9 @@
 //! Decides which account a sign-in at a provider opens.
 //!
-//! If the provider's account was linked before, it opens that account. Otherwise it opens the account with the
-//! address that the provider vouches for, but only if that address is confirmed here too: someone who had
-//! registered another person's address with their own password would otherwise share the account. If there is
-//! no account, an invitation creates one, if the provider's settings allow it.
+//! A sign-in opens the account that was linked with the provider's account before. Otherwise it opens the account with the
+//! address that the provider vouches for, but only if that address is confirmed here too: otherwise a stranger who had
+//! registered the address with their own password would share the account. If there is no account, an invitation creates one,
+//! if the provider's settings allow it.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ use crate::{
         },
         entity::users,
         membership::invitations,
-        signing_in::queries::{identified, insert_identity, note_use},
+        signing_in::queries::{identified, insert_identity, record_use},
     },
 };
 
@@ -41,7 +41,7 @@ use crate::{
 pub enum Refusal {
     /// The visit was started in another browser, or too long ago.
     State,
-    /// The provider refused, or its answer failed verification. In words.
+    /// The provider refused, or its answer failed verification. With a description.
     Provider(String),
     /// The provider doesn't confirm that the address belongs to the person.
     EmailNotVerified(NoEmail),
@@ -66,7 +66,7 @@ impl Refusal {
         }
     }
 
-    /// What only the operator can mend, in words for the log.
+    /// A problem that only the operator can solve, described for the log.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
         match self {
@@ -96,7 +96,7 @@ pub async fn open(
     provider_user: &ProviderUser,
 ) -> Result<UserId, Refusal> {
     let core = &request.core;
-    let known = linked(core, provider, provider_user).await?;
+    let known = find_linked(core, provider, provider_user).await?;
     let user = match known {
         Some(user) => user,
         None => link(request, provider, provider_user).await?,
@@ -115,7 +115,7 @@ pub async fn open(
 }
 
 /// The account linked before. Records its use.
-async fn linked(
+async fn find_linked(
     core: &Core,
     provider: &Provider,
     provider_user: &ProviderUser,
@@ -125,7 +125,7 @@ async fn linked(
     if user.disabled_at.is_some() {
         return Err(Refusal::NoAccount);
     }
-    note_use(core, &provider.name, &provider_user.subject).await?;
+    record_use(core, &provider.name, &provider_user.subject).await?;
     Ok(Some(user.id))
 }
 
@@ -174,7 +174,7 @@ async fn link(
     Ok(user.id)
 }
 
-/// Whether an invitation makes the owner of this address a member. Otherwise a new account would be in no organization.
+/// Whether the owner of this address can accept an invitation. Otherwise a new account would belong to no organization.
 async fn is_invited(request: &Request, email: &str) -> Result<bool> {
     for invitation in invitations::open_for(&request.core, email).await? {
         match invitations::require_acceptable(request, &invitation).await {
@@ -187,7 +187,7 @@ async fn is_invited(request: &Request, email: &str) -> Result<bool> {
     Ok(false)
 }
 
-/// Confirms the address of an account that no one could sign in to, on the provider's word.
+/// Confirms the address of an account without a password, because the provider vouches for it.
 async fn confirmed(
     core: &Core,
     db: &impl ConnectionTrait,

@@ -1,8 +1,8 @@
-//! What a provider's ID token and userinfo endpoint say of a person, and what of it counts.
+//! The claims about a person in a provider's ID token and userinfo response, and which of them are accepted.
 //!
-//! The library verifies the token: signature, issuer, client id among the audiences, expiry, nonce. Here is what it
-//! leaves to its users: further audiences and the authorized party (OpenID Connect Core 3.1.3.7, no. 3 to 5), and
-//! when a provider vouches for an address.
+//! The library verifies the token: signature, issuer, client id among the audiences, expiry, nonce. This module checks the
+//! rest: further audiences and the authorized party (OpenID Connect Core 3.1.3.7, no. 3 to 5), and whether the provider vouches
+//! for the address.
 
 use anyhow::{Context, ensure};
 use openidconnect::{
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::core::config::OidcProvider;
 
-/// Where Microsoft issues tokens: Entra, its clouds of their own, External ID, and Azure AD B2C.
+/// Microsoft's issuers: Entra, its national clouds, External ID, and Azure AD B2C.
 const MICROSOFT: [&str; 6] = [
     "login.microsoftonline.com",
     "login.microsoftonline.us",
@@ -29,11 +29,11 @@ const MICROSOFT: [&str; 6] = [
     "b2clogin.com",
 ];
 
-/// Claims that are not standard ones.
+/// Non-standard claims.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Further {
-    /// Microsoft Entra has no `email_verified`. This optional claim says that the owner of the address's domain is
-    /// verified. Elsewhere people may be able to choose what their claims are called.
+    /// Microsoft Entra has no `email_verified`. This optional claim says that the owner of the address's domain is verified. Not
+    /// trusted from other providers, where people may be able to choose the names of their claims.
     xms_edov: Option<Value>,
 }
 
@@ -41,32 +41,30 @@ impl AdditionalClaims for Further {}
 
 /// The verified claims of an ID token.
 pub type Claims = IdTokenClaims<Further, CoreGenderClaim>;
-/// What the userinfo endpoint says.
+/// The claims from the userinfo endpoint.
 pub type UserInfo = UserInfoClaims<Further, CoreGenderClaim>;
 
-/// What a provider says of a person.
+/// A person according to a provider.
 pub struct ProviderUser {
     /// Their identity at the provider, which never changes.
     pub subject: String,
     /// The address, if the provider vouches for it, or why there is none.
     pub email: Result<String, NoEmail>,
-    /// The name.
     pub name: Option<String>,
 }
 
 /// Why a provider vouches for no address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoEmail {
-    /// There is none.
     #[error("the provider sent no `email`; another claim such as `preferred_username` proves no address")]
     Missing,
-    /// It may be anyone's.
+    /// The provider did not say whether it is verified.
     #[error("the provider sent `email` without `email_verified` (Microsoft Entra: `xms_edov`)")]
     Unsaid,
-    /// It may be anyone's, and the provider says so.
+
     #[error("the provider says that `email` is not verified")]
     Unverified,
-    /// It is not one.
+
     #[error("`email` is not an address")]
     Invalid,
 }
@@ -74,22 +72,22 @@ pub enum NoEmail {
 /// Verifies the ID token of an answer.
 ///
 /// # Errors
-/// The library's, for a token that is not the provider's, or not for this sign-in.
+/// The library's, for a token that the provider did not issue, or not for this sign-in.
 pub fn verify<'t>(
     client: &Client,
     tokens: &'t Tokens,
     nonce: &Nonce,
 ) -> Result<&'t Claims, ClaimsVerificationError> {
     let missing = || ClaimsVerificationError::Other("the answer has no ID token".to_owned());
-    // Which other audiences are trusted is checked in `check`, whose refusal names the setting.
+    // `check` checks the other audiences, because its error names the setting.
     let verifier = client.id_token_verifier().set_other_audience_verifier_fn(|_| true);
     tokens.id_token().ok_or_else(missing)?.claims(&verifier, nonce)
 }
 
-/// Checks what [`verify`] leaves open.
+/// Checks the claims that [`verify`] does not check.
 ///
 /// # Errors
-/// An audience is not trusted, the token was issued for another client, or the access token is another one's.
+/// An audience is not trusted, the token was issued for another client, or the access token does not belong to it.
 pub fn check(
     settings: &OidcProvider,
     client: &Client,
@@ -104,8 +102,8 @@ pub fn check(
     {
         let other = shown(other);
         anyhow::bail!(
-            "the ID token is also for the audience `{other}`; if that is a part of this provider, add it to the provider's `audiences` in \
-             oidc_file"
+            "the ID token is also for the audience `{other}`; if this audience is part of the provider, add it to the \
+             provider's `audiences` in oidc_file"
         );
     }
     if let Some(party) = claims.authorized_party() {
@@ -122,11 +120,11 @@ pub fn check(
 }
 
 impl ProviderUser {
-    /// The person as the ID token of this issuer describes them.
-    pub fn of_token(issuer: &str, claims: &Claims) -> Self {
+    /// The person according to an ID token of this issuer.
+    pub fn from_token(issuer: &str, claims: &Claims) -> Self {
         Self {
             subject: claims.subject().to_string(),
-            email: vouched(
+            email: vouched_email(
                 claims.email().map(|email| email.as_str()),
                 claims.email_verified(),
                 domain_verified(issuer, claims.additional_claims()),
@@ -135,9 +133,9 @@ impl ProviderUser {
         }
     }
 
-    /// Adds what the userinfo endpoint says.
-    pub fn completed(self, issuer: &str, said: &UserInfo) -> Self {
-        let email = vouched(
+    /// Adds the claims from the userinfo endpoint.
+    pub fn with_user_info(self, issuer: &str, said: &UserInfo) -> Self {
+        let email = vouched_email(
             said.email().map(|email| email.as_str()),
             said.email_verified(),
             domain_verified(issuer, said.additional_claims()),
@@ -147,7 +145,7 @@ impl ProviderUser {
     }
 }
 
-fn vouched(
+fn vouched_email(
     email: Option<&str>,
     verified: Option<bool>,
     domain_verified: Option<bool>,
@@ -160,7 +158,7 @@ fn vouched(
     }
 }
 
-/// What Microsoft says of the domain of an address. Others say nothing.
+/// Whether Microsoft has verified the owner of the address's domain. `None` for other providers.
 fn domain_verified(issuer: &str, further: &Further) -> Option<bool> {
     further.xms_edov.as_ref().filter(|_| is_microsoft(issuer)).map(is_true)
 }
@@ -173,7 +171,7 @@ fn is_microsoft(issuer: &str) -> bool {
     MICROSOFT.iter().any(|known| is_below(known))
 }
 
-/// Whether a claim is true, in all of the ways in which providers write that: Cognito and Azure AD B2C write texts and numbers.
+/// Whether a claim is true, in all notations that providers use: Cognito and Azure AD B2C write texts and numbers.
 pub fn is_true(value: &Value) -> bool {
     match value {
         Value::Bool(truth) => *truth,

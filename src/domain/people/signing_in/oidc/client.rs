@@ -1,4 +1,4 @@
-//! The library's client for a provider, with our claims, made from the provider's metadata.
+//! The library's client for a provider, with our claims, created from the provider's metadata.
 
 use openidconnect::{
     AuthType, ClientId, ClientSecret, EmptyExtraTokenFields, EndpointMaybeSet, EndpointNotSet, EndpointSet,
@@ -14,7 +14,7 @@ use secrecy::ExposeSecret;
 use super::claims::Further;
 use crate::core::config::OidcProvider;
 
-/// What the token endpoint answers.
+/// The response of the token endpoint.
 pub type Tokens = StandardTokenResponse<
     IdTokenFields<
         Further,
@@ -47,10 +47,10 @@ pub type Client = openidconnect::Client<
     EndpointMaybeSet,
 >;
 
-/// The client for a provider with this metadata.
+/// Creates the client for a provider with this metadata.
 ///
 /// # Errors
-/// The redirect URL is not one.
+/// The redirect URL is invalid.
 pub fn client(
     settings: &OidcProvider,
     metadata: CoreProviderMetadata,
@@ -63,7 +63,7 @@ pub fn client(
     Ok(client.set_redirect_uri(RedirectUrl::new(redirect.to_owned())?).set_auth_type(auth))
 }
 
-/// How the secret is sent. A provider that lists nothing takes the header; Apple takes it only in the form.
+/// How the secret is sent. A provider that lists no methods accepts the header; Apple accepts it only in the form.
 fn auth_type(metadata: &CoreProviderMetadata) -> AuthType {
     let methods = metadata.token_endpoint_auth_methods_supported();
     let takes = |method| methods.is_none_or(|methods| methods.contains(&method));

@@ -1,7 +1,8 @@
-//! The library's calls to a provider, over our own client, and its answers as the library can read them.
+//! The library's calls to a provider, through our own client, and responses that the library can read.
 //!
-//! Providers put odd values into fields that we never read: `expires_in` or `updated_at` as text, `scope` as a list, `locale` as an
-//! object. The library refuses the whole answer then. So unsigned answers are reduced to the fields that we use before it sees them.
+//! Providers put unexpected values into fields that we never read: `expires_in` or `updated_at` as text, `scope` as a list,
+//! `locale` as an object. The library then refuses the whole response. So unsigned responses are reduced to the fields that we
+//! use before the library reads them.
 
 use std::{future::Future, pin::Pin};
 
@@ -15,32 +16,32 @@ use crate::{base::bounds, core::outbound};
 #[derive(Clone, Debug)]
 pub struct Http {
     client: outbound::Client,
-    tame: Option<Tame>,
+    filter: Option<FieldFilter>,
 }
 
-/// Reduces an answer to what is read.
-type Tame = fn(Map<String, Value>) -> Map<String, Value>;
+/// Reduces a response to the fields that are read.
+type FieldFilter = fn(Map<String, Value>) -> Map<String, Value>;
 
 impl Http {
     /// The client for everything that the library fetches.
     pub const fn new(client: outbound::Client) -> Self {
-        Self { client, tame: None }
+        Self { client, filter: None }
     }
 
     /// For the token endpoint.
     pub fn for_tokens(&self) -> Self {
-        Self { tame: Some(tokens), ..self.clone() }
+        Self { filter: Some(token_fields), ..self.clone() }
     }
 
     /// For the userinfo endpoint.
     pub fn for_user_info(&self) -> Self {
-        Self { tame: Some(user_info), ..self.clone() }
+        Self { filter: Some(user_info_fields), ..self.clone() }
     }
 
-    /// One call.
+    /// Sends a request.
     ///
     /// # Errors
-    /// There is no answer, or one that is too large.
+    /// There is no response, or it is too large.
     pub async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let mut response = self.client.execute(request.try_into()?).await?;
         let (status, headers) = (response.status(), response.headers().clone());
@@ -51,8 +52,8 @@ impl Http {
             }
             body.extend_from_slice(&chunk);
         }
-        if let Some(tame) = self.tame.filter(|_| status.is_success()) {
-            body = tamed(body, tame);
+        if let Some(filter) = self.filter.filter(|_| status.is_success()) {
+            body = filter_body(body, filter);
         }
         let mut answer = HttpResponse::new(body);
         *answer.status_mut() = status;
@@ -70,10 +71,10 @@ impl<'c> openidconnect::AsyncHttpClient<'c> for Http {
     }
 }
 
-/// A body that is not a JSON object is left unchanged: a signed answer, or one that the library refuses.
-fn tamed(body: Vec<u8>, tame: Tame) -> Vec<u8> {
+/// Leaves a body that is not a JSON object unchanged: a signed response, or one that the library refuses.
+fn filter_body(body: Vec<u8>, filter: FieldFilter) -> Vec<u8> {
     match muster_json::from_slice(&body) {
-        Ok(fields) => Value::Object(tame(fields)).to_string().into_bytes(),
+        Ok(fields) => Value::Object(filter(fields)).to_string().into_bytes(),
         Err(_) => body,
     }
 }
@@ -84,11 +85,11 @@ fn texts<const N: usize>(mut fields: Map<String, Value>, names: [&str; N]) -> Ma
     read.filter(|(_, value)| value.is_string()).collect()
 }
 
-fn tokens(fields: Map<String, Value>) -> Map<String, Value> {
+fn token_fields(fields: Map<String, Value>) -> Map<String, Value> {
     texts(fields, ["access_token", "token_type", "id_token"])
 }
 
-fn user_info(fields: Map<String, Value>) -> Map<String, Value> {
+fn user_info_fields(fields: Map<String, Value>) -> Map<String, Value> {
     let verified = ["email_verified", "xms_edov"];
     let said = |name: &str| fields.get(name).filter(|value| !value.is_null()).map(is_true);
     let verified = verified.map(|name| (name.to_owned(), said(name)));
@@ -100,7 +101,7 @@ fn user_info(fields: Map<String, Value>) -> Map<String, Value> {
 /// Why a call to a provider failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// There is no answer.
+    /// There is no response.
     #[error("{}", without_url(.0))]
     Reqwest(#[from] reqwest::Error),
     /// It could fill the memory.

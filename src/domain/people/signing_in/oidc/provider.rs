@@ -1,4 +1,4 @@
-//! A provider: its metadata, where it sends a browser, and who it says came back.
+//! A provider: its metadata, the start of a sign-in, and the person who returns.
 
 use std::time::Duration;
 
@@ -17,7 +17,9 @@ use super::{
     claims::{Claims, NoEmail, ProviderUser, UserInfo, check, verify},
     client::{Client, Tokens, client},
     http::{Http, HttpError},
-    words::{of_claims, of_discovery, of_exchange, of_user_info},
+    words::{
+        describe_claims_error, describe_discovery_error, describe_exchange_error, describe_user_info_error,
+    },
 };
 use crate::{
     base::time::Timestamp,
@@ -35,9 +37,9 @@ pub struct Providers(Vec<Provider>);
 pub struct Provider {
     /// Its name in URLs.
     pub name: String,
-    /// As configured.
+
     pub settings: OidcProvider,
-    /// Where it sends the browser back.
+    /// The URL to which it sends the browser back.
     pub redirect: String,
     pub(super) http: Http,
     metadata: Mutex<Option<(Timestamp, CoreProviderMetadata)>>,
@@ -49,7 +51,7 @@ impl std::fmt::Debug for Provider {
     }
 }
 
-/// What is remembered while the browser is at the provider.
+/// The state of a sign-in while the browser is at the provider.
 #[derive(Serialize, Deserialize)]
 pub struct Memory {
     /// The provider's name.
@@ -114,7 +116,7 @@ impl Provider {
         let metadata = match fresh {
             Some((_, metadata)) => metadata.clone(),
             None => {
-                let found = self.discover().await.map_err(of_discovery)?;
+                let found = self.discover().await.map_err(describe_discovery_error)?;
                 *kept = Some((now, found.clone()));
                 found
             }
@@ -128,8 +130,12 @@ impl Provider {
         CoreProviderMetadata::discover_async(issuer, &self.http).await
     }
 
-    /// Where to send the browser, and what to remember until it is back.
-    pub async fn begin(&self, now: Timestamp, expires_at: Timestamp) -> anyhow::Result<(Url, Memory)> {
+    /// Starts a sign-in. Returns the URL to which to send the browser, and the state to keep until it returns.
+    pub async fn start_sign_in(
+        &self,
+        now: Timestamp,
+        expires_at: Timestamp,
+    ) -> anyhow::Result<(Url, Memory)> {
         let client = self.client(now, false).await?;
         let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
         let flow = CoreAuthenticationFlow::AuthorizationCode;
@@ -154,8 +160,8 @@ impl Provider {
         Ok((url, memory))
     }
 
-    /// Exchanges `code` and verifies who came back.
-    pub async fn finish(
+    /// Exchanges `code` and verifies the person's identity.
+    pub async fn finish_sign_in(
         &self,
         now: Timestamp,
         memory: &Memory,
@@ -167,31 +173,31 @@ impl Provider {
             .set_pkce_verifier(PkceCodeVerifier::new(memory.verifier.clone()))
             .request_async(&self.http.for_tokens())
             .await
-            .map_err(of_exchange)?;
+            .map_err(describe_exchange_error)?;
         let nonce = Nonce::new(memory.nonce.clone());
-        let (client, claims) = self.verified(now, client, &tokens, &nonce).await?;
+        let (client, claims) = self.verify_claims(now, client, &tokens, &nonce).await?;
         check(&self.settings, &client, &tokens, claims)?;
-        let person = ProviderUser::of_token(&self.settings.issuer, claims);
-        // Many providers reveal the address only there.
+        let person = ProviderUser::from_token(&self.settings.issuer, claims);
+        // Many providers reveal the address only at the userinfo endpoint.
         if matches!(person.email, Err(NoEmail::Missing | NoEmail::Unsaid)) && client.user_info_url().is_some()
         {
             let subject = claims.subject().clone();
             let said = self.user_info(&client, tokens.access_token().clone(), subject).await?;
-            return Ok(person.completed(&self.settings.issuer, &said));
+            return Ok(person.with_user_info(&self.settings.issuer, &said));
         }
         Ok(person)
     }
 
-    /// The verified claims. If the provider has rotated its keys since they were fetched, all that follows needs the
-    /// new ones.
-    async fn verified<'t>(
+    /// Verifies the claims. Returns a client with new keys if the provider has rotated them since they were fetched.
+    async fn verify_claims<'t>(
         &self,
         now: Timestamp,
         client: Client,
         tokens: &'t Tokens,
         nonce: &Nonce,
     ) -> anyhow::Result<(Client, &'t Claims)> {
-        let refused = |error: ClaimsVerificationError| anyhow!("the ID token: {}", of_claims(&error));
+        let refused =
+            |error: ClaimsVerificationError| anyhow!("the ID token: {}", describe_claims_error(&error));
         match verify(&client, tokens, nonce) {
             Ok(claims) => Ok((client, claims)),
             Err(ClaimsVerificationError::SignatureVerification(_)) => {
@@ -210,6 +216,6 @@ impl Provider {
         subject: SubjectIdentifier,
     ) -> anyhow::Result<UserInfo> {
         let request = client.user_info(token, Some(subject))?;
-        request.request_async(&self.http.for_user_info()).await.map_err(of_user_info)
+        request.request_async(&self.http.for_user_info()).await.map_err(describe_user_info_error)
     }
 }

@@ -1,4 +1,4 @@
-//! Tries a provider as far as that goes without a browser, for `muster doctor --oidc`.
+//! Tests a provider as far as possible without a browser, for `muster doctor --oidc`.
 
 use http::{HeaderMap, Method, header};
 use openidconnect::{
@@ -11,11 +11,11 @@ use url::Url;
 use super::{
     client::client,
     provider::Provider,
-    words::{of_discovery, of_exchange, shown},
+    words::{describe_discovery_error, describe_exchange_error, shown},
 };
 use crate::base::{bounds, finding::Finding, numerals::counted, time::Clock};
 
-/// Tries a provider: discovery, issuer, clock, keys, endpoints, and whether it knows this client.
+/// Tests a provider: discovery, issuer, clock, keys, endpoints, and whether it knows this client.
 pub async fn try_out(provider: &Provider, clock: &Clock) -> Vec<Finding> {
     let metadata = match provider.discover().await {
         Ok(metadata) => metadata,
@@ -42,18 +42,18 @@ fn not_discovered(error: DiscoveryError<super::http::HttpError>) -> Finding {
             "check `issuer`: its /.well-known/openid-configuration, and the keys named there, must be reachable from here"
         }
     };
-    Finding::bad("issuer", format!("{:#}", of_discovery(error)), advice)
+    Finding::bad("issuer", format!("{:#}", describe_discovery_error(error)), advice)
 }
 
-/// The difference between the clocks, less the round trip. Nothing for a provider that doesn't tell its time.
+/// The difference between the clocks, without the round trip. `None` for a provider that doesn't send its time.
 async fn skew(provider: &Provider, clock: &Clock) -> Option<Finding> {
     let url = format!("{}/.well-known/openid-configuration", provider.settings.issuer.trim_end_matches('/'));
     let request = http::Request::builder().method(Method::GET).uri(url).body(Vec::new()).ok()?;
     let before = clock.now().0;
     let answer = provider.http.send(request).await.ok()?;
     let after = clock.now().0;
-    let there = told(answer.headers())?;
-    // It tells whole seconds.
+    let there = provider_time(answer.headers())?;
+    // The header has whole seconds.
     let off = if there + 1_000 < before { before - there } else { (there - after).max(0) };
     // Its tokens are often valid for only a few minutes.
     Some(if off <= bounds::CLOCK_SKEW.as_millis() as i64 {
@@ -64,9 +64,9 @@ async fn skew(provider: &Provider, clock: &Clock) -> Option<Finding> {
     })
 }
 
-fn told(headers: &HeaderMap) -> Option<i64> {
+fn provider_time(headers: &HeaderMap) -> Option<i64> {
     let text = |name| headers.get(name)?.to_str().ok();
-    // A cache tells when it got the answer, and how long ago that was.
+    // A cache sends the time of the original response, and its age.
     let age: i64 = text(header::AGE).and_then(|age| age.parse().ok()).unwrap_or_default();
     let date = jiff::fmt::rfc2822::parse(text(header::DATE)?).ok()?.timestamp().as_millisecond();
     Some(date + age.clamp(0, 1 << 31) * 1_000)
@@ -115,7 +115,7 @@ fn endpoints(metadata: &CoreProviderMetadata) -> Finding {
     Finding::good("endpoints", format!("{authorization}, {}, {user_info}", token.as_str()))
 }
 
-/// The first http endpoint of an https issuer: who listens there learns the client secret, or replaces the keys.
+/// The first http endpoint of an https issuer: an eavesdropper could learn the client secret or replace the keys.
 fn plain_endpoint(metadata: &CoreProviderMetadata) -> Option<&Url> {
     let endpoints = [
         Some(metadata.authorization_endpoint().url()),
@@ -127,7 +127,7 @@ fn plain_endpoint(metadata: &CoreProviderMetadata) -> Option<&Url> {
     endpoints.into_iter().flatten().find(|url| is_encrypted && url.scheme() != "https")
 }
 
-/// Sends a code that the provider has never issued. If it refuses only the code, it knows the client.
+/// Sends an invented code. If the provider refuses only the code, it knows the client.
 async fn credentials(provider: &Provider, metadata: CoreProviderMetadata) -> Finding {
     const CHECK: &str = "client";
     let advice = "compare `client_id`, `client_secret` and the kind of client (with or without a secret) with the provider's settings";
@@ -157,7 +157,7 @@ async fn credentials(provider: &Provider, metadata: CoreProviderMetadata) -> Fin
                 Finding::look(CHECK, found, advice)
             }
         },
-        Err(error) => Finding::look(CHECK, format!("{:#}", of_exchange(error)), advice),
+        Err(error) => Finding::look(CHECK, format!("{:#}", describe_exchange_error(error)), advice),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Why a provider's answer is of no use, in words for the log. Never a token, a code or a secret.
+//! Describes the errors of providers for the log. Never contains a token, a code or a secret.
 
 use anyhow::anyhow;
 use openidconnect::{
@@ -9,13 +9,13 @@ use openidconnect::{
 use super::http::HttpError;
 use crate::base::{bounds, plain::bounded_line};
 
-/// A foreign text, in one line and shortened: anyone can write an error into the address that a browser comes back to.
+/// Shortens a foreign text to one line: anyone can put an error into the URL to which the browser returns.
 pub fn shown(text: &str) -> String {
     bounded_line(text, bounds::NAME)
 }
 
 /// Why a code was not exchanged for tokens.
-pub fn of_exchange(
+pub fn describe_exchange_error(
     error: RequestTokenError<HttpError, StandardErrorResponse<CoreErrorResponseType>>,
 ) -> anyhow::Error {
     match error {
@@ -30,27 +30,29 @@ pub fn of_exchange(
     }
 }
 
-/// Why an ID token is not accepted.
-pub fn of_claims(error: &ClaimsVerificationError) -> String {
+/// Why an ID token was refused.
+pub fn describe_claims_error(error: &ClaimsVerificationError) -> String {
     let source = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
     shown(&format!("{error}{source}"))
 }
 
-/// Why the userinfo endpoint told nothing.
-pub fn of_user_info(error: UserInfoError<HttpError>) -> anyhow::Error {
+/// Why there are no claims from the userinfo endpoint.
+pub fn describe_user_info_error(error: UserInfoError<HttpError>) -> anyhow::Error {
     match error {
         UserInfoError::Request(error) => anyhow!(error),
         UserInfoError::Parse(error) => unreadable("userinfo", &error),
         UserInfoError::Response(status, _, said) => {
             anyhow!("the userinfo endpoint: {status}, {}", shown(&said))
         }
-        UserInfoError::ClaimsVerification(error) => anyhow!("the userinfo endpoint: {}", of_claims(&error)),
+        UserInfoError::ClaimsVerification(error) => {
+            anyhow!("the userinfo endpoint: {}", describe_claims_error(&error))
+        }
         other => anyhow!("the userinfo endpoint: {}", shown(&other.to_string())),
     }
 }
 
 /// Why a provider's metadata or keys could not be fetched.
-pub fn of_discovery(error: DiscoveryError<HttpError>) -> anyhow::Error {
+pub fn describe_discovery_error(error: DiscoveryError<HttpError>) -> anyhow::Error {
     match error {
         DiscoveryError::Request(error) => anyhow!(error),
         DiscoveryError::Parse(error) => unreadable("discovery", &error),
