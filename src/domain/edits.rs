@@ -1,9 +1,9 @@
 //! Optimistic locking of edits.
 //!
-//! A record's **revision** counts the edits by callers ([`raise`]). The table `edits` holds it, with the last editor and the
-//! time. Writes by the service or a host do not count. An agent's revision is the number of its newest row in
-//! `agent_revisions`. An edit may name the revision it was made from ([`Scope::if_revision`]): if there is a newer one, the
-//! edit's own transaction refuses it before it changes anything, with the record locked.
+//! A record's **revision** counts the edits by callers ([`raise`]). The table `edits` holds it, with the last editor
+//! and the time. Writes by the service or a host do not count. An agent's revision is the number of its newest row in
+//! `agent_revisions`. An edit may name the revision it was made from ([`Scope::if_revision`]): if there is a newer one,
+//! the edit's own transaction refuses it before it changes anything, with the record locked.
 
 use std::sync::{
     Arc,

@@ -4,8 +4,8 @@
 //! organization ─► agents, by id ─► what belongs to an agent, or is inherited by all ─► `stored_bytes` (by triggers)
 //! ```
 //!
-//! A change first locks the rows it counts or selects from, then the record. Decisions about an agent's work are made under
-//! the lock of its row ([`agents::lock_agent`](super::agents::lock_agent)).
+//! A change first locks the rows it counts or selects from, then the record. Decisions about an agent's work are made
+//! under the lock of its row ([`agents::lock_agent`](super::agents::lock_agent)).
 
 use sea_orm::{ConnectionTrait, DbBackend, Value};
 
@@ -21,8 +21,8 @@ use crate::{
     },
 };
 
-/// Locks an editable record until the transaction ends, after every row that a change of it may lock first. Does nothing on
-/// SQLite, which has a single writer.
+/// Locks an editable record until the transaction ends, after every row that a change of it may lock first. Does
+/// nothing on SQLite, which has a single writer.
 pub async fn lock_record(tx: &Tx, kind: RecordKind, id: i64) -> Result<()> {
     if tx.connection().get_database_backend() != DbBackend::Postgres {
         return Ok(());

@@ -2,14 +2,14 @@
 //!
 //! Most features have the same files: `mod.rs` (operations and their errors, the public interface), `entity.rs` (rows,
 //! private), `input.rs` (the fields that callers may set), `queries.rs` (its SQL), and `state.rs` if the resource has a
-//! lifecycle. A feature may call another feature's `mod.rs`, never its entity. The schema's view of a resource is one layer
-//! up, in `src/graphql/<resource>`.
+//! lifecycle. A feature may call another feature's `mod.rs`, never its entity. The schema's view of a resource is one
+//! layer up, in `src/graphql/<resource>`.
 //!
 //! Features are ordered (`docs/architecture.md`, `tests/it/laws/direction.rs`): each calls only features below it, and
 //! notifies those above it with events ([`core::handlers`](crate::core::handlers)).
 //!
-//! Features share these files: [`edits`] (a record's last editor, and whether an edit is outdated), [`locks`] (the order of
-//! locking records), [`patch`] (applying an edit's fields to columns), [`versions`] (versions of records).
+//! Features share these files: [`edits`] (a record's last editor, and whether an edit is outdated), [`locks`] (the
+//! order of locking records), [`patch`] (applying an edit's fields to columns), [`versions`] (versions of records).
 
 pub mod agents;
 pub mod approvals;

@@ -1,5 +1,5 @@
-//! Edits: an absent field leaves a column alone, null clears it, a value sets it. Setting a column to its current value is
-//! not a change, so that an edit can tell whether it changes anything.
+//! Edits: an absent field leaves a column alone, null clears it, a value sets it. Setting a column to its current value
+//! is not a change, so that an edit can tell whether it changes anything.
 
 use async_graphql::MaybeUndefined;
 use sea_orm::ActiveValue;

@@ -50,7 +50,7 @@ pub(super) const fn record(kind: RecordKind) -> Option<OrgSql> {
 }
 
 row! {
-        /// A record's revision and its author.
+    /// A record's revision and its author.
     pub(super) struct Latest {
         revision: i64,
         actor_id: Option<i64>,

@@ -1,8 +1,8 @@
 //! The parts that versions of all records share: canonical content and its hash, the difference, and the author.
 //!
 //! A feature that keeps versions has a table for them, and writes a row in the transaction of a change if the content's
-//! hash differs from the newest version's. The names and values in the content are those of the record's update input, so
-//! that a revert is an ordinary edit. Content never contains secrets.
+//! hash differs from the newest version's. The names and values in the content are those of the record's update input,
+//! so that a revert is an ordinary edit. Content never contains secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 

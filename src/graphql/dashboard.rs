@@ -4,7 +4,7 @@ use async_graphql::{Context, Object};
 
 use crate::{
     base::{ids::OrgId, permission::Permission},
-    domain::dashboard::{self, Overview, Wanted},
+    domain::dashboard::{self, Overview, SelectedParts},
     resolvers::{Answer, Enter, answer, permit::permit},
 };
 
@@ -20,7 +20,7 @@ impl DashboardQuery {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             let selected = |name| ctx.look_ahead().field(name).exists();
-            let wanted = Wanted {
+            let selected = SelectedParts {
                 approvals: selected("pendingApprovals"),
                 agents: selected("agents"),
                 servers: selected("servers"),
@@ -32,7 +32,7 @@ impl DashboardQuery {
                 begun: selected("begunTurns"),
                 requests: selected("waitingRequests"),
             };
-            Box::pin(dashboard::overview(&scope, wanted)).await
+            Box::pin(dashboard::overview(&scope, selected)).await
         })
         .await
     }

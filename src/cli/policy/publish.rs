@@ -91,7 +91,7 @@ async fn publish(
     reason: String,
 ) -> Result<(Option<Version>, bool), Problem> {
     let version = match seen {
-        Some(seen) => Some(policies::version_named(scope, &seen).await?),
+        Some(seen) => Some(policies::resolve_version(scope, &seen).await?),
         None => None,
     };
     let changed = policies::edit(scope, Edit { version, text, reason }).await?;

@@ -1,4 +1,4 @@
-//! What an organization sees of its audit log besides the entries. `core/audit` keeps the log.
+//! The state of an organization's audit log, apart from its entries. `core/audit` keeps the log.
 
 mod queries;
 

@@ -193,8 +193,8 @@ impl Missing {
     }
 }
 
-/// Finds settings that the edited row lacks for its transport and direction. `before` is the row before the edit, empty for
-/// a new channel.
+/// Finds settings that the edited row lacks for its transport and direction. `before` is the row before the edit, empty
+/// for a new channel.
 pub(super) fn check_required(before: &Model, after: &Model, secrets: &Secrets) -> Vec<Violation> {
     let mut missing = Missing::default();
     match after.transport {

@@ -24,8 +24,8 @@ use crate::{
     domain::agents,
 };
 
-/// Connects a channel to an agent (specification, operation 16). The channel is active at once. The vendor is asked for the
-/// channel's identity first.
+/// Connects a channel to an agent (specification, operation 16). The channel is active at once. The vendor is asked for
+/// the channel's identity first.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`, also for credentials that the vendor refuses; `PLAN_LIMIT_REACHED`.

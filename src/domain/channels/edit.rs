@@ -68,7 +68,8 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     let answer = probe_edit(scope, id, edit.clone()).await?;
     let tx = scope.begin().await?;
     if edit.scope.is_value() || edit.is_active.is_value() {
-        // `check_use` may lock the organization. Restoring an agent locks it before the agent's channels, so do the same.
+        // `check_use` may lock the organization. Restoring an agent locks it before the agent's channels, so do the
+        // same.
         orgs::lock(&tx).await?;
     }
     let before = load(&tx, id).await?;
@@ -197,8 +198,8 @@ fn changed(before: Model, after: &Model) -> ActiveModel {
     row
 }
 
-/// Keeps a webhook secret that the edit replaces valid for a day, so that the other side has time to change it. A removed
-/// secret is invalid at once.
+/// Keeps a webhook secret that the edit replaces valid for a day, so that the other side has time to change it. A
+/// removed secret is invalid at once.
 fn keep_replaced_secrets(tx: &Tx, before: &Model, row: &mut ActiveModel, secrets: &Secrets) {
     // A secret that can't be opened is of no use.
     let Ok(opened) = OpenedSecrets::open(&tx.scope.core, before) else { return };

@@ -1,4 +1,5 @@
-//! Database rows for channels and whitelists. Private to this feature, except for the channel's row, which `ingest` reads.
+//! Database rows for channels and whitelists. Private to this feature, except for the channel's row, which `ingest`
+//! reads.
 
 /// Connections between an agent and a messaging transport. Columns that only one transport uses start with its
 /// name.

@@ -133,8 +133,9 @@ pub struct ChannelEmailInput {
     pub imap: MaybeUndefined<ChannelImapInput>,
     /// The SMTP server.
     pub smtp: MaybeUndefined<ChannelSmtpInput>,
-    /// The name under which the mailbox's server writes `Authentication-Results`, or `*topmost`: its topmost header counts, whatever
-    /// its name is. A mail whose sender it does not prove is then refused; without it, senders are not proven.
+    /// The name under which the mailbox's server writes `Authentication-Results`, or `*topmost` to trust its topmost
+    /// header regardless of the name. Mails whose sender the header does not prove are then refused; without it, senders
+    /// are not proven.
     #[graphql(directive = bounds::apply(name(253)))]
     pub authserv_id: MaybeUndefined<String>,
 }

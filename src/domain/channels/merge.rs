@@ -1,5 +1,5 @@
-//! Applies an edit to a channel's row, without the database. Returns the secrets apart: they are sealed once the row has an
-//! id.
+//! Applies an edit to a channel's row, without the database. Returns the secrets apart: they are sealed once the row
+//! has an id.
 
 use async_graphql::MaybeUndefined;
 use serde_json::json;

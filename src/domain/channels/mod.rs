@@ -1,8 +1,8 @@
 //! Channels: connections between an agent and a messaging transport.
 //!
-//! A channel is active, or inactive for a stated reason. Permissions: `agent.view` and `agent.edit`; connecting and editing
-//! also require a confirmed e-mail address, and ask the vendor for the channel's identity (`probe.rs`). Deleting hides a
-//! channel, wipes its secrets and path, and keeps its conversations.
+//! A channel is active, or inactive for a stated reason. Permissions: `agent.view` and `agent.edit`; connecting and
+//! editing also require a confirmed e-mail address, and ask the vendor for the channel's identity (`probe.rs`).
+//! Deleting hides a channel, wipes its secrets and path, and keeps its conversations.
 //!
 //! `filter.rs`: the messages that a channel accepts; `telegram_webhook.rs`: registering our address with Telegram.
 //!

@@ -219,8 +219,8 @@ pub(super) fn check_token(transport: enums::Transport, token: &MaybeUndefined<Se
 }
 
 /// Adapts the inbound path to a new bot token. A Slack channel has a path if the second part of its token is a signing
-/// secret: then Slack sends events to Muster. A Telegram channel loses the path and secret of the previous bot; registering
-/// the webhook creates new ones (`telegram_webhook.rs`).
+/// secret: then Slack sends events to Muster. A Telegram channel loses the path and secret of the previous bot;
+/// registering the webhook creates new ones (`telegram_webhook.rs`).
 pub(super) fn set_inlet(channel: &mut Model, secrets: &Secrets) {
     let MaybeUndefined::Value(token) = &secrets.bot_token else { return };
     match channel.transport {

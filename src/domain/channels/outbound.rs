@@ -1,4 +1,5 @@
-//! The outbound side of channels for `deliveries`: whether they send, their transport, and switching off those that can't.
+//! The outbound side of channels for `deliveries`: whether they send, their transport, and switching off those that
+//! can't.
 
 use std::{sync::Arc, time::Duration};
 
@@ -63,8 +64,9 @@ pub(super) fn is_open(channel: &channels::Model) -> bool {
     is_on && channel.direction != ChannelDirection::Inbound
 }
 
-/// Whether the vendor itself proves who writes, over a connection that Muster opened or with a secret that Muster made. Only
-/// such chats can be linked to members. The creator of a Slack app knows its signing secret, so that it proves nothing.
+/// Whether the vendor itself proves who writes, over a connection that Muster opened or with a secret that Muster made.
+/// Only such chats can be linked to members. The creator of a Slack app knows its signing secret, so that it proves
+/// nothing.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -114,7 +116,8 @@ impl Sender {
     }
 }
 
-/// Sends nothing through a channel before this instant, because its vendor asked for it or would. Never shortens a wait.
+/// Sends nothing through a channel before this instant, because its vendor asked for it or would. Never shortens a
+/// wait.
 pub async fn delay_sending(tx: &Tx, id: ChannelId, until: Timestamp) -> Result<()> {
     let waiting = tx.scope.update::<channels::Entity>().filter(channels::Column::Id.eq(id));
     let earlier = Condition::any()
@@ -136,8 +139,8 @@ pub async fn record_reached(tx: &Tx, id: ChannelId) -> Result<()> {
     Ok(())
 }
 
-/// Records that a valid message could not be sent. `given_up` is the reason of the last attempt, if there will be no other:
-/// then a channel that could send nothing for days is switched off. `seen` as for [`switch_off`].
+/// Records that a valid message could not be sent. `given_up` is the reason of the last attempt, if there will be no
+/// other: then a channel that could send nothing for days is switched off. `seen` as for [`switch_off`].
 pub async fn record_not_sent(tx: &Tx, id: ChannelId, seen: Timestamp, given_up: Option<&str>) -> Result<()> {
     let fails = tx.scope.update::<channels::Entity>().filter(channels::Column::Id.eq(id));
     let fails = fails.filter(channels::Column::FailingSince.is_null());
@@ -152,8 +155,9 @@ pub async fn record_not_sent(tx: &Tx, id: ChannelId, seen: Timestamp, given_up: 
     switch_off(tx, id, seen, InactiveReason::DeliveryFailing, &why).await.map(drop)
 }
 
-/// Switches off a channel that can't go on, and notifies people of the reason. Its queue waits. The failure was seen with
-/// the settings last edited at `seen`: a channel that was edited since stays on. Returns whether this call switched it off.
+/// Switches off a channel that can't go on, and notifies people of the reason. Its queue waits. The failure was seen
+/// with the settings last edited at `seen`: a channel that was edited since stays on. Returns whether this call
+/// switched it off.
 pub async fn switch_off(
     tx: &Tx,
     id: ChannelId,

@@ -1,8 +1,8 @@
-//! Asks the vendor for a channel's identity: when the channel is created, when its settings change, when listening starts,
-//! and until the vendor could be reached.
+//! Asks the vendor for a channel's identity: when the channel is created, when its settings change, when listening
+//! starts, and until the vendor could be reached.
 //!
-//! A credential that the vendor refuses is a violation at its field. If the vendor can't be reached, the channel is still
-//! created, and its warnings say that it was not checked. Never runs inside a transaction.
+//! A credential that the vendor refuses is a violation at its field. If the vendor can't be reached, the channel is
+//! still created, and its warnings say that it was not checked. Never runs inside a transaction.
 
 use std::{sync::Arc, time::Duration};
 
@@ -134,8 +134,8 @@ fn split_by_credential(config: Config) -> Vec<(&'static str, Config)> {
     }
 }
 
-/// Asks again before listening starts, so that a channel created during an outage of its vendor gets its identity. Returns
-/// the updated channel, or why its credentials were refused.
+/// Asks again before listening starts, so that a channel created during an outage of its vendor gets its identity.
+/// Returns the updated channel, or why its credentials were refused.
 ///
 /// # Errors
 /// Its secrets can't be opened. The database is unreachable.

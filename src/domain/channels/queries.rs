@@ -44,7 +44,7 @@ pub(super) async fn has_another(tx: &Tx, channel: ChannelId, digests: &[Vec<u8>]
 
 row! {
     /// A channel of any organization.
-        pub(super) struct ChannelKey {
+    pub(super) struct ChannelKey {
         organization_id: OrgId,
         id: ChannelId,
     }
@@ -60,7 +60,7 @@ pub(super) async fn channels_with_warning(core: &Core, word: &str) -> Result<Vec
 }
 
 row! {
-        /// Whether a channel's whitelist has entries, and whether it names an origin.
+    /// Whether a channel's whitelist has entries, and whether it names an origin.
     pub(super) struct Whitelisted {
         names_some: bool,
         names_it: bool,

@@ -1,10 +1,10 @@
 //! Telegram webhooks: Telegram sends messages to Muster instead of being polled, if the installation's setting
 //! `channels.telegram_webhooks` is on.
 //!
-//! The channel's listener registers the webhook under the channel's lease, so that two processes never register different
-//! addresses. This module creates the channel's path and the secret that Telegram sends to it. Both end when the webhook is
-//! removed: when the channel is switched off, deleted, made outbound, or gets another bot, and when the setting is switched
-//! off. Removing it is a courtesy: otherwise Telegram would send to a path that no longer exists.
+//! The channel's listener registers the webhook under the channel's lease, so that two processes never register
+//! different addresses. This module creates the channel's path and the secret that Telegram sends to it. Both end when
+//! the webhook is removed: when the channel is switched off, deleted, made outbound, or gets another bot, and when the
+//! setting is switched off. Removing it is a courtesy: otherwise Telegram would send to a path that no longer exists.
 
 use std::time::Duration;
 

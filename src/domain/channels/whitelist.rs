@@ -87,7 +87,8 @@ pub async fn add_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result<()
     changed(tx, channel, "addWhitelistOrigin", origin).await
 }
 
-/// Normalizes an origin as messages have it: `Ada <Ada@Example.org>` is `ada@example.org`. `None`: no message can have it.
+/// Normalizes an origin as messages have it: `Ada <Ada@Example.org>` is `ada@example.org`. `None`: no message can have
+/// it.
 fn normalize(transport: Transport, origin: &str) -> Option<String> {
     match transport {
         Transport::Email => muster_channels::email_origin(origin),

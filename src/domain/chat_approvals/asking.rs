@@ -1,5 +1,5 @@
-//! Rows for requests to people in their chats, written in the transaction that raises an approval and changed in the one that
-//! closes it.
+//! Rows for requests to people in their chats, written in the transaction that raises an approval and changed in the
+//! one that closes it.
 
 use super::queries::{ask_linked, close_asks};
 use crate::{

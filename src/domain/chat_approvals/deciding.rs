@@ -1,5 +1,5 @@
-//! Decisions in chats, by buttons and replies. Each decision checks the link, the membership, the permission, the organization's
-//! risk limit, and that the request is still the one that was shown.
+//! Decisions in chats, by buttons and replies. Each decision checks the link, the membership, the permission, the
+//! organization's risk limit, and that the request is still the one that was shown.
 
 use std::sync::Arc;
 
@@ -117,7 +117,8 @@ async fn describe_state(theirs: &Scope, id: ApprovalId) -> Result<String> {
     Ok(shown.map_or_else(|| NOT_YOURS.to_owned(), |shown| wording::outcome(&shown)))
 }
 
-/// Why the approval was not decided. The service's own failures stay errors, so that the vendor delivers the event again.
+/// Why the approval was not decided. The service's own failures stay errors, so that the vendor delivers the event
+/// again.
 async fn explain_refusal(theirs: &Scope, id: ApprovalId, problem: Problem) -> Result<String> {
     match problem.code {
         Code::ApprovalNotPending => describe_state(theirs, id).await,

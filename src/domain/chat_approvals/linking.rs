@@ -1,11 +1,12 @@
 //! Links between chats and members.
 //!
-//! A member gets a code in the panel and sends it once, in a private chat with the channel's bot. The code has 60 bits and is
-//! valid for ten minutes. A link ends with the membership, the channel, or the bot's token, and its messages are deleted.
+//! A member gets a code in the panel and sends it once, in a private chat with the channel's bot. The code has 60 bits
+//! and is valid for ten minutes. A link ends with the membership, the channel, or the bot's token, and its messages are
+//! deleted.
 //!
-//! Wrong codes don't invalidate a code: anyone may write to a bot, and could prevent members from linking. The length of the code
-//! protects against guessing. A thousand messages a second are 600,000 guesses in its lifetime: they hit one of a hundred open
-//! codes with a probability of 1 in 19,000,000,000.
+//! Wrong codes don't invalidate a code: anyone may write to a bot, and could prevent members from linking. The length
+//! of the code protects against guessing. A thousand messages a second are 600,000 guesses in its lifetime: they hit
+//! one of a hundred open codes with a probability of 1 in 19,000,000,000.
 
 use std::{sync::Arc, time::Duration};
 
@@ -50,7 +51,8 @@ pub struct LinkCode {
 /// Creates a code for the caller, replacing an earlier one.
 ///
 /// # Errors
-/// `NOT_FOUND`; `PERMISSION_DENIED` for a service token; `NOT_SUPPORTED` for a channel whose vendor does not prove who writes.
+/// `NOT_FOUND`; `PERMISSION_DENIED` for a service token; `NOT_SUPPORTED` for a channel whose vendor does not prove who
+/// writes.
 pub async fn create_code(scope: &Scope, channel: ChannelId) -> Result<LinkCode> {
     let person = scope.person()?.id;
     let tx = scope.begin().await?;
@@ -88,8 +90,8 @@ pub async fn list_linked(scope: &Scope) -> Result<Vec<Linked>> {
     queries::links_of(scope, person).await
 }
 
-/// Ends all links of a channel and notifies their members. Deletes the messages sent there: one of the next bot may have the same
-/// id, and must not be answered or edited instead.
+/// Ends all links of a channel and notifies their members. Deletes the messages sent there: one of the next bot may
+/// have the same id, and must not be answered or edited instead.
 pub async fn unlink_all(tx: &Tx, channel: ChannelId, name: &str) -> Result<()> {
     queries::delete_codes(tx, channel).await?;
     for person in queries::linked_people(tx, channel).await? {

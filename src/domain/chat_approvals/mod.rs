@@ -1,6 +1,7 @@
 //! Approvals in chats: a member who has linked a chat gets the requests of agents there, and answers them there.
 //!
-//! - `linking.rs`: a code from the panel, sent once in a private chat, links a member, a channel and the vendor's user id.
+//! - `linking.rs`: a code from the panel, sent once in a private chat, links a member, a channel and the vendor's user
+//!   id.
 //! - `asking.rs`: rows of messages, written in the transaction that raises or closes an approval, which are
 //!   [jobs](crate::core::queue); `sending.rs` sends them, and removes their buttons when the approval is closed.
 //! - `wording.rs`: texts of messages, and the meaning of answers: pure.

@@ -17,8 +17,8 @@ use crate::{
     },
 };
 
-/// The scope of the member who has linked this vendor id. `None`: there is none, or the member may not decide, which is recorded
-/// in the audit log.
+/// The scope of the member who has linked this vendor id. `None`: there is none, or the member may not decide, which is
+/// recorded in the audit log.
 pub(super) async fn scope_of_origin(
     core: &Arc<Core>,
     (org, channel): (OrgId, ChannelId),

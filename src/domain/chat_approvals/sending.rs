@@ -1,7 +1,8 @@
 //! Sends the messages about approvals, and closes them.
 //!
-//! A single statement claims a row, so that only one replica wins; the row is due again if the sender dies. A question may
-//! therefore arrive twice, but is decided once. Messages count against the vendor's rate limits together with those of agents.
+//! A single statement claims a row, so that only one replica wins; the row is due again if the sender dies. A question
+//! may therefore arrive twice, but is decided once. Messages count against the vendor's rate limits together with those
+//! of agents.
 
 use std::{sync::Arc, time::Duration};
 
@@ -216,8 +217,8 @@ fn interpret_failure(failure: &Failure, attempts: i64) -> AttemptResult {
     }
 }
 
-/// Stores the result of an attempt, unless another replica has claimed the row since. If the approval was closed meanwhile, the
-/// message is closed next. `seen`: `updated_at` of the channel settings used.
+/// Stores the result of an attempt, unless another replica has claimed the row since. If the approval was closed
+/// meanwhile, the message is closed next. `seen`: `updated_at` of the channel settings used.
 async fn store_result(scope: &Scope, row: &Model, seen: Timestamp, result: AttemptResult) -> Result<()> {
     let tx = scope.begin().await?;
     let (now, attempts) = (tx.now, row.attempts);

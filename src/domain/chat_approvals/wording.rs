@@ -1,7 +1,7 @@
 //! Texts of requests in chats, in Markdown, and the meaning of answers. Pure.
 //!
-//! Text by an agent is escaped: it never acts as Markdown or passes for our own words. A request that needs more than one message
-//! or has invisible characters is not shown at all: a link to the panel replaces it.
+//! Text by an agent is escaped: it never acts as Markdown or passes for our own words. A request that needs more than
+//! one message or has invisible characters is not shown at all: a link to the panel replaces it.
 
 use muster_channels::{Button, Dialect, Longest, Rendered, render};
 
@@ -96,8 +96,8 @@ pub(super) fn outcome(shown: &Shown) -> String {
     }
 }
 
-/// Renders the text as one message. `None` if it has invisible characters or is too long. The text is not built if one of its
-/// parts alone is too long: indentation makes deeply nested input many times longer.
+/// Renders the text as one message. `None` if it has invisible characters or is too long. The text is not built if one
+/// of its parts alone is too long: indentation makes deeply nested input many times longer.
 fn render_whole(
     text: impl FnOnce() -> String,
     shown: &Shown,
@@ -211,8 +211,9 @@ impl ButtonValue {
 
 /// Parses the answer to a question. `None`: it is unclear.
 ///
-/// A number chooses an option, also if a colon, comma, full stop or line break and a text follow it; so does the option's label.
-/// A number that is not one of the options is a mistake. Everything else is text, which answers a question that allows it.
+/// A number chooses an option, also if a colon, comma, full stop or line break and a text follow it; so does the
+/// option's label. A number that is not one of the options is a mistake. Everything else is text, which answers a
+/// question that allows it.
 pub(super) fn parse_answer(question: &Question, kind: ApprovalKind, said: &str) -> Option<Answer> {
     let said = said.trim();
     let id = |n: usize| question.options.get(n.checked_sub(1)?).map(|option| option.id.clone());

@@ -1,5 +1,5 @@
-//! `overview`: what needs attention, in numbers. Each part is one statement, runs only if it is selected, and requires the
-//! permission that the records require.
+//! `overview`: the numbers of records that need attention. Each part is one statement, which runs only if the part is
+//! selected, and requires the permission for its records.
 
 mod queries;
 
@@ -83,47 +83,44 @@ pub struct ServerCounts {
     pub pending: i64,
 }
 
-/// Which parts are selected.
+/// The selected parts of the overview.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
-    /// Pending approvals.
+pub struct SelectedParts {
     pub approvals: bool,
-    /// Agents by state.
     pub agents: bool,
-    /// Servers.
     pub servers: bool,
-    /// Channels through which no messages pass.
+    /// Inactive channels.
     pub channels: bool,
     /// Open conversations.
     pub open: bool,
     /// Unread conversations.
     pub unread: bool,
-    /// Deliveries that failed.
+    /// Failed deliveries.
     pub failed: bool,
-    /// Conversations with messages that were not delivered.
+    /// Conversations with undelivered messages.
     pub undelivered: bool,
-    /// Turns that have begun.
+    /// Started turns.
     pub begun: bool,
-    /// Requests that wait.
+    /// Waiting requests.
     pub requests: bool,
 }
 
-/// The numbers of the organization that the caller may see, those that are wanted.
-pub async fn overview(scope: &Scope, wanted: Wanted) -> Result<Overview> {
-    let may = |wanted: bool, permission| wanted && scope.may(permission);
-    let talk = |wanted| may(wanted, Permission::AgentOutputView);
+/// The selected numbers that the caller may see.
+pub async fn overview(scope: &Scope, selected: SelectedParts) -> Result<Overview> {
+    let may = |is_selected: bool, permission| is_selected && scope.may(permission);
+    let talk = |is_selected| may(is_selected, Permission::AgentOutputView);
     let is_person = scope.request.caller.user().is_some();
     let (approvals, agents, servers, channels, open, unread, failed, undelivered, begun, requests) = tokio::try_join!(
-        part(may(wanted.approvals, Permission::ApprovalView), pending(scope)),
-        part(may(wanted.agents, Permission::AgentView), by_status(scope)),
-        part(may(wanted.servers, Permission::ServerView), servers(scope)),
-        part(may(wanted.channels, Permission::AgentView), queries::inactive_channels(scope)),
-        part(talk(wanted.open), queries::open_conversations(scope)),
-        part(talk(wanted.unread) && is_person, conversations::count_unread(scope)),
-        part(talk(wanted.failed), conversations::count_failed(scope)),
-        part(talk(wanted.undelivered), conversations::count_undelivered(scope)),
-        part(may(wanted.begun, Permission::AgentView), queries::begun_turns(scope)),
-        part(may(wanted.requests, Permission::AgentView), queries::waiting_requests(scope)),
+        load_part(may(selected.approvals, Permission::ApprovalView), pending_approvals(scope)),
+        load_part(may(selected.agents, Permission::AgentView), agents_by_status(scope)),
+        load_part(may(selected.servers, Permission::ServerView), servers(scope)),
+        load_part(may(selected.channels, Permission::AgentView), queries::inactive_channels(scope)),
+        load_part(talk(selected.open), queries::open_conversations(scope)),
+        load_part(talk(selected.unread) && is_person, conversations::count_unread(scope)),
+        load_part(talk(selected.failed), conversations::count_failed(scope)),
+        load_part(talk(selected.undelivered), conversations::count_undelivered(scope)),
+        load_part(may(selected.begun, Permission::AgentView), queries::begun_turns(scope)),
+        load_part(may(selected.requests, Permission::AgentView), queries::waiting_requests(scope)),
     )?;
     Ok(Overview {
         pending_approvals: approvals,
@@ -139,29 +136,29 @@ pub async fn overview(scope: &Scope, wanted: Wanted) -> Result<Overview> {
     })
 }
 
-async fn part<T>(wanted: bool, count: impl Future<Output = Result<T>>) -> Result<Option<T>> {
-    Ok(if wanted { Some(count.await?) } else { None })
+async fn load_part<T>(is_selected: bool, count: impl Future<Output = Result<T>>) -> Result<Option<T>> {
+    Ok(if is_selected { Some(count.await?) } else { None })
 }
 
-async fn pending(scope: &Scope) -> Result<PendingApprovals> {
+async fn pending_approvals(scope: &Scope) -> Result<PendingApprovals> {
     let found = queries::pending(scope).await?;
-    let of = |severity| found.iter().find(|one| one.severity == severity).map_or(0, |one| one.count);
+    let count_of = |severity| found.iter().find(|one| one.severity == severity).map_or(0, |one| one.count);
     let highest = Severity::ALL.iter().rev();
     Ok(PendingApprovals {
         total: found.iter().map(|one| one.count).sum(),
         by_severity: highest
-            .map(|severity| SeverityCount { severity: *severity, count: of(*severity) })
+            .map(|severity| SeverityCount { severity: *severity, count: count_of(*severity) })
             .collect(),
         mine: found.iter().map(|one| one.mine).sum(),
         next_expires_at: found.iter().filter_map(|one| one.next_expires_at).min(),
     })
 }
 
-async fn by_status(scope: &Scope) -> Result<Vec<AgentStatusCount>> {
+async fn agents_by_status(scope: &Scope) -> Result<Vec<AgentStatusCount>> {
     let found = queries::agents(scope).await?;
-    let of = |status| found.iter().find(|one| one.status == status).map_or(0, |one| one.count);
+    let count_of = |status| found.iter().find(|one| one.status == status).map_or(0, |one| one.count);
     let all = AgentStatus::ALL.iter();
-    Ok(all.map(|status| AgentStatusCount { status: *status, count: of(*status) }).collect())
+    Ok(all.map(|status| AgentStatusCount { status: *status, count: count_of(*status) }).collect())
 }
 
 async fn servers(scope: &Scope) -> Result<ServerCounts> {

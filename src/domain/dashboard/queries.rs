@@ -13,19 +13,19 @@ use crate::{
 };
 
 row! {
-    /// The decisions of one severity that agents wait for.
-    pub(super) struct Pending {
+    /// Pending approvals of one severity.
+    pub(super) struct PendingCount {
         severity: Severity,
         count: i64,
-        /// Those assigned to the caller.
+        /// The number assigned to the caller.
         mine: i64,
-        /// When the next of them expires.
+        /// The earliest expiry.
         next_expires_at: Option<Timestamp>,
     }
 }
 
-/// The decisions that agents wait for, by severity.
-pub(super) async fn pending(scope: &Scope) -> Result<Vec<Pending>> {
+/// Pending approvals by severity.
+pub(super) async fn pending(scope: &Scope) -> Result<Vec<PendingCount>> {
     let sql = sql!(
         "SELECT t.severity, COUNT(*) AS count, COUNT(CASE WHEN t.assignee_id = $3 THEN 1 END) AS mine, \
          MIN(t.expires_at) AS next_expires_at FROM approvals t WHERE t.organization_id = $org AND t.status = 'PENDING' \
@@ -36,15 +36,15 @@ pub(super) async fn pending(scope: &Scope) -> Result<Vec<Pending>> {
 }
 
 row! {
-    /// The agents in one state.
-    pub(super) struct InStatus {
+    /// The number of agents in one state.
+    pub(super) struct StatusCount {
         status: AgentStatus,
         count: i64,
     }
 }
 
-/// The agents, by their state.
-pub(super) async fn agents(scope: &Scope) -> Result<Vec<InStatus>> {
+/// The number of agents in each state.
+pub(super) async fn agents(scope: &Scope) -> Result<Vec<StatusCount>> {
     let sql = sql!(
         "SELECT t.status, COUNT(*) AS count FROM agents t WHERE t.organization_id = $org AND t.archived_at IS NULL \
          GROUP BY t.status"
@@ -71,7 +71,7 @@ pub(super) async fn servers(scope: &Scope) -> Result<Option<Servers>> {
     scope.one(sql, []).await
 }
 
-/// The number of channels through which no messages pass.
+/// The number of inactive channels.
 pub(super) async fn inactive_channels(scope: &Scope) -> Result<i64> {
     let sql = sql!(
         "SELECT COUNT(*) FROM channels t WHERE t.organization_id = $org AND NOT t.is_active \

@@ -23,7 +23,8 @@ pub mod deliveries {
         /// Counts from 1 within the message.
         pub part: i64,
         pub status: DeliveryStatus,
-        /// The format of `text` while the row is a whole message, which is split into parts when it is sent. Null for a part.
+        /// The format of `text` while the row is a whole message, which is split into parts when it is sent. Null for a
+        /// part.
         pub draft: Option<TextFormat>,
         /// In the vendor's dialect. Null once it is sent.
         pub text: Option<String>,

@@ -5,17 +5,17 @@
 //! message ──▶ a row, in its transaction ──commit──▶ its channel's lane ──▶ parts ──▶ each sent once ──▶ settled
 //! ```
 //!
-//! A message is rendered and split when it is sent: its row becomes one for each part, which keeps its text until it is sent.
-//! Parts of one conversation are sent in the order of their messages; channels don't delay each other. A row is claimed before
-//! the call, so that a row left SENDING by a crash is known to be uncertain.
+//! A message is rendered and split when it is sent: its row becomes one for each part, which keeps its text until it is
+//! sent. Parts of one conversation are sent in the order of their messages; channels don't delay each other. A row is
+//! claimed before the call, so that a row left SENDING by a crash is known to be uncertain.
 //!
-//! States: PENDING; SENDING while a sender has claimed it; SENT; FAILED with a code, until a person sends it again; SKIPPED if
-//! its channel was switched off, made inbound, or deleted while it waited. A channel that lost its credentials keeps its PENDING
-//! parts.
+//! States: PENDING; SENDING while a sender has claimed it; SENT; FAILED with a code, until a person sends it again;
+//! SKIPPED if its channel was switched off, made inbound, or deleted while it waited. A channel that lost its
+//! credentials keeps its PENDING parts.
 //!
-//! - `parts.rs`: splits messages; `sending.rs`: claims and sends parts; `attempt_result.rs`: interprets the vendor's answer;
-//!   `outcome.rs`: stores the result; `retry.rs`: sends again, by hand or after an edit of the channel; `skipping.rs`: skips
-//!   parts in channels that no longer send.
+//! - `parts.rs`: splits messages; `sending.rs`: claims and sends parts; `attempt_result.rs`: interprets the vendor's
+//!   answer; `outcome.rs`: stores the result; `retry.rs`: sends again, by hand or after an edit of the channel;
+//!   `skipping.rs`: skips parts in channels that no longer send.
 
 mod attempt_result;
 mod entity;

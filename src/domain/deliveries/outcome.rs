@@ -24,8 +24,8 @@ pub(super) fn result_without_answer(part: &deliveries::Model, facts: &Traits, wh
     super::attempt_result::interpret(Err(lost), part.attempts, facts.idempotent_send, facts.reconciles)
 }
 
-/// Stores the result of an attempt, unless another replica has claimed the part since. `seen`: `updated_at` of the channel
-/// settings used.
+/// Stores the result of an attempt, unless another replica has claimed the part since. `seen`: `updated_at` of the
+/// channel settings used.
 pub(super) async fn store_result(
     scope: &Scope,
     part: &deliveries::Model,

@@ -1,5 +1,5 @@
-//! Rows of a message: one in its transaction, and its parts when it is sent. Splitting is not part of the transaction, because
-//! the author's text determines how long it takes.
+//! Rows of a message: one in its transaction, and its parts when it is sent. Splitting is not part of the transaction,
+//! because the author's text determines how long it takes.
 
 use std::{ops::Range, time::Duration};
 
@@ -17,8 +17,8 @@ use crate::{
     domain::conversations::{Outgoing, SentOut},
 };
 
-/// How long rendering a text may take before it is sent as plain text: a guard against unknown slow cases of the parser.
-/// 512 KiB take less than a second.
+/// How long rendering a text may take before it is sent as plain text: a guard against unknown slow cases of the
+/// parser. 512 KiB take less than a second.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Writes a row for each of these messages.
@@ -83,8 +83,8 @@ pub(super) async fn split(
         .collect())
 }
 
-/// Renders a text in the vendor's dialect, or as plain text if that takes too long. A slow rendering keeps the organization's
-/// worker slot until it has ended.
+/// Renders a text in the vendor's dialect, or as plain text if that takes too long. A slow rendering keeps the
+/// organization's worker slot until it has ended.
 async fn render_text(
     scope: &Scope,
     text: String,

@@ -113,11 +113,11 @@ const OFF: &str =
 const ORPHANED: &str = "c.archived_at IS NULL AND NOT c.is_active AND c.inactive_reason = 'AGENT_ARCHIVED' AND d.status = 'SENDING'";
 
 row! {
-        /// A channel that no longer sends, with parts left in it.
+    /// A channel that no longer sends, with parts left in it.
     pub(super) struct ClosedChannel {
         organization_id: OrgId,
         channel_id: ChannelId,
-                /// 0: deleted, 1: off, 2: orphaned.
+        /// 0: deleted, 1: off, 2: orphaned.
         reason: i32,
     }
 }
@@ -151,14 +151,15 @@ pub(super) async fn closed_channel(core: &Core) -> Result<Option<ClosedChannel>>
 }
 
 row! {
-        /// A part that was skipped or failed.
-        pub(super) struct SkippedPart {
+    /// A part that was skipped or failed.
+    pub(super) struct SkippedPart {
         message_id: MessageId,
         part: i64,
     }
 }
 
-/// Skips the waiting parts in a channel closed for this reason, and fails those that were being sent. `also` sets more columns.
+/// Skips the waiting parts in a channel closed for this reason, and fails those that were being sent. `also` sets more
+/// columns.
 macro_rules! skip {
     ($closed:expr, $also:expr, $held:literal) => {
         sql!(

@@ -17,8 +17,8 @@ use crate::{
     },
 };
 
-/// Sends the failed or skipped parts of a message again, except bounced ones. A part with an unknown outcome may arrive twice:
-/// that is the caller's decision.
+/// Sends the failed or skipped parts of a message again, except bounced ones. A part with an unknown outcome may arrive
+/// twice: that is the caller's decision.
 ///
 /// # Errors
 /// `NOT_FOUND`; `CONFLICT` if none of its parts failed, or its channel does not send.

@@ -1,7 +1,7 @@
 //! Sends parts: at most [`AT_ONCE`] of a channel at a time, each of a different conversation.
 //!
-//! Vendors' rate limits are checked first (`core/queue/send_limit.rs`): if a chat is at its limit, its part becomes due later,
-//! which is not an attempt, and the others go on.
+//! Vendors' rate limits are checked first (`core/queue/send_limit.rs`): if a chat is at its limit, its part becomes due
+//! later, which is not an attempt, and the others go on.
 
 use std::{sync::Arc, time::Duration};
 
@@ -98,8 +98,8 @@ async fn postpone(sender: &Sender, id: DeliveryId, full: Full) -> Result<()> {
     tx.commit().await
 }
 
-/// Claims a part before it is sent, unless another replica was faster. The row of a whole message becomes its `parts`, the first
-/// of which is claimed.
+/// Claims a part before it is sent, unless another replica was faster. The row of a whole message becomes its `parts`,
+/// the first of which is claimed.
 async fn claim(
     scope: &Scope,
     id: DeliveryId,
@@ -135,8 +135,8 @@ async fn claim(
     Ok(Some(taken))
 }
 
-/// Sends a part once and stores the result. The content is read before the claim: if that fails, the part is still PENDING and
-/// is postponed without delaying others. A part that stays SENDING may have been sent.
+/// Sends a part once and stores the result. The content is read before the claim: if that fails, the part is still
+/// PENDING and is postponed without delaying others. A part that stays SENDING may have been sent.
 async fn attempt(sender: &Sender, due: deliveries::Model, room: Room) -> Result<Option<Outcome>> {
     let (scope, facts) = (&sender.scope, sender.transport.traits());
     let parts = split(scope, &due, facts).await?;

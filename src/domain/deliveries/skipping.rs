@@ -1,5 +1,5 @@
-//! Skips the waiting parts of channels that no longer send, because people closed them. Parts that a sender abandoned there
-//! fail: it is unknown whether they were sent.
+//! Skips the waiting parts of channels that no longer send, because people closed them. Parts that a sender abandoned
+//! there fail: it is unknown whether they were sent.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -20,11 +20,11 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Closed {
     Deleted,
-    /// A person switched it off or made it inbound. The text of skipped parts is kept: once the channel sends again, people can
-    /// send them by hand.
+    /// A person switched it off or made it inbound. The text of skipped parts is kept: once the channel sends again,
+    /// people can send them by hand.
     Off,
-    /// Its agent was deleted. Waiting parts stay until the agent is restored or its transcripts are deleted. Abandoned parts are
-    /// settled, with the rest of their messages.
+    /// Its agent was deleted. Waiting parts stay until the agent is restored or its transcripts are deleted. Abandoned
+    /// parts are settled, with the rest of their messages.
     Orphaned,
 }
 
@@ -39,15 +39,15 @@ impl Closed {
     }
 }
 
-/// Skips the waiting parts of a channel that a person closes. Leaves parts that are being sent to [`skip_closed`], as they may
-/// have to wait again.
+/// Skips the waiting parts of a channel that a person closes. Leaves parts that are being sent to [`skip_closed`], as
+/// they may have to wait again.
 pub(super) async fn skip_waiting(tx: &Tx, channel: ChannelId) -> Result<()> {
     let skipped = queries::skip_pending(tx, channel, Closed::Off.why()).await?;
     summarize_messages(tx, skipped).await
 }
 
-/// Skips the waiting parts of channels that were deleted or closed by people, and settles abandoned parts there and in channels
-/// of deleted agents. Returns the number of parts.
+/// Skips the waiting parts of channels that were deleted or closed by people, and settles abandoned parts there and in
+/// channels of deleted agents. Returns the number of parts.
 pub async fn skip_closed(core: &Arc<Core>) -> Result<u64> {
     let mut skipped = 0;
     while !core.tasks.stopping.is_cancelled() {
@@ -67,8 +67,8 @@ pub async fn skip_closed(core: &Arc<Core>) -> Result<u64> {
     Ok(skipped)
 }
 
-/// Skips a portion of the parts in a channel, if it is still closed for this reason. Leaves locked parts to the next run: the
-/// transaction that locked them, such as an edit of the channel, may be waiting for parts locked here.
+/// Skips a portion of the parts in a channel, if it is still closed for this reason. Leaves locked parts to the next
+/// run: the transaction that locked them, such as an edit of the channel, may be waiting for parts locked here.
 async fn skip_portion(scope: &Scope, channel: ChannelId, closed: Closed) -> Result<u64> {
     let tx = scope.begin().await?;
     let skipped = queries::skip_left(&tx, channel, closed, i64::from(BATCH)).await?;

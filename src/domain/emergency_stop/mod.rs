@@ -1,10 +1,10 @@
-//! One stop for a whole organization, for when its agents do harm and no one has time to find out which.
+//! Stops a whole organization, when its agents do harm and there is no time to find out which.
 //!
 //! From the transaction of the stop on, no agent starts or resumes ([`orgs::require_going`]), no turn is sent
-//! ([`orgs::is_stopped`]), and commands wait, except those that end something or tell a host of the stop
-//! ([`commands::MAY_GO`]). Running turns are cancelled; agents stay up, and their hosts let nothing of theirs out. Releasing lets
-//! everything go on, queued turns at most `TURNS` a second.
-//! Permissions: `organization.stop`, and `organization.release`, which fewer people have.
+//! ([`orgs::is_stopped`]), and commands wait, except those that end something or notify a host of the stop
+//! ([`commands::MAY_GO`]). Running turns are cancelled; agents stay up, and their hosts block all of their output. A
+//! release resumes everything, queued turns at most `TURNS` a second. Permissions: `organization.stop`, and
+//! `organization.release`, which fewer people have.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::{
     domain::{agents, commands, conversations::turns, orgs},
 };
 
-/// How many queued turns are sent in each second after a release: all at once would be refused by model providers.
+/// The number of queued turns sent per second after a release: model providers would refuse all of them at once.
 const TURNS: u64 = 5;
 
 /// Stops the organization. Stopping it again changes nothing. Returns whether this call stopped it.
@@ -45,7 +45,7 @@ pub async fn stop(scope: &Scope, reason: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// Releases the organization: what waits goes on. Returns whether it was stopped.
+/// Releases the organization: waiting work resumes. Returns whether it was stopped.
 pub async fn release(scope: &Scope, reason: Option<&str>) -> Result<bool> {
     let tx = scope.begin().await?;
     let Some((since, stopped_by)) = orgs::set_released(&tx).await? else { return Ok(false) };
@@ -59,19 +59,16 @@ pub async fn release(scope: &Scope, reason: Option<&str>) -> Result<bool> {
     Ok(true)
 }
 
-/// Sends queued turns of released organizations, a few of each. Returns how many.
-///
-/// # Errors
-/// The database is unreachable. What was sent by then stays sent.
+/// Sends queued turns of released organizations, a batch of each. Returns how many.
 pub async fn let_go(core: &Arc<Core>) -> Result<u64> {
     let mut sent = Tally::default();
     for org in orgs::letting_go(core).await? {
-        sent.add(org, let_some_go(&Scope::system(core, org)).await);
+        sent.add(org, send_batch(&Scope::system(core, org)).await);
     }
     sent.close()
 }
 
-async fn let_some_go(scope: &Scope) -> Result<u64> {
+async fn send_batch(scope: &Scope) -> Result<u64> {
     let tx = scope.begin().await?;
     if !orgs::claim_batch(&tx).await? {
         return Ok(0);

@@ -1,5 +1,5 @@
-//! Replies to approvals in chats: linking codes, answers, tapped buttons. They are not messages for an agent and do not depend
-//! on the whitelist: a reply counts if its author has linked the chat (`domain/chat_approvals`).
+//! Replies to approvals in chats: linking codes, answers, tapped buttons. They are not messages for an agent and do not
+//! depend on the whitelist: a reply counts if its author has linked the chat (`domain/chat_approvals`).
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Files attached to messages. They are fetched before the message, so that it is stored with them. The message's text names
-//! files that can't be fetched. Until then, their bytes count against the resource limits.
+//! Files attached to messages. They are fetched before the message, so that it is stored with them. The message's text
+//! names files that can't be fetched. Until then, their bytes count against the resource limits.
 
 use std::{
     io, mem,

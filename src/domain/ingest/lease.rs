@@ -57,7 +57,8 @@ impl Lease {
         Ok(())
     }
 
-    /// Stores the link states that a listener reports, until it ends. One at a time, so that the latest is written last.
+    /// Stores the link states that a listener reports, until it ends. One at a time, so that the latest is written
+    /// last.
     pub async fn record_links(&self, core: &Core, mut latest: watch::Receiver<Option<Link>>) {
         while latest.changed().await.is_ok() {
             let Some(link) = latest.borrow_and_update().clone() else { continue };

@@ -1,5 +1,5 @@
-//! Listening: polls vendors, or keeps a webhook registered with them (`channels/telegram_webhook.rs`). Each channel has a task
-//! in one of the processes, which holds its lease.
+//! Listening: polls vendors, or keeps a webhook registered with them (`channels/telegram_webhook.rs`). Each channel has
+//! a task in one of the processes, which holds its lease.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -56,8 +56,8 @@ impl Door {
         });
     }
 
-    /// The channels without a listener, longest waiting first: since they were created, or since their listener ended. At
-    /// most as many as a process takes on at a time, and at most one organization's share of each.
+    /// The channels without a listener, longest waiting first: since they were created, or since their listener ended.
+    /// At most as many as a process takes on at a time, and at most one organization's share of each.
     pub async fn waiting(&self) -> Result<Vec<(OrgId, ChannelId)>> {
         let unheard = unheard_channels(&self.core, OF_ONE, AT_ONCE).await?;
         Ok(unheard.into_iter().map(|place| (place.organization_id, place.id)).collect())
@@ -101,8 +101,8 @@ impl Door {
         // Drops the sink when it ends, so that `record_links` ends, too.
         let listening = async move {
             Ok::<_, Problem>(tokio::select! {
-                                ended = self.receive_events(&sink, cursor) => Some(ended?),
-                                ended = self.wait_for_end(&sink) => { ended?; None }
+                ended = self.receive_events(&sink, cursor) => Some(ended?),
+                ended = self.wait_for_end(&sink) => { ended?; None }
             })
         };
         let (ended, ()) = tokio::join!(listening, lease.record_links(core, latest));
@@ -149,8 +149,8 @@ impl Door {
         lease.give_up(&self.core, self.core.clock.now()).await
     }
 
-    /// Returns once listening has to end, after the current read has been stored. Holding the returned guard keeps another
-    /// read from starting.
+    /// Returns once listening has to end, after the current read has been stored. Holding the returned guard keeps
+    /// another read from starting.
     async fn wait_for_end(&self, sink: &ListenerSink<'_>) -> Result<Option<Reading>> {
         let why = tokio::select! {
             renewed = self.renew_lease(sink.lease, sink.channel) => renewed,

@@ -44,8 +44,8 @@ pub(super) type Fate = std::result::Result<Admitted, Ignored>;
 /// The contacts and identities of origins.
 type Known = HashMap<String, (ContactId, IdentityId)>;
 
-/// Stores messages of one channel, in order: all, or none if it fails. Shared rows are read and written once. Locks the agent
-/// first, so that rows read here can't change before they are written.
+/// Stores messages of one channel, in order: all, or none if it fails. Shared rows are read and written once. Locks the
+/// agent first, so that rows read here can't change before they are written.
 pub(super) async fn admit(tx: &Tx, arrived: &[&Arrived]) -> Result<Vec<Fate>> {
     let Some(first) = arrived.first() else { return Ok(Vec::new()) };
     let inactive = || Ok(vec![Err(Ignored::Inactive); arrived.len()]);
@@ -93,8 +93,8 @@ async fn newest_albums(tx: &Tx, conversations: Vec<ConversationId>) -> Result<Al
     Ok(albums)
 }
 
-/// Sends the turns that wait in these conversations once their albums have not grown for three seconds: vendors deliver the
-/// parts of an album one by one. If the process ends first, `turns::send_left` sends them.
+/// Sends the turns that wait in these conversations once their albums have not grown for three seconds: vendors deliver
+/// the parts of an album one by one. If the process ends first, `turns::send_left` sends them.
 fn send_after_albums(tx: &Tx, agent: AgentId, before: Albums) {
     if before.is_empty() {
         return;

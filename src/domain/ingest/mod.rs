@@ -9,8 +9,8 @@
 //!
 //! - `writer.rs`: the single writer task of a process; `messages.rs`: how it writes messages.
 //! - `chat_replies.rs`: replies to approvals in chats, which are not messages for an agent.
-//! - `files.rs`: attached files; `source.rs`: the raw form of messages; `rejections.rs`: refused messages; `skipped.rs`:
-//!   unreadable messages; `side_events.rs`: events other than messages.
+//! - `files.rs`: attached files; `source.rs`: the raw form of messages; `rejections.rs`: refused messages;
+//!   `skipped.rs`: unreadable messages; `side_events.rs`: events other than messages.
 //! - `listening.rs`: polling vendors; `lease.rs`: which process does; `typing_indicator.rs`: "is typing" in chats.
 //! - `queries.rs`: SQL; `entity.rs`: rows of refused messages.
 
@@ -163,8 +163,8 @@ impl Door {
     /// verified and before anything is stored.
     ///
     /// # Errors
-    /// `UNAUTHENTICATED`, `MALFORMED_REQUEST`, `NOT_FOUND`: the transport refuses it. `UNAVAILABLE`: too much is waiting, or
-    /// the database can't be reached; `RATE_LIMITED`; nothing was taken.
+    /// `UNAUTHENTICATED`, `MALFORMED_REQUEST`, `NOT_FOUND`: the transport refuses it. `UNAVAILABLE`: too much is
+    /// waiting, or the database can't be reached; `RATE_LIMITED`; nothing was taken.
     pub async fn receive(
         &self,
         AddressedChannel(channel): &AddressedChannel,
@@ -194,7 +194,8 @@ impl Door {
         })
     }
 
-    /// Stores accepted new messages and other events, together with the position. Returns the outcome of the last message.
+    /// Stores accepted new messages and other events, together with the position. Returns the outcome of the last
+    /// message.
     async fn store_events(
         &self,
         channel: &Channel,
@@ -210,8 +211,8 @@ impl Door {
                 continue;
             };
             let is_moved = matches!(event, Event::Moved { .. });
-            // A load has the files of at most one message, or the limit would refuse all of them. Parts and edits of a message
-            // depend on the stored message.
+            // A load has the files of at most one message, or the limit would refuse all of them. Parts and edits of a
+            // message depend on the stored message.
             let is_full = matches!(&event, Event::Message(message) if
                 (load.has_files() && !message.files.is_empty())
                 || (!load.messages.is_empty() && (message.album.is_some() || message.is_edit)));
@@ -245,8 +246,8 @@ impl Door {
         channels::active(&Scope::system(&self.core, org), id).await?.ok_or_else(over)
     }
 
-    /// Stores a load. Returns the outcome of its last message. Fails if the vendor must send the load again. A message that can
-    /// never be stored is not an error: it would block all later messages.
+    /// Stores a load. Returns the outcome of its last message. Fails if the vendor must send the load again. A message
+    /// that can never be stored is not an error: it would block all later messages.
     async fn admit(&self, load: Load) -> Result<Option<writer::Outcome>> {
         let mut outcomes = match self.admitter.admit(load).await {
             Err(problem) if problem.code == Code::Internal => return Ok(Some(Err(problem))),
@@ -260,7 +261,8 @@ impl Door {
         Ok(outcomes.pop())
     }
 
-    /// Applies the channel's filter. Fetches the files of an accepted message into the load, and counts a refused message.
+    /// Applies the channel's filter. Fetches the files of an accepted message into the load, and counts a refused
+    /// message.
     async fn judge(
         &self,
         channel: &Channel,

@@ -92,7 +92,7 @@ pub(super) async fn store_cursor(tx: &Tx, lease: &Lease, cursor: String) -> Resu
 
 row! {
     /// A channel without a listener.
-        pub(super) struct UnheardChannel {
+    pub(super) struct UnheardChannel {
         organization_id: OrgId,
         id: ChannelId,
     }

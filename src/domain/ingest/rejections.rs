@@ -1,7 +1,8 @@
-//! Refused messages: counted in memory and written once a second, so that strangers can't cause a write for each message.
+//! Refused messages: counted in memory and written once a second, so that strangers can't cause a write for each
+//! message.
 //!
-//! Each channel keeps its last [`KEPT`] refused origins. The first message of a new origin raises an ACCESS_REQUEST, unless
-//! the channel has [`REQUESTS`] open ones.
+//! Each channel keeps its last [`KEPT`] refused origins. The first message of a new origin raises an ACCESS_REQUEST,
+//! unless the channel has [`REQUESTS`] open ones.
 
 use std::{collections::HashMap, mem, sync::Arc, time::Duration};
 

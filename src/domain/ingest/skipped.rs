@@ -1,5 +1,5 @@
-//! Skipped messages, which could not be read. Each channel lists its newest [`KEPT`], so that people can look for them at the
-//! vendor.
+//! Skipped messages, which could not be read. Each channel lists its newest [`KEPT`], so that people can look for them
+//! at the vendor.
 
 use muster_channels::Skipped;
 
@@ -14,8 +14,8 @@ use crate::{
     core::{Event, access::Scope},
 };
 
-/// Lists a skipped message, replacing its previous entry. Keeps only the newest, because a stranger can send any number of
-/// unreadable mails.
+/// Lists a skipped message, replacing its previous entry. Keeps only the newest, because a stranger can send any number
+/// of unreadable mails.
 pub(super) async fn record(scope: &Scope, channel: ChannelId, skipped: Skipped) -> Result<()> {
     let tx = scope.begin().await?;
     let Skipped { vendor_id, subject, reason } = skipped;

@@ -1,7 +1,7 @@
 //! "… is typing": shown in a chat while the agent works on its answer, if the vendor supports it.
 //!
-//! Part of listening, which one process does for each channel. While the agent is idle, it waits for events of turns and
-//! does not query the database.
+//! Part of listening, which one process does for each channel. While the agent is idle, it waits for events of turns
+//! and does not query the database.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

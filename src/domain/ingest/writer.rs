@@ -1,8 +1,9 @@
 //! The single task of a process that writes inbound messages.
 //!
-//! It takes the waiting loads, at most [`BATCH`] or [`HEAVY`] bytes of files and long texts, without waiting for more: while one
-//! batch is being committed, the next one collects. If a batch fails, it is written again with a savepoint for each message,
-//! so that a message that fails does not affect the others. Senders get their response after the commit.
+//! It takes the waiting loads, at most [`BATCH`] or [`HEAVY`] bytes of files and long texts, without waiting for more:
+//! while one batch is being committed, the next one collects. If a batch fails, it is written again with a savepoint
+//! for each message, so that a message that fails does not affect the others. Senders get their response after the
+//! commit.
 
 use std::{mem, sync::Arc};
 
@@ -30,8 +31,8 @@ use crate::{
     domain::{channels::Channel, conversations},
 };
 
-/// The most bytes of files and long texts in one commit, unless a single load has more: a sender of large files must not delay
-/// others.
+/// The most bytes of files and long texts in one commit, unless a single load has more: a sender of large files must
+/// not delay others.
 const HEAVY: usize = 16 << 20;
 /// The outcome of a message.
 pub(super) type Outcome = Result<Fate>;
@@ -121,8 +122,8 @@ struct Job {
 }
 
 impl Job {
-    /// Whether the next job can be written together with this one: it is for the same channel, and does not depend on events
-    /// of this one, such as a chat's new id.
+    /// Whether the next job can be written together with this one: it is for the same channel, and does not depend on
+    /// events of this one, such as a chat's new id.
     fn is_with(&self, next: &Self) -> bool {
         self.load.key() == next.load.key() && self.load.beside.is_empty()
     }
@@ -155,8 +156,8 @@ impl Admitter {
     /// Writes a load. Returns the outcome of each message once they are committed.
     ///
     /// # Errors
-    /// `STORAGE_FULL`: the organization has no room. `UNAVAILABLE`: too many loads are waiting, or the database is unreachable.
-    /// `CONFLICT`: the listener's lease is over. Nothing was stored.
+    /// `STORAGE_FULL`: the organization has no room. `UNAVAILABLE`: too many loads are waiting, or the database is
+    /// unreachable. `CONFLICT`: the listener's lease is over. Nothing was stored.
     pub async fn admit(&self, load: Load) -> Result<Vec<Outcome>> {
         let (done, outcome) = oneshot::channel();
         if !load.messages.is_empty() {
@@ -201,8 +202,8 @@ fn count_fitting(loads: impl Iterator<Item = usize>) -> usize {
     sums.take_while(|sum| *sum <= HEAVY).count().max(1)
 }
 
-/// Writes jobs in one commit and finishes them. Savepoints cost four statements for each message, so the first attempt has
-/// none.
+/// Writes jobs in one commit and finishes them. Savepoints cost four statements for each message, so the first attempt
+/// has none.
 async fn write_jobs(core: &Arc<Core>, jobs: Vec<Job>) {
     let mut written = write(core, &jobs, false).await;
     if written.is_err() && jobs.len() > 1 {
@@ -224,8 +225,8 @@ async fn write_jobs(core: &Arc<Core>, jobs: Vec<Job>) {
     }
 }
 
-/// Writes jobs of all organizations in one commit. If `guarded`, each message has a savepoint, so that a failure affects no
-/// other message.
+/// Writes jobs of all organizations in one commit. If `guarded`, each message has a savepoint, so that a failure
+/// affects no other message.
 async fn write(core: &Arc<Core>, jobs: &[Job], guarded: bool) -> Result<Vec<Result<Vec<Outcome>>>> {
     let Some(first) = jobs.first() else { return Ok(Vec::new()) };
     let mut tx = Scope::system(core, first.load.org).begin().await?;

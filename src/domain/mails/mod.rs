@@ -1,8 +1,9 @@
 //! The queue of mails: a table of references to their subjects, without links and tokens.
 //!
-//! A mail is enqueued in the transaction of the change that causes it. The feature that owns its subject writes the letter when it
-//! is sent, and creates the token of its link only then: neither the database nor a backup ever contains a valid link. Mails with
-//! the same order key are sent one after the other. They are [jobs](crate::core::queue): each is tried again until it expires.
+//! A mail is enqueued in the transaction of the change that causes it. The feature that owns its subject writes the
+//! letter when it is sent, and creates the token of its link only then: neither the database nor a backup ever contains
+//! a valid link. Mails with the same order key are sent one after the other. They are [jobs](crate::core::queue): each
+//! is tried again until it expires.
 
 mod queries;
 

@@ -1,9 +1,9 @@
-//! Collects due notifications into mails: at most one for each person every five minutes, with all notifications that have
-//! become due meanwhile.
+//! Collects due notifications into mails: at most one for each person every five minutes, with all notifications that
+//! have become due meanwhile.
 //!
-//! Any number of replicas collect. The one that advances the person's row in `notified` has the turn: the same transaction
-//! deletes the notifications and enqueues the mail, so that each is sent once, even after a crash. A notification that was raised
-//! again after it was read is not deleted: it stays for the next mail.
+//! Any number of replicas collect. The one that advances the person's row in `notified` has the turn: the same
+//! transaction deletes the notifications and enqueues the mail, so that each is sent once, even after a crash. A
+//! notification that was raised again after it was read is not deleted: it stays for the next mail.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

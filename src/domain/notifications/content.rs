@@ -1,5 +1,5 @@
-//! The current content of a notification: none once the approval is decided, the agent runs again, or the person may no longer
-//! see it.
+//! The current content of a notification: none once the approval is decided, the agent runs again, or the person may no
+//! longer see it.
 
 use super::{notify::permission, queries};
 use crate::{

@@ -1,5 +1,5 @@
-//! Sends mails: notifications, and mails about accounts and invitations. The letter is written when it is sent, so that the queue
-//! contains no secrets.
+//! Sends mails: notifications, and mails about accounts and invitations. The letter is written when it is sent, so that
+//! the queue contains no secrets.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Notifications by mail. The letter names the agent and the kind of request, and its text only if the organization allows that.
-//! It links to the approval or agent in the panel, which requires signing in.
+//! Notifications by mail. The letter names the agent and the kind of request, and its text only if the organization
+//! allows that. It links to the approval or agent in the panel, which requires signing in.
 
 use jiff::Timestamp as Instant;
 

@@ -1,9 +1,9 @@
 //! The recipients and times of notifications.
 //!
-//! An approval notifies the first of these groups that has members who may see it and can be reached: the assignee; for a
-//! channel error, the channel's alert recipients; the people who started its conversation or watch it; OWNER and ADMIN. A failed
-//! agent notifies the members who have chosen that in their settings. Members who have linked a chat are asked there, too
-//! (`domain/chat_approvals`), regardless of their mail settings.
+//! An approval notifies the first of these groups that has members who may see it and can be reached: the assignee; for
+//! a channel error, the channel's alert recipients; the people who started its conversation or watch it; OWNER and
+//! ADMIN. A failed agent notifies the members who have chosen that in their settings. Members who have linked a chat
+//! are asked there, too (`domain/chat_approvals`), regardless of their mail settings.
 
 use jiff::tz::TimeZone;
 
@@ -121,8 +121,8 @@ pub(super) const fn permission(what: NotificationKind) -> Permission {
     }
 }
 
-/// Stores a notification for each of these people. A notification that is still stored is counted again instead of duplicated,
-/// so that a replica that has already read it does not delete it.
+/// Stores a notification for each of these people. A notification that is still stored is counted again instead of
+/// duplicated, so that a replica that has already read it does not delete it.
 async fn store(
     tx: &Tx,
     what: NotificationKind,

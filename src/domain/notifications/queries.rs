@@ -164,7 +164,8 @@ const DUE: &str = "n.due_at <= $1 AND NOT EXISTS (SELECT 1 FROM approval_snoozes
      WHERE z.organization_id = n.organization_id AND z.approval_id = n.approval_id AND z.user_id = n.user_id \
      AND z.until > $1)";
 
-/// People with notifications due at `now` who were not notified since `quiet` and have no mail in the queue: 200 at most.
+/// People with notifications due at `now` who were not notified since `quiet` and have no mail in the queue: 200 at
+/// most.
 pub(super) async fn due_people(core: &Core, now: Timestamp, quiet: Timestamp) -> Result<Vec<UserId>> {
     let sql = every_org_sql!(
         "SELECT DISTINCT n.user_id FROM notifications n WHERE ",
@@ -283,8 +284,8 @@ const IS_OPEN: &str = " AND a.status = 'PENDING' AND (a.expires_at IS NULL OR a.
      AND NOT EXISTS (SELECT 1 FROM approval_snoozes z WHERE z.organization_id = a.organization_id \
      AND z.approval_id = a.id AND z.user_id = m.user_id AND z.until > $4)";
 
-/// The approval, if it is pending and the person can be reached. For a notification of an assignment, it must still be assigned
-/// to the person.
+/// The approval, if it is pending and the person can be reached. For a notification of an assignment, it must still be
+/// assigned to the person.
 pub(super) async fn approval(
     core: &Core,
     (org, person): (OrgId, UserId),

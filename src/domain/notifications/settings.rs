@@ -36,8 +36,8 @@ row! {
     }
 }
 
-/// The pace of one kind: the member's choice, or the default. Approvals are notified at once. Failed agents concern every member
-/// who may see them, so that by default only the members responsible for the organization are notified.
+/// The pace of one kind: the member's choice, or the default. Approvals are notified at once. Failed agents concern
+/// every member who may see them, so that by default only the members responsible for the organization are notified.
 pub(super) fn pace(what: NotificationKind, chosen: Option<NotificationPace>, role: Role) -> NotificationPace {
     chosen.unwrap_or(match (what, role) {
         (NotificationKind::AgentFailed, Role::Operator | Role::Viewer) => NotificationPace::Off,

@@ -26,11 +26,13 @@ pub fn check_timezone(pointer: &str, name: &str) -> Option<Violation> {
     })
 }
 
-/// A cron expression of five fields, evaluated outside of a transaction, because its author determines how long that takes.
+/// A cron expression of five fields, evaluated outside of a transaction, because its author determines how long that
+/// takes.
 #[derive(Clone, Debug)]
 pub struct JudgedCron {
     line: String,
-    /// The shortest interval between two runs, in minutes; `None` if there is only one. Or why the expression is invalid.
+    /// The shortest interval between two runs, in minutes; `None` if there is only one. Or why the expression is
+    /// invalid.
     shortest: std::result::Result<Option<i64>, String>,
 }
 
@@ -84,8 +86,8 @@ fn find_shortest_interval(line: &str) -> std::result::Result<Option<i64>, String
     Ok(instants.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_mins()).min())
 }
 
-/// Checks for an absolute `http` or `https` URL without a user name or password: everyone who may read a record sees its URLs.
-/// The message never repeats the URL, because it may contain a password.
+/// Checks for an absolute `http` or `https` URL without a user name or password: everyone who may read a record sees
+/// its URLs. The message never repeats the URL, because it may contain a password.
 #[must_use]
 pub fn check_url(pointer: &str, text: &str) -> Option<Violation> {
     let detail = match url::Url::parse(text) {
@@ -99,9 +101,9 @@ pub fn check_url(pointer: &str, text: &str) -> Option<Violation> {
     Some(Violation::at(pointer, "NOT_ALLOWED", detail))
 }
 
-/// [`check_url`] for the address of a model. Refuses IP addresses that can't belong to a model: link-local ones (where clouds
-/// serve secrets), unspecified, broadcast and multicast ones. The host decides about other addresses: it resolves names and
-/// knows its operator's networks.
+/// [`check_url`] for the address of a model. Refuses IP addresses that can't belong to a model: link-local ones (where
+/// clouds serve secrets), unspecified, broadcast and multicast ones. The host decides about other addresses: it
+/// resolves names and knows its operator's networks.
 #[must_use]
 pub fn check_base_url(pointer: &str, text: &str) -> Option<Violation> {
     let refused = check_url(pointer, text);

@@ -44,8 +44,8 @@ pub struct UpdateOrganizationInput {
     /// Whether mail about approvals may contain what is asked. Mail may be read where it is kept.
     #[graphql(directive = bounds::apply(not_null()))]
     pub mail_request_text: MaybeUndefined<bool>,
-    /// Actions of a lower risk than this may be decided in linked chats; the others in the panel alone. 0: nothing is decided in
-    /// chats.
+    /// Actions of a lower risk than this may be decided in linked chats; others only in the panel. 0: nothing is decided
+    /// in chats.
     #[graphql(directive = bounds::apply(range(0, 101).not_null()))]
     pub chat_risk_limit: MaybeUndefined<i64>,
     /// Whether the customer is a business or a private person.
@@ -97,7 +97,7 @@ pub struct UpdateOrganizationInput {
     /// Tokens at which a session starts over.
     #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]
     pub session_reset_tokens: MaybeUndefined<i64>,
-    /// How many days after the last word messages and files of a conversation are kept; null keeps them forever.
+    /// How many days after its last message the messages and files of a conversation are kept. Null: forever.
     #[graphql(directive = bounds::apply(range(1, 36_500)))]
     pub transcript_retention_days: MaybeUndefined<i64>,
     /// Which versions of a file are kept. Not applied yet.

@@ -123,14 +123,15 @@ impl Limit {
     }
 }
 
-/// Locks the organization until the transaction ends. Call this before counting records of a kind that you add or remove, so
-/// that two concurrent calls can't both take the last place. Not needed on SQLite, which has a single writer.
+/// Locks the organization until the transaction ends. Call this before counting records of a kind that you add or
+/// remove, so that two concurrent calls can't both take the last place. Not needed on SQLite, which has a single
+/// writer.
 pub async fn lock(tx: &Tx) -> Result<()> {
     lock_record(tx, RecordKind::Organization, tx.scope.org.0).await
 }
 
-/// Fails if the organization has reached the limit. Runs in the transaction that adds another record. Locks the organization
-/// before counting, so that two concurrent calls can't both take the last place.
+/// Fails if the organization has reached the limit. Runs in the transaction that adds another record. Locks the
+/// organization before counting, so that two concurrent calls can't both take the last place.
 ///
 /// # Errors
 /// `PLAN_LIMIT_REACHED`, with the limit, its maximum, and the current use.
@@ -159,9 +160,9 @@ where
     if used < max { Ok(()) } else { Err(limit_reached(tx, limit, max, used)) }
 }
 
-/// Fails if the `added` bytes, already stored in this transaction, take the organization over its storage limit. Runs after the
-/// rows are written: by then the database has added their bytes to the organization's total and locked that row, so that two
-/// calls can't both take the last bytes. Reads a single row, regardless of the amount stored.
+/// Fails if the `added` bytes, already stored in this transaction, take the organization over its storage limit. Runs
+/// after the rows are written: by then the database has added their bytes to the organization's total and locked that
+/// row, so that two calls can't both take the last bytes. Reads a single row, regardless of the amount stored.
 ///
 /// # Errors
 /// `PLAN_LIMIT_REACHED`, with the limit, its maximum, and the current use.
@@ -178,8 +179,8 @@ pub async fn check_stored(tx: &Tx, added: i64) -> Result<()> {
     }
 }
 
-/// Whether optional data stored in this transaction may stay. It is dropped rather than refused, and must leave a tenth of the
-/// storage for messages.
+/// Whether optional data stored in this transaction may stay. It is dropped rather than refused, and must leave a tenth
+/// of the storage for messages.
 pub async fn optional_data_fits(tx: &Tx) -> Result<bool> {
     let (bytes, max) = stored(tx).await?;
     Ok(bytes <= max.saturating_mul(MIB / 10 * 9))

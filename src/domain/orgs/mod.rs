@@ -1,8 +1,8 @@
 //! Organizations: the tenants, with their settings and plan limits.
 //!
-//! Members edit the settings (`organization.edit`), and can stop everything at once: `stop.rs` stores the stop in the row, and
-//! `emergency_stop` carries it out. The installation's operator creates organizations and sets their plan and contract on the
-//! command line.
+//! Members edit the settings (`organization.edit`), and can stop everything at once: `stop.rs` stores the stop in the
+//! row, and `emergency_stop` carries it out. The installation's operator creates organizations and sets their plan and
+//! contract on the command line.
 
 mod check;
 mod edit;

@@ -50,8 +50,8 @@ pub async fn create(core: &Arc<Core>, new: NewOrganization) -> Result<OrgId> {
         updated_at: Set(now),
         ..Default::default()
     };
-    // A scope, and so a transaction, needs the organization's id. If the rest fails, the organization stays without members,
-    // invisible to everyone.
+    // A scope, and so a transaction, needs the organization's id. If the rest fails, the organization stays without
+    // members, invisible to everyone.
     let organization = organization.insert(core.db.writer()).await?;
     let scope = Scope::system(core, organization.id);
     let tx = scope.begin().await?;

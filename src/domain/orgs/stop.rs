@@ -83,8 +83,8 @@ pub async fn set_released(tx: &Tx) -> Result<Option<(Timestamp, Option<String>)>
     Ok(Some((since, by)))
 }
 
-/// Refuses to start anything in a stopped organization. The organization can't be stopped before the transaction ends. Call
-/// this before locking an agent.
+/// Refuses to start anything in a stopped organization. The organization can't be stopped before the transaction ends.
+/// Call this before locking an agent.
 ///
 /// # Errors
 /// `ORGANIZATION_STOPPED`, naming who stopped it and since when.

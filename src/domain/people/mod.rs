@@ -1,13 +1,14 @@
 //! People: accounts, how they sign in, and their membership of organizations.
 //!
-//! A user is a person with an e-mail address and a password who belongs to no organization; a membership gives
-//! them a role in one. Permissions: `member.*` in an organization; every signed-in person can manage their own account.
-//! Data outside organizations (users, sessions, links, second factors) can't go through a scope: those files look
-//! up rows themselves, always by person or by a secret that identifies one, and write through the database's own
-//! transactions. Every change that ends a credential or affects a membership also clears the process's credential cache
+//! A user is a person with an e-mail address and a password who belongs to no organization; a membership gives them a
+//! role in one. Permissions: `member.*` in an organization; every signed-in person can manage their own account. Data
+//! outside organizations (users, sessions, links, second factors) can't go through a scope: those files look up rows
+//! themselves, always by person or by a secret that identifies one, and write through the database's own transactions.
+//! Every change that ends a credential or affects a membership also clears the process's credential cache
 //! ([`invalidate_all`](crate::core::access::CredentialCache::invalidate_all)).
 //!
-//! - `accounts/`: users, their names, addresses and passwords, mails and the links in them, and the operator's commands.
+//! - `accounts/`: users, their names, addresses and passwords, mails and the links in them, and the operator's
+//!   commands.
 //! - `signing_in/`: signing in with a password, a code or another provider, sessions, and rate limits.
 //! - `membership/`: members of an organization, and invitations to it.
 //! - `entity.rs`: the rows of all three. `notifications/delivery.rs` sends their mails.

@@ -1,8 +1,7 @@
-//! Break glass: the way back in, on the machine itself, when no one in an organization can edit its policy any
-//! more.
+//! Break glass: restores access, on the machine itself, when no one in an organization can edit its policy any longer.
 //!
-//! It bypasses the policy, so it is loud: a warning in the log and an entry in the organization's audit log. No
-//! request leads here. An OWNER can always edit the rules: rules that take this away never come into force.
+//! It bypasses the policy, so it is conspicuous: a warning in the log and an entry in the organization's audit log. Not
+//! reachable by requests. An OWNER can always edit the rules: rules that would prevent this never come into force.
 
 use std::sync::Arc;
 
@@ -20,10 +19,9 @@ use crate::{
     domain::{orgs, people},
 };
 
-/// The result of breaking the glass.
+/// The result of [`break_glass`].
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct Broken {
-    /// The organization.
+pub struct BreakGlassResult {
     pub organization_id: OrgId,
     /// The new OWNER.
     pub user_id: UserId,
@@ -33,8 +31,8 @@ pub struct Broken {
     pub rules_dropped: bool,
 }
 
-/// Makes a user OWNER of an organization and, if `drop_rules`, stores a version without any rules: both or
-/// neither. The organization's file, like every file, is left alone.
+/// Makes a user OWNER of an organization and, if `drop_rules`, stores a version without any rules: both or neither.
+/// Never changes the organization's file.
 ///
 /// # Errors
 /// `CONFLICT` for a disabled account; the database is unreachable.
@@ -44,7 +42,7 @@ pub async fn break_glass(
     user: UserId,
     reason: &str,
     drop_rules: bool,
-) -> Result<Broken> {
+) -> Result<BreakGlassResult> {
     tracing::warn!(organization = org.0, user = user.0, reason, "policy.break_glass");
     let scope = Scope::system(core, org);
     let tx = scope.begin().await?;
@@ -53,7 +51,7 @@ pub async fn break_glass(
     let before = versions::newest_in(&tx).await?.and_then(|newest| newest.text);
     let rules_dropped = drop_rules && before.is_some();
     if rules_dropped {
-        versions::add(&tx, None, Author::caller(&scope, reason)).await?;
+        versions::add(&tx, None, Author::from_caller(&scope, reason)).await?;
     }
     let changes = json!({
         "reason": reason, "user": user, "role": audit::from_to(was, Role::Owner), "rules_dropped": rules_dropped,
@@ -65,5 +63,5 @@ pub async fn break_glass(
     audit::record(&tx, entry);
     core.access.cache.invalidate_after(tx.connection());
     tx.commit().await?;
-    Ok(Broken { organization_id: org, user_id: user, was, rules_dropped })
+    Ok(BreakGlassResult { organization_id: org, user_id: user, was, rules_dropped })
 }

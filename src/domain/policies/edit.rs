@@ -1,4 +1,4 @@
-//! Edits an organization's own rules: based on a version, linted like a file, and never into a lockout.
+//! Edits an organization's own rules: based on a version, linted like a file, and never locking its members out.
 //!
 //! A text is checked before the organization is locked, because casbin is slow; if another edit came first, it
 //! is checked again. Rules in a file can't be edited through the schema. The operator's own commands store a
@@ -35,11 +35,10 @@ pub struct Edit {
     pub version: Option<String>,
     /// The complete text. Blank means no rules of its own.
     pub text: String,
-    /// The reason for the edit.
     pub reason: String,
 }
 
-/// Which part of the caller's input an error points to.
+/// The part of the caller's input that an error points to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ErrorPlace {
     /// A pointer into the field's input.
@@ -54,18 +53,18 @@ pub(super) enum ErrorPlace {
 /// `CONFLICT` if the edit isn't based on the newest version; `VALIDATION_FAILED` with every problem in the
 /// text; `POLICY_LOCKS_OUT`; `POLICY_OWNED_BY_FILE`. In each case nothing changes.
 pub async fn edit(scope: &Scope, edit: Edit) -> Result<bool> {
-    let (reason, text) = (checked_reason(&edit.reason)?, some(edit.text));
+    let (reason, text) = (checked_reason(&edit.reason)?, non_blank(edit.text));
     change(scope, ("editPolicy", ErrorPlace::Input("/text"), &reason), |before| {
         let newest = version_of(before);
         if let Some(seen) = edit.version.as_ref().filter(|seen| **seen != newest) {
             return Err(stale(seen, &newest));
         }
-        Ok(Next { text: text.clone(), ..Next::default() })
+        Ok(NextText { text: text.clone(), ..NextText::default() })
     })
     .await
 }
 
-/// Allows or denies a role something in the organization by inserting or replacing one line; without an effect,
+/// Allows or denies a permission to a role in the organization by inserting or replacing one line. `allow` is `None`:
 /// removes the line. Returns whether anything changed.
 ///
 /// # Errors
@@ -84,8 +83,8 @@ pub async fn set_permission(
     };
     let reason = checked_reason(reason)?;
     change(scope, (operation, ErrorPlace::Input("/permission"), &reason), |before| {
-        let text = some(lines::set(before.unwrap_or_default(), scope.org, role, permission, allow));
-        Ok(Next { text, comes_to: allow.map(|allow| (role, permission, allow)), reverts_to: None })
+        let text = non_blank(lines::set_line(before.unwrap_or_default(), scope.org, role, permission, allow));
+        Ok(NextText { text, comes_to: allow.map(|allow| (role, permission, allow)), reverts_to: None })
     })
     .await
 }
@@ -99,14 +98,14 @@ pub async fn revert(scope: &Scope, to: PolicyVersionId, reason: &str) -> Result<
     let reason = checked_reason(reason)?;
     let earlier = versions::load(scope, to).await?.text;
     change(scope, ("revertPolicy", ErrorPlace::Input("/version_id"), &reason), |_| {
-        Ok(Next { text: earlier.clone(), reverts_to: Some(to), comes_to: None })
+        Ok(NextText { text: earlier.clone(), reverts_to: Some(to), comes_to: None })
     })
     .await
 }
 
 /// The text that replaces the newest one.
 #[derive(Default)]
-struct Next {
+struct NextText {
     text: Option<String>,
     reverts_to: Option<PolicyVersionId>,
     /// The effect it must have.
@@ -117,7 +116,7 @@ struct Next {
 async fn change(
     scope: &Scope,
     (operation, place, reason): (&'static str, ErrorPlace, &str),
-    next: impl Fn(Option<&str>) -> Result<Next> + Send + Sync,
+    next: impl Fn(Option<&str>) -> Result<NextText> + Send + Sync,
 ) -> Result<bool> {
     if !matches!(scope.request.caller, Caller::System) {
         require_no_file(scope).await?;
@@ -132,8 +131,8 @@ async fn change(
         if is_same && next.comes_to.is_none() {
             return Ok(false);
         }
-        let candidate = candidate(&scope.core, scope.org, next.text.clone(), place).await?;
-        require_result(scope.org, &candidate, next.comes_to)?;
+        let candidate = compile_candidate(&scope.core, scope.org, next.text.clone(), place).await?;
+        require_effect(scope.org, &candidate, next.comes_to)?;
         if is_same {
             return Ok(false);
         }
@@ -145,7 +144,7 @@ async fn change(
         }
         require_editor(&tx, &candidate).await?;
         store(tx, (operation, reason), before.as_deref(), next).await?;
-        // The version is stored by now. If this fails, the next run puts it in force.
+        // The version is already stored. If this fails, the next run puts it in force.
         if let Err(problem) = org_policies::follow(&scope.core).await {
             tracing::error!(organization = scope.org.0, %problem, "policy.not_in_force_yet");
         }
@@ -158,14 +157,14 @@ async fn store(
     tx: Tx,
     (operation, reason): (&'static str, &str),
     before: Option<&str>,
-    next: Next,
+    next: NextText,
 ) -> Result<()> {
     let mut changes = versions::difference(before, next.text.as_deref());
     changes["reason"] = reason.into();
     if let Some(to) = next.reverts_to {
         changes["reverts_to"] = to.0.into();
     }
-    let author = Author { reverts_to: next.reverts_to, ..Author::caller(&tx.scope, reason) };
+    let author = Author { reverts_to: next.reverts_to, ..Author::from_caller(&tx.scope, reason) };
     let row = versions::add(&tx, next.text, author).await?;
     let entry =
         audit::Entry { operation, op: ChangeOp::Updated, kind: RecordKind::Policy, id: row.id.0, changes };
@@ -174,23 +173,23 @@ async fn store(
     tx.commit().await
 }
 
-/// Compiles the policy with this text, or lists everything that is wrong with it.
+/// Compiles the policy with this text, or lists all of its errors.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`.
-pub(super) async fn candidate(
+pub(super) async fn compile_candidate(
     core: &Arc<Core>,
     org: OrgId,
     text: Option<String>,
     place: ErrorPlace,
 ) -> Result<Compiled> {
     let policy = core.policy.now();
-    let judged = blocking(core, Some(org), move || policy.with_org(org, text.as_deref())).await?;
-    judged.map_err(|problems| refused(&problems, place))
+    let judged = run_in_workshop(core, Some(org), move || policy.with_org(org, text.as_deref())).await?;
+    judged.map_err(|problems| to_problem(&problems, place))
 }
 
 /// Runs work with a candidate in the workshop, on the turn of an organization, or of the operator.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(super) async fn run_in_workshop<T: Send + 'static>(
     core: &Core,
     org: Option<OrgId>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -199,7 +198,7 @@ pub(super) async fn blocking<T: Send + 'static>(
     turn.run(work).await.map_err(Problem::internal)
 }
 
-fn refused(problems: &[LintProblem], place: ErrorPlace) -> Problem {
+fn to_problem(problems: &[LintProblem], place: ErrorPlace) -> Problem {
     let violation = |problem: &LintProblem| match place {
         ErrorPlace::Input(pointer) => Violation::at(pointer, "POLICY_REFUSED", problem.to_string()),
         ErrorPlace::Argument(name) => Violation::parameter(name, "POLICY_REFUSED", problem.to_string()),
@@ -211,8 +210,8 @@ fn refused(problems: &[LintProblem], place: ErrorPlace) -> Problem {
     )
 }
 
-/// A single line can be overruled by another.
-fn require_result(
+/// Refuses a line that another one overrules.
+fn require_effect(
     org: OrgId,
     candidate: &Compiled,
     comes_to: Option<(Role, Permission, bool)>,
@@ -225,7 +224,7 @@ fn require_result(
     Err(Problem::new(Code::Conflict, format!("That line would have no effect. {}", why.reason)))
 }
 
-/// Someone must be able to undo the edit: a member who can sign in and may edit the policy under the candidate.
+/// Requires a member who could undo the edit: who can sign in and may edit the policy under the candidate.
 async fn require_editor(tx: &Tx, candidate: &Compiled) -> Result<()> {
     let editors: Vec<Role> = candidate.roles(tx.scope.org, Permission::PolicyEdit).collect();
     if people::has_member_with(tx, &editors).await? {
@@ -235,9 +234,9 @@ async fn require_editor(tx: &Tx, candidate: &Compiled) -> Result<()> {
     Err(Problem::new(Code::PolicyLocksOut, detail))
 }
 
-/// Rules in a file are not the database's to change.
+/// Refuses to edit rules that a file contains.
 async fn require_no_file(scope: &Scope) -> Result<()> {
-    // A file may have been saved or deleted a moment ago; its text was published before it was deleted.
+    // A file may have been saved or deleted shortly before; its text was published before it was deleted.
     org_policies::follow(&scope.core).await?;
     // The watcher logs problems in the folder.
     let worker = Arc::clone(&scope.core);
@@ -277,6 +276,6 @@ fn checked_reason(reason: &str) -> Result<String> {
 }
 
 /// Blank text means no rules.
-pub(super) fn some(text: String) -> Option<String> {
+pub(super) fn non_blank(text: String) -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
 }

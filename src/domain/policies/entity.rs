@@ -1,6 +1,6 @@
 //! Database rows for policy versions. Private to this feature.
 
-/// Every text that an organization's own rules have had in the database.
+/// All versions of the text of organizations' own rules in the database.
 pub mod policy_versions {
     use sea_orm::entity::prelude::*;
 
@@ -10,7 +10,6 @@ pub mod policy_versions {
         time::Timestamp,
     };
 
-    /// A row of `policy_versions`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "policy_versions")]
     pub struct Model {

@@ -1,13 +1,19 @@
-//! Edits one line of a text and leaves all others as they are, including comments.
+//! Edits one line of a text without changing the others, including comments.
 
 use crate::base::{
     ids::OrgId,
     permission::{Permission, Role},
 };
 
-/// The text with one line about this role and permission, replacing an existing one or at the end. Without an
-/// effect, an existing line is removed.
-pub(super) fn set(text: &str, org: OrgId, role: Role, permission: Permission, allow: Option<bool>) -> String {
+/// Sets the line about this role and permission: replaces an existing one, or appends it. `allow` is `None`: removes
+/// it.
+pub(super) fn set_line(
+    text: &str,
+    org: OrgId,
+    role: Role,
+    permission: Permission,
+    allow: Option<bool>,
+) -> String {
     let line = allow.map(|allow| {
         let effect = if allow { "allow" } else { "deny" };
         format!("p, {role}, {org}, {permission}, {effect}")
@@ -33,9 +39,9 @@ pub(super) fn set(text: &str, org: OrgId, role: Role, permission: Permission, al
     if let (None, Some(line)) = (found, line) {
         out.extend([&line, end]);
     }
-    // A text with only comments left contains no rules.
-    let says = out.lines().any(|line| !line.trim().is_empty() && !line.trim().starts_with('#'));
-    if says { out } else { String::new() }
+    // If only comments are left, the text contains no rules.
+    let has_rules = out.lines().any(|line| !line.trim().is_empty() && !line.trim().starts_with('#'));
+    if has_rules { out } else { String::new() }
 }
 
 #[cfg(test)]
@@ -45,7 +51,7 @@ mod tests {
     const TEXT: &str = "# top\np, VIEWER, 7, agent.edit, allow\n\n# end\np,OPERATOR ,7, agent.create,deny\n";
 
     fn edited(role: Role, permission: Permission, allow: Option<bool>) -> String {
-        set(TEXT, OrgId(7), role, permission, allow)
+        set_line(TEXT, OrgId(7), role, permission, allow)
     }
 
     #[test]
@@ -64,10 +70,10 @@ mod tests {
         for (role, allow) in
             [(Role::Operator, Some(true)), (Role::Viewer, Some(false)), (Role::Operator, None)]
         {
-            let edited = |text: &str| set(text, OrgId(7), role, Permission::AgentCreate, allow);
+            let edited = |text: &str| set_line(text, OrgId(7), role, Permission::AgentCreate, allow);
             assert_eq!(edited(&windows), edited(TEXT).replace('\n', "\r\n"), "line ends stay");
         }
-        let none = set(
+        let none = set_line(
             "# why\np, VIEWER, 7, agent.edit, allow",
             OrgId(7),
             Role::Viewer,

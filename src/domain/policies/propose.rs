@@ -1,7 +1,7 @@
-//! Trying out a text of an organization's own rules: nothing is changed.
+//! Tries a text of an organization's own rules without changing anything.
 
 use super::{
-    edit::{ErrorPlace, blocking, candidate, some},
+    edit::{ErrorPlace, compile_candidate, non_blank, run_in_workshop},
     simulate::{Simulation, simulate},
     versions::version_of,
 };
@@ -16,23 +16,23 @@ use crate::{
 /// The effect that an edit would have.
 #[derive(Clone, Debug)]
 pub struct Proposal {
-    /// Everything that is wrong with it.
+    /// All errors in the text.
     pub problems: Vec<LintProblem>,
-    /// The cells of the permission matrix that it changes.
+    /// The changed cells of the permission matrix.
     pub changes: Vec<CellChange>,
-    /// The lines that it changes, as a diff.
+    /// The changed lines, as a diff.
     pub lines: Vec<String>,
     /// The version it was compared with.
     pub version: String,
 }
 
-/// The effect of another text.
+/// Computes the effect of another text.
 ///
 /// # Errors
 /// Too many texts are tried at once.
 pub async fn propose(scope: &Scope, text: String) -> Result<Proposal> {
-    let (policy, org, after) = (scope.core.policy.now(), scope.org, some(text));
-    let (lines, version, tried) = blocking(&scope.core, Some(org), move || {
+    let (policy, org, after) = (scope.core.policy.now(), scope.org, non_blank(text));
+    let (lines, version, tried) = run_in_workshop(&scope.core, Some(org), move || {
         let before = policy.org_text(org);
         let before = before.as_deref();
         let lines = changed_lines(before.unwrap_or(""), after.as_deref().unwrap_or(""));
@@ -48,12 +48,12 @@ pub async fn propose(scope: &Scope, text: String) -> Result<Proposal> {
     Ok(Proposal { problems, changes, lines, version })
 }
 
-/// What another text would have changed in the calls of the last `days`.
+/// Computes which calls of the last `days` another text would have decided differently.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` with everything that is wrong with the text.
+/// `VALIDATION_FAILED` with all errors in the text.
 pub async fn try_out(scope: &Scope, text: String, days: i64) -> Result<Simulation> {
     let place = ErrorPlace::Argument("text");
-    let candidate = candidate(&scope.core, scope.org, some(text), place).await?;
+    let candidate = compile_candidate(&scope.core, scope.org, non_blank(text), place).await?;
     simulate(&scope.core, candidate, Some(scope.org), days).await
 }

@@ -12,14 +12,14 @@ use crate::{
 };
 
 row! {
-    /// What a version says, and whose it is.
+    /// The text of a version, and its organization.
     pub(super) struct VersionText {
         organization_id: OrgId,
         text: Option<String>,
     }
 }
 
-/// What a version of any organization says.
+/// The text of a version of any organization.
 pub(super) async fn version_text(db: &Db, id: PolicyVersionId) -> Result<Option<VersionText>> {
     let sql = every_org_sql!("SELECT organization_id, text FROM policy_versions WHERE id = $1");
     db.every_org().one(sql, [id.into()]).await

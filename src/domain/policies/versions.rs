@@ -36,12 +36,12 @@ pub fn version_of(text: Option<&str>) -> String {
 /// The audit entry for replacing a text: an object with both versions and the changed lines.
 pub(super) fn difference(before: Option<&str>, after: Option<&str>) -> serde_json::Value {
     let mut lines = changed_lines(before.unwrap_or(""), after.unwrap_or(""));
-    // The versions have all of them.
+    // The versions contain the complete texts.
     lines.truncate(200);
     json!({ "from": version_of(before), "to": version_of(after), "lines": lines })
 }
 
-/// Who stores a version, and the reason.
+/// The author of a version, and the reason for it.
 #[derive(Clone, Debug)]
 pub(super) struct Author {
     pub kind: PolicyAuthor,
@@ -52,8 +52,7 @@ pub(super) struct Author {
 }
 
 impl Author {
-    /// The caller of a request.
-    pub fn caller(scope: &Scope, reason: &str) -> Self {
+    pub fn from_caller(scope: &Scope, reason: &str) -> Self {
         let caller = &scope.request.caller;
         let kind = if matches!(caller, Caller::System) { PolicyAuthor::Operator } else { PolicyAuthor::User };
         let (id, name) = (caller.user().map(|user| user.0), caller.name().to_owned());
@@ -61,20 +60,16 @@ impl Author {
     }
 }
 
-/// A version, as shown to the operator.
+/// A version in the operator's output.
 #[derive(Clone, Debug, Serialize)]
 pub struct Version {
-    /// Identifies the version.
     pub id: PolicyVersionId,
     /// Identifies the text.
     pub version: String,
-    /// When it was created.
     pub at: Timestamp,
-    /// Whether a member or the operator wrote it.
     pub author_kind: PolicyAuthor,
     /// The author's name at the time.
     pub author_name: Option<String>,
-    /// The reason for the change.
     pub reason: String,
     /// The earlier version whose text it restores.
     pub reverts_to: Option<PolicyVersionId>,
@@ -108,7 +103,7 @@ pub async fn history(scope: &Scope, limit: u64) -> Result<Vec<Version>> {
 ///
 /// # Errors
 /// `NOT_FOUND` for a version number that this organization never had.
-pub async fn version_named(scope: &Scope, name: &str) -> Result<String> {
+pub async fn resolve_version(scope: &Scope, name: &str) -> Result<String> {
     let name = name.trim();
     // A hash can consist of digits only, so the length decides.
     match name.parse().ok().filter(|_| name.len() < version_of(Some("")).len()) {

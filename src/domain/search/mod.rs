@@ -1,13 +1,15 @@
-//! `search`: records by name, title, short code or id, best first: what is named exactly so, what begins so, what contains it.
+//! `search`: records by name, title, short code or id, best first: exact matches, then names that start with the text,
+//! then names that contain it.
 //!
-//! One statement with a part for each kind. The work is bounded: ids, short codes and exact names of contacts have indexes;
-//! all else is looked for among the newest 20,000 of each kind. Each part yields no more than the answer holds.
+//! One statement with a part for each kind. The work is bounded: ids, short codes and exact names of contacts have
+//! indexes; the rest searches the newest 20,000 records of each kind. Each part returns no more rows than the answer
+//! may have.
 
 mod queries;
 
 use async_graphql::SimpleObject;
 
-use self::queries::{Hit, Wanted};
+use self::queries::{Hit, SearchTerms};
 use crate::{
     base::{
         enums::RecordKind,
@@ -41,8 +43,8 @@ pub struct SearchHit {
     pub agent_id: Option<AgentId>,
 }
 
-/// Every kind that can be found. In the order of hits that are equally good.
-const PLACES: [(RecordKind, Permission, OrgSql); 13] = [
+/// Every kind that can be found, in the order of equally good hits.
+const SOURCES: [(RecordKind, Permission, OrgSql); 13] = [
     (RecordKind::Agent, Permission::AgentView, queries::AGENTS),
     (RecordKind::Conversation, Permission::AgentOutputView, queries::CONVERSATIONS),
     (RecordKind::Contact, Permission::ContactView, queries::CONTACTS),
@@ -58,10 +60,10 @@ const PLACES: [(RecordKind, Permission, OrgSql); 13] = [
     (RecordKind::Approval, Permission::ApprovalView, queries::APPROVALS),
 ];
 
-/// What is looked for. `None`: nothing.
-fn wanted(q: &str) -> Option<Wanted> {
+/// Parses a query. `None`: nothing to search for.
+fn parse_query(q: &str) -> Option<SearchTerms> {
     let q = q.trim();
-    Some(Wanted {
+    Some(SearchTerms {
         exact: folding::name(q),
         begins: starting(q)?,
         contains: holding(q)?,
@@ -70,27 +72,27 @@ fn wanted(q: &str) -> Option<Wanted> {
     })
 }
 
-/// The records that `q` finds, best first: of all `kinds` that the caller may see.
+/// The records that match `q`, best first, of all `kinds` that the caller may see.
 pub async fn find(
     scope: &Scope,
     q: &str,
     kinds: Option<&[RecordKind]>,
     limit: i64,
 ) -> Result<Vec<SearchHit>> {
-    let Some(wanted) = wanted(q) else { return Ok(Vec::new()) };
-    let places: Vec<OrgSql> = PLACES
+    let Some(terms) = parse_query(q) else { return Ok(Vec::new()) };
+    let sources: Vec<OrgSql> = SOURCES
         .iter()
         .filter(|(_, permission, _)| scope.may(*permission))
         .filter(|(kind, ..)| kinds.is_none_or(|kinds| kinds.contains(kind)))
         .map(|(_, _, sql)| *sql)
         .collect();
-    if places.is_empty() {
+    if sources.is_empty() {
         return Ok(Vec::new());
     }
-    let hits = queries::find(scope, &places, wanted, limit).await?;
-    Ok(hits.into_iter().map(shown).collect())
+    let hits = queries::find(scope, &sources, terms, limit).await?;
+    Ok(hits.into_iter().map(to_search_hit).collect())
 }
 
-fn shown(Hit { kind, id, name, detail, reference, agent_id }: Hit) -> SearchHit {
+fn to_search_hit(Hit { kind, id, name, detail, reference, agent_id }: Hit) -> SearchHit {
     SearchHit { kind, id: Id(id), name, detail, reference, agent_id }
 }

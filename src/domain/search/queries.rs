@@ -9,12 +9,13 @@ use crate::{
     domain::contacts::is_reached,
 };
 
-/// What is known of a kind by an index; and the newest 20,000 of it, and of these the matching ones. Each row is a [`Hit`], with
-/// how good it is and `$order`, which breaks ties between kinds. What costs too much for all, `$found`, is asked of hits only.
+/// The statement for a kind: the records found by an index, and the matching ones of its newest 20,000. Each row is a
+/// [`Hit`] with its rank, and `$order`, which breaks ties between kinds. `$found` is a condition that is too expensive
+/// for all rows: it is checked only for hits.
 ///
-/// `$2` is the text, folded; `$3` and `$4` are the patterns of what begins with it and contains it; `$5` is an id, `$6` a short
-/// code, `$7` the number of hits.
-macro_rules! place {
+/// `$2` is the folded text; `$3` and `$4` are the patterns for names that start with it and that contain it; `$5` is an
+/// id, `$6` a short code, `$7` the number of hits.
+macro_rules! source {
     (
         $kind:ident, $order:literal, $from:literal, living: $living:literal, found: ($found:expr, $found_among_newest:expr),
         id: $id:literal, name: $name:literal, exact: $exact:literal, folded: ($folded:literal $(, $other:literal)*),
@@ -26,7 +27,7 @@ macro_rules! place {
             "' AS kind, ",
             $order,
             " AS place, 0 AS rank, ",
-            place!(columns $id, $name, $reference, $agent),
+            source!(columns $id, $name, $reference, $agent),
             $detail,
             " AS detail FROM ",
             $from,
@@ -47,13 +48,13 @@ macro_rules! place {
             " = $5 OR ",
             $exact,
             " OR ",
-            place!(any " = $2", $folded $(, $other)*),
+            source!(any " = $2", $folded $(, $other)*),
             ") THEN 0 WHEN ",
-            place!(any " LIKE $3 ESCAPE '\\'", $folded $(, $other)*),
+            source!(any " LIKE $3 ESCAPE '\\'", $folded $(, $other)*),
             " THEN 1 ELSE 2 END AS rank, (",
-            place!(any " LIKE $4 ESCAPE '\\'", $folded $(, $other)*),
+            source!(any " LIKE $4 ESCAPE '\\'", $folded $(, $other)*),
             ") AS matches, ",
-            place!(columns $id, $name, $reference, $agent),
+            source!(columns $id, $name, $reference, $agent),
             $detail,
             " AS detail FROM ",
             $from,
@@ -77,7 +78,7 @@ macro_rules! place {
         concat!($folded, $test $(, " OR ", $other, $test)*)
     };
     ($kind:ident, $order:literal, $from:literal, living: $living:literal, detail: $detail:literal, agent: $agent:literal) => {
-        place!(
+        source!(
             $kind, $order, $from, living: $living, found: ("1 = 1", "1 = 1"), id: "t.id", name: "t.name", exact: "1 = 0",
             folded: ("t.name_folded"), detail: $detail, reference: "NULL", agent: $agent, newest: "t.id DESC"
         )
@@ -89,56 +90,56 @@ const AGENT_NAME: &str =
     "(SELECT a.name FROM agents a WHERE a.organization_id = t.organization_id AND a.id = t.agent_id)";
 
 pub(super) const AGENTS: OrgSql =
-    place!(Agent, "0", "agents t", living: " AND t.archived_at IS NULL", detail: "t.role", agent: "NULL");
-pub(super) const CONVERSATIONS: OrgSql = place!(
+    source!(Agent, "0", "agents t", living: " AND t.archived_at IS NULL", detail: "t.role", agent: "NULL");
+pub(super) const CONVERSATIONS: OrgSql = source!(
     Conversation, "1", "conversations t", living: "", found: ("1 = 1", "1 = 1"), id: "t.id", name: "COALESCE(t.title, t.ref)",
     exact: "t.ref = $6", folded: ("t.title_folded"), detail: AGENT_NAME, reference: "t.ref", agent: "t.agent_id",
     newest: "t.last_activity_at DESC, t.id DESC"
 );
-pub(super) const CONTACTS: OrgSql = place!(
+pub(super) const CONTACTS: OrgSql = source!(
     Contact, "2", "contacts t", living: " AND t.archived_at IS NULL",
     found: (is_reached!("$org", "t.id"), is_reached!("$org", "n.id")), id: "t.id", name: "t.name",
     exact: "t.name_folded = $2", folded: ("t.name_folded"), detail: "t.note", reference: "NULL", agent: "NULL",
     newest: "t.id DESC"
 );
-pub(super) const CHANNELS: OrgSql = place!(
+pub(super) const CHANNELS: OrgSql = source!(
     Channel, "3", "channels t", living: " AND t.archived_at IS NULL", detail: "t.transport", agent: "t.agent_id"
 );
-pub(super) const SERVERS: OrgSql = place!(
+pub(super) const SERVERS: OrgSql = source!(
     Server, "4", "servers t", living: " AND t.archived_at IS NULL", detail: "t.hostname", agent: "NULL"
 );
-pub(super) const IMAGES: OrgSql = place!(
+pub(super) const IMAGES: OrgSql = source!(
     Image, "5", "images t", living: " AND t.archived_at IS NULL", detail: "t.reference", agent: "NULL"
 );
-pub(super) const CREDENTIALS: OrgSql = place!(
+pub(super) const CREDENTIALS: OrgSql = source!(
     Credential, "6", "credentials t", living: " AND t.archived_at IS NULL", detail: "t.kind", agent: "NULL"
 );
-pub(super) const MCP_SERVERS: OrgSql = place!(
+pub(super) const MCP_SERVERS: OrgSql = source!(
     McpServer, "7", "mcp_servers t", living: " AND t.archived_at IS NULL", detail: "t.transport", agent: "NULL"
 );
-pub(super) const SKILLS: OrgSql = place!(
+pub(super) const SKILLS: OrgSql = source!(
     Skill, "8", "skills t", living: " AND t.archived_at IS NULL", detail: "t.description", agent: "NULL"
 );
-pub(super) const MEMBERS: OrgSql = place!(
+pub(super) const MEMBERS: OrgSql = source!(
     Member, "9", "members t JOIN users u ON u.id = t.user_id", living: "", found: ("1 = 1", "1 = 1"), id: "t.user_id",
     name: "u.name", exact: "1 = 0", folded: ("u.name_folded", "u.email_folded"), detail: "u.email", reference: "NULL",
     agent: "NULL", newest: "t.user_id DESC"
 );
-pub(super) const INVITATIONS: OrgSql = place!(
+pub(super) const INVITATIONS: OrgSql = source!(
     Invitation, "10", "invitations t", living: " AND t.accepted_at IS NULL AND t.revoked_at IS NULL",
     found: ("1 = 1", "1 = 1"), id: "t.id", name: "t.email", exact: "1 = 0", folded: ("t.email_folded"), detail: "t.role",
     reference: "NULL", agent: "NULL", newest: "t.id DESC"
 );
-pub(super) const SERVICE_TOKENS: OrgSql = place!(
+pub(super) const SERVICE_TOKENS: OrgSql = source!(
     ServiceToken, "11", "service_tokens t", living: " AND t.revoked_at IS NULL", detail: "t.hint", agent: "NULL"
 );
-pub(super) const APPROVALS: OrgSql = place!(
+pub(super) const APPROVALS: OrgSql = source!(
     Approval, "12", "approvals t", living: "", found: ("1 = 1", "1 = 1"), id: "t.id", name: "t.title", exact: "1 = 0",
     folded: ("t.title_folded"), detail: AGENT_NAME, reference: "NULL", agent: "t.agent_id", newest: "t.id DESC"
 );
 
 row! {
-    /// A record that was found.
+    /// A found record.
     pub(super) struct Hit {
         kind: RecordKind,
         id: i64,
@@ -149,27 +150,32 @@ row! {
     }
 }
 
-/// What is looked for.
-pub(super) struct Wanted {
-    /// The text, folded.
+/// A parsed query.
+pub(super) struct SearchTerms {
+    /// The folded text.
     pub exact: String,
-    /// A pattern of what begins with it.
+    /// The pattern for names that start with the text.
     pub begins: String,
-    /// And of what contains it.
+    /// The pattern for names that contain the text.
     pub contains: String,
     /// The text as an id.
     pub id: Option<i64>,
-    /// And as a short code.
+    /// The text as a short code.
     pub reference: String,
 }
 
-/// The records in these places that are found, best first, `most` of them.
-pub(super) async fn find(scope: &Scope, places: &[OrgSql], wanted: Wanted, most: i64) -> Result<Vec<Hit>> {
+/// The matching records of these sources, best first, at most `most`.
+pub(super) async fn find(
+    scope: &Scope,
+    sources: &[OrgSql],
+    terms: SearchTerms,
+    most: i64,
+) -> Result<Vec<Hit>> {
     const BEST: (&str, &str) = (
         "SELECT kind, id, name, detail, reference, agent_id FROM (",
         ") h ORDER BY rank, place, LENGTH(name), id DESC LIMIT $7",
     );
-    let Wanted { exact, begins, contains, id, reference } = wanted;
+    let SearchTerms { exact, begins, contains, id, reference } = terms;
     let values = [exact.into(), begins.into(), contains.into(), id.into(), reference.into(), most.into()];
-    scope.union(places, BEST, values).await
+    scope.union(sources, BEST, values).await
 }

@@ -9,7 +9,6 @@ pub mod service_tokens {
         time::Timestamp,
     };
 
-    /// A row of `service_tokens`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "service_tokens")]
     pub struct Model {
@@ -18,10 +17,9 @@ pub mod service_tokens {
         #[sea_orm(primary_key)]
         pub id: TokenId,
         pub name: String,
-        /// Written with the name.
         pub name_folded: String,
         pub token_hash: Vec<u8>,
-        /// The last four characters.
+        /// The last four characters of the secret.
         pub hint: String,
         pub permissions: Json,
         pub created_by: Option<UserId>,

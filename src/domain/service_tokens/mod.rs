@@ -1,8 +1,8 @@
 //! Service tokens: an organization's credentials for integrations.
 //!
-//! A token never has more permissions than its issuer, nor more than the policy's cap allows any token; the cap
-//! is applied again on every use. Anyone who rotates a token holds it afterwards, and anyone who extends one grants
-//! it again, so both need every permission the token has. Only hashes are stored.
+//! A token never has more permissions than its issuer, nor more than the policy's cap for tokens; the cap is applied
+//! again on every use. Rotating a token reveals its new secret, and extending it grants it again, so both require every
+//! permission that the token has. Only hashes are stored.
 
 mod entity;
 
@@ -37,38 +37,34 @@ use crate::{
     },
 };
 
-/// How long the old secret works after a rotation by default, also for a thief.
+/// How long the old secret works after a rotation by default.
 pub const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest overlap: thirty days, also for a thief.
+/// The longest overlap: thirty days. A stolen secret would also work for so long.
 pub const MAX_OVERLAP_SECONDS: i64 = 30 * 24 * 60 * 60;
 
 /// A new service token.
 #[derive(Clone, Debug)]
 pub struct NewToken {
-    /// What the token is for.
     pub name: String,
-    /// Its permissions.
     pub permissions: Vec<Permission>,
-    /// When it expires. Null: never. Undefined: after the configured lifetime.
+    /// Null: never. Undefined: after the configured lifetime.
     pub expires_at: MaybeUndefined<Timestamp>,
 }
 
 /// Changes to a service token.
 #[derive(Clone, Debug)]
 pub struct EditToken {
-    /// What the token is for.
     pub name: Option<String>,
-    /// The complete new list of permissions.
+    /// The complete new list.
     pub permissions: Option<Vec<Permission>>,
-    /// When it expires.
     pub expires_at: MaybeUndefined<Timestamp>,
 }
 
 /// Issues a service token. The secret in the answer is shown only once.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a permission that the caller lacks or no token may have, or an expiry that has
-/// passed or is beyond the longest lifetime; `PLAN_LIMIT_REACHED`.
+/// `VALIDATION_FAILED` for a permission that the caller lacks or no token may have, or an expiry in the past or beyond
+/// the longest lifetime; `PLAN_LIMIT_REACHED`.
 pub async fn create(scope: &Scope, new: NewToken) -> Result<(TokenId, SecretString)> {
     let tx = scope.begin().await?;
     let mut violations = Vec::new();
@@ -84,7 +80,7 @@ pub async fn create(scope: &Scope, new: NewToken) -> Result<(TokenId, SecretStri
         MaybeUndefined::Null => None,
         MaybeUndefined::Value(at) => Some(at),
     };
-    check_end(&tx, expires_at, &mut violations);
+    check_expiry(&tx, expires_at, &mut violations);
     Problem::refuse(violations)?;
     orgs::check_limit(&tx, Limit::ServiceTokens).await?;
     // As a set: without duplicates and in the policy's order.
@@ -126,8 +122,8 @@ pub async fn create(scope: &Scope, new: NewToken) -> Result<(TokenId, SecretStri
 /// caller lacks.
 pub async fn rotate(scope: &Scope, id: TokenId, overlap: Duration) -> Result<SecretString> {
     let tx = scope.begin().await?;
-    let row = live(&tx, id).await?;
-    require_all_of(&tx, &row)?;
+    let row = find_unrevoked(&tx, id).await?;
+    require_all_permissions(&tx, &row)?;
     let (token, hash) = Token::generate(TokenKind::Service);
     let hint = Token::hint(token.expose_secret()).to_owned();
     let until = tx.now.plus(overlap);
@@ -163,20 +159,20 @@ pub async fn rotate(scope: &Scope, id: TokenId, overlap: Duration) -> Result<Sec
 /// Changes a service token's name, permissions, or expiry.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` for a revoked token; `VALIDATION_FAILED` for what couldn't be issued either;
-/// `PERMISSION_DENIED` when extending a token that has a permission the caller lacks.
+/// `NOT_FOUND`; `CONFLICT` for a revoked token; `VALIDATION_FAILED` as for a new token; `PERMISSION_DENIED` when
+/// extending a token that has a permission the caller lacks.
 pub async fn update(scope: &Scope, id: TokenId, edit: EditToken) -> Result<()> {
     let tx = scope.begin().await?;
-    let row = live(&tx, id).await?;
+    let row = find_unrevoked(&tx, id).await?;
     let mut violations = Vec::new();
     if let Some(wanted) = &edit.permissions {
         check_permissions(&tx, wanted, permissions_of(&row)?, &mut violations);
     }
     if let MaybeUndefined::Value(_) | MaybeUndefined::Null = edit.expires_at {
         let at = edit.expires_at.value().copied();
-        check_end(&tx, at, &mut violations);
+        check_expiry(&tx, at, &mut violations);
         if at.is_none_or(|at| row.expires_at.is_some_and(|before| before < at)) && row.expires_at.is_some() {
-            require_all_of(&tx, &row)?;
+            require_all_permissions(&tx, &row)?;
         }
     }
     Problem::refuse(violations)?;
@@ -205,7 +201,7 @@ pub async fn update(scope: &Scope, id: TokenId, edit: EditToken) -> Result<()> {
     Ok(())
 }
 
-/// Revokes a service token at once and for good, including its previous secret.
+/// Revokes a service token at once and permanently, including its previous secret.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -247,15 +243,15 @@ pub async fn list(scope: &Scope) -> Result<Vec<serde_json::Value>> {
         .collect())
 }
 
-/// Locks the row until the transaction ends, so that of two concurrent rotations the second replaces the first
-/// one's secret.
+/// Locks the row until the transaction ends, so that of two concurrent rotations the second replaces the secret of the
+/// first.
 async fn find(tx: &Tx, id: TokenId) -> Result<service_tokens::Model> {
     let found = tx.scope.find::<service_tokens::Entity>().filter(service_tokens::Column::Id.eq(id));
     let row = held(found).one(tx.connection()).await?;
     row.ok_or_else(|| Problem::not_found("service token", id))
 }
 
-async fn live(tx: &Tx, id: TokenId) -> Result<service_tokens::Model> {
+async fn find_unrevoked(tx: &Tx, id: TokenId) -> Result<service_tokens::Model> {
     let row = find(tx, id).await?;
     if row.revoked_at.is_some() {
         return Err(Problem::new(Code::Conflict, "The service token was revoked. Issue a new one."));
@@ -269,7 +265,7 @@ fn permissions_of(row: &service_tokens::Model) -> Result<PermissionSet> {
 }
 
 /// Refuses a caller who lacks a permission that the token has.
-fn require_all_of(tx: &Tx, row: &service_tokens::Model) -> Result<()> {
+fn require_all_permissions(tx: &Tx, row: &service_tokens::Model) -> Result<()> {
     let usable = permissions_of(row)?.intersection(tx.scope.core.policy.token_cap());
     usable.iter().try_for_each(|permission| tx.scope.require(permission))
 }
@@ -298,7 +294,7 @@ fn check_permissions(tx: &Tx, wanted: &[Permission], has: PermissionSet, violati
     }
 }
 
-fn check_end(tx: &Tx, expires_at: Option<Timestamp>, violations: &mut Vec<Violation>) {
+fn check_expiry(tx: &Tx, expires_at: Option<Timestamp>, violations: &mut Vec<Violation>) {
     if expires_at.is_some_and(|at| at <= tx.now) {
         violations.push(Violation::at("/expires_at", "TOO_SMALL", "`expires_at` is in the past."));
     }

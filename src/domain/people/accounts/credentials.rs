@@ -1,8 +1,8 @@
 //! A person's own name, e-mail address, and password.
 //!
-//! A mailed link proves an address, sets a new password, or both; see `links.rs`. Answers never reveal whether an address of
-//! another person has an account: a password reset is answered before the lookup, and a change to an address that is already
-//! taken is answered like any other but sends no mail.
+//! A mailed link proves an address, sets a new password, or both; see `links.rs`. Answers never reveal whether an
+//! address of another person has an account: a password reset is answered before the lookup, and a change to an address
+//! that is already taken is answered like any other but sends no mail.
 
 use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
 use secrecy::SecretString;
@@ -187,8 +187,8 @@ pub async fn change_password(
     Ok(())
 }
 
-/// Stores a password. Without `keep`, a mailed link has also proved the address. Ends everything that an intruder with the old
-/// password may have started; the session of `keep` stays.
+/// Stores a password. Without `keep`, a mailed link has also proved the address. Ends everything that an intruder with
+/// the old password may have started; the session of `keep` stays.
 async fn set_password(
     core: &Core,
     tx: &Transaction,
@@ -301,8 +301,8 @@ pub async fn require_password(
     Ok(user)
 }
 
-/// Requires the password or, for an account without one, a recent sign-in: a session that was left open must not be enough to
-/// take over the account.
+/// Requires the password or, for an account without one, a recent sign-in: a session that was left open must not be
+/// enough to take over the account.
 pub async fn require_proof(
     request: &Request,
     person: &Person,

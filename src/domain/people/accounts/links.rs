@@ -1,9 +1,9 @@
 //! Mailed links, which work once and for a limited time.
 //!
 //! A row of `email_tokens` is written together with the mail. Its token is only created when the mail is sent
-//! ([`compose`]), and again on every retry, so that only the last mail's link works. Until then the row holds random bytes
-//! instead of a hash. A link that the operator hands over ([`create_by_hand`]) gets its token at once. A newer link of the same
-//! kind replaces an older one.
+//! ([`compose`]), and again on every retry, so that only the last mail's link works. Until then the row holds random
+//! bytes instead of a hash. A link that the operator hands over ([`create_by_hand`]) gets its token at once. A newer
+//! link of the same kind replaces an older one.
 
 use std::time::Duration;
 
@@ -74,7 +74,8 @@ pub async fn send(
     Ok(())
 }
 
-/// Creates a link to hand over in person. Returns its token and expiry. The person who hands it over vouches for the address.
+/// Creates a link to hand over in person. Returns its token and expiry. The person who hands it over vouches for the
+/// address.
 pub async fn create_by_hand(
     core: &Core,
     db: &impl ConnectionTrait,
@@ -159,8 +160,8 @@ pub async fn compose(core: &Core, id: i64) -> Result<Option<(String, Letter)>> {
     Ok(Some((email, letter)))
 }
 
-/// Uses a link. Returns its person, locked until the transaction ends, and the address it proves. If two requests use it at
-/// once, only one succeeds. Locks the person before the link, as everywhere.
+/// Uses a link. Returns its person, locked until the transaction ends, and the address it proves. If two requests use
+/// it at once, only one succeeds. Locks the person before the link, as everywhere.
 ///
 /// # Errors
 /// `LINK_INVALID`.

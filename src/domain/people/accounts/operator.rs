@@ -1,5 +1,5 @@
-//! The operator's commands on accounts: disable and enable them, and help people who lost a password or second factor. No
-//! policy applies to the operator. Not reachable by requests.
+//! The operator's commands on accounts: disable and enable them, and help people who lost a password or second factor.
+//! No policy applies to the operator. Not reachable by requests.
 //!
 //! The running service is another process: it caches a credential for
 //! [`CREDENTIALS_KEPT`](crate::core::access::CREDENTIALS_KEPT), and checks open sockets and streams every
@@ -93,8 +93,8 @@ pub struct NewLink {
     pub expires_at: Timestamp,
 }
 
-/// Disables an account and ends all its sessions, sign-ins, and links. Also works for the last OWNER of an organization, because
-/// a compromised account can't wait. The result lists the organizations left without an OWNER.
+/// Disables an account and ends all its sessions, sign-ins, and links. Also works for the last OWNER of an
+/// organization, because a compromised account can't wait. The result lists the organizations left without an OWNER.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -170,8 +170,8 @@ pub async fn reset_second_factor(core: &Core, user: UserId) -> Result<WithoutFac
     Ok(WithoutFactor { id: user, email: person.email, sessions_ended, organizations_requiring_one })
 }
 
-/// Removes a password and creates a link for setting a new one, which the operator hands over. Ends all sessions and notifies
-/// the person by mail. A second factor stays.
+/// Removes a password and creates a link for setting a new one, which the operator hands over. Ends all sessions and
+/// notifies the person by mail. A second factor stays.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -207,16 +207,16 @@ async fn set_disabled(
     Ok(())
 }
 
-/// Ends the sessions and every other access of an intruder: sign-ins in progress, password links, and links that would change
-/// the address. Returns how many sessions were open.
+/// Ends the sessions and every other access of an intruder: sign-ins in progress, password links, and links that would
+/// change the address. Returns how many sessions were open.
 async fn end_everything(core: &Core, tx: &Transaction, person: &users::Model) -> Result<i64> {
     let open = queries::open_sessions(tx, person.id, core.clock.now()).await?;
     end_access(core, tx, person, None).await?;
     Ok(open)
 }
 
-/// Locks the organizations that the person is an OWNER of, as every operation that counts owners does. They are locked before
-/// the person: accepting an invitation uses the same order.
+/// Locks the organizations that the person is an OWNER of, as every operation that counts owners does. They are locked
+/// before the person: accepting an invitation uses the same order.
 async fn lock_owned(core: &Core, tx: &Transaction, user: UserId) -> Result<()> {
     if core.db.backend() == DbBackend::Postgres {
         queries::lock_owned(tx, user).await?;

@@ -69,7 +69,8 @@ pub enum Delivery {
     ByHand,
 }
 
-/// Invites an e-mail address. By hand, this replaces an open invitation of the address: its link and mail become invalid.
+/// Invites an e-mail address. By hand, this replaces an open invitation of the address: its link and mail become
+/// invalid.
 ///
 /// # Errors
 /// `PERMISSION_DENIED` for a role higher than the caller's own; `NAME_TAKEN` for a member, or by mail for an address
@@ -122,7 +123,8 @@ pub async fn invite(
     Ok((row.id, (delivery == Delivery::ByHand).then_some(token)))
 }
 
-/// Refuses an address that belongs to a member or has an open invitation. Ends one that has expired, or is replaced by hand.
+/// Refuses an address that belongs to a member or has an open invitation. Ends one that has expired, or is replaced by
+/// hand.
 async fn check_new(tx: &Tx, email: &str, delivery: Delivery) -> Result<()> {
     if let Some(user) = by_email(tx.connection(), email).await?
         && super::rows::find(tx, user.id).await?.is_some()

@@ -14,8 +14,8 @@ use crate::{
 /// The condition on a member that their account is enabled.
 pub(super) const ENABLED: &str = "user_id IN (SELECT id FROM users WHERE disabled_at IS NULL)";
 
-/// The condition that the user `u` may be notified about the organization `o`: the account can be used there, and its address
-/// is confirmed.
+/// The condition that the user `u` may be notified about the organization `o`: the account can be used there, and its
+/// address is confirmed.
 pub const REACHABLE: &str = "u.disabled_at IS NULL AND u.email_confirmed_at IS NOT NULL \
      AND NOT (o.require_second_factor AND u.totp_confirmed_at IS NULL)";
 

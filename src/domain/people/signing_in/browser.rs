@@ -1,8 +1,8 @@
 //! Sessions of browsers: a cookie instead of tokens.
 //!
 //! The cookie's token is opaque, and the session's row holds its hash. It is never renewed: each use extends the row's
-//! expiry (`core/access/browser.rs`). Every sign-in creates a new session and ends the browser's previous one, which prevents
-//! session fixation.
+//! expiry (`core/access/browser.rs`). Every sign-in creates a new session and ends the browser's previous one, which
+//! prevents session fixation.
 
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, sea_query::Expr};
 use secrecy::SecretString;
@@ -31,8 +31,8 @@ pub struct InBrowser {
     pub cookie: SecretString,
 }
 
-/// Opens a session if the person's credentials have not changed since they were checked, and ends the browser's previous
-/// session.
+/// Opens a session if the person's credentials have not changed since they were checked, and ends the browser's
+/// previous session.
 ///
 /// # Errors
 /// `SIGN_IN_FAILED` for a disabled account, or one whose password or second factor has changed since.

@@ -76,12 +76,13 @@ fn totp(secret: &[u8], email: &str) -> Result<Totp> {
         .map_err(|error| Problem::internal(anyhow::anyhow!("a second factor's secret: {error:?}")))
 }
 
-/// Starts setting up a second factor. It takes effect once [`confirm`] has accepted a code; starting again replaces the first
-/// attempt. Requires the password or a recent sign-in: otherwise a session that was left open would be enough to lock its owner
-/// out permanently.
+/// Starts setting up a second factor. It takes effect once [`confirm`] has accepted a code; starting again replaces the
+/// first attempt. Requires the password or a recent sign-in: otherwise a session that was left open would be enough to
+/// lock its owner out permanently.
 ///
 /// # Errors
-/// `SIGN_IN_FAILED` for a wrong password; `SIGN_IN_AGAIN`; `CONFLICT` if there already is a second factor; `RATE_LIMITED`.
+/// `SIGN_IN_FAILED` for a wrong password; `SIGN_IN_AGAIN`; `CONFLICT` if there already is a second factor;
+/// `RATE_LIMITED`.
 pub async fn begin(request: &Request, person: &Person, password: Option<&SecretString>) -> Result<Enrolment> {
     let core = &request.core;
     require_proof(request, person, password).await?;
@@ -198,8 +199,8 @@ pub async fn regenerate(request: &Request, person: &Person, code: &SecretString)
     Ok(codes)
 }
 
-/// Checks the person's second factor and returns a transaction that has locked the person. The person is locked before their
-/// recovery codes: the operator's reset of a second factor uses the same order.
+/// Checks the person's second factor and returns a transaction that has locked the person. The person is locked before
+/// their recovery codes: the operator's reset of a second factor uses the same order.
 async fn begin_with_proof(request: &Request, person: &Person, code: &SecretString) -> Result<Transaction> {
     let core = &request.core;
     charge(core, person.id, code).await?;
@@ -213,8 +214,8 @@ async fn begin_with_proof(request: &Request, person: &Person, code: &SecretStrin
     Ok(tx)
 }
 
-/// Charges an attempt. Recovery codes can't be guessed, so they are free: an attacker who guesses codes of the app does not
-/// block them.
+/// Charges an attempt. Recovery codes can't be guessed, so they are free: an attacker who guesses codes of the app does
+/// not block them.
 pub async fn charge(core: &Core, user: UserId, code: &SecretString) -> Result<Duration> {
     if is_totp(code.expose_secret()) {
         return throttle::charge(core, &[Key::second_factor(user)]).await;

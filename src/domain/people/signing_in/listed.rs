@@ -65,8 +65,8 @@ pub async fn current_session(core: &Core, person: &Person) -> Result<Option<Open
     Ok(row.map(|row| open(row, true)))
 }
 
-/// The last generation of each open family: the one with the highest id. The generations before it are open too, and may
-/// be thousands.
+/// The last generation of each open family: the one with the highest id. The generations before it are open too, and
+/// may be thousands.
 #[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
 fn newest(core: &Core, user: UserId) -> Select<sessions::Entity> {
     let newest = sessions::Entity::find()

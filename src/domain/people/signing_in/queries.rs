@@ -75,8 +75,8 @@ pub async fn delete_challenges(tx: &Transaction, user: UserId) -> Result<()> {
     Ok(())
 }
 
-/// Stores the time step of an accepted code, unless this or a later step was accepted before. Returns the number of changed
-/// rows: 0 or 1.
+/// Stores the time step of an accepted code, unless this or a later step was accepted before. Returns the number of
+/// changed rows: 0 or 1.
 pub(super) async fn take_step(tx: &Transaction, user: UserId, step: i64) -> Result<u64> {
     let sql = installation_sql!(
         "UPDATE users SET totp_last_step = $1 WHERE id = $2 AND COALESCE(totp_last_step, -1) < $1"
@@ -195,8 +195,8 @@ row! {
 
 /// Locks a counter until the transaction ends, and adds it if there is none.
 pub(super) async fn lock_counter(tx: &Transaction, hash: &[u8], now: Timestamp) -> Result<Option<Counter>> {
-    // A single statement inserts or locks the row. With two, a concurrent reset could delete the row in between, and this
-    // attempt would be free.
+    // A single statement inserts or locks the row. With two, a concurrent reset could delete the row in between, and
+    // this attempt would be free.
     let sql = installation_sql!(
         "INSERT INTO sign_in_throttle (key_hash, failures, blocked_until, updated_at) VALUES ($1, 0, 0, $2) \
          ON CONFLICT (key_hash) DO UPDATE SET failures = sign_in_throttle.failures \

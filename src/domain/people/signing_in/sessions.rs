@@ -1,15 +1,16 @@
 //! Sessions, which keep a person signed in.
 //!
-//! A browser's session is a cookie (`browser.rs`). A program's session has two tokens. The access token is a JWT that is valid
-//! for a few minutes. The refresh token works once: using it opens the next generation of the same family, with its own refresh
-//! token. If a refresh token is used a second time, either it or the response was stolen. It is unknown which of the two holders
-//! is the thief, so the whole family ends, and the person is notified. Therefore used generations are kept until they would have
-//! expired.
+//! A browser's session is a cookie (`browser.rs`). A program's session has two tokens. The access token is a JWT that
+//! is valid for a few minutes. The refresh token works once: using it opens the next generation of the same family,
+//! with its own refresh token. If a refresh token is used a second time, either it or the response was stolen. It is
+//! unknown which of the two holders is the thief, so the whole family ends, and the person is notified. Therefore used
+//! generations are kept until they would have expired.
 //!
-//! For [`GRACE`] after its use, the same client may use a token again, in case a response was lost or several tabs refreshed at
-//! once. It gets the same successor each time, so that a token never has two. The successor's token isn't stored anywhere: it is
-//! derived from the used token and the key file, and can't be derived without both. If the response was stolen rather than lost,
-//! two parties have the successor, and the second one to use it, after the grace period, ends the family.
+//! For [`GRACE`] after its use, the same client may use a token again, in case a response was lost or several tabs
+//! refreshed at once. It gets the same successor each time, so that a token never has two. The successor's token isn't
+//! stored anywhere: it is derived from the used token and the key file, and can't be derived without both. If the
+//! response was stolen rather than lost, two parties have the successor, and the second one to use it, after the grace
+//! period, ends the family.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -48,7 +49,8 @@ use crate::{
     },
 };
 
-/// How long a used refresh token is accepted again, because its response may have been lost. Short, as it also helps a thief.
+/// How long a used refresh token is accepted again, because its response may have been lost. Short, as it also helps a
+/// thief.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// The origin of a sign-in, as shown in the person's list of sessions.
@@ -134,8 +136,8 @@ pub async fn lock_admissible(tx: &Transaction, known: &users::Model) -> Result<u
     Ok(user)
 }
 
-/// Locks the person until the transaction ends, if their credentials have not changed since they were checked. Comparing a
-/// password takes a while, and a password that is replaced meanwhile must not be accepted.
+/// Locks the person until the transaction ends, if their credentials have not changed since they were checked.
+/// Comparing a password takes a while, and a password that is replaced meanwhile must not be accepted.
 pub async fn lock_unchanged(tx: &Transaction, known: &users::Model) -> Result<users::Model> {
     let user = lock_user(tx, known.id).await?;
     let credentials = |user: &users::Model| (user.password_hash.clone(), user.totp_confirmed_at);
@@ -156,8 +158,8 @@ pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn>
     let token = Token::parse_kind(TokenKind::Refresh, token).ok_or_else(unknown)?;
     let tx = request.begin().await?;
     let session = by_token(&tx, token.hash).await?.ok_or_else(unknown)?;
-    // Opening and ending sessions locks the person. So of two concurrent refreshes the second sees the first, and ending a
-    // session also ends its newest generation.
+    // Opening and ending sessions locks the person. So of two concurrent refreshes the second sees the first, and
+    // ending a session also ends its newest generation.
     let user = lock_user(&tx, session.user_id).await?;
     let session = by_token(&tx, token.hash).await?.ok_or_else(unknown)?;
     if user.disabled_at.is_some() {
@@ -212,8 +214,8 @@ fn derive_successor_again(core: &Core, used: &str, successor: &sessions::Model) 
     tokens.find(|(_, hash)| *hash == known).map(|(token, _)| token)
 }
 
-/// Whether a repeated use probably comes from the same client, after a lost response or from a second tab: soon after the first
-/// use, and from the same browser. The browser that signed in doesn't matter: it may have been updated since.
+/// Whether a repeated use probably comes from the same client, after a lost response or from a second tab: soon after
+/// the first use, and from the same browser. The browser that signed in doesn't matter: it may have been updated since.
 fn is_same_use(core: &Core, successor: &sessions::Model, client: &SignInOrigin) -> bool {
     successor.created_at.plus(GRACE) > core.clock.now()
         && successor.user_agent == shorten(client.user_agent.as_deref())

@@ -1,8 +1,8 @@
 //! Signing in: password, then second factor.
 //!
-//! Every attempt is charged first (`throttle.rs`). Refusing an unknown address takes as long, and as many statements, as a known
-//! one. A person with a second factor gets a challenge instead of a session: a token, valid for five minutes, that can only be
-//! completed with a code.
+//! Every attempt is charged first (`throttle.rs`). Refusing an unknown address takes as long, and as many statements,
+//! as a known one. A person with a second factor gets a challenge instead of a session: a token, valid for five
+//! minutes, that can only be completed with a code.
 
 use std::time::Duration;
 
@@ -91,7 +91,8 @@ impl Awaited {
     }
 }
 
-/// How many requests a password comparison counts as while an IP address or account is throttled, so that guessing is costly.
+/// How many requests a password comparison counts as while an IP address or account is throttled, so that guessing is
+/// costly.
 const COMPARING: u32 = 10;
 
 /// Signs a person in, or asks for their second factor.
@@ -135,8 +136,8 @@ pub async fn sign_in(
     admit(request, kind, &user).await
 }
 
-/// Charges the IP address for a password comparison, which is as expensive as many requests. Applies while an IP address or
-/// account is throttled, to known and unknown clients alike.
+/// Charges the IP address for a password comparison, which is as expensive as many requests. Applies while an IP
+/// address or account is throttled, to known and unknown clients alike.
 fn may_be_compared(request: &Request) -> bool {
     let notes = RequestNotes::default();
     let Some(limits) = &request.core.limits else { return true };
@@ -242,8 +243,8 @@ pub async fn issue_code(core: &Core, user: UserId) -> Result<SecretString> {
     Ok(challenge(core, &core.db.installation(), user, (Awaited::Exchange, CODE_TTL)).await?.0)
 }
 
-/// Issues a code for a link that the operator hands over. It signs in a person without a password, which the audit log records.
-/// A second factor is still required. Returns the code and its expiry.
+/// Issues a code for a link that the operator hands over. It signs in a person without a password, which the audit log
+/// records. A second factor is still required. Returns the code and its expiry.
 ///
 /// # Errors
 /// `SIGN_IN_FAILED` for a disabled account.

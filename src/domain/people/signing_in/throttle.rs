@@ -1,14 +1,15 @@
 //! Throttling of sign-in attempts: guessing gets slower with each wrong guess, across all replicas.
 //!
-//! An attempt is charged in the database before it is checked, so that a hundred concurrent attempts count as a hundred. After a
-//! few free attempts, each further one doubles the delay before the next, up to a limit of minutes: no one is locked out
-//! permanently. A success resets the counter.
+//! An attempt is charged in the database before it is checked, so that a hundred concurrent attempts count as a
+//! hundred. After a few free attempts, each further one doubles the delay before the next, up to a limit of minutes: no
+//! one is locked out permanently. A success resets the counter.
 //!
-//! Three counters apply to a sign-in: the account from this IP address, the IP address, and the account from anywhere. If the
-//! account has signed in from the address before, the correct password is accepted even while the last two counters block all
-//! others. So a stranger who attacks an account from elsewhere, or other accounts from behind the same proxy, can't lock out its
-//! owner. A new password set by mail resets the account's counter. A wrong password is answered, charged, and counted in the same
-//! way whether or not the account exists and has signed in from the address, so that guessing reveals neither.
+//! Three counters apply to a sign-in: the account from this IP address, the IP address, and the account from anywhere.
+//! If the account has signed in from the address before, the correct password is accepted even while the last two
+//! counters block all others. So a stranger who attacks an account from elsewhere, or other accounts from behind the
+//! same proxy, can't lock out its owner. A new password set by mail resets the account's counter. A wrong password is
+//! answered, charged, and counted in the same way whether or not the account exists and has signed in from the address,
+//! so that guessing reveals neither.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -110,8 +111,9 @@ impl Key {
         Self::new("mail", &folding::address(email))
     }
 
-    /// Mails with a password link for an e-mail address. Counted separately from other mails: inviting an address, or asking to
-    /// change to it, is charged even if no mail is sent, and must not prevent its owner from resetting the password.
+    /// Mails with a password link for an e-mail address. Counted separately from other mails: inviting an address, or
+    /// asking to change to it, is charged even if no mail is sent, and must not prevent its owner from resetting the
+    /// password.
     pub fn reset(email: &str) -> Self {
         Self::new("reset", &folding::address(email))
     }
@@ -164,13 +166,13 @@ pub async fn charge(core: &Core, keys: &[Key]) -> Result<Duration> {
 pub struct Attempt {
     /// How long the next one has to wait.
     pub wait: Duration,
-    /// The refusal for all clients except a known one with the correct password. Set while the IP address, or the account from
-    /// anywhere, is throttled.
+    /// The refusal for all clients except a known one with the correct password. Set while the IP address, or the
+    /// account from anywhere, is throttled.
     pub put_off: Option<Problem>,
 }
 
-/// Charges a sign-in to its three counters. While the IP address or the account is throttled, charges only the counter for the
-/// two together: the attempt may still be checked, and must not be free.
+/// Charges a sign-in to its three counters. While the IP address or the account is throttled, charges only the counter
+/// for the two together: the attempt may still be checked, and must not be free.
 ///
 /// # Errors
 /// `RATE_LIMITED` if the account is throttled at this IP address, in which case nothing is charged.

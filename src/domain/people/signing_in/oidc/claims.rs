@@ -1,8 +1,8 @@
 //! The claims about a person in a provider's ID token and userinfo response, and which of them are accepted.
 //!
-//! The library verifies the token: signature, issuer, client id among the audiences, expiry, nonce. This module checks the
-//! rest: further audiences and the authorized party (OpenID Connect Core 3.1.3.7, no. 3 to 5), and whether the provider vouches
-//! for the address.
+//! The library verifies the token: signature, issuer, client id among the audiences, expiry, nonce. This module checks
+//! the rest: further audiences and the authorized party (OpenID Connect Core 3.1.3.7, no. 3 to 5), and whether the
+//! provider vouches for the address.
 
 use anyhow::{Context, ensure};
 use openidconnect::{
@@ -32,8 +32,8 @@ const MICROSOFT: [&str; 6] = [
 /// Non-standard claims.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Further {
-    /// Microsoft Entra has no `email_verified`. This optional claim says that the owner of the address's domain is verified. Not
-    /// trusted from other providers, where people may be able to choose the names of their claims.
+    /// Microsoft Entra has no `email_verified`. This optional claim says that the owner of the address's domain is
+    /// verified. Not trusted from other providers, where people may be able to choose the names of their claims.
     xms_edov: Option<Value>,
 }
 
@@ -61,10 +61,8 @@ pub enum NoEmail {
     /// The provider did not say whether it is verified.
     #[error("the provider sent `email` without `email_verified` (Microsoft Entra: `xms_edov`)")]
     Unsaid,
-
     #[error("the provider says that `email` is not verified")]
     Unverified,
-
     #[error("`email` is not an address")]
     Invalid,
 }
@@ -247,7 +245,7 @@ mod tests {
             (None, Some(true), None, Err(NoEmail::Missing)),
             (Some(""), Some(true), None, Err(NoEmail::Missing)),
         ] {
-            assert_eq!(vouched(email, verified, domain), expected, "{email:?} {verified:?} {domain:?}");
+            assert_eq!(vouched_email(email, verified, domain), expected, "{email:?} {verified:?} {domain:?}");
         }
     }
 

@@ -1,8 +1,8 @@
 //! The library's calls to a provider, through our own client, and responses that the library can read.
 //!
-//! Providers put unexpected values into fields that we never read: `expires_in` or `updated_at` as text, `scope` as a list,
-//! `locale` as an object. The library then refuses the whole response. So unsigned responses are reduced to the fields that we
-//! use before the library reads them.
+//! Providers put unexpected values into fields that we never read: `expires_in` or `updated_at` as text, `scope` as a
+//! list, `locale` as an object. The library then refuses the whole response. So unsigned responses are reduced to the
+//! fields that we use before the library reads them.
 
 use std::{future::Future, pin::Pin};
 
@@ -126,12 +126,12 @@ mod tests {
 
     use super::*;
 
-    fn of(tame: Tame, answer: &Value) -> Value {
-        muster_json::from_slice(&tamed(answer.to_string().into_bytes(), tame)).unwrap()
+    fn filtered(filter: FieldFilter, answer: &Value) -> Value {
+        muster_json::from_slice(&filter_body(answer.to_string().into_bytes(), filter)).unwrap()
     }
 
     #[test]
-    fn of_tokens_only_what_is_read_is_left() {
+    fn token_responses_keep_only_the_fields_that_are_read() {
         let plain = json!({ "access_token": "a", "token_type": "Bearer", "id_token": "i" });
         for odd in [
             json!({ "expires_in": "3600" }),
@@ -141,13 +141,13 @@ mod tests {
         ] {
             let mut answer = plain.clone();
             answer.as_object_mut().unwrap().extend(odd.as_object().unwrap().clone());
-            assert_eq!(of(tokens, &answer), plain, "{answer}");
+            assert_eq!(filtered(token_fields, &answer), plain, "{answer}");
         }
-        assert_eq!(of(tokens, &json!({ "access_token": 1, "id_token": null })), json!({}));
+        assert_eq!(filtered(token_fields, &json!({ "access_token": 1, "id_token": null })), json!({}));
     }
 
     #[test]
-    fn of_claims_only_what_is_read_is_left() {
+    fn userinfo_responses_keep_only_the_fields_that_are_read() {
         let plain = json!({ "sub": "1", "name": "Ann", "email": "a@x.test", "email_verified": true });
         for odd in [
             json!({ "email_verified": "true", "updated_at": "2026-11-01T10:00:00Z" }),
@@ -157,19 +157,19 @@ mod tests {
         ] {
             let mut answer = plain.clone();
             answer.as_object_mut().unwrap().extend(odd.as_object().unwrap().clone());
-            assert_eq!(of(user_info, &answer), plain, "{answer}");
+            assert_eq!(filtered(user_info_fields, &answer), plain, "{answer}");
         }
         let odd = json!({ "sub": "1", "email": "a@x.test", "email_verified": "maybe", "name": ["Ann"] });
         let read = json!({ "sub": "1", "email": "a@x.test", "email_verified": false });
-        assert_eq!(of(user_info, &odd), read);
+        assert_eq!(filtered(user_info_fields, &odd), read);
         let unsaid = json!({ "sub": "1", "email": "a@x.test", "email_verified": null });
-        assert_eq!(of(user_info, &unsaid), json!({ "sub": "1", "email": "a@x.test" }));
+        assert_eq!(filtered(user_info_fields, &unsaid), json!({ "sub": "1", "email": "a@x.test" }));
     }
 
     #[test]
-    fn what_is_no_object_stays_as_it_is() {
+    fn other_bodies_are_left_unchanged() {
         for text in ["", "[1]", "eyJ.e30.x", "{", "{\"$serde_json::private::RawValue\": \"{}\"}"] {
-            assert_eq!(tamed(text.into(), tokens), text.as_bytes());
+            assert_eq!(filter_body(text.into(), token_fields), text.as_bytes());
         }
     }
 }

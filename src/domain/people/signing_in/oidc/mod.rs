@@ -8,10 +8,10 @@
 //! - `account.rs`: which account a sign-in opens.
 //! - `trial.rs`: tries a provider without a browser, for `muster doctor --oidc`.
 //!
-//! The data needed between the two visits (state, nonce, PKCE verifier) is sealed in a cookie of the browser that started, so
-//! that strangers can't fill a table, and a callback started in another browser is worthless. The visit ends at the panel with a
-//! one-time code, valid for a minute, after the `#`. The panel exchanges it over GraphQL (`exchangeSignInCode`), so that no token
-//! ever appears in a URL. The second factor follows, as after a password.
+//! The data needed between the two visits (state, nonce, PKCE verifier) is sealed in a cookie of the browser that
+//! started, so that strangers can't fill a table, and a callback started in another browser is worthless. The visit
+//! ends at the panel with a one-time code, valid for a minute, after the `#`. The panel exchanges it over GraphQL
+//! (`exchangeSignInCode`), so that no token ever appears in a URL. The second factor follows, as after a password.
 
 mod account;
 mod claims;

@@ -37,7 +37,6 @@ pub struct Providers(Vec<Provider>);
 pub struct Provider {
     /// Its name in URLs.
     pub name: String,
-
     pub settings: OidcProvider,
     /// The URL to which it sends the browser back.
     pub redirect: String,
