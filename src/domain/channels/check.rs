@@ -140,7 +140,7 @@ fn check_authserv_id(name: &str) -> Option<Violation> {
     let detail = if name.contains(['=', ';']) {
         format!(
             "`{name}` is the result of a check, not a server's name. For a server that writes no name, such as \
-                         Microsoft 365, `{TOPMOST_RESULTS}` trusts the topmost header."
+             Microsoft 365, `{TOPMOST_RESULTS}` trusts the topmost header."
         )
     } else {
         format!("`{name}` is not a server's name, such as mx.example.org, and not `{TOPMOST_RESULTS}`.")

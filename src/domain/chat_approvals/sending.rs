@@ -228,7 +228,7 @@ async fn store_result(scope: &Scope, row: &Model, seen: Timestamp, result: Attem
             queries::record_asked(&tx, row, receipt.vendor_id, digest).await?;
         }
         AttemptResult::Closed | AttemptResult::GivenUp(_) => {
-            update_row(&tx, row, (AskState::Closed, attempts, now)).await?
+            update_row(&tx, row, (AskState::Closed, attempts, now)).await?;
         }
         AttemptResult::Later(wait, _) => update_row(&tx, row, (row.state, attempts, now.plus(wait))).await?,
         AttemptResult::Channel(reason, why) => {
