@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// Counts an edit of this record by the transaction's caller. The record is locked.
+/// Counts an edit of this record by the transaction's caller. The record must be locked.
 pub async fn raise(tx: &Tx, kind: RecordKind, id: impl Into<i64>) -> Result<()> {
     let caller = &tx.scope.request.caller;
     let actor = caller.user().map(|user| user.0).or(caller.token().map(|token| token.0));

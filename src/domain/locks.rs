@@ -1,7 +1,7 @@
 //! The order in which transactions lock records, so that they can't deadlock.
 //!
 //! ```text
-//! organization ─► agents, by id ─► what belongs to an agent, or is inherited by all ─► `stored_bytes` (by triggers)
+//! organization ─► agents, by id ─► records of an agent, or inherited by all ─► `stored_bytes` (by triggers)
 //! ```
 //!
 //! A change first locks the rows it counts or selects from, then the record. Decisions about an agent's work are made

@@ -29,7 +29,7 @@ pub mod channels {
         pub target: Option<String>,
         pub bot_username: Option<String>,
         pub bot_token_sealed: Option<Vec<u8>>,
-        /// A keyed digest of what is the bot's own in its token: unique across organizations.
+        /// A keyed digest of the part of the token that identifies the bot: unique across organizations.
         pub bot_hash: Option<Vec<u8>>,
         /// The ids that the vendor gives the authors of our own messages.
         pub self_ids: Json,

@@ -209,7 +209,7 @@ fn id_key(core: &Core, channel: &Model) -> SecretString {
     key.map(|key| hex::encode(&key[..])).unwrap_or_default().into()
 }
 
-/// Validates a bot token by itself. Returns what is wrong with it.
+/// Validates a bot token by itself. Returns the reason if it is invalid.
 pub(super) fn check_token(transport: enums::Transport, token: &MaybeUndefined<SecretText>) -> Option<String> {
     let MaybeUndefined::Value(token) = token else { return None };
     if transport != enums::Transport::Slack {

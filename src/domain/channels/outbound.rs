@@ -109,7 +109,7 @@ impl Sender {
     /// Reserves room for a message to this target within the vendor's rate limits.
     ///
     /// # Errors
-    /// There is no room. Nothing is counted then.
+    /// The limit is reached. Nothing is counted then.
     pub fn take_room(&self, target: &str) -> std::result::Result<Room, Full> {
         let core = &self.scope.core;
         core.queue.pace.take(&core.clock, (self.scope.org, self.channel), &*self.transport, target)

@@ -36,7 +36,7 @@ pub struct OriginAdded {
 
 impl DomainEvent for OriginAdded {}
 
-/// What a whitelist says about an origin.
+/// How a whitelist relates to an origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listed {
     /// It names the message's origin, or its place.

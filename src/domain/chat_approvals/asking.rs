@@ -22,8 +22,8 @@ pub async fn ask(tx: &Tx, approval: ApprovalId, people: &[UserId]) -> Result<()>
 }
 
 /// Closes an approval's messages: their buttons are replaced by the outcome. Unsent messages are not sent.
-pub async fn over(tx: &Tx, approval: ApprovalId) -> Result<()> {
-    // Who is sending it at this moment keeps the claim, and finds out afterwards.
+pub async fn close(tx: &Tx, approval: ApprovalId) -> Result<()> {
+    // A sender that is sending a message at this moment keeps its claim and closes the message afterwards.
     if close_asks(tx, approval).await? > 0 {
         queue::wake_after(&tx.scope.core, tx.connection());
     }

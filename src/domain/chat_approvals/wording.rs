@@ -23,7 +23,7 @@ const UNJUDGED: i64 = 100;
 /// The conditions for showing a request.
 pub(super) struct Terms {
     pub agent: Option<String>,
-    /// Only what is less risky may be decided by chat.
+    /// Only requests below this risk may be decided in chats.
     pub risk_limit: i64,
     /// The address of the approval in the panel.
     pub link: String,

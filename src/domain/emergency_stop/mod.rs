@@ -1,4 +1,4 @@
-//! Stops a whole organization, when its agents do harm and there is no time to find out which.
+//! Stops a whole organization, when its agents do harm and finding out which would take too long.
 //!
 //! From the transaction of the stop on, no agent starts or resumes ([`orgs::require_going`]), no turn is sent
 //! ([`orgs::is_stopped`]), and commands wait, except those that end something or notify a host of the stop

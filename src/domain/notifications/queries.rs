@@ -243,7 +243,7 @@ row! {
         zone: String,
         kind: ApprovalKind,
         severity: Severity,
-        /// The name of what it is about.
+        /// The name of the channel, agent or server.
         about: Option<String>,
         /// If the organization allows it in mail.
         title: Option<String>,

@@ -57,7 +57,7 @@ use crate::{
     },
 };
 
-/// How long an invitation is valid: others may read the mail later.
+/// How long an invitation is valid. Limited, because others may read the mail later.
 const LIFETIME: Duration = Duration::from_hours(7 * 24);
 
 /// How an invitation reaches the person.

@@ -96,7 +96,7 @@ pub async fn open_for(request: &Request, known: &users::Model) -> Result<SignedI
     Ok(signed_in)
 }
 
-/// Opens a session on the operator's behalf, for a person who has proved nothing. The audit log says so.
+/// Opens a session on the operator's behalf, without proof by the person. The audit log records it as such.
 ///
 /// # Errors
 /// `SIGN_IN_FAILED` for a disabled account.

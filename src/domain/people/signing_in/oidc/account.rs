@@ -47,7 +47,7 @@ pub enum Refusal {
     EmailNotVerified(NoEmail),
     /// The account with this address hasn't been confirmed yet.
     EmailNotConfirmed,
-    /// There is no account and no invitation.
+    /// Neither an account nor an invitation exists.
     NoAccount,
     /// Our own failure, or too many attempts.
     Failed(Problem),

@@ -41,7 +41,7 @@ impl Http {
     /// Sends a request.
     ///
     /// # Errors
-    /// There is no response, or it is too large.
+    /// The response is missing or too large.
     pub async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let mut response = self.client.execute(request.try_into()?).await?;
         let (status, headers) = (response.status(), response.headers().clone());
@@ -101,7 +101,7 @@ fn user_info_fields(fields: Map<String, Value>) -> Map<String, Value> {
 /// Why a call to a provider failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// There is no response.
+    /// The response is missing.
     #[error("{}", without_url(.0))]
     Reqwest(#[from] reqwest::Error),
     /// It could fill the memory.
