@@ -253,7 +253,7 @@ async fn update_row(tx: &Tx, row: &Model, (state, attempts, at): (AskState, i64,
 }
 
 pub(super) async fn load_terms(scope: &Scope, shown: &Shown) -> Result<Terms> {
-    let found = queries::asking(scope, shown.agent).await?;
+    let found = queries::ask_settings(scope, shown.agent).await?;
     let found = found.ok_or_else(|| Problem::internal(anyhow::anyhow!("an organization without a row")))?;
     Ok(Terms {
         risk_limit: found.chat_risk_limit,
