@@ -1,13 +1,12 @@
-// On a narrow screen what opens beside the page covers it: then it has the focus, and the page behind can't be reached
-// until it is closed.
+// On narrow screens a peek covers the page. It takes the focus then and makes the page behind it inert.
 import { type RefObject, useLayoutEffect } from 'react'
 
-/** As wide as `lg:` in the classes: from here on both stand side by side. */
+/** The `lg:` breakpoint: from here on both fit side by side. */
 const BESIDE = '(min-width: 64rem)'
 
-/** Marks what covers the page, and where that ends: the frame that has the navigation and the page. */
+/** Makes everything up to the shell's frame inert while `box` covers the page. */
 export function useAlone(box: RefObject<HTMLElement | null>): void {
-  // Before it is painted: no one sees a cover over a page that still answers.
+  // Before painting: a covered page must never react.
   useLayoutEffect(() => {
     const wide = matchMedia(BESIDE)
     let leave = () => {}
