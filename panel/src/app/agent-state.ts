@@ -1,4 +1,4 @@
-// What an agent's state means, in words, and what to do about it. No React here.
+// Explains an agent's state and the next step. No React here.
 
 export type Reason =
   | 'AUTH_REQUIRED'
@@ -114,7 +114,7 @@ const STATES: Record<string, string> = {
   ERROR: 'It has failed.',
 }
 
-/** What the state means, and what to do. */
+/** Explains the state and the next step. */
 export function stateInWords(status: string, reason: string | null): { what: string; todo: string | null } {
   const known = reason ? REASONS[reason as Reason] : undefined
   return known ?? { what: STATES[status] ?? '', todo: null }

@@ -1,4 +1,4 @@
-// Archives a record or brings it back. No question is asked: it can be undone.
+// Archives or restores a record. It does not ask first, because it can be undone.
 import { Archive, ArchiveRestore } from 'lucide-react'
 import type { ActOptions } from '../api/use-act'
 import type { Governed } from '../permissions/can'
@@ -8,11 +8,11 @@ import { ActionButton } from '../ui/actions'
 import type { Size } from '../ui/button'
 
 interface Props {
-  /** What it is: "skill". */
+  /** The kind of record: "skill". */
   what: string
-  /** Without `viewerCan`: the organization is asked. */
+  /** A record without `viewerCan` is checked against the organization. */
   record: Partial<Governed> & { name: string; archivedAt: string | null }
-  /** Who may archive, and who may bring it back. */
+  /** The permissions to archive and to restore. */
   may: { archive: Permission; restore: Permission }
   onArchive: (options?: ActOptions) => unknown
   onRestore: (options?: ActOptions) => unknown

@@ -1,4 +1,4 @@
-// The agents that a credential, an MCP server or a skill is given to. Each change takes effect at once, and can be undone.
+// The agents that have a credential, an MCP server or a skill. Each change applies at once and can be undone.
 import { Link } from '@tanstack/react-router'
 import { X } from 'lucide-react'
 import { useCallback } from 'react'
@@ -23,7 +23,7 @@ const FindAgents = graphql(`
 
 interface Props {
   kind: Kind
-  /** What they get: "this skill". */
+  /** The record in a sentence: "this skill". */
   what: string
   record: Governed & {
     id: number
@@ -33,7 +33,7 @@ interface Props {
   about?: string
 }
 
-/** Finds agents by a part of their name, for a picker. */
+/** Finds agents by part of their name, for pickers. */
 export function useFindAgents(): (text: string) => Promise<Choice[]> {
   const client = useClient()
   const { id: orgId } = useOrg()

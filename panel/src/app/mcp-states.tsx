@@ -1,4 +1,4 @@
-// How MCP servers are doing, as the agents' servers say: at the agent one line for each server, at the server one for each agent.
+// MCP server states as reported by hosts: one line per MCP server on an agent, one per agent on an MCP server.
 import { Badge, type Tone } from '../ui/badge'
 import { Time } from '../ui/time'
 

@@ -1,4 +1,4 @@
-// The navigation: at the side, and on narrow screens a bar with a menu. Badges say what waits.
+// The navigation: a sidebar, or a bar with a menu on narrow screens. Badges count pending items.
 import { Link, useLocation } from '@tanstack/react-router'
 import { Menu as MenuIcon, Search, X } from 'lucide-react'
 import { useEffect, useState } from 'react'
@@ -19,9 +19,9 @@ export function Nav() {
   const org = useOrgIfAny()
   const [open, setOpen] = useState(false)
   const { pathname } = useLocation()
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the menu
+  // biome-ignore lint/correctness/useExhaustiveDependencies: navigating closes the menu
   useEffect(() => setOpen(false), [pathname])
-  // It covers the page: anyone who tabs out of it sees where they are.
+  // The menu covers the page, so close it when the focus leaves.
   useEffect(() => {
     if (!open) return
     const main = document.getElementById('main')

@@ -1,4 +1,4 @@
-// A page that broke: by a fault of ours, or because a newer panel was installed while this one was open.
+// A crashed page: caused by a bug, or by a newer panel installed while this one was open.
 import type { ErrorComponentProps } from '@tanstack/react-router'
 import { Button } from '../ui/button'
 import { Empty } from '../ui/empty'

@@ -1,5 +1,5 @@
-// Who uses the panel in this browser. All tabs share the cookie: anyone who signs in or out in one of them does so in all, and nothing
-// that the person before has begun is shown or sent under the other's name.
+// The user of this browser. All tabs share the cookie, so signing in or out in one affects all. Nothing the previous
+// user started is shown to, or sent as, the next one.
 import { useNavigate } from '@tanstack/react-router'
 import { useCallback } from 'react'
 import { startOver } from '../api/current-client'
@@ -17,7 +17,7 @@ const SignOut = graphql(`
 
 let isAsked = false
 
-/** Who is signed in was asked: until that ends, the answer may be about the person before. */
+/** Records a request for the signed-in user: until it ends, its answer may be about the previous one. */
 export function asked(): () => void {
   isAsked = true
   return () => {
@@ -25,14 +25,14 @@ export function asked(): () => void {
   }
 }
 
-/** Tells the other tabs whose the cookie is now. One whose session has ended looks again (app/sign-in-again). */
+/** Announces the cookie's new owner to other tabs. A tab whose session ended checks again (app/sign-in-again). */
 export const tabs = new BroadcastChannel('muster.person')
 tabs.onmessage = ({ data: person }: MessageEvent<number>) => {
   if (isAsked) location.reload()
   else if (draftsOwner() !== SIGNED_OUT && person !== draftsOwner()) leave()
 }
 
-/** Forgets all that the person before has read and begun. */
+/** Discards everything the previous user read or started. */
 function changeTo(person: number): void {
   setDraftsOwner(person)
   startOver()
@@ -44,7 +44,7 @@ function leave(): void {
   changeTo(SIGNED_OUT)
 }
 
-/** Someone has signed in here: everything is read again, as them. */
+/** Someone signed in here: reload everything as that user. */
 export function enter(person: number): void {
   changeTo(person)
   reopenSocket()
@@ -52,7 +52,7 @@ export function enter(person: number): void {
   tabs.postMessage(person)
 }
 
-/** Ends the session, and forgets all that was read: here, and in this browser's other tabs. */
+/** Ends the session and discards all data, here and in this browser's other tabs. */
 export function useSignOut(): () => Promise<void> {
   const act = useAct(SignOut)
   const navigate = useNavigate()

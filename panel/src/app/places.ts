@@ -1,4 +1,4 @@
-// Where one can go in an organization: the one list that the navigation, the palette and the keys share.
+// The pages of an organization: one list for the navigation, the palette and the shortcuts.
 import type { LinkProps } from '@tanstack/react-router'
 import {
   Bot,
@@ -25,7 +25,7 @@ export interface Place {
   icon: LucideIcon
   to: LinkProps['to']
   keys?: string
-  /** Who lacks it does not see the place. */
+  /** Without this permission the page is not listed. */
   needs: Permission
   group: 'work' | 'build' | 'organization'
 }

@@ -1,4 +1,4 @@
-// Changes preferences as they are with the account now: another tab may have changed them, too. One change waits for the other.
+// Changes preferences based on the account's current state, which another tab may have changed. Changes run one by one.
 import type { Client } from '@urql/core'
 import { wordsOf } from '../api/errors'
 import { graphql, type Json } from '../api/graphql'
@@ -18,7 +18,7 @@ const SetPreferences = graphql(`
 
 const inTurn = queue()
 
-/** Sets a part, and leaves the rest as it is. A toast says why, if the service refuses. */
+/** Changes a part of the preferences and keeps the rest. A toast explains a refusal. */
 export const changePreferences = (client: Client, to: (before: Preferences) => Preferences): Promise<void> =>
   inTurn(async () => {
     const now = await readAnew(client, PreferencesNow, {})

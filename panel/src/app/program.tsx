@@ -1,4 +1,4 @@
-// How Muster's program gets onto a machine that is to run agents.
+// How to install Muster's program on a machine for agents.
 import { Code, CodeBlock } from '../ui/code'
 
 const COPY = 'scp "$(command -v muster)" you@the-machine:/usr/local/bin/muster'

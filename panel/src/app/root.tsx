@@ -1,4 +1,4 @@
-// What stands around every page: the client, messages, tooltips, keys, and the layers that are loaded when needed.
+// Surrounds every page: the client, toasts, tooltips, shortcuts, and lazily loaded layers.
 import { Outlet } from '@tanstack/react-router'
 import { lazy, Suspense, useEffect, useState, useSyncExternalStore } from 'react'
 import { Provider } from 'urql'
@@ -21,7 +21,7 @@ export function Root() {
   const client = useSyncExternalStore(onClient, clientNow)
   useEffect(listen, [])
   useEffect(() => {
-    // After the first paint, while nothing else is to be done.
+    // After the first paint, when the browser is idle.
     const timer = setTimeout(() => void loadOverlays(), 600)
     return () => clearTimeout(timer)
   }, [])
@@ -50,7 +50,7 @@ function Layers() {
     expectField()
     open('palette')
   }
-  // Also while it is being fetched.
+  // Also while it loads.
   useEscape(close, layer !== null)
   useActions([
     {

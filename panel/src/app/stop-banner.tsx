@@ -1,4 +1,4 @@
-// The whole organization is stopped: who, why, since when, and letting go of it.
+// The banner of a stopped organization: who stopped it, why and when, and a button to release it.
 import { OctagonX } from 'lucide-react'
 import { useState } from 'react'
 import { graphql } from '../api/graphql'

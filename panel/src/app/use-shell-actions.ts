@@ -1,4 +1,4 @@
-// What can be done from everywhere: go to a place, change the organization, the account, the theme.
+// Actions available everywhere: open a page, switch the organization, the account, the theme.
 import { useNavigate } from '@tanstack/react-router'
 import { useActions } from '../keys/use-actions'
 import { setTheme, themeNow } from '../ui/theme'

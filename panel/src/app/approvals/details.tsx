@@ -1,4 +1,4 @@
-// Exactly what an approval is about: what would run, byte for byte visible, and what the answers mean.
+// The subject of an approval: the exact input, with hidden characters revealed, and what each answer means.
 import { Link } from '@tanstack/react-router'
 import { Ban } from 'lucide-react'
 import { graphql } from '../../api/graphql'
@@ -33,11 +33,11 @@ export function ApprovalHead({ approval }: { approval: ApprovalRecord }) {
   )
 }
 
-/** What would run, or what is asked. */
+/** The input that would run, or the question. */
 export function WhatIsAsked({ approval }: { approval: ApprovalRecord }) {
   const { request, question, body } = approval
   const shown = [
-    // The title is the question's own first line.
+    // The title repeats the question's first line.
     question?.text ?? approval.title,
     ...(question?.options ?? []).flatMap(({ label, description }) => [label, description ?? '']),
     body ?? '',
@@ -94,7 +94,7 @@ export function WhatIsAsked({ approval }: { approval: ApprovalRecord }) {
   )
 }
 
-/** Who, when, how risky. */
+/** The agent, the time and the risk. */
 export function ApprovalFacts({ approval }: { approval: ApprovalRecord }) {
   const org = useOrg()
   const { agent, conversationId, messageSeq, expiresAt, status } = approval

@@ -1,4 +1,4 @@
-// Another host that all agents of the organization may reach.
+// Adds a host that all agents of the organization may reach.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { placed } from '../../api/form-errors'
@@ -18,10 +18,10 @@ export const AllowHost = graphql(`
 `)
 
 interface Props {
-  /** What an agent asked for, or was refused. */
+  /** The host an agent requested or was denied. */
   host?: string
   port?: number
-  /** The agent's request, which is approved with it. */
+  /** The agent's request, which this approves. */
   approvalId?: number
   onClose: () => void
   onDone?: () => void

@@ -1,4 +1,4 @@
-// What was spent of a month's budget.
+// The spent share of a month's budget.
 import { type ActOptions, useAct } from '../../api/use-act'
 import { Gate } from '../../permissions/gate'
 import { Button } from '../../ui/button'
@@ -11,7 +11,7 @@ interface Props {
   spending: { costMicro: string; allowedMicro: string; leasedMicro: string }
   /** In millionths. Null: no budget. */
   budget: number | null
-  /** Whose it is. Without: the whole organization's. */
+  /** The agent. Undefined: the whole organization. */
   agentId?: number
 }
 
@@ -44,7 +44,7 @@ export function SpentThisMonth({ spending, budget, agentId }: Props) {
   )
 }
 
-/** What was allowed on top is taken back. */
+/** Withdraws an additional allowance. */
 function TakeBack({ micro, agentId }: { micro: number; agentId?: number }) {
   const org = useOrg()
   const allow = useAct(AllowSpending)
