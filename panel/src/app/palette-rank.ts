@@ -7,9 +7,7 @@ interface Ranked {
   also?: string
 }
 
-/**
- * The actions that match by label or keywords, best first. Without text: all in their order, one per id, grouped.
- */
+/** The actions that match by label or keywords, best first. Without text: all in their order, one per id, grouped. */
 export function ranked<A extends Ranked>(actions: A[], text: string): A[] {
   const seen = new Set<string>()
   const first = actions.filter(({ id }) => !seen.has(id) && seen.add(id))

@@ -1,4 +1,4 @@
-// Theme, density, time zone and keys: they follow the account to the next browser.
+// Theme, density, time zone and shortcuts, stored with the account.
 import { usePreferences } from '../../app/preferences'
 import { RadioGroup, Switch } from '../../ui/choices'
 import { useNow } from '../../ui/clock'

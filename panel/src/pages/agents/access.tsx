@@ -1,5 +1,5 @@
-// What an agent may touch: credentials, MCP servers, skills. Given and taken here; each change takes effect at once and can
-// be undone.
+// An agent's credentials, MCP servers and skills, assigned and unassigned here. Each change applies at once and can be
+// undone.
 import { Link } from '@tanstack/react-router'
 import { X } from 'lucide-react'
 import { useCallback, useState } from 'react'

@@ -1,4 +1,4 @@
-// What is rarely done to an agent: another picture, deleting it.
+// Rare actions on an agent: changing its picture, deleting it.
 import { useNavigate } from '@tanstack/react-router'
 import { Ellipsis, Image, ImageOff, Trash2 } from 'lucide-react'
 import { useRef, useState } from 'react'

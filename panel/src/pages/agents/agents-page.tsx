@@ -1,4 +1,4 @@
-// All agents: which are up, which need someone, and where they run. Images, what agents run from, are its second tab.
+// All agents: their state, who needs attention, and where they run. The second tab lists images.
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { Bot, Plus } from 'lucide-react'
 import { useOrg } from '../../app/organization'

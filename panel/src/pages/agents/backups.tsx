@@ -1,4 +1,4 @@
-// Copies of an agent's home: made now or by its schedule, restored while it is stopped, deleted.
+// Backups of an agent's home: made manually or on schedule, restored while the agent is stopped, deleted.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Archive } from 'lucide-react'
 import { useState } from 'react'

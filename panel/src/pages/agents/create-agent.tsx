@@ -1,4 +1,4 @@
-// A new agent: a name, a server, an image. All else can be set on its page.
+// Creates an agent: a name, a server, an image. Everything else is set on its page.
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'

@@ -1,4 +1,4 @@
-// A new image.
+// Creates an image.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { placed } from '../../api/form-errors'

@@ -1,4 +1,4 @@
-// Where an agent runs, what with, how it is reached, and what it has used.
+// Where an agent runs, its image, its channels, and its usage.
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useOrg } from '../../app/organization'
@@ -156,7 +156,7 @@ export function Tokens({ used }: { used: string }) {
   )
 }
 
-/** No cost at all means unknown: agents that know their cost report it with each turn. */
+/** No cost means unknown: only some agents report it. */
 function Cost({ micro, tokens }: { micro: string; tokens: string }) {
   const cost = Number(micro) > 0 ? costOf(micro) : null
   if (cost) return <span className="tabular-nums">{cost}</span>
@@ -167,7 +167,7 @@ function Cost({ micro, tokens }: { micro: string; tokens: string }) {
   )
 }
 
-/** What is unknown, and why. */
+/** An unknown value and the reason. */
 export function Dash({ why }: { why: ReactNode }) {
   return (
     <span className="text-muted">

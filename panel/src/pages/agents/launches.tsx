@@ -1,4 +1,4 @@
-// The last launches of an agent: how each went, and why it ended, with the end of what its program wrote.
+// An agent's latest launches: how each went, why it ended, and the last output of its program.
 import { Rocket } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'

@@ -1,4 +1,4 @@
-// What an agent is and does now: its state and what to do about it, what waits, what it may touch.
+// An agent's present: its state with the next step, pending items, and its access.
 import { Link } from '@tanstack/react-router'
 import { RefreshCw } from 'lucide-react'
 import type { ReactNode } from 'react'
@@ -95,7 +95,7 @@ function State({ agent, run }: { agent: AgentRecord; run: Run }) {
   )
 }
 
-/** When the service starts it again, and that it can be kept from it. */
+/** The time of the automatic restart, and how to prevent it. */
 function ComesBack({ agent, run }: { agent: AgentRecord; run: Run }) {
   const refused = useRefused('agent.edit', agent)
   const restart = agent.restart
@@ -128,7 +128,7 @@ function ComesBack({ agent, run }: { agent: AgentRecord; run: Run }) {
   )
 }
 
-/** What has been changed and has not reached the running agent. */
+/** Changes that have not reached the running agent. */
 function Pending({ agent, run }: { agent: AgentRecord; run: Run }) {
   const refused = useRefused('agent.edit', agent)
   if (agent.restartPending) {

@@ -1,4 +1,4 @@
-// When an agent's home is backed up, and how many copies are kept.
+// The backup schedule of an agent's home, and the number of backups to keep.
 import { NumberInput, Select, TextInput } from '../../ui/inputs'
 import { SectionField, SectionForm, SectionSwitch } from '../../ui/section-form'
 import type { AgentSettings } from './settings'

@@ -1,4 +1,4 @@
-// How much of its server an agent may use, when it comes back, and when its session starts over.
+// An agent's resource limits, its restarts, and when its session starts over.
 import { NumberInput, Select } from '../../ui/inputs'
 import { SectionField, SectionForm } from '../../ui/section-form'
 import type { AgentSettings } from './settings'

@@ -1,4 +1,4 @@
-// Which model and mode an agent uses, and whose credential. The credential is write-only.
+// An agent's model, mode and model credential. The credential is write-only.
 import { useState } from 'react'
 import { wordsOf } from '../../api/errors'
 import { fieldErrors } from '../../api/form-errors'
@@ -135,7 +135,7 @@ interface InputProps {
   onValue: (value: string | null) => void
 }
 
-/** What it offers as a list; what it does not name can't be chosen there, so free text where nothing is known. */
+/** A list of the offered values. Free text if none are known, since other values could not be selected. */
 function OfferedInput({ offered, placeholder, value, onValue, ...field }: InputProps) {
   if (!offered || offered.length === 0) {
     return (
@@ -167,7 +167,7 @@ function OfferedInput({ offered, placeholder, value, onValue, ...field }: InputP
   )
 }
 
-/** The secret has no conflict: it is never read, only replaced. */
+/** The secret can't conflict: it is never read, only replaced. */
 function Secret({ agent }: { agent: AgentSettings }) {
   const { id: orgId } = useOrg()
   const update = useUpdateAgent()

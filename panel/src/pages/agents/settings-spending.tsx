@@ -1,4 +1,4 @@
-// What an agent may spend in a month, and use in an hour.
+// An agent's monthly budget and hourly token limit.
 import { useOrg } from '../../app/organization'
 import { ACTIONS, actionOf, moneyOf } from '../../app/spending/money'
 import { MoneyInput } from '../../app/spending/money-input'

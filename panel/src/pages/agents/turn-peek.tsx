@@ -1,4 +1,4 @@
-// One turn beside the list: what it used, why it ended, and how to end it.
+// A turn beside the list: its usage, why it ended, and how to end it.
 import { Link } from '@tanstack/react-router'
 import { Ban } from 'lucide-react'
 import { useState } from 'react'

@@ -1,4 +1,4 @@
-// What an agent was given to do: each turn with its cause, state, duration and cost.
+// An agent's turns: each with its cause, state, duration and cost.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { ListTodo } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
@@ -104,7 +104,7 @@ const COLUMNS: Column<TurnRecord>[] = [
   },
 ]
 
-/** With one open beside the list, there is room for these. */
+/** The columns that fit beside an open turn. */
 const BESIDE = COLUMNS.filter(({ id }) => ['state', 'started', 'duration'].includes(id))
 
 function Tokens({ input, output }: { input: string | null; output: string | null }) {

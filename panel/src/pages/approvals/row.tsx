@@ -1,4 +1,4 @@
-// One approval in the inbox: how risky, what, by whom, how long it waits.
+// An approval in the inbox: its risk, its subject, its agent, its waiting time.
 import { Clock } from 'lucide-react'
 import { memo } from 'react'
 import { useSending } from '../../app/approvals/decisions'
@@ -20,7 +20,7 @@ const EDGE = {
   LOW: 'border-l-transparent',
 }
 
-/** Drawn again only if its approval has changed: a key draws the whole list. */
+/** Memoised by its approval, because each key press renders the whole list. */
 export const ApprovalRow = memo(function ApprovalRow({ approval }: { approval: ApprovalRecord }) {
   const sending = useSending(approval.id)
   const isOpen = approval.status === 'PENDING'

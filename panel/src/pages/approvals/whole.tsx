@@ -1,4 +1,4 @@
-// Everything about one approval, for the peek and for its page.
+// The complete approval, for the peek and its page.
 import { ApprovalFacts, ApprovalHead, WhatAnswersMean, WhatIsAsked } from '../../app/approvals/details'
 import type { ApprovalRecord } from '../../app/approvals/fields'
 import { Assignee, SnoozeMenu } from '../../app/approvals/handling'

@@ -1,4 +1,4 @@
-// A new channel: an agent, a transport, and what that transport needs.
+// Creates a channel: an agent, a transport, and the transport's settings.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { placed } from '../../api/form-errors'

@@ -1,4 +1,4 @@
-// The beginning of a channel's peek: what keeps messages from passing, and what the channel is.
+// The top of a channel's peek: its problems and its facts.
 import { Link } from '@tanstack/react-router'
 import { Power, PowerOff } from 'lucide-react'
 import { useAct } from '../../api/use-act'
@@ -48,7 +48,7 @@ export function Head({ channel }: { channel: Channel }) {
   )
 }
 
-/** What keeps messages from passing, and what to do about it. */
+/** The problems that block messages, and how to fix them. */
 function Hindrances({ channel }: { channel: Channel }) {
   const { isActive, inactiveReason, link, warnings, webhook, direction } = channel
   const isDeaf = webhook !== null && !webhook.hasInboundSecret && direction !== 'OUTBOUND'
@@ -113,7 +113,7 @@ function Toggle({ channel }: { channel: Channel }) {
   )
 }
 
-/** Whether its vendor is reached. Where no one listens there is nothing to say. */
+/** Whether the vendor is connected. Nothing to show for channels without a connection. */
 function Heard({ channel: { isActive, link } }: { channel: Channel }) {
   if (!isActive || !link) return null
   return (
@@ -166,7 +166,7 @@ function Bot({ channel: { botUsername, inviteUrl } }: { channel: Channel }) {
   )
 }
 
-/** Where senders send to: the whole address. */
+/** The full address for senders. */
 function Inlet({ channel, path }: { channel: Channel; path: string }) {
   const url = location.origin + path
   return (

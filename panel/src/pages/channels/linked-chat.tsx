@@ -1,4 +1,4 @@
-// One's own chat with a channel's bot: there agents' requests are asked, too, and answered.
+// The user's own chat with a channel's bot, in which agents' requests are asked and answered.
 import { MessageCircle, Unlink } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { useAct } from '../../api/use-act'
@@ -11,7 +11,7 @@ import { ShownOnce } from '../../ui/shown-once'
 import { Visible } from '../../ui/visible'
 import { type Channel, LinkChat, LinkedChats, UnlinkChat } from './channel'
 
-/** Only these say for certain who writes. */
+/** Only these transports prove who is writing. */
 const PROVING = ['TELEGRAM', 'SLACK']
 
 export function LinkedChat({ channel }: { channel: Channel }) {

@@ -1,4 +1,4 @@
-// Who wrote to a channel and was refused, and why. Anyone who may come in is let in at once, and that can be taken back.
+// Refused senders and the reasons. A permitted sender can be let in at once, which can be undone.
 import { UserPlus } from 'lucide-react'
 import { useRef, useState } from 'react'
 import { useAct } from '../../api/use-act'
@@ -13,7 +13,7 @@ import { AddOrigin, type Channel, RemoveOrigin } from './channel'
 
 type Refusal = Channel['refused'][number]
 
-/** More are shown when they are asked for. */
+/** Further ones are shown on request. */
 const FIRST = 5
 
 const REASONS: Record<string, { why: string; todo: string }> = {
@@ -36,7 +36,7 @@ export function Refused({ channel }: { channel: Channel }) {
   const [isWhole, showAll] = useState(false)
   const here = useRef<HTMLDivElement>(null)
   const { refused } = channel
-  // A row goes when someone is let in, and the focus would go with it.
+  // The row of an admitted sender disappears, and would take the focus with it.
   const stay = () => requestAnimationFrame(() => here.current?.focus())
   return (
     <div ref={here} tabIndex={-1}>

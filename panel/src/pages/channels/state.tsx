@@ -1,4 +1,4 @@
-// Whether a channel is on and heard; if not, why, and what to do about it.
+// Whether a channel is active and connected; if not, why, and what to do.
 import { CircleCheck, CirclePause, TriangleAlert, Unplug } from 'lucide-react'
 import { Badge } from '../../ui/badge'
 import { words } from '../../ui/status'
@@ -6,7 +6,7 @@ import { words } from '../../ui/status'
 export interface State {
   isActive: boolean
   inactiveReason: string | null
-  /** Whether its vendor is reached. Null where no one listens. */
+  /** The connection to the vendor. Null for channels without one. */
   link: { state: string; cause: string | null } | null
 }
 
@@ -14,7 +14,7 @@ interface Reason {
   word: string
   why: string
   todo: string
-  /** No one has to do anything about it. */
+  /** Needs no action. */
   isQuiet?: boolean
 }
 
@@ -60,14 +60,14 @@ const REASONS: Record<string, Reason> = {
   },
 }
 
-/** In a sentence or two: why it is off, and what to do. */
+/** Why the channel is off and what to do, in a sentence or two. */
 export function reasonOf(reason: string | null): string {
   if (!reason) return 'It is off. Switch it on when you need it.'
   const known = REASONS[reason]
   return known ? `${known.why} ${known.todo}` : `${words(reason)}. Switch it on to try again.`
 }
 
-/** Whether it is on, but nothing comes in. */
+/** Whether it is active but receives nothing. */
 export const isUnheard = ({ isActive, link }: State) => isActive && link?.state === 'DOWN'
 
 export function ChannelState(state: State) {

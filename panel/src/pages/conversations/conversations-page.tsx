@@ -1,4 +1,4 @@
-// All conversations of all agents that one may read, the liveliest first.
+// All conversations the user may read, latest activity first.
 import { MessageSquare, Plus } from 'lucide-react'
 import { type ReactNode, useEffect, useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'

@@ -1,4 +1,4 @@
-// Finding words in a conversation: all of its history, newest hits first; each leads to its message.
+// Searches the whole history of a conversation, newest hits first; each links to its message.
 import { Link } from '@tanstack/react-router'
 import { X } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
@@ -21,7 +21,7 @@ const Find = graphql(`
   }
 `)
 
-/** More hits than this are not listed: more words find fewer. */
+/** The maximum number of hits; a longer query narrows them. */
 const MOST = 200
 
 interface Props {

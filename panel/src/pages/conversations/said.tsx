@@ -1,4 +1,4 @@
-// Messages of all conversations that contain the words, newest first; each leads to its place in its conversation.
+// Messages that contain the words, across all conversations, newest first; each links to its place.
 import { SearchX } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useFeed } from '../../api/use-feed'
@@ -36,7 +36,7 @@ export function WhatWasSaid({ q, agent }: { q: string; agent: number | undefined
     variables: { orgId: org.id, q, agentId: agent ?? null },
     pageOf,
     idOf,
-    // What is found stays as it is while someone reads it; after a lost connection it is read again.
+    // Results stay fixed while someone reads them; they reload only after a lost connection.
     on: [],
   })
   if (feed.error && feed.items.length === 0) return <ProblemView error={feed.error} retry={feed.refetch} />

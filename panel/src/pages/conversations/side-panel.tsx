@@ -1,4 +1,4 @@
-// Beside a conversation: who takes part, and the agent's turns with what they used.
+// Beside a conversation: its participants, and the agent's turns with their usage.
 import { Link } from '@tanstack/react-router'
 import { X } from 'lucide-react'
 import { useRef } from 'react'

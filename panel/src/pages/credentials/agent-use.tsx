@@ -1,4 +1,4 @@
-// How agents use a credential: their server adds it to requests, or they may read it because a person has said so.
+// How agents use a credential: their server adds it to requests, or, if a person allowed it, they read it themselves.
 import { EyeOff, TriangleAlert } from 'lucide-react'
 import { useState } from 'react'
 import { useAct } from '../../api/use-act'

@@ -1,4 +1,4 @@
-// A new credential: its kind suggests the fields.
+// Creates a credential. Its kind suggests the fields.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { placed } from '../../api/form-errors'

@@ -1,4 +1,4 @@
-// The people who may use a credential themselves.
+// The members who may use a credential themselves.
 import { X } from 'lucide-react'
 import { useClient } from 'urql'
 import { wordsOf } from '../../api/errors'

@@ -1,4 +1,4 @@
-// A new MCP server.
+// Creates an MCP server.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { placed } from '../../api/form-errors'

@@ -1,4 +1,4 @@
-// How an invitation reaches someone without mail: the operator prints its link, and hands it over.
+// How to deliver an invitation without mail: the operator prints its link and passes it on.
 import { notNotified, useMailWay } from '../../app/mail'
 import { useOrg } from '../../app/organization'
 import { Button } from '../../ui/button'

@@ -1,4 +1,4 @@
-// A text as one word of a shell's line. Pure, tested.
+// Quotes a text as one shell word. Pure, tested.
 
 export function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`

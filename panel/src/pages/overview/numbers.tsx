@@ -1,4 +1,4 @@
-// The organization in a few numbers. Each is a link of its own to exactly what it counts; what is not well is marked.
+// The organization in numbers. Each links to exactly the records it counts; problems are highlighted.
 import { Link, type LinkProps } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useOrg } from '../../app/organization'
@@ -104,9 +104,9 @@ export function Numbers({ overview }: { overview: Overview }) {
 }
 
 interface Place {
-  /** A list of the organization, by its address. */
+  /** A list page of the organization. */
   to: 'approvals' | 'agents' | 'conversations' | 'servers' | 'channels'
-  /** Which of its records are counted. */
+  /** The filter for the counted records. */
   search?: Record<string, unknown>
 }
 
@@ -118,7 +118,7 @@ interface TileProps extends Place {
   name: string
   value: number
   of?: number
-  /** What of it is worth saying, with numbers and links of their own. */
+  /** Notable parts, with their own numbers and links. */
   children: ReactNode
 }
 
@@ -139,7 +139,7 @@ function Tile({ name, value, of, children, ...place }: TileProps) {
   )
 }
 
-/** A number above the tile's own link. `marked`: it is not well. */
+/** A number above the tile's own link. `marked` highlights a problem. */
 function Part({ marked, children, ...place }: Place & { marked?: boolean; children: ReactNode }) {
   return (
     <Link

@@ -1,4 +1,4 @@
-// A new server: a name for a machine that will join.
+// Creates a server: a name for a machine that will join.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { placed } from '../../api/form-errors'

@@ -1,4 +1,4 @@
-// What people note about a server.
+// A server's name and labels.
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'

@@ -1,4 +1,4 @@
-// How a server is: connected or since when not, what it uses, what it is.
+// A server's health: its connection, its usage, its hardware.
 
 import { runLine } from '../../app/join-line'
 import { CodeBlock } from '../../ui/code'
@@ -75,7 +75,7 @@ const None = () => <span className="text-faint">not reported yet</span>
 const size = (mib: number) =>
   mib >= 1024 ? `${(mib / 1024).toLocaleString(undefined, { maximumFractionDigits: 1 })} GiB` : `${mib} MiB`
 
-/** What its state means, and what to do. */
+/** Explains the state and the next step. */
 function Connection({ server }: { server: ServerRecord }) {
   const { status, name, refusal } = server
   const refused = refusal && (

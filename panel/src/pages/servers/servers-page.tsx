@@ -1,4 +1,4 @@
-// Servers: the machines that agents run on, how they are, and who is on them.
+// Servers: the machines that agents run on, their health and their agents.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Plus, Server } from 'lucide-react'
 import { useCallback, useState } from 'react'
@@ -90,7 +90,7 @@ const COLUMNS: Column<Row>[] = [
     head: 'Last seen',
     width: '8.5rem',
     from: 'lg',
-    // It changes with each heartbeat.
+    // Changes with each heartbeat.
     cell: ({ lastSeenAt }) => (
       <span data-ticking>
         <Time at={lastSeenAt} none="never" />

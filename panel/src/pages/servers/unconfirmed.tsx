@@ -1,4 +1,4 @@
-// A host that has joined and is not confirmed: what is known of it, and the button that lets it hold secrets.
+// A joined but unconfirmed host: its known facts, and the button that lets it hold secrets.
 import { ShieldCheck } from 'lucide-react'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'

@@ -1,4 +1,4 @@
-// The hosts that agents may reach beside their models, MCP servers and credentials' destinations.
+// Further hosts for agents, besides models, MCP servers and the destinations of credentials.
 import { Plus, X } from 'lucide-react'
 import { useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'

@@ -1,4 +1,4 @@
-// Name, and what is the same for all agents.
+// The name, and settings shared by all agents.
 import { useCallback, useState } from 'react'
 import { useClient } from 'urql'
 import { graphql } from '../../api/graphql'

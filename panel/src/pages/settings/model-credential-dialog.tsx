@@ -1,4 +1,4 @@
-// A new model credential, another key for one, or the rest of it.
+// Creates a model credential, replaces its key, or edits its other fields.
 import { useState } from 'react'
 import { boundsOf, type Place, refusal } from '../../api/bounds'
 import { placed } from '../../api/form-errors'
@@ -28,9 +28,9 @@ export const UpdateModelCredential = graphql(`
 
 export type Editing =
   | { what: 'new' }
-  /** Another key. */
+  /** Replaces the key. */
   | { what: 'key'; credential: ModelCredential }
-  /** Everything but the key, unless it goes elsewhere from now on. */
+  /** Edits everything except the key, unless its address changes. */
   | { what: 'rest'; credential: ModelCredential }
 
 interface Values {
@@ -48,13 +48,13 @@ const BOUNDS: Record<Named, Place> = {
   secret: 'CreateModelCredentialInput.secret',
 }
 
-/** What stands in the form, and has to be typed. */
+/** The visible fields of the form, and the required ones. */
 function partsOf(editing: Editing, values: Values): { shown: Named[]; needed: Named[] } {
   if (editing.what === 'key') return { shown: ['secret'], needed: ['secret'] }
   if (editing.what === 'new') {
     return { shown: ['name', 'provider', 'baseUrl', 'secret'], needed: ['name', 'provider', 'secret'] }
   }
-  // A stored key is never sent to an address that it was not given for.
+  // A stored key is never sent to an address it was not entered for.
   const moves = values.baseUrl !== (editing.credential.baseUrl ?? '')
   return {
     shown: ['name', 'provider', 'baseUrl', ...(moves ? (['secret'] as const) : [])],

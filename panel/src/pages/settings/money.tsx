@@ -1,4 +1,4 @@
-// Models and money: whose keys agents use, what they may spend, what was spent, and what traces hold.
+// Models and money: agents' keys, budgets, spending, and the content of traces.
 import { useState } from 'react'
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'

@@ -1,4 +1,4 @@
-// Who gets in, what mails may contain, what chats may decide, and what raises an alert.
+// Access, mail content, decisions in chats, and alerts.
 import { Link } from '@tanstack/react-router'
 import { NumberInput } from '../../ui/inputs'
 import { SectionField, SectionForm, SectionSwitch } from '../../ui/section-form'

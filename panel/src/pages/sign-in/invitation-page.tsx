@@ -1,5 +1,5 @@
-// The page that an invitation's link leads to. Going on uses the link: anyone who is signed in as the invited person has
-// joined with that; others are asked for what is missing.
+// The target of an invitation's link. Continuing uses the link: a user who is signed in as the invitee has joined;
+// others are asked for the missing details.
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
@@ -24,11 +24,11 @@ const Accept = graphql(`
 
 const TITLE = 'Join an organization'
 
-/** Someone who has joined, and is not signed in yet. */
+/** Someone who has joined and is not signed in yet. */
 interface Joined {
   org: number
   email: string
-  /** What waits for their second factor. */
+  /** The pending second-factor challenge. */
   challenge: string | null
 }
 
@@ -61,7 +61,7 @@ export function AcceptInvitationPage() {
     const accepted = data?.acceptInvitation
     if (!accepted) return
     const { organizationId: org, user } = accepted
-    // Without a password, it was the invited person's own session that has joined.
+    // Without a password, the invitee's own session has joined.
     if (!password) return goTo(org)
     const { email } = user
     const { data: answer } = await signIn({ email, password }, { quiet: true })
@@ -118,7 +118,7 @@ export function AcceptInvitationPage() {
   )
 }
 
-/** The signed-in person may be someone else: only the person who has joined goes on to the organization. */
+/** The signed-in user may be someone else: only the one who joined continues to the organization. */
 function Enter({ joined, onSignedIn }: { joined: Joined; onSignedIn: (person: number) => void }) {
   const { org, email, challenge } = joined
   return (

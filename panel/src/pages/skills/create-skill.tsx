@@ -1,4 +1,4 @@
-// A new skill.
+// Creates a skill.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { placed } from '../../api/form-errors'

@@ -1,4 +1,4 @@
-// The second step: an agent that runs. The reference agent is the default: it needs no model, so nothing can be missing.
+// The second step: a running agent. The reference agent is the default: it needs no model, so nothing can be missing.
 import { Link } from '@tanstack/react-router'
 import { Play } from 'lucide-react'
 import { useState } from 'react'
@@ -40,7 +40,7 @@ export function AgentStep({ server, agents }: Props) {
   return server ? <NewAgent server={server} /> : null
 }
 
-/** There is an agent, and it does not run yet. */
+/** An agent exists but is not running yet. */
 function Known({ agent }: { agent: StartAgent }) {
   const { id: org } = useOrg()
   const start = useAct(Start)

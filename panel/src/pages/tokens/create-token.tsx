@@ -25,7 +25,7 @@ interface Props {
 }
 
 export function CreateToken(props: Props) {
-  // A new form each time.
+  // Each opening starts with an empty form.
   return props.open ? <Form {...props} /> : null
 }
 

@@ -1,4 +1,4 @@
-// Service tokens: what programs sign in with. Their secret is shown once; what they may do can be changed later.
+// Service tokens: how programs sign in. The secret is shown once; permissions can be changed later.
 import { KeySquare } from 'lucide-react'
 import { useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'

@@ -1,4 +1,4 @@
-// Writing a message. It says to whom one writes; Enter sends, Shift+Enter begins a line; what is typed is kept.
+// The message composer. It names the recipient; Enter sends, Shift+Enter starts a new line; unsent text is kept.
 import { Paperclip, Send, X } from 'lucide-react'
 import { type Dispatch, type ReactNode, type SetStateAction, useRef } from 'react'
 import { useClient } from 'urql'
@@ -19,11 +19,11 @@ const MOST_CHARACTERS = 65_536
 
 interface Props {
   conversation: ConversationRecord
-  /** To whom one writes, and what happens then. */
+  /** The recipient, and what sending does. */
   to: string
   files: Upload[]
   onFiles: Dispatch<SetStateAction<Upload[]>>
-  /** Why nothing can be written now. */
+  /** Why the composer is disabled. */
   closed?: ReactNode
 }
 

@@ -1,5 +1,5 @@
-// What became of a message that went out through a channel. Its line is there from the beginning, so that nothing moves when
-// it is sent; only a failure says more.
+// The delivery state of a message sent through a channel. The line is there from the start, so that nothing moves
+// later; only failures add text.
 import { Check, Clock, type LucideIcon, Minus, RotateCw, TriangleAlert } from 'lucide-react'
 import { graphql } from '../../../api/graphql'
 import { useAct } from '../../../api/use-act'
@@ -24,14 +24,14 @@ const SIGNS: Record<DeliveryWords['is'], { icon: LucideIcon; tone: string }> = {
   unsent: { icon: Minus, tone: 'text-muted' },
 }
 
-/** More of what a vendor says does not help anyone. */
+/** The maximum length of a vendor's error; more helps no one. */
 const MOST = 300
 
 interface Props {
-  /** The message's. */
+  /** The message's id. */
   id: number
   delivery: MessageDelivery
-  /** The reader wrote it. */
+  /** Written by the current user. */
   mine: boolean
 }
 

@@ -1,4 +1,4 @@
-// A decision where it was asked for: the same form as in the inbox.
+// An approval inside its conversation: the same form as in the inbox.
 import { Link } from '@tanstack/react-router'
 import { ShieldQuestion } from 'lucide-react'
 import { useLive } from '../../../api/use-live'

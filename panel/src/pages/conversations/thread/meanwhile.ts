@@ -1,9 +1,9 @@
-// Updates that arrive while records are read are newer than the answer. No React here, tested.
+// Updates that arrive during a read are newer than its result. No React here, tested.
 
 export interface Meanwhile<Item> {
-  /** An update arrives: every pending read gets it. */
+  /** Passes an update to every pending read. */
   receive: (item: Item) => void
-  /** Waits for what is read, with the updates since then in its place. */
+  /** Waits for a read and applies the updates that arrived meanwhile. */
   over: <Read extends { data: readonly Item[] }>(reading: Promise<Read | null>) => Promise<Read | null>
 }
 

@@ -1,6 +1,6 @@
-// Messages of one's own on their way. They show at once; one that was not accepted stays with the reason and can be sent
-// again as the same request, so that it is never posted twice. Outside of React, and kept in the browser: leaving the
-// page loses nothing, reloading it only the files.
+// The user's unsent messages. They show at once; a refused one stays with the reason and can be sent again as the same
+// request, so that it is never posted twice. Kept outside React and in browser storage: leaving the page loses nothing,
+// reloading it only the files.
 import type { Client } from '@urql/core'
 import { useEffect, useSyncExternalStore } from 'react'
 import { onClient } from '../../../api/current-client'
@@ -15,14 +15,14 @@ import { type Upload, upload } from './uploads'
 
 export interface Pending {
   key: string
-  /** Whose it is. */
+  /** The author. */
   person: number
   orgId: number
   conversationId: number
   text: string
   files: Upload[]
   state: 'sending' | 'failed'
-  /** Why it was not accepted. */
+  /** Why it was refused. */
   problem?: string
   createdAt: string
 }
@@ -37,7 +37,7 @@ const Post = graphql(
 )
 
 let pending: Pending[] = []
-/** The keys of all that this tab has ever had: what else is written down is of other tabs. */
+/** Keys of all messages this tab has had: other stored messages belong to other tabs. */
 const known = new Set<string>()
 const listeners = new Set<() => void>()
 const sent = new Set<(message: MessageRecord, conversationId: number) => void>()
@@ -50,7 +50,7 @@ function set(next: Pending[]): void {
 
 const takenUp = new Set<string>()
 
-// Someone else sends nothing of them. Anyone who comes back finds what is written down.
+// Another user sends none of them. The author finds the stored ones when signing in again.
 onClient(() => {
   takenUp.clear()
   known.clear()
@@ -63,13 +63,13 @@ function change(key: string, part: Partial<Pending>): void {
   if (changed) keepUnsent(changed)
 }
 
-/** Where the text that is being written to a conversation is kept. */
+/** The draft place of a conversation's composer. */
 export const draftPlace = (conversationId: number) => `conversation.${conversationId}`
 const unsentPlace = (conversationId: number) => `unsent.${conversationId}`
 const isOf = (orgId: number, conversationId: number) => (each: Pending) =>
   each.person === draftsOwner() && each.orgId === orgId && each.conversationId === conversationId
 
-/** What was not accepted outlasts the page; with `all`, also what no one has answered yet. */
+/** Stores the refused messages; with `all`, also those that are unanswered. */
 function keepUnsent({ orgId, conversationId }: Pending, all = false): void {
   const mine = pending.filter(isOf(orgId, conversationId))
   const place = unsentPlace(conversationId)
@@ -77,7 +77,7 @@ function keepUnsent({ orgId, conversationId }: Pending, all = false): void {
   saveDraft(orgId, place, write([...others, ...mine.filter(({ state }) => all || state === 'failed')]))
 }
 
-/** Takes up what an earlier page has left, once. */
+/** Loads the messages that an earlier page stored, once. */
 function takeUp(orgId: number, conversationId: number): void {
   const place = `${draftsOwner()} ${orgId} ${conversationId}`
   if (takenUp.has(place)) return
@@ -94,7 +94,7 @@ function takeUp(orgId: number, conversationId: number): void {
   if (back.length > 0) set([...back, ...pending])
 }
 
-/** Calls back with each message that was accepted. */
+/** Calls back with each accepted message. */
 export function onSent(listener: (message: MessageRecord, conversationId: number) => void): () => void {
   sent.add(listener)
   return () => sent.delete(listener)
@@ -127,7 +127,7 @@ export function sendAgain(client: Client, orgId: number, key: string): void {
   void send(client, orgId, key)
 }
 
-/** Forgets one that was not accepted, and gives its text back. */
+/** Removes a refused message and returns it for editing. */
 export function discard(key: string): Pending | undefined {
   const found = pending.find((each) => each.key === key)
   set(pending.filter((each) => each.key !== key))
@@ -151,7 +151,7 @@ async function send(client: Client, orgId: number, key: string): Promise<void> {
     })
   }
   const attachmentIds = files.flatMap(({ id }) => (id === undefined ? [] : [id]))
-  // People mean what they type: nothing of it is markup.
+  // Typed text is plain: it contains no markup.
   const input = { text, format: 'plain' as const, ...(attachmentIds.length > 0 ? { attachmentIds } : {}) }
   const { data, error } = await client.mutation(Post, { orgId, conversationId, input }, once(key)).toPromise()
   const message = data?.postMessage
@@ -160,13 +160,13 @@ async function send(client: Client, orgId: number, key: string): Promise<void> {
     discard(key)
     for (const listener of sent) listener(message, conversationId)
   } else if (code === 'IDEMPOTENCY_IN_DOUBT') {
-    // An earlier try has posted it, and only the answer is lost: the message is read like any other.
+    // An earlier attempt posted it and only the answer was lost: the message arrives like any other.
     discard(key)
     resync()
   } else if (code === 'IDEMPOTENCY_IN_PROGRESS') {
     change(key, { state: 'failed', problem: 'An earlier try is still under way. Try again in a moment.' })
   } else {
-    // What was refused may be sent once more, as another request. Where no one knows what came of it, the key stays.
+    // A refused message may be sent again as a new request. If the outcome is unknown, the key stays.
     change(key, {
       state: 'failed',
       problem: wordsOf(error),

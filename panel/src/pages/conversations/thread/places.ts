@@ -1,6 +1,6 @@
-// Where one was reading, by entry of the browser's history: Back leads to the same line.
+// Scroll positions per browser history entry: Back returns to the same line.
 export interface Place {
-  /** The message at the top and how far it was from the edge; null: at the end. */
+  /** The top message and its distance from the edge; null: at the end. */
   seq: number | null
   offset: number
 }
