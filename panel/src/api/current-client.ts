@@ -15,7 +15,7 @@ export function onClient(listener: () => void): () => void {
 }
 
 /** Discards all data and cancels everything in progress. */
-export function startOver(): void {
+export function resetClient(): void {
   over.abort()
   over = new AbortController()
   client = makeClient(over.signal)

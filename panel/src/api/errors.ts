@@ -46,7 +46,7 @@ export function wordsOfProblem({ code, message, violations, details, requestId }
     case 'RATE_LIMITED': {
       const wait = Number(details.retry_after)
       return wait > 0
-        ? `Too many attempts. Try again in ${inWords(wait)}.`
+        ? `Too many attempts. Try again in ${waitText(wait)}.`
         : 'Too many attempts. Wait a moment and try again.'
     }
     case 'INTERNAL':
@@ -72,7 +72,7 @@ export function isUnanswered(error: CombinedError | undefined): boolean {
 }
 
 /** A waiting time: "40 seconds", "3 minutes". */
-function inWords(seconds: number): string {
+function waitText(seconds: number): string {
   if (seconds < 90) return `${Math.ceil(seconds)} second${Math.ceil(seconds) === 1 ? '' : 's'}`
   return `${Math.ceil(seconds / 60)} minutes`
 }

@@ -18,7 +18,7 @@ export function fieldErrors(error: CombinedError | undefined): Record<string, st
  * The errors of a form's visible fields, and the rest to show below it: no error is lost.
  * An error inside a field (`repos.0`) shows at the field.
  */
-export function placed(
+export function placeErrors(
   error: CombinedError | undefined,
   fields: readonly string[],
 ): { errors: Record<string, string>; problem: string | null } {

@@ -40,7 +40,7 @@ export const sentExchange: Exchange = mapExchange({
  * Asks the service even if the cache has the answer. The client merges equal requests, and one sent earlier may predate
  * the change in question: another one follows it.
  */
-export async function readAnew<Data, Variables extends AnyVariables>(
+export async function readFresh<Data, Variables extends AnyVariables>(
   client: Client,
   query: TypedDocumentNode<Data, Variables>,
   variables: Variables,

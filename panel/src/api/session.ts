@@ -25,7 +25,7 @@ export function signedIn(): void {
 }
 
 /** The user is signing out. The socket may close before the answer arrives, which is not an expired session. */
-export function leaving(now: boolean): void {
+export function setSigningOut(now: boolean): void {
   isLeaving = now
 }
 

@@ -5,7 +5,7 @@ import { useClient } from 'urql'
 import { pipe, subscribe } from 'wonka'
 import { isUnanswered } from './errors'
 import { concerns, type Interest, onChange, paced } from './live'
-import { readAnew } from './requests'
+import { readFresh } from './requests'
 
 /** The service's maximum page size. */
 const MOST = 200
@@ -84,7 +84,7 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
       let after = found.at(-1)?.page.next ?? null
       while (missing > 0 && alive && (after || found.length === 0)) {
         const limit = Math.min(MOST, missing)
-        const result: { data?: Data; error?: CombinedError } = await readAnew(
+        const result: { data?: Data; error?: CombinedError } = await readFresh(
           client,
           query,
           variablesOf(after, limit),

@@ -4,7 +4,7 @@ import { useCallback, useEffect, useRef } from 'react'
 import { useClient, useQuery } from 'urql'
 import { isSignedOut, isUnanswered } from './errors'
 import { concerns, type Interest, onChange, paced } from './live'
-import { readAnew } from './requests'
+import { readFresh } from './requests'
 
 /** Changes come in bursts; reload a view at most this often. */
 const GAP_MS = 250
@@ -40,7 +40,7 @@ export function useLive<Data, Variables extends AnyVariables>(options: Options<D
     if (pause) return
     // The answer updates the cache, and thereby every view of these records.
     const read = async () => {
-      const { error } = await readAnew(client, query, variables)
+      const { error } = await readFresh(client, query, variables)
       return !isUnanswered(error)
     }
     const pace = paced(read, GAP_MS)

@@ -3,7 +3,7 @@
 import { useClient } from 'urql'
 import { wordsOf } from '../api/errors'
 import { graphql } from '../api/graphql'
-import { readAnew } from '../api/requests'
+import { readFresh } from '../api/requests'
 import { type ActOptions, queue, useAct } from '../api/use-act'
 import { sayProblem } from '../ui/toast-store'
 import { useOrg } from './organization'
@@ -85,7 +85,7 @@ export function useAssign(kind: Kind): (assignment: Assignment) => Promise<void>
       has,
       said: `${agent.name} ${has ? 'has' : 'no longer has'} ${record.name}`,
       read: async () => {
-        const { data, error } = await readAnew(client, AGENTS[kind], { orgId, id: record.id })
+        const { data, error } = await readFresh(client, AGENTS[kind], { orgId, id: record.id })
         if (!data?.it) sayProblem(wordsOf(error))
         return data?.it?.agents.map(({ id }) => id) ?? null
       },

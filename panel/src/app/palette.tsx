@@ -2,7 +2,7 @@
 import { useNavigate } from '@tanstack/react-router'
 import { CornerDownLeft, Search } from 'lucide-react'
 import { useEffect, useId, useMemo, useRef, useState, useSyncExternalStore } from 'react'
-import { type Action, actionsNow, keysOf, onActions, runAction, takeAhead } from '../keys/registry'
+import { type Action, actionsNow, keysOf, onActions, runAction, takeTypedAhead } from '../keys/registry'
 import { cx } from '../ui/cx'
 import { Dialog } from '../ui/dialog'
 import { Kbd } from '../ui/kbd'
@@ -75,7 +75,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
           value={text}
           onChange={(event) => setText(event.target.value)}
           onFocus={() => {
-            const ahead = takeAhead()
+            const ahead = takeTypedAhead()
             if (ahead) setText(ahead)
           }}
           onKeyDown={(event) => {

@@ -2,11 +2,11 @@
 // user started is shown to, or sent as, the next one.
 import { useNavigate } from '@tanstack/react-router'
 import { useCallback } from 'react'
-import { startOver } from '../api/current-client'
+import { resetClient } from '../api/current-client'
 import { isSignedOut } from '../api/errors'
 import { graphql } from '../api/graphql'
 import { reopenSocket } from '../api/lazy-socket'
-import { leaving, signedIn, signedOut } from '../api/session'
+import { setSigningOut, signedIn, signedOut } from '../api/session'
 import { useAct } from '../api/use-act'
 import { dismissAll } from '../ui/toast-store'
 import { draftsOwner, SIGNED_OUT, setDraftsOwner } from './drafts'
@@ -18,7 +18,7 @@ const SignOut = graphql(`
 let isAsked = false
 
 /** Records a request for the signed-in user: until it ends, its answer may be about the previous one. */
-export function asked(): () => void {
+export function trackViewerRequest(): () => void {
   isAsked = true
   return () => {
     isAsked = false
@@ -35,7 +35,7 @@ tabs.onmessage = ({ data: person }: MessageEvent<number>) => {
 /** Discards everything the previous user read or started. */
 function changeTo(person: number): void {
   setDraftsOwner(person)
-  startOver()
+  resetClient()
   dismissAll()
 }
 
@@ -45,7 +45,7 @@ function leave(): void {
 }
 
 /** Someone signed in here: reload everything as that user. */
-export function enter(person: number): void {
+export function startSession(person: number): void {
   changeTo(person)
   reopenSocket()
   signedIn()
@@ -57,9 +57,9 @@ export function useSignOut(): () => Promise<void> {
   const act = useAct(SignOut)
   const navigate = useNavigate()
   return useCallback(async () => {
-    leaving(true)
+    setSigningOut(true)
     const { error } = await act({})
-    leaving(false)
+    setSigningOut(false)
     if (error && !isSignedOut(error)) return
     leave()
     tabs.postMessage(SIGNED_OUT)

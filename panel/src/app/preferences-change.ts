@@ -2,7 +2,7 @@
 import type { Client } from '@urql/core'
 import { wordsOf } from '../api/errors'
 import { graphql, type Json } from '../api/graphql'
-import { readAnew } from '../api/requests'
+import { readFresh } from '../api/requests'
 import { once, queue } from '../api/use-act'
 import { sayProblem } from '../ui/toast-store'
 import { type Preferences, read } from './preferences'
@@ -21,7 +21,7 @@ const inTurn = queue()
 /** Changes a part of the preferences and keeps the rest. A toast explains a refusal. */
 export const changePreferences = (client: Client, to: (before: Preferences) => Preferences): Promise<void> =>
   inTurn(async () => {
-    const now = await readAnew(client, PreferencesNow, {})
+    const now = await readFresh(client, PreferencesNow, {})
     if (!now.data?.viewer) return void sayProblem(wordsOf(now.error))
     const before = read(now.data.viewer.preferences)
     const preferences = { ...before, ...to(before) } as Json

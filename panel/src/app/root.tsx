@@ -5,7 +5,7 @@ import { Provider } from 'urql'
 import { fetched } from '../api/chunk'
 import { clientNow, onClient } from '../api/current-client'
 import { onSession, sessionNow } from '../api/session'
-import { expectField, listen, takeAhead } from '../keys/registry'
+import { expectField, listen, takeTypedAhead } from '../keys/registry'
 import { useActions, useEscape } from '../keys/use-actions'
 import { onWhy, whyNow } from '../permissions/why-store'
 import { loadOverlays } from '../ui/overlays'
@@ -42,7 +42,7 @@ function Layers() {
   const why = useSyncExternalStore(onWhy, whyNow)
   const [layer, open] = useState<'palette' | 'keys' | null>(null)
   const close = () => {
-    takeAhead()
+    takeTypedAhead()
     open(null)
   }
   const find = () => {

@@ -23,7 +23,7 @@ import { setDraftsOwner } from './drafts'
 import { lastOrganization, rememberOrganization } from './last-organization'
 import { Nav } from './nav'
 import { type Org, OrganizationContext, OrganizationQuery } from './organization'
-import { asked } from './person'
+import { trackViewerRequest } from './person'
 import { applyPreferences } from './preferences'
 import { StopAction } from './stop-action'
 import { setTitleFrame } from './title'
@@ -43,7 +43,7 @@ export function Shell() {
   const viewer = data?.viewer
   // Before painting, because single-key shortcuts must be settled when the page appears.
   useLayoutEffect(() => {
-    if (!viewer) return asked()
+    if (!viewer) return trackViewerRequest()
     signedIn()
     applyPreferences(viewer.preferences)
   }, [viewer])

@@ -12,7 +12,7 @@ import { SignInForm } from '../pages/sign-in/sign-in-form'
 import { Button } from '../ui/button'
 import { Dialog } from '../ui/dialog'
 import { draftsOwner } from './drafts'
-import { enter, tabs } from './person'
+import { startSession, tabs } from './person'
 import { ViewerQuery } from './viewer'
 
 const CookieQuery = graphql(`
@@ -29,7 +29,7 @@ async function cookieHolder(over: AbortSignal): Promise<number | undefined> {
 function goOn(userId: number): boolean {
   if (draftsOwner() !== userId) {
     // Another user: drop everything shown.
-    enter(userId)
+    startSession(userId)
     location.assign('/')
     return false
   }

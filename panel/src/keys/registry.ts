@@ -81,7 +81,7 @@ export function expectField(): void {
 }
 
 /** The field is ready or no longer wanted. Returns the text typed meanwhile. */
-export function takeAhead(): string {
+export function takeTypedAhead(): string {
   const text = ahead ?? ''
   ahead = null
   return text
@@ -92,7 +92,7 @@ export function listen(): () => void {
   document.addEventListener('keydown', press)
   return () => {
     // The pending field may be what failed to load and broke the page.
-    takeAhead()
+    takeTypedAhead()
     document.removeEventListener('keydown', press)
   }
 }

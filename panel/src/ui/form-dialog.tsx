@@ -35,7 +35,7 @@ export function FormDialog({
   const form = useId()
   const [typed, setTyped] = useState(false)
   const [closing, setClosing] = useState(false)
-  // Set when the form was sent or cancelled: navigating away must not ask then.
+  // Submitting or closing: a navigation that this causes must not ask.
   const goes = useRef(false)
   const left = useBlocker({
     shouldBlockFn: ({ current, next }) => !goes.current && leaves(current, next, DIALOG_PARTS),

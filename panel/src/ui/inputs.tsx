@@ -2,7 +2,7 @@
 import type { ComponentProps } from 'react'
 import { useLayoutEffect, useRef, useState } from 'react'
 import { cx } from './cx'
-import { parse, written } from './number'
+import { format, parse } from './number'
 
 interface TextProps extends Omit<ComponentProps<'input'>, 'value' | 'onChange'> {
   value: string
@@ -60,11 +60,11 @@ interface NumberProps extends Omit<ComponentProps<'input'>, 'value' | 'onChange'
 
 /** A text input for numbers, so that half-typed numbers survive and the mouse wheel changes nothing. */
 export function NumberInput({ value, onValue, unit, className, ...rest }: NumberProps) {
-  const [text, setText] = useState(value === null ? '' : written(value))
+  const [text, setText] = useState(value === null ? '' : format(value))
   const read = parse(text)
   // After someone else's change, or "Discard", show the new value.
   const shown =
-    Object.is(read, value) || (read === null && value === null) ? text : value === null ? '' : written(value)
+    Object.is(read, value) || (read === null && value === null) ? text : value === null ? '' : format(value)
   return (
     <span className="relative block">
       <input

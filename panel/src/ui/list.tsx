@@ -17,8 +17,8 @@ import { Button } from './button'
 import { cx } from './cx'
 import { focusRow, isFocusFree, isInHand } from './list-focus'
 import { isInteractive, useOpen } from './list-open'
-import { useSteady } from './steady-order'
 import type { Selection } from './use-selection'
+import { useStableOrder } from './use-stable-order'
 
 export interface ListHandle {
   /** The focus is in the list or nowhere, so it may be moved. */
@@ -89,7 +89,7 @@ function Rows<Item>(props: ListProps<Item>) {
   } = props
   const box = useRef<HTMLDivElement>(null)
   const scroller = useRef<HTMLDivElement>(null)
-  const { items, waiting, settle, refresh } = useSteady(props.items, idOf, () => {
+  const { items, waiting, settle, refresh } = useStableOrder(props.items, idOf, () => {
     const isDown = props.question !== undefined && (scroller.current?.scrollTop ?? 0) > 0
     return isDown || isInHand(box.current)
   })

@@ -15,5 +15,5 @@ export function parse(text: string, group = GROUP ?? ','): number | null {
 }
 
 /** A number in editable form: with points as group separators, `1.125` would be read as more than a thousand. */
-export const written = (number: number, group = GROUP ?? ','): string =>
+export const format = (number: number, group = GROUP ?? ','): string =>
   group === '.' ? String(number).replace('.', ',') : String(number)

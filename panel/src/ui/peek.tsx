@@ -4,7 +4,7 @@ import { ExternalLink, X } from 'lucide-react'
 import { type ReactNode, useRef } from 'react'
 import { useEscape } from '../keys/use-actions'
 import { buttonClass, IconButton } from './button'
-import { useAlone } from './use-alone'
+import { useInertBackground } from './use-inert-background'
 import { Visible } from './visible'
 
 interface Props {
@@ -21,7 +21,7 @@ interface Props {
 export function Peek({ title, onClose, link, actions, footer, children }: Props) {
   const box = useRef<HTMLElement>(null)
   useEscape(onClose)
-  useAlone(box)
+  useInertBackground(box)
   return (
     <aside
       ref={box}

@@ -4,7 +4,7 @@ import type { CombinedError } from '@urql/core'
 import { useCallback, useMemo, useRef, useState } from 'react'
 import { type Bounds, boundsOf, type Place, refusal } from '../api/bounds'
 import { wordsOf } from '../api/errors'
-import { type Conflict, conflictOf, placed } from '../api/form-errors'
+import { type Conflict, conflictOf, placeErrors } from '../api/form-errors'
 import { say, sayProblem } from './toast-store'
 
 export type Values = Record<string, unknown>
@@ -67,11 +67,11 @@ export function useSection<V extends Values>({
     setPlaces((before) => [...before, name])
     return () => setPlaces((before) => before.filter((other) => other !== name))
   }, [])
-  const { errors, problem } = useMemo(() => placed(error, places), [error, places])
+  const { errors, problem } = useMemo(() => placeErrors(error, places), [error, places])
   const unseen = asked ? Object.keys(refused).find((name) => !places.includes(name)) : undefined
 
   /** Starts over without the `saved` edits. What was typed during the save stays, as an edit of `next`. */
-  const beginAgain = useCallback((saved?: Partial<V>, next: typeof begun = null) => {
+  const restart = useCallback((saved?: Partial<V>, next: typeof begun = null) => {
     setMine((before) => (saved ? withoutSaved(before, saved) : {}))
     setError(undefined)
     setConflict(null)
@@ -79,7 +79,7 @@ export function useSection<V extends Values>({
     setAsked(false)
   }, [])
 
-  const discard = useCallback(() => beginAgain(), [beginAgain])
+  const discard = useCallback(() => restart(), [restart])
 
   /** Replaces `before` with `next`, even if someone changed another part of the record meanwhile. */
   const put = async (next: Partial<V>, before: Partial<V> | undefined, ifRevision: number | undefined) => {
@@ -115,7 +115,7 @@ export function useSection<V extends Values>({
     if (refusedBy) return false
     // The resulting revision is unknown. With the previous one the service reports a conflict, and `put` compares.
     const isLeft = Object.keys(withoutSaved(latest.current.mine, changes)).length > 0
-    beginAgain(changes, isLeft && ofCurrent ? { stored: { ...base, ...changes }, revision: sent } : null)
+    restart(changes, isLeft && ofCurrent ? { stored: { ...base, ...changes }, revision: sent } : null)
     const isRename = Object.keys(changes).join() === 'name' && ofCurrent && sent !== undefined
     const undo = () => takeBack(nameOnly<V>(changes.name), nameOnly<V>(base.name), sent ?? 0)
     say(said, isRename ? { undo } : {})

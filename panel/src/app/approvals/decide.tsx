@@ -23,7 +23,7 @@ import {
 import type { ApprovalRecord } from './fields'
 import { fixOf, isConnection } from './fix'
 import { FixButton, FixDialog } from './fix-button'
-import { OnItsWay, Outcome } from './outcome'
+import { Outcome, SendingDecision } from './outcome'
 import { QuestionForm } from './question-form'
 import { isSlip } from './slip'
 import { isHighRisk } from './words'
@@ -54,7 +54,7 @@ export function Decide({ approval, onDecided, handle, withKeys }: Props) {
   }, [open, org.id, approval.id])
   if (!open) return <Outcome approval={approval} />
   if (sending && sending.state !== 'late')
-    return <OnItsWay id={approval.id} sending={sending} withKeys={withKeys} />
+    return <SendingDecision id={approval.id} sending={sending} withKeys={withKeys} />
   // A draft belongs to one approval.
   return (
     <Form key={approval.id} approval={approval} onDecided={onDecided} handle={handle} withKeys={withKeys} />

@@ -6,7 +6,7 @@ import { useSyncExternalStore } from 'react'
 import { onClient } from '../../api/current-client'
 import { problemOf, wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
-import { readAnew } from '../../api/requests'
+import { readFresh } from '../../api/requests'
 import { once, randomKey } from '../../api/use-act'
 import { saveDraft } from '../drafts'
 import { ApprovalFields, ApprovalQuery } from './fields'
@@ -142,7 +142,7 @@ async function send(client: Client, orgId: number, id: number, { sending, key }:
   }
   const late = problemOf(error)?.code === 'APPROVAL_NOT_PENDING' || problemOf(error)?.code === 'CONFLICT'
   // Someone else was faster: show the current record, which the refusal carries as well.
-  if (late) await readAnew(client, ApprovalQuery, { orgId, id })
+  if (late) await readFresh(client, ApprovalQuery, { orgId, id })
   if (entries.get(id)?.key !== key) return
   put(id, { sending: { ...sending, state: late ? 'late' : 'failed', problem: wordsOf(error) }, key })
 }
@@ -174,7 +174,7 @@ export function useSending(id: number): Sending | undefined {
   return useSyncExternalStore(subscribe, () => entries.get(id)?.sending)
 }
 
-export const isOnItsWay = (id: number): boolean => entries.has(id)
+export const isBeingSent = (id: number): boolean => entries.has(id)
 
 // Closing the page would lose a delayed decision, so the browser asks first.
 if (typeof window !== 'undefined') {

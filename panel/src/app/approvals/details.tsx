@@ -34,7 +34,7 @@ export function ApprovalHead({ approval }: { approval: ApprovalRecord }) {
 }
 
 /** The input that would run, or the question. */
-export function WhatIsAsked({ approval }: { approval: ApprovalRecord }) {
+export function ApprovalSubject({ approval }: { approval: ApprovalRecord }) {
   const { request, question, body } = approval
   const shown = [
     // The title repeats the question's first line.
@@ -188,7 +188,7 @@ function ConversationLink({
   )
 }
 
-export function WhatAnswersMean({ approval }: { approval: ApprovalRecord }) {
+export function AnswerMeanings({ approval }: { approval: ApprovalRecord }) {
   return (
     <section className="rounded-control bg-sunken px-3 py-2.5 text-sm text-muted">
       <h4 className="mb-0.5 flex items-center gap-1.5 font-medium text-ink">

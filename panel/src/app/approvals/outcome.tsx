@@ -46,7 +46,7 @@ export function Outcome({ approval }: { approval: ApprovalRecord }) {
   )
 }
 
-interface OnItsWayProps {
+interface SendingDecisionProps {
   id: number
   sending: Sending
   /** The page has a shortcut that cancels it. */
@@ -54,7 +54,7 @@ interface OnItsWayProps {
 }
 
 /** A decision being sent: how long it can be cancelled, or why it was refused. */
-export function OnItsWay({ id, sending, withKeys }: OnItsWayProps) {
+export function SendingDecision({ id, sending, withKeys }: SendingDecisionProps) {
   const org = useOrg()
   const client = useClient()
   const now = useNow(1000)

@@ -1,7 +1,7 @@
 // Raises the current month's budget or hour's token limit. Turns that wait for it continue automatically.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/form-errors'
+import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
 import { Field } from '../../ui/field'
@@ -54,7 +54,7 @@ export function AllowMore({ kind, agent, proposed = null, approvalId, onClose, o
       onDone?.()
       return onClose()
     }
-    const found = placed(error, ['costMicro', 'tokens'])
+    const found = placeErrors(error, ['costMicro', 'tokens'])
     setWrong(found.errors[field] ?? null)
     setProblem(found.problem)
   }

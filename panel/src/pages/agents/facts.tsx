@@ -1,4 +1,4 @@
-// Where an agent runs, its image, its channels, and its usage.
+// Facts about an agent: its server, image, model and mode, and its usage.
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useOrg } from '../../app/organization'

@@ -5,7 +5,7 @@ import { type ReactNode, useState } from 'react'
 import { useClient } from 'urql'
 import { wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
-import { readAnew } from '../../api/requests'
+import { readFresh } from '../../api/requests'
 import { useAct } from '../../api/use-act'
 import { endsInWords } from '../../app/cut-words'
 import { useOrg } from '../../app/organization'
@@ -93,7 +93,7 @@ export function useRun(agent: Runnable): Run {
     if (going || looking) return
     if (next !== 'stop' && next !== 'restart') return act(next)
     look(true)
-    const { data, error } = await readAnew(client, Ends, { orgId, id: agent.id })
+    const { data, error } = await readFresh(client, Ends, { orgId, id: agent.id })
     look(false)
     if (error || !data?.agent) return sayProblem(wordsOf(error))
     const ends = endsInWords(data.agent.runningTurns.length, data.agent.waitingRequests)

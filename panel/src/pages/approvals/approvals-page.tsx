@@ -16,8 +16,8 @@ import { ProblemView } from '../../ui/problem'
 import { ListSkeleton, Skeleton } from '../../ui/skeleton'
 import { InboxFilters, useInboxSearch } from './filters'
 import { ApprovalRow } from './row'
-import { useAhead } from './use-ahead'
 import { useArrivals } from './use-arrivals'
+import { useDeferredOpen } from './use-deferred-open'
 import { idOf, useInbox } from './use-inbox'
 import { isOpen, useKeys } from './use-keys'
 import { WholeApproval } from './whole'
@@ -41,7 +41,7 @@ export function ApprovalsPage() {
 
   const go = (id: number | undefined, replace = true) =>
     navigate({ search: (before) => ({ ...before, peek: id }), replace })
-  const ahead = useAhead(peek, go)
+  const ahead = useDeferredOpen(peek, go)
   const show = (id: number | undefined, replace?: boolean) => {
     ahead.stop()
     setActiveId(id ?? peek ?? activeId)

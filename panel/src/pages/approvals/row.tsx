@@ -3,7 +3,7 @@ import { Clock } from 'lucide-react'
 import { memo } from 'react'
 import { useSending } from '../../app/approvals/decisions'
 import type { ApprovalRecord } from '../../app/approvals/fields'
-import { OnItsWay } from '../../app/approvals/outcome'
+import { SendingDecision } from '../../app/approvals/outcome'
 import { inputLine, KINDS, outcomeWords } from '../../app/approvals/words'
 import { useViewer } from '../../app/viewer'
 import { Avatar } from '../../ui/avatar'
@@ -48,7 +48,7 @@ export const ApprovalRow = memo(function ApprovalRow({ approval }: { approval: A
           )}
         </div>
         {isOpen && sending && sending.state !== 'late' ? (
-          <OnItsWay id={approval.id} sending={sending} withKeys />
+          <SendingDecision id={approval.id} sending={sending} withKeys />
         ) : isOpen ? (
           <div className="flex min-w-0 items-center gap-1.5 text-sm text-muted">
             <span className="max-w-2/3 shrink-0 truncate">

@@ -2,7 +2,7 @@
 import { useCallback, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { graphql, type ResultOf } from '../../api/graphql'
-import { readAnew } from '../../api/requests'
+import { readFresh } from '../../api/requests'
 import { useFeed } from '../../api/use-feed'
 import { ApprovalFields, ApprovalQuery, type ApprovalRecord } from '../../app/approvals/fields'
 import { useOrg } from '../../app/organization'
@@ -109,7 +109,7 @@ export function useInbox(search: ApprovalsSearch, userId: number) {
     if (left.length === 0) return
     setGone((now) => add(now, key, left))
     for (const { id } of left) {
-      void readAnew(client, ApprovalQuery, { orgId: org.id, id }).then(({ data }) => {
+      void readFresh(client, ApprovalQuery, { orgId: org.id, id }).then(({ data }) => {
         const record = data?.approval
         if (record && record.status !== 'PENDING') return setGone((now) => add(now, key, [record]))
         dropped.current.add(id)

@@ -6,7 +6,7 @@ import {
   DELAY_MS,
   decide,
   draftPlace,
-  isOnItsWay,
+  isBeingSent,
   otherDecidedAt,
 } from '../../app/approvals/decisions'
 import type { ApprovalRecord } from '../../app/approvals/fields'
@@ -20,7 +20,7 @@ import { useActions } from '../../keys/use-actions'
 import { useRefused } from '../../permissions/gate'
 
 /** Pending, with no decision being sent. */
-export const isOpen = ({ status, id }: ApprovalRecord) => status === 'PENDING' && !isOnItsWay(id)
+export const isOpen = ({ status, id }: ApprovalRecord) => status === 'PENDING' && !isBeingSent(id)
 
 interface KeyProps {
   current: ApprovalRecord | undefined

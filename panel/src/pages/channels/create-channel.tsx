@@ -1,7 +1,7 @@
 // Creates a channel: an agent, a transport, and the transport's settings.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/form-errors'
+import { placeErrors } from '../../api/form-errors'
 import { graphql, type VariablesOf } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
 import { useFindAgents } from '../../app/assigned-agents'
@@ -76,7 +76,13 @@ export function CreateChannel({ onClose, onCreated }: Props) {
     } as Input
     const { data, error } = await create({ orgId, input }, { quiet: true, said: `Connected ${name}` })
     if (data?.createChannel) return onCreated(data.createChannel.id)
-    const found = placed(error, ['name', 'agentId', 'direction', 'scope', ...fields.map(({ path }) => path)])
+    const found = placeErrors(error, [
+      'name',
+      'agentId',
+      'direction',
+      'scope',
+      ...fields.map(({ path }) => path),
+    ])
     setErrors(found.errors)
     setProblem(found.problem)
   }

@@ -12,14 +12,14 @@ import { Notice } from '../../ui/problem'
 import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
 import { type Channel, UpdateChannel } from './channel'
-import { ChannelState, isUnheard, reasonOf } from './state'
+import { ChannelState, isDisconnected, reasonOf } from './state'
 import { isSilent, transportName } from './transports'
 
 export function Head({ channel }: { channel: Channel }) {
   const { agent, providerAccount } = channel
   return (
     <div className="mb-8 space-y-4">
-      <Hindrances channel={channel} />
+      <Problems channel={channel} />
       <Facts>
         <Fact name="State">
           <span className="flex flex-wrap items-center gap-2">
@@ -27,7 +27,7 @@ export function Head({ channel }: { channel: Channel }) {
             {!isSilent(channel.transport) && <Toggle channel={channel} />}
           </span>
         </Fact>
-        <Heard channel={channel} />
+        <LinkState channel={channel} />
         <Fact name="Agent">{agent ? <AgentLink agent={agent} /> : 'It was deleted'}</Fact>
         <Fact name="Transport">{transportName(channel.transport)}</Fact>
         <Bot channel={channel} />
@@ -49,7 +49,7 @@ export function Head({ channel }: { channel: Channel }) {
 }
 
 /** The problems that block messages, and how to fix them. */
-function Hindrances({ channel }: { channel: Channel }) {
+function Problems({ channel }: { channel: Channel }) {
   const { isActive, inactiveReason, link, warnings, webhook, direction } = channel
   const isDeaf = webhook !== null && !webhook.hasInboundSecret && direction !== 'OUTBOUND'
   return (
@@ -57,7 +57,7 @@ function Hindrances({ channel }: { channel: Channel }) {
       {!isActive && (
         <Notice tone={isSilent(channel.transport) ? 'info' : 'warn'}>{reasonOf(inactiveReason)}</Notice>
       )}
-      {isUnheard(channel) && (
+      {isDisconnected(channel) && (
         <Notice tone="warn">
           <p>What people write does not come in at the moment. Muster keeps trying by itself.</p>
           {link?.cause && (
@@ -114,7 +114,7 @@ function Toggle({ channel }: { channel: Channel }) {
 }
 
 /** Whether the vendor is connected. Nothing to show for channels without a connection. */
-function Heard({ channel: { isActive, link } }: { channel: Channel }) {
+function LinkState({ channel: { isActive, link } }: { channel: Channel }) {
   if (!isActive || !link) return null
   return (
     <Fact name="Listening">

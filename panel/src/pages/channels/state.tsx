@@ -68,11 +68,11 @@ export function reasonOf(reason: string | null): string {
 }
 
 /** Whether it is active but receives nothing. */
-export const isUnheard = ({ isActive, link }: State) => isActive && link?.state === 'DOWN'
+export const isDisconnected = ({ isActive, link }: State) => isActive && link?.state === 'DOWN'
 
 export function ChannelState(state: State) {
   const { isActive, inactiveReason, link } = state
-  if (isUnheard(state)) {
+  if (isDisconnected(state)) {
     return (
       <Badge tone="warn" icon={Unplug} tip={link?.cause ?? undefined}>
         Not heard

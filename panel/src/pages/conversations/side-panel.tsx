@@ -13,7 +13,7 @@ import { Skeleton } from '../../ui/skeleton'
 import { Status, words } from '../../ui/status'
 import { Tabs } from '../../ui/tabs'
 import { Duration, Time } from '../../ui/time'
-import { useAlone } from '../../ui/use-alone'
+import { useInertBackground } from '../../ui/use-inert-background'
 import { Visible } from '../../ui/visible'
 import type { ConversationRecord } from './record'
 import { costWords, tokenWords } from './usage'
@@ -61,7 +61,7 @@ interface Props {
 export function SidePanel({ conversation, panel, onClose }: Props) {
   const box = useRef<HTMLElement>(null)
   useEscape(onClose)
-  useAlone(box)
+  useInertBackground(box)
   const tab = (id: 'details' | 'turns', label: string) => ({
     id,
     label,

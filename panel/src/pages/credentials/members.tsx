@@ -3,7 +3,7 @@ import { X } from 'lucide-react'
 import { useClient } from 'urql'
 import { wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
-import { readAnew } from '../../api/requests'
+import { readFresh } from '../../api/requests'
 import { useAct } from '../../api/use-act'
 import { changeSet } from '../../app/assigned-agents-calls'
 import { useFindMembers } from '../../app/find-members'
@@ -41,7 +41,7 @@ export function Members({ credential }: { credential: Credential }) {
       has,
       said: `${person.name} ${has ? 'has it' : 'no longer has it'}`,
       read: async () => {
-        const { data, error } = await readAnew(client, MembersNow, which)
+        const { data, error } = await readFresh(client, MembersNow, which)
         if (!data?.credential) sayProblem(wordsOf(error))
         return data?.credential?.members.map(({ userId }) => userId) ?? null
       },

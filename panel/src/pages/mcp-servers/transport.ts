@@ -13,7 +13,7 @@ export const TRANSPORTS = [
 ] as const
 
 /** The input: the other transport's fields are cleared. */
-export function reached(transport: Transport, url: string, command: string, args: readonly string[]) {
+export function transportInput(transport: Transport, url: string, command: string, args: readonly string[]) {
   return transport === 'STDIO'
     ? { transport, command, args: [...args], url: null }
     : { transport, url, command: null, args: [] }

@@ -1,7 +1,7 @@
 // Creates a model credential, replaces its key, or edits its other fields.
 import { useState } from 'react'
 import { boundsOf, type Place, refusal } from '../../api/bounds'
-import { placed } from '../../api/form-errors'
+import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useFormAct } from '../../api/use-form-act'
@@ -106,7 +106,7 @@ export function ModelCredentialDialog({ editing, onClose, onChanged }: Props) {
       onChanged()
       return onClose()
     }
-    const found = placed(error, shown)
+    const found = placeErrors(error, shown)
     setErrors(found.errors)
     setProblem(found.problem)
   }

@@ -5,13 +5,13 @@ import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
-import { enter } from '../../app/person'
+import { startSession } from '../../app/person'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/problem'
 import { Card } from './card'
-import { type Answer, after } from './invitation'
+import { type Answer, nextStep } from './invitation'
 import { Incomplete, useToken } from './link'
 import { SignInMutation } from './sign-in'
 import { SignInForm } from './sign-in-form'
@@ -46,7 +46,7 @@ export function AcceptInvitationPage() {
   const [joined, setJoined] = useState<Joined | null>(null)
   const goTo = (org: number) => void navigate({ to: '/o/$org', params: { org } })
   const goIn = (org: number, person: number) => {
-    enter(person)
+    startSession(person)
     goTo(org)
   }
   if (!token) return <Incomplete title={TITLE} />
@@ -57,7 +57,7 @@ export function AcceptInvitationPage() {
     if (busy) return
     const said = { name: name.trim() || null, password: password || null }
     const { data, error } = await accept({ token, ...said }, { quiet: true })
-    if (error) setAnswer((before) => after(before.step, error))
+    if (error) setAnswer((before) => nextStep(before.step, error))
     const accepted = data?.acceptInvitation
     if (!accepted) return
     const { organizationId: org, user } = accepted

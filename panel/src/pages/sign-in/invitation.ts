@@ -21,7 +21,7 @@ export interface Answer {
 }
 
 /** The next step after a refusal. */
-export function after(step: Step, error: CombinedError): Answer {
+export function nextStep(step: Step, error: CombinedError): Answer {
   const { code, details } = problemOf(error) ?? {}
   const refused = fieldErrors(error)
   if (code === 'SIGN_IN_FAILED') {

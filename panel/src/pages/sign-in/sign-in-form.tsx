@@ -8,7 +8,14 @@ import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/problem'
-import { CompleteSignIn, codeVariables, Providers, SignInMutation, type Step, startAway } from './sign-in'
+import {
+  CompleteSignIn,
+  codeVariables,
+  Providers,
+  SignInMutation,
+  type Step,
+  startProviderSignIn,
+} from './sign-in'
 
 interface Props {
   onSignedIn: (userId: number) => void
@@ -68,7 +75,7 @@ function Password({
         <Button
           key={name}
           className="w-full"
-          onClick={() => location.assign(`${startPath}?state=${startAway(next)}`)}
+          onClick={() => location.assign(`${startPath}?state=${startProviderSignIn(next)}`)}
         >
           Sign in with {label}
         </Button>

@@ -5,13 +5,13 @@ import { useCallback, useEffect, useRef, useState } from 'react'
 import { wordsOf } from '../../api/errors'
 import { useAct } from '../../api/use-act'
 import { resetAbout, resetAsked, useMailWay } from '../../app/mail'
-import { enter } from '../../app/person'
+import { startSession } from '../../app/person'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/problem'
 import { Card } from './card'
-import { ExchangeCode, RequestReset, refusal, safeNext, takeStarted } from './sign-in'
+import { ExchangeCode, RequestReset, refusal, safeNext, takeProviderSignIn } from './sign-in'
 import { SignInForm } from './sign-in-form'
 
 type Arrival =
@@ -21,7 +21,7 @@ type Arrival =
   | { kind: 'forgotten' }
 
 /** Reads the part after the `#` once and removes it from the address and the history. */
-function arrive(hash: string): Arrival {
+function readArrival(hash: string): Arrival {
   const came = new URLSearchParams(hash.replace(/^#/, ''))
   if (came.has('error')) return { kind: 'refused', text: refusal(came) }
   const code = came.get('code')
@@ -33,7 +33,7 @@ export function SignInPage() {
   const { next } = useSearch({ from: '/sign-in' })
   const navigate = useNavigate()
   const exchange = useAct(ExchangeCode)
-  const [arrival] = useState(() => arrive(location.hash))
+  const [arrival] = useState(() => readArrival(location.hash))
   const [forgotten, setForgotten] = useState<string | null>(arrival.kind === 'forgotten' ? '' : null)
   const [refused, setRefused] = useState(arrival.kind === 'refused' ? arrival.text : null)
   const [challenge, setChallenge] = useState<string | null>(null)
@@ -41,7 +41,7 @@ export function SignInPage() {
 
   const goIn = useCallback(
     (person: number) => {
-      enter(person)
+      startSession(person)
       void navigate({ href: safeNext(goesTo.current), replace: true } as never)
     },
     [navigate],
@@ -65,7 +65,7 @@ export function SignInPage() {
     if (location.hash) history.replaceState(history.state, '', location.pathname + location.search)
     // A code without state may be someone else's: the user decides (below).
     if (arrival.kind !== 'code' || arrival.state === null) return
-    const pending = takeStarted()
+    const pending = takeProviderSignIn()
     goesTo.current = pending.next ?? goesTo.current
     // The answer must match a request of this browser: another's code would sign in to their account.
     if (arrival.state === pending.state) void take(arrival.code)

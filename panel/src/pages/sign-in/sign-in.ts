@@ -32,7 +32,7 @@ export type Step = NonNullable<ResultOf<typeof SignInMutation>['signIn']>
 const STARTED = 'muster.sign-in'
 
 /** Remembers that this browser started a provider sign-in, and the destination afterwards. */
-export function startAway(next: string | undefined): string {
+export function startProviderSignIn(next: string | undefined): string {
   const state = [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, '0'))
     .join('')
@@ -40,7 +40,7 @@ export function startAway(next: string | undefined): string {
   return state
 }
 
-export function takeStarted(): { state?: string; next?: string } {
+export function takeProviderSignIn(): { state?: string; next?: string } {
   try {
     const started = JSON.parse(sessionStorage.getItem(STARTED) ?? '{}')
     sessionStorage.removeItem(STARTED)

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { Play } from 'lucide-react'
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/form-errors'
+import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useFormAct } from '../../api/use-form-act'
@@ -86,7 +86,7 @@ function NewAgent({ server }: { server: StartServer }) {
     const input = { name, serverId: server.id, ...(image && { imageId: Number(image.id) }) }
     const { data, error } = await create({ orgId, input }, { quiet: true })
     if (data?.createAgent) return void start({ orgId, id: data.createAgent.id })
-    const found = placed(error, ['name', 'imageId'])
+    const found = placeErrors(error, ['name', 'imageId'])
     setErrors(found.errors)
     setProblem(found.problem)
   }

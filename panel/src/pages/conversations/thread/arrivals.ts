@@ -7,7 +7,7 @@ import { authorOf, type Names } from './names'
 const FOLDED = ['THINKING', 'TOOL_CALL', 'TOOL_RESULT']
 
 /** The messages to announce, without the user's own. */
-export const toRead = (come: MessageRecord[], viewerId: number): MessageRecord[] =>
+export const announceable = (come: MessageRecord[], viewerId: number): MessageRecord[] =>
   come.filter(({ kind, authorUserId }) => authorUserId !== viewerId && !FOLDED.includes(kind))
 
 /** Announces the last message and the number of new ones. */

@@ -10,7 +10,7 @@ import { resync } from '../../../api/live'
 import { once, randomKey } from '../../../api/use-act'
 import { draftOf, draftsOwner, saveDraft } from '../../../app/drafts'
 import { MessageFields, type MessageRecord } from '../../../app/thread/fields'
-import { keptAs, lost, read, write } from './unsent'
+import { read, storageKey, unsentReason, write } from './unsent'
 import { type Upload, upload } from './uploads'
 
 export interface Pending {
@@ -44,7 +44,7 @@ const sent = new Set<(message: MessageRecord, conversationId: number) => void>()
 
 function set(next: Pending[]): void {
   pending = next
-  for (const each of next) known.add(keptAs(each))
+  for (const each of next) known.add(storageKey(each))
   for (const listener of listeners) listener()
 }
 
@@ -60,7 +60,7 @@ onClient(() => {
 function change(key: string, part: Partial<Pending>): void {
   const changed = pending.find((each) => each.key === key)
   set(pending.map((each) => (each.key === key ? { ...each, ...part } : each)))
-  if (changed) keepUnsent(changed)
+  if (changed) storeUnsent(changed)
 }
 
 /** The draft place of a conversation's composer. */
@@ -70,7 +70,7 @@ const isOf = (orgId: number, conversationId: number) => (each: Pending) =>
   each.person === draftsOwner() && each.orgId === orgId && each.conversationId === conversationId
 
 /** Stores the refused messages; with `all`, also those that are unanswered. */
-function keepUnsent({ orgId, conversationId }: Pending, all = false): void {
+function storeUnsent({ orgId, conversationId }: Pending, all = false): void {
   const mine = pending.filter(isOf(orgId, conversationId))
   const place = unsentPlace(conversationId)
   const others = read(draftOf(orgId, place)).filter(({ key }) => !known.has(key))
@@ -78,7 +78,7 @@ function keepUnsent({ orgId, conversationId }: Pending, all = false): void {
 }
 
 /** Loads the messages that an earlier page stored, once. */
-function takeUp(orgId: number, conversationId: number): void {
+function restoreUnsent(orgId: number, conversationId: number): void {
   const place = `${draftsOwner()} ${orgId} ${conversationId}`
   if (takenUp.has(place)) return
   takenUp.add(place)
@@ -89,7 +89,7 @@ function takeUp(orgId: number, conversationId: number): void {
     conversationId,
     files: [],
     state: 'failed' as const,
-    problem: lost(each.files),
+    problem: unsentReason(each.files),
   }))
   if (back.length > 0) set([...back, ...pending])
 }
@@ -131,7 +131,7 @@ export function sendAgain(client: Client, orgId: number, key: string): void {
 export function discard(key: string): Pending | undefined {
   const found = pending.find((each) => each.key === key)
   set(pending.filter((each) => each.key !== key))
-  if (found) keepUnsent(found)
+  if (found) storeUnsent(found)
   return found
 }
 
@@ -182,7 +182,7 @@ const subscribe = (listener: () => void) => {
 let cached: { all: Pending[]; id: number; mine: Pending[] } = { all: [], id: 0, mine: [] }
 
 export function usePending(orgId: number, conversationId: number): Pending[] {
-  useEffect(() => takeUp(orgId, conversationId), [orgId, conversationId])
+  useEffect(() => restoreUnsent(orgId, conversationId), [orgId, conversationId])
   return useSyncExternalStore(subscribe, () => {
     if (cached.all !== pending || cached.id !== conversationId) {
       cached = { all: pending, id: conversationId, mine: pending.filter(isOf(orgId, conversationId)) }
@@ -197,6 +197,6 @@ if (typeof window !== 'undefined') {
   })
   window.addEventListener('pagehide', () => {
     for (const each of pending)
-      if (each.state === 'sending' && each.person === draftsOwner()) keepUnsent(each, true)
+      if (each.state === 'sending' && each.person === draftsOwner()) storeUnsent(each, true)
   })
 }

@@ -23,7 +23,7 @@ import { useReading } from './use-reading'
 import { useScroll } from './use-scroll'
 import { useStreams } from './use-streams'
 import { useThread } from './use-thread'
-import { begunTurns, waits } from './waits'
+import { begunTurns, isWaiting } from './waits'
 import { EMPTY, lastSeq } from './window'
 
 interface Props {
@@ -145,7 +145,7 @@ export function ThreadView({ conversation, onEdit }: Props) {
                 follows={item.follows}
                 marked={marked === item.message.seq || (marked !== null && marked === item.result?.seq)}
                 names={names}
-                waits={streams.size === 0 && waits(item.message, begun)}
+                waits={streams.size === 0 && isWaiting(item.message, begun)}
               />
             ),
           )}

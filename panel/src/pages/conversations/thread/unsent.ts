@@ -9,14 +9,14 @@ export interface Unsent {
 }
 
 /** The key in storage. Without its files the message is a different request. */
-export const keptAs = ({ key, files }: Pick<Unsent, 'key' | 'files'>) =>
+export const storageKey = ({ key, files }: Pick<Unsent, 'key' | 'files'>) =>
   files.length > 0 ? `${key.slice(1)}f` : key
 
 export function write(messages: readonly Unsent[]): string {
   if (messages.length === 0) return ''
   return JSON.stringify(
     messages.map(({ key, text, files, createdAt }) => ({
-      key: keptAs({ key, files }),
+      key: storageKey({ key, files }),
       text,
       files: files.map(({ name }) => ({ name })),
       createdAt,
@@ -35,7 +35,7 @@ export function read(text: string): Unsent[] {
 }
 
 /** Why it was not sent. */
-export function lost(files: readonly { name: string }[]): string {
+export function unsentReason(files: readonly { name: string }[]): string {
   const why = 'The page was left before it was accepted.'
   return files.length > 0 ? `${why} Add its files again: ${files.map(({ name }) => name).join(', ')}.` : why
 }

@@ -3,7 +3,7 @@
 import { type ReactNode, useEffect, useRef } from 'react'
 import type { MessageRecord } from '../../../app/thread/fields'
 import { useAnnounced } from '../../../ui/announce'
-import { arrivalWords, toRead } from './arrivals'
+import { announceable, arrivalWords } from './arrivals'
 import type { Names } from './names'
 import type { Thread } from './use-thread'
 import { lastSeq } from './window'
@@ -24,7 +24,7 @@ export function useArrivals(
     if (loading || shown.hasAfter) return
     const come = shown.messages.filter(({ seq }) => seq > reached.current)
     reached.current = Math.max(reached.current, lastSeq(shown))
-    if (isOpen.current && isAtEnd) announce(toRead(come, viewer))
+    if (isOpen.current && isAtEnd) announce(announceable(come, viewer))
     isOpen.current = true
   }, [loading, shown, isAtEnd, viewer, announce])
   return region

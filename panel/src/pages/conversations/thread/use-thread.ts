@@ -5,9 +5,9 @@ import { useClient } from 'urql'
 import { graphql } from '../../../api/graphql'
 import { listen, RETRY_MS } from '../../../api/listen'
 import { onChange } from '../../../api/live'
-import { readAnew } from '../../../api/requests'
+import { readFresh } from '../../../api/requests'
 import { MessageFields, type MessageRecord } from '../../../app/thread/fields'
-import { meanwhile } from './meanwhile'
+import { bufferUpdates } from './update-buffer'
 import {
   EMPTY,
   firstSeq,
@@ -89,7 +89,7 @@ export function useThread(orgId: number, conversationId: number, known: number):
   const [tries, tryAgain] = useReducer((count: number) => count + 1, 0)
   // Counts jumps: a page requested before a jump no longer fits.
   const jumps = useRef(0)
-  const [news] = useState(() => meanwhile<MessageRecord>())
+  const [news] = useState(() => bufferUpdates<MessageRecord>())
   // Counts the times when changes may have been missed.
   const resyncs = useRef(0)
   const put = useCallback((next: Window) => {
@@ -102,7 +102,7 @@ export function useThread(orgId: number, conversationId: number, known: number):
     async (place: { aroundSeq?: string; beforeSeq?: string; afterSeq?: string }, limit = PAGE) => {
       const variables = { orgId, conversationId, limit, ...place }
       const ask = async () => {
-        const result = await readAnew(client, Messages, variables)
+        const result = await readFresh(client, Messages, variables)
         setError(result.data?.messages ? undefined : result.error)
         failedAt.current = result.data?.messages ? 0 : Date.now()
         return result.data?.messages ?? null

@@ -13,5 +13,5 @@ export function begunTurns(
 }
 
 /** Whether the message waits because the agent has not started its turn. */
-export const waits = ({ status, role, turnId }: MessageRecord, begun: ReadonlySet<number>): boolean =>
+export const isWaiting = ({ status, role, turnId }: MessageRecord, begun: ReadonlySet<number>): boolean =>
   status === 'PENDING' && role === 'USER' && !(turnId !== null && begun.has(turnId))

@@ -1,11 +1,15 @@
 // Remembers the order of a list while someone works in it; ui/stable-order computes it.
 import { useEffect, useMemo, useState } from 'react'
-import { steady } from './steady'
+import { stableOrder } from './stable-order'
 
 /** The items in an order that is frozen while the list is in use. `settle` re-checks whether it is. */
-export function useSteady<Item>(all: Item[], idOf: (item: Item) => string | number, inUse: () => boolean) {
+export function useStableOrder<Item>(
+  all: Item[],
+  idOf: (item: Item) => string | number,
+  inUse: () => boolean,
+) {
   const [held, setHeld] = useState<(string | number)[] | null>(null)
-  const { items, waiting } = useMemo(() => steady(held, all, idOf), [held, all, idOf])
+  const { items, waiting } = useMemo(() => stableOrder(held, all, idOf), [held, all, idOf])
   // Items loaded at the end are frozen as well: nothing may appear above them later.
   useEffect(() => {
     if (held && (held.length !== items.length || items.some((item, at) => idOf(item) !== held[at])))

@@ -2,17 +2,17 @@
 import { type RefObject, useLayoutEffect } from 'react'
 
 /** The `lg:` breakpoint: from here on both fit side by side. */
-const BESIDE = '(min-width: 64rem)'
+const WIDE = '(min-width: 64rem)'
 
 /** Makes everything up to the shell's frame inert while `box` covers the page. */
-export function useAlone(box: RefObject<HTMLElement | null>): void {
+export function useInertBackground(box: RefObject<HTMLElement | null>): void {
   // Before painting: a covered page must never react.
   useLayoutEffect(() => {
-    const wide = matchMedia(BESIDE)
+    const wide = matchMedia(WIDE)
     let leave = () => {}
     const change = () => {
       leave()
-      leave = wide.matches || !box.current ? () => {} : standAlone(box.current)
+      leave = wide.matches || !box.current ? () => {} : makeRestInert(box.current)
     }
     change()
     wide.addEventListener('change', change)
@@ -23,7 +23,7 @@ export function useAlone(box: RefObject<HTMLElement | null>): void {
   }, [box])
 }
 
-function standAlone(box: HTMLElement): () => void {
+function makeRestInert(box: HTMLElement): () => void {
   const before = document.activeElement
   const hidden: HTMLElement[] = []
   for (let at = box; at.parentElement && at.dataset.frame === undefined; at = at.parentElement) {

@@ -2,7 +2,7 @@
 // longer than a key press may. When moving quickly, only the last one opens.
 import { useCallback, useEffect, useRef, useState } from 'react'
 
-interface Ahead {
+interface DeferredOpen {
   /** The target of the keys, while another approval is still open. */
   id: number | null
   go: (id: number) => void
@@ -10,7 +10,10 @@ interface Ahead {
   stop: () => void
 }
 
-export function useAhead(openId: number | undefined, open: (id: number) => Promise<void>): Ahead {
+export function useDeferredOpen(
+  openId: number | undefined,
+  open: (id: number) => Promise<void>,
+): DeferredOpen {
   const [id, setId] = useState<number | null>(null)
   const latest = useRef(open)
   latest.current = open

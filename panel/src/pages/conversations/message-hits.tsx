@@ -12,7 +12,7 @@ import { Visible } from '../../ui/visible'
 import { Snippet } from './snippet'
 
 const Said = graphql(`
-  query WhatWasSaid($orgId: Id!, $q: String!, $agentId: Id, $after: String, $limit: Int) {
+  query FindMessages($orgId: Id!, $q: String!, $agentId: Id, $after: String, $limit: Int) {
     findMessages(orgId: $orgId, q: $q, agentId: $agentId, after: $after, limit: $limit) {
       data {
         conversationId ref title agentId agentName
@@ -29,7 +29,7 @@ const idOf = ({ hit }: Found) => hit.id
 const pageOf = (data: ResultOf<typeof Said>) => data.findMessages
 const titleOf = ({ title, ref }: Found) => title ?? `#${ref}`
 
-export function WhatWasSaid({ q, agent }: { q: string; agent: number | undefined }) {
+export function MessageHits({ q, agent }: { q: string; agent: number | undefined }) {
   const org = useOrg()
   const feed = useFeed({
     query: Said,

@@ -1,17 +1,17 @@
 // Freezes the order of a list while someone points at it or works in it. Pure, tested.
 
-export interface Steady<Item> {
+export interface StableOrder<Item> {
   items: Item[]
   /** How many items are new or out of place. */
   waiting: number
 }
 
 /** The current records in the displayed order; new ones wait. With `shown` null, the order as given. */
-export function steady<Item>(
+export function stableOrder<Item>(
   shown: (string | number)[] | null,
   items: Item[],
   idOf: (item: Item) => string | number,
-): Steady<Item> {
+): StableOrder<Item> {
   if (!shown) return { items, waiting: 0 }
   const byId = new Map(items.map((item) => [idOf(item), item]))
   const kept = shown.flatMap((id) => {
