@@ -23,12 +23,12 @@ export function ArchiveButton({ what, record, may, onArchive, onRestore, size }:
   const { name, archivedAt, viewerCan } = record
   const refused = useRefused(archivedAt ? may.restore : may.archive, viewerCan ? { viewerCan } : undefined)
   const group = what.charAt(0).toUpperCase() + what.slice(1)
-  const restore = () => onRestore({ said: `${name} is back` })
+  const restore = () => onRestore({ said: `Restored ${name}` })
   if (archivedAt) {
-    const bringBack = { id: 'record.restore', label: `Bring back the ${what}`, group, refused, run: restore }
+    const unarchive = { id: 'record.restore', label: `Restore the ${what}`, group, refused, run: restore }
     return (
-      <ActionButton size={size} icon={ArchiveRestore} action={bringBack}>
-        Bring back
+      <ActionButton size={size} icon={ArchiveRestore} action={unarchive}>
+        Restore
       </ActionButton>
     )
   }

@@ -64,7 +64,7 @@ export function changeSet({ id, has, said, read, send }: SetChange): Promise<voi
       const others = ids.filter((other) => other !== id)
       await send(gives ? [...others, id] : others, options)
     })
-  return change(has, { said, undo: () => change(!has, { said: 'Taken back' }) })
+  return change(has, { said, undo: () => change(!has, { said: 'Undone' }) })
 }
 
 interface Assignment {

@@ -55,8 +55,8 @@ export const notNotified = (way: MailWay | null, email: string): string =>
 export const notificationsAbout = (way: MailWay | null): string => {
   const none = noMail(way)
   return none
-    ? `${none} What you choose here counts for linked chats, and for mail as soon as it is set up.`
-    : 'What Muster mails you. A mail decides nothing: its link opens the approval here. “Collected” sends one mail for several events.'
+    ? `${none} Your choice applies to linked chats, and to mail once it is set up.`
+    : 'What Muster mails you. Mails only link to approvals; you decide here. “Collected” combines several events in one mail.'
 }
 
 export const askedWhere = (way: MailWay | null): string =>

@@ -73,7 +73,7 @@ export default function SignInAgain() {
       onClose={() => {}}
       width="sm"
       title="Your session has ended"
-      about="Sign in again to go on. What you see and what you typed stays."
+      about="Sign in again to continue. Nothing you typed is lost."
       footer={
         <Button look="quiet" onClick={() => location.assign('/sign-in')}>
           Leave this page instead

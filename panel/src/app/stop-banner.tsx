@@ -49,7 +49,7 @@ export default function StopBanner() {
         busy={release.pending}
         onConfirm={letGo}
       >
-        All agents resume at once: messages that came meanwhile start turns, a few each second. {by} stopped
+        All agents resume at once: messages received meanwhile start turns, a few per second. {by} stopped
         them: “{reason}”.
       </ConfirmDialog>
     </section>

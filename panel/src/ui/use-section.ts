@@ -97,7 +97,7 @@ export function useSection<V extends Values>({
     // An unmounted form has not seen its own edit: the service then refuses and returns the current record.
     const isKnown = same(latest.current.stored.name, given.name)
     const refusedBy = await put(before, given, isKnown ? latest.current.revision : sent)
-    if (!refusedBy) say('Taken back')
+    if (!refusedBy) say('Undone')
     else if (conflictOf(refusedBy)) sayProblem('It was changed meanwhile. It stays as it is.')
     else sayProblem(wordsOf(refusedBy))
   }

@@ -57,7 +57,7 @@ test('an agent is made, starts, and is talked to', async (t) => {
   await page.goBack()
   await page.getByRole('link', { name: 'Turns' }).click()
   await page.getByRole('row', { name: /^Turn \d+, Done/ }).click()
-  await page.getByText('The agent does not say what it cost.').waitFor()
+  await page.getByText('The agent does not report its cost.').waitFor()
 })
 
 test('pausing, resuming and stopping show the steps that the service makes', async (t) => {

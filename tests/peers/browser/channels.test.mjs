@@ -252,11 +252,11 @@ test('a channel says whether it is heard, and what carries nothing says that', a
   await showsBoth(page, 'channel-skipped')
 
   await page.goto(`${world.base}${channels}?peek=${calendar.id}`)
-  await peek(page, 'Tides').getByText('Muster can’t carry messages over this transport yet.').waitFor()
+  await peek(page, 'Tides').getByText('Muster does not support this transport yet.').waitFor()
   assert.equal(await page.getByRole('button', { name: 'Switch on' }).count(), 0)
   await page.goto(`${world.base}${channels}?open=new`)
   const dialog = page.getByRole('dialog', { name: 'New channel' })
-  const said = dialog.getByText(/Muster can’t carry messages over this yet/)
+  const said = dialog.getByText(/is not supported yet/)
   await dialog.getByLabel('Transport').waitFor()
   assert.equal(await said.count(), 0)
   await dialog.getByLabel('Transport').selectOption('DISCORD')

@@ -31,7 +31,7 @@ export function SpentThisMonth({ spending, budget, agentId }: Props) {
       {(allowed ?? 0) > 0 && (
         <p className="text-xs text-muted">
           {moneyOf(allowed ?? 0, currency)} of it was allowed on top of the budget of{' '}
-          {moneyOf(budget, currency)}. <TakeBack micro={allowed ?? 0} agentId={agentId} />
+          {moneyOf(budget, currency)}. <WithdrawAllowance micro={allowed ?? 0} agentId={agentId} />
         </p>
       )}
       {(leased ?? 0) > 0 && (
@@ -45,12 +45,12 @@ export function SpentThisMonth({ spending, budget, agentId }: Props) {
 }
 
 /** Withdraws an additional allowance. */
-function TakeBack({ micro, agentId }: { micro: number; agentId?: number }) {
+function WithdrawAllowance({ micro, agentId }: { micro: number; agentId?: number }) {
   const org = useOrg()
   const allow = useAct(AllowSpending)
   const give = (costMicro: number, options?: ActOptions) =>
     allow({ orgId: org.id, input: { agentId, costMicro } }, options)
-  const said = `${moneyOf(micro, org.currency)} taken back`
+  const said = `Withdrew ${moneyOf(micro, org.currency)}`
   return (
     <Gate may="organization.edit">
       <Button
@@ -59,7 +59,7 @@ function TakeBack({ micro, agentId }: { micro: number; agentId?: number }) {
         busy={allow.pending}
         onClick={() => give(-micro, { said, undo: () => give(micro) })}
       >
-        Take it back
+        Withdraw it
       </Button>
     </Gate>
   )

@@ -45,7 +45,7 @@ export function AgentMenu({ agent }: { agent: AgentRecord }) {
   const undo = async () => {
     const { data } = await restore({ orgId: org.id, id: agent.id })
     if (!data?.restoreAgent) return
-    say(`${agent.name} is back, and stopped`)
+    say(`Restored ${agent.name}. It is stopped.`)
     void navigate({ to: '/o/$org/agents/$id', params: { org: org.id, id: agent.id } })
   }
   const deleteIt = async () => {

@@ -65,7 +65,7 @@ export function Backups({ agent }: { agent: AgentRecord }) {
     label: 'Back up the agent now',
     group: 'Agent',
     refused: useRefused('agent.edit', agent),
-    run: () => void backUp({ orgId, id: agent.id }, { said: 'It is being backed up' }),
+    run: () => void backUp({ orgId, id: agent.id }, { said: 'Backup started' }),
   }
   const { data, error, loading, refetch } = useLive({
     query: BackupsQuery,
@@ -90,7 +90,7 @@ export function Backups({ agent }: { agent: AgentRecord }) {
       {found.data.length === 0 ? (
         <Empty
           icon={Archive}
-          title="It has never been backed up"
+          title="No backups yet"
           command={`mutation { backupAgent(orgId: ${orgId}, id: ${agent.id}) { id state } }`}
         >
           A backup holds all files of its home, so that you can restore them later. Make one with “Back up
@@ -177,7 +177,7 @@ function Actions({ agent, backup }: { agent: AgentRecord; backup: Backup }) {
         action="Restore"
         busy={restore.pending}
         onConfirm={async () => {
-          await restore({ orgId, id: backup.id }, { said: 'It is being restored' })
+          await restore({ orgId, id: backup.id }, { said: 'Restore started' })
           close()
         }}
       >

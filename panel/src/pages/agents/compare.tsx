@@ -97,7 +97,7 @@ export function Compare({ agent, revision, against, known, onAgainst, onClose }:
                 .map((number) => ({
                   value: String(number),
                   label:
-                    number === agent.revision ? `Revision ${number}, the present one` : `Revision ${number}`,
+                    number === agent.revision ? `Revision ${number} (current)` : `Revision ${number}`,
                 }))}
               onValue={(number) => onAgainst(Number(number))}
             />
@@ -172,8 +172,8 @@ function RevertDialog({
     const present = agent.revision
     const { error } = await act({ orgId, id: agent.id, revision, reason }, { quiet: true })
     if (error) return setProblem(fieldErrors(error).reason ?? wordsOf(error))
-    const back = { orgId, id: agent.id, revision: present, reason: `Took back: ${reason}`.slice(0, 1000) }
-    say(`${agent.name} is as in revision ${revision}`, { undo: () => act(back, { said: 'Taken back' }) })
+    const back = { orgId, id: agent.id, revision: present, reason: `Undo: ${reason}`.slice(0, 1000) }
+    say(`${agent.name} is as in revision ${revision}`, { undo: () => act(back, { said: 'Undone' }) })
     onClose()
   }
   return (

@@ -160,11 +160,7 @@ export function Tokens({ used }: { used: string }) {
 function Cost({ micro, tokens }: { micro: string; tokens: string }) {
   const cost = Number(micro) > 0 ? costOf(micro) : null
   if (cost) return <span className="tabular-nums">{cost}</span>
-  return (
-    <Dash
-      why={Number(tokens) > 0 ? 'The agent does not say what its turns cost.' : 'It has not worked yet.'}
-    />
-  )
+  return <Dash why={Number(tokens) > 0 ? 'The agent does not report its cost.' : 'It has not worked yet.'} />
 }
 
 /** An unknown value and the reason. */

@@ -53,7 +53,7 @@ export function ModelCalls({ turnId }: { turnId: number }) {
           </Notice>
         </div>
       )}
-      <Panel title="Model calls" about="As its server measured them. Kept for 90 days.">
+      <Panel title="Model calls" about="Measured by its server. Kept for 90 days.">
         {turn.modelCalls.length === 0 ? (
           <p className="text-muted">Its server has seen no model call in this turn.</p>
         ) : (

@@ -79,7 +79,7 @@ function Tools({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Disabled tools"
-      about="Refused where it crosses its sandbox: when it calls an MCP server, reaches a host, or asks for permission."
+      about="Refused at the sandbox boundary: when it calls an MCP server, reaches a host, or asks for permission."
       form={form}
     >
       <SectionPart

@@ -124,7 +124,7 @@ function Refused({ agent, onAllowed }: PartProps) {
   const refused = agent.refusedDestinations
   if (refused.length === 0) return null
   return (
-    <Panel title="Refused hosts" about="Hosts that it tried to reach, and may not.">
+    <Panel title="Refused hosts" about="Hosts it tried to reach without permission.">
       <ul className="divide-y divide-line rounded-card border border-line">
         {refused.slice(0, all ? undefined : SHOWN).map(({ host, port, count, lastAt, reason }) => (
           <li key={`${host}:${port}`} className="px-4 py-2.5">

@@ -97,7 +97,7 @@ const COLUMNS: Column<TurnRecord>[] = [
     align: 'end',
     cell: ({ costMicro }) =>
       costOf(costMicro) ?? (
-        <span className="text-faint" data-tip="The agent does not say what it cost.">
+        <span className="text-faint" data-tip="The agent does not report its cost.">
           –<span className="sr-only"> not reported</span>
         </span>
       ),
@@ -163,7 +163,7 @@ export function Turns({ agentId }: { agentId: number }) {
               onActive={({ id }) => search.turn && set({ turn: id })}
               empty={
                 search.state ? (
-                  <Empty icon={ListTodo} title="No turn is in this state">
+                  <Empty icon={ListTodo} title="No turns in this state">
                     Choose another state, or all of them.
                   </Empty>
                 ) : (

@@ -56,7 +56,7 @@ export function CreateChannel({ onClose, onCreated }: Props) {
   const submit = async () => {
     const wrong: Record<string, string | null> = {
       name: refusal(name, boundsOf('CreateChannelInput.name')),
-      agentId: agent ? null : 'Choose the agent that it leads to.',
+      agentId: agent ? null : 'Choose an agent.',
     }
     for (const { path, bounds, optional } of fields) {
       const value = values[path]
@@ -115,8 +115,7 @@ export function CreateChannel({ onClose, onCreated }: Props) {
       </Field>
       {isSilent(transport) && (
         <Notice tone="info">
-          {transportName(transport)}: Muster can’t carry messages over this yet. The channel keeps its
-          settings and stays inactive.
+          {transportName(transport)} is not supported yet. The channel keeps its settings and stays inactive.
         </Notice>
       )}
       <div className="grid gap-4 sm:grid-cols-2">

@@ -78,7 +78,7 @@ function Ask({ children }: { children: ReactNode }) {
   return (
     <Panel
       title="Ask me here"
-      about="What agents want to know also comes to your own chat with the bot, and you decide it there."
+      about="Agents’ requests also reach your own chat with the bot, where you can decide them."
     >
       {children}
     </Panel>

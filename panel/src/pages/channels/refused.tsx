@@ -27,7 +27,7 @@ const REASONS: Record<string, { why: string; todo: string }> = {
     todo: 'Their provider has to sign its mails (DKIM, DMARC).',
   },
   NOT_ADDRESSED: {
-    why: 'It was written to others',
+    why: 'It was addressed to others',
     todo: 'They mention the agent, or you list the group below.',
   },
 }
@@ -41,10 +41,7 @@ export function Refused({ channel }: { channel: Channel }) {
   return (
     <div ref={here} tabIndex={-1}>
       {refused.length > 0 && (
-        <Panel
-          title="Refused"
-          about="They are not on the list. Their messages are not kept: they have to write again."
-        >
+        <Panel title="Refused" about="Their messages were not kept, so they have to write again.">
           <ul aria-label="Refused senders" className="divide-y divide-line rounded-card border border-line">
             {(isWhole ? refused : refused.slice(0, FIRST)).map((refusal) => (
               <Row key={refusal.originId} channel={channel} refusal={refusal} onDone={stay} />

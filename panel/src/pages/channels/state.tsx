@@ -18,7 +18,7 @@ interface Reason {
   isQuiet?: boolean
 }
 
-const WAITS = 'Messages to be sent wait until then.'
+const WAITS = 'Outgoing messages wait until then.'
 
 const REASONS: Record<string, Reason> = {
   MANUAL: {
@@ -34,7 +34,7 @@ const REASONS: Record<string, Reason> = {
   },
   DELIVERY_FAILING: {
     word: 'Deliveries fail',
-    why: 'Nothing could be delivered for days.',
+    why: 'No message was delivered for days.',
     todo: `Check the address below, then switch it on. ${WAITS}`,
   },
   GONE: {
@@ -43,8 +43,8 @@ const REASONS: Record<string, Reason> = {
     todo: `Correct the address below and switch it on, or delete the channel. ${WAITS}`,
   },
   NOT_SUPPORTED: {
-    word: 'Not carried yet',
-    why: 'Muster can’t carry messages over this transport yet.',
+    word: 'Not supported yet',
+    why: 'Muster does not support this transport yet.',
     todo: 'The channel keeps its settings.',
     isQuiet: true,
   },

@@ -138,12 +138,12 @@ function Details({ conversation }: { conversation: ConversationRecord }) {
             {conversation.model ? (
               <Visible text={conversation.model} />
             ) : (
-              <Missing why="The agent does not say which model it uses." />
+              <Missing why="The agent does not report its model." />
             )}
           </Fact>
           <Fact name="Context">
             {conversation.contextTokens === null ? (
-              <Missing why="The agent does not say how much it remembers." />
+              <Missing why="The agent does not report its context size." />
             ) : (
               `${conversation.contextTokens.toLocaleString()} tokens`
             )}
@@ -231,9 +231,9 @@ function TurnPart({ turn }: { turn: Turn }) {
           <Duration from={turn.startedAt} to={turn.endedAt} />
         </Fact>
         <Fact name="Tokens">
-          {tokenWords(turn) ?? <Missing why="The agent does not say how many tokens it used." />}
+          {tokenWords(turn) ?? <Missing why="The agent does not report its tokens." />}
         </Fact>
-        <Fact name="Cost">{cost ?? <Missing why="The agent does not say what it cost." />}</Fact>
+        <Fact name="Cost">{cost ?? <Missing why="The agent does not report its cost." />}</Fact>
         {turn.firstSeq && (
           <Fact name="Begins">
             <Link

@@ -54,7 +54,7 @@ export function MemberMenu({ member, offered, onRemoved }: Props) {
       {
         said: `${member.name} is now ${ROLE_NAMES[role].toLowerCase()}`,
         // After giving up a role, the user may not be able to restore it.
-        ...(!isSelf && { undo: () => update({ ...variables, role: before }, { said: 'Taken back' }) }),
+        ...(!isSelf && { undo: () => update({ ...variables, role: before }, { said: 'Undone' }) }),
       },
     )
   }

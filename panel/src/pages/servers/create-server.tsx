@@ -44,7 +44,7 @@ export function CreateServer({
   return (
     <FormDialog
       title="New server"
-      about="A server is a machine of yours. It connects to Muster by itself, and needs no open port."
+      about="A server is your own machine. It connects to Muster and needs no open port."
       action="Create the server"
       busy={create.pending}
       onSubmit={submit}

@@ -129,7 +129,7 @@ export function ServersPage() {
   const create = <ActionButton action={make} look="primary" icon={Plus} />
   return (
     <>
-      <PageHeader title="Servers" about="The machines that your agents run on." actions={create}>
+      <PageHeader title="Servers" about="The machines your agents run on." actions={create}>
         <div className="flex flex-wrap items-center gap-2 pb-2.5">
           <SearchInput label="Search servers" value={search.q} onValue={(q) => set({ q, page: undefined })} />
           <Chip
@@ -168,7 +168,7 @@ export function ServersPage() {
               search.q ? (
                 <Empty icon={Server} title="No server has this name" />
               ) : search.status ? (
-                <Empty icon={Server} title="No server is in this state" />
+                <Empty icon={Server} title="No servers in this state" />
               ) : (
                 <Empty
                   icon={Server}

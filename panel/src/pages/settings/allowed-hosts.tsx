@@ -44,7 +44,7 @@ export function AllowedHosts() {
     <Gate may="network.edit">
       <Panel
         title="Allowed hosts"
-        about="What all agents may reach, beside their models and MCP servers. A credential is used only at hosts of this list. A change reaches running agents at once."
+        about="Hosts that all agents may reach, besides models and MCP servers. Credentials are used only at these hosts. Changes apply to running agents at once."
         actions={
           <Button size="sm" icon={Plus} onClick={() => add(true)}>
             Allow a host

@@ -173,7 +173,7 @@ export function ModelCredentialDialog({ editing, onClose, onChanged }: Props) {
 const SAID = { new: 'The key is stored', key: 'The key is replaced', rest: 'Saved' }
 
 function keyHint({ what }: Editing): string {
-  if (what === 'rest') return 'It goes to another address now, so the key has to be given again.'
-  if (what === 'key') return 'Agents that run use the new one at once. The old one is forgotten.'
+  if (what === 'rest') return 'The address has changed, so enter the key again.'
+  if (what === 'key') return 'Running agents use the new key at once. The old one is deleted.'
   return 'It is stored sealed and never shown again.'
 }

@@ -48,7 +48,7 @@ export function ModelCredentials() {
   return (
     <Panel
       title="Model credentials"
-      about="Servers add them to the calls of models. Agents never see them."
+      about="Servers add them to model calls. Agents never see them."
       actions={
         <Gate on={found} may="organization.edit">
           <Button size="sm" icon={Plus} onClick={() => edit({ what: 'new' })}>

@@ -23,7 +23,7 @@ export function Prices() {
   return (
     <Panel
       title="Prices"
-      about="What a million tokens cost, as this installation knows it. Its operator maintains the list. Where a budget is set, a model without a price is refused."
+      about="The price of a million tokens. The installation’s operator maintains the list. Where a budget is set, models without a price are refused."
     >
       {error && !prices ? (
         <ProblemView error={error} retry={refetch} />

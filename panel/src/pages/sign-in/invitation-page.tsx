@@ -122,7 +122,7 @@ export function AcceptInvitationPage() {
 function Enter({ joined, onSignedIn }: { joined: Joined; onSignedIn: (person: number) => void }) {
   const { org, email, challenge } = joined
   return (
-    <Card title={challenge ? 'Second factor' : 'Sign in'} about="You have joined. Sign in to go on.">
+    <Card title={challenge ? 'Second factor' : 'Sign in'} about="You have joined. Sign in to continue.">
       <SignInForm email={email} challenge={challenge} next={`/o/${org}`} onSignedIn={onSignedIn} />
     </Card>
   )
@@ -131,5 +131,5 @@ function Enter({ joined, onSignedIn }: { joined: Joined; onSignedIn: (person: nu
 function aboutOf(step: Answer['step']): string {
   if (step.kind === 'ask') return 'You have been invited. This link is only for you.'
   if (step.kind === 'new') return 'You have no account yet. This creates one for the invited address.'
-  return `${step.email ?? 'Your address'} has an account already. Give its password to join with it.`
+  return `${step.email ?? 'Your address'} has an account already. Enter its password to join.`
 }

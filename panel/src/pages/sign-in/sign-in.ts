@@ -63,7 +63,7 @@ export function safeNext(next: string | undefined): string {
 }
 
 const REFUSED: Record<string, string> = {
-  STATE_INVALID: 'That took too long, or it was started in another browser. Try again.',
+  STATE_INVALID: 'That took too long, or you started in another browser. Try again.',
   PROVIDER_FAILED: 'The provider did not sign you in. Try again.',
   EMAIL_NOT_VERIFIED: 'The provider has not verified your e-mail address.',
   EMAIL_NOT_CONFIRMED:

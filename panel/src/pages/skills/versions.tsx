@@ -96,7 +96,7 @@ function Look({ version, skill, onClose }: { version: Version; skill: Skill; onC
                 const present = skill.version
                 await revert(goTo(version.version, `Back to version ${version.version}`), {
                   said: `Back to version ${version.version}`,
-                  undo: () => revert(goTo(present, `Back to version ${present}`), { said: 'Taken back' }),
+                  undo: () => revert(goTo(present, `Back to version ${present}`), { said: 'Undone' }),
                 })
                 onClose()
               }}

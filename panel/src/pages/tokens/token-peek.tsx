@@ -213,7 +213,7 @@ function RotateDialog({ token, onClose, onIssued }: { token: Token; onClose: () 
         </>
       }
     >
-      <Field label="The present secret">
+      <Field label="The current secret">
         <Select value={overlap} onValue={setOverlap} options={OVERLAPS} />
       </Field>
     </Dialog>

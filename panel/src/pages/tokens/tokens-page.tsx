@@ -68,7 +68,7 @@ export function TokensPage() {
       <ResourcePage
         path="tokens"
         title="Service tokens"
-        about="What programs sign in with."
+        about="How programs sign in."
         icon={KeySquare}
         names={['token', 'tokens']}
         query={TokensQuery}

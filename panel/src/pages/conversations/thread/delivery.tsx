@@ -72,7 +72,7 @@ function Again({ id }: { id: number }) {
         size="sm"
         icon={RotateCw}
         busy={act.pending}
-        onClick={() => void act({ orgId: org.id, messageId: id }, { said: 'It is sent again' })}
+        onClick={() => void act({ orgId: org.id, messageId: id }, { said: 'Sending again' })}
       >
         Send again
       </Button>

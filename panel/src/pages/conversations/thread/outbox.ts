@@ -164,7 +164,7 @@ async function send(client: Client, orgId: number, key: string): Promise<void> {
     discard(key)
     resync()
   } else if (code === 'IDEMPOTENCY_IN_PROGRESS') {
-    change(key, { state: 'failed', problem: 'An earlier try is still under way. Try again in a moment.' })
+    change(key, { state: 'failed', problem: 'An earlier attempt is still under way. Try again in a moment.' })
   } else {
     // A refused message may be sent again as a new request. If the outcome is unknown, the key stays.
     change(key, {
