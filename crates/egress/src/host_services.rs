@@ -4,7 +4,7 @@ use std::io;
 
 use futures::future::BoxFuture;
 use muster_protocol::{
-    Happening,
+    HostEvent,
     plan::{Crossing, Limits, McpServer},
     spending::{Lease, LeaseAsked},
 };
@@ -61,7 +61,7 @@ pub trait HostServices: Send + Sync + 'static {
     fn ready(&self) -> BoxFuture<'_, ()>;
 
     /// Reports to the control plane, without waiting.
-    fn report(&self, happening: Happening);
+    fn report(&self, happening: HostEvent);
 
     /// The control plane's time, in milliseconds since 1970.
     fn now(&self) -> i64;

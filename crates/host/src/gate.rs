@@ -6,9 +6,9 @@ use std::{io, os::unix::fs::PermissionsExt, path::Path, sync::Arc, time::Instant
 use futures::future::BoxFuture;
 use muster_egress::{Asking, CrossingDecision, Gate, HostServices, Leased};
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::Asked,
-    plan::{Crossing, Decision, Given, Judgement, Limits, McpServer, McpTransport, Wanted},
+    plan::{Crossing, Decision, Judgement, Limits, McpServer, McpTransport, PlanRequest, PlanResponse},
     spending::LeaseAsked,
 };
 use tokio::{
@@ -66,13 +66,13 @@ pub struct Outlet {
     /// To the agent's task: questions for people.
     pub calls: mpsc::Sender<Call>,
     /// To the agent's task: events and their launches.
-    pub reports: mpsc::UnboundedSender<(i64, Happening)>,
+    pub reports: mpsc::UnboundedSender<(i64, HostEvent)>,
     /// Late approvals by people.
     pub granted: LateApprovals,
 }
 
 impl Outlet {
-    async fn ask(&self, wanted: Wanted) -> Option<Given> {
+    async fn ask(&self, wanted: PlanRequest) -> Option<PlanResponse> {
         let (told, answer) = oneshot::channel();
         let ask = Ask { agent_id: self.agent_id, generation: self.generation, wanted, told };
         let asking = async {
@@ -87,12 +87,12 @@ impl Outlet {
         if self.granted.take(asking.conversation_id, &asking.crossing, Instant::now()) {
             return CrossingDecision::Approved;
         }
-        match self.ask(Wanted::Judgement(asking.crossing.clone())).await {
-            Some(Given::Judgement(Judgement::Allowed)) => CrossingDecision::Allowed,
-            Some(Given::Judgement(Judgement::Refused { reason }) | Given::Refused { reason }) => {
-                CrossingDecision::Refused { reason }
-            }
-            Some(Given::Judgement(Judgement::Asked)) => self.asked(asking).await,
+        match self.ask(PlanRequest::Judgement(asking.crossing.clone())).await {
+            Some(PlanResponse::Judgement(Judgement::Allowed)) => CrossingDecision::Allowed,
+            Some(
+                PlanResponse::Judgement(Judgement::Refused { reason }) | PlanResponse::Refused { reason },
+            ) => CrossingDecision::Refused { reason },
+            Some(PlanResponse::Judgement(Judgement::Asked)) => self.asked(asking).await,
             Some(_) => {
                 CrossingDecision::Refused { reason: "The control plane's answer is invalid.".to_owned() }
             }
@@ -142,9 +142,11 @@ impl HostServices for Outlet {
 
     fn lease(&self, asked: LeaseAsked) -> BoxFuture<'_, Leased> {
         Box::pin(async move {
-            match self.ask(Wanted::Lease(asked)).await {
-                Some(Given::Lease(lease)) => Leased::Granted(lease),
-                Some(Given::Spent { reason, .. } | Given::Refused { reason }) => Leased::Refused { reason },
+            match self.ask(PlanRequest::Lease(asked)).await {
+                Some(PlanResponse::Lease(lease)) => Leased::Granted(lease),
+                Some(PlanResponse::Spent { reason, .. } | PlanResponse::Refused { reason }) => {
+                    Leased::Refused { reason }
+                }
                 Some(_) | None => Leased::Refused {
                     reason: "The control plane, which manages the budget, can't be reached.".to_owned(),
                 },
@@ -157,7 +159,7 @@ impl HostServices for Outlet {
         Box::pin(async { _ = self.shared.journal.room().await })
     }
 
-    fn report(&self, happening: Happening) {
+    fn report(&self, happening: HostEvent) {
         let _ = self.reports.send((self.generation, happening));
     }
 

@@ -134,7 +134,7 @@ pub async fn run(
         }
     }
     for order in contents.orders {
-        agents.pass_on(Wish::Order(order));
+        agents.pass_on(Wish::Command(order));
     }
     // In parallel: an engine may be slow or unreachable.
     let mut sweeping = JoinSet::new();
@@ -233,7 +233,7 @@ impl Agents {
     fn pass_on(&mut self, wish: Wish) {
         match wish {
             // The journal has the command; a finished task ends the host, which reads it again.
-            Wish::Order(order) => self.send_to(order.agent_id, Message::Order(order)),
+            Wish::Command(order) => self.send_to(order.agent_id, Message::Command(order)),
             Wish::Wanted(wanted) => {
                 let running = self.shared.running();
                 for here in running.iter().filter(|here| !wanted.contains(here)) {

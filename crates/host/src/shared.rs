@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use muster_egress::Reach;
 use muster_protocol::{
     frame::{Delta, Running},
-    plan::{Given, Wanted},
+    plan::{PlanRequest, PlanResponse},
 };
 use muster_shim::args::Limits;
 use parking_lot::Mutex;
@@ -50,8 +50,8 @@ pub struct Options {
 pub struct Ask {
     pub agent_id: i64,
     pub generation: i64,
-    pub wanted: Wanted,
-    pub told: oneshot::Sender<Given>,
+    pub wanted: PlanRequest,
+    pub told: oneshot::Sender<PlanResponse>,
 }
 
 #[derive(Debug)]

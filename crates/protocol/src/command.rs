@@ -33,7 +33,7 @@ pub enum Command {
     },
     /// Answer a request for permission that no person has to decide.
     Verdict {
-        /// The request, as in [`crate::event::Happening::Asked`].
+        /// The request, as in [`crate::event::HostEvent::Asked`].
         request: String,
         /// Whether the agent may go on.
         allowed: bool,
@@ -61,7 +61,7 @@ pub enum Command {
 
 /// A command on its way to a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Order {
+pub struct CommandEnvelope {
     /// Its number among the commands of this host: 1, 2, 3, ….
     pub seq: i64,
     /// Identifies the command forever; a host carries out each id once.

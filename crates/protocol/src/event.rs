@@ -18,13 +18,13 @@ pub struct Event {
     /// When it happened, by the host's clock.
     pub at: i64,
     /// What happened.
-    pub what: Happening,
+    pub what: HostEvent,
 }
 
 /// What happened to an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Happening {
+pub enum HostEvent {
     /// It runs and takes turns.
     Started {
         /// The process or the container.

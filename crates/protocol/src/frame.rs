@@ -19,10 +19,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    command::Order,
+    command::CommandEnvelope,
     event::Event,
     join::Machine,
-    plan::{Given, Wanted},
+    plan::{PlanRequest, PlanResponse},
 };
 
 /// A frame from a host.
@@ -47,7 +47,7 @@ pub enum FromHost {
         /// The agent's launch.
         generation: i64,
         /// What it needs.
-        wanted: Wanted,
+        wanted: PlanRequest,
     },
     /// Text that an agent is writing, for those who watch it.
     Delta(Delta),
@@ -71,7 +71,7 @@ pub enum ToHost {
         retry_after: Option<i64>,
     },
     /// Do something.
-    Command(Order),
+    Command(CommandEnvelope),
     /// The events up to this number are stored.
     Ack {
         /// The last of them.
@@ -82,7 +82,7 @@ pub enum ToHost {
         /// The question.
         id: i64,
         /// The answer.
-        given: Given,
+        given: PlanResponse,
     },
 }
 
@@ -207,11 +207,11 @@ pub struct Load {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Command, Happening, event::Message};
+    use crate::{Command, HostEvent, event::Message};
 
     #[test]
     fn frames_are_tagged_json() {
-        let order = Order {
+        let order = CommandEnvelope {
             seq: 1,
             id: 7,
             agent_id: 3,
@@ -234,7 +234,7 @@ mod tests {
     fn a_message_is_one_flat_event() {
         let content = crate::event::Content::Text { text: "Hi".to_owned() };
         let message = Message { conversation_id: 1, turn_id: Some(2), key: "1.2".to_owned(), content };
-        let event = Event { seq: 1, agent_id: 3, generation: 1, at: 0, what: Happening::Message(message) };
+        let event = Event { seq: 1, agent_id: 3, generation: 1, at: 0, what: HostEvent::Message(message) };
         let text = serde_json::to_value(FromHost::Event(event.clone())).unwrap();
         assert_eq!(text["what"]["kind"], "MESSAGE");
         assert_eq!(text["what"]["content"]["text"], "Hi");

@@ -23,7 +23,7 @@ use serde_json::Value;
 
 pub use self::{
     command::Command,
-    event::{Event, Happening},
+    event::{Event, HostEvent},
     frame::{FromHost, ToHost},
     secret::Secret,
 };

@@ -12,7 +12,7 @@ use crate::{
 /// A host's question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Wanted {
+pub enum PlanRequest {
     /// How to launch the agent, and what its sessions get.
     Launch,
     /// What to say in this turn.
@@ -55,25 +55,25 @@ pub enum Judgement {
         /// Why, for the agent to read.
         reason: String,
     },
-    /// A person decides: report it as [`crate::event::Happening::Asked`].
+    /// A person decides: report it as [`crate::event::HostEvent::Asked`].
     Asked,
 }
 
 /// The control plane's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Given {
-    /// To [`Wanted::Launch`].
+pub enum PlanResponse {
+    /// To [`PlanRequest::Launch`].
     Launch(Box<LaunchPlan>),
-    /// To [`Wanted::Turn`].
+    /// To [`PlanRequest::Turn`].
     Turn(TurnPlan),
-    /// To [`Wanted::Answer`].
+    /// To [`PlanRequest::Answer`].
     Answer(Answer),
-    /// To [`Wanted::Judgement`].
+    /// To [`PlanRequest::Judgement`].
     Judgement(Judgement),
-    /// To [`Wanted::Lease`].
+    /// To [`PlanRequest::Lease`].
     Lease(Lease),
-    /// To [`Wanted::Lease`]: nothing may be spent now.
+    /// To [`PlanRequest::Lease`]: nothing may be spent now.
     Spent {
         /// Why, for the agent to read.
         reason: String,

@@ -24,7 +24,7 @@ use futures::{
 use muster_protocol::{
     Event, ToHost,
     frame::{Hello, RefusedCode},
-    plan::{Given, Wanted},
+    plan::{PlanRequest, PlanResponse},
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc, watch},
@@ -81,7 +81,7 @@ pub(super) struct Ask {
     pub id: i64,
     pub agent: i64,
     pub generation: i64,
-    pub wanted: Wanted,
+    pub wanted: PlanRequest,
 }
 
 /// Serves a connection until it ends.
@@ -304,7 +304,7 @@ impl Connection {
             Some(given) => given,
             None => {
                 self.foreign(1)?;
-                Given::Refused { reason: "The agent is not on this server.".to_owned() }
+                PlanResponse::Refused { reason: "The agent is not on this server.".to_owned() }
             }
         };
         Ok(ToHost::Told { id, given })

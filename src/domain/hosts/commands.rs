@@ -3,7 +3,7 @@
 //! The numbers have no gaps: a command that was numbered is sent until the host has it, even past its deadline, when the
 //! host answers that it is too late. One that expires before that is never sent.
 
-use muster_protocol::command::{Command, Order};
+use muster_protocol::command::{Command, CommandEnvelope};
 
 use super::{
     Ended, Link,
@@ -35,7 +35,7 @@ pub async fn received(link: &Link, through: i64) -> Result<(), Ended> {
 ///
 /// # Errors
 /// The connection is not the current one; the database can't be reached.
-pub async fn next(link: &Link, sent: i64, received: i64) -> Result<Vec<Order>, Ended> {
+pub async fn next(link: &Link, sent: i64, received: i64) -> Result<Vec<CommandEnvelope>, Ended> {
     let room = MOST_UNACKNOWLEDGED - (sent - received);
     if room <= 0 {
         return Ok(Vec::new());
@@ -50,13 +50,13 @@ pub async fn next(link: &Link, sent: i64, received: i64) -> Result<Vec<Order>, E
 
 /// The commands that can be sent, in their order. A new one has the number 0. While the organization is stopped, what
 /// was not sent before waits, unless it ends something.
-async fn waiting(link: &Link, sent: i64, room: i64) -> Result<Vec<Order>> {
+async fn waiting(link: &Link, sent: i64, room: i64) -> Result<Vec<CommandEnvelope>> {
     let found = queries::waiting(link, sent, room).await?;
     found.into_iter().filter_map(|row| order(row).transpose()).collect()
 }
 
 /// A row as a command. `None`: a later version has written it, and has to send it.
-fn order(row: Waiting) -> Result<Option<Order>> {
+fn order(row: Waiting) -> Result<Option<CommandEnvelope>> {
     let (id, seq) = (row.id, row.host_seq);
     let command: Command = match serde_json::from_value(row.payload) {
         Ok(command) => command,
@@ -66,7 +66,7 @@ fn order(row: Waiting) -> Result<Option<Order>> {
             return Ok(None);
         }
     };
-    Ok(Some(Order {
+    Ok(Some(CommandEnvelope {
         id,
         seq: seq.unwrap_or_default(),
         agent_id: row.agent_id,
@@ -77,7 +77,7 @@ fn order(row: Waiting) -> Result<Option<Order>> {
 }
 
 /// Numbers new commands.
-async fn number(link: &Link, orders: &mut [Order]) -> Result<(), Ended> {
+async fn number(link: &Link, orders: &mut [CommandEnvelope]) -> Result<(), Ended> {
     let tx = link.scope.begin().await?;
     let count = orders.len().cast_signed() as i64;
     let Some(last) = queries::take_numbers(&tx, link, count).await? else {
@@ -91,7 +91,7 @@ async fn number(link: &Link, orders: &mut [Order]) -> Result<(), Ended> {
     Ok(tx.commit().await?)
 }
 
-async fn assign(tx: &Tx, order: &Order) -> Result<()> {
+async fn assign(tx: &Tx, order: &CommandEnvelope) -> Result<()> {
     if queries::number_command(tx, order.id, order.seq).await? {
         return Ok(());
     }

@@ -16,7 +16,7 @@ use std::{
 };
 
 use futures::FutureExt;
-use muster_protocol::{Event, Happening};
+use muster_protocol::{Event, HostEvent};
 
 use super::{Ended, Link, Refusal, apply, queries};
 use crate::{
@@ -79,7 +79,7 @@ async fn attempt(link: &Link, events: &[Event], one_by_one: bool) -> Result<u32,
 }
 
 fn is_message(event: &Event) -> bool {
-    matches!(event.what, Happening::Message(_))
+    matches!(event.what, HostEvent::Message(_))
 }
 
 /// The event with this number was left out.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster_protocol::plan::Given;
+use muster_protocol::plan::PlanResponse;
 
 use super::{
     budget::Terms,
@@ -60,7 +60,7 @@ pub struct Exhausted {
 impl DomainEvent for Exhausted {}
 
 /// Keeps the agent from spending more. Its turns wait, or it is stopped.
-pub(super) async fn act(tx: &Tx, agent: &LockedAgent, terms: &Terms, spent: &Spent) -> Result<Given> {
+pub(super) async fn act(tx: &Tx, agent: &LockedAgent, terms: &Terms, spent: &Spent) -> Result<PlanResponse> {
     let reason = words(terms, spent);
     // First: it may hold the month's row, which comes before rows of limits.
     tell(tx, agent, terms, spent).await?;
@@ -74,7 +74,7 @@ pub(super) async fn act(tx: &Tx, agent: &LockedAgent, terms: &Terms, spent: &Spe
         CostGuardAction::Stop => format!("{reason} You are stopped."),
         _ => format!("{reason} End your turn: it goes on by itself once there is something to spend again."),
     };
-    Ok(Given::Spent { reason, until: Some(spent.until.0) })
+    Ok(PlanResponse::Spent { reason, until: Some(spent.until.0) })
 }
 
 /// Tells people that nothing is left: of NOTIFY once for each month or hour, else once while they have not decided, and not within

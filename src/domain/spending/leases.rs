@@ -7,7 +7,7 @@
 use std::{sync::Arc, time::Duration};
 
 use muster_protocol::{
-    plan::Given,
+    plan::PlanResponse,
     spending::{Finished, Lease, LeaseAsked, Price, price_of},
 };
 
@@ -64,13 +64,18 @@ type Slice = (Option<i64>, Option<i64>);
 ///
 /// # Errors
 /// `NOT_FOUND`; `AGENT_NOT_RUNNING` for a launch that is not the agent's present one.
-pub async fn lease(scope: &Scope, agent: AgentId, generation: i64, asked: &LeaseAsked) -> Result<Given> {
+pub async fn lease(
+    scope: &Scope,
+    agent: AgentId,
+    generation: i64,
+    asked: &LeaseAsked,
+) -> Result<PlanResponse> {
     let tx = scope.begin().await?;
     let agent = up(&tx, agent, generation).await?;
     if orgs::is_stopped(&tx).await? {
         let reason =
             "The whole organization was stopped. No model is called until it is released.".to_owned();
-        return Ok(Given::Refused { reason });
+        return Ok(PlanResponse::Refused { reason });
     }
     let terms = Terms::of(&tx, agent.id).await?;
     let prices = terms.prices(&tx, tx.now);
@@ -81,19 +86,19 @@ pub async fn lease(scope: &Scope, agent: AgentId, generation: i64, asked: &Lease
              Muster can add one.",
             asked.model, terms.currency
         );
-        return Ok(Given::Refused { reason });
+        return Ok(PlanResponse::Refused { reason });
     }
     if let Some((reason, until)) = limits::waits_for_provider(&tx, agent.id).await? {
-        return Ok(Given::Spent { reason, until: Some(until.0) });
+        return Ok(PlanResponse::Spent { reason, until: Some(until.0) });
     }
     if let Some(lease) = granted(&tx, agent.id, asked.question).await? {
-        return Ok(Given::Lease(lease));
+        return Ok(PlanResponse::Lease(lease));
     }
     if lease_queries::open_leases(&tx, agent.id).await? >= MOST_OPEN {
         let reason = format!(
             "The agent holds {MOST_OPEN} leases already. The next is granted when one is returned or over."
         );
-        return Ok(Given::Refused { reason });
+        return Ok(PlanResponse::Refused { reason });
     }
     finish(&tx, agent.id, &asked.finished).await?;
     let mut sliced = slice(&tx, &agent, &terms, price).await?;
@@ -105,7 +110,7 @@ pub async fn lease(scope: &Scope, agent: AgentId, generation: i64, asked: &Lease
     let given = match sliced {
         Ok((from, slice)) => {
             limits::eased_of(&tx, &agent, &[LimitKind::Money, LimitKind::Tokens]).await?;
-            Given::Lease(write(&tx, agent.id, asked.question, (from, slice)).await?)
+            PlanResponse::Lease(write(&tx, agent.id, asked.question, (from, slice)).await?)
         }
         Err(spent) => cost_guard::act(&tx, &agent, &terms, &spent).await?,
     };

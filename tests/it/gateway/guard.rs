@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::{FutureExt, SinkExt, StreamExt};
 use muster::core::resource_limits::What;
-use muster_protocol::{Happening, spending::ModelCall};
+use muster_protocol::{HostEvent, spending::ModelCall};
 use sea_orm::ConnectionTrait;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
@@ -116,7 +116,7 @@ async fn what_a_launch_has_spent_counts_after_its_agent_was_moved() {
     // The gate hears out the calls that were open.
     let call = |input| {
         let call = ModelCall { lease_id: Some(lease.id), ..launch.call(None, input, 0) };
-        json!(Happening::ModelCalled(call))
+        json!(HostEvent::ModelCalled(call))
     };
     let returned = json!({ "kind": "LEASE_RETURNED", "lease_id": lease.id });
     for (what, leased) in [

@@ -14,7 +14,7 @@ use muster::{
 };
 use muster_protocol::{
     event::{RefusedReason, TurnOutcome, Usage},
-    plan::Given,
+    plan::PlanResponse,
     spending::{Lease, LeaseAsked, ModelCall},
 };
 use serde_json::{Value, json};
@@ -33,18 +33,18 @@ pub fn question(model: &str) -> LeaseAsked {
 }
 
 impl Host<'_> {
-    pub async fn wants(&self, asked: &LeaseAsked) -> Result<Given> {
+    pub async fn wants(&self, asked: &LeaseAsked) -> Result<PlanResponse> {
         spending::lease(&self.app.scope(), AgentId(self.agent), self.generation, asked).await
     }
 
-    pub async fn asks_for_lease(&self, model: &str) -> Result<Given> {
+    pub async fn asks_for_lease(&self, model: &str) -> Result<PlanResponse> {
         self.wants(&question(model)).await
     }
 
     pub async fn leases(&self) -> Option<Lease> {
         match self.asks_for_lease(MODEL).await.unwrap() {
-            Given::Lease(lease) => Some(lease),
-            Given::Spent { .. } => None,
+            PlanResponse::Lease(lease) => Some(lease),
+            PlanResponse::Spent { .. } => None,
             other => panic!("{other:?}"),
         }
     }

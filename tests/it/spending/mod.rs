@@ -14,7 +14,7 @@ use muster::{
 };
 use muster_protocol::{
     event::{EndReason, TurnEnd, TurnOutcome, Usage},
-    plan::{Given, Part},
+    plan::{Part, PlanResponse},
     spending::ModelCall,
 };
 use serde_json::json;
@@ -151,15 +151,15 @@ async fn an_unknown_model_is_refused_with_a_budget() {
     let unpriced: Vec<i64> = app.column("SELECT unpriced_calls FROM model_days ORDER BY model").await;
     assert_eq!(unpriced, [0, 1]);
     assert!(
-        matches!(host.asks_for_lease("nobody-knows").await.unwrap(), Given::Lease(_)),
+        matches!(host.asks_for_lease("nobody-knows").await.unwrap(), PlanResponse::Lease(_)),
         "nothing is limited"
     );
     app.sets(json!({ "monthlyBudgetMicro": 10 * CALL })).await;
     let given = host.asks_for_lease("nobody-knows").await.unwrap();
-    assert!(matches!(given, Given::Refused { reason } if reason.contains("no price in USD")));
+    assert!(matches!(given, PlanResponse::Refused { reason } if reason.contains("no price in USD")));
     // In another currency no price counts.
     app.sets(json!({ "currency": "EUR" })).await;
-    assert!(matches!(host.asks_for_lease(MODEL).await.unwrap(), Given::Refused { .. }));
+    assert!(matches!(host.asks_for_lease(MODEL).await.unwrap(), PlanResponse::Refused { .. }));
 }
 
 #[tokio::test]
@@ -207,7 +207,7 @@ async fn a_turn_waits_until_more_is_allowed() {
     let host = app.running_agent().await;
     let (conversation, turn) = host.works().await;
     host.calls(host.call(Some(turn), 100_000, 0)).await;
-    let Given::Spent { reason, until } = host.asks_for_lease(MODEL).await.unwrap() else { panic!() };
+    let PlanResponse::Spent { reason, until } = host.asks_for_lease(MODEL).await.unwrap() else { panic!() };
     assert!(reason.contains("budget of 0.2160 USD for this month is used up: 0.30 USD used."), "{reason}");
     assert!(reason.contains("End your turn"), "{reason}");
     assert_eq!(until, Some("2026-07-01T00:00:00.000Z".parse::<muster::base::time::Timestamp>().unwrap().0));

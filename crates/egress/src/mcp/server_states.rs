@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::{McpReport, McpState},
 };
 use parking_lot::Mutex;
@@ -107,7 +107,7 @@ impl ServerStates {
         // Starting is reported only if it lasts.
         if is_due && !(known.reported.is_none() && known.now.state == McpState::Starting) {
             known.reported = Some((known.now.clone(), Instant::now()));
-            self.services.report(Happening::McpServer(known.now.clone()));
+            self.services.report(HostEvent::McpServer(known.now.clone()));
         }
     }
 }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use muster_protocol::{
-    Happening,
+    HostEvent,
     spending::{Finished, Lease, LeaseAsked},
 };
 use parking_lot::Mutex;
@@ -201,7 +201,7 @@ impl LeasePool {
         });
         drop(state);
         for lease_id in returned {
-            self.services.report(Happening::LeaseReturned { lease_id });
+            self.services.report(HostEvent::LeaseReturned { lease_id });
         }
     }
 

@@ -15,7 +15,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::Usage,
     spending::{ModelCall, Price},
 };
@@ -216,7 +216,7 @@ impl Meter {
         call.millis = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
         call.lease_id = lease.as_ref().map(|lease| lease.lease_id);
         // Reported first: the settlement may return the lease.
-        shared.services.report(Happening::ModelCalled(call));
+        shared.services.report(HostEvent::ModelCalled(call));
         if let Some(lease) = lease {
             shared.leases.settle(lease, used);
         }

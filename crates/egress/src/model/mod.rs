@@ -29,7 +29,7 @@ use http_body::Body as _;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use muster_protocol::{
-    Happening,
+    HostEvent,
     plan::ModelAccess,
     spending::{ModelCall, price_of},
 };
@@ -308,7 +308,7 @@ async fn handle_refusal(
     match head.status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if shared.refusal_reports.key.is_due() => {
             let detail = format!("{} refuses the key ({}): {detail}", access.provider, head.status);
-            shared.services.report(Happening::AuthRequired { detail });
+            shared.services.report(HostEvent::AuthRequired { detail });
         }
         StatusCode::TOO_MANY_REQUESTS => {
             let now = shared.services.now();
@@ -316,7 +316,7 @@ async fn handle_refusal(
             let wait = until.map(|until| Duration::from_millis(until.saturating_sub(now).unsigned_abs()));
             let credential_id = access.credential_id;
             if shared.refusal_reports.limit.opens(credential_id, wait, Instant::now()) {
-                shared.services.report(Happening::Limited { credential_id, model, until, detail });
+                shared.services.report(HostEvent::Limited { credential_id, model, until, detail });
             }
         }
         _ => {}

@@ -15,7 +15,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use muster_egress::Leased;
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::Usage,
     spending::{Finished, Lease, ModelCall, Price},
 };
@@ -254,11 +254,11 @@ async fn unused_lease_amounts_are_reused_and_returned_at_the_end() {
         world.post("/model/chat/completions", &json!({ "model": "free", "max_tokens": 5000 })).await;
     assert_eq!(status, StatusCode::PAYMENT_REQUIRED);
     assert!(words.contains("the model free has no price"), "{words}");
-    assert!(world.host.reports.lock().unwrap().contains(&Happening::LeaseReturned { lease_id: 1 }));
+    assert!(world.host.reports.lock().unwrap().contains(&HostEvent::LeaseReturned { lease_id: 1 }));
     assert_eq!(world.post("/model/chat/completions", &json!({ "model": "dear" })).await.0, StatusCode::OK);
     let host = Arc::clone(&world.host);
     drop(world);
-    assert!(host.reports.lock().unwrap().contains(&Happening::LeaseReturned { lease_id: 2 }));
+    assert!(host.reports.lock().unwrap().contains(&HostEvent::LeaseReturned { lease_id: 2 }));
 }
 
 #[tokio::test]
@@ -283,7 +283,7 @@ async fn the_rest_of_a_lease_returns_with_the_next_lease_request() {
     assert_eq!(ask(10).await, StatusCode::PAYMENT_REQUIRED);
     let second = Finished { lease_id: 2, cost_micro: 164, tokens: 80 };
     assert_eq!(finished()[2..], [vec![second], vec![]]);
-    assert!(world.host.reports.lock().unwrap().contains(&Happening::LeaseReturned { lease_id: 2 }));
+    assert!(world.host.reports.lock().unwrap().contains(&HostEvent::LeaseReturned { lease_id: 2 }));
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use hyper_util::rt::TokioIo;
 use muster_addresses::Resolve;
 use muster_egress::{Asking, CrossingDecision, Gate, HostServices, Leased, Reach, Rules};
 use muster_protocol::{
-    Happening,
+    HostEvent,
     plan::{Destination, LaunchPlan, Limits, McpServer, McpTransport, ModelAccess},
     spending::{LeaseAsked, ModelCall},
 };
@@ -75,7 +75,7 @@ pub struct Host {
     pub judged: Mutex<Vec<Asking>>,
     pub leases: Mutex<VecDeque<Leased>>,
     pub questions: Mutex<Vec<LeaseAsked>>,
-    pub reports: Mutex<Vec<Happening>>,
+    pub reports: Mutex<Vec<HostEvent>>,
     /// Whether the queue of reports is full. Waiting calls watch this.
     pub is_full: watch::Sender<bool>,
 }
@@ -84,7 +84,7 @@ impl Host {
     pub fn calls(&self) -> Vec<ModelCall> {
         let reports = self.reports.lock().unwrap();
         let calls = reports.iter().filter_map(|report| match report {
-            Happening::ModelCalled(call) => Some(call.clone()),
+            HostEvent::ModelCalled(call) => Some(call.clone()),
             _ => None,
         });
         calls.collect()
@@ -93,7 +93,7 @@ impl Host {
     pub fn unreached(&self) -> Vec<(String, u16)> {
         let reports = self.reports.lock().unwrap();
         let all = reports.iter().filter_map(|report| match report {
-            Happening::Unreached { destination, .. } => Some((destination.host.clone(), destination.port)),
+            HostEvent::Unreached { destination, .. } => Some((destination.host.clone(), destination.port)),
             _ => None,
         });
         all.collect()
@@ -125,7 +125,7 @@ impl HostServices for Host {
         Box::pin(async move { _ = full.wait_for(|is_full| !is_full).await })
     }
 
-    fn report(&self, happening: Happening) {
+    fn report(&self, happening: HostEvent) {
         self.reports.lock().unwrap().push(happening);
     }
 

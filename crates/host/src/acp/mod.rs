@@ -38,7 +38,7 @@ use std::{
 };
 
 use indexmap::IndexMap;
-use muster_protocol::{DEEPEST, Happening, is_too_deep};
+use muster_protocol::{DEEPEST, HostEvent, is_too_deep};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -198,7 +198,7 @@ pub struct Piece {
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Events to report.
-    pub events: Vec<Happening>,
+    pub events: Vec<HostEvent>,
     /// Live text.
     pub pieces: Vec<Piece>,
     /// The handshake's result: the agent's own name, or an error.
@@ -295,7 +295,7 @@ impl Machine {
         while self.lines.front().is_some_and(|line| line.seq <= seq) {
             if let Some(OutgoingLine { delivers: Some(delivery), .. }) = self.lines.pop_front() {
                 let Delivery { approval_id, without_text } = delivery;
-                fx.events.push(Happening::Delivered { approval_id, without_text });
+                fx.events.push(HostEvent::Delivered { approval_id, without_text });
             }
         }
     }

@@ -2,7 +2,7 @@
 //! the older protocol.
 
 use agent_client_protocol_schema::v1::{SessionConfigOption, SessionConfigOptionCategory};
-use muster_protocol::{Happening, event::Offer};
+use muster_protocol::{HostEvent, event::Offer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -103,7 +103,7 @@ impl Machine {
         now.modes.truncate(100);
         if self.offered.as_ref() != Some(&now) {
             let Offered { models, modes } = now.clone();
-            fx.events.push(Happening::Offered { models, modes });
+            fx.events.push(HostEvent::Offered { models, modes });
             self.offered = Some(now);
         }
     }

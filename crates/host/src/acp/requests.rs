@@ -6,7 +6,7 @@ use agent_client_protocol_schema::v1::{
     ElicitationMode, ElicitationScope, ErrorCode,
 };
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::{Asked, Request},
     plan::Decision,
 };
@@ -193,7 +193,7 @@ impl Machine {
             question @ Asked::Question { .. } => question,
         };
         let turn_id = self.turn_of(conversation_id);
-        fx.events.push(Happening::Asked(Request { request: key.clone(), conversation_id, turn_id, asked }));
+        fx.events.push(HostEvent::Asked(Request { request: key.clone(), conversation_id, turn_id, asked }));
         self.open.insert(key, Open { conversation_id, id, waits });
     }
 
@@ -265,7 +265,7 @@ impl Machine {
             (_, None) => rpc::response(&open.id, &permission::cancelled()),
         };
         self.send(line);
-        fx.events.push(Happening::Withdrawn { request: key.to_owned() });
+        fx.events.push(HostEvent::Withdrawn { request: key.to_owned() });
     }
 
     pub(super) fn withdrawn_by_agent(&mut self, params: &str, fx: &mut Effects) {

@@ -9,7 +9,7 @@ use agent_client_protocol_schema::{
     },
 };
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::{TurnOutcome, Usage},
     plan::{LaunchPlan, McpTransport},
 };
@@ -146,7 +146,7 @@ impl Machine {
             conversation.is_new = true;
             (conversation.cost, conversation.context_tokens) = (None, None);
             let session = Some(session.to_owned());
-            fx.events.push(Happening::Session { conversation_id: id, session });
+            fx.events.push(HostEvent::Session { conversation_id: id, session });
         }
         let found = Found::in_answer(&answer);
         // Many agents report offers of new sessions only.
@@ -247,7 +247,7 @@ impl Machine {
         for turn in &mut conversation.waiting {
             turn.session = None;
         }
-        fx.events.push(Happening::Session { conversation_id: id, session: None });
+        fx.events.push(HostEvent::Session { conversation_id: id, session: None });
         if let Some(session) = session.filter(|_| self.capabilities.close) {
             let name = format!("{}.close", self.own_name());
             self.pending.insert(name.clone(), Pending::Drop);

@@ -4,7 +4,7 @@ use agent_client_protocol_schema::v1::{
     CancelNotification, ContentBlock, PromptRequest, PromptResponse, StopReason,
 };
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::{Content, Message, TurnEnd, TurnOutcome, Usage},
 };
 use serde::{Deserialize, Serialize};
@@ -99,7 +99,7 @@ impl Machine {
         let request = PromptRequest::new(session.clone(), prompt);
         let turn_id = active.turn.turn_id;
         self.pending.insert(name.clone(), Pending::Prompt { conversation_id: id, turn_id });
-        fx.events.push(Happening::TurnStarted { turn_id });
+        fx.events.push(HostEvent::TurnStarted { turn_id });
         self.send(rpc::request(&name, "session/prompt", &request));
     }
 
@@ -215,7 +215,7 @@ impl Machine {
         let Some(conversation) = self.conversations.get_mut(&id) else { return };
         conversation.tools.clear();
         let Some(active) = conversation.turn.take() else { return };
-        fx.events.push(Happening::TurnEnded(TurnEnd {
+        fx.events.push(HostEvent::TurnEnded(TurnEnd {
             turn_id: active.turn.turn_id,
             outcome,
             error,
@@ -259,8 +259,8 @@ impl Machine {
     }
 
     /// A message in the conversation's current turn.
-    pub fn message(&self, id: i64, key: String, content: Content) -> Happening {
-        Happening::Message(Message { conversation_id: id, turn_id: self.turn_of(id), key, content })
+    pub fn message(&self, id: i64, key: String, content: Content) -> HostEvent {
+        HostEvent::Message(Message { conversation_id: id, turn_id: self.turn_of(id), key, content })
     }
 }
 
@@ -268,14 +268,14 @@ impl Machine {
 pub(super) fn failed(failure: &rpc::Failure, fx: &mut Effects) -> String {
     let text = failure.text();
     if failure.is_auth_required() {
-        fx.events.push(Happening::AuthRequired { detail: text.clone() });
+        fx.events.push(HostEvent::AuthRequired { detail: text.clone() });
     }
     text
 }
 
 /// The event of a turn that ended without the agent.
-pub fn ended(turn_id: i64, outcome: TurnOutcome, error: Option<&str>) -> Happening {
-    Happening::TurnEnded(TurnEnd {
+pub fn ended(turn_id: i64, outcome: TurnOutcome, error: Option<&str>) -> HostEvent {
+    HostEvent::TurnEnded(TurnEnd {
         turn_id,
         outcome,
         error: error.map(str::to_owned),

@@ -5,7 +5,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use futures::{FutureExt, future::BoxFuture, stream::FuturesUnordered};
-use muster_protocol::{Command, Happening, command::Order};
+use muster_protocol::{Command, HostEvent, command::CommandEnvelope};
 use muster_shim::home_archive::Task;
 use tokio::sync::oneshot;
 
@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) enum Chore {
     /// A backup command.
-    Order(Order),
+    Command(CommandEnvelope),
     /// Removes the homes from before restores.
     Drop,
 }
@@ -29,9 +29,9 @@ pub(super) enum Chore {
 /// Result of a chore.
 pub(super) struct ChoreOutcome {
     /// The completed command, if any.
-    order: Option<Order>,
+    order: Option<CommandEnvelope>,
     /// The event to report.
-    happening: Option<Happening>,
+    happening: Option<HostEvent>,
     /// Whether the homes from before restores are removed.
     are_gone: bool,
 }
@@ -60,7 +60,7 @@ impl Agent {
         self.chores.is_restoring = chore.is_restore();
         let shared = Arc::clone(&self.shared);
         self.chores.running.push(match chore {
-            Chore::Order(order) => carry_out(shared, order, self.record.phase != Phase::Ended).boxed(),
+            Chore::Command(order) => carry_out(shared, order, self.record.phase != Phase::Ended).boxed(),
             Chore::Drop => drop_old(shared, self.id).boxed(),
         });
     }
@@ -73,7 +73,7 @@ impl Agent {
         if let Some(order) = outcome.order {
             self.changes.done.push(order.seq);
             if let Some(happening) = outcome.happening {
-                self.record.has_old_home |= matches!(happening, Happening::Restored { error: None, .. });
+                self.record.has_old_home |= matches!(happening, HostEvent::Restored { error: None, .. });
                 self.changes.others.push((order.generation, happening));
             }
         }
@@ -102,7 +102,7 @@ impl Agent {
 
 impl Chore {
     fn is_restore(&self) -> bool {
-        matches!(self, Self::Order(Order { command: Command::Restore { .. }, .. }))
+        matches!(self, Self::Command(CommandEnvelope { command: Command::Restore { .. }, .. }))
     }
 }
 
@@ -116,7 +116,7 @@ async fn drop_old(shared: Arc<Shared>, agent_id: i64) -> ChoreOutcome {
     ChoreOutcome { order: None, happening: None, are_gone: dropped.is_ok() }
 }
 
-async fn carry_out(shared: Arc<Shared>, order: Order, is_up: bool) -> ChoreOutcome {
+async fn carry_out(shared: Arc<Shared>, order: CommandEnvelope, is_up: bool) -> ChoreOutcome {
     let _permit = shared.backup_slots.acquire().await;
     let agent_id = order.agent_id;
     let happening = match order.command.clone() {
@@ -124,16 +124,16 @@ async fn carry_out(shared: Arc<Shared>, order: Order, is_up: bool) -> ChoreOutco
             let done = back_up(&shared, agent_id, backup_id).await;
             let error = done.as_ref().err().map(|error| log_failure(agent_id, "backed up", error));
             let (bytes, sha256) = done.map(|done| (done.bytes.cast_signed(), done.sha256)).ok().unzip();
-            Some(Happening::BackedUp { backup_id, bytes, sha256, error })
+            Some(HostEvent::BackedUp { backup_id, bytes, sha256, error })
         }
         Command::Restore { backup_id, .. } if is_up => {
             let error = Some(BackupError::Running.to_string());
-            Some(Happening::Restored { backup_id, error })
+            Some(HostEvent::Restored { backup_id, error })
         }
         Command::Restore { backup_id, sha256 } => {
             let done = restore(&shared, agent_id, backup_id, order.id, sha256).await;
             let error = done.err().map(|error| log_failure(agent_id, "restored", &error));
-            Some(Happening::Restored { backup_id, error })
+            Some(HostEvent::Restored { backup_id, error })
         }
         Command::Forget { backup_id } => {
             if let Err(error) = backup::forget(&shared.folder, agent_id, backup_id) {

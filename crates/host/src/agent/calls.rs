@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use muster_egress::{Gate, Rules};
-use muster_protocol::{Happening, event::Content, plan::Decision};
+use muster_protocol::{HostEvent, event::Content, plan::Decision};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Agent, AskReason, Decided, Report, shutdown::Stopping};
@@ -87,7 +87,7 @@ impl Agent {
     }
 
     /// Handles a report of the gate and all queued ones: a commit for each would be slower than an agent's calls.
-    pub(super) fn report_all(&mut self, generation: i64, happening: Happening) {
+    pub(super) fn report_all(&mut self, generation: i64, happening: HostEvent) {
         self.record_report(generation, happening);
         for _ in 0..BATCH {
             let Ok((generation, happening)) = self.calls.reports.try_recv() else { return };
@@ -95,8 +95,8 @@ impl Agent {
         }
     }
 
-    pub(super) fn record_report(&mut self, generation: i64, mut happening: Happening) {
-        if let Happening::ModelCalled(call) = &mut happening {
+    pub(super) fn record_report(&mut self, generation: i64, mut happening: HostEvent) {
+        if let HostEvent::ModelCalled(call) = &mut happening {
             let mut turns = self.record.machine.talking().filter_map(|id| self.record.machine.turn_of(id));
             let only = turns.next().filter(|_| turns.next().is_none());
             // An answer is read even after its turn was cancelled, when the next turn may already run.
@@ -115,7 +115,7 @@ impl Agent {
     pub(super) fn record_turn_starts(&mut self) {
         let now = clock::theirs();
         for happening in &self.changes.effects.events {
-            if let Happening::TurnStarted { turn_id } = happening {
+            if let HostEvent::TurnStarted { turn_id } = happening {
                 self.calls.begun.insert(*turn_id, now);
             }
         }

@@ -8,10 +8,10 @@ use std::{
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use muster_protocol::{
-    Command, Happening,
-    command::Order,
+    Command, HostEvent,
+    command::CommandEnvelope,
     event::{EndReason, RefusedReason, TurnOutcome},
-    plan::{Given, LaunchPlan, McpServer, Part, TurnPlan, Wanted},
+    plan::{LaunchPlan, McpServer, Part, PlanRequest, PlanResponse, TurnPlan},
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -29,19 +29,19 @@ use crate::{
 #[derive(Default)]
 pub(super) struct PendingCommands {
     /// Turns that wait for the agent to run unpaused.
-    pub(super) held: VecDeque<(Order, i64)>,
+    pub(super) held: VecDeque<(CommandEnvelope, i64)>,
     /// A launch that waits for the end of the last one, or for a restore of its home.
-    pub(super) next_launch: Option<Order>,
+    pub(super) next_launch: Option<CommandEnvelope>,
     /// Completed once the agent has ended.
     pub(super) stops: Vec<i64>,
     /// Turns that wait for their plan, and whether they were cancelled.
     pub(super) planned: BTreeMap<i64, bool>,
     /// A failed SYNC, and the time of its retry.
-    pub(super) sync_again: Option<(Order, Instant)>,
+    pub(super) sync_again: Option<(CommandEnvelope, Instant)>,
 }
 
 impl Agent {
-    pub(super) async fn handle_command(&mut self, order: Order) -> Result<(), Closed> {
+    pub(super) async fn handle_command(&mut self, order: CommandEnvelope) -> Result<(), Closed> {
         let is_known = order.generation <= self.record.generation;
         // Removing a backup's file is never too late: no one else knows about it.
         if is_late(&order) && !matches!(order.command, Command::Forget { .. }) {
@@ -50,7 +50,7 @@ impl Agent {
             order.command,
             Command::Backup { .. } | Command::Restore { .. } | Command::Forget { .. }
         ) {
-            self.queue_chore(Chore::Order(order));
+            self.queue_chore(Chore::Command(order));
         } else if order.generation < self.record.generation {
             self.refuse(&order, RefusedReason::Stale);
         } else if order.command == Command::Launch {
@@ -64,7 +64,7 @@ impl Agent {
             }
             self.changes.done.push(order.seq);
             let (reason, code, signal, detail) = (EndReason::Stopped, None, None, None);
-            let ended = Happening::Ended { reason, code, signal, detail };
+            let ended = HostEvent::Ended { reason, code, signal, detail };
             if self.record.phase == Phase::Ended {
                 self.record.begin(order.generation);
                 self.record.end();
@@ -82,7 +82,7 @@ impl Agent {
         Ok(())
     }
 
-    fn execute_command(&mut self, order: Order) {
+    fn execute_command(&mut self, order: CommandEnvelope) {
         match order.command.clone() {
             Command::Launch | Command::Backup { .. } | Command::Restore { .. } | Command::Forget { .. } => {}
             Command::Stop => {
@@ -104,7 +104,10 @@ impl Agent {
             }
             Command::Cancel { turn_id } => self.cancel_turn(&order, turn_id),
             Command::Answer { approval_id } => {
-                self.ask_control_plane(Wanted::Answer { approval_id }, AskReason::Answer(order, approval_id));
+                self.ask_control_plane(
+                    PlanRequest::Answer { approval_id },
+                    AskReason::Answer(order, approval_id),
+                );
             }
             Command::Verdict { request, allowed } => {
                 let decision = if allowed {
@@ -119,7 +122,7 @@ impl Agent {
                 }
                 self.changes.done.push(order.seq);
             }
-            Command::Sync => self.ask_control_plane(Wanted::Launch, AskReason::Sync(order)),
+            Command::Sync => self.ask_control_plane(PlanRequest::Launch, AskReason::Sync(order)),
         }
     }
 
@@ -130,11 +133,11 @@ impl Agent {
         }
         for (order, turn_id) in std::mem::take(&mut self.commands.held) {
             self.commands.planned.insert(turn_id, false);
-            self.ask_control_plane(Wanted::Turn { turn_id }, AskReason::Turn(order, turn_id));
+            self.ask_control_plane(PlanRequest::Turn { turn_id }, AskReason::Turn(order, turn_id));
         }
     }
 
-    fn cancel_turn(&mut self, order: &Order, turn_id: i64) {
+    fn cancel_turn(&mut self, order: &CommandEnvelope, turn_id: i64) {
         if let Some(at) = self.commands.held.iter().position(|(_, held)| *held == turn_id) {
             if let Some((turn, _)) = self.commands.held.remove(at) {
                 self.changes.done.push(turn.seq);
@@ -149,7 +152,7 @@ impl Agent {
         self.changes.done.push(order.seq);
     }
 
-    async fn handle_launch(&mut self, order: Order) -> Result<(), Closed> {
+    async fn handle_launch(&mut self, order: CommandEnvelope) -> Result<(), Closed> {
         if order.generation == self.record.generation {
             // It has already started.
             self.changes.done.push(order.seq);
@@ -165,7 +168,7 @@ impl Agent {
     }
 
     /// Starts a launch. No part of the agent runs yet.
-    pub(super) async fn begin_launch(&mut self, order: &Order) -> Result<(), Closed> {
+    pub(super) async fn begin_launch(&mut self, order: &CommandEnvelope) -> Result<(), Closed> {
         tracing::info!(agent = self.id, generation = order.generation, "an agent is launched");
         self.record.begin(order.generation);
         self.changes.done.push(order.seq);
@@ -179,7 +182,7 @@ impl Agent {
     /// Requests the plan, unless a request is pending.
     pub(super) fn ask_plan(&mut self, why: AskReason) {
         if !std::mem::replace(&mut self.plan.is_asked, true) {
-            self.ask_control_plane(Wanted::Launch, why);
+            self.ask_control_plane(PlanRequest::Launch, why);
         }
     }
 
@@ -187,7 +190,7 @@ impl Agent {
         &mut self,
         generation: i64,
         why: AskReason,
-        given: Option<Given>,
+        given: Option<PlanResponse>,
     ) -> Result<(), Closed> {
         let Some(given) = given else { return Ok(()) };
         if generation != self.record.generation || self.record.phase == Phase::Ended {
@@ -205,11 +208,13 @@ impl Agent {
             self.plan.is_asked = false;
         }
         match (why, given) {
-            (AskReason::Launch, Given::Launch(plan)) => return Box::pin(self.start_agent(*plan)).await,
-            (AskReason::Launch, Given::Refused { reason }) => {
+            (AskReason::Launch, PlanResponse::Launch(plan)) => {
+                return Box::pin(self.start_agent(*plan)).await;
+            }
+            (AskReason::Launch, PlanResponse::Refused { reason }) => {
                 return self.finish_launch(EndReason::SpawnFailed, None, None, Some(reason)).await;
             }
-            (AskReason::Plan, Given::Launch(plan)) => {
+            (AskReason::Plan, PlanResponse::Launch(plan)) => {
                 // A host killed after the shim started, but before the commit, has not stored them.
                 if !plan.stopped {
                     self.record.machine.settings = self.machine_settings(&plan);
@@ -218,9 +223,11 @@ impl Agent {
                 self.set_rules();
                 self.write_lines();
             }
-            (AskReason::Sync(order), Given::Launch(plan)) => self.apply_sync(order, *plan),
-            (AskReason::Turn(order, turn_id), Given::Turn(plan)) => self.begin_turn(&order, turn_id, plan),
-            (AskReason::Answer(order, approval_id), Given::Answer(answer)) => {
+            (AskReason::Sync(order), PlanResponse::Launch(plan)) => self.apply_sync(order, *plan),
+            (AskReason::Turn(order, turn_id), PlanResponse::Turn(plan)) => {
+                self.begin_turn(&order, turn_id, plan)
+            }
+            (AskReason::Answer(order, approval_id), PlanResponse::Answer(answer)) => {
                 self.changes.done.push(order.seq);
                 let decided =
                     self.record.machine.decide(&answer.request, &answer.decision, Some(approval_id));
@@ -231,13 +238,13 @@ impl Agent {
                     Answered::NotWaiting => false,
                 };
                 self.changes.effects.events.push(if is_delivered {
-                    Happening::Delivered { approval_id, without_text: false }
+                    HostEvent::Delivered { approval_id, without_text: false }
                 } else {
-                    Happening::NotWaiting { approval_id }
+                    HostEvent::NotWaiting { approval_id }
                 });
             }
             (AskReason::Turn(order, _) | AskReason::Answer(order, _) | AskReason::Sync(order), given) => {
-                if let Given::Refused { reason } = given {
+                if let PlanResponse::Refused { reason } = given {
                     tracing::warn!(agent = self.id, command = order.id, reason, "the control plane refuses");
                 }
                 self.refuse(&order, RefusedReason::Forbidden);
@@ -245,7 +252,7 @@ impl Agent {
             (AskReason::Plan, given) => {
                 // The next session to open requests it again.
                 let reason = match given {
-                    Given::Refused { reason } => reason,
+                    PlanResponse::Refused { reason } => reason,
                     _ => "The control plane's answer is invalid.".to_owned(),
                 };
                 tracing::warn!(agent = self.id, reason, "the control plane gives no plan");
@@ -303,7 +310,7 @@ impl Agent {
             tokio::select! {
                 launched = &mut launching => return Ok(launched),
                 Some(detail) = waits.recv() => {
-                    self.changes.effects.events.push(Happening::EngineAway { detail });
+                    self.changes.effects.events.push(HostEvent::EngineAway { detail });
                     self.commit().await?;
                 }
                 Some(message) = self.inbox.recv() => {
@@ -320,7 +327,7 @@ impl Agent {
     fn ends_launch(&self, message: &Message) -> bool {
         let present = self.record.generation;
         match message {
-            Message::Order(order) => match order.command {
+            Message::Command(order) => match order.command {
                 Command::Stop => order.generation == present && !is_late(order),
                 Command::Launch => order.generation > present && !is_late(order),
                 _ => false,
@@ -343,7 +350,7 @@ impl Agent {
 
     /// Applies a new plan. A failure to write skills does not delay the rest, above all the gate's rules. The command
     /// stays, and is retried soon, also by a restarted host.
-    fn apply_sync(&mut self, order: Order, plan: LaunchPlan) {
+    fn apply_sync(&mut self, order: CommandEnvelope, plan: LaunchPlan) {
         let mut written = Ok(());
         // A stop may come alone. Skills and settings stay until the release, which brings a new plan.
         if !plan.stopped {
@@ -354,7 +361,7 @@ impl Agent {
                 self.record.machine.assignments_changed(self.machine_settings(&plan));
             }
             let what = self.missing_for_servers(&plan);
-            self.changes.effects.events.extend(what.map(|what| Happening::Lacks { what: what.to_owned() }));
+            self.changes.effects.events.extend(what.map(|what| HostEvent::Lacks { what: what.to_owned() }));
         }
         self.plan.present = Some(plan);
         self.set_rules();
@@ -365,7 +372,7 @@ impl Agent {
         match written {
             Ok(()) => {
                 self.changes.done.push(order.seq);
-                self.changes.effects.events.push(Happening::Synced);
+                self.changes.effects.events.push(HostEvent::Synced);
             }
             Err(error) => {
                 tracing::error!(agent = self.id, %error, "the skills can't be written; trying again");
@@ -389,7 +396,7 @@ impl Agent {
         (!is_shown).then_some("Its sandbox does not show the folder of an MCP server that was added.")
     }
 
-    fn begin_turn(&mut self, order: &Order, turn_id: i64, plan: TurnPlan) {
+    fn begin_turn(&mut self, order: &CommandEnvelope, turn_id: i64, plan: TurnPlan) {
         self.changes.done.push(order.seq);
         match self.commands.planned.remove(&turn_id) {
             Some(true) => {
@@ -430,12 +437,12 @@ impl Agent {
     }
 
     /// Reports a command without effect.
-    pub(super) fn refuse(&mut self, order: &Order, reason: RefusedReason) {
+    pub(super) fn refuse(&mut self, order: &CommandEnvelope, reason: RefusedReason) {
         self.changes.done.push(order.seq);
-        self.changes.others.push((order.generation, Happening::Refused { command_id: order.id, reason }));
+        self.changes.others.push((order.generation, HostEvent::Refused { command_id: order.id, reason }));
     }
 }
 
-fn is_late(order: &Order) -> bool {
+fn is_late(order: &CommandEnvelope) -> bool {
     order.deadline > 0 && order.deadline < clock::theirs()
 }

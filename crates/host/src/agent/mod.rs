@@ -28,9 +28,9 @@ use std::{collections::VecDeque, path::PathBuf, sync::Arc};
 
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use muster_protocol::{
-    Happening,
-    command::Order,
-    plan::{Decision, Given, LaunchPlan, Wanted},
+    HostEvent,
+    command::CommandEnvelope,
+    plan::{Decision, LaunchPlan, PlanRequest, PlanResponse},
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -61,7 +61,7 @@ use crate::{
 /// A message to an agent's task.
 #[derive(Debug)]
 pub enum Message {
-    Order(Order),
+    Command(CommandEnvelope),
     /// The control plane does not want this launch here.
     NotWanted(i64),
     /// The control plane expects this launch here.
@@ -72,7 +72,7 @@ pub enum Message {
 pub type Decided = (Decision, Option<String>);
 
 /// An event and its launch.
-type Report = (i64, Happening);
+type Report = (i64, HostEvent);
 
 /// Why the control plane was asked.
 #[derive(Debug)]
@@ -80,9 +80,9 @@ enum AskReason {
     Launch,
     /// To open a session.
     Plan,
-    Turn(Order, i64),
-    Answer(Order, i64),
-    Sync(Order),
+    Turn(CommandEnvelope, i64),
+    Answer(CommandEnvelope, i64),
+    Sync(CommandEnvelope),
 }
 
 #[derive(Default)]
@@ -100,7 +100,7 @@ pub struct Agent {
     deferred: VecDeque<Message>,
     commands: PendingCommands,
     plan: Plan,
-    asked: FuturesUnordered<BoxFuture<'static, (i64, AskReason, Option<Given>)>>,
+    asked: FuturesUnordered<BoxFuture<'static, (i64, AskReason, Option<PlanResponse>)>>,
     chores: Chores,
     shim: Option<Connection>,
     calls: Calls,
@@ -113,10 +113,10 @@ pub struct Agent {
 
 enum Arrived {
     Message(Option<Message>),
-    Answer(i64, AskReason, Option<Given>),
+    Answer(i64, AskReason, Option<PlanResponse>),
     ChoreDone(ChoreOutcome),
     Call(Call),
-    Report(i64, Happening),
+    Report(i64, HostEvent),
     Lines(Batch),
     Time,
 }
@@ -177,7 +177,7 @@ impl Agent {
             };
             match arrived {
                 Arrived::Message(None) => return Ok(()),
-                Arrived::Message(Some(Message::Order(order))) => self.handle_command(order).await?,
+                Arrived::Message(Some(Message::Command(order))) => self.handle_command(order).await?,
                 Arrived::Message(Some(Message::NotWanted(generation))) => {
                     if generation == self.record.generation {
                         self.stop();
@@ -199,7 +199,7 @@ impl Agent {
     }
 
     /// Asks the control plane. The answer arrives as [`Arrived::Answer`].
-    fn ask_control_plane(&mut self, wanted: Wanted, why: AskReason) {
+    fn ask_control_plane(&mut self, wanted: PlanRequest, why: AskReason) {
         let (told, answer) = oneshot::channel();
         let generation = self.record.generation;
         let ask = Ask { agent_id: self.id, generation, wanted, told };

@@ -3,7 +3,7 @@
 use std::{io, path::Path, sync::Arc};
 
 use muster_egress::SessionKey;
-use muster_protocol::{Happening, event::EndReason};
+use muster_protocol::{HostEvent, event::EndReason};
 use muster_shim::{
     record::{Exit, Record as ShimRecord},
     spool,
@@ -90,7 +90,7 @@ impl Agent {
                 let container_id = self.shared.runtime.name_of(id, generation, pid).await;
                 let model = self.record.machine.settings.model.clone();
                 tracing::info!(agent = id, generation, "an agent runs");
-                self.changes.effects.events.push(Happening::Started { container_id, program, model });
+                self.changes.effects.events.push(HostEvent::Started { container_id, program, model });
                 self.release_turns();
             }
             Some(Err(reason)) => self.fail_handshake(&reason),
@@ -232,7 +232,7 @@ impl Agent {
                 self.record.machine.assignments_changed(settings);
                 if !had_gate && self.record.machine.has_fixed_sessions() {
                     let what = "Its MCP servers ended with its host, and it can't open its sessions again.";
-                    self.changes.effects.events.push(Happening::Lacks { what: what.to_owned() });
+                    self.changes.effects.events.push(HostEvent::Lacks { what: what.to_owned() });
                 }
             }
             Phase::Ended => {}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::{EndReason, RefusedReason},
 };
 use muster_shim::{
@@ -81,7 +81,7 @@ impl Agent {
             self.record.end();
             let detail = Some("This host knows nothing of this launch.".to_owned());
             let (reason, code, signal) = (EndReason::ShimLost, None, None);
-            self.changes.effects.events.push(Happening::Ended { reason, code, signal, detail });
+            self.changes.effects.events.push(HostEvent::Ended { reason, code, signal, detail });
         }
     }
 
@@ -200,7 +200,7 @@ impl Agent {
             "an agent has ended"
         );
         let detail = self.with_stderr(reason, detail);
-        self.changes.effects.events.push(Happening::Ended { reason, code, signal, detail });
+        self.changes.effects.events.push(HostEvent::Ended { reason, code, signal, detail });
         let read = self.record.machine.read;
         let (agent_id, generation) = (self.id, self.record.generation);
         self.record.end();

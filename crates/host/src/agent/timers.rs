@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_protocol::plan::Wanted;
+use muster_protocol::plan::PlanRequest;
 use tokio::time::Instant;
 
 use super::{Agent, AskReason, Phase};
@@ -82,7 +82,7 @@ impl Agent {
             self.calls.sockets.end(id);
         }
         if let Some((order, _)) = self.commands.sync_again.take_if(|(_, at)| *at <= now) {
-            self.ask_control_plane(Wanted::Launch, AskReason::Sync(order));
+            self.ask_control_plane(PlanRequest::Launch, AskReason::Sync(order));
         }
         if self.timers.start_by.is_some_and(|at| at <= now) {
             self.fail_handshake("It did not answer the handshake of the Agent Client Protocol in time.");

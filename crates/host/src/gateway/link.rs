@@ -284,7 +284,7 @@ impl Gateway {
             ToHost::Command(order) => {
                 let seq = order.seq;
                 for order in self.shared.journal.receive(vec![order]).await? {
-                    self.wishes.send(Wish::Order(order)).map_err(|_| Closed)?;
+                    self.wishes.send(Wish::Command(order)).map_err(|_| Closed)?;
                 }
                 progress.receipt = progress.receipt.max(Some(seq));
             }

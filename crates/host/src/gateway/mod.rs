@@ -13,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 
 use muster_protocol::{
     Secret,
-    command::Order,
+    command::CommandEnvelope,
     frame::{Delta, RefusedCode, Running},
 };
 use tokio::{sync::mpsc, time::sleep};
@@ -31,7 +31,7 @@ use crate::{
 /// A request of the control plane for agents.
 #[derive(Debug)]
 pub enum Wish {
-    Order(Order),
+    Command(CommandEnvelope),
     /// Only these agents should run here.
     Wanted(Vec<Running>),
 }

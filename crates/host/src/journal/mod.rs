@@ -25,7 +25,7 @@ mod writer;
 
 use std::{path::Path, sync::Arc};
 
-use muster_protocol::{Event, Happening, command::Order};
+use muster_protocol::{Event, HostEvent, command::CommandEnvelope};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 pub use self::store::{Contents, StoreError};
@@ -51,7 +51,7 @@ pub struct Draft {
     pub generation: i64,
     /// Time by the host's clock.
     pub at: i64,
-    pub what: Happening,
+    pub what: HostEvent,
 }
 
 /// Position of the journal.
@@ -113,7 +113,7 @@ impl Journal {
     }
 
     /// Stores received commands, and returns the new ones.
-    pub async fn receive(&self, orders: Vec<Order>) -> Result<Vec<Order>, Closed> {
+    pub async fn receive(&self, orders: Vec<CommandEnvelope>) -> Result<Vec<CommandEnvelope>, Closed> {
         self.ask(|done| Task::Receive(orders, done)).await
     }
 

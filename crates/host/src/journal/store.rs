@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use muster_protocol::{Event, Happening, command::Order};
+use muster_protocol::{Event, HostEvent, command::CommandEnvelope};
 use parking_lot::RwLock;
 use redb::{
     Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition,
@@ -42,7 +42,7 @@ pub struct Contents {
     /// Bytes of unacknowledged events.
     pub waiting: u64,
     /// Pending commands, oldest first.
-    pub orders: Vec<Order>,
+    pub orders: Vec<CommandEnvelope>,
     /// The agents' records.
     pub agents: Vec<(i64, Vec<u8>)>,
 }
@@ -192,7 +192,7 @@ fn unreadable(seq: i64, bytes: &[u8], error: &serde_json::Error) -> Event {
     }
     let Parts { agent_id, generation, at, what } = muster_json::from_slice(bytes).unwrap_or_default();
     tracing::error!(seq, agent = agent_id, %error, "an event of the journal can't be read, and is left out");
-    Event { seq, agent_id, generation, at, what: Happening::Withdrawn { request: what.request } }
+    Event { seq, agent_id, generation, at, what: HostEvent::Withdrawn { request: what.request } }
 }
 
 /// Creates an empty journal under another name first: a host killed meanwhile leaves no partial one.
@@ -294,7 +294,11 @@ impl Writing {
 
     /// Stores commands, and returns the new ones: above the last number, and with an id not seen under another number.
     /// The same number means this command, written by a failed commit that became visible.
-    pub fn receive(&self, orders: &[Order], last_command: &mut i64) -> Result<Vec<Order>> {
+    pub fn receive(
+        &self,
+        orders: &[CommandEnvelope],
+        last_command: &mut i64,
+    ) -> Result<Vec<CommandEnvelope>> {
         let mut fresh = Vec::new();
         let mut kept = self.tx.open_table(ORDERS)?;
         let mut known = self.tx.open_table(KNOWN)?;

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn order(seq: i64, id: i64) -> Order {
-    Order { seq, id, agent_id: 1, generation: 1, deadline: 0, command: Command::Stop }
+fn order(seq: i64, id: i64) -> CommandEnvelope {
+    CommandEnvelope { seq, id, agent_id: 1, generation: 1, deadline: 0, command: Command::Stop }
 }
 
 fn events(count: usize) -> Vec<Draft> {
-    let draft = Draft { agent_id: 1, generation: 1, at: 5, what: Happening::Synced };
+    let draft = Draft { agent_id: 1, generation: 1, at: 5, what: HostEvent::Synced };
     vec![draft; count]
 }
 
@@ -119,11 +119,11 @@ async fn an_unreadable_event_keeps_its_number_and_blocks_no_other() {
     };
     let request = Request { request: "1.h1".to_owned(), conversation_id: 1, turn_id: Some(5), asked };
     let mut drafts = events(3);
-    drafts[1].what = Happening::Asked(request);
+    drafts[1].what = HostEvent::Asked(request);
     journal.commit(Change { events: drafts, ..Change::default() }).await.unwrap();
     let event = |seq, what| Event { seq, agent_id: 1, generation: 1, at: 5, what };
-    let withdrawn = Happening::Withdrawn { request: "1.h1".to_owned() };
-    let expected = [event(1, Happening::Synced), event(2, withdrawn), event(3, Happening::Synced)];
+    let withdrawn = HostEvent::Withdrawn { request: "1.h1".to_owned() };
+    let expected = [event(1, HostEvent::Synced), event(2, withdrawn), event(3, HostEvent::Synced)];
     assert_eq!(journal.events_after(0, usize::MAX).unwrap(), expected);
 }
 

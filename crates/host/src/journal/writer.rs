@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use muster_protocol::command::Order;
+use muster_protocol::command::CommandEnvelope;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{Change, Standing, StoreError, store::Store};
@@ -13,7 +13,7 @@ pub enum Task {
     /// Commits a step.
     Commit(Change, oneshot::Sender<()>),
     /// Stores received commands.
-    Receive(Vec<Order>, oneshot::Sender<Vec<Order>>),
+    Receive(Vec<CommandEnvelope>, oneshot::Sender<Vec<CommandEnvelope>>),
     /// The control plane has stored events.
     Acknowledge {
         /// The last of them.
@@ -62,7 +62,7 @@ pub(super) fn write(
     store: &Store,
     batch: &[Task],
     mut now: Standing,
-) -> redb::Result<(Standing, Vec<Vec<Order>>), redb::Error> {
+) -> redb::Result<(Standing, Vec<Vec<CommandEnvelope>>), redb::Error> {
     let writing = store.write()?;
     let (mut fresh, mut is_lasting) = (Vec::new(), false);
     for task in batch {
@@ -87,7 +87,7 @@ pub(super) fn write(
     Ok((now, fresh))
 }
 
-fn answer(batch: &mut Vec<Task>, fresh: Vec<Vec<Order>>) {
+fn answer(batch: &mut Vec<Task>, fresh: Vec<Vec<CommandEnvelope>>) {
     let mut fresh = fresh.into_iter();
     for task in batch.drain(..) {
         // A caller that no longer waits reads the journal when it comes back.

@@ -9,7 +9,7 @@ fn asked(line: &str) -> (Script, Option<Request>) {
     script.written();
     script.raw(line);
     let request = match script.fx.events.pop() {
-        Some(Happening::Asked(request)) => Some(request),
+        Some(HostEvent::Asked(request)) => Some(request),
         _ => None,
     };
     (script, request)
