@@ -27,7 +27,7 @@ pub enum CrossingDecision {
 
 /// A crossing to judge.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asking {
+pub struct CrossingRequest {
     /// The crossing.
     pub crossing: Crossing,
     /// Its conversation, if known.
@@ -38,7 +38,7 @@ pub struct Asking {
 
 /// Answer to a lease request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Leased {
+pub enum LeaseOutcome {
     /// Granted.
     Granted(Lease),
     /// Nothing may be spent now.
@@ -51,10 +51,10 @@ pub enum Leased {
 /// The host's services for a gate.
 pub trait HostServices: Send + Sync + 'static {
     /// Judges a crossing, waiting for a person if one has to decide.
-    fn judge(&self, asking: Asking) -> BoxFuture<'_, CrossingDecision>;
+    fn judge(&self, asking: CrossingRequest) -> BoxFuture<'_, CrossingDecision>;
 
     /// Requests a lease for a model.
-    fn lease(&self, asked: LeaseAsked) -> BoxFuture<'_, Leased>;
+    fn lease(&self, asked: LeaseAsked) -> BoxFuture<'_, LeaseOutcome>;
 
     /// Waits until the host can take reports. Every model call is reported as an event of its own, so no call starts
     /// earlier.

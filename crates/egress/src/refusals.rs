@@ -9,10 +9,10 @@ use crate::{bounds, host_services::HostServices};
 
 pub struct Refusals {
     services: Arc<dyn HostServices>,
-    counted: Mutex<BTreeMap<Destination, Counted>>,
+    counted: Mutex<BTreeMap<Destination, RefusalCount>>,
 }
 
-struct Counted {
+struct RefusalCount {
     reason: String,
     reported: Instant,
     since: i64,
@@ -34,7 +34,7 @@ impl Refusals {
         if counted.len() >= bounds::LIST {
             return;
         }
-        let known = Counted { reason: reason.to_owned(), reported: Instant::now(), since: 0 };
+        let known = RefusalCount { reason: reason.to_owned(), reported: Instant::now(), since: 0 };
         counted.insert(destination.clone(), known);
         drop(counted);
         self.services.report(HostEvent::Unreached { destination, reason: reason.to_owned(), count: 1 });

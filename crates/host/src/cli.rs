@@ -437,6 +437,7 @@ fn print_unit(prefix: &[&str], args: UnitArgs) -> ExitCode {
         (Err(error), _) | (_, Err(error)) => return print_failure(&error.to_string()),
     };
     let list = args.programs.as_ref().and_then(|path| std::path::absolute(path).ok());
-    let words = unit::Words { program: &own, prefix, dir: &dir, list: list.as_deref(), runtime: &runtime };
+    let words =
+        unit::UnitOptions { program: &own, prefix, dir: &dir, list: list.as_deref(), runtime: &runtime };
     print_result(&unit::unit(&words, args.user.as_deref()))
 }

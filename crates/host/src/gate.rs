@@ -4,7 +4,7 @@
 use std::{io, os::unix::fs::PermissionsExt, path::Path, sync::Arc, time::Instant};
 
 use futures::future::BoxFuture;
-use muster_egress::{Asking, CrossingDecision, Gate, HostServices, Leased};
+use muster_egress::{CrossingDecision, CrossingRequest, Gate, HostServices, LeaseOutcome};
 use muster_protocol::{
     HostEvent,
     event::Asked,
@@ -83,7 +83,7 @@ impl Outlet {
         timeout(NETWORK_WAIT, asking).await.ok().flatten()
     }
 
-    async fn judged(&self, asking: Asking) -> CrossingDecision {
+    async fn judged(&self, asking: CrossingRequest) -> CrossingDecision {
         if self.granted.take(asking.conversation_id, &asking.crossing, Instant::now()) {
             return CrossingDecision::Approved;
         }
@@ -104,8 +104,8 @@ impl Outlet {
     }
 
     /// Waits for a person, as long as clients wait.
-    async fn asked(&self, asking: Asking) -> CrossingDecision {
-        let Asking { crossing, conversation_id, title } = asking;
+    async fn asked(&self, asking: CrossingRequest) -> CrossingDecision {
+        let CrossingRequest { crossing, conversation_id, title } = asking;
         let Crossing { tool, tool_kind, input, mcp_server_id: _ } = crossing.clone();
         let asked = Asked::Action { tool: Some(tool), tool_kind, title, input };
         let (decided, mut answer) = oneshot::channel();
@@ -136,18 +136,18 @@ impl Outlet {
 }
 
 impl HostServices for Outlet {
-    fn judge(&self, asking: Asking) -> BoxFuture<'_, CrossingDecision> {
+    fn judge(&self, asking: CrossingRequest) -> BoxFuture<'_, CrossingDecision> {
         Box::pin(self.judged(asking))
     }
 
-    fn lease(&self, asked: LeaseAsked) -> BoxFuture<'_, Leased> {
+    fn lease(&self, asked: LeaseAsked) -> BoxFuture<'_, LeaseOutcome> {
         Box::pin(async move {
             match self.ask(PlanRequest::Lease(asked)).await {
-                Some(PlanResponse::Lease(lease)) => Leased::Granted(lease),
+                Some(PlanResponse::Lease(lease)) => LeaseOutcome::Granted(lease),
                 Some(PlanResponse::Spent { reason, .. } | PlanResponse::Refused { reason }) => {
-                    Leased::Refused { reason }
+                    LeaseOutcome::Refused { reason }
                 }
-                Some(_) | None => Leased::Refused {
+                Some(_) | None => LeaseOutcome::Refused {
                     reason: "The control plane, which manages the budget, can't be reached.".to_owned(),
                 },
             }

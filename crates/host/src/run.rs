@@ -20,7 +20,7 @@ use crate::{
     bounds::{BATCH, LOOK},
     config::{Config, ConfigError},
     folder::{Folder, FolderError, JoinedState},
-    gateway::{Gateway, Wish},
+    gateway::{AgentRequest, Gateway},
     journal::{Journal, StoreError},
     programs::{ProgramError, Programs},
     runtime::{Bounds, Choice, OtherRuntime, Runtime, SavedRuntime},
@@ -134,7 +134,7 @@ pub async fn run(
         }
     }
     for order in contents.orders {
-        agents.pass_on(Wish::Command(order));
+        agents.pass_on(AgentRequest::Command(order));
     }
     // In parallel: an engine may be slow or unreachable.
     let mut sweeping = JoinSet::new();
@@ -145,9 +145,9 @@ pub async fn run(
     });
     let server = &joined.server_name;
     tracing::info!(server, url = %base, agents = agents.inboxes.len(), "the host runs");
-    let (wishes, mut wished) = mpsc::unbounded_channel();
+    let (agent_requests, mut wished) = mpsc::unbounded_channel();
     let identity = (identity.token, identity.machine_id);
-    let gateway = Gateway::new(shared, &base, identity, (asked, written), wishes);
+    let gateway = Gateway::new(shared, &base, identity, (asked, written), agent_requests);
     let mut tasks = JoinSet::new();
     tasks.spawn(gateway.run());
     let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signals)?;
@@ -230,11 +230,11 @@ impl Agents {
         self.inboxes.entry(id).or_insert(inbox)
     }
 
-    fn pass_on(&mut self, wish: Wish) {
+    fn pass_on(&mut self, wish: AgentRequest) {
         match wish {
             // The journal has the command; a finished task ends the host, which reads it again.
-            Wish::Command(order) => self.send_to(order.agent_id, Message::Command(order)),
-            Wish::Wanted(wanted) => {
+            AgentRequest::Command(order) => self.send_to(order.agent_id, Message::Command(order)),
+            AgentRequest::Wanted(wanted) => {
                 let running = self.shared.running();
                 for here in running.iter().filter(|here| !wanted.contains(here)) {
                     let Running { agent_id, generation } = *here;

@@ -17,7 +17,7 @@ use crate::{
     folder::Folder,
     journal::Journal,
     programs::Programs,
-    runtime::{Places, Runtime},
+    runtime::{AgentPaths, Runtime},
 };
 
 /// The operator's options.
@@ -80,7 +80,7 @@ impl Shared {
     }
 
     /// Locations as seen by the agent in this launch.
-    pub fn places(&self, agent_id: i64, generation: i64) -> Places {
+    pub fn places(&self, agent_id: i64, generation: i64) -> AgentPaths {
         self.runtime.places(&self.folder, &self.programs, agent_id, generation)
     }
 

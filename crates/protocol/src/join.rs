@@ -23,7 +23,7 @@ pub struct Join {
     pub machine: Machine,
     /// The folder's contents, if the host starts over in it.
     #[serde(default)]
-    pub again: Option<Again>,
+    pub again: Option<FolderState>,
 }
 
 /// How many agents a folder may name.
@@ -32,7 +32,7 @@ pub const MOST_AGENTS: usize = 10_000;
 /// The state of a host that starts over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Again {
+pub struct FolderState {
     /// The agents with files in the folder, at most [`MOST_AGENTS`].
     pub agents: Vec<i64>,
     /// The last command in its journal.
@@ -44,7 +44,7 @@ pub struct Again {
 /// What the control plane knows about a host that starts over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Known {
+pub struct KnownState {
     /// The folder's agents whose ids belong to the organization.
     pub agents: Vec<KnownAgent>,
     /// The last command sent.
@@ -100,5 +100,5 @@ pub struct Joined {
     pub server_name: String,
     /// What is known about the host, if it starts over.
     #[serde(default)]
-    pub known: Option<Known>,
+    pub known: Option<KnownState>,
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use muster_channels::{Inbound, Press, Proof};
+use muster_channels::{ButtonPress, Inbound, Proof};
 use sea_orm::{ColumnTrait, QueryFilter};
 
 use super::{
@@ -36,7 +36,7 @@ const UNCLEAR: &str = "Answer with the number of one of the choices.";
 ///
 /// # Errors
 /// The database is unreachable: nothing was decided.
-pub async fn pressed(core: &Arc<Core>, place: (OrgId, ChannelId), press: &Press) -> Result<String> {
+pub async fn pressed(core: &Arc<Core>, place: (OrgId, ChannelId), press: &ButtonPress) -> Result<String> {
     let Some(pressed) = Pressed::read(&press.value) else { return Ok(NOT_YOURS.to_owned()) };
     if press.proof != Proof::Vendor || !press.is_private {
         return Ok(NOT_YOURS.to_owned());

@@ -1,6 +1,6 @@
 //! What deliveries need of conversations: where a message goes, and showing what became of it.
 
-use muster_channels::{Named, Scene};
+use muster_channels::{NamedId, Participants};
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
 
 use super::{
@@ -29,7 +29,7 @@ pub struct Place {
     /// The conversation's title.
     pub title: Option<String>,
     /// Who speaks with whom, and where.
-    pub scene: Option<Scene>,
+    pub scene: Option<Participants>,
     /// Who speaks, if it is a person instead of the agent.
     pub speaker: Option<String>,
     /// Vendor ids of earlier messages, the oldest first.
@@ -68,13 +68,13 @@ pub async fn place_of(scope: &Scope, message: MessageId) -> Result<Option<Place>
 }
 
 /// Who speaks with whom in a conversation, and who wrote last before this position.
-async fn scene(scope: &Scope, conversation: ConversationId, before: i64) -> Result<Option<Scene>> {
+async fn scene(scope: &Scope, conversation: ConversationId, before: i64) -> Result<Option<Participants>> {
     let Some(found) = queries::speakers(scope, conversation, before).await? else { return Ok(None) };
-    Ok(Some(Scene {
+    Ok(Some(Participants {
         conversation: conversation.0,
-        channel: Named { id: found.channel_id, name: found.channel_name },
-        agent: Named { id: found.agent_id, name: found.agent_name },
-        contact: found.contact_id.zip(found.contact_name).map(|(id, name)| Named { id, name }),
+        channel: NamedId { id: found.channel_id, name: found.channel_name },
+        agent: NamedId { id: found.agent_id, name: found.agent_name },
+        contact: found.contact_id.zip(found.contact_name).map(|(id, name)| NamedId { id, name }),
         origin: found.origin,
     }))
 }

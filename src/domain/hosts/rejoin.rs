@@ -4,7 +4,7 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use muster_protocol::join::{Again, Join, Joined, Known, KnownAgent, MOST_AGENTS};
+use muster_protocol::join::{FolderState, Join, Joined, KnownAgent, KnownState, MOST_AGENTS};
 use serde_json::json;
 
 use super::{identify, join, queries, unknown};
@@ -30,7 +30,7 @@ use crate::{
 pub(super) async fn by_own_token(
     core: &Arc<Core>,
     token: TokenHash,
-    (asked, again): (&Join, &Again),
+    (asked, again): (&Join, &FolderState),
     (ip, request_id): (Option<IpAddr>, &str),
 ) -> Result<Joined> {
     join::check(asked)?;
@@ -60,7 +60,7 @@ pub(super) async fn by_own_token(
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for a folder with too many agents.
-pub(super) async fn begin(tx: &Tx, server: ServerId, again: &Again) -> Result<Known> {
+pub(super) async fn begin(tx: &Tx, server: ServerId, again: &FolderState) -> Result<KnownState> {
     if again.agents.len() > MOST_AGENTS {
         let detail = format!("`again.agents` may have at most {MOST_AGENTS} items.");
         return Err(Problem::invalid_at("/again/agents", "TOO_LONG", detail));
@@ -69,7 +69,7 @@ pub(super) async fn begin(tx: &Tx, server: ServerId, again: &Again) -> Result<Kn
     let agents = agents(tx, server, &again.agents).await?;
     queries::reset_numbers(tx, server).await?;
     backups::host_begins_again(tx, server).await?;
-    Ok(Known { agents, commands: numbers.command_seq, events: numbers.event_seq })
+    Ok(KnownState { agents, commands: numbers.command_seq, events: numbers.event_seq })
 }
 
 /// Those of these agents that the organization has or had, wherever they are now. Names are of agents on this server only: the

@@ -63,7 +63,7 @@ pub enum Event {
     /// A message.
     Message(Box<Inbound>),
     /// A tap on one of our buttons.
-    Pressed(Press),
+    Pressed(ButtonPress),
     /// A sent message that did not arrive.
     Bounced(Bounce),
     /// A chat with a new id.
@@ -217,7 +217,7 @@ pub enum Content {
 
 /// A tap on a button.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Press {
+pub struct ButtonPress {
     /// Unique in the channel.
     pub key: String,
     /// The person.

@@ -12,7 +12,7 @@ pub struct Part<'a> {
     /// The conversation's reference, as shown to people.
     pub conversation: &'a str,
     /// The participants. `None` outside of a conversation.
-    pub scene: Option<&'a Scene>,
+    pub scene: Option<&'a Participants>,
     /// The destination: [`Thread::target`](super::Thread::target).
     pub target: &'a str,
     /// The text, rendered in the vendor's dialect and short enough.
@@ -37,22 +37,22 @@ pub struct Part<'a> {
 
 /// The participants of a conversation, by which programs on the other side tell conversations apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scene {
+pub struct Participants {
     /// The conversation's id.
     pub conversation: i64,
     /// The channel.
-    pub channel: Named,
+    pub channel: NamedId,
     /// The agent.
-    pub agent: Named,
+    pub agent: NamedId,
     /// The person on the other side, if known.
-    pub contact: Option<Named>,
+    pub contact: Option<NamedId>,
     /// The last author's [`Origin::id`](super::Origin::id).
     pub origin: Option<String>,
 }
 
 /// An id with a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Named {
+pub struct NamedId {
     /// The id.
     pub id: i64,
     /// The name.
@@ -73,7 +73,7 @@ pub struct Rendered {
 pub struct Button {
     /// The text on the button.
     pub label: String,
-    /// Returned in [`Press::value`](super::Press::value). At most 64 bytes.
+    /// Returned in [`ButtonPress::value`](super::ButtonPress::value). At most 64 bytes.
     pub value: String,
 }
 

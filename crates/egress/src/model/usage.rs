@@ -9,7 +9,7 @@ use serde_json::{Value, value::RawValue};
 use super::call::Interface;
 use crate::{
     bounds,
-    memory::{Held, MemoryBudget},
+    memory::{MemoryBudget, MemoryReservation},
     resolvers::{Fields, each},
 };
 
@@ -35,7 +35,7 @@ pub struct Counter {
     /// Whether the last line ended with a CR; an LF may follow.
     after_cr: bool,
     memory: MemoryBudget,
-    held: Option<Held>,
+    held: Option<MemoryReservation>,
     /// The event or the answer was too long, or out of memory budget.
     is_lost: bool,
     /// Skipped data may have contained the usage.
@@ -151,7 +151,7 @@ impl Counter {
         }
     }
 
-    fn hold(&mut self, more: Held) {
+    fn hold(&mut self, more: MemoryReservation) {
         match &mut self.held {
             Some(held) => held.add(more),
             None => self.held = Some(more),

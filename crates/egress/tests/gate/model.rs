@@ -13,7 +13,7 @@ use futures::{StreamExt, future::join_all};
 use http::{Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
-use muster_egress::Leased;
+use muster_egress::LeaseOutcome;
 use muster_protocol::{
     HostEvent,
     event::Usage,
@@ -68,8 +68,8 @@ pub fn metered(server: &Server, model: &str) -> World {
     world
 }
 
-pub fn lease(id: i64, tokens: Option<i64>, cost_micro: Option<i64>) -> Leased {
-    Leased::Granted(Lease { id, cost_micro, tokens, until: 1_700_000_900_000 })
+pub fn lease(id: i64, tokens: Option<i64>, cost_micro: Option<i64>) -> LeaseOutcome {
+    LeaseOutcome::Granted(Lease { id, cost_micro, tokens, until: 1_700_000_900_000 })
 }
 
 #[tokio::test]

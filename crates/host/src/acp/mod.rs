@@ -47,11 +47,11 @@ use self::{
     offers::Offered,
     rpc::Incoming,
     turns::Active,
-    updates::{Tool, Writing},
+    updates::{MessageInProgress, Tool},
 };
 pub use self::{
     prompts::blocks,
-    requests::{Answered, Open, decision_text},
+    requests::{DecisionEffect, Open, decision_text},
     sessions::{Opening, render_session},
     turns::{Turn, ended as turn_ended},
 };
@@ -144,7 +144,7 @@ struct Conversation {
     is_replaying: bool,
     turn: Option<Active>,
     waiting: VecDeque<Turn>,
-    writing: Option<Writing>,
+    writing: Option<MessageInProgress>,
     tools: BTreeMap<String, Tool>,
     model: Option<String>,
     context_tokens: Option<i64>,

@@ -16,8 +16,10 @@ use muster_protocol::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Capabilities, Effects, Machine, Pending, Settings, Text, offers::Found, rpc, turns::failed};
-use crate::{mcp::socket_name, runtime::Places};
+use super::{
+    Capabilities, Effects, Machine, Pending, Settings, Text, offers::SessionOffers, rpc, turns::failed,
+};
+use crate::{mcp::socket_name, runtime::AgentPaths};
 
 /// Ways to open a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,9 +150,9 @@ impl Machine {
             let session = Some(session.to_owned());
             fx.events.push(HostEvent::Session { conversation_id: id, session });
         }
-        let found = Found::in_answer(&answer);
+        let found = SessionOffers::in_answer(&answer);
         // Many agents report offers of new sessions only.
-        if *opening == Opening::New || found != Found::default() {
+        if *opening == Opening::New || found != SessionOffers::default() {
             self.offers(found, fx);
         }
         if self.is_cancelled(id) {
@@ -270,7 +272,7 @@ impl Machine {
 pub fn render_session(
     id: &str,
     opening: &Opening,
-    places: &Places,
+    places: &AgentPaths,
     conversation_id: i64,
     plan: &LaunchPlan,
 ) -> String {

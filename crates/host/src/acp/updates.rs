@@ -17,7 +17,7 @@ use crate::{agent::home::LARGEST_FILE, bounds::LIST};
 
 /// A message in progress.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Writing {
+pub struct MessageInProgress {
     key: String,
     is_thinking: bool,
     /// The agent's own id of the message.
@@ -178,7 +178,7 @@ impl Machine {
             let key =
                 if is_writing { String::new() } else { self.next_key(if is_thinking { 'r' } else { 't' }) };
             let Some(conversation) = self.conversations.get_mut(&id) else { return };
-            let begin = || Writing { key, is_thinking, named: named.cloned(), text: String::new() };
+            let begin = || MessageInProgress { key, is_thinking, named: named.cloned(), text: String::new() };
             let writing = conversation.writing.get_or_insert_with(begin);
             let fits = floor_boundary(text, LONGEST_TEXT - writing.text.len());
             fx.pieces.push(Piece {

@@ -154,7 +154,11 @@ fn log_failure(agent: i64, what: &str, error: &BackupError) -> String {
     error.to_string()
 }
 
-async fn back_up(shared: &Shared, agent_id: i64, backup_id: i64) -> Result<backup::Written, BackupError> {
+async fn back_up(
+    shared: &Shared,
+    agent_id: i64,
+    backup_id: i64,
+) -> Result<backup::CompleteBackup, BackupError> {
     let reserve = shared.options.reserve;
     let work = move |folder: Folder, home| backup::back_up(&folder, home, agent_id, backup_id, reserve);
     with_home(shared, agent_id, Task::Pack, work).await

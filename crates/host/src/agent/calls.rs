@@ -6,7 +6,7 @@ use muster_egress::{Gate, Rules};
 use muster_protocol::{HostEvent, event::Content, plan::Decision};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Agent, AskReason, Decided, Report, shutdown::Stopping};
+use super::{Agent, AskReason, AuthoredDecision, Report, shutdown::Stopping};
 use crate::{
     bounds::BATCH,
     clock,
@@ -25,7 +25,7 @@ pub(super) struct Calls {
     pub(super) reports: mpsc::UnboundedReceiver<Report>,
     pub(super) sockets: McpSockets,
     pub(super) gate: Option<Gate>,
-    waiting: BTreeMap<String, oneshot::Sender<Decided>>,
+    waiting: BTreeMap<String, oneshot::Sender<AuthoredDecision>>,
     /// Crossings under decision, by request key.
     judged: BTreeMap<String, late_approvals::Asked>,
     granted: LateApprovals,

@@ -20,10 +20,10 @@ use tokio::{
 
 use super::{Agent, AskReason, Message, Phase, backups::Chore, home, launch, shim::Connection};
 use crate::{
-    acp::{Answered, Settings, Turn, blocks, turn_ended},
+    acp::{DecisionEffect, Settings, Turn, blocks, turn_ended},
     clock,
     journal::Closed,
-    runtime::Waiting,
+    runtime::EngineWait,
 };
 
 #[derive(Default)]
@@ -116,9 +116,9 @@ impl Agent {
                     muster_protocol::plan::Decision::Denied { comment: None }
                 };
                 match self.record.machine.verdict(&request, allowed) {
-                    Answered::Own => _ = self.deliver_decision(&request, decision, None),
+                    DecisionEffect::Own => _ = self.deliver_decision(&request, decision, None),
                     // Nothing waits: the agent has withdrawn the request, and that was reported.
-                    Answered::Said | Answered::NotWaiting => {}
+                    DecisionEffect::Said | DecisionEffect::NotWaiting => {}
                 }
                 self.changes.done.push(order.seq);
             }
@@ -233,9 +233,9 @@ impl Agent {
                     self.record.machine.decide(&answer.request, &answer.decision, Some(approval_id));
                 let is_delivered = match decided {
                     // DELIVERED follows once the agent has the line.
-                    Answered::Said => return Ok(()),
-                    Answered::Own => self.deliver_decision(&answer.request, answer.decision, answer.by),
-                    Answered::NotWaiting => false,
+                    DecisionEffect::Said => return Ok(()),
+                    DecisionEffect::Own => self.deliver_decision(&answer.request, answer.decision, answer.by),
+                    DecisionEffect::NotWaiting => false,
                 };
                 self.changes.effects.events.push(if is_delivered {
                     HostEvent::Delivered { approval_id, without_text: false }
@@ -302,7 +302,7 @@ impl Agent {
         let shared = Arc::clone(&self.shared);
         let (away, mut waits) = mpsc::unbounded_channel();
         let (ends, stop) = watch::channel(false);
-        let waiting = Waiting { away, stop };
+        let waiting = EngineWait { away, stop };
         let (id, generation) = (self.id, self.record.generation);
         let start = launch::Start { shared: &shared, id, generation, plan, waiting: &waiting };
         let mut launching = pin!(start.run());

@@ -29,7 +29,7 @@ use crate::{
     gate_address::GateAddress,
     profile::{self, ProfileError, Wiring},
     programs::{Program, ProgramError, SYSTEM_PATH, absolute},
-    runtime::{Engine, EngineError, Prepared, Runtime, Waiting, show},
+    runtime::{Engine, EngineError, EngineWait, PreparedLaunch, Runtime, show},
     shared::Shared,
 };
 
@@ -85,7 +85,7 @@ pub struct Start<'a> {
     pub generation: i64,
     pub plan: &'a LaunchPlan,
     /// Reports a wait for the engine, and signals a stop.
-    pub waiting: &'a Waiting,
+    pub waiting: &'a EngineWait,
 }
 
 impl Start<'_> {
@@ -154,7 +154,7 @@ impl Start<'_> {
         let files = files(plan, wiring.as_ref());
         home::check_files(&files).map_err(|source| at(NOT_WRITTEN, source))?;
         let limit = plan.limits.start_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        let prepared = Prepared {
+        let prepared = PreparedLaunch {
             agent_id: id,
             generation,
             dir,

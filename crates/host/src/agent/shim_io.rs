@@ -20,7 +20,7 @@ use crate::{
     bounds::{ANSWER_WAIT, BATCH, LOOK, PORTION, PROCESS_WAIT},
     journal::{Closed, Journal},
     mcp::serve_own,
-    runtime::{Files, Found, Lost, Runtime},
+    runtime::{Files, Runtime, ShimLoss, ShimState},
 };
 
 /// Input from the shim.
@@ -168,7 +168,7 @@ impl Agent {
             let found = self.shared.runtime.find(&self.shared.folder, self.id, generation).await;
             // A shim in a container waits for its environment from a launch.
             let is_waiting = may_wait && matches!(self.shared.runtime, Runtime::Engine(_));
-            if found == Found::Alive && !is_waiting && Instant::now() < until {
+            if found == ShimState::Alive && !is_waiting && Instant::now() < until {
                 sleep(LOOK).await;
                 continue;
             }
@@ -188,7 +188,7 @@ impl Agent {
                 // A stop was under way, and may have removed the container.
                 return self.finish_launch(EndReason::Stopped, None, None, None).await;
             }
-            let lost = if let Found::Gone(lost) = found { lost } else { Lost::Unknown };
+            let lost = if let ShimState::Gone(lost) = found { lost } else { ShimLoss::Unknown };
             return self.finish_launch(lost.reason(), None, None, lost.detail().map(str::to_owned)).await;
         }
     }

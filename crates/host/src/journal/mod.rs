@@ -56,7 +56,7 @@ pub struct Draft {
 
 /// Position of the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct JournalPosition {
     /// The last command.
     pub commands: i64,
     /// The last event.
@@ -80,7 +80,7 @@ pub struct Closed;
 #[derive(Clone, Debug)]
 pub struct Journal {
     tasks: mpsc::Sender<Task>,
-    standing: watch::Receiver<Standing>,
+    position: watch::Receiver<JournalPosition>,
     store: Arc<Store>,
     turn: Arc<Mutex<()>>,
 }
@@ -92,9 +92,9 @@ impl Journal {
         let store = Arc::new(store);
         let (tasks, waiting) = mpsc::channel(BATCH);
         // Limit of unacknowledged bytes until the control plane sets one.
-        let (standing, watched) = watch::channel(contents.standing(1024 * 1024));
-        writer::start(Arc::clone(&store), waiting, standing)?;
-        Ok((Self { tasks, standing: watched, store, turn: Arc::default() }, contents))
+        let (position, watched) = watch::channel(contents.position(1024 * 1024));
+        writer::start(Arc::clone(&store), waiting, position)?;
+        Ok((Self { tasks, position: watched, store, turn: Arc::default() }, contents))
     }
 
     /// The contents of a journal that no host uses.
@@ -128,15 +128,15 @@ impl Journal {
     }
 
     /// The journal's position, which can be watched.
-    pub fn standing(&self) -> watch::Receiver<Standing> {
-        self.standing.clone()
+    pub fn position(&self) -> watch::Receiver<JournalPosition> {
+        self.position.clone()
     }
 
     /// Waits until events may be added. The longest waiting caller is first.
     pub async fn room(&self) -> Result<(), Closed> {
         let _turn = self.turn.lock().await;
-        let mut standing = self.standing.clone();
-        standing.wait_for(|standing| standing.waiting < standing.window).await.map_err(|_| Closed)?;
+        let mut position = self.position.clone();
+        position.wait_for(|position| position.waiting < position.window).await.map_err(|_| Closed)?;
         Ok(())
     }
 

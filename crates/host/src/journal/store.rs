@@ -10,7 +10,7 @@ use redb::{
 };
 use serde::Deserialize;
 
-use super::{Change, Standing};
+use super::{Change, JournalPosition};
 
 const META: TableDefinition<&str, i64> = TableDefinition::new("meta");
 const EVENTS: TableDefinition<i64, &[u8]> = TableDefinition::new("events");
@@ -49,8 +49,8 @@ pub struct Contents {
 
 impl Contents {
     /// The journal's position.
-    pub fn standing(&self, window: u64) -> Standing {
-        Standing {
+    pub fn position(&self, window: u64) -> JournalPosition {
+        JournalPosition {
             commands: self.commands,
             events: self.events,
             acknowledged: self.acknowledged,
@@ -69,7 +69,7 @@ pub struct Store {
 }
 
 /// A write transaction.
-pub struct Writing {
+pub struct WriteStep {
     tx: WriteTransaction,
 }
 
@@ -96,10 +96,10 @@ impl Store {
     }
 
     /// Starts a write transaction.
-    pub fn write(&self) -> Result<Writing> {
+    pub fn write(&self) -> Result<WriteStep> {
         let held = self.database.read();
         let database = held.as_ref().ok_or(redb::Error::DatabaseClosed)?;
-        Ok(Writing { tx: database.begin_write()? })
+        Ok(WriteStep { tx: database.begin_write()? })
     }
 
     /// Bytes of all stored events.
@@ -258,7 +258,7 @@ fn sync_folder(path: &Path) -> std::io::Result<()> {
     path.parent().map_or(Ok(()), |folder| std::fs::File::open(folder)?.sync_all())
 }
 
-impl Writing {
+impl WriteStep {
     /// Writes a step, and returns the additional bytes of its events: a step is repeated if its commit failed, and may
     /// already be there.
     pub fn change(&self, change: &Change, last_event: &mut i64) -> Result<u64> {

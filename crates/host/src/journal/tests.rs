@@ -43,7 +43,7 @@ async fn a_repeated_command_is_new_only_once() {
     assert_eq!(journal.receive(vec![order(1, 10), order(2, 11)]).await.unwrap().len(), 2);
     assert!(journal.receive(vec![order(1, 10), order(2, 11)]).await.unwrap().is_empty());
     assert!(journal.receive(vec![order(3, 10)]).await.unwrap().is_empty(), "the same id under a new number");
-    assert_eq!(journal.standing().borrow().commands, 3);
+    assert_eq!(journal.position().borrow().commands, 3);
     let change = Change { done: vec![1], ..Change::default() };
     journal.commit(change).await.unwrap();
     drop(journal);
@@ -63,7 +63,7 @@ async fn a_batch_whose_failed_commit_is_visible_is_written_again() {
     let (store, contents) = Store::open(&dir.path().join("journal")).unwrap();
     let (done, _kept) = oneshot::channel();
     let step = Change { record: Some((1, b"{}".to_vec())), events: events(3), done: Vec::new() };
-    let first = writer::write(&store, &[Task::Commit(step, done)], contents.standing(1024 * 1024)).unwrap().0;
+    let first = writer::write(&store, &[Task::Commit(step, done)], contents.position(1024 * 1024)).unwrap().0;
     let (received, _kept) = oneshot::channel();
     let (done, _other) = oneshot::channel();
     let batch = [
@@ -73,7 +73,7 @@ async fn a_batch_whose_failed_commit_is_visible_is_written_again() {
     ];
     let (seen, fresh) = writer::write(&store, &batch, first).unwrap();
     assert_eq!(fresh, [vec![order(1, 10), order(2, 11)]]);
-    let again = Standing { waiting: store.waiting().unwrap(), ..first };
+    let again = JournalPosition { waiting: store.waiting().unwrap(), ..first };
     let (now, repeated) = writer::write(&store, &batch, again).unwrap();
     assert_eq!((now, &repeated), (seen, &fresh), "the same commands are new, and nothing counts twice");
     assert_eq!((now.events, now.waiting), (7, store.waiting().unwrap()));
@@ -104,7 +104,7 @@ async fn events_have_no_gaps_and_stay_until_acknowledged() {
     assert_eq!((contents.events, contents.agents.len()), (60, 1));
     assert_eq!(journal.events_after(0, usize::MAX).unwrap().len(), 10);
     assert_eq!(journal.events_after(57, 1).unwrap().len(), 1, "at least one, however large");
-    assert_eq!(contents.waiting, journal.standing().borrow().waiting);
+    assert_eq!(contents.waiting, journal.position().borrow().waiting);
 }
 
 #[tokio::test]
@@ -133,13 +133,13 @@ async fn no_more_is_read_than_may_wait_until_it_is_acknowledged() {
     let (journal, _) = Journal::open(&dir.path().join("journal")).unwrap();
     journal.acknowledge(0, Some(100)).await.unwrap();
     journal.commit(Change { events: events(5), ..Change::default() }).await.unwrap();
-    assert!(journal.standing().borrow().waiting > 100);
+    assert!(journal.position().borrow().waiting > 100);
     let room = journal.room();
     futures::pin_mut!(room);
     assert!(futures::poll!(room.as_mut()).is_pending());
     journal.acknowledge(5, None).await.unwrap();
     room.await.unwrap();
-    assert_eq!(journal.standing().borrow().waiting, 0);
+    assert_eq!(journal.position().borrow().waiting, 0);
 }
 
 #[tokio::test]
@@ -200,5 +200,5 @@ async fn a_full_disk_is_waited_for() {
     std::fs::remove_file(&filler).unwrap();
     commit.await.unwrap();
     assert_eq!(journal.events_after(0, usize::MAX).unwrap().len(), 2);
-    assert_eq!(journal.standing().borrow().events, 2, "each is there once");
+    assert_eq!(journal.position().borrow().events, 2, "each is there once");
 }

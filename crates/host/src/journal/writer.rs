@@ -5,7 +5,7 @@ use std::sync::Arc;
 use muster_protocol::command::CommandEnvelope;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::{Change, Standing, StoreError, store::Store};
+use super::{Change, JournalPosition, StoreError, store::Store};
 use crate::bounds::{BATCH, RETRY};
 
 /// A write task.
@@ -27,17 +27,17 @@ pub enum Task {
 pub fn start(
     store: Arc<Store>,
     tasks: mpsc::Receiver<Task>,
-    standing: watch::Sender<Standing>,
+    position: watch::Sender<JournalPosition>,
 ) -> Result<(), StoreError> {
     let named = std::thread::Builder::new().name("journal".to_owned());
-    named.spawn(move || run(&store, tasks, &standing)).map_err(StoreError::Thread)?;
+    named.spawn(move || run(&store, tasks, &position)).map_err(StoreError::Thread)?;
     Ok(())
 }
 
-fn run(store: &Store, mut tasks: mpsc::Receiver<Task>, standing: &watch::Sender<Standing>) {
+fn run(store: &Store, mut tasks: mpsc::Receiver<Task>, position: &watch::Sender<JournalPosition>) {
     let mut batch = Vec::new();
     while tasks.blocking_recv_many(&mut batch, BATCH) > 0 {
-        let mut before = *standing.borrow();
+        let mut before = *position.borrow();
         let (now, answers) = loop {
             match write(store, &batch, before) {
                 Ok(written) => break written,
@@ -52,7 +52,7 @@ fn run(store: &Store, mut tasks: mpsc::Receiver<Task>, standing: &watch::Sender<
                 }
             }
         };
-        standing.send_replace(now);
+        position.send_replace(now);
         answer(&mut batch, answers);
     }
 }
@@ -61,8 +61,8 @@ fn run(store: &Store, mut tasks: mpsc::Receiver<Task>, standing: &watch::Sender<
 pub(super) fn write(
     store: &Store,
     batch: &[Task],
-    mut now: Standing,
-) -> redb::Result<(Standing, Vec<Vec<CommandEnvelope>>), redb::Error> {
+    mut now: JournalPosition,
+) -> redb::Result<(JournalPosition, Vec<Vec<CommandEnvelope>>), redb::Error> {
     let writing = store.write()?;
     let (mut fresh, mut is_lasting) = (Vec::new(), false);
     for task in batch {

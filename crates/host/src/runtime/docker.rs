@@ -31,7 +31,7 @@ use tokio::{
 };
 
 use super::{
-    Bounds, Found, Kind, Lost, Prepared, Waiting,
+    Bounds, EngineWait, Kind, PreparedLaunch, ShimLoss, ShimState,
     client::{Client, Connected, EngineError, status},
     image, pipe, spec,
 };
@@ -102,7 +102,11 @@ impl Engine {
 
     /// Starts a launch, unless already started, and waits for its shim. Returns the used image. A stopped launch ends
     /// here as long as it has no more than its image.
-    pub async fn start(&self, prepared: &Prepared<'_>, waiting: &Waiting) -> Result<String, EngineError> {
+    pub async fn start(
+        &self,
+        prepared: &PreparedLaunch<'_>,
+        waiting: &EngineWait,
+    ) -> Result<String, EngineError> {
         let until = Instant::now() + prepared.patience;
         let mut is_told = false;
         loop {
@@ -129,7 +133,7 @@ impl Engine {
     }
 
     /// The launch's image, pulled if missing.
-    async fn image(&self, prepared: &Prepared<'_>) -> Result<image::Image, EngineError> {
+    async fn image(&self, prepared: &PreparedLaunch<'_>) -> Result<image::Image, EngineError> {
         let client = self.client().await?;
         let plan = prepared.plan;
         let image = image::find(&client, &plan.image, plan.digest.as_deref()).await?;
@@ -140,7 +144,11 @@ impl Engine {
         Ok(image)
     }
 
-    async fn try_start(&self, prepared: &Prepared<'_>, image: image::Image) -> Result<String, EngineError> {
+    async fn try_start(
+        &self,
+        prepared: &PreparedLaunch<'_>,
+        image: image::Image,
+    ) -> Result<String, EngineError> {
         let client = self.client().await?;
         self.remove_others(prepared.agent_id, prepared.generation).await?;
         let pipe = prepared.dir.join(ENVIRONMENT);
@@ -176,7 +184,7 @@ impl Engine {
     async fn create(
         &self,
         client: &Client<'_>,
-        prepared: &Prepared<'_>,
+        prepared: &PreparedLaunch<'_>,
         name: &str,
         image: &image::Image,
     ) -> Result<(), EngineError> {
@@ -206,7 +214,7 @@ impl Engine {
     }
 
     /// Sends environment and files to the shim, and waits for its answer. A shim that has them already answers.
-    async fn feed(&self, prepared: &Prepared<'_>, pipe: &Path) -> Result<(), EngineError> {
+    async fn feed(&self, prepared: &PreparedLaunch<'_>, pipe: &Path) -> Result<(), EngineError> {
         let io = |source| EngineError::Io { what: "The agent's pipe fails".to_owned(), source };
         let variables =
             prepared.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
@@ -228,7 +236,7 @@ impl Engine {
     }
 
     /// Fails with the reason if a shim can't answer.
-    async fn look(&self, prepared: &Prepared<'_>, until: Instant) -> Result<(), EngineError> {
+    async fn look(&self, prepared: &PreparedLaunch<'_>, until: Instant) -> Result<(), EngineError> {
         if let Ok(Some(reason)) = folder::failed(&prepared.dir) {
             return Err(EngineError::NotUp(crate::acp::short(reason.trim(), 2000)));
         }
@@ -246,18 +254,18 @@ impl Engine {
     }
 
     /// State of a launch's shim. The lock works without the engine.
-    pub async fn find(&self, folder: &Folder, agent_id: i64, generation: i64) -> Found {
+    pub async fn find(&self, folder: &Folder, agent_id: i64, generation: i64) -> ShimState {
         if folder.has_shim(agent_id, generation) {
-            return Found::Alive;
+            return ShimState::Alive;
         }
         match self.inspect(agent_id, generation).await {
-            Ok(Some(found)) if !is_over(&found) => Found::Alive,
+            Ok(Some(found)) if !is_over(&found) => ShimState::Alive,
             Ok(Some(found)) => {
                 let out_of_memory = found.state.and_then(|state| state.oom_killed).unwrap_or_default();
-                Found::Gone(if out_of_memory { Lost::OutOfMemory } else { Lost::Killed })
+                ShimState::Gone(if out_of_memory { ShimLoss::OutOfMemory } else { ShimLoss::Killed })
             }
-            Ok(None) => Found::Gone(Lost::Removed),
-            Err(_) => Found::Gone(Lost::Unknown),
+            Ok(None) => ShimState::Gone(ShimLoss::Removed),
+            Err(_) => ShimState::Gone(ShimLoss::Unknown),
         }
     }
 

@@ -61,7 +61,7 @@ pub enum Kind {
 
 /// Locations as the agent sees them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct AgentPaths {
     pub home: PathBuf,
     /// The folder of the sockets that lead out of its sandbox.
     pub sockets: PathBuf,
@@ -70,7 +70,7 @@ pub struct Places {
     pub is_here: bool,
 }
 
-impl Places {
+impl AgentPaths {
     /// The path of a program. In a container the agent resolves the name itself.
     pub fn program(&self, command: &str) -> PathBuf {
         if self.is_here { absolute(command) } else { command.into() }
@@ -78,7 +78,7 @@ impl Places {
 }
 
 /// A prepared launch.
-pub struct Prepared<'a> {
+pub struct PreparedLaunch<'a> {
     pub agent_id: i64,
     pub generation: i64,
     pub dir: PathBuf,
@@ -102,14 +102,14 @@ pub struct Prepared<'a> {
 
 /// Channels between a launch that waits for its engine and its starter.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct EngineWait {
     /// Receives the reason for waiting, once.
     pub away: UnboundedSender<String>,
     /// Whether the launch is stopped.
     pub stop: watch::Receiver<bool>,
 }
 
-impl Waiting {
+impl EngineWait {
     /// Returns when the launch is stopped.
     pub async fn stopped(&self) {
         let mut stop = self.stop.clone();
@@ -120,16 +120,16 @@ impl Waiting {
 
 /// State of a launch's shim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum ShimState {
     /// Alive or starting.
     Alive,
     /// Gone without a record.
-    Gone(Lost),
+    Gone(ShimLoss),
 }
 
 /// Cause of a shim's end without a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lost {
+pub enum ShimLoss {
     /// Out-of-memory kill of its container.
     OutOfMemory,
     /// Its container has ended.
@@ -139,7 +139,7 @@ pub enum Lost {
     Unknown,
 }
 
-impl Lost {
+impl ShimLoss {
     /// The reported reason.
     pub fn reason(self) -> EndReason {
         if self == Self::OutOfMemory { EndReason::OutOfMemory } else { EndReason::ShimLost }
@@ -208,9 +208,9 @@ impl Kind {
 
 impl Runtime {
     /// Locations for an agent in this launch.
-    pub fn places(&self, folder: &Folder, programs: &Programs, agent_id: i64, generation: i64) -> Places {
+    pub fn places(&self, folder: &Folder, programs: &Programs, agent_id: i64, generation: i64) -> AgentPaths {
         match self {
-            Self::Process => Places {
+            Self::Process => AgentPaths {
                 home: folder.home(agent_id),
                 sockets: folder.sockets(agent_id, generation),
                 shim: programs.shim().clone(),
@@ -268,7 +268,7 @@ impl Runtime {
     }
 
     /// Finds the state of a launch's shim.
-    pub async fn find(&self, folder: &Folder, agent_id: i64, generation: i64) -> Found {
+    pub async fn find(&self, folder: &Folder, agent_id: i64, generation: i64) -> ShimState {
         if let Self::Engine(engine) = self {
             return engine.find(folder, agent_id, generation).await;
         }
@@ -278,7 +278,7 @@ impl Runtime {
             // A starting shim has no record yet.
             None => folder.has_shim(agent_id, generation),
         };
-        if is_alive { Found::Alive } else { Found::Gone(Lost::Unknown) }
+        if is_alive { ShimState::Alive } else { ShimState::Gone(ShimLoss::Unknown) }
     }
 
     /// Removes the rest of a launch whose shim is gone or leaving.

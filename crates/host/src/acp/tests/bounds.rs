@@ -179,7 +179,7 @@ fn extra_fields_of_question_options_are_dropped() {
         "options": [{ "optionId": "once", "name": "Once", "kind": "allow_once", "_meta": { "a": nested(122) } }] } }));
     assert!(matches!(script.fx.events.last(), Some(HostEvent::Asked(_))), "{:?}", script.fx.events);
     script.assert_readable();
-    assert_eq!(script.machine.verdict("3.h1", true), Answered::Said);
+    assert_eq!(script.machine.verdict("3.h1", true), DecisionEffect::Said);
     assert_eq!(script.written().pop().unwrap()["result"]["outcome"]["optionId"], "once");
 }
 

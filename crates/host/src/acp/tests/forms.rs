@@ -29,7 +29,7 @@ fn an_answer_that_a_form_has_no_place_for_is_not_delivered() {
             "sessionId": "s", "message": "?",
             "requestedSchema": { "type": "object", "properties": fields, "required": required } } }));
         let decision = Decision::Answered { options: Vec::new(), text: Some(text.to_owned()) };
-        assert_eq!(script.machine.decide("3.h1", &decision, Some(9)), Answered::NotWaiting);
+        assert_eq!(script.machine.decide("3.h1", &decision, Some(9)), DecisionEffect::NotWaiting);
         assert_eq!(script.written().pop().unwrap()["result"], json!({ "action": "decline" }));
         script.fx.events.clear();
         script.machine.took(100, &mut script.fx);

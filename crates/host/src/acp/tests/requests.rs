@@ -16,14 +16,14 @@ fn permission_is_granted_once_never_always() {
         };
         assert_eq!((request.request.as_str(), request.turn_id), ("3.h1", Some(5)));
         assert!(matches!(script.messages()[..], [Content::ToolCall { .. }]), "the first to mention the call");
-        assert_eq!(script.machine.decide("3.h1", &decision, Some(9)), Answered::Said);
+        assert_eq!(script.machine.decide("3.h1", &decision, Some(9)), DecisionEffect::Said);
         let answer = script.written().pop().unwrap();
         assert_eq!((&answer["id"], &answer["result"]["outcome"]["optionId"]), (&json!(0), &chosen.into()));
         script.fx.events.clear();
         script.machine.took(100, &mut script.fx);
         let delivered = HostEvent::Delivered { approval_id: 9, without_text: false };
         assert_eq!(script.fx.events, [delivered], "when the agent has it");
-        assert_eq!(script.machine.decide("3.h1", &decision, Some(9)), Answered::NotWaiting);
+        assert_eq!(script.machine.decide("3.h1", &decision, Some(9)), DecisionEffect::NotWaiting);
     }
 }
 
@@ -46,7 +46,11 @@ fn odd_options_hide_no_question_and_are_no_yes() {
     ] {
         let mut script = ask(&options);
         let approved = Decision::Approved { comment: comment() };
-        assert_eq!(script.machine.decide("3.h1", &approved, Some(9)), Answered::NotWaiting, "{options}");
+        assert_eq!(
+            script.machine.decide("3.h1", &approved, Some(9)),
+            DecisionEffect::NotWaiting,
+            "{options}"
+        );
         let answer = script.written().pop().unwrap();
         assert_eq!(answer["error"]["code"], -32602, "no option is a yes");
         assert!(
@@ -58,7 +62,7 @@ fn odd_options_hide_no_question_and_are_no_yes() {
     }
     let denied = Decision::Denied { comment: comment() };
     let mut script = ask(&json!([option("y", "allow_once"), option("n", "reject_always")]));
-    assert_eq!(script.machine.decide("3.h1", &denied, Some(9)), Answered::Said);
+    assert_eq!(script.machine.decide("3.h1", &denied, Some(9)), DecisionEffect::Said);
     assert_eq!(script.written().pop().unwrap()["result"]["outcome"]["optionId"], "n");
 }
 
@@ -75,8 +79,8 @@ fn a_decision_reaches_its_request_when_a_name_is_reused() {
     let harmless = ask(&mut script, "Read");
     script.says(&json!({ "method": "$/cancel_request", "params": { "requestId": 5 } }));
     let harmful = ask(&mut script, "Wipe");
-    assert_eq!(script.machine.verdict(&harmless, true), Answered::NotWaiting);
-    assert_eq!(script.machine.verdict(&harmful, false), Answered::Said);
+    assert_eq!(script.machine.verdict(&harmless, true), DecisionEffect::NotWaiting);
+    assert_eq!(script.machine.verdict(&harmful, false), DecisionEffect::Said);
     assert_eq!(script.written().pop().unwrap()["result"]["outcome"]["optionId"], "no");
     assert_ne!(ask(&mut script, "Read on"), harmful, "a name may be used again once it was answered");
 }
