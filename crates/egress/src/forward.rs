@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use crate::{
-    answers::{Answer, Body, passed, refusal},
+    answers::{Answer, Body, refusal, streamed_body},
     bounds,
     client::{self, ExchangeError},
     header_filter, host_access,
@@ -75,7 +75,7 @@ pub async fn plain(shared: &Shared, request: Request<Incoming>) -> Answer {
         head.headers.insert(header::HOST, said);
     }
     head.uri = target;
-    send(shared, Request::from_parts(head, passed(body)), &host, port).await
+    send(shared, Request::from_parts(head, streamed_body(body)), &host, port).await
 }
 
 /// Forwards a request to a credential's address.
@@ -97,7 +97,7 @@ pub async fn credential(shared: &Shared, rules: &Rules, rest: &str, request: Req
         Err(astray) => return refusal(StatusCode::BAD_REQUEST, &astray.to_string()),
     };
     let base = format!("/c/{}", rest.split_once('/').map_or(rest, |(name, _)| name));
-    let sent = retarget(request, target, &injected.headers, passed);
+    let sent = retarget(request, target, &injected.headers, streamed_body);
     let (host, port) = host_and_port(sent.uri());
     let mut answer = send(shared, sent, &host, port).await;
     keep_redirect_inside(answer.headers_mut(), &injected.url, &base);
@@ -212,7 +212,7 @@ pub fn add_headers(to: &mut HeaderMap, headers: &[Variable]) {
 /// Sends a request. Redirects are returned: the agent decides whether to follow.
 pub async fn send(shared: &Shared, request: Request<Body>, host: &str, port: u16) -> Answer {
     match exchange(shared, request).await {
-        Ok(answer) => answer.map(passed),
+        Ok(answer) => answer.map(streamed_body),
         Err(failed) => failure_answer(shared, failed, host, port),
     }
 }

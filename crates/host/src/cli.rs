@@ -407,7 +407,7 @@ async fn examine(args: DoctorArgs) -> ExitCode {
 }
 
 async fn build_image(args: EngineArgs) -> ExitCode {
-    let made = args.chosen().made("", Bounds::default());
+    let made = args.chosen().build("", Bounds::default());
     let (engine, program) = match made.and_then(|runtime| Ok((runtime, programs::static_agent()?))) {
         Ok((Runtime::Engine(engine), program)) => (engine, program),
         Ok((Runtime::Process, _)) => return print_failure("Plain processes have no images."),

@@ -156,7 +156,7 @@ impl HostServices for Outlet {
 
     fn ready(&self) -> BoxFuture<'_, ()> {
         // Without a journal the host is about to end.
-        Box::pin(async { _ = self.shared.journal.room().await })
+        Box::pin(async { _ = self.shared.journal.wait_for_room().await })
     }
 
     fn report(&self, happening: HostEvent) {
@@ -164,7 +164,7 @@ impl HostServices for Outlet {
     }
 
     fn now(&self) -> i64 {
-        clock::theirs()
+        clock::control_plane_now()
     }
 
     fn program(&self, server: &McpServer, limits: Limits) -> io::Result<tokio::process::Command> {

@@ -60,7 +60,7 @@ pub struct Wiring {
 }
 
 /// The values for an agent, with its model behind the gate.
-pub fn places(plan: &LaunchPlan, home: &Path, address: &GateAddress) -> PlaceholderValues {
+pub fn placeholder_values(plan: &LaunchPlan, home: &Path, address: &GateAddress) -> PlaceholderValues {
     let access = plan.model_access.as_ref();
     PlaceholderValues {
         model_url: access.map(|_| address.model_url()),

@@ -129,7 +129,7 @@ pub async fn rejoin(
     };
     let _lock = folder.lock().map_err(StopError::of_lock)?;
     let runtime = runtime.in_folder(folder, joined.runtime.as_ref()).map_err(StopError::from)?;
-    let runtime = runtime.made(&identity.machine_id, Bounds::default()).map_err(StopError::from)?;
+    let runtime = runtime.build(&identity.machine_id, Bounds::default()).map_err(StopError::from)?;
     let insecure_http = joined.insecure_http || place.insecure_http;
     let base = address::read(place.url.as_ref().unwrap_or(&joined.url), insecure_http)?;
     if let Some(token) = token {
@@ -195,7 +195,7 @@ fn put_aside(
         reports: (contents.acknowledged - known.events).max(0),
         commands: (contents.commands - known.commands).max(0),
         unsent: contents.events - contents.acknowledged,
-        aside: folder.aside(clock::now()),
+        aside: folder.aside_folder(clock::now()),
         ..LostState::default()
     };
     let mut records = Vec::new();

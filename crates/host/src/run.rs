@@ -93,7 +93,7 @@ pub async fn run(
     let _lock = if while_stdin { lock_with_retry(&folder).await? } else { folder.lock()? };
     let kept = choice.in_folder(&folder, joined.runtime.as_ref())?;
     let programs = Programs::find(programs)?;
-    let runtime = kept.made(&identity.machine_id, bounds)?;
+    let runtime = kept.build(&identity.machine_id, bounds)?;
     if let Runtime::Engine(engine) = &runtime
         && let Some(network) = engine.missing_network().await
     {

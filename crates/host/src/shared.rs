@@ -80,8 +80,8 @@ impl Shared {
     }
 
     /// Locations as seen by the agent in this launch.
-    pub fn places(&self, agent_id: i64, generation: i64) -> AgentPaths {
-        self.runtime.places(&self.folder, &self.programs, agent_id, generation)
+    pub fn agent_paths(&self, agent_id: i64, generation: i64) -> AgentPaths {
+        self.runtime.agent_paths(&self.folder, &self.programs, agent_id, generation)
     }
 
     /// The host's agents.

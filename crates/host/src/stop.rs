@@ -65,7 +65,7 @@ pub async fn stop(folder: &Folder, runtime: Choice, grace: Duration) -> Result<V
     let joined = folder.joined().map_err(StopError::Folder)?;
     let runtime = runtime.in_folder(folder, joined.and_then(|joined| joined.runtime).as_ref())?;
     let host = identity.map(|identity| identity.machine_id).unwrap_or_default();
-    let runtime = runtime.made(&host, Bounds::default())?;
+    let runtime = runtime.build(&host, Bounds::default())?;
     end_all(folder, &runtime, grace).await
 }
 
@@ -126,7 +126,7 @@ async fn end(dir: &Path, grace: Duration) {
             FromClient::Signal(Signal::TERM.as_raw()),
             FromClient::Signal(Signal::KILL.as_raw()),
         ] {
-            shim.say(step);
+            shim.send_header(step);
             let until = Instant::now() + grace;
             while Exit::read(dir).is_err() && Instant::now() < until {
                 // Its lines are in the spool; reading them keeps the connection from blocking.

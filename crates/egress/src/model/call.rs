@@ -274,8 +274,8 @@ pub fn read(asked: &CallKind, bytes: &[u8]) -> Result<(Question, String), Reques
 fn bounds(fields: &mut Fields<'_>) -> Result<(i64, Option<&'static str>), RequestError> {
     let (mut length, mut answers, mut beyond) = (None::<i64>, None::<i64>, None);
     let mut look = |fields: &Fields<'_>| -> Result<(), RequestError> {
-        length = length.max(most(fields, &LENGTHS)?);
-        answers = answers.max(most(fields, &ANSWERS)?);
+        length = length.max(largest(fields, &LENGTHS)?);
+        answers = answers.max(largest(fields, &ANSWERS)?);
         beyond = beyond.or(surcharges::by_fields(fields));
         Ok(())
     };
@@ -295,7 +295,7 @@ fn bounds(fields: &mut Fields<'_>) -> Result<(i64, Option<&'static str>), Reques
 }
 
 /// The largest of some numbers. Readers disagree about fractions.
-fn most(fields: &Fields<'_>, names: &[&str]) -> Result<Option<i64>, RequestError> {
+fn largest(fields: &Fields<'_>, names: &[&str]) -> Result<Option<i64>, RequestError> {
     let mut most = None::<i64>;
     for name in names.iter().filter(|name| fields.has(name)) {
         let number = match fields.value(name).ok_or(RequestError::Unclear)? {

@@ -208,7 +208,7 @@ impl Meter {
             }
             Progress::Asked | Progress::Refused => None,
         };
-        let used = prices::spent(price.as_ref(), &usage, call.cache_hour);
+        let used = prices::call_cost(price.as_ref(), &usage, call.cache_hour);
         if !matches!(self.progress, Progress::Refused) {
             usage.cost_micro = used.cost;
         }

@@ -42,7 +42,7 @@ use self::{
 };
 pub use self::{lease_pool::LeasePool, refusal_reports::RefusalReports};
 use crate::{
-    answers::{Answer, Body, full, model_error, passed},
+    answers::{Answer, Body, full, model_error, streamed_body},
     bounds,
     client::ExchangeError,
     encoding, forward, header_filter, memory,
@@ -162,12 +162,12 @@ async fn call(
     let redactor = KeyRedactor::new(access.key.expose());
     let (mut head, body) = request.into_parts();
     let CallKind::Generate { interface, .. } = &asked else {
-        let request = prepare_request(&mut head, target, access, asked.interface(), passed(body));
+        let request = prepare_request(&mut head, target, access, asked.interface(), streamed_body(body));
         let answer = forward::exchange(shared, request).await.map_err(CallRefusal::Unreached)?;
         if !encoding::is_plain(answer.headers()) {
             return Err(CallRefusal::Compressed);
         }
-        return Ok(redactor.redact_answer(answer.map(passed)));
+        return Ok(redactor.redact_answer(answer.map(streamed_body)));
     };
     // Before the call holds any resource. An agent that gives up here is not noticed, and keeps its connection's
     // permit.

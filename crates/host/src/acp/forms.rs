@@ -75,7 +75,7 @@ fn field(property: &ElicitationPropertySchema) -> Field {
     match property {
         ElicitationPropertySchema::String(string) => {
             if let Some(options) = &string.one_of {
-                Field::Choice(ChoiceKind::One, titled(options))
+                Field::Choice(ChoiceKind::One, titled_choices(options))
             } else if let Some(values) = &string.enum_values {
                 Field::Choice(ChoiceKind::One, plain(values))
             } else {
@@ -84,7 +84,9 @@ fn field(property: &ElicitationPropertySchema) -> Field {
         }
         ElicitationPropertySchema::Array(array) => match &array.items {
             MultiSelectItems::String(items) => Field::Choice(ChoiceKind::Several, plain(&items.values)),
-            MultiSelectItems::Titled(items) => Field::Choice(ChoiceKind::Several, titled(&items.options)),
+            MultiSelectItems::Titled(items) => {
+                Field::Choice(ChoiceKind::Several, titled_choices(&items.options))
+            }
             _ => Field::Unknown,
         },
         ElicitationPropertySchema::Boolean(_) => {
@@ -101,7 +103,7 @@ fn field(property: &ElicitationPropertySchema) -> Field {
     }
 }
 
-fn titled(options: &[EnumOption]) -> Vec<Choice> {
+fn titled_choices(options: &[EnumOption]) -> Vec<Choice> {
     let options = options.iter().take(50).map(|option| Choice {
         id: option.value.clone(),
         label: short(&option.title, 500),

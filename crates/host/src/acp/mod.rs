@@ -291,7 +291,7 @@ impl Machine {
     }
 
     /// Records the lines that the shim has taken, up to this number.
-    pub fn took(&mut self, seq: u64, fx: &mut Effects) {
+    pub fn mark_taken(&mut self, seq: u64, fx: &mut Effects) {
         while self.lines.front().is_some_and(|line| line.seq <= seq) {
             if let Some(OutgoingLine { delivers: Some(delivery), .. }) = self.lines.pop_front() {
                 let Delivery { approval_id, without_text } = delivery;
@@ -359,7 +359,7 @@ pub fn not_judged() -> String {
 }
 
 /// A value that fits into an event, or the beginning of its JSON.
-fn fit(value: Value) -> Value {
+fn fit_event(value: Value) -> Value {
     let text = value.to_string();
     if text.len() <= LONGEST_VALUE && !is_too_deep(&value) {
         return value;

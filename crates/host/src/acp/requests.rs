@@ -228,7 +228,7 @@ impl Machine {
                 (line, has_comment(decision))
             }
             RequestKind::Form(form) => {
-                let answer = filled(form, decision);
+                let answer = fill_form(form, decision);
                 let line = rpc::response(&open.id, &answer);
                 let is_declined = matches!(answer.action, ElicitationAction::Decline);
                 if is_declined && matches!(decision, Decision::Answered { .. }) {
@@ -296,7 +296,7 @@ fn has_comment(decision: &Decision) -> bool {
     comment.as_deref().is_some_and(|comment| !comment.trim().is_empty())
 }
 
-fn filled(form: &Form, decision: &Decision) -> CreateElicitationResponse {
+fn fill_form(form: &Form, decision: &Decision) -> CreateElicitationResponse {
     let content = match decision {
         Decision::Answered { options, text } => form.fill(options, text.as_deref()),
         Decision::Denied { .. } => None,

@@ -80,7 +80,7 @@ impl Machine {
     }
 
     /// How the agent can reopen a session.
-    pub(super) fn reopening(&self, session: &str) -> Option<Opening> {
+    pub(super) fn reopen_method(&self, session: &str) -> Option<Opening> {
         let session = session.to_owned();
         if self.capabilities.resume {
             Some(Opening::Resume { session })

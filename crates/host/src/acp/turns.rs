@@ -51,7 +51,7 @@ impl Machine {
     }
 
     /// Whether this turn runs or waits.
-    pub fn has(&self, turn_id: i64) -> bool {
+    pub fn has_turn(&self, turn_id: i64) -> bool {
         self.conversations.values().any(|conversation| {
             conversation.turn.as_ref().is_some_and(|active| active.turn.turn_id == turn_id)
                 || conversation.waiting.iter().any(|turn| turn.turn_id == turn_id)
@@ -65,14 +65,15 @@ impl Machine {
         conversation.turn = Some(Active { turn, is_prompted: false, is_cancelled: false });
         let is_stale = std::mem::take(&mut conversation.is_stale);
         match conversation.session.clone() {
-            Some(session) => match self.reopening(&session).filter(|_| is_stale) {
+            Some(session) => match self.reopen_method(&session).filter(|_| is_stale) {
                 Some(opening) => self.reopen(id, &session, opening),
                 // It can't be reopened, but it may accept choices.
                 None if is_stale => self.choose(id, &Value::Null, fx),
                 None => self.prompt(id, fx),
             },
             None => {
-                let opening = resumed.and_then(|session| self.reopening(&session)).unwrap_or(Opening::New);
+                let opening =
+                    resumed.and_then(|session| self.reopen_method(&session)).unwrap_or(Opening::New);
                 self.open_rested(id, opening);
             }
         }
@@ -254,7 +255,7 @@ impl Machine {
     }
 
     /// Conversations with a running turn.
-    pub fn talking(&self) -> impl Iterator<Item = i64> {
+    pub fn conversations_in_turn(&self) -> impl Iterator<Item = i64> {
         self.conversations.keys().copied().filter(|id| self.turn_of(*id).is_some())
     }
 

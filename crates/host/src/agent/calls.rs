@@ -54,7 +54,7 @@ impl Calls {
 
 impl Agent {
     pub(super) async fn handle_call(&mut self, call: Call) -> Result<(), Closed> {
-        self.shared.journal.room().await?;
+        self.shared.journal.wait_for_room().await?;
         match call {
             Call::Ask { conversation_id, asked, decided } => {
                 if let Some(key) =
@@ -65,7 +65,7 @@ impl Agent {
                 }
             }
             Call::Judge { conversation_id, asked, crossing, decided } => {
-                let running: Vec<i64> = self.record.machine.talking().collect();
+                let running: Vec<i64> = self.record.machine.conversations_in_turn().collect();
                 let named = conversation_id.filter(|id| running.contains(id));
                 if let Some(talking) = named.or(running.last().copied())
                     && let Some(key) = self.record.machine.ask_own(talking, asked, &mut self.changes.effects)
@@ -97,7 +97,8 @@ impl Agent {
 
     pub(super) fn record_report(&mut self, generation: i64, mut happening: HostEvent) {
         if let HostEvent::ModelCalled(call) = &mut happening {
-            let mut turns = self.record.machine.talking().filter_map(|id| self.record.machine.turn_of(id));
+            let mut turns =
+                self.record.machine.conversations_in_turn().filter_map(|id| self.record.machine.turn_of(id));
             let only = turns.next().filter(|_| turns.next().is_none());
             // An answer is read even after its turn was cancelled, when the next turn may already run.
             let has_begun =
@@ -113,13 +114,13 @@ impl Agent {
 
     /// Records the start of turns before the agent gets them, so that none of their calls is older.
     pub(super) fn record_turn_starts(&mut self) {
-        let now = clock::theirs();
+        let now = clock::control_plane_now();
         for happening in &self.changes.effects.events {
             if let HostEvent::TurnStarted { turn_id } = happening {
                 self.calls.begun.insert(*turn_id, now);
             }
         }
-        self.calls.begun.retain(|turn, _| self.record.machine.has(*turn));
+        self.calls.begun.retain(|turn, _| self.record.machine.has_turn(*turn));
     }
 
     /// Opens the launch's gate, unless it is open or the agent was killed.

@@ -225,7 +225,7 @@ impl Agent {
             }
             (AskReason::Sync(order), PlanResponse::Launch(plan)) => self.apply_sync(order, *plan),
             (AskReason::Turn(order, turn_id), PlanResponse::Turn(plan)) => {
-                self.begin_turn(&order, turn_id, plan)
+                self.begin_turn(&order, turn_id, plan);
             }
             (AskReason::Answer(order, approval_id), PlanResponse::Answer(answer)) => {
                 self.changes.done.push(order.seq);
@@ -338,7 +338,7 @@ impl Agent {
     }
 
     fn machine_settings(&self, plan: &LaunchPlan) -> Settings {
-        let home = self.shared.places(self.id, self.record.generation).home;
+        let home = self.shared.agent_paths(self.id, self.record.generation).home;
         Settings {
             home,
             model: plan.model.clone(),
@@ -354,7 +354,7 @@ impl Agent {
         let mut written = Ok(());
         // A stop may come alone. Skills and settings stay until the release, which brings a new plan.
         if !plan.stopped {
-            let given = self.shared.runtime.given(&self.shared.folder, self.id);
+            let given = self.shared.runtime.host_files(&self.shared.folder, self.id);
             written = home::write_skills(&given, &plan.skills);
             // If the same plan fails again, nothing has changed for the sessions.
             if written.is_ok() || self.plan.present.as_ref() != Some(&plan) {
@@ -403,7 +403,7 @@ impl Agent {
                 let why = Some("It was cancelled before it began.");
                 return self.changes.effects.events.push(turn_ended(turn_id, TurnOutcome::Cancelled, why));
             }
-            Some(false) if !self.record.machine.has(turn_id) => {}
+            Some(false) if !self.record.machine.has_turn(turn_id) => {}
             // A repetition, as after a takeover while the host was away.
             _ => return,
         }
@@ -411,8 +411,8 @@ impl Agent {
         if self.record.phase != Phase::Running || self.stopping.is_some() {
             return self.refuse(order, RefusedReason::NotRunning);
         }
-        let given = self.shared.runtime.given(&self.shared.folder, self.id);
-        let home = self.shared.places(self.id, self.record.generation).home;
+        let given = self.shared.runtime.host_files(&self.shared.folder, self.id);
+        let home = self.shared.agent_paths(self.id, self.record.generation).home;
         let takes_images = self.record.machine.capabilities.image;
         let prompt = blocks(&plan.prompt, plan.is_shared, takes_images, |part| {
             let Part::File { filename, base64: Some(base64), .. } = part else { return None };
@@ -444,5 +444,5 @@ impl Agent {
 }
 
 fn is_late(order: &CommandEnvelope) -> bool {
-    order.deadline > 0 && order.deadline < clock::theirs()
+    order.deadline > 0 && order.deadline < clock::control_plane_now()
 }

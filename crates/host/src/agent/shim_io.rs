@@ -35,7 +35,7 @@ pub enum Batch {
 /// Waits for space for events, and then for the shim. Never returns without a shim.
 pub async fn batch(shim: &mut Option<Connection>, journal: &Journal) -> Result<Batch, Closed> {
     let Some(shim) = shim else { return std::future::pending().await };
-    journal.room().await?;
+    journal.wait_for_room().await?;
     let Some(first) = shim.next().await else { return Ok(Batch::Gone) };
     let mut size = 0;
     let mut frames = vec![first];
@@ -59,9 +59,9 @@ impl Agent {
             match frame {
                 Frame::Out { seq, line, .. } => self.handle_line(seq, &line).await,
                 Frame::Took(seq) => {
-                    self.record.machine.took(seq, &mut self.changes.effects);
+                    self.record.machine.mark_taken(seq, &mut self.changes.effects);
                     if let Some(shim) = &mut self.shim {
-                        shim.sending.took(seq);
+                        shim.sending.mark_taken(seq);
                     }
                 }
                 Frame::Refused(code, reason) => {
@@ -103,7 +103,7 @@ impl Agent {
         if let Some(shim) = &self.shim
             && self.record.machine.read > 0
         {
-            shim.say(FromClient::Trim(self.record.machine.read));
+            shim.send_header(FromClient::Trim(self.record.machine.read));
         }
     }
 
@@ -120,7 +120,7 @@ impl Agent {
                         needs_plan = true;
                         break;
                     };
-                    let places = self.shared.places(self.id, self.record.generation);
+                    let places = self.shared.agent_paths(self.id, self.record.generation);
                     let files = Files {
                         agent_id: self.id,
                         generation: self.record.generation,
@@ -214,14 +214,15 @@ impl Agent {
     }
 
     pub(super) async fn attach_shim(&mut self, shim: Connection) -> Result<(), Closed> {
-        self.record.machine.took(shim.greeting.taken, &mut self.changes.effects);
+        self.record.machine.mark_taken(shim.greeting.taken, &mut self.changes.effects);
         self.shim = Some(shim);
         let had_gate = self.calls.gate.is_some();
         self.open_gate();
         match self.record.phase {
             Phase::Launching => {
                 self.record.phase = Phase::Starting;
-                self.record.machine.settings.home = self.shared.places(self.id, self.record.generation).home;
+                self.record.machine.settings.home =
+                    self.shared.agent_paths(self.id, self.record.generation).home;
                 self.record.machine.greet();
                 self.set_start_limit();
             }

@@ -132,7 +132,7 @@ impl Agent {
 
     fn send_to_shim(&self, header: FromClient) {
         if let Some(shim) = &self.shim {
-            shim.say(header);
+            shim.send_header(header);
         }
     }
 
@@ -216,9 +216,9 @@ impl Agent {
         let mut leaving = self.shim.take();
         if let Some(shim) = &leaving {
             if read > 0 {
-                shim.say(FromClient::Trim(read));
+                shim.send_header(FromClient::Trim(read));
             }
-            shim.say(FromClient::Bye);
+            shim.send_header(FromClient::Bye);
         }
         let shared = Arc::clone(&self.shared);
         self.leaving.spawn(async move {

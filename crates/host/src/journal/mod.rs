@@ -1,9 +1,10 @@
 //! The journal: the host's durable state.
 //!
-//! It contains received commands that are not yet carried out, unacknowledged events, and one record per agent: the last
-//! line read, the open work of its sessions and turns, and the lines to write to it. **Exactly once rests on one rule: a
-//! step's events, the agent's record after it, and the commands that it carried out are committed together, before any
-//! effect becomes visible** (before an event is sent, a line is written to the agent, or a command is confirmed).
+//! It contains received commands that are not yet carried out, unacknowledged events, and one record per agent: the
+//! last line read, the open work of its sessions and turns, and the lines to write to it. **Exactly once rests on one
+//! rule: a step's events, the agent's record after it, and the commands that it carried out are committed together,
+//! before any effect becomes visible** (before an event is sent, a line is written to the agent, or a command is
+//! confirmed).
 //!
 //! So a killed host loses at most invisible steps. After a restart the agent's record contains the number of the next
 //! line; the shim still has this line, and sends it again. A partial message is part of the record, so the protocol
@@ -11,12 +12,12 @@
 //! committed, but perhaps not written, is simply written again. Lines with secrets (the opening of a session, with the
 //! MCP servers' headers) are stored as their purpose only, and rendered again from the plan, which is requested again.
 //!
-//! A single thread writes. It takes all pending tasks, commits them in one transaction with one fsync, and answers their
-//! callers. On a full disk it retries every second, and all callers wait: agents then block on their own output, and
-//! nothing is lost.
+//! A single thread writes. It takes all pending tasks, commits them in one transaction with one fsync, and answers
+//! their callers. On a full disk it retries every second, and all callers wait: agents then block on their own output,
+//! and nothing is lost.
 //!
-//! Unacknowledged events are limited in bytes ([`Journal::room`]); beyond the limit no agent is read. Agents take turns
-//! there, so a flooding agent can't block others.
+//! Unacknowledged events are limited in bytes ([`Journal::wait_for_room`]); beyond the limit no agent is read. Agents
+//! take turns there, so a flooding agent can't block others.
 
 mod store;
 #[cfg(test)]
@@ -133,7 +134,7 @@ impl Journal {
     }
 
     /// Waits until events may be added. The longest waiting caller is first.
-    pub async fn room(&self) -> Result<(), Closed> {
+    pub async fn wait_for_room(&self) -> Result<(), Closed> {
         let _turn = self.turn.lock().await;
         let mut position = self.position.clone();
         position.wait_for(|position| position.waiting < position.window).await.map_err(|_| Closed)?;

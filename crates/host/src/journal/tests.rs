@@ -134,7 +134,7 @@ async fn no_more_is_read_than_may_wait_until_it_is_acknowledged() {
     journal.acknowledge(0, Some(100)).await.unwrap();
     journal.commit(Change { events: events(5), ..Change::default() }).await.unwrap();
     assert!(journal.position().borrow().waiting > 100);
-    let room = journal.room();
+    let room = journal.wait_for_room();
     futures::pin_mut!(room);
     assert!(futures::poll!(room.as_mut()).is_pending());
     journal.acknowledge(5, None).await.unwrap();

@@ -96,7 +96,7 @@ impl Engine {
     }
 
     /// Whether a launch already has a container.
-    pub async fn has(&self, agent_id: i64, generation: i64) -> bool {
+    pub async fn has_container(&self, agent_id: i64, generation: i64) -> bool {
         matches!(self.inspect(agent_id, generation).await, Ok(Some(found)) if !is_over(&found))
     }
 
@@ -177,7 +177,7 @@ impl Engine {
                 return Err(error);
             }
         }
-        self.feed(prepared, &pipe).await?;
+        self.send_environment(prepared, &pipe).await?;
         Ok(image.used)
     }
 
@@ -214,7 +214,7 @@ impl Engine {
     }
 
     /// Sends environment and files to the shim, and waits for its answer. A shim that has them already answers.
-    async fn feed(&self, prepared: &PreparedLaunch<'_>, pipe: &Path) -> Result<(), EngineError> {
+    async fn send_environment(&self, prepared: &PreparedLaunch<'_>, pipe: &Path) -> Result<(), EngineError> {
         let io = |source| EngineError::Io { what: "The agent's pipe fails".to_owned(), source };
         let variables =
             prepared.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
@@ -229,14 +229,14 @@ impl Engine {
                 // Its end may come in between, and is reported below.
                 let _ = timeout(PROCESS_WAIT, pipe::write(open, bytes)).await;
             }
-            self.look(prepared, until).await?;
+            self.check_shim(prepared, until).await?;
             sleep(LOOK).await;
         }
         Ok(())
     }
 
     /// Fails with the reason if a shim can't answer.
-    async fn look(&self, prepared: &PreparedLaunch<'_>, until: Instant) -> Result<(), EngineError> {
+    async fn check_shim(&self, prepared: &PreparedLaunch<'_>, until: Instant) -> Result<(), EngineError> {
         if let Ok(Some(reason)) = folder::failed(&prepared.dir) {
             return Err(EngineError::NotUp(crate::acp::short(reason.trim(), 2000)));
         }
@@ -343,7 +343,7 @@ impl Engine {
         let filters = std::collections::HashMap::from([("label".to_owned(), vec![label])]);
         let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
         let client = self.client().await?;
-        let found = patiently(|| client.list_containers(Some(options.clone()))).await;
+        let found = retry_while_ending(|| client.list_containers(Some(options.clone()))).await;
         found.map_err(|error| client.error("The containers can't be listed", error))
     }
 
@@ -367,7 +367,7 @@ impl Engine {
         // With anonymous volumes of its image. The agent's own volume has a name, and stays.
         let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
         let client = self.client().await?;
-        match patiently(|| client.remove_container(name, Some(options.clone()))).await {
+        match retry_while_ending(|| client.remove_container(name, Some(options.clone()))).await {
             Ok(()) => Ok(()),
             // Gone, or being removed.
             Err(error) if matches!(status(&error), Some(404 | 409)) => Ok(()),
@@ -388,7 +388,7 @@ impl Engine {
         name: &str,
     ) -> Result<Option<ContainerInspectResponse>, EngineError> {
         let client = self.client().await?;
-        match patiently(|| client.inspect_container(name, None)).await {
+        match retry_while_ending(|| client.inspect_container(name, None)).await {
             Ok(found) => Ok(Some(found)),
             Err(error) if status(&error) == Some(404) => Ok(None),
             Err(error) => Err(client.error("The agent's container can't be looked at", error)),
@@ -413,7 +413,9 @@ impl Engine {
 }
 
 /// Retries while a container is ending: Podman then refuses to remove it, and returns errors or a state of its own.
-async fn patiently<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) -> Result<T, Error> {
+async fn retry_while_ending<T, F: Future<Output = Result<T, Error>>>(
+    ask: impl Fn() -> F,
+) -> Result<T, Error> {
     for _ in 1..20 {
         match Box::pin(ask()).await {
             Err(error) if status(&error) == Some(500) || matches!(error, Error::JsonDataError { .. }) => {

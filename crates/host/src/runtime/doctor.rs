@@ -15,7 +15,7 @@ impl Engine {
         let (engine, version) = (self.settings.kind.name(), info.server_version.clone().unwrap_or_default());
         let socket = self.settings.socket.display();
         let mut found = vec![fine(format!("{engine} {version} answers on {socket}"))];
-        found.push(self.survival(&info));
+        found.push(self.restart_effect(&info));
         found.extend(bounds(&info));
         found.extend(isolation(&info));
         if !rustix::process::geteuid().is_root() {
@@ -34,7 +34,7 @@ impl Engine {
     }
 
     /// Effect of an engine's restart on agents.
-    fn survival(&self, info: &SystemInfo) -> Finding {
+    fn restart_effect(&self, info: &SystemInfo) -> Finding {
         match self.settings.kind {
             Kind::Podman => fine("agents go on when Podman's service ends"),
             Kind::Docker if info.live_restore_enabled == Some(true) => {

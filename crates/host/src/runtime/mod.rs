@@ -208,7 +208,13 @@ impl Kind {
 
 impl Runtime {
     /// Locations for an agent in this launch.
-    pub fn places(&self, folder: &Folder, programs: &Programs, agent_id: i64, generation: i64) -> AgentPaths {
+    pub fn agent_paths(
+        &self,
+        folder: &Folder,
+        programs: &Programs,
+        agent_id: i64,
+        generation: i64,
+    ) -> AgentPaths {
         match self {
             Self::Process => AgentPaths {
                 home: folder.home(agent_id),
@@ -216,15 +222,15 @@ impl Runtime {
                 shim: programs.shim().clone(),
                 is_here: true,
             },
-            Self::Engine(_) => spec::places(),
+            Self::Engine(_) => spec::container_paths(),
         }
     }
 
     /// The folder of the host's files for an agent. A container mounts it read-only into the agent's home.
-    pub fn given(&self, folder: &Folder, agent_id: i64) -> PathBuf {
+    pub fn host_files(&self, folder: &Folder, agent_id: i64) -> PathBuf {
         match self {
             Self::Process => folder.home(agent_id),
-            Self::Engine(_) => folder.given(agent_id),
+            Self::Engine(_) => folder.host_files(agent_id),
         }
     }
 
@@ -240,7 +246,7 @@ impl Runtime {
     pub async fn home(&self, folder: &Folder, agent_id: i64, task: Task) -> Result<Home, BackupError> {
         match self {
             Self::Process => Ok(Home::Folder(folder.home(agent_id))),
-            Self::Engine(engine) => engine.keeper(folder, agent_id, task).await.map(Home::Volume),
+            Self::Engine(engine) => engine.start_home_shim(folder, agent_id, task).await.map(Home::Volume),
         }
     }
 

@@ -52,7 +52,7 @@ const KEEPER_CAPABILITIES: [&str; 3] = ["CHOWN", "DAC_OVERRIDE", "FOWNER"];
 const TMP: &str = "rw,nosuid,nodev,exec,mode=1777,size=512m";
 
 /// Locations, the same in every container.
-pub(super) fn places() -> AgentPaths {
+pub(super) fn container_paths() -> AgentPaths {
     let shim = Program { command: SHIM.into(), ..Program::default() };
     AgentPaths { home: HOME.into(), sockets: SOCKETS.into(), shim, is_here: false }
 }
@@ -119,7 +119,7 @@ pub(super) fn container(
 }
 
 /// The container for a task on an agent's home. It mounts the home's parent folder, since a restore renames there.
-pub(super) fn keeper(
+pub(super) fn home_container(
     settings: &Settings,
     agent_id: i64,
     task: Task,

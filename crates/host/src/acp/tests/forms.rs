@@ -32,7 +32,7 @@ fn an_answer_that_a_form_has_no_place_for_is_not_delivered() {
         assert_eq!(script.machine.decide("3.h1", &decision, Some(9)), DecisionEffect::NotWaiting);
         assert_eq!(script.written().pop().unwrap()["result"], json!({ "action": "decline" }));
         script.fx.events.clear();
-        script.machine.took(100, &mut script.fx);
+        script.machine.mark_taken(100, &mut script.fx);
         assert!(script.fx.events.is_empty(), "{:?}", script.fx.events);
     }
 }

@@ -20,7 +20,7 @@ fn permission_is_granted_once_never_always() {
         let answer = script.written().pop().unwrap();
         assert_eq!((&answer["id"], &answer["result"]["outcome"]["optionId"]), (&json!(0), &chosen.into()));
         script.fx.events.clear();
-        script.machine.took(100, &mut script.fx);
+        script.machine.mark_taken(100, &mut script.fx);
         let delivered = HostEvent::Delivered { approval_id: 9, without_text: false };
         assert_eq!(script.fx.events, [delivered], "when the agent has it");
         assert_eq!(script.machine.decide("3.h1", &decision, Some(9)), DecisionEffect::NotWaiting);
@@ -138,7 +138,7 @@ fn a_comment_with_a_verdict_is_reported_as_undelivered() {
         script.asks(&json!(0), &json!({ "toolCallId": "t", "title": "Run" }));
         let comment = comment.map(str::to_owned);
         script.machine.decide("3.h1", &Decision::Denied { comment }, Some(9));
-        script.machine.took(100, &mut script.fx);
+        script.machine.mark_taken(100, &mut script.fx);
         let delivered = HostEvent::Delivered { approval_id: 9, without_text: is_left };
         assert_eq!(script.fx.events.last(), Some(&delivered));
     }
