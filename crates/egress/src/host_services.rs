@@ -16,7 +16,6 @@ pub enum CrossingDecision {
     Allowed,
     /// Just allowed by a person.
     Approved,
-    /// Refused.
     Refused {
         /// The reason, for the agent.
         reason: String,
@@ -28,7 +27,6 @@ pub enum CrossingDecision {
 /// A crossing to judge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CrossingRequest {
-    /// The crossing.
     pub crossing: Crossing,
     /// Its conversation, if known.
     pub conversation_id: Option<i64>,
@@ -39,7 +37,6 @@ pub struct CrossingRequest {
 /// Answer to a lease request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeaseOutcome {
-    /// Granted.
     Granted(Lease),
     /// Nothing may be spent now.
     Refused {

@@ -16,7 +16,6 @@ const ALLOWED: Duration = Duration::from_mins(15);
 /// A crossing, and its conversation, if known.
 pub type AskedCrossing = (Option<i64>, Crossing);
 
-/// Late approvals.
 #[derive(Clone, Debug, Default)]
 pub struct LateApprovals(Arc<Mutex<Vec<(Instant, AskedCrossing)>>>);
 

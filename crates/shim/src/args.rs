@@ -164,7 +164,6 @@ pub(crate) enum Subcommand {
     Help,
 }
 
-/// An invalid argument.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InvalidArgument(String);
 

@@ -40,9 +40,7 @@ pub struct Part<'a> {
 pub struct Participants {
     /// The conversation's id.
     pub conversation: i64,
-    /// The channel.
     pub channel: NamedId,
-    /// The agent.
     pub agent: NamedId,
     /// The person on the other side, if known.
     pub contact: Option<NamedId>,
@@ -53,9 +51,7 @@ pub struct Participants {
 /// An id with a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NamedId {
-    /// The id.
     pub id: i64,
-    /// The name.
     pub name: String,
 }
 
@@ -82,9 +78,7 @@ pub struct Button {
 pub struct Attachment {
     /// The file name.
     pub name: String,
-    /// The media type.
     pub media_type: String,
-    /// The bytes.
     pub content: Bytes,
 }
 

@@ -25,7 +25,6 @@ struct Authorization {
     user_id: Option<String>,
 }
 
-/// The channel of a message.
 #[derive(Deserialize)]
 struct MessageChannel {
     channel: String,

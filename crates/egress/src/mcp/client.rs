@@ -176,7 +176,6 @@ impl Client {
         }
     }
 
-    /// Handles a line of the client.
     async fn handle_client_line(self: &Arc<Self>, line: MessageLine) {
         let mut message = match Message::read(&self.session.shared, line).await {
             Ok(message) => message,

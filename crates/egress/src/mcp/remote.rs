@@ -58,7 +58,6 @@ pub struct Remote {
     renewing: tokio::sync::Mutex<()>,
 }
 
-/// State of the session.
 #[derive(Default)]
 struct SessionState {
     /// Number of the session.

@@ -58,9 +58,7 @@ pub enum Tag {
 /// A server in a conversation.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionKey {
-    /// Id of the server.
     pub server_id: i64,
-    /// Id of the conversation.
     pub conversation_id: i64,
 }
 

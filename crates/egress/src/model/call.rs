@@ -71,13 +71,11 @@ pub enum CallKind {
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// Unreadable.
     #[error("The request is too long, took too long, or is not a JSON object.")]
     Unreadable,
     /// Another reader could decode its bytes to other text.
     #[error("{0}")]
     Encoded(&'static str),
-    /// No model.
     #[error("The request names no model.")]
     NoModel,
     /// It would continue without an answer to count.

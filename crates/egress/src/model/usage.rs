@@ -237,7 +237,6 @@ impl Counts {
     }
 }
 
-/// The counts of an event.
 fn read(interface: Interface, event: &[u8]) -> Option<Counts> {
     // Most events contain no counts.
     if !event.windows(5).any(|word| word == b"usage") {

@@ -40,7 +40,6 @@ enum RequestKind {
     Own,
 }
 
-/// Effect of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecisionEffect {
     /// A line delivers it to the agent.

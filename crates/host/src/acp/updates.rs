@@ -16,7 +16,6 @@ use super::{
 };
 use crate::{agent::home::LARGEST_FILE, bounds::LIST};
 
-/// A message in progress.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct MessageInProgress {
     key: String,
@@ -31,7 +30,6 @@ pub struct MessageInProgress {
 pub enum Mention {
     /// An announcement.
     Call,
-    /// A change.
     Change,
     /// A permission request.
     Question,

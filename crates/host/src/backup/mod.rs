@@ -52,7 +52,6 @@ pub enum BackupError {
     Failed,
 }
 
-/// A complete backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompleteBackup {
     /// Size of the file in bytes.

@@ -10,7 +10,6 @@ use tokio_tungstenite::tungstenite;
 
 use crate::bounds::TEXT;
 
-/// A frame as text.
 pub fn text(frame: &FromHost) -> tungstenite::Message {
     // Frames consist of texts, numbers and JSON, so they can always be written.
     let written = |frame: &FromHost| serde_json::to_string(frame).unwrap_or_default();

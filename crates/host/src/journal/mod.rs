@@ -55,7 +55,6 @@ pub struct Draft {
     pub what: HostEvent,
 }
 
-/// Position of the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JournalPosition {
     /// The last command.

@@ -57,7 +57,6 @@ pub struct Settings {
     pub bounds: Bounds,
 }
 
-/// An engine.
 #[derive(Debug)]
 pub struct Engine {
     pub(super) settings: Settings,

@@ -77,7 +77,6 @@ impl AgentPaths {
     }
 }
 
-/// A prepared launch.
 pub struct PreparedLaunch<'a> {
     pub agent_id: i64,
     pub generation: i64,
@@ -178,7 +177,6 @@ impl Default for Bounds {
 }
 
 impl Kind {
-    /// The usual socket.
     fn usual_socket(self) -> PathBuf {
         let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         match (self, own) {
