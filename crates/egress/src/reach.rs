@@ -29,9 +29,7 @@ pub enum ReachError {
     #[error(
         "{host} has an address that is not public. Only the operator of the agent's host can allow its network, with --allow-net"
     )]
-    Inward {
-        host: String,
-    },
+    Inward { host: String },
     /// No connection.
     #[error("{host}, port {port}, can't be reached: {source}")]
     Unreachable {

@@ -50,11 +50,7 @@ pub enum GuardError {
     },
     /// The host doesn't accept connections.
     #[error("{host}, port {port}, can't be reached: {source}")]
-    Unreachable {
-        host: String,
-        port: u16,
-        source: io::Error,
-    },
+    Unreachable { host: String, port: u16, source: io::Error },
 }
 
 impl From<GuardError> for Failure {
