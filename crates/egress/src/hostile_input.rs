@@ -1,4 +1,4 @@
-//! Law: no input from agents, models or servers crashes the process, even on a stack as small as a worker's.
+//! No input from agents, models or servers crashes the process, even on a stack as small as a worker's.
 
 use http::{HeaderMap, HeaderValue};
 

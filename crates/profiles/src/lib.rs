@@ -222,7 +222,7 @@ mod tests {
             "F.toml: the file's name",
             "a.toml: line 6: unknown field `comand`",
             "b.toml: wiring.command",
-            "c.toml: {modle} is not a place",
+            "c.toml: {modle} is not a placeholder",
             "d.toml: the file \"../x\"",
             "e.toml: wiring.stop_status",
         ];

@@ -4,7 +4,7 @@ use muster_protocol::profile::Profile;
 
 /// An unknown placeholder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{{{0}}} is not a place; these are: {places}", places = Profile::PLACES.map(|place| format!("{{{place}}}")).join(", "))]
+#[error("{{{0}}} is not a placeholder; these are: {places}", places = Profile::PLACES.map(|place| format!("{{{place}}}")).join(", "))]
 pub struct Unknown(pub String);
 
 /// Fills the placeholders of a value. `None`: one of them has no value.

@@ -168,7 +168,7 @@ pub fn decode(update: &Value, me: &BotIdentity) -> Result<Option<Event>, Refusal
     // all.
     if !raw["ephemeral_message_id"].is_null() {
         return Err(Refusal::Malformed(
-            "It is seen by its author and the bot alone, and Muster can't answer so.".into(),
+            "Only its author and the bot see it, and Muster can't answer that way.".into(),
         ));
     }
     let edit = name.starts_with("edited").then(|| update["update_id"].to_string());

@@ -328,14 +328,14 @@ async fn handle_refusal(
     redactor.redact_answer(Response::from_parts(head, full(bytes)))
 }
 
-/// Law: parses bytes as a refusal.
+/// For tests of hostile input: parses bytes as a refusal.
 #[cfg(test)]
 pub(crate) fn read_refusal(headers: &http::HeaderMap, body: &[u8]) {
     assert!(limits::refusal_text(body).len() <= 4 * 500);
     limits::retry_at(headers, body, 1_700_000_000_000);
 }
 
-/// Law: parses bytes as questions and answers, in pieces and whole.
+/// For tests of hostile input: parses bytes as questions and answers, in pieces and whole.
 #[cfg(test)]
 pub(crate) fn read_all(bytes: &[u8]) {
     for (path, interface) in [

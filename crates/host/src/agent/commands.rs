@@ -255,11 +255,11 @@ impl Agent {
                     PlanResponse::Refused { reason } => reason,
                     _ => "The control plane's answer is invalid.".to_owned(),
                 };
-                tracing::warn!(agent = self.id, reason, "the control plane gives no plan");
+                tracing::warn!(agent = self.id, reason, "the control plane sent no plan");
                 let sent = self.shim.as_ref().map_or(0, |shim| shim.sending.sent);
                 self.record.machine.fail_unopened_sessions(sent, &reason, &mut self.changes.effects);
             }
-            (AskReason::Launch, _) => tracing::warn!(agent = self.id, "the control plane gives no plan"),
+            (AskReason::Launch, _) => tracing::warn!(agent = self.id, "the control plane sent no plan"),
         }
         Ok(())
     }

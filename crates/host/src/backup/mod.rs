@@ -142,7 +142,7 @@ pub fn back_up(
     create_private(&dir)?;
     let partial = file.with_extension("part");
     let done = write(home, &partial, DiskBudget::new(&dir, reserve)).and_then(|written| {
-        home_archive::rename_durably(&partial, &file).map_err(at("The backup can't be kept"))?;
+        home_archive::rename_durably(&partial, &file).map_err(at("The backup can't be stored"))?;
         Ok(written)
     });
     if done.is_err() {

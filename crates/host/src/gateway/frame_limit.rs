@@ -261,7 +261,7 @@ mod tests {
         serde_json::to_value(what).unwrap()["kind"].as_str().unwrap().to_owned()
     }
 
-    /// Law: the connection survives any event, and the event keeps its identity.
+    /// The connection survives any event, and the event keeps its identity.
     #[test]
     fn an_event_of_each_kind_fits_however_much_is_in_it() {
         let frames: Value = muster_json::from_str(include_str!("../../../../schema/gateway.json")).unwrap();

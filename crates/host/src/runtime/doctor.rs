@@ -36,9 +36,9 @@ impl Engine {
     /// Effect of an engine's restart on agents.
     fn restart_effect(&self, info: &SystemInfo) -> Finding {
         match self.settings.kind {
-            Kind::Podman => fine("agents go on when Podman's service ends"),
+            Kind::Podman => fine("agents keep running when Podman's service stops"),
             Kind::Docker if info.live_restore_enabled == Some(true) => {
-                fine("live-restore is on: agents go on when Docker Engine is restarted or killed")
+                fine("live-restore is on: agents keep running when Docker Engine is restarted or killed")
             }
             Kind::Docker => note(
                 "live-restore is off: every agent ends when Docker Engine is restarted. Set \"live-restore\": true in \
@@ -58,7 +58,7 @@ fn bounds(info: &SystemInfo) -> Vec<Finding> {
     for (is_bounded, what) in all {
         if is_bounded == Some(false) {
             found.push(bad(format!(
-                "the engine can't bound {what}: the kernel or the user lacks its control group"
+                "the engine can't limit {what}: the kernel or the user has no control group for it"
             )));
         }
     }
