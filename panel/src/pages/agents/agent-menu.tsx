@@ -110,8 +110,7 @@ export function AgentMenu({ agent }: { agent: AgentRecord }) {
           busy={remove.pending}
           onConfirm={deleteIt}
         >
-          It is stopped, and its conversations are no longer shown. Right afterwards it can still be brought
-          back.
+          It stops, and its conversations are hidden. You can undo this right afterwards.
         </ConfirmDialog>
       )}
     </>

@@ -80,8 +80,8 @@ export function Backups({ agent }: { agent: AgentRecord }) {
     <Gate on={agent} may="agent.edit">
       <div className="mb-4 flex flex-wrap items-center justify-between gap-3">
         <p className="text-sm text-muted">
-          Copies of its home, on its host. The schedule is in its settings. Files that it is writing may be
-          incomplete in a copy: for a consistent one, pause it first.
+          Copies of its home, on its host. The schedule is in its settings. Files being written may be
+          incomplete: pause the agent first for a consistent copy.
         </p>
         <ActionButton busy={busy} action={now}>
           Back up now
@@ -181,8 +181,8 @@ function Actions({ agent, backup }: { agent: AgentRecord; backup: Backup }) {
           close()
         }}
       >
-        The agent’s home returns to its state of <Time at={backup.createdAt} />. Its present content is lost
-        when the agent is started again. Conversations here stay as they are.
+        The agent’s home returns to its state of <Time at={backup.createdAt} />. Its current content is lost
+        at the next start. Conversations here stay as they are.
       </ConfirmDialog>
       <ConfirmDialog
         open={asked === 'delete'}

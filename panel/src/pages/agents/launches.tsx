@@ -39,7 +39,7 @@ export function Launches({ agentId }: { agentId: number }) {
         title="Never started"
         command={`curl -X POST -H "Authorization: Bearer $TOKEN" \\\n  ${location.origin}/v1/org/${orgId}/agent/${agentId}/start`}
       >
-        Start it at the top of this page. Each launch is kept here: who started it, how long it was up, and
+        Start it at the top of this page. Every launch is listed here: who started it, how long it was up, and
         why it ended.
       </Empty>
     )

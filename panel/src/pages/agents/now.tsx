@@ -103,7 +103,7 @@ function ComesBack({ agent, run }: { agent: AgentRecord; run: Run }) {
   if (!restart.nextAt) {
     return restart.attempts > 0 ? (
       <p className="mt-2 text-sm text-muted">
-        It was started again {restart.attempts} times in a row. Now it waits for you.
+        It was restarted {restart.attempts} times in a row. Now it waits for you.
       </p>
     ) : null
   }
@@ -122,8 +122,8 @@ function ComesBack({ agent, run }: { agent: AgentRecord; run: Run }) {
         </ActionButton>
       }
     >
-      It is started again <Time at={restart.nextAt} />
-      {restart.attempts > 0 && `, try ${restart.attempts + 1}`}.
+      It restarts <Time at={restart.nextAt} />
+      {restart.attempts > 0 && `, attempt ${restart.attempts + 1}`}.
     </Line>
   )
 }
@@ -147,7 +147,7 @@ function Pending({ agent, run }: { agent: AgentRecord; run: Run }) {
           </ActionButton>
         }
       >
-        {agent.restartReason ?? 'Changes not applied yet'} It gets this when it is started again.
+        {agent.restartReason ?? 'Changes not applied yet'} They apply at its next start.
       </Line>
     )
   }

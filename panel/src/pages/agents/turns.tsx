@@ -172,8 +172,8 @@ export function Turns({ agentId }: { agentId: number }) {
                     title="No turns yet"
                     command={`mutation {\n  startConversation(orgId: ${orgId}, input: { agentId: ${agentId}, text: "Hello" }) { id }\n}`}
                   >
-                    A turn is what an agent is given to do: the messages that have come since the last one.
-                    Write to it, and its first turn appears here.
+                    A turn is one unit of an agent’s work: the messages received since the last one. Write to
+                    it, and its first turn appears here.
                   </Empty>
                 )
               }

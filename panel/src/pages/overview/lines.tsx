@@ -29,8 +29,7 @@ export function Attention({ approvals, waiting, failed, unread, children }: Prop
   if (!children && approvals.length + failed.length + unread.length === 0) {
     return (
       <Empty icon={CircleCheck} title="Nothing needs you">
-        Approvals that wait, agents that failed and conversations that you have not read appear here as they
-        come.
+        Pending approvals, failed agents and unread conversations appear here as they arise.
       </Empty>
     )
   }

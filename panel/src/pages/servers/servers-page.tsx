@@ -176,8 +176,8 @@ export function ServersPage() {
                   action={create}
                   command={`curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\\n  -d '{"name": "desk"}' \\\n  ${location.origin}/v1/org/${org.id}/server`}
                 >
-                  Agents run on machines of yours. Make a server, run one line on the machine, and it appears
-                  here: it calls Muster, so no port has to be opened.
+                  Agents run on your own machines. Create a server and run one line on the machine: it
+                  connects to Muster, so no port has to be open.
                 </Empty>
               )
             }

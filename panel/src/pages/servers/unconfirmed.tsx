@@ -38,9 +38,9 @@ export function Unconfirmed({ server }: { server: ServerRecord }) {
   return (
     <Panel title="Not confirmed">
       <Notice tone="warn">
-        This host gets no secrets, and agents that need some do not start on it. Confirm it if you know who
-        runs it: it can then read the secrets of every agent on this server. If you do not, make a new token,
-        which disconnects it.
+        This host gets no secrets, and agents that need secrets do not start on it. Confirm it if you know who
+        runs it: it can then read the secrets of every agent on this server. Otherwise make a new token, which
+        disconnects it.
       </Notice>
       <div className="mt-3">
         <Facts>
