@@ -3,7 +3,7 @@
 import { connectionNow, onReturn } from './connection'
 
 const PAUSE_MS = 2_000
-const MOST_REFUSALS = 2
+const MAX_REFUSALS = 2
 
 /**
  * Retries until loaded: `lazy(() => fetched(() => import('./part')))`. Gives up only if the service responds and the
@@ -15,7 +15,7 @@ export async function fetched<T>(load: () => Promise<T>): Promise<T> {
       return await load()
     } catch (error) {
       if (connectionNow().state === 'live') refusals += 1
-      if (refusals > MOST_REFUSALS) throw error
+      if (refusals > MAX_REFUSALS) throw error
       await pause()
     }
   }

@@ -8,7 +8,7 @@ import { concerns, type Interest, onChange, paced } from './live'
 import { readFresh } from './requests'
 
 /** The service's maximum page size. */
-const MOST = 200
+const MAX_PAGE = 200
 const FIRST = 50
 
 export interface Page<Item> {
@@ -83,7 +83,7 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
       let missing = wanted.current - asked(found)
       let after = found.at(-1)?.page.next ?? null
       while (missing > 0 && alive && (after || found.length === 0)) {
-        const limit = Math.min(MOST, missing)
+        const limit = Math.min(MAX_PAGE, missing)
         const result: { data?: Data; error?: CombinedError } = await readFresh(
           client,
           query,

@@ -8,8 +8,8 @@ export interface View {
 }
 
 /** The maximum per list, so that all of them fit into the account's preferences. */
-export const MOST = 30
-export const LONGEST = 60
+export const MAX_VIEWS = 30
+export const MAX_NAME = 60
 
 /** Open records and page numbers are transient, not part of a view. */
 const PASSING = new Set(['peek', 'open', 'page', 'entry', 'turn'])
@@ -28,10 +28,12 @@ export const searchOfView = (view: View) => parseSearch(view.search)
 export function refusalOf(views: readonly View[], name: string, now?: string): string | null {
   const wanted = name.trim()
   if (!wanted) return 'This can’t be empty.'
-  if ([...wanted].length > LONGEST) return `At most ${LONGEST} characters.`
+  if ([...wanted].length > MAX_NAME) return `At most ${MAX_NAME} characters.`
   const taken = views.some((view) => view.name !== now && folded(view.name) === folded(wanted))
   if (taken) return 'Another view has this name.'
-  return now === undefined && views.length >= MOST ? `At most ${MOST} views. Delete one first.` : null
+  return now === undefined && views.length >= MAX_VIEWS
+    ? `At most ${MAX_VIEWS} views. Delete one first.`
+    : null
 }
 
 /** The views sorted by name, with this one replacing the one named `now`. */

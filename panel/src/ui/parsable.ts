@@ -1,10 +1,10 @@
 // Whether a text is safe to parse as Markdown. Anyone can write to an agent, and the parser takes quadratic time for
 // some constructs: a text full of them would block the panel for minutes. Pure, tested.
 
-const LONGEST = 100_000
+const MAX_LENGTH = 100_000
 
 /** The maximum number of each construct. */
-const MOST: [what: RegExp, most: number][] = [
+const LIMITS: [what: RegExp, most: number][] = [
   // Markers.
   [/[*_~[`]/g, 2_000],
   // HTML whose end is searched for in the whole text: comments, instructions, declarations.
@@ -15,6 +15,6 @@ const MOST: [what: RegExp, most: number][] = [
 const NESTED = /^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])[ \t])){50}/m
 
 export const isParsable = (text: string): boolean =>
-  text.length <= LONGEST &&
+  text.length <= MAX_LENGTH &&
   !NESTED.test(text) &&
-  MOST.every(([what, most]) => (text.match(what)?.length ?? 0) <= most)
+  LIMITS.every(([what, most]) => (text.match(what)?.length ?? 0) <= most)

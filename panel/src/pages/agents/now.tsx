@@ -147,7 +147,7 @@ function Pending({ agent, run }: { agent: AgentRecord; run: Run }) {
           </ActionButton>
         }
       >
-        {agent.restartReason ?? 'Changes not applied yet'} They apply at its next start.
+        {agent.restartReason ?? 'Some changes are not applied yet.'} Restart to apply.
       </Line>
     )
   }

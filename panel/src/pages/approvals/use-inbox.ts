@@ -52,7 +52,7 @@ const NONE: ReadonlyMap<number, ApprovalRecord> = new Map()
 
 export const idOf = ({ id }: ApprovalRecord) => id
 /** If more leave at once, they are not kept. */
-const MOST_KEPT = 50
+const MAX_KEPT = 50
 const pageOf = (data: ResultOf<typeof Inbox>) => data.approvalFeed
 
 /** The address's filters as the service's input. */
@@ -97,7 +97,7 @@ export function useInbox(search: ApprovalsSearch, userId: number) {
     const leaves = ({ id }: ApprovalRecord) => !kept.has(id) && !dropped.current.has(id)
     const left =
       pendingOnly && !feed.loading
-        ? hasLeft(before, feed.items, feed.hasMore, idOf).filter(leaves).slice(0, MOST_KEPT)
+        ? hasLeft(before, feed.items, feed.hasMore, idOf).filter(leaves).slice(0, MAX_KEPT)
         : []
     const gone = new Map([...left.map((item) => [item.id, item] as const), ...kept])
     return { items: withGone(before, feed.items, gone, idOf), left }

@@ -22,7 +22,7 @@ const Find = graphql(`
 `)
 
 /** The maximum number of hits; a longer query narrows them. */
-const MOST = 200
+const MAX_HITS = 200
 
 interface Props {
   conversation: { id: number; agentId: number }
@@ -48,7 +48,7 @@ export function FindBar({ conversation, q, at, onQ, onClose }: Props) {
     pause: q.trim() === '',
   })
   const found = q.trim() === '' ? undefined : data?.searchMessages
-  const hits = (found?.data ?? []).slice(-MOST).reverse()
+  const hits = (found?.data ?? []).slice(-MAX_HITS).reverse()
   return (
     <search
       ref={box}

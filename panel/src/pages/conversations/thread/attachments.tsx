@@ -10,7 +10,7 @@ type File = MessageRecord['attachments'][number]
 
 const SHOWN = ['image/png', 'image/jpeg', 'image/webp', 'image/gif']
 /** Larger images are downloads. */
-const MOST_BYTES = 5 * 1024 * 1024
+const MAX_BYTES = 5 * 1024 * 1024
 
 export function Attachments({ files }: { files: File[] }) {
   if (files.length === 0) return null
@@ -18,7 +18,7 @@ export function Attachments({ files }: { files: File[] }) {
     <ul className="mt-1.5 space-y-2">
       {files.map((file) => (
         <li key={file.id}>
-          {SHOWN.includes(file.mimeType) && file.sizeBytes <= MOST_BYTES && <Picture file={file} />}
+          {SHOWN.includes(file.mimeType) && file.sizeBytes <= MAX_BYTES && <Picture file={file} />}
           <div className="flex items-center gap-2 rounded-control border border-line bg-canvas py-1 pr-1 pl-2.5 text-sm">
             <FileText size={15} aria-hidden className="shrink-0 text-muted" />
             <span className="min-w-0 grow truncate">

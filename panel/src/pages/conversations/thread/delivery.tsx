@@ -25,7 +25,7 @@ const SIGNS: Record<DeliveryWords['is'], { icon: LucideIcon; tone: string }> = {
 }
 
 /** The maximum length of a vendor's error; more helps no one. */
-const MOST = 300
+const MAX_ERROR = 300
 
 interface Props {
   /** The message's id. */
@@ -55,7 +55,7 @@ export function Delivery({ id, delivery, mine }: Props) {
       </p>
       {more && (
         <p className={cx('break-words', mine && 'text-right')}>
-          <Visible text={more.slice(0, MOST)} />
+          <Visible text={more.slice(0, MAX_ERROR)} />
         </p>
       )}
     </div>

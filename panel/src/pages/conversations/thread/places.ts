@@ -5,7 +5,7 @@ export interface Place {
   offset: number
 }
 
-const MOST = 50
+const MAX_PLACES = 50
 const places = new Map<string, Place>()
 
 export const placeOf = (entry: string): Place | undefined => places.get(entry)
@@ -13,5 +13,5 @@ export const placeOf = (entry: string): Place | undefined => places.get(entry)
 export function keepPlace(entry: string, place: Place): void {
   places.delete(entry)
   places.set(entry, place)
-  if (places.size > MOST) places.delete(places.keys().next().value as string)
+  if (places.size > MAX_PLACES) places.delete(places.keys().next().value as string)
 }

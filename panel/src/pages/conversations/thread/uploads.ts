@@ -2,8 +2,8 @@
 import { randomKey } from '../../../api/use-act'
 
 /** The service's default limit. The service itself enforces it. */
-export const MOST_BYTES = 26_214_400
-export const MOST_FILES = 20
+export const MAX_BYTES = 26_214_400
+export const MAX_FILES = 20
 
 export interface Upload {
   key: string

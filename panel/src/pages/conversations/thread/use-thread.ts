@@ -12,7 +12,7 @@ import {
   EMPTY,
   firstSeq,
   lastSeq,
-  MOST,
+  MAX_MESSAGES,
   refreshed,
   replaced,
   type Window,
@@ -199,7 +199,7 @@ export function useThread(orgId: number, conversationId: number, known: number):
       const { messages } = now.current
       if (messages.length === 0) return
       const jump = jumps.current
-      const found = await read({ afterSeq: String(firstSeq(now.current) - 1) }, MOST)
+      const found = await read({ afterSeq: String(firstSeq(now.current) - 1) }, MAX_MESSAGES)
       if (isGone) return
       if (!found) later = setTimeout(again, RETRY_MS)
       else if (jump === jumps.current) put(refreshed(now.current, found))

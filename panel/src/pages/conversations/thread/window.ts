@@ -2,7 +2,7 @@
 import type { MessageRecord } from '../../../app/thread/fields'
 
 /** The maximum number of messages on the page, and the service's maximum page size. */
-export const MOST = 200
+export const MAX_MESSAGES = 200
 
 export interface Window {
   /** In order, without gaps. */
@@ -30,7 +30,7 @@ export function replaced(page: Page): Window {
 /** Prepends older messages and drops those too far below. */
 export function withOlder(window: Window, page: Page): Window {
   const messages = sorted([...page.data, ...window.messages])
-  const kept = messages.slice(0, MOST)
+  const kept = messages.slice(0, MAX_MESSAGES)
   return {
     messages: kept,
     hasBefore: page.hasBefore,
@@ -41,7 +41,7 @@ export function withOlder(window: Window, page: Page): Window {
 /** Appends newer messages and drops those too far above. */
 export function withNewer(window: Window, page: Page): Window {
   const messages = sorted([...window.messages, ...page.data])
-  const kept = messages.slice(-MOST)
+  const kept = messages.slice(-MAX_MESSAGES)
   return {
     messages: kept,
     hasBefore: window.hasBefore || kept.length < messages.length,
