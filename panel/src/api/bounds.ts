@@ -13,10 +13,10 @@ export interface Bounds {
 }
 
 /** A place in the schema: `UpdateAgentInput.name`, or `changeName.name` for a mutation's argument. */
-export type Place = keyof typeof all
+export type BoundsKey = keyof typeof all
 
 /** The bounds of a place; none if only its type bounds it, as for an optional enum. */
-export function boundsOf(place: Place): Bounds {
+export function boundsOf(place: BoundsKey): Bounds {
   return (all as Partial<Record<string, Bounds>>)[place] ?? {}
 }
 

@@ -11,7 +11,7 @@ import { Kbd } from '../ui/kbd'
 import { useOrgIfAny } from './organization'
 import { OrganizationSwitch } from './organization-switch'
 import { PersonMenu } from './person-menu'
-import { GROUPS, PLACES, type Place } from './places'
+import { GROUPS, NAV_ITEMS, type NavItem } from './places'
 import { useBadges } from './use-badges'
 import { useShellActions } from './use-shell-actions'
 
@@ -32,7 +32,7 @@ export function Nav() {
   useEscape(() => setOpen(false), open)
   useShellActions()
   const badges = useBadges()
-  const places = org ? PLACES.filter(({ needs }) => org.can(needs)) : []
+  const places = org ? NAV_ITEMS.filter(({ needs }) => org.can(needs)) : []
   return (
     <>
       <header className="flex h-12 shrink-0 items-center gap-1 border-b border-line bg-sunken px-2 md:hidden">
@@ -104,7 +104,7 @@ function PlaceLink({
   org,
   badge,
 }: {
-  place: Place
+  place: NavItem
   org: number
   badge: number
 }) {

@@ -19,7 +19,7 @@ import {
 } from 'lucide-react'
 import type { Permission } from '../permissions/names'
 
-export interface Place {
+export interface NavItem {
   id: string
   label: string
   icon: LucideIcon
@@ -30,7 +30,7 @@ export interface Place {
   group: 'work' | 'build' | 'organization'
 }
 
-export const PLACES: Place[] = [
+export const NAV_ITEMS: NavItem[] = [
   {
     id: 'overview',
     label: 'Overview',

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { Button } from './button'
 import { Dialog } from './dialog'
 
-interface Place {
+interface Address {
   pathname: string
   search: object
 }
@@ -14,8 +14,8 @@ const PARTS = ['tab', 'peek']
 export const DIALOG_PARTS = [...PARTS, 'open']
 
 /** Whether navigating between these locations closes a form. */
-export function leaves(from: Place, to: Place, parts: readonly string[] = PARTS): boolean {
-  const part = (place: Place, name: string) => String((place.search as Record<string, unknown>)[name] ?? '')
+export function leaves(from: Address, to: Address, parts: readonly string[] = PARTS): boolean {
+  const part = (place: Address, name: string) => String((place.search as Record<string, unknown>)[name] ?? '')
   return from.pathname !== to.pathname || parts.some((name) => part(from, name) !== part(to, name))
 }
 

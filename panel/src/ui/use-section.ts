@@ -2,7 +2,7 @@
 // Edits are never lost: not through a refusal, a conflict, or a record that changes underneath.
 import type { CombinedError } from '@urql/core'
 import { useCallback, useMemo, useRef, useState } from 'react'
-import { type Bounds, boundsOf, type Place, refusal } from '../api/bounds'
+import { type Bounds, type BoundsKey, boundsOf, refusal } from '../api/bounds'
 import { wordsOf } from '../api/errors'
 import { type Conflict, conflictOf, placeErrors } from '../api/form-errors'
 import { say, sayProblem } from './toast-store'
@@ -14,7 +14,7 @@ interface Options<V extends Values> {
   stored: V
   revision?: number
   /** Where the schema defines the bounds: `{ name: 'UpdateAgentInput.name' }`. */
-  bounds?: Partial<Record<keyof V, Place>>
+  bounds?: Partial<Record<keyof V, BoundsKey>>
   /** Sends the changed fields. */
   save: (changes: Partial<V>, ifRevision: number | undefined) => Promise<{ error: CombinedError | undefined }>
   /** Extracts this section's fields from the record in a conflict. */
@@ -163,7 +163,7 @@ const isLong = (text: string | undefined) => text?.startsWith('At most') ?? fals
 
 function refusals<V extends Values>(
   changes: Partial<V>,
-  bounds: Partial<Record<keyof V, Place>> = {},
+  bounds: Partial<Record<keyof V, BoundsKey>> = {},
 ): Partial<Record<keyof V, string>> {
   const found: Partial<Record<keyof V, string>> = {}
   for (const name of Object.keys(changes) as (keyof V)[]) {

@@ -1,5 +1,5 @@
 // The saving logic that the sections of an agent's settings share.
-import type { Place } from '../../api/bounds'
+import type { BoundsKey } from '../../api/bounds'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
@@ -38,7 +38,10 @@ export function useAgentSection<K extends keyof AgentSettings & string>(
   return useSection<Pick<AgentSettings, K>>({
     stored: pick(agent),
     revision: agent.revision,
-    bounds: Object.fromEntries(names.map((name) => [name, `UpdateAgentInput.${name}`])) as Record<K, Place>,
+    bounds: Object.fromEntries(names.map((name) => [name, `UpdateAgentInput.${name}`])) as Record<
+      K,
+      BoundsKey
+    >,
     save: (changes, ifRevision) =>
       update({ orgId, id: agent.id, ifRevision, input: emptyToNull(changes) as never }, { quiet: true }),
     ofCurrent: pick,

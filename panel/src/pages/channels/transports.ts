@@ -1,5 +1,5 @@
 // The settings of each transport, as grouped fields for creating and editing channels.
-import type { Place } from '../../api/bounds'
+import type { BoundsKey } from '../../api/bounds'
 
 export type Transport =
   | 'TELEGRAM'
@@ -19,7 +19,7 @@ interface Spec {
   hint?: string
   placeholder?: string
   optional?: boolean
-  bounds?: Place
+  bounds?: BoundsKey
 }
 export type FieldSpec = Spec &
   (

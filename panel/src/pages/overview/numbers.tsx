@@ -103,18 +103,18 @@ export function Numbers({ overview }: { overview: Overview }) {
   )
 }
 
-interface Place {
+interface ListLink {
   /** A list page of the organization. */
   to: 'approvals' | 'agents' | 'conversations' | 'servers' | 'channels'
   /** The filter for the counted records. */
   search?: Record<string, unknown>
 }
 
-function useLinkTo({ to, search = {} }: Place): LinkProps {
+function useLinkTo({ to, search = {} }: ListLink): LinkProps {
   return { to: `/o/$org/${to}`, params: { org: useOrg().id }, search } as LinkProps
 }
 
-interface TileProps extends Place {
+interface TileProps extends ListLink {
   name: string
   value: number
   of?: number
@@ -140,7 +140,7 @@ function Tile({ name, value, of, children, ...place }: TileProps) {
 }
 
 /** A number above the tile's own link. `marked` highlights a problem. */
-function Part({ marked, children, ...place }: Place & { marked?: boolean; children: ReactNode }) {
+function Part({ marked, children, ...place }: ListLink & { marked?: boolean; children: ReactNode }) {
   return (
     <Link
       {...useLinkTo(place)}

@@ -1,6 +1,6 @@
 // Creates a model credential, replaces its key, or edits its other fields.
 import { useState } from 'react'
-import { boundsOf, type Place, refusal } from '../../api/bounds'
+import { type BoundsKey, boundsOf, refusal } from '../../api/bounds'
 import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
@@ -41,7 +41,7 @@ interface Values {
 }
 type Named = keyof Values
 
-const BOUNDS: Record<Named, Place> = {
+const BOUNDS: Record<Named, BoundsKey> = {
   name: 'CreateModelCredentialInput.name',
   provider: 'CreateModelCredentialInput.provider',
   baseUrl: 'CreateModelCredentialInput.baseUrl',

@@ -1,5 +1,5 @@
 // The saving logic that the sections of the organization's settings share.
-import type { Place } from '../../api/bounds'
+import type { BoundsKey } from '../../api/bounds'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useSection } from '../../ui/use-section'
@@ -30,7 +30,7 @@ export function useOrganizationSection<K extends keyof Settings & string>(
     revision: settings.revision,
     bounds: Object.fromEntries(names.map((name) => [name, `UpdateOrganizationInput.${name}`])) as Record<
       K,
-      Place
+      BoundsKey
     >,
     save: (changes, ifRevision) =>
       update({ orgId: settings.id, ifRevision, input: emptyToNull(changes) as never }, { quiet: true }),

@@ -16,7 +16,7 @@ import { Message } from './message'
 import type { Names } from './names'
 import { onSent, type Pending, usePending } from './outbox'
 import { PendingMessages } from './pending'
-import { keepPlace, type Place, placeOf } from './places'
+import { type Position, positionOf, savePosition } from './scroll-positions'
 import { Streaming } from './streaming'
 import { useArrivals } from './use-arrivals'
 import { useReading } from './use-reading'
@@ -202,7 +202,7 @@ function useOpening({ entry, seq, newFrom, thread, scroll, mark }: Opening): voi
     setTimeout(() => mark(null), 3_000)
   }, [show, onScroll, mark])
   useEffect(() => {
-    const before = placeOf(entry)
+    const before = positionOf(entry)
     const wanted = wantedOf(before, seq, newFrom)
     let isOpen = false
     let isGone = false
@@ -218,13 +218,13 @@ function useOpening({ entry, seq, newFrom, thread, scroll, mark }: Opening): voi
     void open()
     return () => {
       isGone = true
-      if (isOpen) keepPlace(entry, place())
+      if (isOpen) savePosition(entry, place())
     }
   }, [entry, seq, newFrom, go, place, show, toEnd, apply])
   useLayoutEffect(apply)
 }
 
-function wantedOf(before: Place | undefined, seq: number | undefined, newFrom: number | null) {
+function wantedOf(before: Position | undefined, seq: number | undefined, newFrom: number | null) {
   if (before) return before.seq === null ? null : { seq: before.seq, offset: before.offset, mark: false }
   if (seq) return { seq, mark: true }
   return newFrom !== null && newFrom > 1 ? { seq: newFrom, offset: 120, mark: false } : null

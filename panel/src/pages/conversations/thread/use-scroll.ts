@@ -1,7 +1,7 @@
 // Keeps the reading position. When content above or below changes (older messages, pictures, streaming text), the top
 // message stays in place; at the end, the end stays in view.
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react'
-import type { Place } from './places'
+import type { Position } from './scroll-positions'
 
 /** Closer to the end than this counts as the end. */
 const NEAR_END = 32
@@ -15,7 +15,7 @@ export interface Scroll {
   show: (seq: number, offset?: number) => void
   toEnd: () => void
   /** The current reading position. */
-  place: () => Place
+  place: () => Position
   /** The last visible seq. */
   lastInView: () => number
 }
@@ -32,7 +32,7 @@ interface Options {
 export function useScroll(options: Options): Scroll {
   const scroller = useRef<HTMLDivElement>(null)
   const content = useRef<HTMLDivElement>(null)
-  const anchor = useRef<Place>({ seq: null, offset: 0 })
+  const anchor = useRef<Position>({ seq: null, offset: 0 })
   // The position set by `settle`. Content may have grown before the browser reports the scroll.
   const settledAt = useRef(-1)
   const latest = useRef(options)
@@ -116,7 +116,7 @@ const rows = (content: HTMLElement | null) => [
 const seqOf = (element: HTMLElement) => Number(element.dataset.seq)
 
 /** The first message that reaches into the view. */
-function topOf(box: HTMLElement, content: HTMLElement | null, before: Place): Place {
+function topOf(box: HTMLElement, content: HTMLElement | null, before: Position): Position {
   const { top } = box.getBoundingClientRect()
   const all = rows(content).filter((element) => element.dataset.loose === undefined)
   // Rows are in order: binary search.
