@@ -133,8 +133,8 @@ pub async fn run(
             agents.begin(record);
         }
     }
-    for order in contents.orders {
-        agents.pass_on(AgentRequest::Command(order));
+    for envelope in contents.pending_commands {
+        agents.pass_on(AgentRequest::Command(envelope));
     }
     // In parallel: an engine may be slow or unreachable.
     let mut sweeping = JoinSet::new();
@@ -233,7 +233,7 @@ impl Agents {
     fn pass_on(&mut self, wish: AgentRequest) {
         match wish {
             // The journal has the command; a finished task ends the host, which reads it again.
-            AgentRequest::Command(order) => self.send_to(order.agent_id, Message::Command(order)),
+            AgentRequest::Command(envelope) => self.send_to(envelope.agent_id, Message::Command(envelope)),
             AgentRequest::Wanted(wanted) => {
                 let running = self.shared.running();
                 for here in running.iter().filter(|here| !wanted.contains(here)) {

@@ -29,7 +29,7 @@ pub(super) enum Chore {
 /// Result of a chore.
 pub(super) struct ChoreOutcome {
     /// The completed command, if any.
-    order: Option<CommandEnvelope>,
+    envelope: Option<CommandEnvelope>,
     /// The event to report.
     happening: Option<HostEvent>,
     /// Whether the homes from before restores are removed.
@@ -60,7 +60,9 @@ impl Agent {
         self.chores.is_restoring = chore.is_restore();
         let shared = Arc::clone(&self.shared);
         self.chores.running.push(match chore {
-            Chore::Command(order) => carry_out(shared, order, self.record.phase != Phase::Ended).boxed(),
+            Chore::Command(envelope) => {
+                carry_out(shared, envelope, self.record.phase != Phase::Ended).boxed()
+            }
             Chore::Drop => drop_old(shared, self.id).boxed(),
         });
     }
@@ -70,19 +72,19 @@ impl Agent {
         self.chores.is_restoring = false;
         // A host killed before this commit repeats the removal, without effect.
         self.record.has_old_home &= !outcome.are_gone;
-        if let Some(order) = outcome.order {
-            self.changes.done.push(order.seq);
+        if let Some(envelope) = outcome.envelope {
+            self.changes.done.push(envelope.seq);
             if let Some(happening) = outcome.happening {
                 self.record.has_old_home |= matches!(happening, HostEvent::Restored { error: None, .. });
-                self.changes.others.push((order.generation, happening));
+                self.changes.others.push((envelope.generation, happening));
             }
         }
         self.start_next_chore();
         if self.record.phase == Phase::Ended
             && !self.waits_for_home()
-            && let Some(order) = self.commands.next_launch.take()
+            && let Some(envelope) = self.commands.next_launch.take()
         {
-            return self.begin_launch(&order).await;
+            return self.begin_launch(&envelope).await;
         }
         Ok(())
     }
@@ -113,13 +115,13 @@ async fn drop_old(shared: Arc<Shared>, agent_id: i64) -> ChoreOutcome {
     if let Err(error) = &dropped {
         tracing::warn!(agent = agent_id, %error, "the home from before a restore can't be removed");
     }
-    ChoreOutcome { order: None, happening: None, are_gone: dropped.is_ok() }
+    ChoreOutcome { envelope: None, happening: None, are_gone: dropped.is_ok() }
 }
 
-async fn carry_out(shared: Arc<Shared>, order: CommandEnvelope, is_up: bool) -> ChoreOutcome {
+async fn carry_out(shared: Arc<Shared>, envelope: CommandEnvelope, is_up: bool) -> ChoreOutcome {
     let _permit = shared.backup_slots.acquire().await;
-    let agent_id = order.agent_id;
-    let happening = match order.command.clone() {
+    let agent_id = envelope.agent_id;
+    let happening = match envelope.command.clone() {
         Command::Backup { backup_id } => {
             let done = back_up(&shared, agent_id, backup_id).await;
             let error = done.as_ref().err().map(|error| log_failure(agent_id, "backed up", error));
@@ -131,7 +133,7 @@ async fn carry_out(shared: Arc<Shared>, order: CommandEnvelope, is_up: bool) -> 
             Some(HostEvent::Restored { backup_id, error })
         }
         Command::Restore { backup_id, sha256 } => {
-            let done = restore(&shared, agent_id, backup_id, order.id, sha256).await;
+            let done = restore(&shared, agent_id, backup_id, envelope.id, sha256).await;
             let error = done.err().map(|error| log_failure(agent_id, "restored", &error));
             Some(HostEvent::Restored { backup_id, error })
         }
@@ -139,13 +141,13 @@ async fn carry_out(shared: Arc<Shared>, order: CommandEnvelope, is_up: bool) -> 
             if let Err(error) = backup::forget(&shared.folder, agent_id, backup_id) {
                 tracing::error!(agent = agent_id, backup_id, %error, "a backup can't be removed");
                 // No one else knows about the file. The journal keeps the command for the next host.
-                return ChoreOutcome { order: None, happening: None, are_gone: false };
+                return ChoreOutcome { envelope: None, happening: None, are_gone: false };
             }
             None
         }
         _ => None,
     };
-    ChoreOutcome { order: Some(order), happening, are_gone: false }
+    ChoreOutcome { envelope: Some(envelope), happening, are_gone: false }
 }
 
 /// Logs an error, and returns its text for people.

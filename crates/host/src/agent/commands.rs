@@ -41,72 +41,72 @@ pub(super) struct PendingCommands {
 }
 
 impl Agent {
-    pub(super) async fn handle_command(&mut self, order: CommandEnvelope) -> Result<(), Closed> {
-        let is_known = order.generation <= self.record.generation;
+    pub(super) async fn handle_command(&mut self, envelope: CommandEnvelope) -> Result<(), Closed> {
+        let is_known = envelope.generation <= self.record.generation;
         // Removing a backup's file is never too late: no one else knows about it.
-        if is_late(&order) && !matches!(order.command, Command::Forget { .. }) {
-            self.refuse(&order, RefusedReason::TooLate);
+        if is_late(&envelope) && !matches!(envelope.command, Command::Forget { .. }) {
+            self.refuse(&envelope, RefusedReason::TooLate);
         } else if matches!(
-            order.command,
+            envelope.command,
             Command::Backup { .. } | Command::Restore { .. } | Command::Forget { .. }
         ) {
-            self.queue_chore(Chore::Command(order));
-        } else if order.generation < self.record.generation {
-            self.refuse(&order, RefusedReason::Stale);
-        } else if order.command == Command::Launch {
-            return self.handle_launch(order).await;
-        } else if !is_known && order.command == Command::Stop {
+            self.queue_chore(Chore::Command(envelope));
+        } else if envelope.generation < self.record.generation {
+            self.refuse(&envelope, RefusedReason::Stale);
+        } else if envelope.command == Command::Launch {
+            return self.handle_launch(envelope).await;
+        } else if !is_known && envelope.command == Command::Stop {
             // It never started here, so it has ended.
             if let Some(launch) =
-                self.commands.next_launch.take_if(|launch| launch.generation <= order.generation)
+                self.commands.next_launch.take_if(|launch| launch.generation <= envelope.generation)
             {
                 self.changes.done.push(launch.seq);
             }
-            self.changes.done.push(order.seq);
+            self.changes.done.push(envelope.seq);
             let (reason, code, signal, detail) = (EndReason::Stopped, None, None, None);
             let ended = HostEvent::Ended { reason, code, signal, detail };
             if self.record.phase == Phase::Ended {
-                self.record.begin(order.generation);
+                self.record.begin(envelope.generation);
                 self.record.end();
                 self.changes.effects.events.push(ended);
             } else {
                 // The previous launch still runs, and reports its own end.
-                self.changes.others.push((order.generation, ended));
+                self.changes.others.push((envelope.generation, ended));
                 self.stop();
             }
         } else if !is_known || self.record.phase == Phase::Ended {
-            self.refuse(&order, RefusedReason::NotRunning);
+            self.refuse(&envelope, RefusedReason::NotRunning);
         } else {
-            self.execute_command(order);
+            self.execute_command(envelope);
         }
         Ok(())
     }
 
-    fn execute_command(&mut self, order: CommandEnvelope) {
-        match order.command.clone() {
+    fn execute_command(&mut self, envelope: CommandEnvelope) {
+        match envelope.command.clone() {
             Command::Launch | Command::Backup { .. } | Command::Restore { .. } | Command::Forget { .. } => {}
             Command::Stop => {
-                self.commands.stops.push(order.seq);
+                self.commands.stops.push(envelope.seq);
                 self.stop();
             }
             Command::Pause => {
                 self.record.is_paused = true;
-                self.changes.done.push(order.seq);
+                self.changes.done.push(envelope.seq);
             }
             Command::Resume => {
                 self.record.is_paused = false;
-                self.changes.done.push(order.seq);
+                self.changes.done.push(envelope.seq);
                 self.release_turns();
             }
             Command::Turn { turn_id } => {
-                self.commands.held.push_back((order, turn_id));
+                self.commands.held.push_back((envelope, turn_id));
                 self.release_turns();
             }
-            Command::Cancel { turn_id } => self.cancel_turn(&order, turn_id),
+            Command::Cancel { turn_id } => self.cancel_turn(&envelope, turn_id),
             Command::Answer { approval_id } => {
                 self.ask_control_plane(
                     PlanRequest::Answer { approval_id },
-                    AskReason::Answer(order, approval_id),
+                    AskReason::Answer(envelope, approval_id),
                 );
             }
             Command::Verdict { request, allowed } => {
@@ -120,9 +120,9 @@ impl Agent {
                     // Nothing waits: the agent has withdrawn the request, and that was reported.
                     DecisionEffect::Said | DecisionEffect::NotWaiting => {}
                 }
-                self.changes.done.push(order.seq);
+                self.changes.done.push(envelope.seq);
             }
-            Command::Sync => self.ask_control_plane(PlanRequest::Launch, AskReason::Sync(order)),
+            Command::Sync => self.ask_control_plane(PlanRequest::Launch, AskReason::Sync(envelope)),
         }
     }
 
@@ -131,13 +131,13 @@ impl Agent {
         if self.record.phase != Phase::Running || self.record.is_paused || self.stopping.is_some() {
             return;
         }
-        for (order, turn_id) in std::mem::take(&mut self.commands.held) {
+        for (envelope, turn_id) in std::mem::take(&mut self.commands.held) {
             self.commands.planned.insert(turn_id, false);
-            self.ask_control_plane(PlanRequest::Turn { turn_id }, AskReason::Turn(order, turn_id));
+            self.ask_control_plane(PlanRequest::Turn { turn_id }, AskReason::Turn(envelope, turn_id));
         }
     }
 
-    fn cancel_turn(&mut self, order: &CommandEnvelope, turn_id: i64) {
+    fn cancel_turn(&mut self, envelope: &CommandEnvelope, turn_id: i64) {
         if let Some(at) = self.commands.held.iter().position(|(_, held)| *held == turn_id) {
             if let Some((turn, _)) = self.commands.held.remove(at) {
                 self.changes.done.push(turn.seq);
@@ -149,18 +149,18 @@ impl Agent {
             self.commands.planned.entry(turn_id).and_modify(|is_cancelled| *is_cancelled = true);
         }
         self.await_cancelled();
-        self.changes.done.push(order.seq);
+        self.changes.done.push(envelope.seq);
     }
 
-    async fn handle_launch(&mut self, order: CommandEnvelope) -> Result<(), Closed> {
-        if order.generation == self.record.generation {
+    async fn handle_launch(&mut self, envelope: CommandEnvelope) -> Result<(), Closed> {
+        if envelope.generation == self.record.generation {
             // It has already started.
-            self.changes.done.push(order.seq);
+            self.changes.done.push(envelope.seq);
         } else if self.record.phase == Phase::Ended && !self.waits_for_home() {
-            return self.begin_launch(&order).await;
+            return self.begin_launch(&envelope).await;
         } else {
             self.stop();
-            if let Some(older) = self.commands.next_launch.replace(order) {
+            if let Some(older) = self.commands.next_launch.replace(envelope) {
                 self.refuse(&older, RefusedReason::Stale);
             }
         }
@@ -168,11 +168,11 @@ impl Agent {
     }
 
     /// Starts a launch. No part of the agent runs yet.
-    pub(super) async fn begin_launch(&mut self, order: &CommandEnvelope) -> Result<(), Closed> {
-        tracing::info!(agent = self.id, generation = order.generation, "an agent is launched");
-        self.record.begin(order.generation);
-        self.changes.done.push(order.seq);
-        self.shared.set_running(self.id, Some(order.generation));
+    pub(super) async fn begin_launch(&mut self, envelope: &CommandEnvelope) -> Result<(), Closed> {
+        tracing::info!(agent = self.id, generation = envelope.generation, "an agent is launched");
+        self.record.begin(envelope.generation);
+        self.changes.done.push(envelope.seq);
+        self.shared.set_running(self.id, Some(envelope.generation));
         self.commit().await?;
         self.drop_old_homes();
         self.ask_plan(AskReason::Launch);
@@ -197,8 +197,8 @@ impl Agent {
             let is_older = generation != self.record.generation;
             let reason = if is_older { RefusedReason::Stale } else { RefusedReason::NotRunning };
             match why {
-                AskReason::Turn(order, _) | AskReason::Answer(order, _) | AskReason::Sync(order) => {
-                    self.refuse(&order, reason);
+                AskReason::Turn(envelope, _) | AskReason::Answer(envelope, _) | AskReason::Sync(envelope) => {
+                    self.refuse(&envelope, reason);
                 }
                 AskReason::Launch | AskReason::Plan => {}
             }
@@ -223,12 +223,12 @@ impl Agent {
                 self.set_rules();
                 self.write_lines();
             }
-            (AskReason::Sync(order), PlanResponse::Launch(plan)) => self.apply_sync(order, *plan),
-            (AskReason::Turn(order, turn_id), PlanResponse::Turn(plan)) => {
-                self.begin_turn(&order, turn_id, plan);
+            (AskReason::Sync(envelope), PlanResponse::Launch(plan)) => self.apply_sync(envelope, *plan),
+            (AskReason::Turn(envelope, turn_id), PlanResponse::Turn(plan)) => {
+                self.begin_turn(&envelope, turn_id, plan);
             }
-            (AskReason::Answer(order, approval_id), PlanResponse::Answer(answer)) => {
-                self.changes.done.push(order.seq);
+            (AskReason::Answer(envelope, approval_id), PlanResponse::Answer(answer)) => {
+                self.changes.done.push(envelope.seq);
                 let decided =
                     self.record.machine.decide(&answer.request, &answer.decision, Some(approval_id));
                 let is_delivered = match decided {
@@ -243,11 +243,19 @@ impl Agent {
                     HostEvent::NotWaiting { approval_id }
                 });
             }
-            (AskReason::Turn(order, _) | AskReason::Answer(order, _) | AskReason::Sync(order), given) => {
+            (
+                AskReason::Turn(envelope, _) | AskReason::Answer(envelope, _) | AskReason::Sync(envelope),
+                given,
+            ) => {
                 if let PlanResponse::Refused { reason } = given {
-                    tracing::warn!(agent = self.id, command = order.id, reason, "the control plane refuses");
+                    tracing::warn!(
+                        agent = self.id,
+                        command = envelope.id,
+                        reason,
+                        "the control plane refuses"
+                    );
                 }
-                self.refuse(&order, RefusedReason::Forbidden);
+                self.refuse(&envelope, RefusedReason::Forbidden);
             }
             (AskReason::Plan, given) => {
                 // The next session to open requests it again.
@@ -327,9 +335,9 @@ impl Agent {
     fn ends_launch(&self, message: &Message) -> bool {
         let present = self.record.generation;
         match message {
-            Message::Command(order) => match order.command {
-                Command::Stop => order.generation == present && !is_late(order),
-                Command::Launch => order.generation > present && !is_late(order),
+            Message::Command(envelope) => match envelope.command {
+                Command::Stop => envelope.generation == present && !is_late(envelope),
+                Command::Launch => envelope.generation > present && !is_late(envelope),
                 _ => false,
             },
             Message::NotWanted(generation) => *generation == present,
@@ -350,7 +358,7 @@ impl Agent {
 
     /// Applies a new plan. A failure to write skills does not delay the rest, above all the gate's rules. The command
     /// stays, and is retried soon, also by a restarted host.
-    fn apply_sync(&mut self, order: CommandEnvelope, plan: LaunchPlan) {
+    fn apply_sync(&mut self, envelope: CommandEnvelope, plan: LaunchPlan) {
         let mut written = Ok(());
         // A stop may come alone. Skills and settings stay until the release, which brings a new plan.
         if !plan.stopped {
@@ -371,13 +379,13 @@ impl Agent {
         }
         match written {
             Ok(()) => {
-                self.changes.done.push(order.seq);
+                self.changes.done.push(envelope.seq);
                 self.changes.effects.events.push(HostEvent::Synced);
             }
             Err(error) => {
                 tracing::error!(agent = self.id, %error, "the skills can't be written; trying again");
                 let at = Instant::now() + self.shared.options.grace * 10;
-                self.commands.sync_again = Some((order, at));
+                self.commands.sync_again = Some((envelope, at));
             }
         }
     }
@@ -396,8 +404,8 @@ impl Agent {
         (!is_shown).then_some("Its sandbox does not show the folder of an MCP server that was added.")
     }
 
-    fn begin_turn(&mut self, order: &CommandEnvelope, turn_id: i64, plan: TurnPlan) {
-        self.changes.done.push(order.seq);
+    fn begin_turn(&mut self, envelope: &CommandEnvelope, turn_id: i64, plan: TurnPlan) {
+        self.changes.done.push(envelope.seq);
         match self.commands.planned.remove(&turn_id) {
             Some(true) => {
                 let why = Some("It was cancelled before it began.");
@@ -409,7 +417,7 @@ impl Agent {
         }
         // A turn started now would be lost; an unstarted one waits for the next launch.
         if self.record.phase != Phase::Running || self.stopping.is_some() {
-            return self.refuse(order, RefusedReason::NotRunning);
+            return self.refuse(envelope, RefusedReason::NotRunning);
         }
         let given = self.shared.runtime.host_files(&self.shared.folder, self.id);
         let home = self.shared.agent_paths(self.id, self.record.generation).home;
@@ -422,7 +430,7 @@ impl Agent {
         });
         let turn = Turn {
             turn_id,
-            command_id: order.id,
+            command_id: envelope.id,
             conversation_id: plan.conversation_id,
             session: plan.session,
             instructions: plan.instructions,
@@ -437,12 +445,14 @@ impl Agent {
     }
 
     /// Reports a command without effect.
-    pub(super) fn refuse(&mut self, order: &CommandEnvelope, reason: RefusedReason) {
-        self.changes.done.push(order.seq);
-        self.changes.others.push((order.generation, HostEvent::Refused { command_id: order.id, reason }));
+    pub(super) fn refuse(&mut self, envelope: &CommandEnvelope, reason: RefusedReason) {
+        self.changes.done.push(envelope.seq);
+        self.changes
+            .others
+            .push((envelope.generation, HostEvent::Refused { command_id: envelope.id, reason }));
     }
 }
 
-fn is_late(order: &CommandEnvelope) -> bool {
-    order.deadline > 0 && order.deadline < clock::control_plane_now()
+fn is_late(envelope: &CommandEnvelope) -> bool {
+    envelope.deadline > 0 && envelope.deadline < clock::control_plane_now()
 }

@@ -177,7 +177,7 @@ impl Agent {
             };
             match arrived {
                 Input::Message(None) => return Ok(()),
-                Input::Message(Some(Message::Command(order))) => self.handle_command(order).await?,
+                Input::Message(Some(Message::Command(envelope))) => self.handle_command(envelope).await?,
                 Input::Message(Some(Message::NotWanted(generation))) => {
                     if generation == self.record.generation {
                         self.stop();

@@ -70,7 +70,7 @@ impl Agent {
     /// Reports a launch that the control plane expects here, but that never started and won't.
     pub(super) fn report_unknown_launch(&mut self, generation: i64) {
         let is_coming =
-            self.commands.next_launch.as_ref().is_some_and(|order| order.generation >= generation);
+            self.commands.next_launch.as_ref().is_some_and(|envelope| envelope.generation >= generation);
         if self.record.phase == Phase::Ended && self.record.generation < generation && !is_coming {
             tracing::info!(
                 agent = self.id,
@@ -205,11 +205,11 @@ impl Agent {
         let (agent_id, generation) = (self.id, self.record.generation);
         self.record.end();
         self.changes.done.append(&mut self.commands.stops);
-        for (order, _) in std::mem::take(&mut self.commands.held) {
-            self.refuse(&order, RefusedReason::NotRunning);
+        for (envelope, _) in std::mem::take(&mut self.commands.held) {
+            self.refuse(&envelope, RefusedReason::NotRunning);
         }
-        if let Some((order, _)) = self.commands.sync_again.take() {
-            self.refuse(&order, RefusedReason::NotRunning);
+        if let Some((envelope, _)) = self.commands.sync_again.take() {
+            self.refuse(&envelope, RefusedReason::NotRunning);
         }
         self.reset_launch();
         self.commit().await?;
@@ -233,7 +233,7 @@ impl Agent {
             return Ok(());
         }
         match self.commands.next_launch.take() {
-            Some(order) => self.begin_launch(&order).await,
+            Some(envelope) => self.begin_launch(&envelope).await,
             None => Ok(()),
         }
     }

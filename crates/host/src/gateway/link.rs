@@ -32,7 +32,7 @@ use crate::{
 const SILENCE: Duration = Duration::from_secs(45);
 /// Pending commands while the control plane is unreachable: their questions use the same connection. No more than these
 /// are confirmed, and the control plane keeps the others. They are read all the same.
-const MOST_ORDERS: usize = 4096;
+const MAX_PENDING_COMMANDS: usize = 4096;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -230,7 +230,7 @@ impl Gateway {
             if progress.events.is_empty() && position.borrow().events > progress.sent {
                 progress.events = self.shared.journal.events_after(progress.sent, PORTION)?.into();
             }
-            progress.is_full = position.borrow().orders >= MOST_ORDERS;
+            progress.is_full = position.borrow().pending_commands >= MAX_PENDING_COMMANDS;
             let has_outgoing = progress.has_outgoing();
             let step = tokio::select! {
                 frame = next(&mut from) => LinkEvent::Frame(frame),
@@ -281,10 +281,10 @@ impl Gateway {
 
     async fn handle_frame(&mut self, frame: ToHost, progress: &mut OutputProgress) -> Result<(), LinkError> {
         match frame {
-            ToHost::Command(order) => {
-                let seq = order.seq;
-                for order in self.shared.journal.receive(vec![order]).await? {
-                    self.agent_requests.send(AgentRequest::Command(order)).map_err(|_| Closed)?;
+            ToHost::Command(envelope) => {
+                let seq = envelope.seq;
+                for envelope in self.shared.journal.receive(vec![envelope]).await? {
+                    self.agent_requests.send(AgentRequest::Command(envelope)).map_err(|_| Closed)?;
                 }
                 progress.receipt = progress.receipt.max(Some(seq));
             }

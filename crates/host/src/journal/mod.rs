@@ -68,7 +68,7 @@ pub struct JournalPosition {
     /// Limit of these bytes.
     pub window: u64,
     /// Number of pending commands.
-    pub orders: usize,
+    pub pending_commands: usize,
 }
 
 /// The journal is closed: the host is stopping, or the file is damaged.
@@ -113,8 +113,8 @@ impl Journal {
     }
 
     /// Stores received commands, and returns the new ones.
-    pub async fn receive(&self, orders: Vec<CommandEnvelope>) -> Result<Vec<CommandEnvelope>, Closed> {
-        self.ask(|done| Task::Receive(orders, done)).await
+    pub async fn receive(&self, envelopes: Vec<CommandEnvelope>) -> Result<Vec<CommandEnvelope>, Closed> {
+        self.ask(|done| Task::Receive(envelopes, done)).await
     }
 
     /// Drops events up to this number, and learns the limit of unacknowledged bytes.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn order(seq: i64, id: i64) -> CommandEnvelope {
+fn envelope(seq: i64, id: i64) -> CommandEnvelope {
     CommandEnvelope { seq, id, agent_id: 1, generation: 1, deadline: 0, command: Command::Stop }
 }
 
@@ -40,17 +40,20 @@ async fn a_repeated_command_is_new_only_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("journal");
     let (journal, _) = Journal::open(&path).unwrap();
-    assert_eq!(journal.receive(vec![order(1, 10), order(2, 11)]).await.unwrap().len(), 2);
-    assert!(journal.receive(vec![order(1, 10), order(2, 11)]).await.unwrap().is_empty());
-    assert!(journal.receive(vec![order(3, 10)]).await.unwrap().is_empty(), "the same id under a new number");
+    assert_eq!(journal.receive(vec![envelope(1, 10), envelope(2, 11)]).await.unwrap().len(), 2);
+    assert!(journal.receive(vec![envelope(1, 10), envelope(2, 11)]).await.unwrap().is_empty());
+    assert!(
+        journal.receive(vec![envelope(3, 10)]).await.unwrap().is_empty(),
+        "the same id under a new number"
+    );
     assert_eq!(journal.position().borrow().commands, 3);
     let change = Change { done: vec![1], ..Change::default() };
     journal.commit(change).await.unwrap();
     drop(journal);
     let (journal, contents) = reopened(&path).await;
-    assert_eq!((contents.commands, contents.orders), (3, vec![order(2, 11)]));
+    assert_eq!((contents.commands, contents.pending_commands), (3, vec![envelope(2, 11)]));
     assert!(
-        journal.receive(vec![order(4, 10)]).await.unwrap().is_empty(),
+        journal.receive(vec![envelope(4, 10)]).await.unwrap().is_empty(),
         "an id is known after it was done"
     );
 }
@@ -68,18 +71,18 @@ async fn a_batch_whose_failed_commit_is_visible_is_written_again() {
     let (done, _other) = oneshot::channel();
     let batch = [
         Task::Acknowledge { through: 2, window: None },
-        Task::Receive(vec![order(1, 10), order(2, 11), order(3, 10)], received),
+        Task::Receive(vec![envelope(1, 10), envelope(2, 11), envelope(3, 10)], received),
         Task::Commit(Change { events: events(4), ..Change::default() }, done),
     ];
     let (seen, fresh) = writer::write(&store, &batch, first).unwrap();
-    assert_eq!(fresh, [vec![order(1, 10), order(2, 11)]]);
+    assert_eq!(fresh, [vec![envelope(1, 10), envelope(2, 11)]]);
     let again = JournalPosition { waiting: store.waiting().unwrap(), ..first };
     let (now, repeated) = writer::write(&store, &batch, again).unwrap();
     assert_eq!((now, &repeated), (seen, &fresh), "the same commands are new, and nothing counts twice");
     assert_eq!((now.events, now.waiting), (7, store.waiting().unwrap()));
     let seqs: Vec<i64> = store.events_after(0, usize::MAX).unwrap().iter().map(|event| event.seq).collect();
     assert_eq!(seqs, [3, 4, 5, 6, 7]);
-    let later = [Task::Receive(vec![order(4, 11)], oneshot::channel().0)];
+    let later = [Task::Receive(vec![envelope(4, 11)], oneshot::channel().0)];
     assert_eq!(writer::write(&store, &later, now).unwrap().1, [vec![]], "another number is a repetition");
 }
 

@@ -71,8 +71,8 @@ pub(super) fn write(
                 now.waiting += writing.change(change, &mut now.events)?;
                 is_lasting = true;
             }
-            Task::Receive(orders, _) => {
-                fresh.push(writing.receive(orders, &mut now.commands)?);
+            Task::Receive(envelopes, _) => {
+                fresh.push(writing.receive(envelopes, &mut now.commands)?);
                 is_lasting = true;
             }
             Task::Acknowledge { through, window } => {
@@ -82,7 +82,7 @@ pub(super) fn write(
             }
         }
     }
-    now.orders = writing.orders()?;
+    now.pending_commands = writing.pending_commands()?;
     writing.commit(is_lasting)?;
     Ok((now, fresh))
 }
