@@ -67,7 +67,7 @@ export function AssignedAgents({ kind, what, record, may, about }: Props) {
               <IconButton
                 icon={X}
                 size="sm"
-                label={`Take ${what} from ${name}`}
+                label={`Remove ${what} from ${name}`}
                 onClick={() => set({ id, name }, false)}
               />
             </Gate>
@@ -76,8 +76,8 @@ export function AssignedAgents({ kind, what, record, may, about }: Props) {
       </ul>
       <Gate on={record} may={may}>
         <Picker
-          aria-label={`Give ${what} to an agent`}
-          placeholder="Give it to an agent…"
+          aria-label={`Assign ${what} to an agent`}
+          placeholder="Assign to an agent…"
           value={null}
           search={find}
           disabled={!mayEdit}

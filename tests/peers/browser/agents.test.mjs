@@ -202,11 +202,11 @@ test('a skill is given and taken away, and that is undone', async (t) => {
     return skill.agents.some((agent) => agent.id === id)
   }
   const page = await browse(t, { as: 'OPERATOR', at: at(`/agents/${id}`) })
-  await page.getByLabel('Give Learner a skill').fill('tone')
+  await page.getByLabel('Add a skill to Learner').fill('tone')
   await page.getByRole('option', { name: 'tone-of-voice' }).click()
   await page.getByRole('link', { name: 'tone-of-voice' }).waitFor()
   await until(has, 'the skill')
-  await page.getByRole('button', { name: 'Take tone-of-voice from Learner' }).click()
+  await page.getByRole('button', { name: 'Remove tone-of-voice from Learner' }).click()
   await page.getByText('Learner no longer has tone-of-voice').waitFor()
   assert.ok(!(await has()))
   await page.getByRole('button', { name: 'Undo' }).last().click()

@@ -121,15 +121,15 @@ test('who is refused is shown at once, and let in by one press that can be taken
   const letIn = refused.getByRole('button', { name: 'Let in Ada' })
   await presses(page, letIn)
   await page.getByText('Ada may write').waitFor()
-  await orders.getByRole('button', { name: 'Take ada off the list' }).waitFor()
+  await orders.getByRole('button', { name: 'Remove ada from the list' }).waitFor()
   assert.equal(await letIn.count(), 0)
   await until(async () => orders.evaluate((element) => element.contains(document.activeElement)), 'the focus to stay')
 
   await presses(page, page.getByRole('button', { name: 'Undo' }))
-  await until(async () => (await orders.getByRole('button', { name: 'Take ada off the list' }).count()) === 0, 'an empty list')
+  await until(async () => (await orders.getByRole('button', { name: 'Remove ada from the list' }).count()) === 0, 'an empty list')
   assert.equal((await writes('Once more')).reason, 'not_whitelisted')
   await presses(page, letIn)
-  await orders.getByRole('button', { name: 'Take ada off the list' }).waitFor()
+  await orders.getByRole('button', { name: 'Remove ada from the list' }).waitFor()
 })
 
 test('an answer waits, is sent, fails and is sent again, and nothing moves when it is sent', async (t) => {

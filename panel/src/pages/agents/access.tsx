@@ -129,7 +129,7 @@ function Part({ kind, agent, items, onChanged }: PartProps) {
               <IconButton
                 icon={X}
                 size="sm"
-                label={`Take ${item.name} from ${agent.name}`}
+                label={`Remove ${item.name} from ${agent.name}`}
                 busy={busy === item.id}
                 onClick={() => void set(item, false)}
               />
@@ -139,8 +139,8 @@ function Part({ kind, agent, items, onChanged }: PartProps) {
       </ul>
       <Gate may={may}>
         <Picker
-          aria-label={`Give ${agent.name} ${one}`}
-          placeholder={`Give it ${one}…`}
+          aria-label={`Add ${one} to ${agent.name}`}
+          placeholder={`Add ${one}…`}
           value={null}
           search={search}
           disabled={!mayAdd}

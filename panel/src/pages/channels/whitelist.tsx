@@ -51,7 +51,7 @@ export function Whitelist({ channel }: { channel: Channel }) {
               <IconButton
                 icon={X}
                 size="sm"
-                label={`Take ${origin} off the list`}
+                label={`Remove ${origin} from the list`}
                 onClick={() => take(origin)}
               />
             </Gate>

@@ -61,7 +61,7 @@ export function Members({ credential }: { credential: Credential }) {
               <IconButton
                 icon={X}
                 size="sm"
-                label={`Take it from ${name}`}
+                label={`Remove ${name}`}
                 onClick={() => set({ id: userId, name }, false)}
               />
             </Gate>
@@ -70,8 +70,8 @@ export function Members({ credential }: { credential: Credential }) {
       </ul>
       <Gate on={credential} may="credential.edit">
         <Picker
-          aria-label="Give it to a member"
-          placeholder="Give it to a member…"
+          aria-label="Add a member"
+          placeholder="Add a member…"
           value={null}
           search={find}
           disabled={!credential.viewerCan.includes('credential.edit')}
