@@ -3,8 +3,9 @@
 use http::{HeaderMap, HeaderValue};
 
 use crate::{
-    bounds, client_hello, encoding, forward, model, queries,
-    resolvers::{Fields, each},
+    bounds, client_hello, encoding,
+    fields::{Fields, each},
+    forward, model, queries,
 };
 
 /// From this size on, each nest and token is tried in one form only: depth and length matter here.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::lines::MessageLine;
 use crate::{
     encoding,
+    fields::Fields,
     memory::{self, MemoryReservation},
-    resolvers::Fields,
     shared::Shared,
 };
 

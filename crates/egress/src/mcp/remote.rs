@@ -31,8 +31,8 @@ use crate::{
     answers::{empty, full},
     bounds,
     client::ExchangeError,
+    fields::Fields,
     forward,
-    resolvers::Fields,
 };
 
 /// Headers for the session and for its protocol version.

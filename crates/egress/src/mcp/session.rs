@@ -19,9 +19,9 @@ use super::{
 };
 use crate::{
     bounds,
+    fields::Fields,
     host_services::{CrossingDecision, CrossingRequest},
     memory,
-    resolvers::Fields,
     rules::Rules,
     shared::Shared,
 };

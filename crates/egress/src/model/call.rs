@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{attachments::Attachments, surcharges};
 use crate::{
+    fields::Fields,
     forward::{self, PathError},
-    resolvers::Fields,
 };
 
 /// Output tokens of a call without a limit: an agent could omit it.

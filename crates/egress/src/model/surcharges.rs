@@ -6,7 +6,7 @@ use serde::de::Error;
 use serde_json::Value;
 
 use super::visitor::{JsonVisitor, visit};
-use crate::resolvers::{self, Fields};
+use crate::fields::{self, Fields};
 
 /// Fields, and their values without a surcharge.
 const PRICED: [(&str, &[&str]); 12] = [

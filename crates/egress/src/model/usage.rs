@@ -9,8 +9,8 @@ use serde_json::{Value, value::RawValue};
 use super::call::Interface;
 use crate::{
     bounds,
+    fields::{Fields, each},
     memory::{MemoryBudget, MemoryReservation},
-    resolvers::{Fields, each},
 };
 
 /// The longest parsed event in bytes: a model, or an impostor, could fill the host's memory. Longer ones are not
