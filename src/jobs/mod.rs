@@ -79,9 +79,11 @@ pub const PERIODIC_JOBS: &[PeriodicJob] = &[
         decisions::prune(core).boxed()
     }),
     PeriodicJob::due("approvals.expire", |_, due| due.overdue, |core| approvals::expire_due(core).boxed()),
-    PeriodicJob::every("agents.end_late_starts", Duration::from_secs(10), |core| {
-        launch::end_late_starts(core).boxed()
-    }),
+    PeriodicJob::due(
+        "agents.end_late_starts",
+        |_, due| due.late_starts,
+        |core| launch::end_late_starts(core).boxed(),
+    ),
     PeriodicJob::due("agents.start_due", |_, due| due.restarts, |core| launch::start_due(core).boxed()),
     PeriodicJob::every("backups.schedule", Duration::from_secs(20), |core| {
         backups::schedule_due(core).boxed()
@@ -121,9 +123,11 @@ pub const PERIODIC_JOBS: &[PeriodicJob] = &[
         futures::future::ready(Ok(0)).boxed()
     }),
     PeriodicJob::due("approvals.remind", |_, due| due.to_remind, |core| approvals::remind_due(core).boxed()),
-    PeriodicJob::every("notifications.collect", Duration::from_secs(5), |core| {
-        notifications::collect_due(core).boxed()
-    }),
+    PeriodicJob::due(
+        "notifications.collect",
+        |_, due| due.notifications,
+        |core| notifications::collect_due(core).boxed(),
+    ),
     PeriodicJob::due("mail.send", |_, due| due.mails, |core| notifications::deliver_due(core).boxed()),
     PeriodicJob::due("deliveries.send", |_, due| due.parts, |core| deliveries::send_due(core).boxed()),
     PeriodicJob::due("deliveries.skip", |_, due| due.left, |core| deliveries::skip_closed(core).boxed()),

@@ -18,6 +18,7 @@ use crate::{
         ids::AgentId,
         plain::bounded,
         problem::Result,
+        time::Timestamp,
     },
     core::{
         Core,
@@ -86,9 +87,7 @@ pub(super) async fn failed(tx: &Tx, agent: agents::Model, end: End, detail: Opti
 /// The database is unreachable. What has ended by then stays ended.
 pub async fn end_late_starts(core: &Arc<Core>) -> Result<u64> {
     let mut ended = Tally::default();
-    // Looking at them from half their time on sets a clock back rarely, and in time.
-    let half = core.clock.now().minus(deadline(core) / 2);
-    for start in queries::late_starts(core, half).await? {
+    for start in queries::late_starts(core, half_deadline(core)).await? {
         let scope = Scope::system(core, start.organization_id);
         ended.add(scope.org, end_if_late(&scope, &start).await);
     }
@@ -104,6 +103,12 @@ async fn end_if_late(scope: &Scope, start: &LateStart) -> Result<bool> {
     }
     let is_late = start.status_changed_at <= now.minus(deadline(&scope.core));
     Ok(is_late && end_late_start(scope, start.id).await?)
+}
+
+/// Starts from before this moment have taken half of their time. Looking at them from then on sets a clock back rarely,
+/// and in time.
+pub fn half_deadline(core: &Core) -> Timestamp {
+    core.clock.now().minus(deadline(core) / 2)
 }
 
 fn deadline(core: &Core) -> Duration {

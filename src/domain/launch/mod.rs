@@ -16,8 +16,8 @@ pub mod reports;
 mod running;
 
 pub use self::{
-    failing::{Failed, end_late_starts, fail},
-    queries::RESTART_DUE,
+    failing::{Failed, end_late_starts, fail, half_deadline},
+    queries::{RESTART_DUE, SPAWNING},
     running::{
         SkippedAgent, StartedAgents, confirm_host, pause, restart, resume, start, start_all, start_due, stop,
         stop_in,

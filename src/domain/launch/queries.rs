@@ -48,16 +48,19 @@ row! {
     }
 }
 
+/// The agents that are starting. The literal status makes the partial index apply.
+pub const SPAWNING: &str = "agents t WHERE t.status = 'SPAWNING' AND t.archived_at IS NULL";
+
 /// The starts that have taken since before `since`; at most 1,000.
 pub(super) async fn late_starts(core: &Core, since: Timestamp) -> Result<Vec<LateStart>> {
-    // The literal status makes the partial index apply.
     let sql = every_org_sql!(
         "SELECT t.organization_id, t.id, t.status_changed_at, CASE WHEN ",
         AWAY,
         " OR ",
         HALTED,
-        " THEN 1 ELSE 0 END AS waits FROM agents t WHERE t.status = 'SPAWNING' AND t.status_changed_at <= $1 \
-         AND t.archived_at IS NULL ORDER BY t.status_changed_at LIMIT 1000"
+        " THEN 1 ELSE 0 END AS waits FROM ",
+        SPAWNING,
+        " AND t.status_changed_at <= $1 ORDER BY t.status_changed_at LIMIT 1000"
     );
     core.db.every_org().all(sql, [since.into()]).await
 }
