@@ -1,4 +1,4 @@
-//! What models cost, as people see it.
+//! Model prices, as people see them.
 
 use async_graphql::SimpleObject;
 
@@ -33,7 +33,7 @@ pub struct ModelPrice {
     pub cache_write: Option<Decimal>,
 }
 
-/// What models cost now, in the organization's currency.
+/// The current model prices in the organization's currency.
 pub async fn prices_of(scope: &Scope) -> Result<Vec<ModelPrice>> {
     let core = &scope.core;
     let place = queries::currency_and_zone(scope).await?;
