@@ -66,7 +66,7 @@ fn of_agents(handlers: &mut Handlers) {
     handlers.on::<agents::Deleted>(|tx, event| {
         Box::pin(channels::deactivate_for_archived_agent(tx, event.agent.id))
     });
-    handlers.on::<agents::Deleted>(|tx, event| Box::pin(turns::abandon(tx, event.agent.id)));
+    handlers.on::<agents::Deleted>(|tx, event| Box::pin(turns::cancel_for_deleted_agent(tx, event.agent.id)));
     handlers.on::<agents::Deleted>(|tx, event| Box::pin(spending::delete_wait(tx, event.agent.id)));
     handlers.on::<agents::Deleted>(|tx, event| Box::pin(backups::agent_deleted(tx, &event.agent)));
     handlers

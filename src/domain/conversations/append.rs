@@ -291,13 +291,13 @@ async fn join_turns(tx: &Tx, conversation: &conversations::Model, own: &mut [&mu
         }
     }
     if let Some(((cause, agent), first, last)) = caused {
-        let turn = turns::queued(tx, agent, conversation.id, cause, Some((first, last))).await?;
+        let turn = turns::queue_turn(tx, agent, conversation.id, cause, Some((first, last))).await?;
         for message in own.iter_mut().filter(|message| message.new.cause.is_some()) {
             message.new.turn = Some(turn);
         }
     }
     for (turn, seqs) in reached {
-        turns::reaches(tx, conversation.id, turn, seqs).await?;
+        turns::extend_turn(tx, conversation.id, turn, seqs).await?;
     }
     Ok(())
 }

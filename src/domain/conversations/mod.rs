@@ -62,8 +62,9 @@ pub use self::{
     storage::{count_stored, require_room},
     takeover::{end_abandoned, hand_back, take_over},
     turn_messages::{
-        Said, SaidFile, Thread, agent_of, assign, deliver, forget_sessions, hand_on, is_shared, load_files,
-        measured, remember_session, require_of, said, said_in_its_place, settle, thread,
+        PromptFile, PromptMessage, Thread, agent_of, assign_to_turn, forget_sessions, is_shared, load_files,
+        load_thread, mark_delivered, messages_by_person, messages_for_agent, move_messages,
+        record_measurement, remember_session, require_agent, settle_messages,
     },
     updates::{has_earlier, is_deletion, newest_album},
     watches::watch,

@@ -75,7 +75,7 @@ async fn of_thread(tx: &Tx, conversation: ConversationId, reported: Vec<(Reporte
         if let Some(turn) = turn
             && !turns.contains_key(&turn)
         {
-            turns.insert(turn, turns::require_of(tx, turn, agent.id, conversation).await?);
+            turns.insert(turn, turns::require_turn(tx, turn, agent.id, conversation).await?);
         }
         let key = key_of(&message);
         if !known.insert(key.clone()) {

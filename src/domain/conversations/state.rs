@@ -26,7 +26,7 @@ pub enum Happening {
 /// Something that the current state doesn't allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a conversation that is {from} does not allow {happening:?}")]
-pub struct Refused {
+pub struct TransitionError {
     /// The current state.
     pub from: ConversationStatus,
     /// What would have happened.
@@ -53,9 +53,9 @@ impl Happening {
     ///
     /// # Errors
     /// The current state doesn't allow it.
-    pub fn apply(self, from: ConversationStatus) -> Result<ConversationStatus, Refused> {
+    pub fn apply(self, from: ConversationStatus) -> Result<ConversationStatus, TransitionError> {
         use ConversationStatus::{Archived, Open, Pending, Resolved};
-        let refused = Err(Refused { from, happening: self });
+        let refused = Err(TransitionError { from, happening: self });
         match (self, from) {
             // A message to an archived conversation starts a new one.
             (Self::Inbound, Archived) => refused,
@@ -74,15 +74,17 @@ impl Happening {
     }
 }
 
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
+impl From<TransitionError> for Problem {
+    fn from(refused: TransitionError) -> Self {
         match refused {
-            Refused { happening: Happening::Set(ConversationStatus::Pending), .. } => Self::invalid_at(
-                "/status",
-                "NOT_ALLOWED",
-                "PENDING can't be set. A conversation is PENDING while its agent waits for a decision.",
-            ),
-            Refused { from, .. } => {
+            TransitionError { happening: Happening::Set(ConversationStatus::Pending), .. } => {
+                Self::invalid_at(
+                    "/status",
+                    "NOT_ALLOWED",
+                    "PENDING can't be set. A conversation is PENDING while its agent waits for a decision.",
+                )
+            }
+            TransitionError { from, .. } => {
                 Self::new(Code::Archived, "The conversation is archived. Reopen it before changing it.")
                     .with("status", from.as_str())
             }

@@ -32,7 +32,7 @@ pub struct Thread {
 
 /// A message to the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct PromptMessage {
     /// The message.
     pub message: MessageId,
     /// Its position in the conversation.
@@ -46,12 +46,12 @@ pub struct Said {
     /// Whether anybody could have written it in its author's name.
     pub is_unproven: bool,
     /// The attached files.
-    pub files: Vec<SaidFile>,
+    pub files: Vec<PromptFile>,
 }
 
 /// A file of a message to the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SaidFile {
+pub struct PromptFile {
     /// Identifies it.
     pub id: AttachmentId,
     /// Its name.
@@ -78,7 +78,7 @@ pub async fn agent_of(tx: &Tx, id: ConversationId) -> Result<AgentId> {
 ///
 /// # Errors
 /// `NOT_FOUND`.
-pub async fn require_of(tx: &Tx, id: ConversationId, agent: AgentId) -> Result<()> {
+pub async fn require_agent(tx: &Tx, id: ConversationId, agent: AgentId) -> Result<()> {
     if agent_of(tx, id).await? == agent { Ok(()) } else { Err(Problem::not_found("conversation", id)) }
 }
 
@@ -86,7 +86,7 @@ pub async fn require_of(tx: &Tx, id: ConversationId, agent: AgentId) -> Result<(
 ///
 /// # Errors
 /// `NOT_FOUND`.
-pub async fn thread(tx: &Tx, id: ConversationId) -> Result<Thread> {
+pub async fn load_thread(tx: &Tx, id: ConversationId) -> Result<Thread> {
     let conversation = load(tx, id).await?;
     Ok(Thread {
         last_seq: conversation.last_seq,
@@ -116,7 +116,7 @@ pub async fn forget_sessions(tx: &Tx, agent: AgentId) -> Result<()> {
 }
 
 /// Records the model that was used last, and how full the session is. What is not known stays.
-pub async fn measured(
+pub async fn record_measurement(
     tx: &Tx,
     id: ConversationId,
     model: Option<String>,
@@ -151,7 +151,7 @@ fn in_its_place() -> Condition {
 }
 
 /// A text as the agent is told: what a person said in its place is not a message to it.
-fn in_place(role: MessageRole, text: String) -> String {
+fn mark_in_place(role: MessageRole, text: String) -> String {
     if role == MessageRole::Assistant { format!("(said in your place) {text}") } else { text }
 }
 
@@ -165,7 +165,7 @@ fn under_subject(content: &serde_json::Value, text: String) -> String {
 }
 
 /// The messages to the agent that belong to this turn, up to `through`, oldest first. Files come without their bytes.
-pub async fn said(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<Said>> {
+pub async fn messages_for_agent(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<PromptMessage>> {
     let found = tx
         .scope
         .find::<messages::Entity>()
@@ -180,14 +180,14 @@ pub async fn said(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<Said>> {
     let files = files.all(tx.connection()).await?;
     let mails = found.iter().filter(|message| message.via_identity_id.is_some()).map(|message| message.id.0);
     let addresses = queries::addresses(tx, mails.collect()).await?;
-    let mut said: Vec<Said> = found
+    let mut said: Vec<PromptMessage> = found
         .into_iter()
-        .map(|message| Said {
+        .map(|message| PromptMessage {
             message: message.id,
             seq: message.seq,
             author: message.author_name,
             address: addresses.get(&message.id).cloned(),
-            text: in_place(
+            text: mark_in_place(
                 message.role,
                 under_subject(&message.content, text_of(message.kind, &message.content)),
             ),
@@ -199,22 +199,22 @@ pub async fn said(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<Said>> {
         if let Some(said) = said.iter_mut().find(|said| Some(said.message) == file.message_id) {
             let (id, filename, mime_type) = (file.id, file.filename, file.mime_type);
             let bytes = usize::try_from(file.size_bytes).unwrap_or(usize::MAX);
-            said.files.push(SaidFile { id, filename, mime_type, bytes, content: None });
+            said.files.push(PromptFile { id, filename, mime_type, bytes, content: None });
         }
     }
     Ok(said)
 }
 
 /// Whether several people write in a conversation: in the messages of a turn, or one of them and another before.
-pub async fn is_shared(tx: &Tx, conversation: ConversationId, said: &[Said]) -> Result<bool> {
+pub async fn is_shared(tx: &Tx, conversation: ConversationId, said: &[PromptMessage]) -> Result<bool> {
     let mut named = said.iter().filter(|said| said.author.is_some());
     let Some(last) = named.next_back() else { return Ok(false) };
-    let is_other = |said: &Said| said.author != last.author || said.address != last.address;
+    let is_other = |said: &PromptMessage| said.author != last.author || said.address != last.address;
     Ok(named.any(is_other) || queries::has_another_author(tx, conversation, last.message).await?)
 }
 
 /// Loads the bytes of these files.
-pub async fn load_files(tx: &Tx, said: &mut [Said], ids: &[AttachmentId]) -> Result<()> {
+pub async fn load_files(tx: &Tx, said: &mut [PromptMessage], ids: &[AttachmentId]) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }
@@ -230,7 +230,7 @@ pub async fn load_files(tx: &Tx, said: &mut [Said], ids: &[AttachmentId]) -> Res
 }
 
 /// Records what became of the turn's messages to the agent.
-pub async fn settle(
+pub async fn settle_messages(
     tx: &Tx,
     conversation: ConversationId,
     turn: TurnId,
@@ -248,7 +248,7 @@ pub async fn settle(
 }
 
 /// Gives the messages to the agent of one turn, up to `through`, to another. Returns how many.
-pub async fn hand_on(tx: &Tx, from: TurnId, to: TurnId, through: i64) -> Result<u64> {
+pub async fn move_messages(tx: &Tx, from: TurnId, to: TurnId, through: i64) -> Result<u64> {
     let moved = tx.scope.update::<messages::Entity>().filter(messages::Column::TurnId.eq(from));
     let moved = moved.filter(for_agent()).filter(messages::Column::Seq.lte(through));
     let moved = moved.col_expr(messages::Column::TurnId, Expr::value(to)).exec(tx.connection()).await?;
@@ -256,7 +256,7 @@ pub async fn hand_on(tx: &Tx, from: TurnId, to: TurnId, through: i64) -> Result<
 }
 
 /// What a person said in the agent's place in this turn: the messages and their places, oldest first.
-pub async fn said_in_its_place(tx: &Tx, turn: TurnId) -> Result<Vec<(MessageId, i64)>> {
+pub async fn messages_by_person(tx: &Tx, turn: TurnId) -> Result<Vec<(MessageId, i64)>> {
     let found = tx.scope.find::<messages::Entity>().filter(messages::Column::TurnId.eq(turn));
     let found = found.filter(in_its_place()).order_by_asc(messages::Column::Seq).select_only();
     let found = found.column(messages::Column::Id).column(messages::Column::Seq);
@@ -267,7 +267,7 @@ pub async fn said_in_its_place(tx: &Tx, turn: TurnId) -> Result<Vec<(MessageId, 
 ///
 /// # Errors
 /// `NOT_FOUND`.
-pub async fn assign(tx: &Tx, message: MessageId, turn: TurnId) -> Result<(ConversationId, i64)> {
+pub async fn assign_to_turn(tx: &Tx, message: MessageId, turn: TurnId) -> Result<(ConversationId, i64)> {
     let found = tx.scope.update::<messages::Entity>().filter(messages::Column::Id.eq(message));
     let found = found.col_expr(messages::Column::TurnId, Expr::value(turn));
     let found = found.exec_with_returning(tx.connection()).await?;
@@ -276,7 +276,7 @@ pub async fn assign(tx: &Tx, message: MessageId, turn: TurnId) -> Result<(Conver
 }
 
 /// Records that a message has reached the agent.
-pub async fn deliver(tx: &Tx, message: MessageId) -> Result<()> {
+pub async fn mark_delivered(tx: &Tx, message: MessageId) -> Result<()> {
     let found = tx.scope.update::<messages::Entity>().filter(messages::Column::Id.eq(message));
     let found = found.col_expr(messages::Column::Status, Expr::value(MessageStatus::Delivered.as_str()));
     for message in found.exec_with_returning(tx.connection()).await? {

@@ -79,7 +79,7 @@ pub async fn record_call(tx: &Tx, from: &Reporter, call: ModelCall) -> Result<()
         record_success(tx, &agent, &call).await?;
     }
     match call.turn {
-        Some(turn) => turns::remeasured(tx, &agent, turn, call.has_passed()).await,
+        Some(turn) => turns::apply_measurement(tx, &agent, turn, call.has_passed()).await,
         None => Ok(()),
     }
 }
@@ -108,7 +108,7 @@ async fn sanitize(tx: &Tx, agent: &LockedAgent, terms: &Terms, call: ModelCall) 
     // A call that was refused costs nothing, regardless of the model.
     let is_free = is_refused && cost.is_none();
     let turn = match call.turn_id.map(TurnId) {
-        Some(turn) if turns::is_of(tx, turn, agent.id).await? => Some(turn),
+        Some(turn) if turns::belongs_to(tx, turn, agent.id).await? => Some(turn),
         _ => None,
     };
     Ok(Call {

@@ -68,7 +68,7 @@ pub(super) async fn enforce(
     notify_people(tx, agent, terms, spent).await?;
     let limit = Limit { kind: spent.kind, reason: &reason, until: spent.until, credential: None };
     limits::set_wait(tx, agent.id, &limit).await?;
-    turns::limit(tx, agent.id).await?;
+    turns::limit_turns(tx, agent.id).await?;
     if spent.action == CostGuardAction::Stop {
         emit(tx, Exhausted { agent: agent.id, reason: reason.clone() }).await?;
     }

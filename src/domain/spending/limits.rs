@@ -57,7 +57,7 @@ pub(super) async fn provider_wait(tx: &Tx, agent: AgentId) -> Result<Option<(Str
 /// Lifts the limit: the agent's turns resume.
 pub(super) async fn lift(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     delete_wait(tx, agent.id).await?;
-    turns::go_on(tx, agent, None).await?;
+    turns::resume_turns(tx, agent, None).await?;
     Ok(())
 }
 

@@ -57,7 +57,7 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
     let row =
         limit_queries::wait_of(tx, id).await?.filter(|row| row.until_at.is_some_and(|until| until <= tx.now));
     let Some(mut row) = row else { return Ok(false) };
-    if !turns::waits(tx, &agent).await? {
+    if !turns::has_waiting(tx, &agent).await? {
         limits::lift(tx, &agent).await?;
         return Ok(true);
     }
@@ -100,7 +100,7 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
         return Ok(false);
     }
     limit_queries::postpone(tx, id, tx.now.plus(PROBE), Some(tx.now)).await?;
-    Ok(turns::go_on(tx, &agent, Some(1)).await? > 0)
+    Ok(turns::resume_turns(tx, &agent, Some(1)).await? > 0)
 }
 
 /// An edit has changed an agent's limits or its access to a model.

@@ -55,7 +55,7 @@ pub async fn record_refusal(
     }
     let limit = Limit { kind: LimitKind::Usage, reason: &reason, until, credential };
     agents::usage(tx, agent.id, UsageStatus::Rejected, Some(until)).await?;
-    turns::limit(tx, agent.id).await?;
+    turns::limit_turns(tx, agent.id).await?;
     // The other agents that inherit the credential can't know yet. A host's report must not lock them, so their rows are written
     // without locks, always in the same order.
     let mut concerned = match credential {
@@ -82,7 +82,7 @@ async fn wait_for_current_credential(
     (reason, until): (&str, Timestamp),
 ) -> Result<()> {
     let until = if inherited.is_some() { tx.now } else { until.min(tx.now.plus(Duration::from_mins(1))) };
-    turns::limit(tx, agent).await?;
+    turns::limit_turns(tx, agent).await?;
     limits::set_wait(tx, agent, &Limit { kind: LimitKind::Usage, reason, until, credential: inherited }).await
 }
 
