@@ -43,7 +43,7 @@ const PREVIEW: usize = 160;
 
 /// What a message takes beside its content: its row, its turn, its words in the index. Without it, senders could fill the disk with
 /// short messages that count for no plan.
-pub(super) const BESIDE: i64 = 512;
+pub(super) const MESSAGE_OVERHEAD: i64 = 512;
 
 /// A message's delivery through a channel.
 #[derive(Clone, Debug)]
@@ -196,7 +196,7 @@ pub(super) async fn add_all(
     if new.is_empty() {
         return Ok(Vec::new());
     }
-    let mut placed = place(tx, conversations, new)?;
+    let mut placed = assign_positions(tx, conversations, new)?;
     let mut sent = Vec::new();
     for conversation in conversations {
         let own = placed.iter_mut().filter(|message| message.new.conversation == conversation.id);
@@ -208,8 +208,8 @@ pub(super) async fn add_all(
     }
     let mut added = Vec::with_capacity(placed.len());
     for placed in placed.chunks_mut(bounds::ROWS as usize) {
-        let ids = insert(tx, placed).await?;
-        index(tx, placed, &ids).await?;
+        let ids = insert_rows(tx, placed).await?;
+        index_messages(tx, placed, &ids).await?;
         added.extend(ids.into_iter().zip(placed.iter().map(|message| message.seq)));
     }
     for mut sent in sent {
@@ -234,7 +234,7 @@ pub(super) async fn add_all(
 }
 
 /// A message and its place.
-struct Placed<'a> {
+struct PlacedMessage<'a> {
     new: NewMessage<'a>,
     /// The conversation's agent.
     agent: AgentId,
@@ -253,7 +253,7 @@ fn place<'a>(
     tx: &Tx,
     conversations: &[conversations::Model],
     new: Vec<NewMessage<'a>>,
-) -> Result<Vec<Placed<'a>>> {
+) -> Result<Vec<PlacedMessage<'a>>> {
     let ends = conversations.iter().map(|one| (one.id, (one.agent_id, one.last_seq)));
     let mut ends: HashMap<_, _> = ends.collect();
     let placed = new.into_iter().map(|new| {
@@ -263,15 +263,15 @@ fn place<'a>(
         let (at, text) = (new.created_at.unwrap_or(tx.now), text_of(new.kind, &new.content));
         let is_plain = new.content["format"] == TextFormat::Plain.as_str();
         let format = if is_plain { TextFormat::Plain } else { TextFormat::Markdown };
-        Ok(Placed { new, agent: *agent, seq: *last, at, text, format, is_sent: false })
+        Ok(PlacedMessage { new, agent: *agent, seq: *last, at, text, format, is_sent: false })
     });
     placed.collect()
 }
 
 /// A conversation's status after its messages.
-fn status_after(before: ConversationStatus, own: &[&mut Placed<'_>]) -> Result<ConversationStatus> {
+fn status_after(before: ConversationStatus, own: &[&mut PlacedMessage<'_>]) -> Result<ConversationStatus> {
     let mut status = before;
-    for Placed { new, .. } in own {
+    for PlacedMessage { new, .. } in own {
         let is_inbound = new.role == MessageRole::User && new.reopens;
         let happening = if is_inbound { Happening::Inbound } else { Happening::Outbound };
         status = happening.apply(status)?;
@@ -280,10 +280,14 @@ fn status_after(before: ConversationStatus, own: &[&mut Placed<'_>]) -> Result<C
 }
 
 /// Makes the turn of those messages that cause one, and tells the turns of others how far they reach.
-async fn join_turns(tx: &Tx, conversation: &conversations::Model, own: &mut [&mut Placed<'_>]) -> Result<()> {
+async fn join_turns(
+    tx: &Tx,
+    conversation: &conversations::Model,
+    own: &mut [&mut PlacedMessage<'_>],
+) -> Result<()> {
     let mut reached: BTreeMap<TurnId, (i64, i64)> = BTreeMap::new();
     let mut caused = None;
-    for Placed { new, seq, .. } in &*own {
+    for PlacedMessage { new, seq, .. } in &*own {
         if let Some(cause) = new.cause {
             caused.get_or_insert((cause, *seq, *seq)).2 = *seq;
         } else if let Some(turn) = new.turn {
@@ -306,10 +310,10 @@ async fn join_turns(tx: &Tx, conversation: &conversations::Model, own: &mut [&mu
 async fn send_out(
     tx: &Tx,
     conversation: &conversations::Model,
-    own: &mut [&mut Placed<'_>],
+    own: &mut [&mut PlacedMessage<'_>],
 ) -> Result<Option<SentOut>> {
     let Some(channel) = conversation.channel_id else { return Ok(None) };
-    let is_said = |message: &&mut Placed<'_>| {
+    let is_said = |message: &&mut PlacedMessage<'_>| {
         let new = &message.new;
         new.role == MessageRole::Assistant
             && matches!(new.kind, MessageKind::Text | MessageKind::File)
@@ -346,16 +350,16 @@ pub async fn append_error(
 }
 
 /// What messages take: their content, and what is sent of it while it waits. `retention.rs` has it in SQL.
-fn stored_bytes(backend: DbBackend, own: &[&mut Placed<'_>]) -> i64 {
+fn stored_bytes(backend: DbBackend, own: &[&mut PlacedMessage<'_>]) -> i64 {
     let bytes = own.iter().map(|message| {
         let times = if message.new.delivery.is_some() { 2 } else { 1 };
-        BESIDE + times * bytes_of(backend, &message.new.content)
+        MESSAGE_OVERHEAD + times * content_bytes(backend, &message.new.content)
     });
     bytes.sum()
 }
 
 /// What a message's content takes.
-fn bytes_of(backend: DbBackend, content: &Json) -> i64 {
+fn content_bytes(backend: DbBackend, content: &Json) -> i64 {
     // PostgreSQL writes a space after each colon and comma.
     let spaces = if backend == DbBackend::Postgres { separators(content) } else { 0 };
     (content.to_string().len() + spaces).cast_signed() as i64
@@ -376,7 +380,7 @@ fn separators(json: &Json) -> usize {
 async fn summarize(
     tx: &Tx,
     conversation: &conversations::Model,
-    own: &[&mut Placed<'_>],
+    own: &[&mut PlacedMessage<'_>],
     status: ConversationStatus,
 ) -> Result<()> {
     use conversations::Column;
@@ -403,7 +407,7 @@ async fn summarize(
         .col_expr(Column::LastActivityAt, Expr::value(latest.max(conversation.last_activity_at.0)))
         .col_expr(Column::UpdatedAt, Expr::value(tx.now.0));
     let titles = || own.iter().filter_map(|message| title_of(message.new.kind, &message.new.content));
-    if title::is_open(conversation)
+    if title::takes_title(conversation)
         && let Some(title) = titles().next()
     {
         update = update
@@ -421,9 +425,9 @@ async fn summarize(
 }
 
 /// Writes the rows, which takes what they hold out of the messages. Returns their ids, in this order.
-async fn insert(tx: &Tx, placed: &mut [Placed<'_>]) -> Result<Vec<MessageId>> {
+async fn insert_rows(tx: &Tx, placed: &mut [PlacedMessage<'_>]) -> Result<Vec<MessageId>> {
     use messages::Column;
-    let rows: Vec<_> = placed.iter_mut().map(|message| row(tx, message)).collect();
+    let rows: Vec<_> = placed.iter_mut().map(|message| to_row(tx, message)).collect();
     let mut insert = messages::Entity::insert_many(rows).into_query();
     insert.returning(Query::returning().columns([Column::ConversationId, Column::Seq, Column::Id]));
     // No database promises an order of what it returns.
@@ -432,13 +436,13 @@ async fn insert(tx: &Tx, placed: &mut [Placed<'_>]) -> Result<Vec<MessageId>> {
         let place = (row.try_get_by("conversation_id")?, row.try_get_by("seq")?);
         ids.insert(place, row.try_get_by("id")?);
     }
-    let id = |message: &Placed<'_>| ids.get(&(message.new.conversation, message.seq)).copied();
+    let id = |message: &PlacedMessage<'_>| ids.get(&(message.new.conversation, message.seq)).copied();
     let ids: Option<Vec<_>> = placed.iter().map(id).collect();
     ids.ok_or_else(|| Problem::internal(anyhow::anyhow!("a message without a row")))
 }
 
-fn row(tx: &Tx, message: &mut Placed<'_>) -> messages::ActiveModel {
-    let Placed { new, seq, at, .. } = message;
+fn to_row(tx: &Tx, message: &mut PlacedMessage<'_>) -> messages::ActiveModel {
+    let PlacedMessage { new, seq, at, .. } = message;
     let delivery = new.delivery.take();
     messages::ActiveModel {
         organization_id: Set(tx.scope.org),
@@ -469,20 +473,20 @@ fn row(tx: &Tx, message: &mut Placed<'_>) -> messages::ActiveModel {
 }
 
 /// Adds the messages' words to the search index (`migrations/README.md`). `ids` are theirs, in the same order.
-async fn index(tx: &Tx, placed: &[Placed<'_>], ids: &[MessageId]) -> Result<()> {
+async fn index_messages(tx: &Tx, placed: &[PlacedMessage<'_>], ids: &[MessageId]) -> Result<()> {
     let said = placed.iter().zip(ids);
-    let said = said.map(|(Placed { new, agent, seq, text, .. }, id)| Said {
+    let said = said.map(|(PlacedMessage { new, agent, seq, text, .. }, id)| IndexedMessage {
         message: *id,
         conversation: new.conversation,
         agent: *agent,
         seq: *seq,
         text,
     });
-    add_words(tx, said).await
+    index_words(tx, said).await
 }
 
 /// A message in the search index.
-struct Said<'a> {
+struct IndexedMessage<'a> {
     message: MessageId,
     conversation: ConversationId,
     /// The conversation's agent.
@@ -503,9 +507,13 @@ pub(super) async fn rewrite(
     use conversations::Column;
     let text = text_of(message.kind, &content);
     let (of, agent) = (conversation.id, conversation.agent_id);
-    reindex(tx, Said { message: message.id, conversation: of, agent, seq: message.seq, text: &text }).await?;
+    reindex(
+        tx,
+        IndexedMessage { message: message.id, conversation: of, agent, seq: message.seq, text: &text },
+    )
+    .await?;
     let backend = tx.scope.core.db.backend();
-    conversation.stored_bytes += bytes_of(backend, &content) - bytes_of(backend, &message.content);
+    conversation.stored_bytes += content_bytes(backend, &content) - content_bytes(backend, &message.content);
     if conversation.last_message_seq == Some(message.seq) {
         conversation.last_message_preview = Some(preview(&text));
     }
@@ -521,13 +529,13 @@ pub(super) async fn rewrite(
 }
 
 /// Replaces a message's words in the search index.
-async fn reindex(tx: &Tx, said: Said<'_>) -> Result<()> {
+async fn reindex(tx: &Tx, said: IndexedMessage<'_>) -> Result<()> {
     delete_words(tx, said.message).await?;
-    add_words(tx, std::iter::once(said)).await
+    index_words(tx, std::iter::once(said)).await
 }
 
-async fn add_words(tx: &Tx, messages: impl Iterator<Item = Said<'_>>) -> Result<()> {
-    let words = messages.map(|Said { message, conversation, agent, seq, text }| {
+async fn index_words(tx: &Tx, messages: impl Iterator<Item = IndexedMessage<'_>>) -> Result<()> {
+    let words = messages.map(|IndexedMessage { message, conversation, agent, seq, text }| {
         let mut tokens = tokens(text);
         tokens.extend(place_tokens(tx.scope.org, agent, conversation));
         Words { message, conversation, seq, tokens }

@@ -98,7 +98,7 @@ pub async fn upload(scope: &Scope, upload: Upload) -> Result<Uploaded> {
 ///
 /// # Errors
 /// `PLAN_LIMIT_REACHED`; then nothing is stored, and the transaction can go on.
-pub(super) async fn of_agent(tx: &Tx, agent: AgentId, upload: Upload) -> Result<AttachmentId> {
+pub(super) async fn store_from_agent(tx: &Tx, agent: AgentId, upload: Upload) -> Result<AttachmentId> {
     Ok(store(tx, Some(agent), upload).await?.id)
 }
 
@@ -106,13 +106,13 @@ pub(super) async fn of_agent(tx: &Tx, agent: AgentId, upload: Upload) -> Result<
 ///
 /// # Errors
 /// `PLAN_LIMIT_REACHED`; then nothing is stored, and the transaction can go on.
-pub(super) async fn of_sender(tx: &Tx, upload: Upload) -> Result<AttachmentId> {
+pub(super) async fn store_from_sender(tx: &Tx, upload: Upload) -> Result<AttachmentId> {
     Ok(store(tx, None, upload).await?.id)
 }
 
 /// The files of a message, `count` of them from the `first` on, each with its bytes. `None` instead of those that are longer than
 /// `most` bytes.
-pub async fn of_message(
+pub async fn files_of_message(
     scope: &Scope,
     message: MessageId,
     (first, count): (u64, u64),
@@ -139,7 +139,7 @@ async fn store(tx: &Tx, agent: Option<AgentId>, upload: Upload) -> Result<attach
         id: NotSet,
         message_id: Set(None),
         position: Set(0),
-        filename: Set(clean(&upload.filename)),
+        filename: Set(clean_name(&upload.filename)),
         mime_type: Set(mime_type(upload.mime_type.as_deref())),
         size_bytes: Set(size),
         sha256: Set(Sha256::digest(&upload.content).to_vec()),
@@ -200,7 +200,7 @@ pub async fn content(scope: &Scope, id: AttachmentId) -> Result<Vec<u8>> {
 }
 
 /// Attaches files to the message they were uploaded for, in this order. Only the caller's own files that aren't attached yet.
-pub(super) async fn post(tx: &Tx, message: MessageId, ids: &[AttachmentId]) -> Result<()> {
+pub(super) async fn attach_uploads(tx: &Tx, message: MessageId, ids: &[AttachmentId]) -> Result<()> {
     use attachments::Column;
     let mut violations = Vec::new();
     for (n, id) in ids.iter().enumerate() {
@@ -232,7 +232,7 @@ pub(super) async fn post(tx: &Tx, message: MessageId, ids: &[AttachmentId]) -> R
 
 /// Reduces a name to a plain file name: no folders, no invisible characters, no ending that a file system
 /// strips.
-fn clean(name: &str) -> String {
+fn clean_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let seen: String = last.chars().filter(|c| !c.is_control() && !turns_text(*c)).collect();
     let trimmed = seen.trim().trim_matches('.').trim();
@@ -285,9 +285,9 @@ mod tests {
             (".profile.", "profile"),
             ("Überblick 東京.md", "Überblick 東京.md"),
         ] {
-            assert_eq!(clean(given), kept, "{given:?}");
+            assert_eq!(clean_name(given), kept, "{given:?}");
         }
-        let long = clean(&format!("{}.pdf", "é".repeat(500)));
+        let long = clean_name(&format!("{}.pdf", "é".repeat(500)));
         assert!(long.len() <= bounds::FILE_NAME && long.ends_with("é.pdf"), "{long}");
     }
 

@@ -21,7 +21,7 @@ use crate::{
 
 /// Where a message goes.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct DeliveryTarget {
     /// The conversation's short code.
     pub reference: String,
     /// Where it goes, as the transport calls it.
@@ -41,7 +41,7 @@ pub struct Place {
 }
 
 /// Where a message goes. `None`: nowhere.
-pub async fn place_of(scope: &Scope, message: MessageId) -> Result<Option<Place>> {
+pub async fn delivery_target(scope: &Scope, message: MessageId) -> Result<Option<DeliveryTarget>> {
     let db = scope.core.db.read();
     let found = scope.find::<messages::Entity>().filter(messages::Column::Id.eq(message)).one(db).await?;
     let Some(message) = found else { return Ok(None) };
@@ -53,9 +53,9 @@ pub async fn place_of(scope: &Scope, message: MessageId) -> Result<Option<Place>
     // Someone else may have written into the mail thread while the answer waited.
     let asker = scene.as_ref().and_then(|scene| scene.origin.clone());
     let target = if conversation.transport == Transport::Email { asker.unwrap_or(target) } else { target };
-    let earlier = earlier(scope, message.conversation_id, message.id).await?;
+    let earlier = earlier_vendor_ids(scope, message.conversation_id, message.id).await?;
     let reply_to = earlier.iter().rev().find(|(_, is_theirs)| *is_theirs).map(|(id, _)| id.clone());
-    Ok(Some(Place {
+    Ok(Some(DeliveryTarget {
         reference: conversation.r#ref,
         target,
         title: conversation.title,
@@ -80,7 +80,7 @@ async fn scene(scope: &Scope, conversation: ConversationId, before: i64) -> Resu
 }
 
 /// Vendor ids of messages before this one, in the order of their messages, and whether they came in.
-async fn earlier(
+async fn earlier_vendor_ids(
     scope: &Scope,
     conversation: ConversationId,
     before: MessageId,

@@ -18,9 +18,9 @@ use super::{
     panel::free_reference,
     queries,
     sources::{self, Source},
-    storage::of_readers,
+    storage::readers_bytes,
     turns,
-    updates::joined,
+    updates::join_earlier,
 };
 use crate::{
     base::{
@@ -103,14 +103,14 @@ pub struct Incoming<'a> {
 
 impl Incoming<'_> {
     /// What it says, with what stands above that.
-    pub(super) fn said(&self) -> String {
+    pub(super) fn full_text(&self) -> String {
         let apart = if self.context.is_empty() || self.text.is_empty() { "" } else { "\n\n" };
         format!("{}{apart}{}", self.context, self.text)
     }
 }
 
 /// Those of the keys whose messages came in through the channel before.
-pub async fn stored(tx: &Tx, channel: ChannelId, keys: &[String]) -> Result<HashSet<String>> {
+pub async fn stored_keys(tx: &Tx, channel: ChannelId, keys: &[String]) -> Result<HashSet<String>> {
     if keys.is_empty() {
         return Ok(HashSet::new());
     }
@@ -129,10 +129,10 @@ pub async fn receive(
 ) -> Result<Vec<(ConversationId, MessageId)>> {
     let (mut batch, mut stored) = (Batch::default(), Vec::with_capacity(incoming.len()));
     for mut incoming in incoming {
-        if batch.is_asked_for(&incoming) {
+        if batch.must_precede(&incoming) {
             stored.extend(mem::take(&mut batch).write(tx).await?);
         }
-        match joined(tx, &mut incoming).await? {
+        match join_earlier(tx, &mut incoming).await? {
             Some(place) => stored.push(place),
             None => batch.add(tx, agent, incoming).await?,
         }
@@ -156,16 +156,16 @@ struct Batch<'a> {
 impl<'a> Batch<'a> {
     /// Whether these must be written before a message is added, because it is judged by them: by the one that it refers to or is a
     /// part or version of; or, if a program wrote it, by how many are answered.
-    fn is_asked_for(&self, incoming: &Incoming<'_>) -> bool {
-        let refs: HashSet<_> = incoming.thread.refs.iter().map(|id| word(id)).collect();
+    fn must_precede(&self, incoming: &Incoming<'_>) -> bool {
+        let refs: HashSet<_> = incoming.thread.refs.iter().map(|id| bounded_name(id)).collect();
         let is_one = |new: &NewMessage<'_>| new.vendor_id.as_ref().is_some_and(|id| refs.contains(id));
         incoming.is_automatic || incoming.album.is_some() || incoming.is_edit || self.new.iter().any(is_one)
     }
 
     async fn add(&mut self, tx: &Tx, agent: &'a LockedAgent, incoming: Incoming<'_>) -> Result<()> {
-        let conversation = match find(tx, &incoming).await? {
-            Some(found) => moved(tx, found, &incoming).await?,
-            None => begin(tx, agent.id, &incoming).await?,
+        let conversation = match find_conversation(tx, &incoming).await? {
+            Some(found) => update_target(tx, found, &incoming).await?,
+            None => insert_conversation(tx, agent.id, &incoming).await?,
         };
         let id = conversation.id;
         match self.conversations.iter_mut().find(|known| known.id == id) {
@@ -173,22 +173,22 @@ impl<'a> Batch<'a> {
             None => self.conversations.push(conversation),
         }
         let is_answered =
-            incoming.is_answered && !(incoming.is_automatic && is_enough(tx, id, &incoming).await?);
+            incoming.is_answered && !(incoming.is_automatic && is_answered_enough(tx, id, &incoming).await?);
         let cause = turns::Cause { kind: TurnCause::Channel, user: None, token: None };
-        let (files, text) = keep(tx, &incoming).await?;
+        let (files, text) = store_files(tx, &incoming).await?;
         let source = incoming.source.map(|source| source.with_notes_of(&text));
         let files_said = incoming.files.iter().map(|file| file.filename.as_str());
         let content = content_of(incoming.transport, incoming.thread.title.as_deref(), text, files_said);
         self.files.push(files);
         self.sources.push(source);
         self.new.push(NewMessage {
-            author_name: incoming.author.as_deref().map(word),
+            author_name: incoming.author.as_deref().map(bounded_name),
             via_channel: Some(incoming.channel),
             via_identity: Some(incoming.identity),
             dedupe_key: incoming.key,
-            vendor_id: incoming.vendor_id.as_deref().map(word),
+            vendor_id: incoming.vendor_id.as_deref().map(bounded_name),
             // A version of a part is none.
-            album: incoming.album.as_deref().map(word).filter(|_| !incoming.is_edit),
+            album: incoming.album.as_deref().map(bounded_name).filter(|_| !incoming.is_edit),
             is_unproven: incoming.is_unproven,
             status: if is_answered { MessageStatus::Pending } else { MessageStatus::Delivered },
             cause: is_answered.then_some((cause, agent)),
@@ -209,7 +209,7 @@ impl<'a> Batch<'a> {
                 attachments::attach(tx, *message, file).await?;
             }
             if let Some((bytes, notes)) = source {
-                sources::keep(tx, *message, bytes, &notes).await?;
+                sources::store_source(tx, *message, bytes, &notes).await?;
             }
         }
         Ok(stored)
@@ -217,23 +217,23 @@ impl<'a> Batch<'a> {
 }
 
 /// What stands in a message instead of a file.
-pub(crate) fn unread(name: &str, why: &str) -> String {
+pub(crate) fn missing_file_note(name: &str, why: &str) -> String {
     format!("\n\n[A file came with this message and was not kept: {name} ({})]", why.trim_end_matches('.'))
 }
 
 /// A text as it is kept.
-pub(super) fn written(text: &str) -> String {
+pub(super) fn bounded_text(text: &str) -> String {
     bounded(text, bounds::MESSAGE)
 }
 
 /// Stores the files. Returns them, and the text, which names those that there was no room for.
-pub(super) async fn keep(tx: &Tx, incoming: &Incoming<'_>) -> Result<(Vec<AttachmentId>, String)> {
-    let (mut kept, mut text) = (Vec::with_capacity(incoming.files.len()), incoming.said());
+pub(super) async fn store_files(tx: &Tx, incoming: &Incoming<'_>) -> Result<(Vec<AttachmentId>, String)> {
+    let (mut kept, mut text) = (Vec::with_capacity(incoming.files.len()), incoming.full_text());
     for file in &incoming.files {
-        match attachments::of_sender(tx, (*file).clone()).await {
+        match attachments::store_from_sender(tx, (*file).clone()).await {
             Ok(id) => kept.push(id),
             Err(problem) if problem.code == Code::PlanLimitReached => {
-                text.push_str(&unread(&file.filename, "the organization's storage is full"));
+                text.push_str(&missing_file_note(&file.filename, "the organization's storage is full"));
             }
             Err(problem) => return Err(problem),
         }
@@ -251,10 +251,10 @@ pub(super) fn content_of<'a>(
 ) -> Value {
     let text = if text.trim().is_empty() { files.collect::<Vec<_>>().join(", ") } else { text };
     if transport != Transport::Email {
-        return json!({ "text": written(&text), "format": TextFormat::Markdown });
+        return json!({ "text": bounded_text(&text), "format": TextFormat::Markdown });
     }
-    let subject = title.map(word).filter(|subject| !subject.trim().is_empty());
-    let text = if text.is_empty() { subject.clone().unwrap_or_default() } else { written(&text) };
+    let subject = title.map(bounded_name).filter(|subject| !subject.trim().is_empty());
+    let text = if text.is_empty() { subject.clone().unwrap_or_default() } else { bounded_text(&text) };
     let mut content = json!({ "text": text, "format": TextFormat::Plain });
     if let Some(subject) = subject {
         content["subject"] = subject.into();
@@ -264,9 +264,9 @@ pub(super) fn content_of<'a>(
 
 /// Whether a program's origin was answered enough: two robots that don't know each other would talk forever. One that names no
 /// thread begins a conversation each time, so there is a limit for the whole channel, too.
-async fn is_enough(tx: &Tx, conversation: ConversationId, incoming: &Incoming<'_>) -> Result<bool> {
+async fn is_answered_enough(tx: &Tx, conversation: ConversationId, incoming: &Incoming<'_>) -> Result<bool> {
     let place = (incoming.identity, incoming.channel, conversation);
-    let answered = queries::answered(tx, place, tx.now.minus(Duration::from_hours(1))).await?;
+    let answered = queries::count_answered(tx, place, tx.now.minus(Duration::from_hours(1))).await?;
     Ok(answered.is_some_and(|answered| answered.here >= ANSWERED_HERE || answered.anywhere >= ANSWERED))
 }
 
@@ -276,14 +276,14 @@ async fn is_enough(tx: &Tx, conversation: ConversationId, incoming: &Incoming<'_
 ///
 /// Ids of mails are no secrets: a mail that refers to others' joins their conversation only if its sender takes part in it.
 /// Ours hold a secret word, so whoever names one has it.
-async fn find(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<conversations::Model>> {
+async fn find_conversation(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<conversations::Model>> {
     let open = || {
         let open = held(tx.scope.find::<conversations::Entity>());
         let open = open.filter(conversations::Column::ChannelId.eq(incoming.channel));
         open.filter(conversations::Column::Status.ne(ConversationStatus::Archived))
     };
     for vendor_id in &incoming.thread.refs {
-        let Some((id, is_ours)) = referred(tx, incoming.channel, vendor_id).await? else { continue };
+        let Some((id, is_ours)) = find_referred(tx, incoming.channel, vendor_id).await? else { continue };
         let found = open().filter(conversations::Column::Id.eq(id)).one(tx.connection()).await?;
         if let Some(found) = found
             && (is_ours || takes_part(tx, &found, incoming).await?)
@@ -293,7 +293,7 @@ async fn find(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<conversations::
     }
     let Thread { key, refs, .. } = incoming.thread;
     let refs = if incoming.transport == Transport::Email { refs.as_slice() } else { &[] };
-    let keys = refs.iter().chain(slice::from_ref(key)).map(|key| word(key));
+    let keys = refs.iter().chain(slice::from_ref(key)).map(|key| bounded_name(key));
     let same = open().filter(conversations::Column::ThreadKey.is_in(keys));
     let same = same.order_by_desc(conversations::Column::Id).one(tx.connection()).await?;
     match same {
@@ -320,30 +320,34 @@ async fn takes_part(tx: &Tx, conversation: &conversations::Model, incoming: &Inc
 
 /// The conversation of a message that the vendor knows by this id, and whether the message is ours. Ours comes first: whoever got
 /// a mail of ours could give its id to their own, to get the answers of others into their conversation.
-async fn referred(tx: &Tx, channel: ChannelId, vendor_id: &str) -> Result<Option<(ConversationId, bool)>> {
-    if let Some(id) = ask(tx, ConversationOf { channel, vendor_id: word(vendor_id) }).await? {
+async fn find_referred(
+    tx: &Tx,
+    channel: ChannelId,
+    vendor_id: &str,
+) -> Result<Option<(ConversationId, bool)>> {
+    if let Some(id) = ask(tx, ConversationOf { channel, vendor_id: bounded_name(vendor_id) }).await? {
         return Ok(Some((id, true)));
     }
     let theirs = tx.scope.find::<messages::Entity>().filter(messages::Column::ViaChannelId.eq(channel));
-    let theirs = theirs.filter(messages::Column::VendorId.eq(word(vendor_id))).limit(1);
+    let theirs = theirs.filter(messages::Column::VendorId.eq(bounded_name(vendor_id))).limit(1);
     let theirs = theirs.select_only().column(messages::Column::ConversationId);
     Ok(theirs.into_tuple::<ConversationId>().one(tx.connection()).await?.map(|id| (id, false)))
 }
 
 /// The conversation, with answers going where its people write from now, and with those who got this message.
-async fn moved(
+async fn update_target(
     tx: &Tx,
     conversation: conversations::Model,
     incoming: &Incoming<'_>,
 ) -> Result<conversations::Model> {
     let target = &incoming.thread.target;
-    let readers = with_readers(texts(&conversation.readers), incoming);
+    let readers = add_readers(texts(&conversation.readers), incoming);
     let is_same = conversation.target.as_ref() == Some(target) && texts(&conversation.readers) == readers;
     if is_same {
         return Ok(conversation);
     }
     let readers = json!(readers);
-    let more = of_readers(&readers) - of_readers(&conversation.readers);
+    let more = readers_bytes(&readers) - readers_bytes(&conversation.readers);
     let stored_bytes = Set(conversation.stored_bytes + more);
     let mut changed = conversation.into_active_model();
     changed.target = Set(Some(target.clone()));
@@ -353,7 +357,7 @@ async fn moved(
 }
 
 /// The addresses that got a conversation's mails, with those of this one.
-fn with_readers(mut readers: Vec<String>, incoming: &Incoming<'_>) -> Vec<String> {
+fn add_readers(mut readers: Vec<String>, incoming: &Incoming<'_>) -> Vec<String> {
     for reader in &incoming.thread.readers {
         let reader = bounded(reader, bounds::NAME);
         if readers.len() < READERS && !readers.contains(&reader) {
@@ -363,9 +367,13 @@ fn with_readers(mut readers: Vec<String>, incoming: &Incoming<'_>) -> Vec<String
     readers
 }
 
-async fn begin(tx: &Tx, agent: AgentId, incoming: &Incoming<'_>) -> Result<conversations::Model> {
-    let title = incoming.thread.title.as_deref().map(word).filter(|title| !title.trim().is_empty());
-    let readers = json!(with_readers(Vec::new(), incoming));
+async fn insert_conversation(
+    tx: &Tx,
+    agent: AgentId,
+    incoming: &Incoming<'_>,
+) -> Result<conversations::Model> {
+    let title = incoming.thread.title.as_deref().map(bounded_name).filter(|title| !title.trim().is_empty());
+    let readers = json!(add_readers(Vec::new(), incoming));
     let conversation = conversations::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,
@@ -376,9 +384,9 @@ async fn begin(tx: &Tx, agent: AgentId, incoming: &Incoming<'_>) -> Result<conve
         contact_id: Set(Some(incoming.contact)),
         channel_id: Set(Some(incoming.channel)),
         transport: Set(incoming.transport),
-        thread_key: Set(Some(word(&incoming.thread.key))),
+        thread_key: Set(Some(bounded_name(&incoming.thread.key))),
         target: Set(Some(bounded(&incoming.thread.target, bounds::NAME))),
-        stored_bytes: Set(of_readers(&readers)),
+        stored_bytes: Set(readers_bytes(&readers)),
         readers: Set(readers),
         message_count: Set(0),
         last_seq: Set(0),
@@ -394,6 +402,6 @@ async fn begin(tx: &Tx, agent: AgentId, incoming: &Incoming<'_>) -> Result<conve
 }
 
 /// An id, name or title of a vendor's, as it is kept.
-pub fn word(text: &str) -> String {
+pub fn bounded_name(text: &str) -> String {
     bounded(text, bounds::NAME)
 }

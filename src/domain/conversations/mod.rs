@@ -41,21 +41,23 @@ pub mod turns;
 mod updates;
 mod watches;
 
-pub(crate) use self::{append::preview, incoming::unread, rows::require, tokenizer::place_tokens};
+pub(crate) use self::{append::preview, incoming::missing_file_note, rows::require, tokenizer::place_tokens};
 pub use self::{
     append::{Delivery, NewMessage, Outgoing, SentOut, add, append, append_error},
-    attachments::{File, Upload, Uploaded, content, file, of_message, upload},
-    delivery_messages::{Place, move_targets, place_of, record_delivery, require_message, retarget},
-    incoming::{ConversationOf, Incoming, receive, stored, word},
+    attachments::{File, Upload, Uploaded, content, file, files_of_message, upload},
+    delivery_messages::{
+        DeliveryTarget, delivery_target, move_targets, record_delivery, require_message, retarget,
+    },
+    incoming::{ConversationOf, Incoming, bounded_name, receive, stored_keys},
     panel::{ConversationEdit, NewConversation, Post, post, reference, start, update},
     queries::{
         READ_SEQ, TARGET, UNDELIVERED, UNREAD, WATCHING, count_failed, count_undelivered, count_unread,
         unread_sql,
     },
     reads::mark_read,
-    reparsing::{Reread, Wanted, reread},
+    reparsing::{Reread, RereadFilter, reread},
     retention::forget_old,
-    rows::{await_decision, decided, exists},
+    rows::{await_decision, exists, mark_decided},
     search::{merge_index, text_of, tokens},
     sources::Source,
     state::Happening,

@@ -93,7 +93,7 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
     if let Some(user) = scope.request.caller.user() {
         insert_watch(&tx, conversation.id, user).await?;
     }
-    record(
+    record_change(
         &tx,
         (ChangeOp::Created, "startConversation"),
         conversation.id,
@@ -102,7 +102,7 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
     match new.text {
         Some(text) => {
             let post = Post { text, format: TextFormat::Markdown, attachments: Vec::new() };
-            write(&tx, conversation.id, new.agent, post).await?;
+            write_message(&tx, conversation.id, new.agent, post).await?;
         }
         // A message would have announced it.
         None => super::rows::announce(&tx, new.agent, conversation.id),
@@ -119,13 +119,18 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
 pub async fn post(scope: &Scope, id: ConversationId, post: Post) -> Result<MessageId> {
     let tx = scope.begin().await?;
     let agent = super::agent_of(&tx, id).await?;
-    let message = write(&tx, id, agent, post).await?;
-    record(&tx, (ChangeOp::Updated, "postMessage"), id, json!({ "message_id": message }));
+    let message = write_message(&tx, id, agent, post).await?;
+    record_change(&tx, (ChangeOp::Updated, "postMessage"), id, json!({ "message_id": message }));
     tx.commit().await?;
     Ok(message)
 }
 
-async fn write(tx: &Tx, conversation: ConversationId, agent: AgentId, post: Post) -> Result<MessageId> {
+async fn write_message(
+    tx: &Tx,
+    conversation: ConversationId,
+    agent: AgentId,
+    post: Post,
+) -> Result<MessageId> {
     // The agent first, as everywhere: whoever starts or stops it waits until the message has its turn.
     let Some(agent) = agents::lock_agent(tx, agent).await? else {
         let detail = "The conversation's agent has been deleted, so this would not be read. Start a conversation with another agent.";
@@ -155,13 +160,13 @@ async fn write(tx: &Tx, conversation: ConversationId, agent: AgentId, post: Post
     };
     if role == MessageRole::Assistant {
         new.via_channel = row.channel_id;
-        takeover::spoken(tx, conversation).await?;
+        takeover::record_activity(tx, conversation).await?;
     }
     let (message, seq) = add(tx, new).await?;
     if let Some(user) = caller.user() {
         reads::read_to(tx, conversation, user, seq).await?;
     }
-    attachments::post(tx, message, &post.attachments).await?;
+    attachments::attach_uploads(tx, message, &post.attachments).await?;
     turns::send(tx, &agent, &[conversation]).await?;
     Ok(message)
 }
@@ -217,7 +222,7 @@ pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -
     let changes = audit::changed(&before, &conversation);
     conversation.update(tx.connection()).await?;
     edits::raise(&tx, RecordKind::Conversation, id).await?;
-    record(&tx, (ChangeOp::Updated, "updateConversation"), id, changes);
+    record_change(&tx, (ChangeOp::Updated, "updateConversation"), id, changes);
     super::rows::announce(&tx, agent, id);
     tx.commit().await
 }
@@ -243,7 +248,7 @@ pub fn reference(random: [u8; 5]) -> String {
     (0..8).rev().map(|place| char::from(ALPHABET[(bits >> (place * 5) & 31) as usize])).collect()
 }
 
-fn record(
+fn record_change(
     tx: &Tx,
     (op, operation): (ChangeOp, &'static str),
     id: ConversationId,

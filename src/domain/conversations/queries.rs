@@ -130,7 +130,7 @@ macro_rules! last_writer {
     };
 }
 
-/// SQL for where the message of a delivery `d` in its conversation `v` goes: [`Place::target`](super::Place::target).
+/// SQL for where the message of a delivery `d` in its conversation `v` goes: [`DeliveryTarget::target`](super::DeliveryTarget::target).
 pub const TARGET: &str = concat!(
     "COALESCE(CASE WHEN v.transport = 'EMAIL' THEN ",
     last_writer!(
@@ -174,14 +174,14 @@ pub(super) async fn speakers(
 
 row! {
     /// Where a mail came from.
-    struct From {
+    struct MailSender {
         message: MessageId,
         address: String,
     }
 }
 
 /// Those of the messages that are mails, with their senders' addresses.
-pub(super) async fn addresses(tx: &Tx, messages: Vec<i64>) -> Result<HashMap<MessageId, String>> {
+pub(super) async fn sender_addresses(tx: &Tx, messages: Vec<i64>) -> Result<HashMap<MessageId, String>> {
     if messages.is_empty() {
         return Ok(HashMap::new());
     }
@@ -190,7 +190,7 @@ pub(super) async fn addresses(tx: &Tx, messages: Vec<i64>) -> Result<HashMap<Mes
          ON i.organization_id = m.organization_id AND i.id = m.via_identity_id \
          WHERE m.organization_id = $org AND m.id = ANY($2) AND i.transport = 'EMAIL'"
     );
-    let found: Vec<From> = tx.all(sql, [tx.scope.core.db.keys(&messages)]).await?;
+    let found: Vec<MailSender> = tx.all(sql, [tx.scope.core.db.keys(&messages)]).await?;
     Ok(found.into_iter().map(|from| (from.message, from.address)).collect())
 }
 
@@ -248,7 +248,7 @@ pub(super) async fn stored_keys(tx: &Tx, channel: ChannelId, keys: &[String]) ->
 
 row! {
     /// How many messages of an identity had a turn.
-    pub(super) struct Answered {
+    pub(super) struct AnsweredCounts {
         /// In the conversation.
         here: i64,
         /// In the whole channel.
@@ -257,11 +257,11 @@ row! {
 }
 
 /// How many messages of an identity in a channel have had a turn since then.
-pub(super) async fn answered(
+pub(super) async fn count_answered(
     tx: &Tx,
     (identity, channel, conversation): (IdentityId, ChannelId, ConversationId),
     since: Timestamp,
-) -> Result<Option<Answered>> {
+) -> Result<Option<AnsweredCounts>> {
     let sql = sql!(
         "SELECT COUNT(CASE WHEN conversation_id = $4 THEN 1 END) AS here, COUNT(*) AS anywhere FROM messages \
          WHERE organization_id = $org AND via_identity_id = $2 AND via_channel_id = $3 AND created_at > $5 \
@@ -346,7 +346,7 @@ pub(super) async fn sealed_source(scope: &Scope, message: MessageId) -> Result<O
 
 row! {
     /// A message that is kept as it came.
-    pub(super) struct Kept {
+    pub(super) struct StoredSource {
         organization_id: OrgId,
         conversation_id: ConversationId,
         message_id: MessageId,
@@ -354,13 +354,13 @@ row! {
 }
 
 /// The messages of all organizations, or of these, that are kept as they came: `most` of those after a place.
-pub(super) async fn kept(
+pub(super) async fn list_sources(
     core: &Core,
     (after_org, after): (OrgId, MessageId),
     (org, channel, conversation): (Option<OrgId>, Option<ChannelId>, Option<ConversationId>),
     messages: &[MessageId],
     most: i64,
-) -> Result<Vec<Kept>> {
+) -> Result<Vec<StoredSource>> {
     const KEPT: &str = "SELECT s.organization_id, m.conversation_id, s.message_id FROM message_sources s \
          JOIN messages m ON m.organization_id = s.organization_id AND m.id = s.message_id \
          WHERE (s.organization_id, s.message_id) > ($1, $2) \
@@ -414,13 +414,13 @@ const TAKEN_OVER: &str = "SELECT c.organization_id, c.id, (SELECT m.role FROM me
      c.last_word_at FROM conversations c";
 
 /// The conversations of all organizations that people have taken over, those first where nothing was said for the longest time.
-pub(super) async fn taken_over(core: &Core) -> Result<Vec<TakenOver>> {
+pub(super) async fn list_taken_over(core: &Core) -> Result<Vec<TakenOver>> {
     let sql = every_org_sql!(TAKEN_OVER, " WHERE c.taken_over_by IS NOT NULL ORDER BY c.last_word_at");
     core.db.every_org().all(sql, []).await
 }
 
 /// A conversation that a person has taken over. `None`: it is gone.
-pub(super) async fn holder(tx: &Tx, id: ConversationId) -> Result<Option<TakenOver>> {
+pub(super) async fn load_taken_over(tx: &Tx, id: ConversationId) -> Result<Option<TakenOver>> {
     tx.one(sql!(TAKEN_OVER, " WHERE c.organization_id = $org AND c.id = $2"), [id.into()]).await
 }
 

@@ -19,7 +19,7 @@ use crate::{
 /// The conversations whose time is over. A decision that is on its way to the agent (SENT) is still open: it may become a turn.
 /// Nothing more reaches an agent that was deleted, or is sent through a channel that a person switched off or that only
 /// receives.
-macro_rules! over {
+macro_rules! expired {
     ($now:literal) => {
         concat!(
             "SELECT c.organization_id, c.id FROM conversations c JOIN organizations o ON o.id = c.organization_id \
@@ -42,22 +42,22 @@ macro_rules! over {
 
 row! {
     /// A conversation whose time is over.
-    pub struct Over {
+    pub struct ExpiredTranscript {
         organization_id: OrgId,
         id: ConversationId,
     }
 }
 
 /// The conversations of all organizations whose time is over, `most` of them.
-pub async fn over(core: &Core, most: i64) -> Result<Vec<Over>> {
-    let sql = every_org_sql!(over!("$1"), " LIMIT $2");
+pub async fn expired(core: &Core, most: i64) -> Result<Vec<ExpiredTranscript>> {
+    let sql = every_org_sql!(expired!("$1"), " LIMIT $2");
     core.db.every_org().all(sql, [core.clock.now().into(), most.into()]).await
 }
 
 /// Whether the conversation's time is over.
 pub async fn is_over(tx: &Tx, id: ConversationId) -> Result<bool> {
-    let sql = sql!(over!("$3"), " AND c.organization_id = $org AND c.id = $2");
-    Ok(tx.one::<Over>(sql, [id.into(), tx.now.into()]).await?.is_some())
+    let sql = sql!(expired!("$3"), " AND c.organization_id = $org AND c.id = $2");
+    Ok(tx.one::<ExpiredTranscript>(sql, [id.into(), tx.now.into()]).await?.is_some())
 }
 
 /// Notes that a conversation has so many messages left, which take so many bytes less.
@@ -71,7 +71,7 @@ pub async fn shrink(tx: &Tx, id: ConversationId, left: i64, bytes: i64) -> Resul
 }
 
 /// Notes that a conversation has no messages left, and still takes so many bytes.
-pub async fn empty(tx: &Tx, id: ConversationId, bytes: i64) -> Result<()> {
+pub async fn clear_summary(tx: &Tx, id: ConversationId, bytes: i64) -> Result<()> {
     let sql = sql!(
         "UPDATE conversations SET message_count = 0, stored_bytes = $3, last_message_seq = NULL, last_message_role = NULL, \
          last_message_kind = NULL, last_message_preview = NULL, last_message_created_at = NULL \

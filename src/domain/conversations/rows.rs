@@ -39,7 +39,7 @@ pub(crate) async fn require(scope: &Scope, id: ConversationId) -> Result<()> {
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn await_decision(tx: &Tx, id: ConversationId) -> Result<()> {
-    happen(tx, id, Happening::Asked).await
+    transition(tx, id, Happening::Asked).await
 }
 
 /// Records that a decision was made: the conversation is OPEN again, unless the agent waits for another. Call
@@ -47,8 +47,12 @@ pub async fn await_decision(tx: &Tx, id: ConversationId) -> Result<()> {
 ///
 /// # Errors
 /// `NOT_FOUND`.
-pub async fn decided(tx: &Tx, id: ConversationId) -> Result<()> {
-    if queries::awaits_decision(tx, id).await? { Ok(()) } else { happen(tx, id, Happening::Decided).await }
+pub async fn mark_decided(tx: &Tx, id: ConversationId) -> Result<()> {
+    if queries::awaits_decision(tx, id).await? {
+        Ok(())
+    } else {
+        transition(tx, id, Happening::Decided).await
+    }
 }
 
 /// Tells subscribers that a conversation of `agent` has changed.
@@ -62,7 +66,7 @@ pub(super) fn announce_message(tx: &Tx, conversation: ConversationId, id: Messag
 }
 
 /// Applies the state table to the conversation.
-async fn happen(tx: &Tx, id: ConversationId, happening: Happening) -> Result<()> {
+async fn transition(tx: &Tx, id: ConversationId, happening: Happening) -> Result<()> {
     let conversation = load(tx, id).await?;
     let status = happening.apply(conversation.status)?;
     if status == conversation.status {

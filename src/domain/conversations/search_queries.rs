@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// What the index is asked for.
-pub struct Wanted {
+pub struct IndexQuery {
     /// In its query language.
     pub terms: String,
     /// Only messages before this place.
@@ -114,10 +114,10 @@ row! {
 /// What `read` makes of the newest messages that the index finds in a conversation, newest first: a greater seq is newer.
 pub async fn find_in_conversation<T>(
     scope: &Scope,
-    wanted: Wanted,
+    wanted: IndexQuery,
     read: impl FnMut(Found) -> T,
 ) -> Result<Vec<T>> {
-    let Wanted { terms, below, most, stages } = wanted;
+    let IndexQuery { terms, below, most, stages } = wanted;
     match stages {
         Some(Stages { places, floors, few }) => {
             let sql = postgres!(FOUND, "", place: "seq", by: "seq");
@@ -162,10 +162,10 @@ const CONVERSATION: &str = "JOIN conversations c ON c.organization_id = $org AND
 /// What `read` makes of the newest messages that the index finds, newest first: a greater id is newer.
 pub async fn find_anywhere<T>(
     scope: &Scope,
-    wanted: Wanted,
+    wanted: IndexQuery,
     read: impl FnMut(FoundAnywhere) -> T,
 ) -> Result<Vec<T>> {
-    let Wanted { terms, below, most, stages } = wanted;
+    let IndexQuery { terms, below, most, stages } = wanted;
     match stages {
         Some(Stages { places, floors, few }) => {
             let sql = postgres!(FOUND_ANYWHERE, CONVERSATION, place: "message_id", by: "id");

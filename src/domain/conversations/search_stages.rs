@@ -25,7 +25,7 @@ pub(super) struct Stages {
 
 impl Stages {
     /// The stages for the messages with the token `whole`, the last of which is at `last`.
-    pub fn of(whole: &str, last: i64) -> Self {
+    pub fn build(whole: &str, last: i64) -> Self {
         let mut stages = Self::default();
         let mut top = last;
         for (mark, bits, most) in SIZES {
@@ -65,14 +65,14 @@ mod tests {
     #[test]
     fn a_short_conversation_is_searched_at_once() {
         for last in [0, 1, 2_048, 6_143] {
-            let stages = Stages::of("#5", last);
+            let stages = Stages::build("#5", last);
             assert_eq!((stages.places, stages.floors), (vec!["'#5'".to_owned()], vec![0]), "{last}");
         }
     }
 
     #[test]
     fn a_long_one_is_searched_from_its_end() {
-        let stages = Stages::of("#5", 1_000_000);
+        let stages = Stages::build("#5", 1_000_000);
         assert_eq!(stages.places, ["'#5//488' | '#5//487' | '#5//486'", "'#5/15' | '#5/14'", "'#5'"]);
         assert_eq!(stages.floors, [995_328, 917_504, 0]);
         assert_eq!(stages.few, [46, 824, 0]);
@@ -82,7 +82,7 @@ mod tests {
         #[test]
         fn every_message_is_in_a_stage_and_above_its_floor(last in 1_i64..1 << 40, part in any::<prop::sample::Index>()) {
             let seq = part.index(usize::try_from(last).unwrap()).cast_signed() as i64 + 1;
-            let stages = Stages::of("#5", last);
+            let stages = Stages::build("#5", last);
             let stage = stages.floors.iter().position(|floor| *floor <= seq).unwrap();
             let known = [format!("'#5//{}'", seq >> 11), format!("'#5/{}'", seq >> 16), "'#5'".to_owned()];
             let mut terms = stages.places[stage].split(" | ");

@@ -37,13 +37,13 @@ impl Source {
 }
 
 /// Where a source is sealed.
-fn place(org: OrgId, message: MessageId) -> SealContext<'static> {
+fn seal_context(org: OrgId, message: MessageId) -> SealContext<'static> {
     SealContext::new(org, "message_sources", message.0, "source")
 }
 
 /// Keeps a message as it came, if the plan has room for more than messages.
-pub(super) async fn keep(tx: &Tx, message: MessageId, source: Bytes, notes: &str) -> Result<()> {
-    let (ring, place) = (tx.scope.core.keys.current(), place(tx.scope.org, message));
+pub(super) async fn store_source(tx: &Tx, message: MessageId, source: Bytes, notes: &str) -> Result<()> {
+    let (ring, place) = (tx.scope.core.keys.current(), seal_context(tx.scope.org, message));
     let seal = move || ring.seal_bytes(&source, &place);
     let sealed = spawn_blocking(seal).await.map_err(Problem::internal)?;
     let size = (sealed.len() + notes.len()).cast_signed() as i64;
@@ -55,19 +55,19 @@ pub(super) async fn keep(tx: &Tx, message: MessageId, source: Bytes, notes: &str
 }
 
 /// A message as it came, and what was added to its text.
-pub(super) struct Kept {
+pub(super) struct OpenedSource {
     pub source: std::result::Result<Bytes, SealError>,
     pub notes: String,
 }
 
 /// What is kept of a message.
-pub(super) async fn kept(scope: &Scope, message: MessageId) -> Result<Option<Kept>> {
+pub(super) async fn load_source(scope: &Scope, message: MessageId) -> Result<Option<OpenedSource>> {
     let Some(found) = queries::sealed_source(scope, message).await? else { return Ok(None) };
-    let (ring, place) = (scope.core.keys.current(), place(scope.org, message));
+    let (ring, place) = (scope.core.keys.current(), seal_context(scope.org, message));
     let open = move || {
         let opened = ring.open_bytes(&found.source_sealed, &place)?;
         Ok(Bytes::copy_from_slice(opened.expose_secret()))
     };
     let source = spawn_blocking(open).await.map_err(Problem::internal)?;
-    Ok(Some(Kept { source, notes: found.notes }))
+    Ok(Some(OpenedSource { source, notes: found.notes }))
 }

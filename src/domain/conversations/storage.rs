@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// What is said instead of what agents say.
-const TOLD: &str =
+const FULL_TEXT: &str =
     "The organization's storage is full, so the agent's turn was cancelled, and what it says is not kept.";
 
 /// Counts what organizations store, and cancels the turns of those that have no room left. Returns how many those are.
@@ -46,7 +46,7 @@ async fn stop_turns(scope: &Scope) -> Result<bool> {
     let cancelled = turns::cancel_all(&tx, None).await?;
     for id in open {
         let conversation = load(&tx, id).await?;
-        tell(&tx, &conversation).await?;
+        append_full_event(&tx, &conversation).await?;
     }
     tx.commit().await?;
     tracing::warn!(organization = scope.org.0, cancelled, "storage.full");
@@ -54,7 +54,7 @@ async fn stop_turns(scope: &Scope) -> Result<bool> {
 }
 
 /// What the addresses take that got a conversation's mails: a stranger's mail names many, and they stay when the messages go.
-pub(super) fn of_readers(readers: &Value) -> i64 {
+pub(super) fn readers_bytes(readers: &Value) -> i64 {
     let is_empty = readers.as_array().is_none_or(Vec::is_empty);
     if is_empty { 0 } else { i64::try_from(readers.to_string().len()).unwrap_or(i64::MAX) }
 }
@@ -65,8 +65,8 @@ pub(super) fn is_full(tx: &Tx) -> bool {
 }
 
 /// Says in a locked conversation that its messages are not kept, unless that was the last thing that was said.
-pub(super) async fn tell(tx: &Tx, conversation: &conversations::Model) -> Result<()> {
-    let content = json!({ "event": "storage_full", "text": TOLD });
+pub(super) async fn append_full_event(tx: &Tx, conversation: &conversations::Model) -> Result<()> {
+    let content = json!({ "event": "storage_full", "text": FULL_TEXT });
     let shown = preview(&text_of(MessageKind::Event, &content));
     let is_told = conversation.last_message_kind == Some(MessageKind::Event)
         && conversation.last_message_preview.as_deref() == Some(shown.as_str());

@@ -82,7 +82,7 @@ pub(super) async fn speaker(tx: &Tx, conversation: &conversations::Model) -> Res
 /// `NOT_FOUND`; `PERMISSION_DENIED` for a service token; `ARCHIVED`, also if the agent was deleted.
 pub async fn take_over(scope: &Scope, id: ConversationId) -> Result<()> {
     let person = scope.person()?;
-    let (tx, agent, conversation) = open(scope, id).await?;
+    let (tx, agent, conversation) = lock_conversation(scope, id).await?;
     let Some(agent) = agent else {
         return Err(Problem::new(Code::Archived, "The conversation's agent has been deleted."));
     };
@@ -98,9 +98,9 @@ pub async fn take_over(scope: &Scope, id: ConversationId) -> Result<()> {
         Speaker::Other(holder) => holder.name,
     };
     set_holder(&tx, id, Some(person.id)).await?;
-    note(&tx, id, "TAKEN_OVER", format!("{} took over from {from}.", person.name)).await?;
+    append_event(&tx, id, "TAKEN_OVER", format!("{} took over from {from}.", person.name)).await?;
     turns::yield_to_person(&tx, &agent, id).await?;
-    finish(tx, "takeOverConversation", &conversation, Some(person.id)).await
+    audit_and_commit(tx, "takeOverConversation", &conversation, Some(person.id)).await
 }
 
 /// The agent answers again. Handing back what no one has taken over does nothing.
@@ -108,7 +108,7 @@ pub async fn take_over(scope: &Scope, id: ConversationId) -> Result<()> {
 /// # Errors
 /// `NOT_FOUND`; `CONFLICT`, naming the holder, if that is someone else.
 pub async fn hand_back(scope: &Scope, id: ConversationId) -> Result<()> {
-    let (tx, agent, conversation) = open(scope, id).await?;
+    let (tx, agent, conversation) = lock_conversation(scope, id).await?;
     match speaker(&tx, &conversation).await? {
         Speaker::Agent => return Ok(()),
         Speaker::Other(holder) => {
@@ -119,8 +119,8 @@ pub async fn hand_back(scope: &Scope, id: ConversationId) -> Result<()> {
         Speaker::Caller => {}
     }
     let text = format!("{} handed the conversation back to the agent.", tx.scope.request.caller.name());
-    end(&tx, agent.as_ref(), id, "HANDED_BACK", text).await?;
-    finish(tx, "handBackConversation", &conversation, None).await
+    return_to_agent(&tx, agent.as_ref(), id, "HANDED_BACK", text).await?;
+    audit_and_commit(tx, "handBackConversation", &conversation, None).await
 }
 
 /// Ends a take-over because the conversation is archived. Nothing starts before someone writes.
@@ -133,7 +133,7 @@ pub(super) async fn end_with_archiving(
     let (id, name) = (conversation.id, people::name_of(tx, holder).await?);
     set_holder(tx, id, None).await?;
     let text = format!("{name} no longer answers instead of the agent: the conversation was archived.");
-    note(tx, id, "TAKE_OVER_ENDED", text).await?;
+    append_event(tx, id, "TAKE_OVER_ENDED", text).await?;
     match agent {
         Some(agent) => turns::resume(tx, agent, id, false, None).await,
         None => Ok(()),
@@ -141,7 +141,7 @@ pub(super) async fn end_with_archiving(
 }
 
 /// Records that the holder has said something.
-pub(super) async fn spoken(tx: &Tx, id: ConversationId) -> Result<()> {
+pub(super) async fn record_activity(tx: &Tx, id: ConversationId) -> Result<()> {
     let said = tx.scope.update::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
     said.col_expr(conversations::Column::LastWordAt, Expr::value(tx.now)).exec(tx.connection()).await?;
     Ok(())
@@ -149,7 +149,7 @@ pub(super) async fn spoken(tx: &Tx, id: ConversationId) -> Result<()> {
 
 /// Why a take-over ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Over {
+enum EndReason {
     /// The holder can't sign in to the organization any more.
     Gone,
     /// The holder may not write to agents any more.
@@ -158,9 +158,9 @@ enum Over {
     Silent,
 }
 
-impl Over {
+impl EndReason {
     /// Whether and why the take-over ends.
-    fn of(core: &Core, taken: &TakenOver) -> Result<Option<Self>> {
+    fn find(core: &Core, taken: &TakenOver) -> Result<Option<Self>> {
         let Some(role) = &taken.role else { return Ok(Some(Self::Gone)) };
         let role = role.parse().map_err(Problem::internal)?;
         if !core.policy.allows(taken.organization_id, role, Permission::AgentInteract) {
@@ -190,7 +190,7 @@ pub async fn end_abandoned(core: &Arc<Core>) -> Result<u64> {
     // Reads every take-over, because policies decide who may write and the database doesn't know them. There are only
     // as many as people can handle at once.
     let mut ended = Tally::default();
-    for taken in queries::taken_over(core).await? {
+    for taken in queries::list_taken_over(core).await? {
         let org = taken.organization_id;
         ended.add(org, end_if_abandoned(&Scope::system(core, org), &taken).await);
     }
@@ -199,23 +199,26 @@ pub async fn end_abandoned(core: &Arc<Core>) -> Result<u64> {
 
 /// Ends a take-over if it was over when it was seen, and still is once the agent is held. Returns whether it ended.
 async fn end_if_abandoned(scope: &Scope, seen: &TakenOver) -> Result<bool> {
-    if Over::of(&scope.core, seen)?.is_none() {
+    if EndReason::find(&scope.core, seen)?.is_none() {
         return Ok(false);
     }
     let id = seen.id;
-    let (tx, agent, conversation) = open(scope, id).await?;
+    let (tx, agent, conversation) = lock_conversation(scope, id).await?;
     let Some(holder) = conversation.taken_over_by else { return Ok(false) };
     // Others may have been faster.
-    let Some(taken) = queries::holder(&tx, id).await? else { return Ok(false) };
-    let Some(over) = Over::of(&scope.core, &taken)? else { return Ok(false) };
+    let Some(taken) = queries::load_taken_over(&tx, id).await? else { return Ok(false) };
+    let Some(over) = EndReason::find(&scope.core, &taken)? else { return Ok(false) };
     let text = over.text(&people::name_of(&tx, holder).await?);
-    end(&tx, agent.as_ref(), id, "TAKE_OVER_ENDED", text).await?;
-    finish(tx, "endTakeOver", &conversation, None).await?;
+    return_to_agent(&tx, agent.as_ref(), id, "TAKE_OVER_ENDED", text).await?;
+    audit_and_commit(tx, "endTakeOver", &conversation, None).await?;
     Ok(true)
 }
 
 /// Opens a transaction, holds the conversation's agent unless it was deleted, and loads the conversation.
-async fn open(scope: &Scope, id: ConversationId) -> Result<(Tx, Option<LockedAgent>, conversations::Model)> {
+async fn lock_conversation(
+    scope: &Scope,
+    id: ConversationId,
+) -> Result<(Tx, Option<LockedAgent>, conversations::Model)> {
     let tx = scope.begin().await?;
     let agent = super::agent_of(&tx, id).await?;
     let agent = agents::lock_agent(&tx, agent).await?;
@@ -225,7 +228,7 @@ async fn open(scope: &Scope, id: ConversationId) -> Result<(Tx, Option<LockedAge
 
 /// Gives the conversation back to the agent, which starts at once if the last message waits for an answer. Messages that
 /// are not to be answered, such as a robot's that writes too often, belong to no turn: they don't count.
-async fn end(
+async fn return_to_agent(
     tx: &Tx,
     agent: Option<&LockedAgent>,
     id: ConversationId,
@@ -239,7 +242,7 @@ async fn end(
     let last = last.order_by_desc(messages::Column::Seq).one(tx.connection()).await?;
     let unanswered = last.as_ref().is_some_and(|last| last.role == MessageRole::User);
     set_holder(tx, id, None).await?;
-    note(tx, id, event, text).await?;
+    append_event(tx, id, event, text).await?;
     match agent {
         Some(agent) => turns::resume(tx, agent, id, unanswered, last.and_then(|last| last.turn_id)).await,
         None => Ok(()),
@@ -260,7 +263,7 @@ async fn set_holder(tx: &Tx, id: ConversationId, holder: Option<UserId>) -> Resu
 }
 
 /// Says in the thread what has happened. Subscribers hear of the message and of the conversation.
-async fn note(tx: &Tx, id: ConversationId, event: &str, text: String) -> Result<()> {
+async fn append_event(tx: &Tx, id: ConversationId, event: &str, text: String) -> Result<()> {
     let caller = &tx.scope.request.caller;
     let content = json!({ "event": event, "text": text });
     let new = NewMessage {
@@ -272,7 +275,7 @@ async fn note(tx: &Tx, id: ConversationId, event: &str, text: String) -> Result<
     Ok(())
 }
 
-async fn finish(
+async fn audit_and_commit(
     tx: Tx,
     operation: &'static str,
     before: &conversations::Model,

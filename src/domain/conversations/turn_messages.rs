@@ -141,10 +141,10 @@ pub async fn record_measurement(
 
 /// What a turn tells the agent: messages to it, and what a person said in its place.
 fn for_agent() -> Condition {
-    Condition::any().add(messages::Column::Role.eq(MessageRole::User)).add(in_its_place())
+    Condition::any().add(messages::Column::Role.eq(MessageRole::User)).add(written_by_person())
 }
 
-fn in_its_place() -> Condition {
+fn written_by_person() -> Condition {
     Condition::all()
         .add(messages::Column::Role.eq(MessageRole::Assistant))
         .add(messages::Column::AuthorUserId.is_not_null())
@@ -179,7 +179,7 @@ pub async fn messages_for_agent(tx: &Tx, turn: TurnId, through: i64) -> Result<V
     let files = files.order_by_asc(attachments::Column::Position).order_by_asc(attachments::Column::Id);
     let files = files.all(tx.connection()).await?;
     let mails = found.iter().filter(|message| message.via_identity_id.is_some()).map(|message| message.id.0);
-    let addresses = queries::addresses(tx, mails.collect()).await?;
+    let addresses = queries::sender_addresses(tx, mails.collect()).await?;
     let mut said: Vec<PromptMessage> = found
         .into_iter()
         .map(|message| PromptMessage {
@@ -258,7 +258,7 @@ pub async fn move_messages(tx: &Tx, from: TurnId, to: TurnId, through: i64) -> R
 /// What a person said in the agent's place in this turn: the messages and their places, oldest first.
 pub async fn messages_by_person(tx: &Tx, turn: TurnId) -> Result<Vec<(MessageId, i64)>> {
     let found = tx.scope.find::<messages::Entity>().filter(messages::Column::TurnId.eq(turn));
-    let found = found.filter(in_its_place()).order_by_asc(messages::Column::Seq).select_only();
+    let found = found.filter(written_by_person()).order_by_asc(messages::Column::Seq).select_only();
     let found = found.column(messages::Column::Id).column(messages::Column::Seq);
     Ok(found.into_tuple().all(tx.connection()).await?)
 }
