@@ -1,6 +1,6 @@
-//! Messages that came in through channels: which conversation they belong to, and the turn that they make.
+//! Messages from channels: finding their conversation, and queueing their turn.
 //!
-//! Each finds its conversation, or begins one, and stores its files; then all are written together (`append.rs`).
+//! Each message finds or starts its conversation and stores its files; then all are written together (`append.rs`).
 
 use std::{collections::HashSet, mem, slice, time::Duration};
 
@@ -42,12 +42,10 @@ use crate::{
     domain::agents::LockedAgent,
 };
 
-/// The conversation of what was sent through a channel, and has this id at its vendor.
+/// Asks for the conversation of a message that was sent through a channel and has this vendor id.
 #[derive(Debug)]
 pub struct ConversationOf {
-    /// The channel.
     pub channel: ChannelId,
-    /// The id.
     pub vendor_id: String,
 }
 
@@ -55,61 +53,56 @@ impl Question for ConversationOf {
     type Answer = Option<ConversationId>;
 }
 
-/// How many addresses may join a conversation because its mails went to them: a sender chooses how many these are.
+/// How many addresses may join a conversation as recipients of its mails. A sender can choose any number.
 const READERS: usize = 500;
 
-/// How many messages of one program are answered in an hour, in a conversation: two robots would talk forever.
+/// How many messages of one program get an answer within an hour in a conversation. Two programs would talk forever.
 const ANSWERED_HERE: i64 = 3;
-/// And in all conversations of its channel.
+/// The same for all conversations of the channel.
 const ANSWERED: i64 = 30;
 
-/// A message that came in.
+/// A message from a channel.
 pub struct Incoming<'a> {
-    /// The channel.
     pub channel: ChannelId,
-    /// Its transport.
     pub transport: Transport,
-    /// Who wrote it.
+    /// The sender.
     pub contact: ContactId,
-    /// Their address.
+    /// The sender's address.
     pub identity: IdentityId,
-    /// Their name.
+    /// The sender's name.
     pub author: Option<String>,
-    /// Unique in the channel: a [`word`].
+    /// Unique in the channel: a [`bounded_name`].
     pub key: Option<String>,
-    /// Its id at the vendor.
     pub vendor_id: Option<String>,
-    /// What it is a part of there.
+    /// The vendor's id of the album that it is a part of.
     pub album: Option<String>,
-    /// Whether it is a later version of the message with this id.
+    /// Whether it is a later version of the message with this vendor id.
     pub is_edit: bool,
-    /// The conversation, as the vendor has it.
+    /// The vendor's conversation.
     pub thread: &'a Thread,
-    /// Words of others that stand above its own.
+    /// Other people's words, shown above the message.
     pub context: &'a str,
-    /// What it says.
     pub text: String,
-    /// What came with it.
     pub files: Vec<&'a Upload>,
-    /// As it came, if that is kept.
+    /// The original, if it is to be stored.
     pub source: Option<&'a Source>,
-    /// Whether the agent answers it.
+    /// Whether it gets a turn.
     pub is_answered: bool,
     /// Whether a program wrote it.
     pub is_automatic: bool,
-    /// Whether no one vouches for who wrote it.
+    /// Whether the sender is not proven.
     pub is_unproven: bool,
 }
 
 impl Incoming<'_> {
-    /// What it says, with what stands above that.
+    /// The text below its context.
     pub(super) fn full_text(&self) -> String {
         let apart = if self.context.is_empty() || self.text.is_empty() { "" } else { "\n\n" };
         format!("{}{apart}{}", self.context, self.text)
     }
 }
 
-/// Those of the keys whose messages came in through the channel before.
+/// Returns the keys that messages of the channel have already.
 pub async fn stored_keys(tx: &Tx, channel: ChannelId, keys: &[String]) -> Result<HashSet<String>> {
     if keys.is_empty() {
         return Ok(HashSet::new());
@@ -117,11 +110,11 @@ pub async fn stored_keys(tx: &Tx, channel: ChannelId, keys: &[String]) -> Result
     Ok(queries::stored_keys(tx, channel, keys).await?.into_iter().collect())
 }
 
-/// Stores messages and makes their turns, unless they may be part of a loop. Returns where each is. The
+/// Stores messages and queues their turns, unless they may be part of a loop. Returns each message and its conversation. The
 /// caller sends the turns.
 ///
 /// # Errors
-/// `CONFLICT`: one was stored in the same moment. The database is unreachable.
+/// `CONFLICT`: another transaction has stored one of them.
 pub async fn receive(
     tx: &Tx,
     agent: &LockedAgent,
@@ -141,21 +134,20 @@ pub async fn receive(
     Ok(stored)
 }
 
-/// Messages that are not written yet, though their conversations and files are.
+/// Unwritten messages. Their conversations and files are written.
 #[derive(Default)]
 struct Batch<'a> {
-    /// Their conversations, locked, each as it is without them.
+    /// Locked, each without these messages.
     conversations: Vec<conversations::Model>,
     new: Vec<NewMessage<'a>>,
-    /// What each came with.
     files: Vec<Vec<AttachmentId>>,
-    /// Those that are kept as they came, each with what stands below what it says.
+    /// The originals to store, each with the notes added below its text.
     sources: Vec<Option<(Bytes, String)>>,
 }
 
 impl<'a> Batch<'a> {
-    /// Whether these must be written before a message is added, because it is judged by them: by the one that it refers to or is a
-    /// part or version of; or, if a program wrote it, by how many are answered.
+    /// Whether the batch must be written before `incoming` can be handled: it depends on an earlier message that it refers to or is
+    /// a part or version of; or, if a program wrote it, on the number of answers.
     fn must_precede(&self, incoming: &Incoming<'_>) -> bool {
         let refs: HashSet<_> = incoming.thread.refs.iter().map(|id| bounded_name(id)).collect();
         let is_one = |new: &NewMessage<'_>| new.vendor_id.as_ref().is_some_and(|id| refs.contains(id));
@@ -187,19 +179,19 @@ impl<'a> Batch<'a> {
             via_identity: Some(incoming.identity),
             dedupe_key: incoming.key,
             vendor_id: incoming.vendor_id.as_deref().map(bounded_name),
-            // A version of a part is none.
+            // A version of a part is not a part.
             album: incoming.album.as_deref().map(bounded_name).filter(|_| !incoming.is_edit),
             is_unproven: incoming.is_unproven,
             status: if is_answered { MessageStatus::Pending } else { MessageStatus::Delivered },
             cause: is_answered.then_some((cause, agent)),
-            // An edit that is not answered changes nothing about a resolved conversation.
+            // An edit without an answer doesn't reopen a resolved conversation.
             reopens: is_answered || !incoming.is_edit,
             ..NewMessage::new(id, MessageRole::User, MessageKind::Text, content)
         });
         Ok(())
     }
 
-    /// Writes them. Returns where each is.
+    /// Writes the messages. Returns each message and its conversation.
     async fn write(self, tx: &Tx) -> Result<Vec<(ConversationId, MessageId)>> {
         let places: Vec<_> = self.new.iter().map(|new| new.conversation).collect();
         let added = add_all(tx, &self.conversations, self.new).await?;
@@ -216,17 +208,16 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// What stands in a message instead of a file.
+/// The note in a message about a file that was not stored.
 pub(crate) fn missing_file_note(name: &str, why: &str) -> String {
     format!("\n\n[A file came with this message and was not kept: {name} ({})]", why.trim_end_matches('.'))
 }
 
-/// A text as it is kept.
 pub(super) fn bounded_text(text: &str) -> String {
     bounded(text, bounds::MESSAGE)
 }
 
-/// Stores the files. Returns them, and the text, which names those that there was no room for.
+/// Stores the files. Returns them, and the text with notes about files for which there was no room.
 pub(super) async fn store_files(tx: &Tx, incoming: &Incoming<'_>) -> Result<(Vec<AttachmentId>, String)> {
     let (mut kept, mut text) = (Vec::with_capacity(incoming.files.len()), incoming.full_text());
     for file in &incoming.files {
@@ -241,8 +232,8 @@ pub(super) async fn store_files(tx: &Tx, incoming: &Incoming<'_>) -> Result<(Vec
     Ok((kept, text))
 }
 
-/// The content of a message that says this, or names its files if it says nothing. A mail has its subject, too, which is what
-/// it says if there is nothing else, and is not Markdown: `>` ends with its line, and `# 4711` is no heading.
+/// The content of a message: its text, or the names of its files if it has none. A mail also has its subject, which replaces
+/// missing text, and is plain text: in Markdown, `>` would quote following lines, and `# 4711` would become a heading.
 pub(super) fn content_of<'a>(
     transport: Transport,
     title: Option<&str>,
@@ -262,20 +253,20 @@ pub(super) fn content_of<'a>(
     content
 }
 
-/// Whether a program's origin was answered enough: two robots that don't know each other would talk forever. One that names no
-/// thread begins a conversation each time, so there is a limit for the whole channel, too.
+/// Whether a program has got enough answers. Two programs could talk forever. A program that names no thread starts a conversation
+/// each time, so there is also a limit for the channel.
 async fn is_answered_enough(tx: &Tx, conversation: ConversationId, incoming: &Incoming<'_>) -> Result<bool> {
     let place = (incoming.identity, incoming.channel, conversation);
     let answered = queries::count_answered(tx, place, tx.now.minus(Duration::from_hours(1))).await?;
     Ok(answered.is_some_and(|answered| answered.here >= ANSWERED_HERE || answered.anywhere >= ANSWERED))
 }
 
-/// The conversation that a message belongs to, locked: the one of the newest message that it refers to, else the one with its
-/// key. An archived one is over: a message to it begins another. A mail thread's key is the id of its first mail, which later
-/// ones refer to: it still leads there when the mails themselves were removed.
+/// The locked conversation of a message: that of the newest message it refers to, otherwise that with its key. A message to an
+/// archived conversation starts a new one. The key of a mail thread is the id of its first mail, which later mails refer to, so
+/// it works even after the mails were removed.
 ///
-/// Ids of mails are no secrets: a mail that refers to others' joins their conversation only if its sender takes part in it.
-/// Ours hold a secret word, so whoever names one has it.
+/// Ids of mails are not secret: a mail that refers to other people's mails joins their conversation only if its sender takes part
+/// in it. Ids of Muster's mails contain a secret, so a sender who knows one has received the mail.
 async fn find_conversation(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<conversations::Model>> {
     let open = || {
         let open = held(tx.scope.find::<conversations::Entity>());
@@ -302,8 +293,8 @@ async fn find_conversation(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<co
     }
 }
 
-/// Whether a sender may refer to others' mails of a conversation: its contact, who has written in it, and who got a mail of it.
-/// Other vendors know themselves who is in a thread.
+/// Whether a sender may refer to other people's mails in a conversation: as its contact, as an author in it, or as a recipient of
+/// its mails. Vendors other than mail control access to their threads.
 async fn takes_part(tx: &Tx, conversation: &conversations::Model, incoming: &Incoming<'_>) -> Result<bool> {
     if incoming.transport != Transport::Email
         || conversation.contact_id == Some(incoming.contact)
@@ -318,8 +309,8 @@ async fn takes_part(tx: &Tx, conversation: &conversations::Model, incoming: &Inc
     Ok(written.one(tx.connection()).await?.is_some())
 }
 
-/// The conversation of a message that the vendor knows by this id, and whether the message is ours. Ours comes first: whoever got
-/// a mail of ours could give its id to their own, to get the answers of others into their conversation.
+/// The conversation of the message with this vendor id, and whether Muster sent that message. Muster's messages take precedence: a
+/// recipient could reuse the id of Muster's mail to divert other people's replies into another conversation.
 async fn find_referred(
     tx: &Tx,
     channel: ChannelId,
@@ -334,7 +325,7 @@ async fn find_referred(
     Ok(theirs.into_tuple::<ConversationId>().one(tx.connection()).await?.map(|id| (id, false)))
 }
 
-/// The conversation, with answers going where its people write from now, and with those who got this message.
+/// Updates the target of answers to the thread of this message, and adds the recipients of this message to the readers.
 async fn update_target(
     tx: &Tx,
     conversation: conversations::Model,
@@ -356,7 +347,7 @@ async fn update_target(
     Ok(changed.update(tx.connection()).await?)
 }
 
-/// The addresses that got a conversation's mails, with those of this one.
+/// Adds the recipients of a message to the readers of its conversation.
 fn add_readers(mut readers: Vec<String>, incoming: &Incoming<'_>) -> Vec<String> {
     for reader in &incoming.thread.readers {
         let reader = bounded(reader, bounds::NAME);
@@ -401,7 +392,7 @@ async fn insert_conversation(
     Ok(begun)
 }
 
-/// An id, name or title of a vendor's, as it is kept.
+/// Bounds a vendor's id, name or title for storage.
 pub fn bounded_name(text: &str) -> String {
     bounded(text, bounds::NAME)
 }

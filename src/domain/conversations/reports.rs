@@ -1,7 +1,6 @@
-//! What hosts report about conversations: the messages of their agents.
+//! Hosts' reports about conversations: the messages of their agents.
 //!
-//! A message is stored once: its key is unique in the conversation, so that a host which has lost its place and reports
-//! again adds nothing.
+//! A message is stored once: its key is unique in the conversation, so a host may report it again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,7 +39,7 @@ use crate::{
     },
 };
 
-/// Messages of agents are complete. Those of one conversation are stored together, in their order.
+/// Stores agents' messages: those of one conversation together, in their order.
 ///
 /// # Errors
 /// `NOT_FOUND`: a conversation or a turn isn't the agent's.
@@ -108,7 +107,7 @@ fn key_of(message: &Message) -> String {
     bounded(&message.key, bounds::NAME)
 }
 
-/// Those of the messages' keys that the conversation has already.
+/// The keys of messages that the conversation has already.
 async fn known_keys(
     tx: &Tx,
     conversation: ConversationId,
@@ -121,10 +120,10 @@ async fn known_keys(
     Ok(known.all(tx.connection()).await?.into_iter().collect())
 }
 
-/// A message as it is stored: who says it, what it is, its content.
+/// The stored form of a message.
 type StoredForm = (MessageRole, MessageKind, Value);
 
-/// A message as it is stored, and its file.
+/// The stored form of a message, and its stored file.
 async fn stored_form(
     tx: &Tx,
     agent: &LockedAgent,
@@ -155,7 +154,7 @@ async fn stored_form(
     Ok(((MessageRole::System, MessageKind::Error, content), None))
 }
 
-/// The same for a message without bytes.
+/// The stored form of a message without a file.
 fn form_of(content: Content) -> StoredForm {
     match content {
         Content::Text { text: said } => (
@@ -181,20 +180,19 @@ fn form_of(content: Content) -> StoredForm {
             MessageKind::Error,
             json!({ "code": bounded(&code, bounds::ID), "text": bounded_text(&why) }),
         ),
-        // Stored apart, with its bytes: see `shown`.
+        // `stored_form` handles files.
         Content::File { caption, .. } => {
             (MessageRole::Assistant, MessageKind::File, json!({ "caption": caption }))
         }
     }
 }
 
-/// A text within bounds. One that is cut ends with an ellipsis.
+/// Cuts a text to the bound. A cut text ends with an ellipsis.
 fn bounded_text(text: &str) -> String {
     bounded(text, bounds::MESSAGE)
 }
 
-/// A value within bounds: what is too large becomes the beginning of its text, and so does what is nested too deep to be read
-/// again in an answer.
+/// Bounds a value: one that is too large, or nested too deep to be read again, becomes the beginning of its text.
 fn bounded_value(value: Value) -> Value {
     let value = plain::without_nul(value);
     let written = value.to_string();

@@ -1,10 +1,10 @@
-//! A person answers instead of the agent: taking a conversation over, handing it back.
+//! Take-overs: a person answers in a conversation instead of the agent.
 //!
-//! While someone holds a conversation, no turn of the agent starts in it ([`turns::yield_to_person`]). What the holder posts
-//! is said as if by the agent, and what other people's programs post is kept. The agent is told everything with its next
-//! turn. Whoever may write to the agent may take over, also from someone else; only the holder hands back, so that no one
-//! ends what they don't know of. If the holder says nothing for [`IDLE`], or may not any more, the take-over ends. The thread
-//! names everybody.
+//! While someone holds a conversation, no turn of the agent starts in it ([`turns::yield_to_person`]). The holder's messages
+//! appear as the agent's; messages from programs are stored and wait. The agent learns of all of them with its next turn. Anyone
+//! who may write to the agent may take over, even from another holder. Only the holder may hand back, so that a take-over never
+//! ends unnoticed. It ends by itself if the holder is silent for [`IDLE`] or loses the permission. Events in the thread name the
+//! people involved.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,21 +33,20 @@ use crate::{
     },
 };
 
-/// How long the holder may be silent: one who has left must not keep an agent from answering.
+/// How long the holder may be silent. An absent holder must not keep the agent from answering.
 const IDLE: Duration = Duration::from_mins(60);
 
-/// Who answers in a conversation.
+/// The one who answers in a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Speaker {
-    /// The agent.
     Agent,
-    /// The caller, who has taken it over.
+    /// The caller has taken it over.
     Caller,
-    /// Another person, who has taken it over.
+    /// Another person has taken it over.
     Other(Holder),
 }
 
-/// Who has taken a conversation over, and when.
+/// The person who has taken a conversation over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     id: UserId,
@@ -56,18 +55,18 @@ pub(super) struct Holder {
 }
 
 impl Holder {
-    /// The refusal of what only the holder may do. `what` is a sentence about it.
-    pub(super) fn refusal(&self, what: &str) -> Problem {
+    /// The error for an action that only the holder may take. `advice`: a sentence.
+    pub(super) fn refusal(&self, advice: &str) -> Problem {
         let name = &self.name;
         let detail =
-            format!("{name} has taken this conversation over and answers instead of the agent. {what}");
+            format!("{name} has taken this conversation over and answers instead of the agent. {advice}");
         Problem::new(Code::Conflict, detail)
             .with("taken_over_by", json!({ "id": self.id, "name": name }))
             .with("taken_over_at", json!(self.at))
     }
 }
 
-/// Who answers in this conversation. It is locked.
+/// The one who answers in this locked conversation.
 pub(super) async fn speaker(tx: &Tx, conversation: &conversations::Model) -> Result<Speaker> {
     let Some(id) = conversation.taken_over_by else { return Ok(Speaker::Agent) };
     if tx.scope.request.caller.user() == Some(id) {
@@ -76,7 +75,7 @@ pub(super) async fn speaker(tx: &Tx, conversation: &conversations::Model) -> Res
     Ok(Speaker::Other(Holder { id, name: people::name_of(tx, id).await?, at: conversation.taken_over_at }))
 }
 
-/// The caller answers instead of the agent from now on. Taking over again does nothing.
+/// Makes the caller answer instead of the agent. Taking over again does nothing.
 ///
 /// # Errors
 /// `NOT_FOUND`; `PERMISSION_DENIED` for a service token; `ARCHIVED`, also if the agent was deleted.
@@ -103,10 +102,10 @@ pub async fn take_over(scope: &Scope, id: ConversationId) -> Result<()> {
     audit_and_commit(tx, "takeOverConversation", &conversation, Some(person.id)).await
 }
 
-/// The agent answers again. Handing back what no one has taken over does nothing.
+/// Lets the agent answer again. Does nothing if no one has taken over.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT`, naming the holder, if that is someone else.
+/// `NOT_FOUND`; `CONFLICT`, naming the holder, for anyone else.
 pub async fn hand_back(scope: &Scope, id: ConversationId) -> Result<()> {
     let (tx, agent, conversation) = lock_conversation(scope, id).await?;
     match speaker(&tx, &conversation).await? {
@@ -123,7 +122,7 @@ pub async fn hand_back(scope: &Scope, id: ConversationId) -> Result<()> {
     audit_and_commit(tx, "handBackConversation", &conversation, None).await
 }
 
-/// Ends a take-over because the conversation is archived. Nothing starts before someone writes.
+/// Ends a take-over because the conversation is archived. No turn starts before someone writes.
 pub(super) async fn end_with_archiving(
     tx: &Tx,
     agent: Option<&LockedAgent>,
@@ -140,26 +139,26 @@ pub(super) async fn end_with_archiving(
     }
 }
 
-/// Records that the holder has said something.
+/// Records that the holder has written.
 pub(super) async fn record_activity(tx: &Tx, id: ConversationId) -> Result<()> {
     let said = tx.scope.update::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
     said.col_expr(conversations::Column::LastWordAt, Expr::value(tx.now)).exec(tx.connection()).await?;
     Ok(())
 }
 
-/// Why a take-over ends by itself.
+/// The reason why a take-over ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndReason {
-    /// The holder can't sign in to the organization any more.
+    /// The holder can no longer sign in to the organization.
     Gone,
-    /// The holder may not write to agents any more.
+    /// The holder may no longer write to agents.
     Demoted,
-    /// The holder has said nothing for [`IDLE`].
+    /// The holder has written nothing for [`IDLE`].
     Silent,
 }
 
 impl EndReason {
-    /// Whether and why the take-over ends.
+    /// `None` while the take-over may continue.
     fn find(core: &Core, taken: &TakenOver) -> Result<Option<Self>> {
         let Some(role) = &taken.role else { return Ok(Some(Self::Gone)) };
         let role = role.parse().map_err(Problem::internal)?;
@@ -170,7 +169,7 @@ impl EndReason {
         Ok(is_silent.then_some(Self::Silent))
     }
 
-    /// What the thread says.
+    /// The text of the event in the thread.
     fn text(self, name: &str) -> String {
         let why = match self {
             Self::Gone => "is no longer a member".to_owned(),
@@ -181,14 +180,10 @@ impl EndReason {
     }
 }
 
-/// Ends the take-overs in every organization whose holder has said nothing for [`IDLE`], is gone, or may not write to agents
-/// any more. Returns how many ended.
-///
-/// # Errors
-/// The database is unreachable. What has ended by then stays ended.
+/// Ends the take-overs of all organizations that have a reason to end ([`EndReason`]). Returns how many.
 pub async fn end_abandoned(core: &Arc<Core>) -> Result<u64> {
-    // Reads every take-over, because policies decide who may write and the database doesn't know them. There are only
-    // as many as people can handle at once.
+    // Reads every take-over, because the database doesn't know the policies. There are only as many as people can handle at
+    // once.
     let mut ended = Tally::default();
     for taken in queries::list_taken_over(core).await? {
         let org = taken.organization_id;
@@ -197,7 +192,7 @@ pub async fn end_abandoned(core: &Arc<Core>) -> Result<u64> {
     ended.close()
 }
 
-/// Ends a take-over if it was over when it was seen, and still is once the agent is held. Returns whether it ended.
+/// Ends a take-over if there is a reason, both in the row as `seen` and under the agent's lock. Returns whether it ended.
 async fn end_if_abandoned(scope: &Scope, seen: &TakenOver) -> Result<bool> {
     if EndReason::find(&scope.core, seen)?.is_none() {
         return Ok(false);
@@ -205,7 +200,7 @@ async fn end_if_abandoned(scope: &Scope, seen: &TakenOver) -> Result<bool> {
     let id = seen.id;
     let (tx, agent, conversation) = lock_conversation(scope, id).await?;
     let Some(holder) = conversation.taken_over_by else { return Ok(false) };
-    // Others may have been faster.
+    // Another replica may have been faster.
     let Some(taken) = queries::load_taken_over(&tx, id).await? else { return Ok(false) };
     let Some(over) = EndReason::find(&scope.core, &taken)? else { return Ok(false) };
     let text = over.text(&people::name_of(&tx, holder).await?);
@@ -214,7 +209,7 @@ async fn end_if_abandoned(scope: &Scope, seen: &TakenOver) -> Result<bool> {
     Ok(true)
 }
 
-/// Opens a transaction, holds the conversation's agent unless it was deleted, and loads the conversation.
+/// Opens a transaction, locks the conversation's agent unless it was deleted, and loads the conversation.
 async fn lock_conversation(
     scope: &Scope,
     id: ConversationId,
@@ -226,8 +221,8 @@ async fn lock_conversation(
     Ok((tx, agent, conversation))
 }
 
-/// Gives the conversation back to the agent, which starts at once if the last message waits for an answer. Messages that
-/// are not to be answered, such as a robot's that writes too often, belong to no turn: they don't count.
+/// Returns the conversation to the agent, which starts at once if the last message waits for an answer. Messages without a turn
+/// don't count: they get no answer, such as those of a program that writes too often.
 async fn return_to_agent(
     tx: &Tx,
     agent: Option<&LockedAgent>,
@@ -262,7 +257,7 @@ async fn set_holder(tx: &Tx, id: ConversationId, holder: Option<UserId>) -> Resu
     Ok(())
 }
 
-/// Says in the thread what has happened. Subscribers hear of the message and of the conversation.
+/// Appends an event to the thread. Subscribers are notified of the message and of the conversation.
 async fn append_event(tx: &Tx, id: ConversationId, event: &str, text: String) -> Result<()> {
     let caller = &tx.scope.request.caller;
     let content = json!({ "event": event, "text": text });

@@ -1,5 +1,5 @@
-//! What a conversation is called if no one gives it a subject: how its first message begins. Only those begun in Muster: others
-//! have a contact, and a title goes out as the subject of mails.
+//! Titles of conversations without a subject: the beginning of the first message. Only for conversations started in Muster:
+//! others have a contact, and a title is sent as the subject of mails.
 
 use muster_channels::{Dialect, Longest, Unit, render};
 
@@ -9,12 +9,12 @@ use crate::base::{
     enums::{MessageKind, TextFormat, Transport},
 };
 
-/// Whether the conversation is called by its first message.
+/// Whether the conversation gets its title from a message.
 pub(super) fn takes_title(conversation: &conversations::Model) -> bool {
     conversation.transport == Transport::Internal && conversation.title.is_none()
 }
 
-/// The title that a message gives, if it says anything. Only the beginning is looked at: messages are long, and a title is short.
+/// The title from a message, if the message has text. Only reads the beginning of long messages.
 pub(super) fn title_of(kind: MessageKind, content: &serde_json::Value) -> Option<String> {
     if !matches!(kind, MessageKind::Text | MessageKind::File | MessageKind::Voice) {
         return None;
@@ -35,7 +35,7 @@ fn first_words(text: &str) -> Option<String> {
     let Some((end, _)) = text.char_indices().nth(bounds::LABEL) else {
         return Some(text).filter(|text| !text.is_empty());
     };
-    // Room for the sign that something follows.
+    // Room for the ellipsis.
     let (last, _) = text[..end].char_indices().next_back()?;
     let cut = text[..end].rfind(' ').filter(|space| *space > last / 2).unwrap_or(last);
     Some(format!("{}…", text[..cut].trim_end()))
