@@ -1,4 +1,4 @@
-//! What people do with conversations in the panel: start one, write to the agent, resolve, archive, rename.
+//! People's actions in the panel: starting a conversation, writing to the agent, resolving, archiving, renaming.
 
 use std::collections::HashSet;
 
@@ -33,9 +33,7 @@ use crate::{
 /// A conversation to start from the panel.
 #[derive(Clone, Debug)]
 pub struct NewConversation {
-    /// The agent.
     pub agent: AgentId,
-    /// The subject.
     pub title: Option<String>,
     /// The first message.
     pub text: Option<String>,
@@ -44,20 +42,15 @@ pub struct NewConversation {
 /// A message from the panel.
 #[derive(Clone, Debug)]
 pub struct Post {
-    /// The text.
     pub text: String,
-    /// The format of the text.
     pub format: TextFormat,
-    /// Uploaded files to post.
     pub attachments: Vec<AttachmentId>,
 }
 
 /// Changes to a conversation.
 #[derive(Clone, Debug, Default)]
 pub struct ConversationEdit {
-    /// The new status.
     pub status: MaybeUndefined<ConversationStatus>,
-    /// The subject.
     pub title: MaybeUndefined<String>,
 }
 
@@ -131,7 +124,7 @@ async fn write_message(
     agent: AgentId,
     post: Post,
 ) -> Result<MessageId> {
-    // The agent first, as everywhere: whoever starts or stops it waits until the message has its turn.
+    // The agent is locked first, as everywhere: starting and stopping it wait until the message has its turn.
     let Some(agent) = agents::lock_agent(tx, agent).await? else {
         let detail = "The conversation's agent has been deleted, so this would not be read. Start a conversation with another agent.";
         return Err(Problem::new(Code::Archived, detail));
@@ -145,9 +138,9 @@ async fn write_message(
     }
     let content = json!({ "text": post.text, "format": post.format });
     let (role, status) = match speaker {
-        // The agent is told with its next turn.
+        // The agent learns of it with its next turn.
         Speaker::Caller => (MessageRole::Assistant, MessageStatus::Delivered),
-        // DELIVERED once the agent has taken its turn. What a program brings while a person answers is kept.
+        // DELIVERED once the agent has received its turn. A program's message waits while a person answers.
         Speaker::Agent | Speaker::Other(_) => (MessageRole::User, MessageStatus::Pending),
     };
     let mut new = NewMessage {
@@ -178,7 +171,7 @@ async fn write_message(
 pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -> Result<()> {
     let tx = scope.begin().await?;
     let agent = super::agent_of(&tx, id).await?;
-    // Held before the conversation, as everywhere.
+    // Locked before the conversation, as everywhere.
     let standing = match edit.status.value() {
         Some(ConversationStatus::Archived) => agents::lock_agent(&tx, agent).await?,
         _ => None,

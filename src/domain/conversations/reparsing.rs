@@ -1,5 +1,5 @@
-//! Reading messages again that are kept as they came (`sources.rs`): an earlier version may have misread them. Only their text
-//! changes, with its words in the search index. An event in the conversation says so; no turn begins.
+//! Reading stored mails again (`sources.rs`) that an earlier version of Muster may have misread. Only the message's text and its
+//! words in the search index change. An event in the conversation mentions it; no turn starts.
 
 use std::{slice, sync::Arc};
 
@@ -29,46 +29,38 @@ use crate::{
     domain::agents,
 };
 
-/// What is said in the conversation.
 const EVENT_TEXT: &str = "The message was read again: its text changed.";
 
-/// Which messages are read again: those that meet all of these.
+/// Selects the messages to read again. All conditions must hold.
 #[derive(Clone, Debug, Default)]
 pub struct RereadFilter {
-    /// Of this organization.
     pub org: Option<OrgId>,
-    /// That came in through this channel.
     pub channel: Option<ChannelId>,
-    /// In this conversation.
     pub conversation: Option<ConversationId>,
-    /// These; all if there are none.
+    /// Empty: all.
     pub messages: Vec<MessageId>,
 }
 
-/// What became of a message.
+/// The result for a message.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reread {
-    /// The message.
     pub id: MessageId,
-    /// Its organization.
     pub organization_id: OrgId,
-    /// Its conversation.
     pub conversation_id: ConversationId,
-    /// Whether its text changed, or would.
+    /// Whether the text has changed, or would change.
     pub changed: bool,
-    /// The first words of its text until now.
+    /// A preview of the old text.
     pub before: String,
-    /// The first words of its text from now on.
+    /// A preview of the new text.
     pub after: String,
-    /// Why it was not read.
+    /// The reason why it was not read again.
     pub error: Option<String>,
 }
 
-/// Reads messages again that are kept as they came, and changes those whose text is another now; or only looks, if it is a
-/// `rehearsal`. Returns what became of each.
+/// Reads stored mails again, and updates messages whose text differs, unless it is a `rehearsal`. Returns the result for each.
 ///
 /// # Errors
-/// The database is unreachable. Earlier changes are kept.
+/// The database is unreachable. Earlier changes remain.
 pub async fn reread(core: &Arc<Core>, filter: &RereadFilter, rehearsal: bool) -> Result<Vec<Reread>> {
     let (mut all, mut after) = (Vec::new(), (OrgId(0), MessageId(0)));
     let within = (filter.org, filter.channel, filter.conversation);
@@ -85,7 +77,7 @@ pub async fn reread(core: &Arc<Core>, filter: &RereadFilter, rehearsal: bool) ->
     }
 }
 
-/// Reads a message again. `None`: it is gone.
+/// Reads one mail again. `None`: it is gone.
 async fn reread_one(core: &Arc<Core>, stored: &StoredSource, rehearsal: bool) -> Result<Option<Reread>> {
     let scope = Scope::system(core, stored.organization_id);
     let Some(opened) = sources::load_source(&scope, stored.message_id).await? else { return Ok(None) };
@@ -118,7 +110,7 @@ async fn reread_one(core: &Arc<Core>, stored: &StoredSource, rehearsal: bool) ->
     }))
 }
 
-/// A message that could not be read or changed.
+/// The result for a message that could not be read or changed.
 fn failure(stored: &StoredSource, problem: &Problem) -> Reread {
     Reread {
         id: stored.message_id,
@@ -131,10 +123,10 @@ fn failure(stored: &StoredSource, problem: &Problem) -> Reread {
     }
 }
 
-/// Why a mail is left as it was read before.
+/// The reason to leave a message unchanged.
 const NO_MESSAGE: &str = "it is a report about another mail";
 
-/// The content of a message that says this. Notes that were added to the text stay, and so do the content's other fields.
+/// The new content of a message. Notes added to the text and other fields of the content stay.
 fn content_of_mail(read: Inbound, notes: &str, before: &Json) -> Json {
     let files: Vec<_> = read.files.iter().map(|file| file.name.as_str()).collect();
     let title = read.thread.title.as_deref();
@@ -148,10 +140,10 @@ fn content_of_mail(read: Inbound, notes: &str, before: &Json) -> Json {
     content
 }
 
-/// Changes a message, unless it has changed in the meantime or is gone. Returns whether it did.
+/// Updates a message, unless it has changed in the meantime or is gone. Returns whether it did.
 async fn rewrite_message(scope: &Scope, before: &messages::Model, content: Json) -> Result<bool> {
     let tx = scope.begin().await?;
-    // Nothing is said while the agent is held.
+    // No message is written while the agent is locked.
     let agent = agent_of(&tx, before.conversation_id).await?;
     agents::lock_agent_even_deleted(&tx, agent).await?;
     let mut conversation = load(&tx, before.conversation_id).await?;
@@ -164,9 +156,9 @@ async fn rewrite_message(scope: &Scope, before: &messages::Model, content: Json)
     let (op, kind, id) = (ChangeOp::Updated, RecordKind::Message, before.id.0);
     let changes = json!({ "text": audit::CHANGED });
     audit::record(&tx, audit::Entry { operation: "rereadMessage", op, kind, id, changes });
-    let told = json!({ "event": "message_reread", "text": EVENT_TEXT, "message_id": before.id });
-    let told = NewMessage::new(conversation.id, MessageRole::System, MessageKind::Event, told);
-    add_all(&tx, slice::from_ref(&conversation), vec![told]).await?;
+    let content = json!({ "event": "message_reread", "text": EVENT_TEXT, "message_id": before.id });
+    let event = NewMessage::new(conversation.id, MessageRole::System, MessageKind::Event, content);
+    add_all(&tx, slice::from_ref(&conversation), vec![event]).await?;
     // No one has written, so the inbox and the retention of transcripts stay as they are.
     let row =
         tx.scope.update::<conversations::Entity>().filter(conversations::Column::Id.eq(conversation.id));

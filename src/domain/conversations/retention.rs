@@ -1,6 +1,5 @@
-//! Transcripts are kept as long as their organization says: of a conversation in which nothing was said for so many days, and
-//! in which nothing is open or still to be sent, the messages and files are removed. The conversation itself stays, with its
-//! turns, what they cost and what was decided; its numbering goes on where it was.
+//! Retention of transcripts. After the organization's number of days without a message, a conversation with nothing open or unsent
+//! loses its messages and files. The conversation stays, with its turns, costs and decisions, and its numbering continues.
 
 use std::sync::Arc;
 
@@ -20,20 +19,17 @@ use crate::{
     domain::agents,
 };
 
-/// Removes transcripts whose time is over, in every organization. Returns how many.
-///
-/// # Errors
-/// The database is unreachable. What was removed by then stays so.
+/// Removes expired transcripts in every organization. Returns how many.
 pub async fn forget_old(core: &Arc<Core>) -> Result<u64> {
-    let mut forgotten = Tally::default();
-    for over in retention_queries::expired(core, i64::from(ROWS)).await? {
-        let org = over.organization_id;
-        forgotten.add(org, remove_transcript(&Scope::system(core, org), over.id).await);
+    let mut removed = Tally::default();
+    for expired in retention_queries::expired(core, i64::from(ROWS)).await? {
+        let org = expired.organization_id;
+        removed.add(org, remove_transcript(&Scope::system(core, org), expired.id).await);
     }
-    forgotten.close()
+    removed.close()
 }
 
-/// Removes a transcript, part by part. Returns whether it is gone.
+/// Removes a transcript in parts. Returns whether all of it is gone.
 async fn remove_transcript(scope: &Scope, id: ConversationId) -> Result<bool> {
     while !scope.core.tasks.stopping.is_cancelled() {
         match remove_oldest(scope, id).await? {
@@ -45,21 +41,19 @@ async fn remove_transcript(scope: &Scope, id: ConversationId) -> Result<bool> {
     Ok(false)
 }
 
-/// What is left of a conversation.
+/// The rest of a transcript.
 enum Remaining {
-    /// Messages that have to go, too.
+    /// Messages that must be removed, too.
     Some,
-    /// Nothing.
     None,
-    /// Everything: someone has said something meanwhile.
+    /// Everything: someone has written in the meantime.
     All,
 }
 
-/// Removes the oldest messages of a conversation. Each time it says so in the audit log: what is removed stays so, even if the
-/// rest never is.
+/// Removes the oldest messages of a conversation, with an entry in the audit log each time, because the rest may never follow.
 async fn remove_oldest(scope: &Scope, id: ConversationId) -> Result<Remaining> {
     let tx = scope.begin().await?;
-    // Nothing is said while the agent is held.
+    // No message is written while the agent is locked.
     let agent = super::agent_of(&tx, id).await?;
     agents::lock_agent(&tx, agent).await?;
     let conversation = rows::load(&tx, id).await?;
@@ -81,7 +75,7 @@ async fn remove_oldest(scope: &Scope, id: ConversationId) -> Result<Remaining> {
     Ok(Remaining::None)
 }
 
-/// A title that a message gave goes with the first of them.
+/// A title from a message is removed with the first messages.
 async fn forget_title(tx: &Tx, conversation: &conversations::Model) -> Result<()> {
     if conversation.titled_by_message {
         retention_queries::forget_title(tx, conversation.id).await?;
@@ -89,7 +83,7 @@ async fn forget_title(tx: &Tx, conversation: &conversations::Model) -> Result<()
     Ok(())
 }
 
-/// Returns how many messages are gone, and what they took.
+/// Returns the number of removed messages, and their storage.
 async fn remove_messages(tx: &Tx, id: ConversationId) -> Result<(u64, i64)> {
     let Some(last) = retention_queries::last_of_oldest(tx, id, i64::from(ROWS)).await? else {
         return Ok((0, 0));
@@ -99,7 +93,7 @@ async fn remove_messages(tx: &Tx, id: ConversationId) -> Result<(u64, i64)> {
     Ok((retention_queries::delete_messages(tx, id, last).await?, bytes))
 }
 
-/// Says that so many messages are left of a transcript, to whoever looks at it and in the audit log.
+/// Announces the remaining number of messages to subscribers, and records it in the audit log.
 fn record_removal(tx: &Tx, conversation: &conversations::Model, left: i64) {
     rows::announce(tx, conversation.agent_id, conversation.id);
     let changes = json!({ "messages": [conversation.message_count, left] });

@@ -1,4 +1,4 @@
-//! The conversations' rows: finding and locking them, moving them through the state table, and telling of it.
+//! Rows of conversations: finding and locking them, changing their state, and announcing changes.
 
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
 
@@ -55,12 +55,12 @@ pub async fn mark_decided(tx: &Tx, id: ConversationId) -> Result<()> {
     }
 }
 
-/// Tells subscribers that a conversation of `agent` has changed.
+/// Notifies subscribers of a changed conversation of `agent`.
 pub(super) fn announce(tx: &Tx, agent: AgentId, id: ConversationId) {
     tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Conversation, id).of(agent));
 }
 
-/// Tells subscribers about a new message.
+/// Notifies subscribers of a new message.
 pub(super) fn announce_message(tx: &Tx, conversation: ConversationId, id: MessageId) {
     tx.announce(Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Message, id).of(conversation));
 }
@@ -84,7 +84,7 @@ async fn transition(tx: &Tx, id: ConversationId, happening: Happening) -> Result
     Ok(())
 }
 
-/// Loads the conversation and locks it until the transaction ends, so that of two changes only one can win.
+/// Loads the conversation and locks it until the transaction ends.
 pub(super) async fn load(tx: &Tx, id: ConversationId) -> Result<conversations::Model> {
     let found = tx.scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
     let found = held(found).one(tx.connection()).await?;

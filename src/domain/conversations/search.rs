@@ -28,10 +28,10 @@ use crate::{
     core::{Core, access::Scope},
 };
 
-/// The most messages a search returns, newest first: a word may be in all of a million. If the index overmatches
-/// ([`Question::is_vague`]), so many more candidates are read, so that few hits are missed.
+/// The most messages a search returns, newest first: a million messages may contain a word. If the index overmatches
+/// ([`Question::is_vague`]), this number of further candidates is read, so that few hits are missed.
 const HITS: i64 = 1000;
-/// How many characters of a message a hit shows.
+/// The length of a hit's snippet, in characters.
 const SNIPPET: usize = 240;
 
 /// A message found by a search.
@@ -80,22 +80,22 @@ pub struct FoundMessage {
     pub agent_name: String,
 }
 
-/// Where a search looks.
+/// The messages that a search covers.
 struct SearchRange {
-    /// The token of every message that it searches.
+    /// The token of all these messages.
     whole: String,
-    /// A token that they must have besides.
+    /// A second token that they must have.
     part: Option<String>,
-    /// Only messages before this place.
+    /// Only messages before this position.
     below: i64,
 }
 
 impl SearchRange {
-    /// The question there, in the words of the database's index, for `most` messages.
+    /// The question in the query language of the database's index, for at most `most` messages.
     fn build_query(&self, scope: &Scope, question: &Question, most: i64) -> IndexQuery {
         let is_postgres = scope.core.db.backend() == DbBackend::Postgres;
         let (quote, and) = if is_postgres { ('\'', " & ") } else { ('"', " AND ") };
-        // The stages name the whole.
+        // PostgreSQL's stages contain the token `whole`.
         let whole = Some(&self.whole).filter(|_| !is_postgres);
         let places = whole.into_iter().chain(&self.part).map(|token| format!("{quote}{token}{quote}"));
         let terms: Vec<String> = places.chain([question.terms(quote, and)]).collect();
@@ -132,11 +132,11 @@ pub async fn find(
     Ok(hits)
 }
 
-/// Messages of all conversations, or of one agent's, that contain every word of `q`, newest first: a page of `limit`, which
-/// holds fewer if the index found too much that doesn't contain the words side by side.
+/// A page of messages of all conversations, or of one agent's, that contain every word of `q`, newest first. It holds fewer than
+/// `limit` if many matches of the index don't contain the words side by side.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for an `after` that no page gave.
+/// `VALIDATION_FAILED` for an `after` that is not a cursor.
 pub async fn find_everywhere(
     scope: &Scope,
     agent: Option<AgentId>,
@@ -164,7 +164,7 @@ pub async fn find_everywhere(
         data.truncate(limit as usize);
         data.last().map(|found| found.hit.id.0)
     } else {
-        // All that was read is shown or no match. There may be more.
+        // All candidates were read. There may be more matches after them.
         oldest
     };
     Ok(MessagesFound { data, next: last.map(|id| id.to_string()) })
@@ -178,7 +178,6 @@ async fn newest_message_id(scope: &Scope) -> Result<i64> {
     Ok(newest.flatten().unwrap_or_default())
 }
 
-/// The place that the cursor of a page names.
 fn parse_cursor(cursor: &str) -> Result<i64> {
     let place = cursor.parse().ok().filter(|place| *place > 0);
     place.ok_or_else(|| {
@@ -187,21 +186,19 @@ fn parse_cursor(cursor: &str) -> Result<i64> {
     })
 }
 
-/// A message found in some conversation.
 fn to_found_message(row: FoundAnywhere, question: &Question, is_vague: bool) -> Option<FoundMessage> {
     let FoundAnywhere { message, conversation_id, reference, title, agent_id, agent_name } = row;
     let hit = to_hit(message, question, is_vague)?;
     Some(FoundMessage { hit, conversation_id, reference, title, agent_id, agent_name })
 }
 
-/// Merges the segments of SQLite's index once there are many: each message adds a segment, and a search looks into every segment
-/// for each of its words. Works in small steps, of 256 pages or 0.1 s of work, so that writers never wait long. Returns the number
-/// of steps.
+/// Merges the segments of SQLite's index once there are many: each message adds a segment, and a search reads every segment for each
+/// of its words. Works in steps of 256 pages or 0.1 s, so that writers never wait long. Returns the number of steps.
 pub async fn merge_index(core: &Core) -> Result<u64> {
     let mut steps = 0;
     if core.db.backend() == DbBackend::Sqlite {
         while steps < 1_000 && segments(core).await? > 4 {
-            // A negative number starts merging all segments, whatever their size. Later steps continue.
+            // A negative number starts a merge of all segments. Later steps continue it.
             let pages = if steps == 0 { -256 } else { 256 };
             merge_segments(core, pages).await?;
             steps += 1;
@@ -210,7 +207,7 @@ pub async fn merge_index(core: &Core) -> Result<u64> {
     Ok(steps)
 }
 
-/// A message found by the index. None if `is_vague` and the text doesn't contain what was searched for.
+/// Returns `None` if `is_vague` and the text doesn't contain the words.
 fn to_hit(found: Found, question: &Question, is_vague: bool) -> Option<MessageHit> {
     let Found { seq, id, role, kind, created_at, content } = found;
     // The database stores only valid JSON.
@@ -223,13 +220,13 @@ fn to_hit(found: Found, question: &Question, is_vague: bool) -> Option<MessageHi
     Some(MessageHit { seq, id, role, kind, created_at, snippet, ranges })
 }
 
-/// What is searched for: runs of adjacent tokens, each of which must occur.
+/// A parsed query: runs of adjacent tokens, each of which must occur.
 struct Question {
     runs: Vec<Vec<String>>,
 }
 
 impl Question {
-    /// Parses what a person typed. All of it is text.
+    /// Parses typed text. It has no operators.
     fn parse(q: &str) -> Self {
         let mut runs: Vec<Vec<String>> = Vec::new();
         let mut end = usize::MAX;
@@ -326,7 +323,7 @@ impl Question {
     }
 }
 
-/// The adjacent words of the query read last, as many as the longest run has.
+/// The last adjacent words that occur in the query, as many as the longest run has.
 struct Recent<'a> {
     question: &'a Question,
     longest: usize,

@@ -1,4 +1,4 @@
-//! Where a search looks first: the stages in which PostgreSQL's index is queried
+//! The stages of a search in PostgreSQL's index, from the newest messages on
 //! (`docs/decisions/0015-search-from-the-end.md`).
 //!
 //! For each message the index stores which block of 2,048 and which block of 65,536 messages it belongs to, by its seq in
@@ -8,23 +8,23 @@
 
 use std::ops::RangeInclusive;
 
-/// The block sizes: the separator between whole and block in a term, how many low bits of the place are dropped, and how
-/// many blocks a stage covers.
+/// The block sizes: the separator between token and block in a term, the number of low bits to drop from a position, and the number
+/// of blocks in a stage.
 const SIZES: [(&str, u32, i64); 2] = [("//", 11, 3), ("/", 16, 2)];
 
 /// The stages of a search, newest messages first.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Stages {
-    /// The blocks of each stage, in PostgreSQL's query language.
+    /// The terms of each stage, in PostgreSQL's query language.
     pub places: Vec<String>,
-    /// The first place of each stage.
+    /// The first position of each stage.
     pub floors: Vec<i64>,
     /// If a stage leaves the search with fewer hits than this, the next stage is the last one.
     pub few: Vec<i64>,
 }
 
 impl Stages {
-    /// The stages for the messages with the token `whole`, the last of which is at `last`.
+    /// The stages for the messages with the token `whole`, up to the position `last`.
     pub fn build(whole: &str, last: i64) -> Self {
         let mut stages = Self::default();
         let mut top = last;
@@ -35,7 +35,7 @@ impl Stages {
             if floor <= 0 {
                 break;
             }
-            // If the whole is expected to have at most so many hits, search it at once: reading them is cheaper than another stage.
+            // If few hits are expected in all, search everything next: reading the hits is cheaper than another stage.
             stages.push(&terms(whole, mark, oldest..=newest), floor, 10_000 * (last - floor + 1) / last);
             top = floor - 1;
         }

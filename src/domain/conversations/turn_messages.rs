@@ -1,4 +1,4 @@
-//! What turns need of a conversation: its session, its messages to the agent, and how far those have come.
+//! Conversations as turns need them: the session, and the messages to the agent with their state.
 
 use sea_orm::{ColumnTrait, Condition, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 
@@ -17,54 +17,47 @@ use crate::{
     core::{Event, store::Tx},
 };
 
-/// A conversation, as turns see it.
+/// The part of a conversation that turns need.
 #[derive(Clone, Debug)]
 pub struct Thread {
-    /// Its last message.
+    /// The position of its last message.
     pub last_seq: i64,
     /// The agent's name for its session.
     pub session: Option<String>,
     /// Whether a person answers instead of the agent.
     pub is_taken_over: bool,
-    /// The channel that people write through.
+    /// None for a conversation in the panel.
     pub channel: Option<ChannelId>,
 }
 
 /// A message to the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptMessage {
-    /// The message.
     pub message: MessageId,
-    /// Its position in the conversation.
     pub seq: i64,
-    /// Who wrote it.
     pub author: Option<String>,
-    /// The address that a mail came from.
+    /// The address of a mail's sender.
     pub address: Option<String>,
-    /// What people read.
+    /// The text as people read it.
     pub text: String,
-    /// Whether anybody could have written it in its author's name.
+    /// Whether the sender of a mail is not proven.
     pub is_unproven: bool,
-    /// The attached files.
     pub files: Vec<PromptFile>,
 }
 
 /// A file of a message to the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptFile {
-    /// Identifies it.
     pub id: AttachmentId,
-    /// Its name.
     pub filename: String,
-    /// Its type.
     pub mime_type: String,
-    /// Its size.
+    /// The size.
     pub bytes: usize,
-    /// Its bytes, once they are loaded.
+    /// None until it is loaded.
     pub content: Option<Vec<u8>>,
 }
 
-/// The agent that the conversation is with. Locks nothing: it never changes.
+/// The conversation's agent, which never changes. Locks nothing.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -74,7 +67,7 @@ pub async fn agent_of(tx: &Tx, id: ConversationId) -> Result<AgentId> {
     Ok(found.ok_or_else(|| Problem::not_found("conversation", id))?.agent_id)
 }
 
-/// Fails unless the conversation is with this agent.
+/// Fails unless this is the conversation's agent.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -82,7 +75,7 @@ pub async fn require_agent(tx: &Tx, id: ConversationId, agent: AgentId) -> Resul
     if agent_of(tx, id).await? == agent { Ok(()) } else { Err(Problem::not_found("conversation", id)) }
 }
 
-/// The conversation, locked until the transaction ends.
+/// Loads the conversation and locks it until the transaction ends.
 ///
 /// # Errors
 /// `NOT_FOUND`.
@@ -96,14 +89,14 @@ pub async fn load_thread(tx: &Tx, id: ConversationId) -> Result<Thread> {
     })
 }
 
-/// Keeps the agent's name for the conversation's session. Without one, the next turn begins a new session.
+/// Stores the agent's name for the conversation's session. Without one, the next turn starts a new session.
 pub async fn remember_session(tx: &Tx, id: ConversationId, session: Option<String>) -> Result<()> {
     let changed = tx.scope.update::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
     changed.col_expr(conversations::Column::Session, Expr::value(session)).exec(tx.connection()).await?;
     Ok(())
 }
 
-/// Forgets the sessions of an agent that moves to another server or image, where no one knows them.
+/// Forgets the sessions of an agent that moves to another server or image, where they don't exist.
 pub async fn forget_sessions(tx: &Tx, agent: AgentId) -> Result<()> {
     let changed = tx.scope.update::<conversations::Entity>();
     let changed = changed.filter(conversations::Column::AgentId.eq(agent));
@@ -115,7 +108,7 @@ pub async fn forget_sessions(tx: &Tx, agent: AgentId) -> Result<()> {
     Ok(())
 }
 
-/// Records the model that was used last, and how full the session is. What is not known stays.
+/// Records the last model used, and the tokens in the session's context. None keeps the value.
 pub async fn record_measurement(
     tx: &Tx,
     id: ConversationId,
@@ -139,7 +132,7 @@ pub async fn record_measurement(
     Ok(())
 }
 
-/// What a turn tells the agent: messages to it, and what a person said in its place.
+/// The messages that a turn gives to the agent: those to it, and a person's answers in its place.
 fn for_agent() -> Condition {
     Condition::any().add(messages::Column::Role.eq(MessageRole::User)).add(written_by_person())
 }
@@ -150,12 +143,12 @@ fn written_by_person() -> Condition {
         .add(messages::Column::AuthorUserId.is_not_null())
 }
 
-/// A text as the agent is told: what a person said in its place is not a message to it.
+/// Marks a person's answer in the agent's place, which is not a message to it.
 fn mark_in_place(role: MessageRole, text: String) -> String {
     if role == MessageRole::Assistant { format!("(said in your place) {text}") } else { text }
 }
 
-/// A mail's text below its subject, unless the subject is all that it says.
+/// A mail's text below its subject, unless the text repeats the subject.
 fn under_subject(content: &serde_json::Value, text: String) -> String {
     match content["subject"].as_str() {
         Some(subject) if subject == text => format!("Subject: {subject}"),
@@ -164,7 +157,7 @@ fn under_subject(content: &serde_json::Value, text: String) -> String {
     }
 }
 
-/// The messages to the agent that belong to this turn, up to `through`, oldest first. Files come without their bytes.
+/// The turn's messages for the agent up to `through`, oldest first. Files come without their bytes.
 pub async fn messages_for_agent(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<PromptMessage>> {
     let found = tx
         .scope
@@ -205,7 +198,7 @@ pub async fn messages_for_agent(tx: &Tx, turn: TurnId, through: i64) -> Result<V
     Ok(said)
 }
 
-/// Whether several people write in a conversation: in the messages of a turn, or one of them and another before.
+/// Whether several people write in a conversation: in the turn's messages, or before its last one.
 pub async fn is_shared(tx: &Tx, conversation: ConversationId, said: &[PromptMessage]) -> Result<bool> {
     let mut named = said.iter().filter(|said| said.author.is_some());
     let Some(last) = named.next_back() else { return Ok(false) };
@@ -213,7 +206,7 @@ pub async fn is_shared(tx: &Tx, conversation: ConversationId, said: &[PromptMess
     Ok(named.any(is_other) || queries::has_another_author(tx, conversation, last.message).await?)
 }
 
-/// Loads the bytes of these files.
+/// Loads the bytes of these files into the messages.
 pub async fn load_files(tx: &Tx, said: &mut [PromptMessage], ids: &[AttachmentId]) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
@@ -229,7 +222,7 @@ pub async fn load_files(tx: &Tx, said: &mut [PromptMessage], ids: &[AttachmentId
     Ok(())
 }
 
-/// Records what became of the turn's messages to the agent.
+/// Sets the status of the turn's pending messages to the agent.
 pub async fn settle_messages(
     tx: &Tx,
     conversation: ConversationId,
@@ -247,7 +240,7 @@ pub async fn settle_messages(
     Ok(())
 }
 
-/// Gives the messages to the agent of one turn, up to `through`, to another. Returns how many.
+/// Moves a turn's messages for the agent up to `through` to another turn. Returns how many.
 pub async fn move_messages(tx: &Tx, from: TurnId, to: TurnId, through: i64) -> Result<u64> {
     let moved = tx.scope.update::<messages::Entity>().filter(messages::Column::TurnId.eq(from));
     let moved = moved.filter(for_agent()).filter(messages::Column::Seq.lte(through));
@@ -255,7 +248,7 @@ pub async fn move_messages(tx: &Tx, from: TurnId, to: TurnId, through: i64) -> R
     Ok(moved.rows_affected)
 }
 
-/// What a person said in the agent's place in this turn: the messages and their places, oldest first.
+/// A person's answers in the agent's place in this turn, and their positions, oldest first.
 pub async fn messages_by_person(tx: &Tx, turn: TurnId) -> Result<Vec<(MessageId, i64)>> {
     let found = tx.scope.find::<messages::Entity>().filter(messages::Column::TurnId.eq(turn));
     let found = found.filter(written_by_person()).order_by_asc(messages::Column::Seq).select_only();
@@ -263,7 +256,7 @@ pub async fn messages_by_person(tx: &Tx, turn: TurnId) -> Result<Vec<(MessageId,
     Ok(found.into_tuple().all(tx.connection()).await?)
 }
 
-/// Makes a message part of a turn. Returns its place.
+/// Makes a message part of a turn. Returns its conversation and position.
 ///
 /// # Errors
 /// `NOT_FOUND`.

@@ -1,7 +1,7 @@
-//! Later parts and later versions of messages that came in: the other photos of an album, and what was edited or deleted.
+//! Later parts and later versions of incoming messages: further photos of an album, edits and deletions.
 //!
-//! A part joins the first message of its album while the turn of that one waits; afterwards it follows without a turn. A version
-//! is a message of its own. It makes no turn if the first one was answered.
+//! A part joins the first message of its album while that message's turn is queued; later it becomes a message without a turn. A
+//! version is a separate message. It gets no turn if the first version was answered.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -29,20 +29,20 @@ use crate::{
     core::{Core, access::Scope, store::Tx},
 };
 
-/// What stands before a later version.
+/// Precedes a later version.
 const EDITED: &str = "edited: ";
 
-/// Where a message is.
+/// A message and its conversation.
 type StoredMessage = (ConversationId, MessageId);
 
-/// Whether the channel has a message of which this one, by its album or its vendor id, is a part or a version.
+/// Whether this message is a part or a version of an earlier message of the channel, by its album or its vendor id.
 pub async fn has_earlier(
     core: &Arc<Core>,
     (org, channel): (OrgId, ChannelId),
     message: &muster_channels::Inbound,
 ) -> Result<bool> {
     let version_of = message.vendor_id.as_ref().filter(|_| message.is_edit);
-    // PostgreSQL takes no text with NUL.
+    // PostgreSQL accepts no NUL in texts.
     let usable = |value: &&String| !value.contains('\0');
     let scope = Scope::system(core, org);
     if let Some(vendor_id) = version_of.filter(usable)
@@ -56,14 +56,14 @@ pub async fn has_earlier(
     }
 }
 
-/// The newest album of a conversation, and the length of the names of its parts, which grows with each part that joins.
+/// The newest album of a conversation, and the length of its parts' keys, which grows with each part.
 pub async fn newest_album(tx: &Tx, conversation: ConversationId) -> Result<Option<(MessageId, i64)>> {
     let album = queries::newest_album(tx, conversation).await?;
     Ok(album.map(|album| (album.id, album.length)))
 }
 
-/// Takes a message that needs none of its own: a part joins the first one, and what is known already changes nothing. Otherwise
-/// says in the message what it is, and whether it is answered.
+/// Handles a message that needs no row: a part joins the first message, and a repetition changes nothing. Returns the stored
+/// message then. Otherwise adjusts the text of `incoming`, and whether it gets a turn.
 pub(super) async fn join_earlier(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Option<StoredMessage>> {
     if incoming.is_edit {
         return apply_version(tx, incoming).await;
@@ -128,8 +128,8 @@ async fn join_album(tx: &Tx, first: messages::Model, key: String, incoming: &Inc
     Ok(())
 }
 
-/// A later version: how it is shown, and whether it is answered. A version with the same text as the last one is ignored, and so is one
-/// of an archived conversation that needs no answer.
+/// Adjusts the text and the turn of a later version. Returns the last version if this one is ignored: it has the same text, or
+/// needs no answer in an archived conversation.
 async fn apply_version(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Option<StoredMessage>> {
     let names = incoming.files.iter().map(|file| file.filename.as_str()).collect::<Vec<_>>().join(", ");
     if incoming.full_text().trim().is_empty() {
@@ -139,7 +139,7 @@ async fn apply_version(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Option<St
     incoming.text.insert_str(0, EDITED);
     let Some((first, last)) = versions_of(tx, incoming).await? else { return Ok(None) };
     let said = last.content["text"].as_str().unwrap_or_default();
-    // Answered, or not to be.
+    // It was answered, or gets no answer.
     let is_over = |state| matches!(state, None | Some(TurnState::Done));
     if is_over(turn_state(tx, &first).await?) || is_over(turn_state(tx, &last).await?) || now.is_empty() {
         incoming.is_answered = false;
@@ -158,7 +158,7 @@ async fn apply_version(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Option<St
     Ok((is_same && incoming.files.is_empty()).then_some((last.conversation_id, last.id)))
 }
 
-/// The versions of a message whose files are known: the first, and the newest hundred, since senders can edit without limit.
+/// The versions of a message to compare files with: the first, and the newest hundred, since senders can edit without limit.
 async fn known_versions(tx: &Tx, incoming: &Incoming<'_>, first: MessageId) -> Result<Vec<MessageId>> {
     let newest = tx.scope.find::<messages::Entity>();
     let newest = newest.filter(messages::Column::ViaChannelId.eq(incoming.channel));
@@ -168,7 +168,7 @@ async fn known_versions(tx: &Tx, incoming: &Incoming<'_>, first: MessageId) -> R
     let newest = newest.column(messages::Column::Id).into_tuple::<MessageId>();
     let mut versions = newest.all(tx.connection()).await?;
     versions.push(first);
-    // A part's files are those of its album.
+    // The files of parts belong to the album's first message.
     versions.extend(first_of_album(tx, incoming).await?.map(|album| album.id));
     Ok(versions)
 }
@@ -189,7 +189,7 @@ async fn versions_of(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<(message
     })
 }
 
-/// Whether a message only says that an earlier one was deleted.
+/// Whether a message only reports that an earlier one was deleted.
 #[must_use]
 pub fn is_deletion(message: &muster_channels::Inbound) -> bool {
     message.is_edit && message.text.is_empty() && message.context.is_empty() && message.files.is_empty()

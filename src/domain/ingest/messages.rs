@@ -135,7 +135,7 @@ impl Arrived {
 async fn seen(tx: &Tx, new: &[Option<&Arrived>]) -> Result<Known> {
     let Some(first) = new.iter().flatten().next() else { return Ok(Known::new()) };
     let origins: Vec<_> = new.iter().flatten().map(|arrived| arrived.message.origin.id.clone()).collect();
-    contacts::see(tx, (first.channel, first.transport), &origins).await
+    contacts::find_seen(tx, (first.channel, first.transport), &origins).await
 }
 
 /// The message, with who is behind its origin: those who write for the first time are known now.
@@ -145,7 +145,7 @@ async fn from_known<'a>(tx: &Tx, arrived: &'a Arrived, known: &mut Known) -> Res
     let (contact, identity) = match known.get(&origin.id) {
         Some(known) => *known,
         None => {
-            let new = contacts::introduce(tx, (arrived.channel, arrived.transport), origin).await?;
+            let new = contacts::create_contact(tx, (arrived.channel, arrived.transport), origin).await?;
             known.insert(origin.id.clone(), new);
             new
         }
