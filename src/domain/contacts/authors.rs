@@ -21,8 +21,8 @@ use crate::{
     core::{Event, store::Tx},
 };
 
-/// Returns the known contacts behind these origins, and marks them as seen now. An origin is known across all channels of a vendor;
-/// that of a webhook, which makes up its ids, only in its own channel.
+/// Returns the known contacts behind these origins, and marks them as seen now. An origin is known across all channels
+/// of a vendor; that of a webhook, which makes up its ids, only in its own channel.
 pub async fn find_seen(
     tx: &Tx,
     (channel, transport): (ChannelId, Transport),

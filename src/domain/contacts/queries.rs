@@ -14,8 +14,8 @@ use crate::{
     },
 };
 
-/// SQL: whether a contact has a channel that is not deleted, or never had an address. A contact first seen on a deleted channel may
-/// write through another one.
+/// SQL: whether a contact has a channel that is not deleted, or never had an address. A contact first seen on a deleted
+/// channel may write through another one.
 macro_rules! is_reached {
     ($org:literal, $contact:literal) => {
         concat!(
@@ -52,8 +52,8 @@ row! {
     }
 }
 
-/// Marks the identities of these origins as seen now, and returns them: those of any channel of the vendor, but those of a webhook,
-/// which makes up its ids, only of this channel.
+/// Marks the identities of these origins as seen now, and returns them: those of any channel of the vendor, but those
+/// of a webhook, which makes up its ids, only of this channel.
 pub(super) async fn see_authors(
     tx: &Tx,
     transport: Transport,

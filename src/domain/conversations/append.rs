@@ -1,6 +1,6 @@
-//! The only code that adds messages or changes their content, always in the caller's transaction. First, for each conversation:
-//! positions, the turn, the summary. Then for all messages together: rows, and words in the search index. Events follow the
-//! commit.
+//! The only code that adds messages or changes their content, always in the caller's transaction. First, for each
+//! conversation: positions, the turn, the summary. Then for all messages together: rows, and words in the search index.
+//! Events follow the commit.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -42,8 +42,8 @@ use crate::{
 /// The length of a message's preview, in characters.
 const PREVIEW: usize = 160;
 
-/// The bytes that a message takes besides its content: its row, its turn, its words in the index. Without it, senders could fill
-/// the disk with short messages that no plan counts.
+/// The bytes that a message takes besides its content: its row, its turn, its words in the index. Without it, senders
+/// could fill the disk with short messages that no plan counts.
 pub(super) const MESSAGE_OVERHEAD: i64 = 512;
 
 /// A message's delivery through a channel.
@@ -170,8 +170,8 @@ pub async fn add(tx: &Tx, new: NewMessage<'_>) -> Result<(MessageId, i64)> {
     added.into_iter().next().ok_or_else(|| Problem::internal(anyhow::anyhow!("a message without a row")))
 }
 
-/// Appends messages to `conversations`, which must be locked, in this order. Rows and words take one statement each for any number
-/// of messages; each conversation takes a few. Returns ids and positions, in the same order.
+/// Appends messages to `conversations`, which must be locked, in this order. Rows and words take one statement each for
+/// any number of messages; each conversation takes a few. Returns ids and positions, in the same order.
 ///
 /// # Errors
 /// See [`append`].
@@ -292,7 +292,8 @@ async fn join_turns(
     Ok(())
 }
 
-/// Marks the messages to the people on the other side of a channel: texts and files of the agent or of a person in its place.
+/// Marks the messages to the people on the other side of a channel: texts and files of the agent or of a person in its
+/// place.
 async fn send_out(
     tx: &Tx,
     conversation: &conversations::Model,
@@ -332,7 +333,8 @@ pub async fn append_error(
     append(tx, NewMessage { turn, ..new }).await
 }
 
-/// The storage that messages take: their content, and a copy for the delivery. `retention_queries.rs` has the same in SQL.
+/// The storage that messages take: their content, and a copy for the delivery. `retention_queries.rs` has the same in
+/// SQL.
 fn stored_bytes(backend: DbBackend, own: &[&mut PlacedMessage<'_>]) -> i64 {
     let bytes = own.iter().map(|message| {
         let times = if message.new.delivery.is_some() { 2 } else { 1 };
@@ -359,7 +361,8 @@ fn separators(json: &Json) -> usize {
     }
 }
 
-/// Updates the conversation's summary, once for all messages. The row is locked, so no other message takes the next positions.
+/// Updates the conversation's summary, once for all messages. The row is locked, so no other message takes the next
+/// positions.
 async fn summarize(
     tx: &Tx,
     conversation: &conversations::Model,
@@ -479,8 +482,8 @@ struct IndexedMessage<'a> {
     text: &'a str,
 }
 
-/// Replaces a message's content, its words in the search index, its share of the storage, and the preview if it is the last
-/// message. The conversation must be locked.
+/// Replaces a message's content, its words in the search index, its share of the storage, and the preview if it is the
+/// last message. The conversation must be locked.
 pub(super) async fn rewrite(
     tx: &Tx,
     conversation: &mut conversations::Model,

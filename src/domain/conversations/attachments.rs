@@ -1,7 +1,7 @@
 //! Attachments: files uploaded first and posted with a message later.
 //!
-//! A sender's file name and type are not trusted: names are reduced to a plain file name, and browsers are instructed to save the
-//! file instead of showing it (`api/files/attachments.rs`).
+//! A sender's file name and type are not trusted: names are reduced to a plain file name, and browsers are instructed
+//! to save the file instead of showing it (`api/files/attachments.rs`).
 
 use std::collections::HashSet;
 
@@ -242,7 +242,8 @@ fn clean_name(name: &str) -> String {
     format!("{}{end}", &stem[..stem.floor_char_boundary(bounds::FILE_NAME - end.len())])
 }
 
-/// Whether a character changes the direction of text or takes no space. Such characters can make `exe.txt` look like `txt.exe`.
+/// Whether a character changes the direction of text or takes no space. Such characters can make `exe.txt` look like
+/// `txt.exe`.
 fn turns_text(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

@@ -110,8 +110,8 @@ pub async fn stored_keys(tx: &Tx, channel: ChannelId, keys: &[String]) -> Result
     Ok(queries::stored_keys(tx, channel, keys).await?.into_iter().collect())
 }
 
-/// Stores messages and queues their turns, unless they may be part of a loop. Returns each message and its conversation. The
-/// caller sends the turns.
+/// Stores messages and queues their turns, unless they may be part of a loop. Returns each message and its
+/// conversation. The caller sends the turns.
 ///
 /// # Errors
 /// `CONFLICT`: another transaction has stored one of them.
@@ -146,8 +146,8 @@ struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Whether the batch must be written before `incoming` can be handled: it depends on an earlier message that it refers to or is
-    /// a part or version of; or, if a program wrote it, on the number of answers.
+    /// Whether the batch must be written before `incoming` can be handled: it depends on an earlier message that it
+    /// refers to or is a part or version of; or, if a program wrote it, on the number of answers.
     fn must_precede(&self, incoming: &Incoming<'_>) -> bool {
         let refs: HashSet<_> = incoming.thread.refs.iter().map(|id| bounded_name(id)).collect();
         let is_one = |new: &NewMessage<'_>| new.vendor_id.as_ref().is_some_and(|id| refs.contains(id));
@@ -232,8 +232,9 @@ pub(super) async fn store_files(tx: &Tx, incoming: &Incoming<'_>) -> Result<(Vec
     Ok((kept, text))
 }
 
-/// The content of a message: its text, or the names of its files if it has none. A mail also has its subject, which replaces
-/// missing text, and is plain text: in Markdown, `>` would quote following lines, and `# 4711` would become a heading.
+/// The content of a message: its text, or the names of its files if it has none. A mail also has its subject, which
+/// replaces missing text, and is plain text: in Markdown, `>` would quote following lines, and `# 4711` would become a
+/// heading.
 pub(super) fn content_of<'a>(
     transport: Transport,
     title: Option<&str>,
@@ -253,20 +254,20 @@ pub(super) fn content_of<'a>(
     content
 }
 
-/// Whether a program has got enough answers. Two programs could talk forever. A program that names no thread starts a conversation
-/// each time, so there is also a limit for the channel.
+/// Whether a program has got enough answers. Two programs could talk forever. A program that names no thread starts a
+/// conversation each time, so there is also a limit for the channel.
 async fn is_answered_enough(tx: &Tx, conversation: ConversationId, incoming: &Incoming<'_>) -> Result<bool> {
     let place = (incoming.identity, incoming.channel, conversation);
     let answered = queries::count_answered(tx, place, tx.now.minus(Duration::from_hours(1))).await?;
     Ok(answered.is_some_and(|answered| answered.here >= ANSWERED_HERE || answered.anywhere >= ANSWERED))
 }
 
-/// The locked conversation of a message: that of the newest message it refers to, otherwise that with its key. A message to an
-/// archived conversation starts a new one. The key of a mail thread is the id of its first mail, which later mails refer to, so
-/// it works even after the mails were removed.
+/// The locked conversation of a message: that of the newest message it refers to, otherwise that with its key. A
+/// message to an archived conversation starts a new one. The key of a mail thread is the id of its first mail, which
+/// later mails refer to, so it works even after the mails were removed.
 ///
-/// Ids of mails are not secret: a mail that refers to other people's mails joins their conversation only if its sender takes part
-/// in it. Ids of Muster's mails contain a secret, so a sender who knows one has received the mail.
+/// Ids of mails are not secret: a mail that refers to other people's mails joins their conversation only if its sender
+/// takes part in it. Ids of Muster's mails contain a secret, so a sender who knows one has received the mail.
 async fn find_conversation(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<conversations::Model>> {
     let open = || {
         let open = held(tx.scope.find::<conversations::Entity>());
@@ -293,8 +294,8 @@ async fn find_conversation(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<co
     }
 }
 
-/// Whether a sender may refer to other people's mails in a conversation: as its contact, as an author in it, or as a recipient of
-/// its mails. Vendors other than mail control access to their threads.
+/// Whether a sender may refer to other people's mails in a conversation: as its contact, as an author in it, or as a
+/// recipient of its mails. Vendors other than mail control access to their threads.
 async fn takes_part(tx: &Tx, conversation: &conversations::Model, incoming: &Incoming<'_>) -> Result<bool> {
     if incoming.transport != Transport::Email
         || conversation.contact_id == Some(incoming.contact)
@@ -309,8 +310,9 @@ async fn takes_part(tx: &Tx, conversation: &conversations::Model, incoming: &Inc
     Ok(written.one(tx.connection()).await?.is_some())
 }
 
-/// The conversation of the message with this vendor id, and whether Muster sent that message. Muster's messages take precedence: a
-/// recipient could reuse the id of Muster's mail to divert other people's replies into another conversation.
+/// The conversation of the message with this vendor id, and whether Muster sent that message. Muster's messages take
+/// precedence: a recipient could reuse the id of Muster's mail to divert other people's replies into another
+/// conversation.
 async fn find_referred(
     tx: &Tx,
     channel: ChannelId,

@@ -1,18 +1,18 @@
 //! Conversations with agents: messages, search, attachments, and agents' turns ([`turns`]).
 //!
-//! States (`state.rs`): OPEN; PENDING while the agent waits for a decision; RESOLVED until someone writes again; ARCHIVED.
-//! Messages are only added ([`append`]), until retention removes them (`retention.rs`): seq counts without gaps, and paging
-//! walks it. Only two kinds of messages change: an album of photos, which arrives in parts (`updates.rs`), and a misread mail
-//! (`reparsing.rs`). A message from the panel leaves the process as a turn for the agent's host. Permissions:
-//! `agent.output.view` reads one agent's conversations, `conversation.view` those of all agents, `agent.interact` writes,
-//! `conversation.edit` resolves and archives.
+//! States (`state.rs`): OPEN; PENDING while the agent waits for a decision; RESOLVED until someone writes again;
+//! ARCHIVED. Messages are only added ([`append`]), until retention removes them (`retention.rs`): seq counts without
+//! gaps, and paging walks it. Only two kinds of messages change: an album of photos, which arrives in parts
+//! (`updates.rs`), and a misread mail (`reparsing.rs`). A message from the panel leaves the process as a turn for the
+//! agent's host. Permissions: `agent.output.view` reads one agent's conversations, `conversation.view` those of all
+//! agents, `agent.interact` writes, `conversation.edit` resolves and archives.
 //!
-//! `panel.rs`: people's actions; `takeover.rs`: answering instead of the agent; `reports.rs`: hosts' reports; `incoming.rs`:
-//! messages from channels; `updates.rs`: their parts and versions; `turn_messages.rs`, `delivery_messages.rs`: messages of turns
-//! and deliveries; `append.rs`: adding messages; `search.rs`: finding messages; `reads.rs`: read marks; `watches.rs`: watchers;
-//! `retention.rs`: removing transcripts; `storage.rs`: storage use; `tokenizer.rs`: tokens of the search index;
-//! `search_stages.rs`: stages of a search; `attachments.rs`: files; `sources.rs`: original mails; `reparsing.rs`: reading them
-//! again.
+//! `panel.rs`: people's actions; `takeover.rs`: answering instead of the agent; `reports.rs`: hosts' reports;
+//! `incoming.rs`: messages from channels; `updates.rs`: their parts and versions; `turn_messages.rs`,
+//! `delivery_messages.rs`: messages of turns and deliveries; `append.rs`: adding messages; `search.rs`: finding
+//! messages; `reads.rs`: read marks; `watches.rs`: watchers; `retention.rs`: removing transcripts; `storage.rs`:
+//! storage use; `tokenizer.rs`: tokens of the search index; `search_stages.rs`: stages of a search; `attachments.rs`:
+//! files; `sources.rs`: original mails; `reparsing.rs`: reading them again.
 
 mod append;
 mod attachments;

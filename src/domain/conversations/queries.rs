@@ -183,8 +183,8 @@ pub(super) async fn sender_addresses(tx: &Tx, messages: Vec<i64>) -> Result<Hash
     Ok(found.into_iter().map(|from| (from.message, from.address)).collect())
 }
 
-/// Whether another author wrote one of the 1,000 messages before this one. Without a bound, each turn of a long conversation with
-/// one author would read all of it.
+/// Whether another author wrote one of the 1,000 messages before this one. Without a bound, each turn of a long
+/// conversation with one author would read all of it.
 pub(super) async fn has_another_author(
     tx: &Tx,
     conversation: ConversationId,

@@ -1,7 +1,7 @@
 //! Read marks. The author of a message has read up to it.
 //!
-//! Messages from before a person joined, or from more than thirty days ago, don't count as unread: otherwise a new member would
-//! start with thousands. Nor do removed messages (`retention.rs`).
+//! Messages from before a person joined, or from more than thirty days ago, don't count as unread: otherwise a new
+//! member would start with thousands. Nor do removed messages (`retention.rs`).
 
 use sea_orm::{ActiveModelTrait, ActiveValue::Set, ColumnTrait, Condition, QueryFilter, sea_query::Expr};
 
@@ -18,8 +18,8 @@ use crate::{
     core::{Event, access::Scope, store::Tx},
 };
 
-/// Records that the caller has read a conversation up to `seq`, or to its end if that comes first. Only the caller's own
-/// subscriptions are notified. It does not change the conversation, so it is not in the audit log.
+/// Records that the caller has read a conversation up to `seq`, or to its end if that comes first. Only the caller's
+/// own subscriptions are notified. It does not change the conversation, so it is not in the audit log.
 ///
 /// # Errors
 /// `NOT_FOUND`; `PERMISSION_DENIED` for a service token, which has no read marks.

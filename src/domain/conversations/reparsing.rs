@@ -1,5 +1,5 @@
-//! Reading stored mails again (`sources.rs`) that an earlier version of Muster may have misread. Only the message's text and its
-//! words in the search index change. An event in the conversation mentions it; no turn starts.
+//! Reading stored mails again (`sources.rs`) that an earlier version of Muster may have misread. Only the message's
+//! text and its words in the search index change. An event in the conversation mentions it; no turn starts.
 
 use std::{slice, sync::Arc};
 
@@ -57,7 +57,8 @@ pub struct Reread {
     pub error: Option<String>,
 }
 
-/// Reads stored mails again, and updates messages whose text differs, unless it is a `rehearsal`. Returns the result for each.
+/// Reads stored mails again, and updates messages whose text differs, unless it is a `rehearsal`. Returns the result
+/// for each.
 ///
 /// # Errors
 /// The database is unreachable. Earlier changes remain.

@@ -1,5 +1,6 @@
-//! Retention of transcripts. After the organization's number of days without a message, a conversation with nothing open or unsent
-//! loses its messages and files. The conversation stays, with its turns, costs and decisions, and its numbering continues.
+//! Retention of transcripts. After the organization's number of days without a message, a conversation with nothing
+//! open or unsent loses its messages and files. The conversation stays, with its turns, costs and decisions, and its
+//! numbering continues.
 
 use std::sync::Arc;
 
@@ -50,7 +51,8 @@ enum Remaining {
     All,
 }
 
-/// Removes the oldest messages of a conversation, with an entry in the audit log each time, because the rest may never follow.
+/// Removes the oldest messages of a conversation, with an entry in the audit log each time, because the rest may never
+/// follow.
 async fn remove_oldest(scope: &Scope, id: ConversationId) -> Result<Remaining> {
     let tx = scope.begin().await?;
     // No message is written while the agent is locked.

@@ -132,8 +132,8 @@ pub async fn find(
     Ok(hits)
 }
 
-/// A page of messages of all conversations, or of one agent's, that contain every word of `q`, newest first. It holds fewer than
-/// `limit` if many matches of the index don't contain the words side by side.
+/// A page of messages of all conversations, or of one agent's, that contain every word of `q`, newest first. It holds
+/// fewer than `limit` if many matches of the index don't contain the words side by side.
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for an `after` that is not a cursor.
@@ -192,8 +192,9 @@ fn to_found_message(row: FoundAnywhere, question: &Question, is_vague: bool) -> 
     Some(FoundMessage { hit, conversation_id, reference, title, agent_id, agent_name })
 }
 
-/// Merges the segments of SQLite's index once there are many: each message adds a segment, and a search reads every segment for each
-/// of its words. Works in steps of 256 pages or 0.1 s, so that writers never wait long. Returns the number of steps.
+/// Merges the segments of SQLite's index once there are many: each message adds a segment, and a search reads every
+/// segment for each of its words. Works in steps of 256 pages or 0.1 s, so that writers never wait long. Returns the
+/// number of steps.
 pub async fn merge_index(core: &Core) -> Result<u64> {
     let mut steps = 0;
     if core.db.backend() == DbBackend::Sqlite {

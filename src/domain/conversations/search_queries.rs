@@ -36,8 +36,9 @@ pub struct IndexQuery {
 
 const TERMS: &str = "search_terms(s.tokens, s.organization_id, s.message_id, s.conversation_id, s.seq)";
 
-/// Queries PostgreSQL's index stage by stage, from the newest messages on, until there are enough hits (`search_stages.rs`).
-/// Reads only hits from the messages. `$place`, `$by`: the column that orders the index, and the one that orders messages.
+/// Queries PostgreSQL's index stage by stage, from the newest messages on, until there are enough hits
+/// (`search_stages.rs`). Reads only hits from the messages. `$place`, `$by`: the column that orders the index, and the
+/// one that orders messages.
 ///
 /// PostgreSQL's plan must not depend on its estimates for words: it knows how often each occurs but not which
 /// occur together, and bad estimates led it to read whole conversations. So the index on terms must be the only

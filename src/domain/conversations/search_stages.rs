@@ -1,15 +1,15 @@
 //! The stages of a search in PostgreSQL's index, from the newest messages on
 //! (`docs/decisions/0015-search-from-the-end.md`).
 //!
-//! For each message the index stores which block of 2,048 and which block of 65,536 messages it belongs to, by its seq in
-//! its conversation and by its id in its organization (the function `search_terms` in the migrations). A search asks for the
-//! newest 4,096 to 6,144 messages, then for the 65,536 to 131,072 before them, then for all others, and stops when it
-//! has enough hits: common words are found near the end, and rare words have few hits to read anywhere.
+//! For each message the index stores which block of 2,048 and which block of 65,536 messages it belongs to, by its seq
+//! in its conversation and by its id in its organization (the function `search_terms` in the migrations). A search asks
+//! for the newest 4,096 to 6,144 messages, then for the 65,536 to 131,072 before them, then for all others, and stops
+//! when it has enough hits: common words are found near the end, and rare words have few hits to read anywhere.
 
 use std::ops::RangeInclusive;
 
-/// The block sizes: the separator between token and block in a term, the number of low bits to drop from a position, and the number
-/// of blocks in a stage.
+/// The block sizes: the separator between token and block in a term, the number of low bits to drop from a position,
+/// and the number of blocks in a stage.
 const SIZES: [(&str, u32, i64); 2] = [("//", 11, 3), ("/", 16, 2)];
 
 /// The stages of a search, newest messages first.

@@ -1,5 +1,5 @@
-//! Original mails, stored for a while next to their messages and sealed like secrets, so that a later version of Muster can read
-//! them again (`reparsing.rs`). They are removed with their message, or after `email.keep_source`.
+//! Original mails, stored for a while next to their messages and sealed like secrets, so that a later version of Muster
+//! can read them again (`reparsing.rs`). They are removed with their message, or after `email.keep_source`.
 
 use bytes::Bytes;
 use secrecy::ExposeSecret;

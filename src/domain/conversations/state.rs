@@ -1,7 +1,7 @@
 //! A conversation's lifecycle as a pure state table.
 //!
-//! A conversation starts OPEN. PENDING: the agent waits for a person. RESOLVED: settled, until someone writes again. ARCHIVED:
-//! closed, until a person reopens it.
+//! A conversation starts OPEN. PENDING: the agent waits for a person. RESOLVED: settled, until someone writes again.
+//! ARCHIVED: closed, until a person reopens it.
 
 use crate::base::{
     enums::ConversationStatus,

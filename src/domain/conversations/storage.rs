@@ -1,5 +1,5 @@
-//! The storage that messages take, and full storage: incoming messages, people and programs are refused, running turns are
-//! cancelled, and one EVENT replaces agents' messages. Retention (`retention.rs`) or a larger plan makes room.
+//! The storage that messages take, and full storage: incoming messages, people and programs are refused, running turns
+//! are cancelled, and one EVENT replaces agents' messages. Retention (`retention.rs`) or a larger plan makes room.
 //!
 //! A message's bytes are added to its conversation's row, which is written with it anyway, and summed each minute.
 

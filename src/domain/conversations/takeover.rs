@@ -1,10 +1,10 @@
 //! Take-overs: a person answers in a conversation instead of the agent.
 //!
-//! While someone holds a conversation, no turn of the agent starts in it ([`turns::yield_to_person`]). The holder's messages
-//! appear as the agent's; messages from programs are stored and wait. The agent learns of all of them with its next turn. Anyone
-//! who may write to the agent may take over, even from another holder. Only the holder may hand back, so that a take-over never
-//! ends unnoticed. It ends by itself if the holder is silent for [`IDLE`] or loses the permission. Events in the thread name the
-//! people involved.
+//! While someone holds a conversation, no turn of the agent starts in it ([`turns::yield_to_person`]). The holder's
+//! messages appear as the agent's; messages from programs are stored and wait. The agent learns of all of them with its
+//! next turn. Anyone who may write to the agent may take over, even from another holder. Only the holder may hand back,
+//! so that a take-over never ends unnoticed. It ends by itself if the holder is silent for [`IDLE`] or loses the
+//! permission. Events in the thread name the people involved.
 
 use std::{sync::Arc, time::Duration};
 
@@ -182,8 +182,8 @@ impl EndReason {
 
 /// Ends the take-overs of all organizations that have a reason to end ([`EndReason`]). Returns how many.
 pub async fn end_abandoned(core: &Arc<Core>) -> Result<u64> {
-    // Reads every take-over, because the database doesn't know the policies. There are only as many as people can handle at
-    // once.
+    // Reads every take-over, because the database doesn't know the policies. There are only as many as people can
+    // handle at once.
     let mut ended = Tally::default();
     for taken in queries::list_taken_over(core).await? {
         let org = taken.organization_id;
@@ -192,7 +192,8 @@ pub async fn end_abandoned(core: &Arc<Core>) -> Result<u64> {
     ended.close()
 }
 
-/// Ends a take-over if there is a reason, both in the row as `seen` and under the agent's lock. Returns whether it ended.
+/// Ends a take-over if there is a reason, both in the row as `seen` and under the agent's lock. Returns whether it
+/// ended.
 async fn end_if_abandoned(scope: &Scope, seen: &TakenOver) -> Result<bool> {
     if EndReason::find(&scope.core, seen)?.is_none() {
         return Ok(false);
@@ -221,8 +222,8 @@ async fn lock_conversation(
     Ok((tx, agent, conversation))
 }
 
-/// Returns the conversation to the agent, which starts at once if the last message waits for an answer. Messages without a turn
-/// don't count: they get no answer, such as those of a program that writes too often.
+/// Returns the conversation to the agent, which starts at once if the last message waits for an answer. Messages
+/// without a turn don't count: they get no answer, such as those of a program that writes too often.
 async fn return_to_agent(
     tx: &Tx,
     agent: Option<&LockedAgent>,

@@ -1,5 +1,5 @@
-//! Titles of conversations without a subject: the beginning of the first message. Only for conversations started in Muster:
-//! others have a contact, and a title is sent as the subject of mails.
+//! Titles of conversations without a subject: the beginning of the first message. Only for conversations started in
+//! Muster: others have a contact, and a title is sent as the subject of mails.
 
 use muster_channels::{Dialect, Longest, Unit, render};
 

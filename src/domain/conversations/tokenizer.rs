@@ -22,8 +22,8 @@ use crate::base::{
     ids::{AgentId, ConversationId, OrgId},
 };
 
-/// The most characters of a word in the index, since a sender could fill it with long words. Longer words are compared when a hit is
-/// highlighted.
+/// The most characters of a word in the index, since a sender could fill it with long words. Longer words are compared
+/// when a hit is highlighted.
 const TOKEN_CHARS: usize = 64;
 /// The most distinct tokens of a message that can be found: the first ones. A sender could fill the index with
 /// made-up words.

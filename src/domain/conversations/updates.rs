@@ -1,7 +1,7 @@
 //! Later parts and later versions of incoming messages: further photos of an album, edits and deletions.
 //!
-//! A part joins the first message of its album while that message's turn is queued; later it becomes a message without a turn. A
-//! version is a separate message. It gets no turn if the first version was answered.
+//! A part joins the first message of its album while that message's turn is queued; later it becomes a message without
+//! a turn. A version is a separate message. It gets no turn if the first version was answered.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -62,8 +62,8 @@ pub async fn newest_album(tx: &Tx, conversation: ConversationId) -> Result<Optio
     Ok(album.map(|album| (album.id, album.length)))
 }
 
-/// Handles a message that needs no row: a part joins the first message, and a repetition changes nothing. Returns the stored
-/// message then. Otherwise adjusts the text of `incoming`, and whether it gets a turn.
+/// Handles a message that needs no row: a part joins the first message, and a repetition changes nothing. Returns the
+/// stored message then. Otherwise adjusts the text of `incoming`, and whether it gets a turn.
 pub(super) async fn join_earlier(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Option<StoredMessage>> {
     if incoming.is_edit {
         return apply_version(tx, incoming).await;
@@ -128,8 +128,8 @@ async fn join_album(tx: &Tx, first: messages::Model, key: String, incoming: &Inc
     Ok(())
 }
 
-/// Adjusts the text and the turn of a later version. Returns the last version if this one is ignored: it has the same text, or
-/// needs no answer in an archived conversation.
+/// Adjusts the text and the turn of a later version. Returns the last version if this one is ignored: it has the same
+/// text, or needs no answer in an archived conversation.
 async fn apply_version(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Option<StoredMessage>> {
     let names = incoming.files.iter().map(|file| file.filename.as_str()).collect::<Vec<_>>().join(", ");
     if incoming.full_text().trim().is_empty() {
@@ -158,7 +158,8 @@ async fn apply_version(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Option<St
     Ok((is_same && incoming.files.is_empty()).then_some((last.conversation_id, last.id)))
 }
 
-/// The versions of a message to compare files with: the first, and the newest hundred, since senders can edit without limit.
+/// The versions of a message to compare files with: the first, and the newest hundred, since senders can edit without
+/// limit.
 async fn known_versions(tx: &Tx, incoming: &Incoming<'_>, first: MessageId) -> Result<Vec<MessageId>> {
     let newest = tx.scope.find::<messages::Entity>();
     let newest = newest.filter(messages::Column::ViaChannelId.eq(incoming.channel));

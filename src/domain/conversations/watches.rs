@@ -1,4 +1,5 @@
-//! Watchers of a conversation, who are notified of its agent's questions. A person who starts a conversation watches it.
+//! Watchers of a conversation, who are notified of its agent's questions. A person who starts a conversation watches
+//! it.
 
 use super::{
     agent_of,

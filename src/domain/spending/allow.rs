@@ -40,13 +40,13 @@ pub struct Allowed {
 
 impl DomainEvent for Allowed {}
 
-/// Lets an agent or the organization spend more, resolves the approval that asked for it, and resumes waiting turns. A negative
-/// amount takes back an allowance.
+/// Lets an agent or the organization spend more, resolves the approval that asked for it, and resumes waiting turns. A
+/// negative amount takes back an allowance.
 ///
 /// # Errors
-/// `NOT_FOUND` for the agent or the approval; `VALIDATION_FAILED` unless exactly one of money and tokens is given, for tokens
-/// without an agent, for an approval of another limit, and for an approval with a negative amount; `APPROVAL_NOT_PENDING`;
-/// `PERMISSION_DENIED` for the approval.
+/// `NOT_FOUND` for the agent or the approval; `VALIDATION_FAILED` unless exactly one of money and tokens is given, for
+/// tokens without an agent, for an approval of another limit, and for an approval with a negative amount;
+/// `APPROVAL_NOT_PENDING`; `PERMISSION_DENIED` for the approval.
 pub async fn allow(scope: &Scope, input: AllowSpendingInput) -> Result<()> {
     validate(&input)?;
     if input.approval_id.is_some() {

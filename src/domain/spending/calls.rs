@@ -1,4 +1,5 @@
-//! Model calls reported by hosts: pricing them, adding them to the day and the month, and counting them against hourly tokens.
+//! Model calls reported by hosts: pricing them, adding them to the day and the month, and counting them against hourly
+//! tokens.
 
 use std::time::Duration;
 
@@ -30,8 +31,8 @@ use crate::{
     },
 };
 
-/// The cap on a call's tokens of one class, and on its milliseconds: far above real values. A host can report any number of
-/// calls, and their sums must not overflow.
+/// The cap on a call's tokens of one class, and on its milliseconds: far above real values. A host can report any
+/// number of calls, and their sums must not overflow.
 const MOST: i64 = 100_000_000;
 /// How many models a day lists for an agent. The host names them and could make up any number.
 const MODELS: i64 = 50;
@@ -162,8 +163,8 @@ pub(super) async fn tokens_of_last_hour(tx: &Tx, agent: AgentId) -> Result<i64> 
     queries::counted_tokens(tx, agent, tx.now.minus(Duration::from_hours(1))).await
 }
 
-/// When the tokens of the last 60 minutes will fall below `tokens`. At the earliest in a second: open leases return their
-/// tokens when they end.
+/// When the tokens of the last 60 minutes will fall below `tokens`. At the earliest in a second: open leases return
+/// their tokens when they end.
 pub(super) async fn when_tokens_free(tx: &Tx, agent: AgentId, tokens: i64) -> Result<Timestamp> {
     let calls = queries::counted_calls(tx, agent, tx.now.minus(Duration::from_hours(1))).await?;
     let mut left: i64 = calls.iter().map(|call| call.counted).sum();

@@ -79,8 +79,8 @@ pub(super) async fn enforce(
     Ok(Given::Spent { reason, until: Some(spent.until.0) })
 }
 
-/// Notifies people that a limit is used up. For NOTIFY, once a month or hour. Otherwise once until they decide, and not within
-/// an hour of a dismissal. A request about tokens lasts an hour, after which the counted tokens have expired.
+/// Notifies people that a limit is used up. For NOTIFY, once a month or hour. Otherwise once until they decide, and not
+/// within an hour of a dismissal. A request about tokens lasts an hour, after which the counted tokens have expired.
 pub(super) async fn notify_people(
     tx: &Tx,
     agent: &LockedAgent,

@@ -1,5 +1,6 @@
-//! Leases: the amount an agent's host may spend without asking again. A lease is 5 % of the rest of the budget for at most 15
-//! minutes, so that a host that is cut off has spent little. It covers at least one call, as long as the budget does.
+//! Leases: the amount an agent's host may spend without asking again. A lease is 5 % of the rest of the budget for at
+//! most 15 minutes, so that a host that is cut off has spent little. It covers at least one call, as long as the budget
+//! does.
 //!
 //! Grants to one agent are serialized by its row lock, grants to several by the organization's month
 //! ([`monthly_totals::lease`]).
@@ -33,8 +34,8 @@ use crate::{
 
 /// The tokens that one call reasonably needs: input and output.
 const CALL: (i64, i64) = (32_000, 8_000);
-/// How many open leases an agent may hold: more than concurrent calls need, and too few for a greedy host to take the whole
-/// budget.
+/// How many open leases an agent may hold: more than concurrent calls need, and too few for a greedy host to take the
+/// whole budget.
 const MOST_OPEN: i64 = 16;
 
 /// A used-up limit.
@@ -125,7 +126,8 @@ async fn lock_running_agent(tx: &Tx, agent: AgentId, generation: i64) -> Result<
     Err(Problem::new(Code::AgentNotRunning, detail).with("status", agent.status.as_str()))
 }
 
-/// Leases a part of the remaining money and tokens. Returns the start of the month whose budgets it charges, and the part.
+/// Leases a part of the remaining money and tokens. Returns the start of the month whose budgets it charges, and the
+/// part.
 async fn take_slice(
     tx: &Tx,
     agent: &LockedAgent,
@@ -155,7 +157,8 @@ async fn take_slice(
     Err(Problem::new(Code::Unavailable, "Too many hosts ask for a lease at once. Try again."))
 }
 
-/// The used-up limit that keeps the agent from getting a lease. Ignores limits that only notify. Sends no notifications.
+/// The used-up limit that keeps the agent from getting a lease. Ignores limits that only notify. Sends no
+/// notifications.
 pub(super) async fn find_spent_limit(
     tx: &Tx,
     agent: &LockedAgent,
@@ -279,8 +282,8 @@ async fn lease_for_question(tx: &Tx, agent: AgentId, question: i64) -> Result<Op
     }))
 }
 
-/// Cuts leases that a host no longer uses to the used amounts, and returns the rest at once. They stay open, because reports
-/// of their calls may still be on their way.
+/// Cuts leases that a host no longer uses to the used amounts, and returns the rest at once. They stay open, because
+/// reports of their calls may still be on their way.
 async fn cut_finished(tx: &Tx, agent: AgentId, finished: &[Finished]) -> Result<()> {
     if finished.is_empty() {
         return Ok(());

@@ -70,9 +70,9 @@ pub(super) async fn lift_if_of(tx: &Tx, agent: &LockedAgent, kinds: &[LimitKind]
     Ok(is_of)
 }
 
-/// The organization's terms have changed: waiting agents check again with the next run. The caller has locked all running
-/// agents, so that no old terms refuse one; and all agents if the time zone changes, so that no call is counted in a month of
-/// the old zone.
+/// The organization's terms have changed: waiting agents check again with the next run. The caller has locked all
+/// running agents, so that no old terms refuse one; and all agents if the time zone changes, so that no call is counted
+/// in a month of the old zone.
 pub async fn changed_for_all(tx: &Tx, terms: &TermsChanged) -> Result<()> {
     if terms.has_other_timezone() {
         monthly_totals::rezone(tx, &zone_of(&terms.old_timezone), &zone_of(&terms.timezone)).await?;
@@ -84,8 +84,9 @@ pub async fn changed_for_all(tx: &Tx, terms: &TermsChanged) -> Result<()> {
 
 /// Makes agents that wait for money or tokens check again with the next run, except `but`, which checks now.
 ///
-/// These rows are written last: a transaction that locks rows of agents it has not locked must not wait for anything afterwards.
-/// A transaction that has already written such a row must hold the organization's month, or two could deadlock.
+/// These rows are written last: a transaction that locks rows of agents it has not locked must not wait for anything
+/// afterwards. A transaction that has already written such a row must hold the organization's month, or two could
+/// deadlock.
 pub(super) fn recheck(tx: &Tx, but: Option<AgentId>) {
     limit_queries::look_again_but(tx, but.unwrap_or(AgentId(0)));
 }

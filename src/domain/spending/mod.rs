@@ -1,13 +1,13 @@
 //! Money and tokens: the cost of model calls, budgets, and used-up limits.
 //!
-//! A host measures each call and reports it ([`record_call`]): the call is priced, added to the day and the month, and shown with
-//! its turn. Where a budget or a cost guard is set, a host needs a lease for a call ([`grant_lease`]): a part of the rest, so that
-//! all hosts together stay within the limit. Every grant is one conditional UPDATE of the month's row. Permissions:
-//! `organization.view` and `agent.output.view` read, `organization.edit` allows more.
+//! A host measures each call and reports it ([`record_call`]): the call is priced, added to the day and the month, and
+//! shown with its turn. Where a budget or a cost guard is set, a host needs a lease for a call ([`grant_lease`]): a
+//! part of the rest, so that all hosts together stay within the limit. Every grant is one conditional UPDATE of the
+//! month's row. Permissions: `organization.view` and `agent.output.view` read, `organization.edit` allows more.
 //!
-//! `budget.rs`: the terms; `monthly_totals.rs`: the months' sums; `leases.rs`, `calls.rs`: requests and reports of hosts;
-//! `cost_guard.rs`: used-up limits; `usage.rs`: refusals of providers; `limits.rs`: waiting agents; `release.rs`: resuming them;
-//! `allow.rs`: allowances.
+//! `budget.rs`: the terms; `monthly_totals.rs`: the months' sums; `leases.rs`, `calls.rs`: requests and reports of
+//! hosts; `cost_guard.rs`: used-up limits; `usage.rs`: refusals of providers; `limits.rs`: waiting agents;
+//! `release.rs`: resuming them; `allow.rs`: allowances.
 
 mod allow;
 mod budget;

@@ -1,6 +1,8 @@
-//! A month's spending and the amount that open leases may still spend: one row for the organization, one for each agent.
+//! A month's spending and the amount that open leases may still spend: one row for the organization, one for each
+//! agent.
 //!
-//! Lock order, which prevents deadlocks: the agent's month, the organization's month, then the rows of limits (`limits.rs`).
+//! Lock order, which prevents deadlocks: the agent's month, the organization's month, then the rows of limits
+//! (`limits.rs`).
 
 use jiff::tz::TimeZone;
 
@@ -51,8 +53,8 @@ pub async fn load(
     Ok((queries::load_month(tx, of, (from, until)).await?, from, until))
 }
 
-/// Leases `micro` if the budget has that much left. Returns whether it did. Without a budget it always does. This single
-/// statement keeps hosts within the budget, even with several replicas.
+/// Leases `micro` if the budget has that much left. Returns whether it did. Without a budget it always does. This
+/// single statement keeps hosts within the budget, even with several replicas.
 pub async fn lease(
     tx: &Tx,
     of: BudgetOwner,

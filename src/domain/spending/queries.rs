@@ -246,7 +246,8 @@ pub enum BudgetOwner {
     Organization,
 }
 
-/// Picks the statement for the agent's or the organization's month, and completes its values: the agent's id comes last.
+/// Picks the statement for the agent's or the organization's month, and completes its values: the agent's id comes
+/// last.
 fn of_month(
     of: BudgetOwner,
     [agents, organizations]: [OrgSql; 2],

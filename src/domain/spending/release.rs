@@ -1,5 +1,5 @@
-//! Resumes agents that may not call their model (`limits.rs`): after an allowance, when their time has come, or, after a provider
-//! refused requests, once a single probing turn has succeeded.
+//! Resumes agents that may not call their model (`limits.rs`): after an allowance, when their time has come, or, after
+//! a provider refused requests, once a single probing turn has succeeded.
 
 use std::{sync::Arc, time::Duration};
 
@@ -143,8 +143,8 @@ pub(super) async fn release_if_waiting_for(tx: &Tx, agent: &LockedAgent, kind: L
     Ok(())
 }
 
-/// Resumes an agent if it has something to spend again. Otherwise extends its wait, so that it is not prompted in vain. Returns
-/// whether it resumed.
+/// Resumes an agent if it has something to spend again. Otherwise extends its wait, so that it is not prompted in vain.
+/// Returns whether it resumed.
 async fn release_spender(tx: &Tx, agent: &LockedAgent, row: &Wait) -> Result<bool> {
     let terms = Terms::load(tx, agent.id).await?;
     let mut spent = leases::find_spent_limit(tx, agent, &terms).await?;
@@ -165,7 +165,8 @@ async fn release_spender(tx: &Tx, agent: &LockedAgent, row: &Wait) -> Result<boo
     Ok(false)
 }
 
-/// Sets when the agent checks again, and the reason shown to people. If the limits have changed since, it checks with the next run.
+/// Sets when the agent checks again, and the reason shown to people. If the limits have changed since, it checks with
+/// the next run.
 async fn extend_wait(
     tx: &Tx,
     agent: AgentId,

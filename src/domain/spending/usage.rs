@@ -1,5 +1,5 @@
-//! Refusals of providers: too much was used. A refusal concerns the credential of the request: either the organization's, and with
-//! it every agent that inherits it, or the agent's own.
+//! Refusals of providers: too much was used. A refusal concerns the credential of the request: either the
+//! organization's, and with it every agent that inherits it, or the agent's own.
 
 use std::time::Duration;
 
@@ -37,7 +37,8 @@ pub async fn record_refusal(
     until: Option<Timestamp>,
 ) -> Result<()> {
     let Some(agent) = alive(tx, from).await? else { return Ok(()) };
-    // A host alone reports this, and all agents that inherit the credential wait: after a day one turn probes in any case.
+    // A host alone reports this, and all agents that inherit the credential wait: after a day one turn probes in any
+    // case.
     let until = until
         .unwrap_or(tx.now.plus(Duration::from_mins(1)))
         .clamp(tx.now.plus(Duration::from_secs(1)), tx.now.plus(Duration::from_hours(24)));
@@ -56,8 +57,8 @@ pub async fn record_refusal(
     let limit = Limit { kind: LimitKind::Usage, reason: &reason, until, credential };
     agents::usage(tx, agent.id, UsageStatus::Rejected, Some(until)).await?;
     turns::limit_turns(tx, agent.id).await?;
-    // The other agents that inherit the credential can't know yet. A host's report must not lock them, so their rows are written
-    // without locks, always in the same order.
+    // The other agents that inherit the credential can't know yet. A host's report must not lock them, so their rows
+    // are written without locks, always in the same order.
     let mut concerned = match credential {
         Some(credential) => model_credentials::inheriting(tx, credential).await?,
         None => Vec::new(),
@@ -73,8 +74,9 @@ pub async fn record_refusal(
     Ok(())
 }
 
-/// The call used a credential that the agent no longer has: a host can only report about its agents' credentials. Turns resume as
-/// soon as the credential that the agent inherits now works. The state of an agent's own key is unknown, so one turn probes soon.
+/// The call used a credential that the agent no longer has: a host can only report about its agents' credentials. Turns
+/// resume as soon as the credential that the agent inherits now works. The state of an agent's own key is unknown, so
+/// one turn probes soon.
 async fn wait_for_current_credential(
     tx: &Tx,
     agent: AgentId,
@@ -86,7 +88,8 @@ async fn wait_for_current_credential(
     limits::set_wait(tx, agent, &Limit { kind: LimitKind::Usage, reason, until, credential: inherited }).await
 }
 
-/// Makes agents that wait for this credential check again with the next run: it works again, or no agent inherits it now.
+/// Makes agents that wait for this credential check again with the next run: it works again, or no agent inherits it
+/// now.
 pub async fn recheck_credential(tx: &Tx, credential: ModelCredentialId) -> Result<()> {
     limit_queries::look_for_credential_again(tx, credential).await
 }

@@ -19,8 +19,8 @@ use crate::{
     domain::{agents::LockedAgent, conversations},
 };
 
-/// Ends the open turns of the agent's launches up to `generation`, because of `reason`, a short text. Turns that the agent has
-/// begun become INTERRUPTED, with an error in their conversation. The others wait for the next launch.
+/// Ends the open turns of the agent's launches up to `generation`, because of `reason`, a short text. Turns that the
+/// agent has begun become INTERRUPTED, with an error in their conversation. The others wait for the next launch.
 pub async fn end_lost(tx: &Tx, agent: &LockedAgent, generation: i64, reason: &str) -> Result<()> {
     let lost = tx
         .scope

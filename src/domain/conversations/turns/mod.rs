@@ -1,17 +1,19 @@
 //! Turns: units of an agent's work in a conversation.
 //!
-//! A message to an agent creates a QUEUED turn, or joins the queued turn of its conversation ([`queue_turn`]). The turn is sent
-//! once the agent runs and the conversation has no open turn ([`send`]): when it is written, when the previous turn ends, when the
-//! agent starts or resumes. The host then asks for the prompt ([`brief`]), which fixes the turn's messages: later messages belong
-//! to the next turn. For the states see `state.rs`.
+//! A message to an agent creates a QUEUED turn, or joins the queued turn of its conversation ([`queue_turn`]). The turn
+//! is sent once the agent runs and the conversation has no open turn ([`send`]): when it is written, when the previous
+//! turn ends, when the agent starts or resumes. The host then asks for the prompt ([`brief`]), which fixes the turn's
+//! messages: later messages belong to the next turn. For the states see `state.rs`.
 //!
-//! Lock the agent's row before changing turns ([`agents::lock_agent`]), so that no message is written while the agent's status
-//! changes, and no two replicas send the same turn. Permissions: `agent.output.view` reads, `agent.interact` cancels.
+//! Lock the agent's row before changing turns ([`agents::lock_agent`]), so that no message is written while the agent's
+//! status changes, and no two replicas send the same turn. Permissions: `agent.output.view` reads, `agent.interact`
+//! cancels.
 //!
-//! `queue.rs`: creating, sending, cancelling; `requeue.rs`: sending undelivered turns again; `rate_limited.rs`: turns of agents that
-//! may not call their model; `usage.rs`: their cost; `reports.rs`: hosts' reports; `ending.rs`: the end of launches and agents;
-//! `plans.rs`: the messages of a turn; `prompt.rs`: messages as parts of a prompt; `takeover.rs`: turns while a person answers
-//! instead of the agent; `trace.rs`: traces; `wait_spans.rs`: waits in traces.
+//! `queue.rs`: creating, sending, cancelling; `requeue.rs`: sending undelivered turns again; `rate_limited.rs`: turns
+//! of agents that may not call their model; `usage.rs`: their cost; `reports.rs`: hosts' reports; `ending.rs`: the end
+//! of launches and agents; `plans.rs`: the messages of a turn; `prompt.rs`: messages as parts of a prompt;
+//! `takeover.rs`: turns while a person answers instead of the agent; `trace.rs`: traces; `wait_spans.rs`: waits in
+//! traces.
 
 mod ending;
 mod entity;

@@ -36,8 +36,8 @@ pub struct Briefing {
 /// Returns the turn's prompt. The first call fixes its messages; a repeated one returns the same.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` for a turn that has ended or was cancelled after it was sent again, while its conversation has another
-/// open turn, and while a person answers instead of the agent; `ORGANIZATION_STOPPED`.
+/// `NOT_FOUND`; `CONFLICT` for a turn that has ended or was cancelled after it was sent again, while its conversation
+/// has another open turn, and while a person answers instead of the agent; `ORGANIZATION_STOPPED`.
 pub async fn brief(tx: &Tx, agent: &LockedAgent, turn: TurnId) -> Result<Briefing> {
     let generation = agent.generation;
     let turn = load(tx, agent.id, turn).await?;

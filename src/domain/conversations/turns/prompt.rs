@@ -49,8 +49,8 @@ pub fn given_files(said: &[PromptMessage]) -> Vec<crate::base::ids::AttachmentId
     given.map(|file| file.id).collect()
 }
 
-/// The sender of a message, for the agent: with the address for mails, whose senders choose any name. `: ` ends a name in a
-/// prompt, so it is removed from names: text after it could pose as another sender's words.
+/// The sender of a message, for the agent: with the address for mails, whose senders choose any name. `: ` ends a name
+/// in a prompt, so it is removed from names: text after it could pose as another sender's words.
 fn sender(message: &PromptMessage) -> Option<String> {
     let name = message.author.as_deref()?;
     let name = name.replace(": ", " ");

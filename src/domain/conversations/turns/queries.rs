@@ -19,8 +19,8 @@ use crate::{
     },
 };
 
-/// SQL on `turns`: queued and ready to be sent. The conversation has no open turn, and no person answers or has answered in it.
-/// The literal states make the partial indexes apply.
+/// SQL on `turns`: queued and ready to be sent. The conversation has no open turn, and no person answers or has
+/// answered in it. The literal states make the partial indexes apply.
 pub(super) const DUE: &str = "turns.ended_at IS NULL AND turns.state = 'QUEUED' AND NOT turns.held \
     AND NOT EXISTS (SELECT 1 FROM turns o WHERE o.organization_id = turns.organization_id \
     AND o.conversation_id = turns.conversation_id AND o.state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')) \
@@ -61,7 +61,8 @@ row! {
     pub(super) struct LeftAgent { organization_id: OrgId, agent_id: AgentId }
 }
 
-/// At most `most` agents of all organizations, after `after`, with turns that have waited since `before` and could be sent.
+/// At most `most` agents of all organizations, after `after`, with turns that have waited since `before` and could be
+/// sent.
 pub(super) async fn left_agents(
     core: &Core,
     before: Timestamp,
@@ -97,8 +98,8 @@ pub(super) async fn past_waits(tx: &Tx, turn: TurnId) -> Result<Vec<PastWait>> {
     tx.all(sql, [turn.into()]).await
 }
 
-/// Records a wait since `since` for all turns of the agent that could not continue, or all turns of the organization that could
-/// not be sent.
+/// Records a wait since `since` for all turns of the agent that could not continue, or all turns of the organization
+/// that could not be sent.
 pub(super) async fn add_waits(
     tx: &Tx,
     agent: Option<AgentId>,

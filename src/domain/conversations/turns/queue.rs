@@ -74,8 +74,8 @@ impl Cause {
     }
 }
 
-/// Returns the turn for the conversation's next message to the agent: the queued one, or a new one. `seqs`: the positions of its
-/// first and last message, if they are known yet ([`extend_turn`]).
+/// Returns the turn for the conversation's next message to the agent: the queued one, or a new one. `seqs`: the
+/// positions of its first and last message, if they are known yet ([`extend_turn`]).
 pub async fn queue_turn(
     tx: &Tx,
     agent: &LockedAgent,
@@ -157,8 +157,8 @@ async fn dispatch_free(tx: &Tx, agent: &LockedAgent, due: Vec<turns::Model>) -> 
     Ok(sent)
 }
 
-/// Sends at most `most` turns of the organization that their agents can take, and returns how many were sent. Used to release a
-/// stopped organization.
+/// Sends at most `most` turns of the organization that their agents can take, and returns how many were sent. Used to
+/// release a stopped organization.
 pub async fn send_queued(tx: &Tx, most: u64) -> Result<u64> {
     let mut sent = 0;
     if orgs::is_stopped(tx).await? {
@@ -179,8 +179,8 @@ pub async fn send_queued(tx: &Tx, most: u64) -> Result<u64> {
     Ok(sent)
 }
 
-/// Cancels all open turns of the organization, and returns how many. Queued turns keep waiting. `with`: the caller's action, if
-/// the conversations should mention it.
+/// Cancels all open turns of the organization, and returns how many. Queued turns keep waiting. `with`: the caller's
+/// action, if the conversations should mention it.
 pub async fn cancel_all(tx: &Tx, with: Option<TurnCut>) -> Result<u64> {
     let agents = uncancelled(tx).select_only().column(turns::Column::AgentId).distinct();
     let agents = agents.order_by_asc(turns::Column::AgentId).into_tuple::<AgentId>();
@@ -218,8 +218,8 @@ pub const fn takes_turns(agent: &LockedAgent) -> bool {
 }
 
 pub(super) async fn dispatch_turns(tx: &Tx, agent: &LockedAgent, due: Vec<turns::Model>) -> Result<()> {
-    // Most messages find no turn due, which is checked first because it is free.
-    // With full storage the agent's messages would be lost, so turns wait until there is room.
+    // Most messages find no turn due, which is checked first because it is free. With full storage the agent's messages
+    // would be lost, so turns wait until there is room.
     if due.is_empty() || tx.scope.core.full.has(tx.scope.org) || orgs::is_stopped(tx).await? {
         return Ok(());
     }
@@ -251,7 +251,8 @@ pub(super) async fn unsend(tx: &Tx, turn: &turns::Model) -> Result<()> {
     Ok(())
 }
 
-/// Cancels a turn: a queued one at once, an open one as soon as its host has stopped it. Does nothing to a turn that has ended.
+/// Cancels a turn: a queued one at once, an open one as soon as its host has stopped it. Does nothing to a turn that
+/// has ended.
 ///
 /// # Errors
 /// `NOT_FOUND`; `CONFLICT` for a held turn, which only passes a person's answers on to the agent.
@@ -312,8 +313,8 @@ pub(super) async fn end_cancelled(tx: &Tx, agent: &LockedAgent, turn: &turns::Mo
     settle_untold(tx, agent, turn, MessageStatus::Cancelled).await
 }
 
-/// Sets the messages of a turn that has ended to `status`. If the agent never got the turn, a person's answers in it move to the
-/// next turn: the queued one, or a new one that is held until someone writes.
+/// Sets the messages of a turn that has ended to `status`. If the agent never got the turn, a person's answers in it
+/// move to the next turn: the queued one, or a new one that is held until someone writes.
 pub(super) async fn settle_untold(
     tx: &Tx,
     agent: &LockedAgent,
@@ -353,8 +354,8 @@ pub async fn cut_open(tx: &Tx, agent: &LockedAgent, with: TurnCut) -> Result<u64
     Ok(begun.len() as u64)
 }
 
-/// Records the caller, who ends a turn, in its row and its conversation. Only the first one counts. The service gives its reasons
-/// elsewhere.
+/// Records the caller, who ends a turn, in its row and its conversation. Only the first one counts. The service gives
+/// its reasons elsewhere.
 async fn record_cut(tx: &Tx, turn: &turns::Model, with: TurnCut) -> Result<()> {
     let Some(by) = cutter_name(&tx.scope.request.caller, with).filter(|_| turn.cut.is_none()) else {
         return Ok(());
@@ -380,7 +381,8 @@ async fn record_cut(tx: &Tx, turn: &turns::Model, with: TurnCut) -> Result<()> {
     Ok(())
 }
 
-/// The name of the person who ends a turn. The system stops organizations on behalf of the operator; otherwise it acts by itself.
+/// The name of the person who ends a turn. The system stops organizations on behalf of the operator; otherwise it acts
+/// by itself.
 fn cutter_name(caller: &Caller, with: TurnCut) -> Option<String> {
     match caller {
         Caller::System if with == TurnCut::Organization => Some("The operator".to_owned()),

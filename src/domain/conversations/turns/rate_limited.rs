@@ -1,7 +1,7 @@
 //! Turns of an agent that may not call its model at the moment: they wait, and resume by themselves.
 //!
-//! A running turn waits from its first refused call on. If the agent gives up, the turn does not end: it is parked and sent
-//! again. Queued turns are not sent. Callers must have locked the agent.
+//! A running turn waits from its first refused call on. If the agent gives up, the turn does not end: it is parked and
+//! sent again. Queued turns are not sent. Callers must have locked the agent.
 
 use muster_protocol::{Command, event::Usage};
 use sea_orm::{
@@ -69,8 +69,8 @@ fn waiting_turns(tx: &Tx, agent: AgentId) -> sea_orm::Select<turns::Entity> {
     waiting.filter(Expr::cust("state = 'WAITING_LIMIT'")).order_by_asc(turns::Column::Id)
 }
 
-/// Resumes at most `most` turns of the agent, oldest first, and returns how many: none in a stopped organization, whose turns are
-/// sent after its release ([`super::send_left`]).
+/// Resumes at most `most` turns of the agent, oldest first, and returns how many: none in a stopped organization, whose
+/// turns are sent after its release ([`super::send_left`]).
 pub async fn resume_turns(tx: &Tx, agent: &LockedAgent, most: Option<u64>) -> Result<u64> {
     if !takes_turns(agent) || orgs::is_stopped(tx).await? {
         return Ok(0);
@@ -91,8 +91,8 @@ pub async fn resume_turns(tx: &Tx, agent: &LockedAgent, most: Option<u64>) -> Re
     Ok(gone + sent)
 }
 
-/// Whether the turn may have been sent again after it was parked. Until its host has it, a refused call may belong to another
-/// turn.
+/// Whether the turn may have been sent again after it was parked. Until its host has it, a refused call may belong to
+/// another turn.
 pub(super) const fn is_resent(turn: &turns::Model) -> bool {
     matches!(turn.limited, Some(TurnLimit::Resumed | TurnLimit::Refused))
         && matches!(turn.state, TurnState::Running | TurnState::WaitingLimit)
@@ -103,14 +103,15 @@ pub(super) async fn is_given_up(tx: &Tx, turn: &turns::Model, state: TurnState) 
     let is_refused = turn.limited == Some(TurnLimit::Refused) && turn.cancel_requested_at.is_none();
     match state {
         TurnState::Failed => Ok(is_refused),
-        // Some agents report such a turn as done. If other turns ran, the refused call may be theirs, and this turn is done.
+        // Some agents report such a turn as done. If other turns ran, the refused call may be theirs, and this turn is
+        // done.
         TurnState::Done if is_refused => ran_alone(tx, turn).await,
         _ => Ok(false),
     }
 }
 
-/// Whether the agent had no other turn at the last refused call. Otherwise the call's turn is unknown. Turns that had ended or
-/// were parked by then have not changed since.
+/// Whether the agent had no other turn at the last refused call. Otherwise the call's turn is unknown. Turns that had
+/// ended or were parked by then have not changed since.
 async fn ran_alone(tx: &Tx, turn: &turns::Model) -> Result<bool> {
     use turns::Column;
     let is_open = Expr::cust("(ended_at IS NULL AND (limited IS NULL OR limited <> 'PARKED'))");
@@ -161,8 +162,8 @@ async fn set_limit(tx: &Tx, turn: TurnId, limited: Option<TurnLimit>) -> Result<
     Ok(())
 }
 
-/// Applies a measured model call to its turn. A successful call ends the turn's wait. A call reported after the turn's end is
-/// added to its usage, and replaces the agent's own claim.
+/// Applies a measured model call to its turn. A successful call ends the turn's wait. A call reported after the turn's
+/// end is added to its usage, and replaces the agent's own claim.
 pub async fn apply_measurement(tx: &Tx, agent: &LockedAgent, turn: TurnId, has_passed: bool) -> Result<()> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(turn));
     let Some(turn) = found.one(tx.connection()).await? else { return Ok(()) };

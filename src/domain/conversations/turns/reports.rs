@@ -1,4 +1,5 @@
-//! Hosts' reports about turns. Reports of an earlier launch are ignored: the end of the launch has decided about its turns.
+//! Hosts' reports about turns. Reports of an earlier launch are ignored: the end of the launch has decided about its
+//! turns.
 
 use muster_protocol::event::{TurnEnd, TurnOutcome, Usage};
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
@@ -64,8 +65,8 @@ pub async fn session(
     conversations::remember_session(tx, conversation, session).await
 }
 
-/// Marks a turn's messages as delivered. The host reports this before it prompts the agent, so that an unreported turn can be
-/// given to the next launch.
+/// Marks a turn's messages as delivered. The host reports this before it prompts the agent, so that an unreported turn
+/// can be given to the next launch.
 ///
 /// # Errors
 /// `NOT_FOUND`: the turn isn't the agent's.

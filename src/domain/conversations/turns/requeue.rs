@@ -24,8 +24,8 @@ use crate::{
     },
 };
 
-/// Queues a turn again that its host could not take. It is sent when the agent starts or resumes, with the next message, or after
-/// a while ([`send_left`]).
+/// Queues a turn again that its host could not take. It is sent when the agent starts or resumes, with the next
+/// message, or after a while ([`send_left`]).
 pub async fn requeue_unsent(tx: &Tx, agent: &LockedAgent, id: TurnId) -> Result<()> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
     let found = found.filter(turns::Column::AgentId.eq(agent.id)).one(tx.connection()).await?;
@@ -38,8 +38,8 @@ pub async fn requeue_unsent(tx: &Tx, agent: &LockedAgent, id: TurnId) -> Result<
     }
 }
 
-/// Sends the turns of all organizations that could be sent but wait: a host could not take them at the time, as while the
-/// organization was stopped, and no event has sent them since. Returns the number of agents that got turns.
+/// Sends the turns of all organizations that could be sent but wait: a host could not take them at the time, as while
+/// the organization was stopped, and no event has sent them since. Returns the number of agents that got turns.
 pub async fn send_left(core: &Arc<Core>) -> Result<u64> {
     let mut last = LeftAgent { organization_id: OrgId(0), agent_id: AgentId(0) };
     let (before, mut sent) = (core.clock.now().minus(Duration::from_secs(30)), Tally::default());

@@ -1,8 +1,8 @@
 //! A turn's lifecycle as a pure state table.
 //!
-//! QUEUED → RUNNING, when its host gets the prompt ⇄ WAITING_APPROVAL, WAITING_LIMIT → DONE, FAILED or CANCELLED, as the host
-//! reports, or INTERRUPTED, when the agent's launch ends first. The last four are final. A turn that the agent never got is QUEUED
-//! again when its launch ends, or when a person takes over.
+//! QUEUED → RUNNING, when its host gets the prompt ⇄ WAITING_APPROVAL, WAITING_LIMIT → DONE, FAILED or CANCELLED, as
+//! the host reports, or INTERRUPTED, when the agent's launch ends first. The last four are final. A turn that the agent
+//! never got is QUEUED again when its launch ends, or when a person takes over.
 
 use crate::base::enums::TurnState;
 

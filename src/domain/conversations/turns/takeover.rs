@@ -1,10 +1,11 @@
 //! Turns while a person answers instead of the agent.
 //!
-//! From the take-over on, no turn is sent in the conversation (`queue.rs`), and the running one is cancelled; if the agent never
-//! got it, its messages wait for the next turn. Messages written meanwhile collect in the queued turn. When the conversation is
-//! handed back, that turn is sent if a message waits for an answer. Otherwise it is held until someone writes, and then gives the
-//! agent everything. Messages of the cancelled turn are sent again, unless the agent finished it after all. A person's answers
-//! in a turn that the agent never gets move to the next one. Callers must have locked the agent.
+//! From the take-over on, no turn is sent in the conversation (`queue.rs`), and the running one is cancelled; if the
+//! agent never got it, its messages wait for the next turn. Messages written meanwhile collect in the queued turn. When
+//! the conversation is handed back, that turn is sent if a message waits for an answer. Otherwise it is held until
+//! someone writes, and then gives the agent everything. Messages of the cancelled turn are sent again, unless the agent
+//! finished it after all. A person's answers in a turn that the agent never gets move to the next one. Callers must
+//! have locked the agent.
 
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 
@@ -39,7 +40,8 @@ pub async fn yield_to_person(tx: &Tx, agent: &LockedAgent, conversation: Convers
     }
 }
 
-/// Lets the agent answer again: at once if `unanswered`, otherwise when someone writes. `last`: the turn of the last message.
+/// Lets the agent answer again: at once if `unanswered`, otherwise when someone writes. `last`: the turn of the last
+/// message.
 pub async fn resume(
     tx: &Tx,
     agent: &LockedAgent,
@@ -74,8 +76,8 @@ async fn requeue_cut_turn(tx: &Tx, agent: &LockedAgent, id: TurnId) -> Result<()
     Ok(())
 }
 
-/// Settles a turn that the agent finished despite a take-over. If a hand-back has queued its messages again, they return to this
-/// turn, because the agent has answered them.
+/// Settles a turn that the agent finished despite a take-over. If a hand-back has queued its messages again, they
+/// return to this turn, because the agent has answered them.
 pub(super) async fn settle_finished(tx: &Tx, turn: &turns::Model) -> Result<()> {
     let (Some(told), Some(again)) = (turn.handed_seq, waiting_turn(tx, turn.conversation_id).await?) else {
         return Ok(());

@@ -1,6 +1,6 @@
-//! Traces of turns, by OpenTelemetry's conventions for generative AI: model calls, tool calls, and waits for people, usage windows
-//! and limits, with tokens and cost. They are sent if traces are configured. They contain messages only if the organization allows
-//! it, and never the input of tools.
+//! Traces of turns, by OpenTelemetry's conventions for generative AI: model calls, tool calls, and waits for people,
+//! usage windows and limits, with tokens and cost. They are sent if traces are configured. They contain messages only
+//! if the organization allows it, and never the input of tools.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -67,7 +67,8 @@ fn push_known(attributes: &mut Attributes, name: &'static str, value: Option<Kno
     attributes.extend(value.map(|value| (name, value)));
 }
 
-/// Tokens by class (input, output, cache read, cache write) and the cost. The conventions count cached tokens as input, too.
+/// Tokens by class (input, output, cache read, cache write) and the cost. The conventions count cached tokens as input,
+/// too.
 fn push_usage(attributes: &mut Attributes, tokens: [Option<i64>; 4], cost: Option<i64>) {
     let [input, output, cache_read, cache_write] = tokens;
     let cached: i64 = [cache_read, cache_write].into_iter().flatten().sum();
@@ -83,7 +84,8 @@ fn push_usage(attributes: &mut Attributes, tokens: [Option<i64>; 4], cost: Optio
     }
 }
 
-/// Model calls, and waits for a usage window: for each model, from the end of a refused call to the next successful one.
+/// Model calls, and waits for a usage window: for each model, from the end of a refused call to the next successful
+/// one.
 async fn call_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
     let (mut parts, mut waits) = (Vec::new(), BTreeMap::<String, Past>::new());
     for call in queries::model_calls(tx, turn.id).await? {

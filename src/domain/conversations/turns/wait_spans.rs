@@ -1,5 +1,6 @@
-//! Waits of turns for money, for tokens, and for the release of their organization. Once such a wait is over, it is written for
-//! each turn that it delayed. Waits for people and providers are not written: approvals and calls show them.
+//! Waits of turns for money, for tokens, and for the release of their organization. Once such a wait is over, it is
+//! written for each turn that it delayed. Waits for people and providers are not written: approvals and calls show
+//! them.
 
 use super::{entity::turns, queries, rate_limited::LimitOf};
 use crate::{
