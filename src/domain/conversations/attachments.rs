@@ -123,7 +123,7 @@ pub async fn files_of_message(
     Ok(files)
 }
 
-/// Stores a file of the agent, or of the caller if there is no agent.
+/// Stores a file of the agent, or of the caller without one.
 async fn store(tx: &Tx, agent: Option<AgentId>, upload: Upload) -> Result<attachments::Model> {
     let size = upload.content.len().cast_signed() as i64;
     let row = attachments::ActiveModel {

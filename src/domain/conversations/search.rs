@@ -58,7 +58,7 @@ pub struct MessageHit {
 pub struct MessagesFound {
     /// The messages, newest first. A page may hold fewer than `limit` while there are more.
     pub data: Vec<FoundMessage>,
-    /// Where the next page begins. Null: there is none.
+    /// The cursor of the next page. Null on the last page.
     pub next: Option<String>,
 }
 

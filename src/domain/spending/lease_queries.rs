@@ -142,7 +142,7 @@ row! {
     }
 }
 
-/// Closes a lease. `None` if there is no such lease, or it was closed before.
+/// Closes a lease. `None` if it does not exist or was closed before.
 pub(super) async fn close_lease(tx: &Tx, agent: AgentId, lease: LeaseId) -> Result<Option<ClosedLease>> {
     let sql = sql!(
         "UPDATE leases SET closed_at = $4 WHERE organization_id = $org AND agent_id = $2 AND id = $3 \

@@ -250,7 +250,7 @@ async fn take_from_months(
     Ok(is_taken)
 }
 
-/// A part of the hour's remaining tokens. None: there is no cost guard.
+/// A part of the hour's remaining tokens. None: without a cost guard.
 async fn tokens_left(tx: &Tx, agent: AgentId, terms: &Terms) -> Result<Result<Option<i64>, SpentLimit>> {
     let Some(guard) = terms.guard else { return Ok(Ok(None)) };
     let leased = lease_queries::leased_tokens(tx, agent).await?;

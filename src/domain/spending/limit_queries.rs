@@ -129,7 +129,7 @@ pub(super) async fn due_agents(core: &Core, most: i64) -> Result<Vec<DueAgent>> 
     core.db.every_org().all(sql, [core.clock.now().into(), most.into()]).await
 }
 
-/// Sets when an agent checks again, and why, unless its time is no longer `seen`.
+/// Sets when an agent checks again, and why, unless its time differs from `seen`.
 pub(super) async fn extend_wait(
     tx: &Tx,
     agent: AgentId,

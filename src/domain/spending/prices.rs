@@ -14,14 +14,14 @@ use crate::{
     core::access::Scope,
 };
 
-/// What a model costs, in millionths of the currency for a million tokens.
+/// The price of a model, in millionths of the currency per million tokens.
 #[derive(SimpleObject)]
 pub struct ModelPrice {
-    /// The model; a name that ends in `*` stands for all that begin so. The longest one that matches counts.
+    /// The model. A name that ends in `*` matches all models with this prefix. The longest match counts.
     pub model: String,
     /// The currency.
     pub currency: String,
-    /// Since which day.
+    /// The first day on which it applies.
     pub since: String,
     /// Tokens read, except cached ones.
     pub input: Decimal,

@@ -38,7 +38,7 @@ row! {
     }
 }
 
-/// `None` if there is no such agent.
+/// `None` if the agent does not exist.
 pub(super) async fn agent_terms(tx: &Tx, agent: AgentId) -> Result<Option<AgentTerms>> {
     let sql = sql!(
         "SELECT o.currency, o.timezone, o.monthly_budget_micro AS organization_budget_micro, \
@@ -288,7 +288,7 @@ pub(super) async fn load_month(
     Ok(tx.one(read, values).await?.unwrap_or_default())
 }
 
-/// Leases `micro` in a month if the budget has that much left. Returns whether it did. `None`: there is no budget.
+/// Leases `micro` in a month if the budget has that much left. Returns whether it did. `None`: without a budget.
 pub(super) async fn lease_of_month(
     tx: &Tx,
     of: BudgetOwner,

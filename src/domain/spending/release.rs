@@ -65,7 +65,7 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
         return release_spender(tx, &agent, &row).await;
     }
     if !turns::takes_turns(&agent) || orgs::is_stopped(tx).await? {
-        // Nothing can be sent now, so there is no probe.
+        // Nothing can be sent now, so no turn can probe.
         limit_queries::postpone(tx, id, tx.now.plus(bounds::LOOK), None).await?;
         return Ok(false);
     }
