@@ -235,7 +235,7 @@ struct PlacedMessage<'a> {
 }
 
 /// Gives messages the next positions in their conversations.
-fn place<'a>(
+fn assign_positions<'a>(
     tx: &Tx,
     conversations: &[conversations::Model],
     new: Vec<NewMessage<'a>>,

@@ -180,7 +180,7 @@ impl EndReason {
     }
 }
 
-/// Ends the take-overs of all organizations that have a reason to end ([`EndReason`]). Returns how many.
+/// Ends the take-overs of all organizations whose holder is gone, demoted or silent. Returns how many.
 pub async fn end_abandoned(core: &Arc<Core>) -> Result<u64> {
     // Reads every take-over, because the database doesn't know the policies. There are only as many as people can
     // handle at once.
