@@ -210,7 +210,7 @@ impl<'a> Batch<'a> {
 
 /// The note in a message about a file that was not stored.
 pub(crate) fn missing_file_note(name: &str, why: &str) -> String {
-    format!("\n\n[A file came with this message and was not kept: {name} ({})]", why.trim_end_matches('.'))
+    format!("\n\n[A file came with this message and was not stored: {name} ({})]", why.trim_end_matches('.'))
 }
 
 pub(super) fn bounded_text(text: &str) -> String {

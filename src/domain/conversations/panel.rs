@@ -126,7 +126,7 @@ async fn write_message(
 ) -> Result<MessageId> {
     // The agent is locked first, as everywhere: starting and stopping it wait until the message has its turn.
     let Some(agent) = agents::lock_agent(tx, agent).await? else {
-        let detail = "The conversation's agent has been deleted, so this would not be read. Start a conversation with another agent.";
+        let detail = "The conversation's agent has been deleted, so no one would read this message. Start a conversation with another agent.";
         return Err(Problem::new(Code::Archived, detail));
     };
     orgs::require_room(tx).await?;

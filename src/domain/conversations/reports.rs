@@ -149,7 +149,7 @@ async fn stored_form(
         Ok(_) => ("FILE_TOO_LARGE", "it is larger than 512 KiB"),
         Err(_) => ("FILE_UNREADABLE", "it could not be read"),
     };
-    let text = format!("The agent's file {} was not kept: {why}.", bounded(&filename, bounds::ID));
+    let text = format!("The agent's file {} was not stored: {why}.", bounded(&filename, bounds::ID));
     let content = json!({ "code": code, "text": text });
     Ok(((MessageRole::System, MessageKind::Error, content), None))
 }

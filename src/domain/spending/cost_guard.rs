@@ -89,9 +89,9 @@ pub(super) async fn notify_people(
 ) -> Result<()> {
     let of = spent.of.limit(spent.kind);
     let title = match (of.kind, of.agent) {
-        (LimitKind::Tokens, _) => "The agent has used up its tokens of an hour",
-        (_, Some(_)) => "The agent's budget of the month is used up",
-        (_, None) => "The organization's budget of the month is used up",
+        (LimitKind::Tokens, _) => "The agent has used up its hourly tokens",
+        (_, Some(_)) => "The agent's monthly budget is used up",
+        (_, None) => "The organization's monthly budget is used up",
     };
     if spent.of == BudgetOwner::Organization {
         // Locks the month's row, so that only one of two agents notifies people.
@@ -106,7 +106,7 @@ pub(super) async fn notify_people(
     // A fifth of the limit, or the cost of the next call if that is more.
     let amount = (spent.limit / 5).max(spent.short).max(1);
     let body = match spent.action {
-        CostGuardAction::Notify => format!("{} It goes on.", describe(terms, spent)),
+        CostGuardAction::Notify => format!("{} It continues.", describe(terms, spent)),
         CostGuardAction::Pause => format!("{} Its turns wait.", describe(terms, spent)),
         CostGuardAction::Stop => format!("{} It is stopped.", describe(terms, spent)),
     };

@@ -60,7 +60,7 @@ type Slice = (Option<i64>, Option<i64>);
 /// Grants a lease to the agent's host, or gives the reason for the refusal. A repeated question gets the same lease.
 ///
 /// # Errors
-/// `NOT_FOUND`; `AGENT_NOT_RUNNING` for a launch that is not the agent's present one.
+/// `NOT_FOUND`; `AGENT_NOT_RUNNING` for a launch that is not the agent's current one.
 pub async fn grant_lease(
     scope: &Scope,
     agent: AgentId,
@@ -70,8 +70,7 @@ pub async fn grant_lease(
     let tx = scope.begin().await?;
     let agent = lock_running_agent(&tx, agent, generation).await?;
     if orgs::is_stopped(&tx).await? {
-        let reason =
-            "The whole organization was stopped. No model is called until it is released.".to_owned();
+        let reason = "The organization is stopped. No model can be called until it is released.".to_owned();
         return Ok(Given::Refused { reason });
     }
     let terms = Terms::load(&tx, agent.id).await?;
@@ -93,7 +92,7 @@ pub async fn grant_lease(
     }
     if lease_queries::open_leases(&tx, agent.id).await? >= MOST_OPEN {
         let reason = format!(
-            "The agent holds {MOST_OPEN} leases already. The next is granted when one is returned or over."
+            "The agent already holds {MOST_OPEN} leases. Another is granted when one is returned or expires."
         );
         return Ok(Given::Refused { reason });
     }
@@ -122,7 +121,7 @@ async fn lock_running_agent(tx: &Tx, agent: AgentId, generation: i64) -> Result<
     if agent.generation == generation && matches!(agent.status, Spawning | Running | Paused) {
         return Ok(agent);
     }
-    let detail = format!("Launch {generation} is not the agent's present one, or has ended.");
+    let detail = format!("Launch {generation} is not the agent's current one, or has ended.");
     Err(Problem::new(Code::AgentNotRunning, detail).with("status", agent.status.as_str()))
 }
 

@@ -21,7 +21,7 @@ use crate::{
 pub struct GuardedLimit {
     /// The agent whose limit it is. None: the organization's.
     pub agent: Option<AgentId>,
-    /// Money, or the tokens of an hour.
+    /// Money, or hourly tokens.
     pub kind: LimitKind,
 }
 

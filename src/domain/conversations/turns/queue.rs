@@ -270,7 +270,7 @@ pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
         request_cancel(&tx, &agent, &turn).await?;
     } else if turn.held {
         // Another turn would have to pass the answers on instead.
-        let detail = "The turn only tells the agent what a person said in its place, together with the next message. \
+        let detail = "The turn only passes a person's answers on to the agent, together with the next message. \
                       The agent does nothing before that.";
         return Err(Problem::new(Code::Conflict, detail).with("state", turn.state.as_str()));
     } else {

@@ -129,7 +129,7 @@ pub async fn turn_ended(tx: &Tx, from: &Reporter, end: TurnEnd) -> Result<()> {
         let text = end
             .error
             .as_deref()
-            .map_or_else(|| "The agent gives no reason.".into(), |error| bounded(error, bounds::DETAIL));
+            .map_or_else(|| "The agent gave no reason.".into(), |error| bounded(error, bounds::DETAIL));
         conversations::append_error(tx, turn.conversation_id, Some(turn.id), "FAILED", &text).await?;
     }
     super::trace::export(tx, &turn, state).await?;
