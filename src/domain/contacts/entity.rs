@@ -10,7 +10,6 @@ pub mod identities {
         time::Timestamp,
     };
 
-    /// A row of `identities`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "identities")]
     pub struct Model {
@@ -46,7 +45,6 @@ pub mod contacts {
         time::Timestamp,
     };
 
-    /// A row of `contacts`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "contacts")]
     pub struct Model {

@@ -40,9 +40,6 @@ pub struct ContactEdit {
 }
 
 /// Edits a contact. An edit that changes nothing does nothing.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn update(scope: &Scope, id: ContactId, edit: ContactEdit) -> Result<()> {
     let tx = scope.begin().await?;
     let before = load(&tx, id).await?;

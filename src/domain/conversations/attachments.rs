@@ -171,9 +171,6 @@ pub(super) async fn digests(tx: &Tx, messages: &[MessageId]) -> Result<HashSet<V
 }
 
 /// A file's metadata.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn file(scope: &Scope, id: AttachmentId) -> Result<File> {
     let row = scope.find::<attachments::Entity>().filter(attachments::Column::Id.eq(id));
     let row = row.one(scope.core.db.read()).await?.ok_or_else(|| Problem::not_found("attachment", id))?;
@@ -182,9 +179,6 @@ pub async fn file(scope: &Scope, id: AttachmentId) -> Result<File> {
 }
 
 /// A file's bytes.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn content(scope: &Scope, id: AttachmentId) -> Result<Vec<u8>> {
     let blob = scope.find::<attachment_blobs::Entity>().filter(attachment_blobs::Column::AttachmentId.eq(id));
     let blob = blob.one(scope.core.db.read()).await?;

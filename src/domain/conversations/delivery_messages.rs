@@ -120,9 +120,6 @@ pub async fn move_targets(tx: &Tx, channel: ChannelId, from: &str, to: &str) -> 
 }
 
 /// Fails if the organization doesn't have this message.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn require_message(tx: &Tx, id: MessageId) -> Result<()> {
     let found = tx.scope.find::<messages::Entity>().filter(messages::Column::Id.eq(id));
     if found.count(tx.connection()).await? > 0 { Ok(()) } else { Err(Problem::not_found("message", id)) }

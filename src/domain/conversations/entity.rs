@@ -11,7 +11,6 @@ pub mod conversations {
         time::Timestamp,
     };
 
-    /// A row of `conversations`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "conversations")]
     pub struct Model {
@@ -75,7 +74,6 @@ pub mod conversation_reads {
 
     use crate::base::ids::{ConversationId, OrgId, UserId};
 
-    /// A row of `conversation_reads`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "conversation_reads")]
     pub struct Model {
@@ -101,7 +99,6 @@ pub mod messages {
         time::Timestamp,
     };
 
-    /// A row of `messages`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "messages")]
     pub struct Model {
@@ -155,7 +152,6 @@ pub mod attachments {
         time::Timestamp,
     };
 
-    /// A row of `attachments`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "attachments")]
     pub struct Model {
@@ -185,7 +181,6 @@ pub mod attachment_blobs {
 
     use crate::base::ids::{AttachmentId, OrgId};
 
-    /// A row of `attachment_blobs`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "attachment_blobs")]
     pub struct Model {

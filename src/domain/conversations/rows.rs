@@ -23,9 +23,6 @@ pub async fn exists(tx: &Tx, id: ConversationId) -> Result<bool> {
 }
 
 /// Fails if the organization doesn't have this conversation. Runs outside a transaction.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub(crate) async fn require(scope: &Scope, id: ConversationId) -> Result<()> {
     let found = scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
     match found.count(scope.core.db.read()).await? {
@@ -35,18 +32,12 @@ pub(crate) async fn require(scope: &Scope, id: ConversationId) -> Result<()> {
 }
 
 /// Records that the agent waits for a decision: the conversation is PENDING. An archived one stays archived.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn await_decision(tx: &Tx, id: ConversationId) -> Result<()> {
     transition(tx, id, Happening::Asked).await
 }
 
 /// Records that a decision was made: the conversation is OPEN again, unless the agent waits for another. Call
 /// it after the approval's own row has changed.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn mark_decided(tx: &Tx, id: ConversationId) -> Result<()> {
     if queries::awaits_decision(tx, id).await? {
         Ok(())

@@ -105,9 +105,6 @@ impl SearchRange {
 }
 
 /// The messages of the agent's conversation that contain every word of `q`, oldest first.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn find(
     scope: &Scope,
     agent: AgentId,

@@ -58,9 +58,6 @@ pub struct PromptFile {
 }
 
 /// The conversation's agent, which never changes. Locks nothing.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn agent_of(tx: &Tx, id: ConversationId) -> Result<AgentId> {
     let found = tx.scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
     let found = found.one(tx.connection()).await?;
@@ -68,17 +65,11 @@ pub async fn agent_of(tx: &Tx, id: ConversationId) -> Result<AgentId> {
 }
 
 /// Fails unless this is the conversation's agent.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn require_agent(tx: &Tx, id: ConversationId, agent: AgentId) -> Result<()> {
     if agent_of(tx, id).await? == agent { Ok(()) } else { Err(Problem::not_found("conversation", id)) }
 }
 
 /// Loads the conversation and locks it until the transaction ends.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn load_thread(tx: &Tx, id: ConversationId) -> Result<Thread> {
     let conversation = load(tx, id).await?;
     Ok(Thread {
@@ -257,9 +248,6 @@ pub async fn messages_by_person(tx: &Tx, turn: TurnId) -> Result<Vec<(MessageId,
 }
 
 /// Makes a message part of a turn. Returns its conversation and position.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn assign_to_turn(tx: &Tx, message: MessageId, turn: TurnId) -> Result<(ConversationId, i64)> {
     let found = tx.scope.update::<messages::Entity>().filter(messages::Column::Id.eq(message));
     let found = found.col_expr(messages::Column::TurnId, Expr::value(turn));

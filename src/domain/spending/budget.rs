@@ -127,17 +127,11 @@ fn span(zone: &TimeZone, first: Date, at: Timestamp) -> (Timestamp, Timestamp) {
 }
 
 /// Whether calls of this agent's model need a lease.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn is_metered(tx: &Tx, agent: AgentId) -> Result<bool> {
     Ok(Terms::load(tx, agent).await?.is_metered())
 }
 
 /// The current prices, as sent to a host.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn prices_now(tx: &Tx, agent: AgentId) -> Result<Vec<Price>> {
     Ok(Terms::load(tx, agent).await?.prices(tx, tx.now))
 }

@@ -10,7 +10,6 @@ pub mod turns {
         time::Timestamp,
     };
 
-    /// A row of `turns`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "turns")]
     pub struct Model {

@@ -48,9 +48,6 @@ pub(super) fn set_usage(turn: UpdateMany<turns::Entity>, usage: &Usage) -> Updat
 }
 
 /// Fails unless the turn belongs to this agent and conversation. Returns when it was created.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn require_turn(
     tx: &Tx,
     id: TurnId,
