@@ -55,31 +55,31 @@ pub async fn allow(scope: &Scope, input: AllowSpendingInput) -> Result<()> {
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
     let kind = if input.tokens.is_some() { LimitKind::Tokens } else { LimitKind::Money };
-    let of = input.agent_id.map_or(BudgetOwner::Organization, BudgetOwner::Agent);
-    let waiting = lock_waiting_agents(&tx, of, kind).await?;
+    let owner = input.agent_id.map_or(BudgetOwner::Organization, BudgetOwner::Agent);
+    let waiting = lock_waiting_agents(&tx, owner, kind).await?;
     if let Some(micro) = input.cost_micro {
-        allow_money(&tx, of, micro).await?;
+        allow_money(&tx, owner, micro).await?;
     }
-    if let (Some(tokens), BudgetOwner::Agent(agent)) = (input.tokens, of) {
+    if let (Some(tokens), BudgetOwner::Agent(agent)) = (input.tokens, owner) {
         queries::allow_tokens(&tx, agent, tokens, tx.now.plus(Duration::from_hours(1))).await?;
     }
-    record_allowance(&tx, of, &input);
+    record_allowance(&tx, owner, &input);
     if !takes_back(&input) {
-        emit(&tx, Allowed { of: of.limit(kind), approval: input.approval_id }).await?;
-        release_waiting(&tx, of, kind, &waiting).await?;
+        emit(&tx, Allowed { of: owner.limit(kind), approval: input.approval_id }).await?;
+        release_waiting(&tx, owner, kind, &waiting).await?;
     }
     tx.commit().await
 }
 
 /// Locks the agent, or all agents that wait for the organization's limit. Must precede any write to a month's row.
-async fn lock_waiting_agents(tx: &Tx, of: BudgetOwner, kind: LimitKind) -> Result<Vec<LockedAgent>> {
-    let ids = match of {
+async fn lock_waiting_agents(tx: &Tx, owner: BudgetOwner, kind: LimitKind) -> Result<Vec<LockedAgent>> {
+    let ids = match owner {
         BudgetOwner::Agent(agent) => vec![agent],
         BudgetOwner::Organization => limit_queries::waiting_agents(tx, kind).await?,
     };
     let mut held = Vec::with_capacity(ids.len());
     for agent in ids {
-        match (agents::lock_agent(tx, agent).await?, of) {
+        match (agents::lock_agent(tx, agent).await?, owner) {
             (Some(standing), _) => held.push(standing),
             (None, BudgetOwner::Agent(_)) => return Err(Problem::not_found("agent", agent)),
             (None, BudgetOwner::Organization) => {}
@@ -113,29 +113,34 @@ fn validate(input: &AllowSpendingInput) -> Result<()> {
 }
 
 /// Adds money to this month's allowance.
-async fn allow_money(tx: &Tx, of: BudgetOwner, micro: i64) -> Result<()> {
-    let terms = match of {
+async fn allow_money(tx: &Tx, owner: BudgetOwner, micro: i64) -> Result<()> {
+    let terms = match owner {
         BudgetOwner::Agent(agent) => Terms::load(tx, agent).await?,
         BudgetOwner::Organization => Terms::load_for_organization(tx).await?,
     };
-    let (_, from, _) = monthly_totals::load(tx, of, &terms, tx.now).await?;
-    monthly_totals::allow(tx, of, from, micro).await
+    let (_, from, _) = monthly_totals::load(tx, owner, &terms, tx.now).await?;
+    monthly_totals::allow(tx, owner, from, micro).await
 }
 
 /// Resumes the waiting agents for which the allowance suffices.
-async fn release_waiting(tx: &Tx, of: BudgetOwner, kind: LimitKind, waiting: &[LockedAgent]) -> Result<()> {
+async fn release_waiting(
+    tx: &Tx,
+    owner: BudgetOwner,
+    kind: LimitKind,
+    waiting: &[LockedAgent],
+) -> Result<()> {
     for agent in waiting {
         release::release_if_waiting_for(tx, agent, kind).await?;
     }
-    if of == BudgetOwner::Organization {
+    if owner == BudgetOwner::Organization {
         // Agents that were refused since the query are not among `waiting`.
         limits::recheck(tx, None);
     }
     Ok(())
 }
 
-fn record_allowance(tx: &Tx, of: BudgetOwner, input: &AllowSpendingInput) {
-    let (kind, id) = match of {
+fn record_allowance(tx: &Tx, owner: BudgetOwner, input: &AllowSpendingInput) {
+    let (kind, id) = match owner {
         BudgetOwner::Agent(agent) => (RecordKind::Agent, agent.0),
         BudgetOwner::Organization => (RecordKind::Organization, tx.scope.org.0),
     };

@@ -46,8 +46,8 @@ impl Call {
 
     /// The tokens that the cost guard counts.
     fn counted(&self) -> i64 {
-        let of = &self.usage;
-        [of.input, of.output, of.cache_write].into_iter().flatten().sum()
+        let usage = &self.usage;
+        [usage.input, usage.output, usage.cache_write].into_iter().flatten().sum()
     }
 }
 
@@ -67,12 +67,12 @@ pub async fn record_call(tx: &Tx, from: &Reporter, call: ModelCall) -> Result<()
     };
     queries::add_call(tx, agent.id, &call).await?;
     add_to_day(tx, &agent, &terms, &call).await?;
-    for of in [BudgetOwner::Agent(agent.id), BudgetOwner::Organization] {
-        monthly_totals::load(tx, of, &terms, call.started_at).await?;
+    for owner in [BudgetOwner::Agent(agent.id), BudgetOwner::Organization] {
+        monthly_totals::load(tx, owner, &terms, call.started_at).await?;
         let (begins, _) = month(&terms.zone, call.started_at);
-        monthly_totals::spend(tx, of, begins, (cost, call.usage.tokens(), 0)).await?;
+        monthly_totals::spend(tx, owner, begins, (cost, call.usage.tokens(), 0)).await?;
         if let Some(taken) = &taken {
-            monthly_totals::spend(tx, of, taken.month, (0, 0, taken.micro)).await?;
+            monthly_totals::spend(tx, owner, taken.month, (0, 0, taken.micro)).await?;
         }
     }
     agents::spent(tx, &agent, call.usage.tokens(), cost).await?;

@@ -87,13 +87,13 @@ pub(super) async fn notify_people(
     terms: &Terms,
     spent: &SpentLimit,
 ) -> Result<()> {
-    let of = spent.of.limit(spent.kind);
+    let of = spent.owner.limit(spent.kind);
     let title = match (of.kind, of.agent) {
         (LimitKind::Tokens, _) => "The agent has used up its hourly tokens",
         (_, Some(_)) => "The agent's monthly budget is used up",
         (_, None) => "The organization's monthly budget is used up",
     };
-    if spent.of == BudgetOwner::Organization {
+    if spent.owner == BudgetOwner::Organization {
         // Locks the month's row, so that only one of two agents notifies people.
         monthly_totals::lock_organization(tx, terms).await?;
     }
@@ -115,12 +115,12 @@ pub(super) async fn notify_people(
 
 /// The used-up limit in one sentence.
 pub(super) fn describe(terms: &Terms, spent: &SpentLimit) -> String {
-    let amount = |of: i64| match spent.kind {
-        LimitKind::Tokens => of.to_string(),
-        _ => format_money(of, &terms.currency),
+    let amount = |value: i64| match spent.kind {
+        LimitKind::Tokens => value.to_string(),
+        _ => format_money(value, &terms.currency),
     };
     let limit = amount(spent.limit);
-    let whose = match (spent.kind, spent.of) {
+    let whose = match (spent.kind, spent.owner) {
         (LimitKind::Tokens, _) => format!("The agent's {limit} tokens of the last 60 minutes are used up"),
         (_, BudgetOwner::Agent(_)) => format!("The agent's budget of {limit} for this month is used up"),
         (_, BudgetOwner::Organization) => {

@@ -41,7 +41,7 @@ const MOST_OPEN: i64 = 16;
 /// A used-up limit.
 pub(super) struct SpentLimit {
     pub kind: LimitKind,
-    pub of: BudgetOwner,
+    pub owner: BudgetOwner,
     pub action: CostGuardAction,
     /// When there is something to spend again without an allowance.
     pub until: Timestamp,
@@ -98,7 +98,7 @@ pub async fn grant_lease(
     }
     cut_finished(&tx, agent.id, &asked.finished).await?;
     let mut sliced = take_slice(&tx, &agent, &terms, price).await?;
-    if sliced.as_ref().is_err_and(|spent| spent.of == BudgetOwner::Organization) {
+    if sliced.as_ref().is_err_and(|spent| spent.owner == BudgetOwner::Organization) {
         // A concurrent allowance is either visible under this lock, or sees this agent's wait.
         monthly_totals::lock_organization(&tx, &terms).await?;
         sliced = take_slice(&tx, &agent, &terms, price).await?;
@@ -201,16 +201,16 @@ async fn money_left(
     let mut tightest: Option<i64> = None;
     let mut enforced: Enforced = (None, None);
     let mut begins = tx.now;
-    for (of, budget) in
+    for (owner, budget) in
         [(BudgetOwner::Agent(agent.id), terms.own), (BudgetOwner::Organization, terms.organization)]
     {
-        let (month, from, until) = monthly_totals::load(tx, of, terms, tx.now).await?;
+        let (month, from, until) = monthly_totals::load(tx, owner, terms, tx.now).await?;
         begins = from;
         let Some(budget) = budget else { continue };
         let left = month.left(budget.micro);
         let spent = SpentLimit {
             kind: LimitKind::Money,
-            of,
+            owner,
             action: budget.action,
             until,
             limit: budget.micro.saturating_add(month.allowed_micro),
@@ -224,7 +224,7 @@ async fn money_left(
             (..=0, _) => return Ok(Err(spent)),
             (left, _) => {
                 tightest = Some(tightest.map_or(left, |known| known.min(left)));
-                match of {
+                match owner {
                     BudgetOwner::Agent(_) => enforced.0 = Some(budget.micro),
                     BudgetOwner::Organization => enforced.1 = Some(budget.micro),
                 }
@@ -260,7 +260,7 @@ async fn tokens_left(tx: &Tx, agent: AgentId, terms: &Terms) -> Result<Result<Op
     }
     Ok(Err(SpentLimit {
         kind: LimitKind::Tokens,
-        of: BudgetOwner::Agent(agent),
+        owner: BudgetOwner::Agent(agent),
         action: guard.action,
         until: calls::when_tokens_free(tx, agent, guard.tokens).await?,
         limit: guard.tokens,
@@ -291,7 +291,8 @@ async fn cut_finished(tx: &Tx, agent: AgentId, finished: &[Finished]) -> Result<
         let Some(told) = finished.iter().find(|told| told.lease_id == lease.id.0) else { continue };
         let granted: Slice = (lease.cost_micro, lease.tokens);
         // Reported calls count, even if the host claims less.
-        let needed = |granted: Option<i64>, taken: i64, used: i64| granted.map(|of| of.min(taken.max(used)));
+        let needed =
+            |granted: Option<i64>, taken: i64, used: i64| granted.map(|granted| granted.min(taken.max(used)));
         let kept = (
             needed(granted.0, told.cost_micro, lease.used_micro),
             needed(granted.1, told.tokens, lease.used_tokens),

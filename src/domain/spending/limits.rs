@@ -37,7 +37,7 @@ pub(super) async fn set_wait(tx: &Tx, agent: AgentId, limit: &Limit<'_>) -> Resu
     Ok(())
 }
 
-/// Whether the agent may not call its model: its turns wait.
+/// Whether a limit keeps the agent from calling its model.
 pub(super) async fn is_limited(tx: &Tx, agent: AgentId) -> Result<bool> {
     Ok(limit_queries::wait_of(tx, agent).await?.is_some())
 }

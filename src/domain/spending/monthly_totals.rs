@@ -45,29 +45,29 @@ impl Month {
 /// The month that contains `at`, its first instant, and the first instant of the next month. Creates a missing row.
 pub async fn load(
     tx: &Tx,
-    of: BudgetOwner,
+    owner: BudgetOwner,
     terms: &Terms,
     at: Timestamp,
 ) -> Result<(Month, Timestamp, Timestamp)> {
     let (from, until) = month(&terms.zone, at);
-    Ok((queries::load_month(tx, of, (from, until)).await?, from, until))
+    Ok((queries::load_month(tx, owner, (from, until)).await?, from, until))
 }
 
 /// Leases `micro` if the budget has that much left. Returns whether it did. Without a budget it always does. This
 /// single statement keeps hosts within the budget, even with several replicas.
 pub async fn lease(
     tx: &Tx,
-    of: BudgetOwner,
+    owner: BudgetOwner,
     from: Timestamp,
     micro: i64,
     budget: Option<i64>,
 ) -> Result<bool> {
-    queries::lease_of_month(tx, of, from, micro, budget).await
+    queries::lease_of_month(tx, owner, from, micro, budget).await
 }
 
 /// Adds the cost and the tokens (`amounts.0`, `amounts.1`) and releases leased money (`amounts.2`).
-pub async fn spend(tx: &Tx, of: BudgetOwner, from: Timestamp, amounts: (i64, i64, i64)) -> Result<()> {
-    queries::spend_of_month(tx, of, from, amounts).await
+pub async fn spend(tx: &Tx, owner: BudgetOwner, from: Timestamp, amounts: (i64, i64, i64)) -> Result<()> {
+    queries::spend_of_month(tx, owner, from, amounts).await
 }
 
 /// Locks the organization's month until the transaction ends.
@@ -76,8 +76,8 @@ pub async fn lock_organization(tx: &Tx, terms: &Terms) -> Result<()> {
 }
 
 /// Adds an allowance on top of the budget. A negative amount takes back the allowance, at most all of it.
-pub async fn allow(tx: &Tx, of: BudgetOwner, from: Timestamp, micro: i64) -> Result<()> {
-    queries::allow_in_month(tx, of, from, micro).await
+pub async fn allow(tx: &Tx, owner: BudgetOwner, from: Timestamp, micro: i64) -> Result<()> {
+    queries::allow_in_month(tx, owner, from, micro).await
 }
 
 /// Moves the bounds of the organization's months to another time zone. Each month keeps its amounts.

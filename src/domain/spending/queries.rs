@@ -249,11 +249,11 @@ pub enum BudgetOwner {
 /// Picks the statement for the agent's or the organization's month, and completes its values: the agent's id comes
 /// last.
 fn of_month(
-    of: BudgetOwner,
+    owner: BudgetOwner,
     [agents, organizations]: [OrgSql; 2],
     mut values: Vec<Value>,
 ) -> (OrgSql, Vec<Value>) {
-    match of {
+    match owner {
         BudgetOwner::Agent(agent) => {
             values.push(agent.into());
             (agents, values)
@@ -265,7 +265,7 @@ fn of_month(
 /// The row of the month between these instants. Creates it if it is missing.
 pub(super) async fn load_month(
     tx: &Tx,
-    of: BudgetOwner,
+    owner: BudgetOwner,
     (from, until): (Timestamp, Timestamp),
 ) -> Result<Month> {
     const READ: &str = "SELECT cost_micro, leased_micro, allowed_micro FROM ";
@@ -280,18 +280,18 @@ pub(super) async fn load_month(
              ON CONFLICT DO NOTHING"
         ),
     ];
-    let (make, values) = of_month(of, make, vec![from.into(), until.into()]);
+    let (make, values) = of_month(owner, make, vec![from.into(), until.into()]);
     tx.execute(make, values).await?;
     let read =
         [sql!(READ, "agent_months", KEY, " AND agent_id = $3"), sql!(READ, "organization_months", KEY)];
-    let (read, values) = of_month(of, read, vec![from.into()]);
+    let (read, values) = of_month(owner, read, vec![from.into()]);
     Ok(tx.one(read, values).await?.unwrap_or_default())
 }
 
 /// Leases `micro` in a month if the budget has that much left. Returns whether it did. `None`: without a budget.
 pub(super) async fn lease_of_month(
     tx: &Tx,
-    of: BudgetOwner,
+    owner: BudgetOwner,
     from: Timestamp,
     micro: i64,
     budget: Option<i64>,
@@ -300,14 +300,14 @@ pub(super) async fn lease_of_month(
          AND (CAST($4 AS BIGINT) IS NULL OR cost_micro + leased_micro + $3 <= CAST($4 AS BIGINT) + allowed_micro)";
     let sql =
         [sql!("UPDATE agent_months", LEASE, " AND agent_id = $5"), sql!("UPDATE organization_months", LEASE)];
-    let (sql, values) = of_month(of, sql, vec![from.into(), micro.into(), budget.into()]);
+    let (sql, values) = of_month(owner, sql, vec![from.into(), micro.into(), budget.into()]);
     Ok(tx.execute(sql, values).await? == 1)
 }
 
 /// Adds to a month's cost and tokens, and releases leased money. A full sum stays as it is.
 pub(super) async fn spend_of_month(
     tx: &Tx,
-    of: BudgetOwner,
+    owner: BudgetOwner,
     from: Timestamp,
     (cost, tokens, released): (i64, i64, i64),
 ) -> Result<()> {
@@ -318,18 +318,18 @@ pub(super) async fn spend_of_month(
     let sql =
         [sql!("UPDATE agent_months", SPEND, " AND agent_id = $7"), sql!("UPDATE organization_months", SPEND)];
     let values = vec![from.into(), cost.into(), tokens.into(), released.into(), FULL.into()];
-    let (sql, values) = of_month(of, sql, values);
+    let (sql, values) = of_month(owner, sql, values);
     tx.execute(sql, values).await?;
     Ok(())
 }
 
 /// Adds an allowance to a month. A negative amount takes back the allowance, at most all of it.
-pub(super) async fn allow_in_month(tx: &Tx, of: BudgetOwner, from: Timestamp, micro: i64) -> Result<()> {
+pub(super) async fn allow_in_month(tx: &Tx, owner: BudgetOwner, from: Timestamp, micro: i64) -> Result<()> {
     const ALLOW: &str = " SET allowed_micro = CASE WHEN allowed_micro + $3 > 0 THEN allowed_micro + $3 ELSE 0 END \
          WHERE organization_id = $org AND from_at = $2";
     let sql =
         [sql!("UPDATE agent_months", ALLOW, " AND agent_id = $4"), sql!("UPDATE organization_months", ALLOW)];
-    let (sql, values) = of_month(of, sql, vec![from.into(), micro.into()]);
+    let (sql, values) = of_month(owner, sql, vec![from.into(), micro.into()]);
     tx.execute(sql, values).await?;
     Ok(())
 }

@@ -148,7 +148,7 @@ pub(super) async fn release_if_waiting_for(tx: &Tx, agent: &LockedAgent, kind: L
 async fn release_spender(tx: &Tx, agent: &LockedAgent, row: &Wait) -> Result<bool> {
     let terms = Terms::load(tx, agent.id).await?;
     let mut spent = leases::find_spent_limit(tx, agent, &terms).await?;
-    if spent.as_ref().is_some_and(|spent| spent.of == BudgetOwner::Organization) {
+    if spent.as_ref().is_some_and(|spent| spent.owner == BudgetOwner::Organization) {
         // A concurrent allowance is either visible under this lock, or sees this agent's wait.
         monthly_totals::lock_organization(tx, &terms).await?;
         spent = leases::find_spent_limit(tx, agent, &terms).await?;

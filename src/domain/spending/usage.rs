@@ -37,7 +37,7 @@ pub async fn record_refusal(
     until: Option<Timestamp>,
 ) -> Result<()> {
     let Some(agent) = alive(tx, from).await? else { return Ok(()) };
-    // A host alone reports this, and all agents that inherit the credential wait: after a day one turn probes in any
+    // Only a host reports this, and all agents that inherit the credential wait: after a day one turn probes in any
     // case.
     let until = until
         .unwrap_or(tx.now.plus(Duration::from_mins(1)))

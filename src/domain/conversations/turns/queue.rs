@@ -218,8 +218,8 @@ pub const fn takes_turns(agent: &LockedAgent) -> bool {
 }
 
 pub(super) async fn dispatch_turns(tx: &Tx, agent: &LockedAgent, due: Vec<turns::Model>) -> Result<()> {
-    // Most messages find no turn due, which is checked first because it is free. With full storage the agent's messages
-    // would be lost, so turns wait until there is room.
+    // In this order, because only the last condition reads the database. With full storage the agent's messages would be
+    // lost, so turns wait until there is room.
     if due.is_empty() || tx.scope.core.full.has(tx.scope.org) || orgs::is_stopped(tx).await? {
         return Ok(());
     }

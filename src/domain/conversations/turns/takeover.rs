@@ -85,7 +85,7 @@ pub(super) async fn settle_finished(tx: &Tx, turn: &turns::Model) -> Result<()> 
     if conversations::move_messages(tx, again.id, turn.id, told).await? == 0 {
         return Ok(());
     }
-    // They were not this turn's when it began.
+    // This turn did not contain these messages when it began.
     conversations::settle_messages(tx, turn.conversation_id, turn.id, MessageStatus::Delivered).await?;
     let rest = conversations::messages_for_agent(tx, again.id, i64::MAX).await?;
     let Some(first) = rest.first() else {
