@@ -104,7 +104,7 @@ pub(super) async fn store_from_sender(tx: &Tx, upload: Upload) -> Result<Attachm
 }
 
 /// At most `count` files of a message from `first` on, each with its bytes. `None` instead of more than `most` bytes.
-pub async fn files_of_message(
+pub async fn load_message_files(
     scope: &Scope,
     message: MessageId,
     (first, count): (u64, u64),

@@ -39,7 +39,7 @@ pub struct DeliveryTarget {
 }
 
 /// The target of a message. `None`: it is not sent.
-pub async fn delivery_target(scope: &Scope, message: MessageId) -> Result<Option<DeliveryTarget>> {
+pub async fn load_delivery_target(scope: &Scope, message: MessageId) -> Result<Option<DeliveryTarget>> {
     let db = scope.core.db.read();
     let found = scope.find::<messages::Entity>().filter(messages::Column::Id.eq(message)).one(db).await?;
     let Some(message) = found else { return Ok(None) };
@@ -47,7 +47,7 @@ pub async fn delivery_target(scope: &Scope, message: MessageId) -> Result<Option
     let of = of.filter(conversations::Column::Id.eq(message.conversation_id)).one(db).await?;
     let Some(conversation) = of else { return Ok(None) };
     let Some(target) = conversation.target else { return Ok(None) };
-    let scene = scene(scope, message.conversation_id, message.seq).await?;
+    let scene = load_scene(scope, message.conversation_id, message.seq).await?;
     // Another sender may have written in the mail thread while the answer waited.
     let asker = scene.as_ref().and_then(|scene| scene.origin.clone());
     let target = if conversation.transport == Transport::Email { asker.unwrap_or(target) } else { target };
@@ -66,7 +66,7 @@ pub async fn delivery_target(scope: &Scope, message: MessageId) -> Result<Option
 }
 
 /// The parties of a conversation, and the last sender before this position.
-async fn scene(scope: &Scope, conversation: ConversationId, before: i64) -> Result<Option<Scene>> {
+async fn load_scene(scope: &Scope, conversation: ConversationId, before: i64) -> Result<Option<Scene>> {
     let Some(found) = queries::speakers(scope, conversation, before).await? else { return Ok(None) };
     Ok(Some(Scene {
         conversation: conversation.0,

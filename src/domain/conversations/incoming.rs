@@ -103,7 +103,7 @@ impl Incoming<'_> {
 }
 
 /// Returns the keys that messages of the channel have already.
-pub async fn stored_keys(tx: &Tx, channel: ChannelId, keys: &[String]) -> Result<HashSet<String>> {
+pub async fn find_stored_keys(tx: &Tx, channel: ChannelId, keys: &[String]) -> Result<HashSet<String>> {
     if keys.is_empty() {
         return Ok(HashSet::new());
     }

@@ -44,11 +44,11 @@ mod watches;
 pub(crate) use self::{append::preview, incoming::missing_file_note, rows::require, tokenizer::place_tokens};
 pub use self::{
     append::{Delivery, NewMessage, Outgoing, SentOut, add, append, append_error},
-    attachments::{File, Upload, Uploaded, content, file, files_of_message, upload},
+    attachments::{File, Upload, Uploaded, content, file, load_message_files, upload},
     delivery_messages::{
-        DeliveryTarget, delivery_target, move_targets, record_delivery, require_message, retarget,
+        DeliveryTarget, load_delivery_target, move_targets, record_delivery, require_message, retarget,
     },
-    incoming::{ConversationOf, Incoming, bounded_name, receive, stored_keys},
+    incoming::{ConversationOf, Incoming, bounded_name, find_stored_keys, receive},
     panel::{ConversationEdit, NewConversation, Post, post, reference, start, update},
     queries::{
         READ_SEQ, TARGET, UNDELIVERED, UNREAD, WATCHING, count_failed, count_undelivered, count_unread,
@@ -65,7 +65,7 @@ pub use self::{
     takeover::{end_abandoned, hand_back, take_over},
     turn_messages::{
         PromptFile, PromptMessage, Thread, agent_of, assign_to_turn, forget_sessions, is_shared, load_files,
-        load_thread, mark_delivered, messages_by_person, messages_for_agent, move_messages,
+        load_messages_by_person, load_messages_for_agent, load_thread, mark_delivered, move_messages,
         record_measurement, remember_session, require_agent, settle_messages,
     },
     updates::{has_earlier, is_deletion, newest_album},

@@ -132,7 +132,7 @@ async fn write_message(
     orgs::require_room(tx).await?;
     let row = load(tx, conversation).await?;
     let caller = tx.scope.request.caller.clone();
-    let speaker = takeover::speaker(tx, &row).await?;
+    let speaker = takeover::find_speaker(tx, &row).await?;
     if let (Speaker::Other(holder), Some(_)) = (&speaker, caller.user()) {
         return Err(holder.refusal("Take it over yourself to write in it, or wait until it is handed back."));
     }

@@ -70,7 +70,7 @@ async fn store_messages(
     if is_full(tx) {
         return append_full_event(tx, &thread).await;
     }
-    let mut known = known_keys(tx, conversation, &reported).await?;
+    let mut known = find_known_keys(tx, conversation, &reported).await?;
     let mut turns: BTreeMap<TurnId, Timestamp> = BTreeMap::new();
     let (mut new, mut files) = (Vec::new(), Vec::new());
     for (from, message) in reported {
@@ -108,7 +108,7 @@ fn key_of(message: &Message) -> String {
 }
 
 /// The keys of messages that the conversation has already.
-async fn known_keys(
+async fn find_known_keys(
     tx: &Tx,
     conversation: ConversationId,
     reported: &[(Reporter, Message)],

@@ -67,7 +67,7 @@ impl Holder {
 }
 
 /// The one who answers in this locked conversation.
-pub(super) async fn speaker(tx: &Tx, conversation: &conversations::Model) -> Result<Speaker> {
+pub(super) async fn find_speaker(tx: &Tx, conversation: &conversations::Model) -> Result<Speaker> {
     let Some(id) = conversation.taken_over_by else { return Ok(Speaker::Agent) };
     if tx.scope.request.caller.user() == Some(id) {
         return Ok(Speaker::Caller);
@@ -91,7 +91,7 @@ pub async fn take_over(scope: &Scope, id: ConversationId) -> Result<()> {
             "The conversation is archived. Reopen it before taking it over.",
         ));
     }
-    let from = match speaker(&tx, &conversation).await? {
+    let from = match find_speaker(&tx, &conversation).await? {
         Speaker::Caller => return Ok(()),
         Speaker::Agent => "the agent".to_owned(),
         Speaker::Other(holder) => holder.name,
@@ -108,7 +108,7 @@ pub async fn take_over(scope: &Scope, id: ConversationId) -> Result<()> {
 /// `NOT_FOUND`; `CONFLICT`, naming the holder, for anyone else.
 pub async fn hand_back(scope: &Scope, id: ConversationId) -> Result<()> {
     let (tx, agent, conversation) = lock_conversation(scope, id).await?;
-    match speaker(&tx, &conversation).await? {
+    match find_speaker(&tx, &conversation).await? {
         Speaker::Agent => return Ok(()),
         Speaker::Other(holder) => {
             return Err(

@@ -149,7 +149,7 @@ fn under_subject(content: &serde_json::Value, text: String) -> String {
 }
 
 /// The turn's messages for the agent up to `through`, oldest first. Files come without their bytes.
-pub async fn messages_for_agent(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<PromptMessage>> {
+pub async fn load_messages_for_agent(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<PromptMessage>> {
     let found = tx
         .scope
         .find::<messages::Entity>()
@@ -240,7 +240,7 @@ pub async fn move_messages(tx: &Tx, from: TurnId, to: TurnId, through: i64) -> R
 }
 
 /// A person's answers in the agent's place in this turn, and their positions, oldest first.
-pub async fn messages_by_person(tx: &Tx, turn: TurnId) -> Result<Vec<(MessageId, i64)>> {
+pub async fn load_messages_by_person(tx: &Tx, turn: TurnId) -> Result<Vec<(MessageId, i64)>> {
     let found = tx.scope.find::<messages::Entity>().filter(messages::Column::TurnId.eq(turn));
     let found = found.filter(written_by_person()).order_by_asc(messages::Column::Seq).select_only();
     let found = found.column(messages::Column::Id).column(messages::Column::Seq);

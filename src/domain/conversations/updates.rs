@@ -68,14 +68,14 @@ pub(super) async fn join_earlier(tx: &Tx, incoming: &mut Incoming<'_>) -> Result
     if incoming.is_edit {
         return apply_version(tx, incoming).await;
     }
-    let Some(first) = first_of_album(tx, incoming).await? else { return Ok(None) };
+    let Some(first) = load_first_of_album(tx, incoming).await? else { return Ok(None) };
     let place = (first.conversation_id, first.id);
     let key = incoming.key.clone().unwrap_or_default();
     if texts(&first.album_keys).contains(&key) {
         return Ok(Some(place));
     }
     let is_fresh = first.created_at >= tx.now.minus(Duration::from_secs(10));
-    if is_fresh && turn_state(tx, &first).await? == Some(TurnState::Queued) {
+    if is_fresh && load_turn_state(tx, &first).await? == Some(TurnState::Queued) {
         join_album(tx, first, key, incoming).await?;
         return Ok(Some(place));
     }
@@ -84,7 +84,7 @@ pub(super) async fn join_earlier(tx: &Tx, incoming: &mut Incoming<'_>) -> Result
 }
 
 /// The first message of an album.
-async fn first_of_album(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<messages::Model>> {
+async fn load_first_of_album(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<messages::Model>> {
     let Some(album) = &incoming.album else { return Ok(None) };
     let of_album =
         tx.scope.find::<messages::Entity>().filter(messages::Column::ViaChannelId.eq(incoming.channel));
@@ -92,7 +92,7 @@ async fn first_of_album(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<messa
     Ok(of_album.order_by_asc(messages::Column::Id).one(tx.connection()).await?)
 }
 
-async fn turn_state(tx: &Tx, message: &messages::Model) -> Result<Option<TurnState>> {
+async fn load_turn_state(tx: &Tx, message: &messages::Model) -> Result<Option<TurnState>> {
     match message.turn_id {
         Some(turn) => turns::state_of(tx, turn).await,
         None => Ok(None),
@@ -137,11 +137,14 @@ async fn apply_version(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Option<St
     }
     let now = incoming.full_text();
     incoming.text.insert_str(0, EDITED);
-    let Some((first, last)) = versions_of(tx, incoming).await? else { return Ok(None) };
+    let Some((first, last)) = load_versions(tx, incoming).await? else { return Ok(None) };
     let said = last.content["text"].as_str().unwrap_or_default();
     // It was answered, or gets no answer.
     let is_over = |state| matches!(state, None | Some(TurnState::Done));
-    if is_over(turn_state(tx, &first).await?) || is_over(turn_state(tx, &last).await?) || now.is_empty() {
+    if is_over(load_turn_state(tx, &first).await?)
+        || is_over(load_turn_state(tx, &last).await?)
+        || now.is_empty()
+    {
         incoming.is_answered = false;
     }
     let conversation = rows::load(tx, last.conversation_id).await?;
@@ -152,7 +155,7 @@ async fn apply_version(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Option<St
         incoming.text = format!("[This message was deleted: “{}”]", preview(said));
         return Ok(None);
     }
-    let kept = attachments::digests(tx, &known_versions(tx, incoming, first.id).await?).await?;
+    let kept = attachments::digests(tx, &load_known_versions(tx, incoming, first.id).await?).await?;
     incoming.files.retain(|file| !kept.contains(Sha256::digest(&file.content).as_slice()));
     let is_same = said == bounded_text(&now) || said == bounded_text(&incoming.full_text());
     Ok((is_same && incoming.files.is_empty()).then_some((last.conversation_id, last.id)))
@@ -160,7 +163,7 @@ async fn apply_version(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Option<St
 
 /// The versions of a message to compare files with: the first, and the newest hundred, since senders can edit without
 /// limit.
-async fn known_versions(tx: &Tx, incoming: &Incoming<'_>, first: MessageId) -> Result<Vec<MessageId>> {
+async fn load_known_versions(tx: &Tx, incoming: &Incoming<'_>, first: MessageId) -> Result<Vec<MessageId>> {
     let newest = tx.scope.find::<messages::Entity>();
     let newest = newest.filter(messages::Column::ViaChannelId.eq(incoming.channel));
     let newest =
@@ -170,12 +173,15 @@ async fn known_versions(tx: &Tx, incoming: &Incoming<'_>, first: MessageId) -> R
     let mut versions = newest.all(tx.connection()).await?;
     versions.push(first);
     // The files of parts belong to the album's first message.
-    versions.extend(first_of_album(tx, incoming).await?.map(|album| album.id));
+    versions.extend(load_first_of_album(tx, incoming).await?.map(|album| album.id));
     Ok(versions)
 }
 
 /// The first version of a message, or of its album, and the last.
-async fn versions_of(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<(messages::Model, messages::Model)>> {
+async fn load_versions(
+    tx: &Tx,
+    incoming: &Incoming<'_>,
+) -> Result<Option<(messages::Model, messages::Model)>> {
     let Some(id) = &incoming.vendor_id else { return Ok(None) };
     let all = || {
         let all = tx.scope.find::<messages::Entity>();
@@ -185,7 +191,7 @@ async fn versions_of(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<(message
     let first = all().order_by_asc(messages::Column::Id).one(tx.connection()).await?;
     let last = all().order_by_desc(messages::Column::Id).one(tx.connection()).await?;
     Ok(match first.zip(last) {
-        None => first_of_album(tx, incoming).await?.map(|first| (first.clone(), first)),
+        None => load_first_of_album(tx, incoming).await?.map(|first| (first.clone(), first)),
         both => both,
     })
 }

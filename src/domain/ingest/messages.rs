@@ -57,7 +57,7 @@ pub(super) async fn admit(tx: &Tx, arrived: &[&Arrived]) -> Result<Vec<Fate>> {
     }
     let keys: Vec<_> = arrived.iter().copied().map(Arrived::key).collect();
     let given: Vec<_> = keys.iter().flatten().cloned().collect();
-    let mut stored = conversations::stored_keys(tx, first.channel, &given).await?;
+    let mut stored = conversations::find_stored_keys(tx, first.channel, &given).await?;
     let mut is_new = |key: Option<String>| key.is_none_or(|key| stored.insert(key));
     let new: Vec<_> =
         arrived.iter().zip(keys).map(|(arrived, key)| is_new(key).then_some(*arrived)).collect();

@@ -148,7 +148,7 @@ async fn record_success(tx: &Tx, agent: &LockedAgent, call: &Call) -> Result<()>
     match call.credential {
         Some(credential) => model_credentials::passed(tx, credential).await?,
         None => {
-            limits::lift_if_of(tx, agent, &[LimitKind::Usage]).await?;
+            limits::lift_if_kind(tx, agent, &[LimitKind::Usage]).await?;
         }
     }
     // Even if another agent's call has lifted the limit before.

@@ -84,10 +84,10 @@ pub async fn grant_lease(
         );
         return Ok(Given::Refused { reason });
     }
-    if let Some((reason, until)) = limits::provider_wait(&tx, agent.id).await? {
+    if let Some((reason, until)) = limits::find_provider_wait(&tx, agent.id).await? {
         return Ok(Given::Spent { reason, until: Some(until.0) });
     }
-    if let Some(lease) = lease_for_question(&tx, agent.id, asked.question).await? {
+    if let Some(lease) = find_granted_lease(&tx, agent.id, asked.question).await? {
         return Ok(Given::Lease(lease));
     }
     if lease_queries::open_leases(&tx, agent.id).await? >= MOST_OPEN {
@@ -105,7 +105,7 @@ pub async fn grant_lease(
     }
     let given = match sliced {
         Ok((from, slice)) => {
-            limits::lift_if_of(&tx, &agent, &[LimitKind::Money, LimitKind::Tokens]).await?;
+            limits::lift_if_kind(&tx, &agent, &[LimitKind::Money, LimitKind::Tokens]).await?;
             Given::Lease(insert_lease(&tx, agent.id, asked.question, (from, slice)).await?)
         }
         Err(spent) => cost_guard::enforce(&tx, &agent, &terms, &spent).await?,
@@ -271,7 +271,7 @@ async fn tokens_left(tx: &Tx, agent: AgentId, terms: &Terms) -> Result<Result<Op
 }
 
 /// The lease granted for this question before, if its answer was lost.
-async fn lease_for_question(tx: &Tx, agent: AgentId, question: i64) -> Result<Option<Lease>> {
+async fn find_granted_lease(tx: &Tx, agent: AgentId, question: i64) -> Result<Option<Lease>> {
     let granted = lease_queries::lease_of_question(tx, agent, question).await?;
     Ok(granted.map(|lease| Lease {
         id: lease.id.0,
@@ -331,7 +331,7 @@ async fn insert_lease(
 }
 
 /// The part of a lease that a call has used up, to be released from the months once.
-pub(super) struct Taken {
+pub(super) struct LeaseCharge {
     /// In millionths.
     pub micro: i64,
     /// The start of the month that the lease charges.
@@ -345,13 +345,13 @@ pub(super) async fn charge(
     lease: LeaseId,
     cost: i64,
     tokens: i64,
-) -> Result<Option<Taken>> {
+) -> Result<Option<LeaseCharge>> {
     let Some(row) = lease_queries::lease_of(tx, agent, lease).await? else { return Ok(None) };
     lease_queries::use_lease(tx, agent, lease, (cost, tokens)).await?;
     let open = row.cost_micro.map_or(0, |granted| (granted - row.used_micro).max(0));
     // The rest of a closed lease has been returned already.
     let micro = if row.closed_at.is_some() { 0 } else { open.min(cost) };
-    Ok(Some(Taken { micro, month: row.month_at }))
+    Ok(Some(LeaseCharge { micro, month: row.month_at }))
 }
 
 /// Closes a lease that its host returns. The rest of it can be granted again.

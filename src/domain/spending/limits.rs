@@ -48,7 +48,7 @@ pub async fn limited_since(tx: &Tx, agent: AgentId) -> Result<Option<(LimitKind,
 }
 
 /// Why the agent's provider refuses requests, and until when. None while it accepts them, and while a turn probes it.
-pub(super) async fn provider_wait(tx: &Tx, agent: AgentId) -> Result<Option<(String, Timestamp)>> {
+pub(super) async fn find_provider_wait(tx: &Tx, agent: AgentId) -> Result<Option<(String, Timestamp)>> {
     let Some(row) = limit_queries::wait_of(tx, agent).await? else { return Ok(None) };
     let waits = row.kind == LimitKind::Usage && row.probing_at.is_none();
     Ok(row.until_at.filter(|until| waits && *until > tx.now).map(|until| (row.reason, until)))
@@ -62,7 +62,7 @@ pub(super) async fn lift(tx: &Tx, agent: &LockedAgent) -> Result<()> {
 }
 
 /// Lifts the limit if it is of one of these kinds. Returns whether it was.
-pub(super) async fn lift_if_of(tx: &Tx, agent: &LockedAgent, kinds: &[LimitKind]) -> Result<bool> {
+pub(super) async fn lift_if_kind(tx: &Tx, agent: &LockedAgent, kinds: &[LimitKind]) -> Result<bool> {
     let is_of = limit_queries::wait_of(tx, agent.id).await?.is_some_and(|row| kinds.contains(&row.kind));
     if is_of {
         lift(tx, agent).await?;

@@ -248,7 +248,7 @@ pub enum BudgetOwner {
 
 /// Picks the statement for the agent's or the organization's month, and completes its values: the agent's id comes
 /// last.
-fn of_month(
+fn for_owner(
     owner: BudgetOwner,
     [agents, organizations]: [OrgSql; 2],
     mut values: Vec<Value>,
@@ -280,11 +280,11 @@ pub(super) async fn load_month(
              ON CONFLICT DO NOTHING"
         ),
     ];
-    let (make, values) = of_month(owner, make, vec![from.into(), until.into()]);
+    let (make, values) = for_owner(owner, make, vec![from.into(), until.into()]);
     tx.execute(make, values).await?;
     let read =
         [sql!(READ, "agent_months", KEY, " AND agent_id = $3"), sql!(READ, "organization_months", KEY)];
-    let (read, values) = of_month(owner, read, vec![from.into()]);
+    let (read, values) = for_owner(owner, read, vec![from.into()]);
     Ok(tx.one(read, values).await?.unwrap_or_default())
 }
 
@@ -300,7 +300,7 @@ pub(super) async fn lease_of_month(
          AND (CAST($4 AS BIGINT) IS NULL OR cost_micro + leased_micro + $3 <= CAST($4 AS BIGINT) + allowed_micro)";
     let sql =
         [sql!("UPDATE agent_months", LEASE, " AND agent_id = $5"), sql!("UPDATE organization_months", LEASE)];
-    let (sql, values) = of_month(owner, sql, vec![from.into(), micro.into(), budget.into()]);
+    let (sql, values) = for_owner(owner, sql, vec![from.into(), micro.into(), budget.into()]);
     Ok(tx.execute(sql, values).await? == 1)
 }
 
@@ -318,7 +318,7 @@ pub(super) async fn spend_of_month(
     let sql =
         [sql!("UPDATE agent_months", SPEND, " AND agent_id = $7"), sql!("UPDATE organization_months", SPEND)];
     let values = vec![from.into(), cost.into(), tokens.into(), released.into(), FULL.into()];
-    let (sql, values) = of_month(owner, sql, values);
+    let (sql, values) = for_owner(owner, sql, values);
     tx.execute(sql, values).await?;
     Ok(())
 }
@@ -329,7 +329,7 @@ pub(super) async fn allow_in_month(tx: &Tx, owner: BudgetOwner, from: Timestamp,
          WHERE organization_id = $org AND from_at = $2";
     let sql =
         [sql!("UPDATE agent_months", ALLOW, " AND agent_id = $4"), sql!("UPDATE organization_months", ALLOW)];
-    let (sql, values) = of_month(owner, sql, vec![from.into(), micro.into()]);
+    let (sql, values) = for_owner(owner, sql, vec![from.into(), micro.into()]);
     tx.execute(sql, values).await?;
     Ok(())
 }

@@ -6,7 +6,7 @@ use super::{
     entity::turns,
     queue::{extend_turn, settle_untold},
     rate_limited::settle_usage,
-    rows::{announce, transition, waiting_turn},
+    rows::{announce, find_waiting_turn, transition},
     state::Happening,
 };
 use crate::{
@@ -55,7 +55,7 @@ async fn interrupt(tx: &Tx, turn: &turns::Model, reason: &str) -> Result<()> {
 
 /// Queues a turn again that the agent never got, because of `why`. No work can be done twice.
 pub(super) async fn requeue(tx: &Tx, turn: &turns::Model, why: &str) -> Result<()> {
-    if let Some(waiting) = waiting_turn(tx, turn.conversation_id).await? {
+    if let Some(waiting) = find_waiting_turn(tx, turn.conversation_id).await? {
         // A conversation has at most one queued turn, so the later one takes the messages.
         conversations::move_messages(tx, turn.id, waiting.id, i64::MAX).await?;
         if let Some(first) = turn.first_seq {

@@ -63,7 +63,7 @@ pub async fn brief(tx: &Tx, agent: &LockedAgent, turn: TurnId) -> Result<Briefin
             return Err(Problem::new(Code::Conflict, detail).with("state", state.as_str()));
         }
     };
-    let mut said = conversations::messages_for_agent(tx, turn.id, through).await?;
+    let mut said = conversations::load_messages_for_agent(tx, turn.id, through).await?;
     let mut handed = through;
     if turn.state == TurnState::Queued {
         let fitting = prompt::fitting(&said);

@@ -11,7 +11,7 @@ use super::{
     entity::turns,
     queries::{DUE, extend_reach, join_queued},
     rate_limited::{is_limited, settle_usage},
-    rows::{announce, is_open, open_turns, waiting_turn},
+    rows::{announce, find_waiting_turn, is_open, open_turns},
     state::is_final,
 };
 use crate::{
@@ -326,9 +326,9 @@ pub(super) async fn settle_untold(
     if turn.started_at.is_some() {
         return Ok(());
     }
-    let said = conversations::messages_by_person(tx, turn.id).await?;
+    let said = conversations::load_messages_by_person(tx, turn.id).await?;
     let (Some((_, first)), Some((_, last))) = (said.first(), said.last()) else { return Ok(()) };
-    let next = if let Some(next) = waiting_turn(tx, conversation).await? {
+    let next = if let Some(next) = find_waiting_turn(tx, conversation).await? {
         extend_turn(tx, conversation, next.id, (*first, *last)).await?;
         next.id
     } else {

@@ -13,7 +13,7 @@ use super::{
     queue::{dispatch_turns, due_turns, takes_turns},
     rows::{announce, set_usage, transition},
     state::Happening,
-    usage::{Measured, measured_usage},
+    usage::{Measured, load_measured_usage},
 };
 use crate::{
     base::{
@@ -195,7 +195,7 @@ async fn measured_late(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> Res
 /// Replaces the turn's usage by the measured one.
 pub(super) async fn settle_usage(tx: &Tx, turn: &turns::Model) -> Result<()> {
     use turns::Column;
-    let Some(Measured { usage, .. }) = measured_usage(tx, turn.id).await? else {
+    let Some(Measured { usage, .. }) = load_measured_usage(tx, turn.id).await? else {
         return Ok(());
     };
     let settled = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));

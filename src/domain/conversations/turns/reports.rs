@@ -10,7 +10,7 @@ use super::{
     queue::settle_untold,
     rows::{self, announce, load, transition},
     state::Happening,
-    usage::{has_measured, measured_usage},
+    usage::{has_measured, load_measured_usage},
 };
 use crate::{
     base::{
@@ -107,7 +107,7 @@ pub async fn turn_ended(tx: &Tx, from: &Reporter, end: TurnEnd) -> Result<()> {
     if super::rate_limited::is_given_up(tx, &turn, state).await? {
         return super::rate_limited::park(tx, &agent, &turn).await;
     }
-    let known = measured_usage(tx, turn.id).await?;
+    let known = load_measured_usage(tx, turn.id).await?;
     let told = bounded_usage(end.usage);
     let usage = known.as_ref().map_or(told, |measured| measured.usage);
     let measured_model = known.as_ref().map(|measured| measured.model.clone());

@@ -32,7 +32,7 @@ pub async fn state_of(tx: &Tx, id: TurnId) -> Result<Option<TurnState>> {
 }
 
 /// The queued turn of this conversation. There is at most one.
-pub(super) async fn waiting_turn(tx: &Tx, conversation: ConversationId) -> Result<Option<turns::Model>> {
+pub(super) async fn find_waiting_turn(tx: &Tx, conversation: ConversationId) -> Result<Option<turns::Model>> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::ConversationId.eq(conversation));
     Ok(found.filter(Expr::cust("state = 'QUEUED'")).one(tx.connection()).await?)
 }

@@ -13,7 +13,7 @@ use super::{
     ending::end_turn,
     entity::turns,
     queue::{Cause, queue_turn, request_cancel, send, set_held, uncancelled, unsend},
-    rows::{announce, waiting_turn},
+    rows::{announce, find_waiting_turn},
 };
 use crate::{
     base::{
@@ -34,7 +34,7 @@ pub async fn yield_to_person(tx: &Tx, agent: &LockedAgent, conversation: Convers
         request_cancel(tx, agent, &turn).await?;
     }
     // A host that already got the command is refused the prompt. The turn is sent again at the hand-back.
-    match waiting_turn(tx, conversation).await? {
+    match find_waiting_turn(tx, conversation).await? {
         Some(turn) if turn.generation.is_some() => unsend(tx, &turn).await,
         _ => Ok(()),
     }
@@ -49,7 +49,7 @@ pub async fn resume(
     unanswered: bool,
     last: Option<TurnId>,
 ) -> Result<()> {
-    let next = waiting_turn(tx, conversation).await?;
+    let next = find_waiting_turn(tx, conversation).await?;
     // Without the last message the queued turn has only the person's answers, which need no reply.
     let has_last = next.as_ref().is_some_and(|next| last.is_none_or(|last| last == next.id));
     if let Some(next) = next {
@@ -79,7 +79,8 @@ async fn requeue_cut_turn(tx: &Tx, agent: &LockedAgent, id: TurnId) -> Result<()
 /// Settles a turn that the agent finished despite a take-over. If a hand-back has queued its messages again, they
 /// return to this turn, because the agent has answered them.
 pub(super) async fn settle_finished(tx: &Tx, turn: &turns::Model) -> Result<()> {
-    let (Some(told), Some(again)) = (turn.handed_seq, waiting_turn(tx, turn.conversation_id).await?) else {
+    let (Some(told), Some(again)) = (turn.handed_seq, find_waiting_turn(tx, turn.conversation_id).await?)
+    else {
         return Ok(());
     };
     if conversations::move_messages(tx, again.id, turn.id, told).await? == 0 {
@@ -87,7 +88,7 @@ pub(super) async fn settle_finished(tx: &Tx, turn: &turns::Model) -> Result<()> 
     }
     // This turn did not contain these messages when it began.
     conversations::settle_messages(tx, turn.conversation_id, turn.id, MessageStatus::Delivered).await?;
-    let rest = conversations::messages_for_agent(tx, again.id, i64::MAX).await?;
+    let rest = conversations::load_messages_for_agent(tx, again.id, i64::MAX).await?;
     let Some(first) = rest.first() else {
         let why = format!("Turn {} has answered its messages.", turn.id);
         return end_turn(tx, &again, TurnState::Cancelled, Some(&why)).await;

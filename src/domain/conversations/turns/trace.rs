@@ -153,7 +153,7 @@ async fn approval_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Resul
 
 /// Waits for money, for tokens, and for the organization's release.
 async fn limit_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
-    let waits = wait_spans::spans_of_turn(tx, turn, until).await?;
+    let waits = wait_spans::load_wait_spans(tx, turn, until).await?;
     let past = |(wait, from, until): (TurnWait, Timestamp, Timestamp)| {
         let name = format!("wait {}", wait.as_str().to_lowercase());
         Past { name, from, until, failed: false, attributes: Vec::new() }

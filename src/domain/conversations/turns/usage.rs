@@ -22,7 +22,7 @@ pub(super) struct Measured {
 }
 
 /// The usage of a turn, as its host measured it. None: the host measured no call.
-pub(super) async fn measured_usage(tx: &Tx, turn: TurnId) -> Result<Option<Measured>> {
+pub(super) async fn load_measured_usage(tx: &Tx, turn: TurnId) -> Result<Option<Measured>> {
     let Some(sum) = queries::sum_of_turn(tx, turn).await? else { return Ok(None) };
     let usage = sum.usage();
     Ok(sum.model.map(|model| Measured { usage, model }))

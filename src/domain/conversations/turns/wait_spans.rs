@@ -27,7 +27,7 @@ pub async fn record_release_wait(tx: &Tx, since: Timestamp) -> Result<()> {
 }
 
 /// The waits of a turn that has ended, with start and end. `turn`: as it was before its end.
-pub(super) async fn spans_of_turn(
+pub(super) async fn load_wait_spans(
     tx: &Tx,
     turn: &turns::Model,
     ended: Timestamp,
