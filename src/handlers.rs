@@ -66,8 +66,8 @@ fn of_agents(handlers: &mut Handlers) {
     handlers.on::<agents::Deleted>(|tx, event| {
         Box::pin(channels::deactivate_for_archived_agent(tx, event.agent.id))
     });
-    handlers.on::<agents::Deleted>(|tx, event| Box::pin(turns::abandon(tx, event.agent.id)));
-    handlers.on::<agents::Deleted>(|tx, event| Box::pin(spending::forget(tx, event.agent.id)));
+    handlers.on::<agents::Deleted>(|tx, event| Box::pin(turns::cancel_for_deleted_agent(tx, event.agent.id)));
+    handlers.on::<agents::Deleted>(|tx, event| Box::pin(spending::delete_wait(tx, event.agent.id)));
     handlers.on::<agents::Deleted>(|tx, event| Box::pin(backups::agent_deleted(tx, &event.agent)));
     handlers
         .on::<agents::Restored>(|tx, event| Box::pin(channels::activate_for_restored_agent(tx, event.agent)));
@@ -94,7 +94,7 @@ fn of_model_credentials(handlers: &mut Handlers) {
         Box::pin(approvals::credential_accepted(tx, event.credential))
     });
     handlers.on::<model_credentials::Released>(|tx, event| {
-        Box::pin(spending::usage::passes(tx, event.credential))
+        Box::pin(spending::usage::recheck_credential(tx, event.credential))
     });
 }
 

@@ -25,7 +25,7 @@ use crate::{
         agents::{self, LockedAgent},
         commands,
         conversations::{
-            self, NewMessage, Said,
+            self, NewMessage, PromptMessage,
             turns::{self, Cause},
         },
     },
@@ -83,7 +83,7 @@ pub(super) async fn direct(tx: &Tx, approval: &approvals::Model, untold: Option<
         }
         (message, _, _) => {
             if let Some(message) = message {
-                conversations::deliver(tx, message).await?;
+                conversations::mark_delivered(tx, message).await?;
             }
             go_on(tx, approval.turn_id).await
         }
@@ -115,9 +115,9 @@ async fn tell(
     (message, conversation): (MessageId, ConversationId),
 ) -> Result<()> {
     let cause = Cause::decision(approval.decided_by_user_id, approval.decided_by_token_id);
-    let turn = turns::queued(tx, agent, conversation, cause, None).await?;
-    let (_, seq) = conversations::assign(tx, message, turn).await?;
-    turns::reaches(tx, conversation, turn, (seq, seq)).await?;
+    let turn = turns::queue_turn(tx, agent, conversation, cause, None).await?;
+    let (_, seq) = conversations::assign_to_turn(tx, message, turn).await?;
+    turns::extend_turn(tx, conversation, turn, (seq, seq)).await?;
     go_on(tx, approval.turn_id).await?;
     turns::send(tx, agent, &[conversation]).await
 }
@@ -145,7 +145,7 @@ pub(super) async fn go_on(tx: &Tx, turn: Option<TurnId>) -> Result<()> {
         .add(approvals::Column::Status.eq(ApprovalStatus::Pending))
         .add(approvals::Column::Delivery.eq(AnswerDelivery::Sent));
     let waits = tx.scope.find::<approvals::Entity>().filter(approvals::Column::TurnId.eq(turn)).filter(waits);
-    if waits.count(tx.connection()).await? == 0 { turns::answered(tx, turn).await } else { Ok(()) }
+    if waits.count(tx.connection()).await? == 0 { turns::mark_answered(tx, turn).await } else { Ok(()) }
 }
 
 /// Ends a pending approval that the agent no longer waits for.
@@ -201,7 +201,7 @@ pub async fn told_in_turn(tx: &Tx, turn: TurnId) -> Result<()> {
 }
 
 /// Writes answers that are told in a turn so that the agent knows what they answer.
-pub async fn in_words(tx: &Tx, said: &mut [Said]) -> Result<()> {
+pub async fn in_words(tx: &Tx, said: &mut [PromptMessage]) -> Result<()> {
     let ids = said.iter().map(|said| said.message);
     let found = tx.scope.find::<approvals::Entity>().filter(approvals::Column::AnswerMessageId.is_in(ids));
     let found = found.all(tx.connection()).await?;

@@ -27,7 +27,7 @@ use crate::{
     domain::{
         agents::{self, LockedAgent},
         model_credentials, network,
-        spending::{self, Guarded, LimitsChanged, UsedUp},
+        spending::{self, GuardedLimit, LimitsChanged, UsedUp},
     },
 };
 
@@ -125,7 +125,7 @@ pub async fn limits_changed(tx: &Tx, changed: &LimitsChanged) -> Result<()> {
     withdraw_guards(tx, |of| changed.agent.is_none() || of.agent == changed.agent).await
 }
 
-async fn withdraw_guards(tx: &Tx, is_other: impl Fn(Guarded) -> bool) -> Result<()> {
+async fn withdraw_guards(tx: &Tx, is_other: impl Fn(GuardedLimit) -> bool) -> Result<()> {
     for approval in guards(tx, tx.now).await? {
         if is_open(&approval, tx.now) && guarded(&approval).is_some_and(&is_other) {
             answers::withdraw(tx, &approval).await?;
@@ -135,10 +135,10 @@ async fn withdraw_guards(tx: &Tx, is_other: impl Fn(Guarded) -> bool) -> Result<
 }
 
 /// The limit that an approval is about.
-fn guarded(approval: &approvals::Model) -> Option<Guarded> {
+fn guarded(approval: &approvals::Model) -> Option<GuardedLimit> {
     let spending = approval.spending.as_ref()?;
     let kind = if spending["tokens"].is_null() { LimitKind::Money } else { LimitKind::Tokens };
-    Some(Guarded { agent: spending["agent_id"].as_i64().map(AgentId), kind })
+    Some(GuardedLimit { agent: spending["agent_id"].as_i64().map(AgentId), kind })
 }
 
 /// Whether it waits for people. One past its end does not, even if the job hasn't ended it yet.

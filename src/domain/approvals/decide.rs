@@ -180,7 +180,7 @@ pub(super) async fn follow(
         answers::send(tx, approval, agent, end).await?;
     }
     if let Some(conversation) = approval.conversation_id {
-        conversations::decided(tx, conversation).await?;
+        conversations::mark_decided(tx, conversation).await?;
     }
     Ok(())
 }

@@ -186,7 +186,7 @@ async fn show(tx: &Tx, approval: &approvals::Model, conversation: ConversationId
     let shown = tx.scope.update::<approvals::Entity>().filter(approvals::Column::Id.eq(approval.id));
     shown.col_expr(approvals::Column::MessageSeq, Expr::value(seq)).exec(tx.connection()).await?;
     match approval.turn_id {
-        Some(turn) => turns::asked(tx, turn).await,
+        Some(turn) => turns::mark_asked(tx, turn).await,
         None => Ok(()),
     }
 }

@@ -60,8 +60,8 @@ pub async fn asked(tx: &Tx, from: &Reporter, request: Request) -> Result<()> {
     }
     let place = Place { conversation: ConversationId(conversation_id), turn: turn_id.map(TurnId), request };
     match place.turn {
-        Some(turn) => drop(turns::require_of(tx, turn, agent.id, place.conversation).await?),
-        None => conversations::require_of(tx, place.conversation, agent.id).await?,
+        Some(turn) => drop(turns::require_turn(tx, turn, agent.id, place.conversation).await?),
+        None => conversations::require_agent(tx, place.conversation, agent.id).await?,
     }
     if is_known(tx, &agent, &place.request).await? {
         return Ok(());

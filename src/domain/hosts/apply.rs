@@ -108,11 +108,13 @@ pub async fn apply(tx: &Tx, server: ServerId, events: &[&Event]) -> Result<()> {
             Happening::NotWaiting { approval_id } => {
                 approvals::not_waiting(tx, from, ApprovalId(approval_id)).await?;
             }
-            Happening::ModelCalled(call) => spending::called(tx, from, call).await?,
-            Happening::LeaseReturned { lease_id } => spending::returned(tx, from, LeaseId(lease_id)).await?,
+            Happening::ModelCalled(call) => spending::record_call(tx, from, call).await?,
+            Happening::LeaseReturned { lease_id } => {
+                spending::return_lease(tx, from, LeaseId(lease_id)).await?
+            }
             Happening::Limited { credential_id, model, until, detail } => {
                 let (credential, until) = (credential_id.map(ModelCredentialId), until.map(Timestamp));
-                spending::usage::limited(tx, from, credential, (&model, &detail), until).await?;
+                spending::usage::record_refusal(tx, from, credential, (&model, &detail), until).await?;
             }
             Happening::Unreached { destination, reason, count } => {
                 network::unreached(tx, from, destination, reason, count).await?;

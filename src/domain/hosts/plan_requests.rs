@@ -56,6 +56,6 @@ async fn plan(link: &Link, agent: AgentId, generation: i64, wanted: Wanted) -> R
         Wanted::Judgement(crossing) => {
             Given::Judgement(approvals::plans::judgement(scope, agent, generation, crossing).await?)
         }
-        Wanted::Lease(asked) => spending::lease(scope, agent, generation, &asked).await?,
+        Wanted::Lease(asked) => spending::grant_lease(scope, agent, generation, &asked).await?,
     })
 }

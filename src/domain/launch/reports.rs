@@ -174,7 +174,7 @@ const fn reason_of(reason: EndReason) -> Option<StatusReason> {
 
 /// Settles what is left of the agent's launches up to `generation`.
 pub(super) async fn settle(tx: &Tx, agent: &LockedAgent, generation: i64, why: &str) -> Result<()> {
-    turns::lose(tx, agent, generation, why).await?;
+    turns::end_lost(tx, agent, generation, why).await?;
     approvals::lose(tx, agent.id, generation).await
 }
 
@@ -270,7 +270,7 @@ pub async fn refused(tx: &Tx, from: &Reporter, command_id: i64, reason: RefusedR
     );
     let Some(agent) = current(tx, from).await? else { return Ok(()) };
     if let Some(turn) = turn_of(tx, &agent, command_id).await? {
-        turns::resent(tx, &agent, turn).await?;
+        turns::requeue_unsent(tx, &agent, turn).await?;
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ use muster::{
     base::{enums::LimitKind, ids::AgentId},
     domain::{
         approvals,
-        spending::{Guarded, UsedUp},
+        spending::{GuardedLimit, UsedUp},
     },
 };
 use serde_json::{Value, json};
@@ -188,7 +188,7 @@ async fn nobody_is_asked_for_a_deleted_agent_any_more() {
     let tx = app.scope().begin().await.unwrap();
     let until = tx.now.plus(Duration::from_hours(1));
     let used_up = |agent, cause, title: &'static str| UsedUp {
-        of: Guarded { agent, kind: LimitKind::Money },
+        of: GuardedLimit { agent, kind: LimitKind::Money },
         cause,
         title,
         body: title.to_owned(),

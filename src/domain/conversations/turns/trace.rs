@@ -1,6 +1,6 @@
-//! Each turn is a trace, by OpenTelemetry's conventions for generative AI: the calls of models, the calls of tools and the waits
-//! for people, for usage windows and for what else held it back, with tokens and cost. It is sent where traces are set up. What
-//! was said is in it only where the organization says so; what tools were called with, never.
+//! Traces of turns, by OpenTelemetry's conventions for generative AI: model calls, tool calls, and waits for people,
+//! usage windows and limits, with tokens and cost. They are sent if traces are configured. They contain messages only
+//! if the organization allows it, and never the input of tools.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -23,8 +23,8 @@ use crate::{
 
 type Attributes = Vec<(&'static str, Known)>;
 
-/// Sends the trace of a turn that has just ended. `turn`: as it was before.
-pub(super) async fn seen(tx: &Tx, turn: &turns::Model, state: TurnState) -> Result<()> {
+/// Sends the trace of a turn that has ended. `turn`: as it was before its end.
+pub(super) async fn export(tx: &Tx, turn: &turns::Model, state: TurnState) -> Result<()> {
     if !traces::on() {
         return Ok(());
     }
@@ -40,17 +40,17 @@ pub(super) async fn seen(tx: &Tx, turn: &turns::Model, state: TurnState) -> Resu
         ("muster.turn.id", Known::Number(turn.id.0)),
         ("muster.turn.state", text(state.as_str())),
     ];
-    known(&mut attributes, "gen_ai.request.model", row.model.map(Known::Text));
+    push_known(&mut attributes, "gen_ai.request.model", row.model.map(Known::Text));
     let tokens = [row.input_tokens, row.output_tokens, row.cache_read_tokens, row.cache_write_tokens];
-    usage(&mut attributes, tokens, row.cost_micro);
+    push_usage(&mut attributes, tokens, row.cost_micro);
     if row.trace_content {
-        said(tx, turn, &mut attributes).await?;
+        push_content(tx, turn, &mut attributes).await?;
     }
-    let mut parts = calls(tx, turn, until).await?;
-    parts.extend(tools(tx, turn, until).await?);
-    parts.extend(waits(tx, turn, until).await?);
-    let held_back = held_back(tx, turn, until).await?;
-    // It may have waited before the agent got it.
+    let mut parts = call_spans(tx, turn, until).await?;
+    parts.extend(tool_spans(tx, turn, until).await?);
+    parts.extend(approval_spans(tx, turn, until).await?);
+    let held_back = limit_spans(tx, turn, until).await?;
+    // The turn may have waited before the agent got it.
     let from = held_back.iter().fold(from, |from, wait| from.min(wait.from));
     parts.extend(held_back);
     let failed = state != TurnState::Done;
@@ -63,13 +63,13 @@ fn text(text: impl Into<String>) -> Known {
     Known::Text(text.into())
 }
 
-fn known(attributes: &mut Attributes, name: &'static str, value: Option<Known>) {
+fn push_known(attributes: &mut Attributes, name: &'static str, value: Option<Known>) {
     attributes.extend(value.map(|value| (name, value)));
 }
 
-/// Tokens by class: input, output, read from a cache and written to one; and the cost. By the conventions, what was read
-/// includes what a cache took part in.
-fn usage(attributes: &mut Attributes, tokens: [Option<i64>; 4], cost: Option<i64>) {
+/// Tokens by class (input, output, cache read, cache write) and the cost. The conventions count cached tokens as input,
+/// too.
+fn push_usage(attributes: &mut Attributes, tokens: [Option<i64>; 4], cost: Option<i64>) {
     let [input, output, cache_read, cache_write] = tokens;
     let cached: i64 = [cache_read, cache_write].into_iter().flatten().sum();
     let all = [
@@ -80,13 +80,13 @@ fn usage(attributes: &mut Attributes, tokens: [Option<i64>; 4], cost: Option<i64
         ("muster.usage.cost_micro", cost),
     ];
     for (name, value) in all {
-        known(attributes, name, value.map(Known::Number));
+        push_known(attributes, name, value.map(Known::Number));
     }
 }
 
-/// Calls of models, and the waits for a usage window: of each model from the end of a call that its provider refused to the
-/// next that it took.
-async fn calls(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
+/// Model calls, and waits for a usage window: for each model, from the end of a refused call to the next successful
+/// one.
+async fn call_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
     let (mut parts, mut waits) = (Vec::new(), BTreeMap::<String, Past>::new());
     for call in queries::model_calls(tx, turn.id).await? {
         let (provider, model, status, from) = (call.provider, call.model, call.status, call.started_at);
@@ -95,13 +95,13 @@ async fn calls(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Pas
             vec![("gen_ai.provider.name", text(provider)), ("gen_ai.request.model", text(model.clone()))];
         let mut attributes = vec![("gen_ai.operation.name", text("chat"))];
         attributes.extend(of.iter().cloned());
-        known(&mut attributes, "http.response.status_code", status.map(Known::Number));
+        push_known(&mut attributes, "http.response.status_code", status.map(Known::Number));
         let tokens = [call.input_tokens, call.output_tokens, call.cache_read_tokens, call.cache_write_tokens];
-        usage(&mut attributes, tokens, call.cost_micro);
+        push_usage(&mut attributes, tokens, call.cost_micro);
         let failed = status.is_none_or(|status| !(200..300).contains(&status));
         parts.push(Past { name: format!("chat {model}"), from, until: ended, failed, attributes });
         match waits.entry(model) {
-            // The provider takes no more requests for now.
+            // The provider accepts no more requests for now.
             Entry::Vacant(none) if status == Some(429) => {
                 let (name, until) = ("wait limit".to_owned(), until.max(ended));
                 none.insert(Past { name, from: ended, until, failed: false, attributes: of });
@@ -116,8 +116,8 @@ async fn calls(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Pas
     Ok(parts)
 }
 
-/// Calls of tools: each from its message to that of its result.
-async fn tools(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
+/// Tool calls: each from its message to the message with its result.
+async fn tool_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
     let mut parts: Vec<(String, Past)> = Vec::new();
     for message in queries::tool_messages(tx, turn.id).await? {
         let at = message.created_at;
@@ -140,11 +140,10 @@ async fn tools(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Pas
     Ok(parts.into_iter().map(|(_, past)| past).collect())
 }
 
-/// Waits for people.
-async fn waits(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
+async fn approval_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
     let past = |asked: queries::RaisedApproval| {
         let mut attributes = vec![("muster.approval.id", Known::Number(asked.id.0))];
-        known(&mut attributes, "muster.approval.outcome", asked.outcome.map(Known::Text));
+        push_known(&mut attributes, "muster.approval.outcome", asked.outcome.map(Known::Text));
         let name = format!("wait {}", asked.kind.to_lowercase());
         let (from, until) = (asked.created_at, asked.over_at.unwrap_or(until));
         Past { name, from, until, failed: false, attributes }
@@ -152,9 +151,9 @@ async fn waits(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Pas
     Ok(queries::approvals(tx, turn.id).await?.into_iter().map(past).collect())
 }
 
-/// Waits for money or tokens, and for the organization's release.
-async fn held_back(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
-    let waits = wait_spans::waits(tx, turn, until).await?;
+/// Waits for money, for tokens, and for the organization's release.
+async fn limit_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
+    let waits = wait_spans::load_wait_spans(tx, turn, until).await?;
     let past = |(wait, from, until): (TurnWait, Timestamp, Timestamp)| {
         let name = format!("wait {}", wait.as_str().to_lowercase());
         Past { name, from, until, failed: false, attributes: Vec::new() }
@@ -162,8 +161,8 @@ async fn held_back(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec
     Ok(waits.into_iter().map(past).collect())
 }
 
-/// What was said: prompts and answers.
-async fn said(tx: &Tx, turn: &turns::Model, attributes: &mut Attributes) -> Result<()> {
+/// Prompts and answers.
+async fn push_content(tx: &Tx, turn: &turns::Model, attributes: &mut Attributes) -> Result<()> {
     let (mut input, mut output) = (Vec::new(), Vec::new());
     for words in queries::text_messages(tx, turn.id).await? {
         let content: serde_json::Value = muster_json::from_str(&words.content).unwrap_or_default();
