@@ -23,7 +23,7 @@ use crate::{
         web, webhooks,
     },
     base::problem::{Code, Problem},
-    core::{Core, Options, config::Config, resource_limits::Settled},
+    core::{Core, Options, config::Config, resource_limits::AlreadyCounted},
     domain::{ingest::Door, people::oidc::Providers},
     graphql as schema,
     handlers::handlers,
@@ -95,7 +95,8 @@ impl Service {
         let document = move || async move {
             let catalogue = &rest.graphql.catalogue;
             let text = rendered.get_or_init(|| rest::openapi::text(&rest.routes, catalogue).into());
-            ([(header::CONTENT_TYPE, "application/json")], Extension(Settled), text.clone()).into_response()
+            ([(header::CONTENT_TYPE, "application/json")], Extension(AlreadyCounted), text.clone())
+                .into_response()
         };
         Router::new().route("/openapi.json", get(document))
     }

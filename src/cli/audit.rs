@@ -97,7 +97,7 @@ impl Audit {
             Self::Key => {
                 let keys = cli.settings()?.existing_keys()?;
                 let key =
-                    AuditKey::of(&keys).ok_or_else(|| Failure::new("the key file has no signing key"))?;
+                    AuditKey::derive(&keys).ok_or_else(|| Failure::new("the key file has no signing key"))?;
                 Ok(Output::of(json!({ "id": key.public().id(), "key": key.public().to_string() })))
             }
         }
@@ -168,7 +168,7 @@ fn verify_file(path: &Path, keys: &[PublicKey], known: &[Checkpoint]) -> Result<
                 let organization = header["organization_id"].as_i64();
                 let chain = BTreeSet::from([organization.unwrap_or(INSTANCE)]);
                 let mut begun = Verifier::new(organization, keys);
-                begun.see(header);
+                begun.take_line(header);
                 for known in known {
                     known.require_among(&chain)?;
                     begun.expect(known.line);
@@ -178,7 +178,7 @@ fn verify_file(path: &Path, keys: &[PublicKey], known: &[Checkpoint]) -> Result<
             (None, _) => {
                 return Err(Failure::new(format!("{shown}: the first line is not an export header")));
             }
-            (Some(verifier), Ok(line)) => verifier.see(line),
+            (Some(verifier), Ok(line)) => verifier.take_line(line),
             (Some(verifier), Err(error)) => {
                 verifier.unreadable(&format!("line {}: {error}", n + 1));
             }

@@ -20,7 +20,7 @@ use tokio::{
 
 pub use self::{
     queries::Due,
-    retention::{KEPT, Kept, sweep},
+    retention::{KEPT, TableRetention, sweep},
 };
 use crate::{
     api::middleware::idempotency,

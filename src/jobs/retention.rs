@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// A table, and what bounds it.
-pub struct Kept {
+pub struct TableRetention {
     /// Its name.
     pub table: &'static str,
     /// What is kept in it, for operators.
@@ -40,12 +40,12 @@ const fn days(number: u64) -> Duration {
     Duration::from_hours(24 * number)
 }
 
-const fn stays(table: &'static str, what: &'static str) -> Kept {
-    Kept { table, what, goes: &[] }
+const fn stays(table: &'static str, what: &'static str) -> TableRetention {
+    TableRetention { table, what, goes: &[] }
 }
 
-const fn goes(table: &'static str, what: &'static str, goes: &'static [Goes]) -> Kept {
-    Kept { table, what, goes }
+const fn goes(table: &'static str, what: &'static str, goes: &'static [Goes]) -> TableRetention {
+    TableRetention { table, what, goes }
 }
 
 const fn after(rows: &'static str, past: Duration) -> Goes {
@@ -53,7 +53,7 @@ const fn after(rows: &'static str, past: Duration) -> Goes {
 }
 
 /// The tables, by name.
-pub const KEPT: &[Kept] = &[
+pub const KEPT: &[TableRetention] = &[
     stays(
         "agent_backups",
         "As many complete ones of each agent as its retention says (7 unless it does; all if it is frozen), and the newest \

@@ -391,10 +391,10 @@ type Shared = Arc<QueryResult>;
 /// The data loaders of one request. Two places in a document that ask the same question of the same
 /// organization share a loader, and so its batch and its rows.
 #[derive(Default)]
-pub(super) struct Loaders(Mutex<Kept>);
+pub(super) struct Loaders(Mutex<CachedLoaders>);
 
 #[derive(Default)]
-struct Kept {
+struct CachedLoaders {
     /// The request's [`changes`](Request::changes) when the rows were read.
     changes: u64,
     loaders: HashMap<Question, Loader<i64, Loaded, ByKey>>,
@@ -409,7 +409,7 @@ impl Loaders {
         let mut kept = self.0.lock();
         let changes = scope.request.changes();
         if kept.changes != changes {
-            *kept = Kept { changes, ..Kept::default() };
+            *kept = CachedLoaders { changes, ..CachedLoaders::default() };
         }
         let question = (scope.org, sql);
         if let Some(loader) = kept.loaders.get(&question) {

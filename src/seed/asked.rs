@@ -118,7 +118,7 @@ pub fn sheet() -> Sheet {
 }
 
 /// Where and when an approval was requested.
-pub struct Place {
+pub struct ApprovalOrigin {
     /// The conversation's id, and the message's number in it.
     pub conversation: Option<(i64, Option<i64>)>,
     /// The agent's index.
@@ -128,7 +128,14 @@ pub struct Place {
 }
 
 /// Adds the row of one approval.
-pub fn push(sheet: &mut Sheet, org: OrgId, asked: &Asked, fleet: &Fleet, place: &Place, random: &mut Random) {
+pub fn push(
+    sheet: &mut Sheet,
+    org: OrgId,
+    asked: &Asked,
+    fleet: &Fleet,
+    place: &ApprovalOrigin,
+    random: &mut Random,
+) {
     let agent = &fleet.agents[place.agent];
     let words = words(asked, agent, random);
     let (waits, at) = (asked.waits(), place.at);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     Seeded, Volume,
-    asked::{self, Asked, Place},
+    asked::{self, ApprovalOrigin, Asked},
     bulk::{Bulk, Cell, Sheet},
     fleet::Fleet,
     talk::{Draft, Talk},
@@ -46,7 +46,7 @@ pub async fn make(
             None => {
                 let at = volume.until.0 - random.between(0, 20 * DAY_MS);
                 let agent = random.below(fleet.agents.len() as u64) as usize;
-                let place = Place { conversation: None, agent, at };
+                let place = ApprovalOrigin { conversation: None, agent, at };
                 asked::push(&mut writer.approvals, org, asked, fleet, &place, &mut random);
             }
         }
@@ -258,7 +258,7 @@ impl Writer<'_> {
     }
 
     fn approve(&mut self, asked: &Asked, thread: &Thread, seq: Option<i64>, talk: &mut Talk) {
-        let place = Place { conversation: Some((thread.id, seq)), agent: thread.agent, at: talk.at };
+        let place = ApprovalOrigin { conversation: Some((thread.id, seq)), agent: thread.agent, at: talk.at };
         asked::push(&mut self.approvals, self.org, asked, self.fleet, &place, &mut talk.random);
     }
 

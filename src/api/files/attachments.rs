@@ -36,7 +36,7 @@ use crate::{
     core::{
         Core,
         access::{Caller, Permit, Scope},
-        resource_limits::{Holder, Settled, What},
+        resource_limits::{AlreadyCounted, Holder, Resource},
     },
     domain::conversations::{File, Upload},
     resolvers::{authorize, authorize_again},
@@ -130,11 +130,11 @@ async fn download(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> 
         // Reserve the place first, so that a refused file isn't read.
         let held = core
             .resource_limits
-            .line(What::Answers)
+            .limit(Resource::Answers)
             .take(Holder::of(&scope.request.caller, arrival.ip), file.bytes)?;
         let content = crate::domain::conversations::content(&scope, id).await?;
         let mut found = Response::new(Body::from(Arc::new(held).with_bytes(content.into())));
-        found.extensions_mut().insert(Settled);
+        found.extensions_mut().insert(AlreadyCounted);
         found
     };
     let headers = headers(&file, &etag)?;

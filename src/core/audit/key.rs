@@ -26,7 +26,7 @@ pub struct PublicKey {
 impl AuditKey {
     /// The key of an installation.
     #[must_use]
-    pub fn of(keys: &KeyFile) -> Option<Self> {
+    pub fn derive(keys: &KeyFile) -> Option<Self> {
         let active = keys.signing().iter().find(|key| key.kid == keys.active_signing())?;
         Some(Self::derive(&active.seed))
     }

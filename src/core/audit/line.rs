@@ -57,7 +57,7 @@ pub(super) type Word = Cow<'static, str>;
 ///
 /// All fields are serialized, in alphabetical order: that makes the JSON canonical, and this JSON is what is hashed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Line {
+pub(super) struct AuditLine {
     pub actor_id: Option<i64>,
     pub actor_kind: Word,
     pub actor_name: Option<String>,
@@ -94,9 +94,9 @@ pub(super) struct Line {
     pub v: u8,
 }
 
-impl Line {
+impl AuditLine {
     /// Something that the service did.
-    pub fn of(operation: impl Into<Word>, at: Timestamp) -> Self {
+    pub fn new(operation: impl Into<Word>, at: Timestamp) -> Self {
         Self {
             actor_id: None,
             actor_kind: ActorKind::System.as_str().into(),
@@ -188,7 +188,7 @@ impl Line {
 }
 
 /// Reads `id`, [`READ_COLUMNS`] and `chain_seq`.
-impl Row for Line {
+impl Row for AuditLine {
     fn read(row: &QueryResult) -> Result<Self, DbErr> {
         let word = |column: &str| row.try_get_by::<String, _>(column).map(Word::Owned);
         let some_word =
@@ -246,7 +246,7 @@ fn is_deeper(value: &serde_json::Value, levels: usize) -> bool {
 }
 
 /// Writes lines just before the commit of the changes they describe.
-pub(super) fn write(tx: &Transaction, lines: impl IntoIterator<Item = Line>) {
+pub(super) fn write(tx: &Transaction, lines: impl IntoIterator<Item = AuditLine>) {
     for line in lines {
         tx.execute_before_commit(INSERT, line.values());
     }
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_line_is_written_as_its_value_would_be() {
-        let line = Line {
+        let line = AuditLine {
             id: 7,
             seq: 5,
             organization_id: Some(3),
@@ -268,7 +268,7 @@ mod tests {
             count: 2,
             actor_name: Some("\"Ada\" é".to_owned()),
             changes: json!({ "b": [{ "d": 1, "c": 2 }], "a": null }),
-            ..Line::of("updateSkill", Timestamp(1000))
+            ..AuditLine::new("updateSkill", Timestamp(1000))
         };
         assert_eq!(line.canonical(), canonical(&line.value()));
         let value = line.value();

@@ -46,7 +46,7 @@ pub use self::{
     seal::{Lag, UNSEALED, checkpoint, floor, lag, resume, seal},
     verify::{Broken, Fault, Known, Report, Verifier},
 };
-use self::{checkpoint_memory::Trust, line::Line, seal::Floor};
+use self::{checkpoint_memory::Trust, line::AuditLine, seal::Floor};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -84,7 +84,7 @@ impl Recorder {
     pub fn new(keys: &KeyFile, audited: bool) -> Self {
         Self {
             refusals: Refusals::default(),
-            key: AuditKey::of(keys),
+            key: AuditKey::derive(keys),
             audited,
             floor: Floor::default(),
             trust: Trust::new(keys),
@@ -123,7 +123,7 @@ pub fn record(tx: &Tx, entry: Entry) {
 }
 
 /// The line of what the transaction's caller does.
-fn line_of(tx: &Tx, entry: Entry) -> Line {
+fn line_of(tx: &Tx, entry: Entry) -> AuditLine {
     let (scope, request) = (&tx.scope, &tx.scope.request);
     let permission = match scope.core.access.permits.of(entry.operation) {
         Some(Permit::InOrganization { permission, .. }) => Some(permission),
@@ -132,14 +132,14 @@ fn line_of(tx: &Tx, entry: Entry) -> Line {
     let decided_by = permission.and_then(|permission| {
         deciding_line(&scope.core, scope.org, &scope.membership, &request.caller, permission)
     });
-    let line = Line {
+    let line = AuditLine {
         organization_id: Some(scope.org.0),
         permission: permission.map(|permission| permission.as_str().into()),
         decided_by,
         target_kind: Some(entry.kind.noun().into()),
         target_id: Some(entry.id),
         changes: entry.changes,
-        ..Line::of(entry.operation, tx.now)
+        ..AuditLine::new(entry.operation, tx.now)
     };
     line.by(&request.caller).from(request.ip, &request.id)
 }

@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use serde_json::Value;
 
-use super::line::{self, Line};
+use super::line::{self, AuditLine};
 use crate::{
     base::{
         enums::{ActorKind, CredentialUsed},
@@ -86,11 +86,11 @@ impl<'a> Origin<'a> {
         (target_kind, target_id): (&'static str, Option<i64>),
         changes: Value,
     ) {
-        let line = Line {
+        let line = AuditLine {
             target_kind: Some(target_kind.into()),
             target_id,
             changes,
-            ..Line::of(operation, self.core.clock.now())
+            ..AuditLine::new(operation, self.core.clock.now())
         };
         line::write(tx, [line.by(self.caller).from(self.ip, self.request_id)]);
     }
@@ -126,17 +126,17 @@ impl<'a> From<&'a Arc<Request>> for Origin<'a> {
 /// Writes a line when the transaction commits.
 pub fn record_personal<'a>(tx: &Transaction, origin: impl Into<Origin<'a>>, entry: PersonalEntry<'_>) {
     let origin = origin.into();
-    let line = Line {
+    let line = AuditLine {
         organization_id: entry.organization.map(|org| org.0),
         target_kind: Some("user".into()),
         target_id: Some(entry.user.0),
         changes: entry.changes,
-        ..Line::of(entry.operation, origin.core.clock.now())
+        ..AuditLine::new(entry.operation, origin.core.clock.now())
     };
     let line = line.from(origin.ip, origin.request_id);
     let is_theirs = matches!(origin.caller, Caller::Anonymous) || entry.session.is_some();
     let line = match entry.proven.filter(|_| is_theirs) {
-        Some(name) => Line {
+        Some(name) => AuditLine {
             actor_kind: ActorKind::User.as_str().into(),
             actor_id: Some(entry.user.0),
             actor_name: Some(name.to_owned()),

@@ -15,7 +15,7 @@ use super::{
     chain::{GENESIS, hash},
     checkpoint_memory::{End, HEADS, Head, believe, continued, head, newest},
     database::{STATED, Stated},
-    line::{COLUMNS, Line, READ_COLUMNS},
+    line::{AuditLine, COLUMNS, READ_COLUMNS},
     personal::Origin,
     statement::{mistrust, sign, statement},
 };
@@ -133,7 +133,7 @@ pub(super) async fn begin_alone(core: &Core) -> Result<Option<Transaction>> {
     Ok(None)
 }
 
-async fn seal_batch(core: &Core, tx: Transaction, after: i64) -> Result<Vec<Line>> {
+async fn seal_batch(core: &Core, tx: Transaction, after: i64) -> Result<Vec<AuditLine>> {
     let mut lines = claim_batch(&tx, after).await?;
     if lines.is_empty() {
         return Ok(lines);
@@ -150,12 +150,12 @@ async fn seal_batch(core: &Core, tx: Transaction, after: i64) -> Result<Vec<Line
         tx.execute(upsert, [chain.into(), last.into(), head.into(), core.clock.now().into()]).await?;
     }
     tx.commit().await?;
-    tell(core, &lines);
+    notify_subscribers(core, &lines);
     Ok(lines)
 }
 
 /// Tells each organization of its newest entry. Only now are the entries shown: their changes were told before.
-fn tell(core: &Core, sealed: &[Line]) {
+fn notify_subscribers(core: &Core, sealed: &[AuditLine]) {
     let newest: BTreeMap<OrgId, i64> =
         sealed.iter().filter_map(|line| Some((OrgId(line.organization_id?), line.id))).collect();
     for (org, id) in newest {
@@ -164,7 +164,7 @@ fn tell(core: &Core, sealed: &[Line]) {
 }
 
 /// The first waiting lines.
-async fn claim_batch(tx: &Transaction, after: i64) -> Result<Vec<Line>> {
+async fn claim_batch(tx: &Transaction, after: i64) -> Result<Vec<AuditLine>> {
     let first = installation_sql!(
         "SELECT id, ",
         READ_COLUMNS,
@@ -177,8 +177,8 @@ async fn claim_batch(tx: &Transaction, after: i64) -> Result<Vec<Line>> {
 type Heads = BTreeMap<i64, (i64, Vec<u8>)>;
 
 /// The ends of these lines' chains.
-async fn chain_heads(core: &Core, tx: &Transaction, lines: &[Line]) -> Result<Heads> {
-    let chains: BTreeSet<i64> = lines.iter().map(Line::chain).collect();
+async fn chain_heads(core: &Core, tx: &Transaction, lines: &[AuditLine]) -> Result<Heads> {
+    let chains: BTreeSet<i64> = lines.iter().map(AuditLine::chain).collect();
     let chains: Vec<i64> = chains.into_iter().collect();
     let known = installation_sql!(HEADS, "WHERE chain = ANY($1)");
     let heads = tx.all(known, [core.db.keys(&chains)]).await?.into_iter();
@@ -186,7 +186,7 @@ async fn chain_heads(core: &Core, tx: &Transaction, lines: &[Line]) -> Result<He
 }
 
 /// Gives a line the next place of its chain. Returns the values that seal it.
-fn place(line: &mut Line, heads: &mut Heads) -> serde_json::Value {
+fn assign_place(line: &mut AuditLine, heads: &mut Heads) -> serde_json::Value {
     let (last, head) = heads.entry(line.chain()).or_insert_with(|| (0, GENESIS.to_vec()));
     *last += 1;
     line.seq = *last;

@@ -119,7 +119,7 @@ impl<'a> Verifier<'a> {
     }
 
     /// Takes the next line of an export: an entry, a checkpoint, a tombstone or the header.
-    pub fn see(&mut self, mut line: Value) {
+    pub fn take_line(&mut self, mut line: Value) {
         let fields = line.as_object_mut();
         let kind = fields.as_ref().and_then(|fields| fields.get("type")?.as_str().map(str::to_owned));
         match (kind.as_deref(), fields) {

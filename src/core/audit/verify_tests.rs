@@ -12,7 +12,7 @@ use crate::{
 
 /// An export of organization 7 with this many lines and a checkpoint after every third.
 fn exported(lines: i64) -> (Vec<Value>, AuditKey) {
-    let key = AuditKey::of(&KeyFile::generate()).unwrap();
+    let key = AuditKey::derive(&KeyFile::generate()).unwrap();
     let mut prev = GENESIS.to_vec();
     let mut out = Vec::new();
     for seq in 1..=lines {
@@ -49,7 +49,7 @@ fn looked_at(lines: &[Value], key: &AuditKey) -> Report {
     let keys = [key.public().clone()];
     let mut verifier = Verifier::new(Some(7), &keys);
     for line in lines {
-        verifier.see(line.clone());
+        verifier.take_line(line.clone());
     }
     verifier.finish(None, 0)
 }
@@ -143,7 +143,7 @@ fn statements_count_only_with_a_good_signature_of_a_known_key() {
     let mut forged = log.clone();
     forged[n]["hash"] = hex::encode([7; 32]).into();
     assert_eq!(broken(&forged, &key), (3, Fault::BadStatement));
-    let other = AuditKey::of(&KeyFile::generate()).unwrap();
+    let other = AuditKey::derive(&KeyFile::generate()).unwrap();
     let report = looked_at(&log, &other);
     assert_eq!(report.broken.as_ref().unwrap().fault, Fault::BadStatement);
     assert!(report.to_string().contains("--key"), "{report}");
@@ -174,7 +174,7 @@ fn a_tombstone_stands_for_what_was_removed() {
 
 #[test]
 fn a_key_is_read_back_and_nothing_else_is_one() {
-    let key = AuditKey::of(&KeyFile::generate()).unwrap();
+    let key = AuditKey::derive(&KeyFile::generate()).unwrap();
     assert_eq!(PublicKey::parse(&key.public().to_string()).as_ref(), Some(key.public()));
     for wrong in ["", "AAAA", "not base64!", &"A".repeat(1000)] {
         assert_eq!(PublicKey::parse(wrong), None, "{wrong}");

@@ -19,12 +19,12 @@ const MILLION: i128 = 1_000_000;
 
 /// The prices in force.
 #[derive(Clone, Debug)]
-pub struct Prices(Vec<Line>);
+pub struct Prices(Vec<PriceLine>);
 
 /// A price as it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct PriceLine {
     model: String,
     #[serde(default = "dollars")]
     currency: String,
@@ -39,7 +39,7 @@ struct Line {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    price: Vec<Line>,
+    price: Vec<PriceLine>,
 }
 
 fn dollars() -> String {
@@ -84,7 +84,7 @@ impl Prices {
             if !line.amounts().all(|amount| (0..=bounds::AMOUNT).contains(&amount)) {
                 note("an amount is negative or too large");
             }
-            let is_same = |other: &Line| other.key() == line.key();
+            let is_same = |other: &PriceLine| other.key() == line.key();
             if file.price[..n].iter().any(is_same) {
                 note("it is given twice for this currency and day");
             }
@@ -97,14 +97,14 @@ impl Prices {
     pub fn on(&self, currency: &str, day: Date) -> Vec<Since> {
         let of_currency = self.0.iter().filter(|line| line.currency == currency);
         let mut held: Vec<Since> =
-            of_currency.filter_map(Line::since).filter(|one| one.from <= day).collect();
+            of_currency.filter_map(PriceLine::since).filter(|one| one.from <= day).collect();
         held.sort_by(|one, other| (&one.price.model, other.from).cmp(&(&other.price.model, one.from)));
         held.dedup_by(|next, kept| next.price.model == kept.price.model);
         held
     }
 }
 
-impl Line {
+impl PriceLine {
     fn day(&self) -> Option<Date> {
         let date = self.from.date.filter(|_| self.from.time.is_none())?;
         let (year, month, day) = (i16::try_from(date.year).ok()?, date.month, date.day);

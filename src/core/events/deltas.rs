@@ -59,7 +59,7 @@ struct Message {
     deltas: Vec<Delta>,
 }
 
-enum Told {
+enum DeltaSignal {
     /// Someone has begun to watch.
     Watched,
     Delta(Arc<Delta>),
@@ -72,9 +72,9 @@ pub struct Deltas {
     rooms: Mutex<HashMap<Key, broadcast::Sender<Arc<Delta>>>>,
     /// The conversations that are watched on other replicas, and until when they have said so.
     elsewhere: Mutex<HashMap<ConversationId, Instant>>,
-    sender: mpsc::Sender<Told>,
+    sender: mpsc::Sender<DeltaSignal>,
     /// Taken by the relay.
-    waiting: Mutex<Option<mpsc::Receiver<Told>>>,
+    waiting: Mutex<Option<mpsc::Receiver<DeltaSignal>>>,
 }
 
 impl Default for Deltas {
@@ -107,14 +107,14 @@ impl Deltas {
     /// Shows a delta to anyone who watches.
     pub fn publish(&self, delta: Delta) {
         let delta = Arc::new(delta);
-        self.tell(&delta);
+        self.show(&delta);
         if self.are_watched_elsewhere(delta.conversation) {
             // Lost when too much waits.
-            let _ = self.sender.try_send(Told::Delta(delta));
+            let _ = self.sender.try_send(DeltaSignal::Delta(delta));
         }
     }
 
-    fn tell(&self, delta: &Arc<Delta>) {
+    fn show(&self, delta: &Arc<Delta>) {
         if let Some(room) = self.rooms().get(&(delta.org, delta.conversation)) {
             let _ = room.send(Arc::clone(delta));
         }
@@ -145,7 +145,7 @@ impl Deltas {
             elsewhere.extend(message.watched.into_iter().map(|conversation| (conversation, now + SILENT)));
         }
         for delta in message.deltas {
-            self.tell(&Arc::new(delta));
+            self.show(&Arc::new(delta));
         }
     }
 
@@ -168,7 +168,7 @@ impl super::Hub {
         let deltas = rooms.entry(key).or_insert_with(|| broadcast::Sender::new(BEHIND)).subscribe();
         drop(rooms);
         if is_first {
-            let _ = self.deltas.sender.try_send(Told::Watched);
+            let _ = self.deltas.sender.try_send(DeltaSignal::Watched);
         }
         Watching { deltas: Some(deltas), hub: Arc::clone(self), key }
     }
@@ -207,19 +207,19 @@ pub(super) async fn send(core: &Core, from: u64) {
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut told = Vec::new();
     loop {
-        let tells_all = tokio::select! {
+        let is_tick = tokio::select! {
             () = core.tasks.stopping.cancelled() => return,
             _ = tick.tick() => true,
             _ = waiting.recv_many(&mut told, bounds::QUEUE) => false,
         };
-        let watched = if tells_all || told.iter().any(|told| matches!(told, Told::Watched)) {
+        let watched = if is_tick || told.iter().any(|told| matches!(told, DeltaSignal::Watched)) {
             core.events.deltas.watched()
         } else {
             Vec::new()
         };
         let deltas = told.drain(..).filter_map(|told| match told {
-            Told::Delta(delta) => Some(delta),
-            Told::Watched => None,
+            DeltaSignal::Delta(delta) => Some(delta),
+            DeltaSignal::Watched => None,
         });
         // So many fit into a message.
         let watched = watched.chunks(300);
@@ -348,7 +348,7 @@ mod tests {
         let mut waiting = hub.deltas.waiting.lock().take().unwrap();
         let mut told = Vec::new();
         while let Ok(next) = waiting.try_recv() {
-            if let Told::Delta(delta) = next {
+            if let DeltaSignal::Delta(delta) = next {
                 told.push(delta);
             }
         }

@@ -38,7 +38,7 @@ pub use self::{
     shared_lookups::Memo,
 };
 use self::{
-    relay::{Outgoing, Told},
+    relay::{Outgoing, OutgoingNews},
     shared_lookups::Memos,
 };
 use super::access::Caller;
@@ -95,12 +95,12 @@ impl Hub {
     /// Notifies subscribers here and on every other replica.
     pub fn publish(&self, event: Event) {
         self.tell(event);
-        self.outgoing.add(Told::Event(event));
+        self.outgoing.add(OutgoingNews::Event(event));
     }
 
     /// Wakes the host of a server that is connected to another replica.
     pub fn wake_host(&self, server: ServerId) {
-        self.outgoing.add(Told::Host(server));
+        self.outgoing.add(OutgoingNews::Host(server));
     }
 
     /// Subscribes `caller` to `org`.

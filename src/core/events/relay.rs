@@ -76,7 +76,7 @@ impl Message {
 
 /// What one process tells the others.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Told {
+pub(super) enum OutgoingNews {
     /// A change.
     Event(Event),
     /// The host of this server must be woken.
@@ -85,9 +85,9 @@ pub(super) enum Told {
 
 /// What waits to be relayed.
 pub(super) struct Outgoing {
-    sender: mpsc::Sender<Told>,
+    sender: mpsc::Sender<OutgoingNews>,
     /// Taken by the relay.
-    waiting: Mutex<Option<mpsc::Receiver<Told>>>,
+    waiting: Mutex<Option<mpsc::Receiver<OutgoingNews>>>,
     /// How many did not fit. Skipping a batch number tells listeners.
     lost: AtomicU64,
 }
@@ -100,13 +100,13 @@ impl Default for Outgoing {
 }
 
 impl Outgoing {
-    pub fn add(&self, told: Told) {
+    pub fn add(&self, told: OutgoingNews) {
         if self.sender.try_send(told).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn take(&self) -> Option<mpsc::Receiver<Told>> {
+    fn take(&self) -> Option<mpsc::Receiver<OutgoingNews>> {
         self.waiting.lock().take()
     }
 }
@@ -141,7 +141,7 @@ pub async fn send_rest(core: &Core) {
 }
 
 /// Sends this process's events, and a goodbye at the end.
-async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<Told>) {
+async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<OutgoingNews>) {
     let mut tick = interval(EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut message = Message { from, batch: 0, events: Vec::new(), hosts: Vec::new(), bye: false };
@@ -172,18 +172,18 @@ async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<Told>) {
 }
 
 /// Splits what is to be sent into messages that are small enough; one empty message if there is nothing.
-fn batches(told: &[Told]) -> Vec<(Vec<Sent>, Vec<ServerId>)> {
+fn batches(told: &[OutgoingNews]) -> Vec<(Vec<Sent>, Vec<ServerId>)> {
     if told.is_empty() {
         return vec![Default::default()];
     }
-    let split = |batch: &[Told]| {
+    let split = |batch: &[OutgoingNews]| {
         let (mut events, mut hosts) = (Vec::new(), Vec::new());
         for told in batch {
             match told {
-                Told::Event(event) => {
+                OutgoingNews::Event(event) => {
                     events.push((event.org, event.kind, event.op, event.id, event.of, event.only));
                 }
-                Told::Host(server) => hosts.push(*server),
+                OutgoingNews::Host(server) => hosts.push(*server),
             }
         }
         (events, hosts)
@@ -326,8 +326,10 @@ mod tests {
             of: Some(longest),
             only: Some(UserId(longest)),
         };
-        let batches =
-            batches(&[vec![Told::Event(event); 1000], vec![Told::Host(ServerId(longest)); 500]].concat());
+        let batches = batches(
+            &[vec![OutgoingNews::Event(event); 1000], vec![OutgoingNews::Host(ServerId(longest)); 500]]
+                .concat(),
+        );
         assert_eq!(batches.iter().map(|(events, hosts)| events.len() + hosts.len()).sum::<usize>(), 1500);
         for (events, hosts) in batches {
             let message = Message { from: u64::MAX, batch: u64::MAX, events, hosts, bye: false };

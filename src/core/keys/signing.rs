@@ -197,7 +197,7 @@ pub async fn rotate(core: &Core, at_once: bool) -> Result<Rotated> {
             Some(row) => row.kid.clone(),
             None => publish(core, &tx, now).await?,
         };
-        make(core, &tx, &Step::Activate(kid.clone())).await?;
+        apply_step(core, &tx, &RotationStep::Activate(kid.clone())).await?;
         Rotated::Active(kid)
     } else {
         match next {
@@ -254,7 +254,7 @@ pub async fn retire(core: &Core, kid: &str) -> Result<()> {
 }
 
 /// A step in the life of the keys.
-enum Step {
+enum RotationStep {
     /// Publish a next key, which becomes active at this time.
     Publish(Timestamp),
     /// Make this key the active one.
@@ -262,26 +262,26 @@ enum Step {
 }
 
 /// The step that is due.
-fn due(core: &Core, known: &[Row]) -> Option<Step> {
+fn due(core: &Core, known: &[Row]) -> Option<RotationStep> {
     let (now, settings) = (core.clock.now(), &core.config.signing);
     if let Some(next) = known.iter().find(|row| row.state(now) == State::Next) {
         let is_due = next.activate_at.is_some_and(|at| at <= now);
-        return is_due.then(|| Step::Activate(next.kid.clone()));
+        return is_due.then(|| RotationStep::Activate(next.kid.clone()));
     }
     let active = known.iter().find(|row| row.state(now) == State::Active)?;
     let ends = active.activated_at?.plus(settings.rotation()?);
     let earliest = now.plus(settings.publish());
-    (ends <= earliest).then(|| Step::Publish(ends.max(earliest)))
+    (ends <= earliest).then(|| RotationStep::Publish(ends.max(earliest)))
 }
 
-async fn make(core: &Core, tx: &Transaction, step: &Step) -> Result<()> {
+async fn apply_step(core: &Core, tx: &Transaction, step: &RotationStep) -> Result<()> {
     let now = core.clock.now();
     match step {
-        Step::Publish(at) => {
+        RotationStep::Publish(at) => {
             let kid = publish(core, tx, *at).await?;
             tracing::info!(kid, %at, "keys.signing_key_published");
         }
-        Step::Activate(kid) => {
+        RotationStep::Activate(kid) => {
             let until = now.plus(core.config.sessions.access_token_ttl()).plus(GRACE);
             let sql = installation_sql!(
                 "UPDATE signing_keys SET retired_at = $1, verify_until = $2, private_key_sealed = $3 \

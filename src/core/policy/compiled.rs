@@ -12,7 +12,7 @@ use super::{
     compile::{self, Table},
     diff::{self, CellChange},
     expectations,
-    explain::{Book, Explanation, Line},
+    explain::{Book, Explanation, PolicyLine},
     folder::Folder,
     line::{LintProblem, Subject},
     lint,
@@ -130,7 +130,7 @@ impl Compiled {
 
     /// Every line with its place, to find those that never decided anything.
     #[must_use]
-    pub fn lines(&self) -> Vec<Line> {
+    pub fn lines(&self) -> Vec<PolicyLine> {
         self.book.all_lines()
     }
 

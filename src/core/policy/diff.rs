@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     compile::Table,
-    explain::{Book, Line, NO_LINE},
+    explain::{Book, NO_LINE, PolicyLine},
     line::Subject,
 };
 use crate::base::{
@@ -26,7 +26,7 @@ pub struct CellChange {
     /// Whether the candidate allows it; the policy in force does the opposite.
     pub allowed: bool,
     /// The candidate's deciding line; `null` if no line applies.
-    pub decided_by: Option<Line>,
+    pub decided_by: Option<PolicyLine>,
 }
 
 impl fmt::Display for CellChange {

@@ -22,7 +22,7 @@ use crate::base::{
 
 /// A line of a policy file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Line {
+pub struct PolicyLine {
     /// The file, relative to the policy folder: `policy.csv` or `orgs/7.csv`.
     pub file: String,
     /// The line's number, starting at 1.
@@ -31,7 +31,7 @@ pub struct Line {
     pub text: String,
 }
 
-impl std::fmt::Display for Line {
+impl std::fmt::Display for PolicyLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}: {}", self.file, self.line, self.text)
     }
@@ -89,11 +89,11 @@ pub struct Explanation {
     /// Whether it is allowed.
     pub allowed: bool,
     /// The line that decides; `null` if no line applies, which means refused.
-    pub decided_by: Option<Line>,
+    pub decided_by: Option<PolicyLine>,
     /// How the line reaches the subject: each role includes the next one.
     pub inheritance: Vec<Role>,
     /// Every line that applies to the permission and the subject, including the deciding one.
-    pub lines: Vec<Line>,
+    pub lines: Vec<PolicyLine>,
     /// What would allow it, if it is refused.
     pub remedy: Option<Remedy>,
     /// The same in a sentence.
@@ -133,14 +133,14 @@ impl Book {
         found
     }
 
-    fn line(&self, spoken: &Spoken<'_>) -> Line {
+    fn line(&self, spoken: &Spoken<'_>) -> PolicyLine {
         let (file, source) = match spoken.org {
             None => (POLICY_CSV.to_owned(), Some(&self.sources.policy)),
             Some(org) => (org_file(org), self.sources.org(org)),
         };
         let text = source.and_then(|file| file.text.as_deref().ok());
         let text = text.and_then(|text| text.lines().nth(spoken.grant.line - 1)).unwrap_or_default();
-        Line { file, line: number(spoken.grant.line), text: text.trim().to_owned() }
+        PolicyLine { file, line: number(spoken.grant.line), text: text.trim().to_owned() }
     }
 
     /// The line that decides; `None` if no line applies.
@@ -149,14 +149,14 @@ impl Book {
         org: Option<OrgId>,
         subject: Subject,
         permission: Permission,
-    ) -> Option<Line> {
+    ) -> Option<PolicyLine> {
         self.spoken(org, subject, permission).first().map(|spoken| self.line(spoken))
     }
 
     pub fn explain(&self, org: Option<OrgId>, subject: Subject, permission: Permission) -> Explanation {
         let spoken = self.spoken(org, subject, permission);
         let allowed = spoken.first().is_some_and(|first| first.grant.effect == Effect::Allow);
-        let mut lines: Vec<Line> = spoken.iter().map(|one| self.line(one)).collect();
+        let mut lines: Vec<PolicyLine> = spoken.iter().map(|one| self.line(one)).collect();
         let inheritance = spoken.first().map_or_else(Vec::new, |first| self.path(subject, first.grant));
         let remedy = (!allowed).then(|| remedy(org, subject, permission, &spoken));
         let decided_by = lines.first().cloned();
@@ -193,11 +193,11 @@ impl Book {
     }
 
     /// Every `p` line of every file.
-    pub fn all_lines(&self) -> Vec<Line> {
+    pub fn all_lines(&self) -> Vec<PolicyLine> {
         let base = self.rules.base.iter().map(|grant| (None, grant));
         let own =
             self.rules.orgs.iter().flat_map(|own| own.grants.iter().map(|grant| (Some(own.org), grant)));
-        let mut lines: Vec<Line> =
+        let mut lines: Vec<PolicyLine> =
             base.chain(own).map(|(org, grant)| self.line(&Spoken { org, grant, distance: 0 })).collect();
         // An unreadable line counts as many denials.
         lines.dedup();
@@ -241,7 +241,7 @@ fn reason(
     subject: Subject,
     permission: Permission,
     allowed: bool,
-    decided_by: Option<&Line>,
+    decided_by: Option<&PolicyLine>,
     inheritance: &[Role],
     remedy: Option<&Remedy>,
 ) -> String {

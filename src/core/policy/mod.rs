@@ -39,7 +39,7 @@ pub use self::{
     compile::Table,
     compiled::Compiled,
     diff::{CellChange, lines as changed_lines},
-    explain::{ChangeKind, Explanation, Line, NO_LINE, Remedy},
+    explain::{ChangeKind, Explanation, NO_LINE, PolicyLine, Remedy},
     line::{LintProblem, Subject, listed, org_file},
     live::{Policy, PolicyStatus},
     matrix::matrix,

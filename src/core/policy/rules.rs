@@ -69,7 +69,7 @@ fn locked(line: usize) -> Vec<Grant> {
 
 /// Where an expectation applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum ExpectationScope {
     Everywhere,
     Default,
     Organization(OrgId),
@@ -80,7 +80,7 @@ pub(super) enum Place {
 pub(super) struct Expectation {
     pub line: usize,
     pub subject: Subject,
-    pub place: Place,
+    pub place: ExpectationScope,
     pub permission: Permission,
     pub effect: Effect,
 }

@@ -10,7 +10,7 @@ use super::send_limit::Pace;
 use crate::{
     base::ids::{ChannelId, OrgId},
     core::{
-        resource_limits::{Held, Holder, Line},
+        resource_limits::{Held, Holder, ResourceLimit},
         store::sql::row,
     },
 };
@@ -50,12 +50,17 @@ pub(super) struct Entered {
 
 impl Lanes {
     /// Enters a lane. `None`: someone is in it, or the organization has its share, or too many are taken.
-    pub(super) fn enter(&self, line: &Arc<Line>, kind: &'static str, lane: ChannelLane) -> Option<Entered> {
+    pub(super) fn enter(
+        &self,
+        limit: &Arc<ResourceLimit>,
+        kind: &'static str,
+        lane: ChannelLane,
+    ) -> Option<Entered> {
         let (mut all, key) = (self.all(), (kind, lane));
         if all.contains(&key) {
             return None;
         }
-        let held = line.take_free(Holder::Organization(lane.organization_id.0), 1)?;
+        let held = limit.take_free(Holder::Organization(lane.organization_id.0), 1)?;
         all.insert(key);
         Some(Entered { lanes: self.clone(), key, _held: held })
     }
@@ -87,25 +92,25 @@ mod tests {
     use super::*;
     use crate::core::{
         config::Config,
-        resource_limits::{ResourceLimits, What},
+        resource_limits::{Resource, ResourceLimits},
     };
 
     #[test]
     fn a_channel_has_one_lane_and_an_organization_its_share() {
         let resource_limits = ResourceLimits::new(&Config::read(None, BTreeMap::new()).unwrap());
-        let (lanes, line) = (Lanes::default(), resource_limits.line(What::Lanes));
+        let (lanes, limit) = (Lanes::default(), resource_limits.limit(Resource::Lanes));
         let enter = |org, channel| {
             let lane = ChannelLane { organization_id: OrgId(org), channel_id: ChannelId(channel) };
-            lanes.enter(line, "DELIVERY", lane)
+            lanes.enter(limit, "DELIVERY", lane)
         };
         let lane = enter(1, 1).unwrap();
         assert!(enter(1, 1).is_none());
         drop(lane);
         let of_one: Vec<_> = (1..=300).filter_map(|channel| enter(1, channel)).collect();
-        assert_eq!((of_one.len(), line.total()), (64, 64));
+        assert_eq!((of_one.len(), limit.total()), (64, 64));
         assert!(enter(2, 1).is_some());
         drop(of_one);
         assert!(enter(1, 1).is_some());
-        assert_eq!(line.total(), 0);
+        assert_eq!(limit.total(), 0);
     }
 }

@@ -27,7 +27,7 @@ pub use self::{
 };
 use super::{
     Core,
-    resource_limits::What,
+    resource_limits::Resource,
     store::{Transaction, sql::row},
     telemetry::metrics,
 };
@@ -163,10 +163,10 @@ fn note(kind: &'static str, id: i64, outcome: &Outcome) {
     }
 }
 
-/// Starts a task for each of these lanes that has none in this process. `line` has the share of each organization.
-pub fn start<J: Job<Key = ChannelLane>>(core: &Arc<Core>, line: What, due: Vec<ChannelLane>) {
+/// Starts a task for each of these lanes that has none in this process. `resource` bounds each organization's share.
+pub fn start<J: Job<Key = ChannelLane>>(core: &Arc<Core>, resource: Resource, due: Vec<ChannelLane>) {
     for key in due {
-        let Some(held) = core.queue.lanes.enter(core.resource_limits.line(line), J::KIND, key) else {
+        let Some(held) = core.queue.lanes.enter(core.resource_limits.limit(resource), J::KIND, key) else {
             continue;
         };
         let task = Arc::clone(core);

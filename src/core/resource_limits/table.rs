@@ -1,6 +1,6 @@
-//! The table of all lines of the resource limits, for the documentation.
+//! The table of all resource limits, for the documentation.
 
-/// A line as documented.
+/// A limit as documented.
 pub struct Entry {
     /// The name in metrics and in the details of a refusal.
     pub name: &'static str,
@@ -16,7 +16,7 @@ pub struct Entry {
     pub beyond: &'static str,
 }
 
-/// Every line, and two similar limits that are enforced where the work is done. Names in braces are settings, whose defaults
+/// Every resource limit, and two similar ones that are enforced where the work is done. Names in braces are settings, whose defaults
 /// the documentation shows.
 pub const ENTRIES: &[Entry] = &[
     Entry {

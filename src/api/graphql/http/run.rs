@@ -30,7 +30,7 @@ use crate::{
         Request,
         access::{Caller, Jar, authn::still_good},
         limits::Class,
-        resource_limits::{Held, Holder, SMALL, What},
+        resource_limits::{Held, Holder, Resource, SMALL},
         telemetry::metrics,
     },
     read::{AnswerBudget, PARSED_WEIGHT, Reading, SharedBudget},
@@ -111,12 +111,12 @@ impl Session {
     /// Enters what was sent of an operation into the resource limits, for as long as the operation runs.
     ///
     /// # Errors
-    /// Those of [`Line::take`](crate::core::resource_limits::Line::take).
+    /// Those of [`ResourceLimit::take`](crate::core::resource_limits::ResourceLimit::take).
     pub fn hold(&self, bytes: usize) -> Result<Option<Held>> {
         if bytes <= SMALL {
             return Ok(None);
         }
-        let line = self.graphql.core.resource_limits.line(What::Bodies);
+        let line = self.graphql.core.resource_limits.limit(Resource::Bodies);
         line.take(self.holder(), bytes * PARSED_WEIGHT).map(Some)
     }
 
