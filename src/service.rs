@@ -63,7 +63,7 @@ impl Service {
     ///
     /// # Errors
     /// The settings name an invalid sign-in provider, or a folder without a panel.
-    pub fn of(core: Arc<Core>) -> anyhow::Result<Arc<Self>> {
+    pub fn build(core: Arc<Core>) -> anyhow::Result<Arc<Self>> {
         let catalogue = Arc::new(schema::catalogue()?);
         let providers = Arc::new(Providers::new(&core.config).context("oidc_file")?);
         let graphql = Arc::new(Graphql::new(&core, &catalogue, &providers));

@@ -25,7 +25,7 @@ impl Migrate {
         doctor::require_good_files(&config)?;
         Owner::check(&config)?;
         open::make_folder(&config)?;
-        let owner = Owner::take(&config, "muster migrate")?;
+        let owner = Owner::acquire(&config, "muster migrate")?;
         let (core, steps) = open::owned(config, &owner, false).await?;
         let core = load(core).await?;
         core.shut_down().await;

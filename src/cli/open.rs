@@ -151,7 +151,7 @@ pub(super) async fn migrate(
 ) -> Result<Vec<MigrationStep>, Failure> {
     let steps = db.pending().await?;
     let _owner = match owner {
-        None if !steps.is_empty() => Some(Owner::take(config, "muster migrate")?),
+        None if !steps.is_empty() => Some(Owner::acquire(config, "muster migrate")?),
         _ => None,
     };
     db.migrate().await?;

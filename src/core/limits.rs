@@ -136,7 +136,7 @@ impl RateLimiter {
             Caller::Person(_) | Caller::Chatting(_) | Caller::Token(_) => {}
         }
         let buckets = if class == Class::Reads { &self.reads } else { &self.writes };
-        self.take(buckets, &Holder::of(caller, ip), class, notes)
+        self.take_token(buckets, &Holder::of(caller, ip), class, notes)
     }
 
     /// Takes one token from an address's bucket, for a request without a valid credential.
@@ -145,7 +145,7 @@ impl RateLimiter {
     /// `RATE_LIMITED` if the bucket is empty.
     pub fn charge_address(&self, ip: Option<IpAddr>, notes: &RequestNotes) -> Result<()> {
         let Some(ip) = ip else { return Ok(()) };
-        self.take(&self.anonymous, &network(ip), Class::Anonymous, notes)
+        self.take_token(&self.anonymous, &network(ip), Class::Anonymous, notes)
     }
 
     /// Takes tokens from the bucket of a server's host, which is as large as one for reads, because it reports for many agents:
@@ -165,7 +165,7 @@ impl RateLimiter {
     /// # Errors
     /// `RATE_LIMITED` if the bucket is empty.
     pub fn charge_channel(&self, channel: Holder, notes: &RequestNotes) -> Result<()> {
-        self.take(&self.writes, &channel, Class::Writes, notes)
+        self.take_token(&self.writes, &channel, Class::Writes, notes)
     }
 
     /// Returns a token that was taken before the credential proved valid.
@@ -179,7 +179,7 @@ impl RateLimiter {
         });
     }
 
-    fn take<K>(&self, buckets: &Buckets<K>, key: &K, class: Class, notes: &RequestNotes) -> Result<()>
+    fn take_token<K>(&self, buckets: &Buckets<K>, key: &K, class: Class, notes: &RequestNotes) -> Result<()>
     where
         K: Clone + Eq + Hash,
     {
@@ -189,12 +189,12 @@ impl RateLimiter {
                 let size = self.per_minute[class as usize];
                 // Seconds until the bucket is full again.
                 let seconds = (u64::from(size - remaining.min(size)) * 60).div_ceil(u64::from(size));
-                notes.note(class, remaining, seconds);
+                notes.record_charge(class, remaining, seconds);
                 Ok(())
             }
             Err(until) => {
                 let wait = until.wait_time_from(self.clock.now()).as_millis().div_ceil(1000).max(1) as u64;
-                notes.note(class, 0, wait);
+                notes.record_charge(class, 0, wait);
                 if let Some(meters) = metrics::on() {
                     meters.limited(class.name());
                 }
@@ -301,7 +301,7 @@ struct Noted {
 
 impl RequestNotes {
     /// Packed into one word to avoid a lock: a flag, class, remaining, seconds.
-    fn note(&self, class: Class, remaining: u32, seconds: u64) {
+    fn record_charge(&self, class: Class, remaining: u32, seconds: u64) {
         let word = 1 << 63 | (class as u64) << 48 | u64::from(remaining) << 16 | seconds.min(0xffff);
         self.0.charge.store(word, Ordering::Relaxed);
     }
@@ -457,7 +457,7 @@ mod tests {
         assert_eq!(notes.noted(), None);
         for class in [Class::Reads, Class::Writes, Class::Anonymous] {
             for (remaining, seconds) in [(0, 1), (u32::MAX, 60), (7, 0xffff)] {
-                notes.note(class, remaining, seconds);
+                notes.record_charge(class, remaining, seconds);
                 assert_eq!(notes.noted(), Some((class, remaining, seconds)));
             }
         }

@@ -161,7 +161,7 @@ impl Core {
         handlers: Extensions,
     ) -> anyhow::Result<Arc<Self>> {
         if config.metrics.listen.is_some() {
-            metrics::begin();
+            metrics::start();
         }
         // PostgreSQL ends what it reads so long after the request's deadline.
         let longest = config.limits.request_timeout() + ANSWER_WAIT;

@@ -60,7 +60,7 @@ impl Replicas {
         self.differing.lock().clone()
     }
 
-    fn note(&self, differing: Vec<Replica>) {
+    fn set_differing(&self, differing: Vec<Replica>) {
         let names = |replicas: &[Replica]| replicas.iter().map(Replica::to_string).collect::<Vec<_>>();
         let mut noted = self.differing.lock();
         let (before, now) = (names(&noted), names(&differing));
@@ -98,7 +98,7 @@ pub async fn report(core: &Arc<Core>) -> Result<u64> {
     refresh(core, now, &folder).await?;
     own.is_entered.store(true, Ordering::Relaxed);
     let others = live(&core.db, now).await?.into_iter();
-    own.note(others.filter(|it| it.policy_folder != folder).collect());
+    own.set_differing(others.filter(|it| it.policy_folder != folder).collect());
     Ok(0)
 }
 

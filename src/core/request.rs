@@ -109,7 +109,7 @@ impl Request {
     }
 
     /// Sets the idempotency key that the request holds.
-    pub fn hold(&self, key: Arc<dyn HeldKey>) {
+    pub fn set_key(&self, key: Arc<dyn HeldKey>) {
         // A request claims at most one key.
         let _ = self.key.set(key);
     }

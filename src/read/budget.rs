@@ -48,7 +48,7 @@ impl SharedBudget {
     ///
     /// # Errors
     /// `QUERY_TOO_COMPLEX` for an answer that no longer fits.
-    pub fn keep(&self, answer: &[u8]) -> Result<()> {
+    pub fn count_answer(&self, answer: &[u8]) -> Result<()> {
         let before = self.taken.fetch_add(answer.len(), Ordering::Relaxed);
         if answer.len() <= OWED || before + answer.len() <= MOST {
             return Ok(());

@@ -60,7 +60,7 @@ impl Catalogue {
     #[must_use]
     pub fn root_field(&self, name: &str) -> Option<RootField<'_>> {
         // Called on every request to /graphql, so looked up by name rather than by a scan.
-        let permit = self.permits.of(name)?;
+        let permit = self.permits.required_by(name)?;
         ROOTS.into_iter().find_map(|root| match self.registry.types.get(root)? {
             MetaType::Object { fields, .. } => Some(RootField { root, field: fields.get(name)?, permit }),
             _ => None,
@@ -71,7 +71,7 @@ impl Catalogue {
     pub fn root_fields(&self) -> impl Iterator<Item = RootField<'_>> {
         ROOTS.into_iter().flat_map(move |root| {
             root_fields(&self.registry, root).filter_map(move |field| {
-                Some(RootField { root, field, permit: self.permits.of(&field.name)? })
+                Some(RootField { root, field, permit: self.permits.required_by(&field.name)? })
             })
         })
     }

@@ -127,7 +127,12 @@ fn count(scope: &Scope, permission: Permission) {
 }
 
 fn declared(ctx: &async_graphql::Context<'_>) -> Result<Permit> {
-    ctx.request().core.access.permits.of(ctx.item.node.name.node.as_str()).ok_or_else(|| undeclared(ctx))
+    ctx.request()
+        .core
+        .access
+        .permits
+        .required_by(ctx.item.node.name.node.as_str())
+        .ok_or_else(|| undeclared(ctx))
 }
 
 fn undeclared(ctx: &async_graphql::Context<'_>) -> Problem {

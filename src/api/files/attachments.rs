@@ -84,7 +84,7 @@ async fn upload(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams, file:
     let instance = arrival.uri.path().to_owned();
     let work = move |claim: Option<Arc<Claim>>| async move {
         if let Some(claim) = claim {
-            scope.request.hold(claim);
+            scope.request.set_key(claim);
         }
         match take(&scope, Upload { filename, mime_type, content: content.into() }).await {
             Ok(taken) => Answer::created(taken),
@@ -166,7 +166,7 @@ fn parameter<'a>(path: &'a RawPathParams, name: &str) -> &'a str {
 }
 
 fn permit_of(core: &Core, operation: &str) -> Result<Permit> {
-    let permit = core.access.permits.of(operation);
+    let permit = core.access.permits.required_by(operation);
     permit.ok_or_else(|| Problem::internal(anyhow::anyhow!("no root field {operation}")))
 }
 

@@ -148,7 +148,7 @@ async fn batch(service: &Service, parts: &Parts, messages: &[&RawValue]) -> Resu
             refused.push((head.status, answer.clone()));
         }
         // They are kept until the last one is answered.
-        if let Err(full) = room.keep(&answer) {
+        if let Err(full) = room.count_answer(&answer) {
             answer = error(&id_of(message), OTHER, &full.to_string()).into();
         }
         if answers.len() > 1 {

@@ -195,7 +195,7 @@ impl<'a> Visit<'a> {
 /// # Errors
 /// Never, unless a token is not ASCII.
 pub fn put(visit: Visit<'_>, jar: &Jar, response: &mut Response) -> Result<()> {
-    if let Some(change) = jar.take() {
+    if let Some(change) = jar.take_change() {
         response.headers_mut().append(header::SET_COOKIE, visit.header(&change)?);
     }
     Ok(())

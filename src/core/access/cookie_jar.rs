@@ -74,7 +74,7 @@ impl Jar {
 
     /// The change to write into the answer, once.
     #[must_use]
-    pub fn take(&self) -> Option<JarChange> {
+    pub fn take_change(&self) -> Option<JarChange> {
         match &self.0 {
             Lid::Open(slot) => slot.lock().take(),
             Lid::Closed(_) => None,

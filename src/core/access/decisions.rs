@@ -126,7 +126,7 @@ impl Decisions {
     }
 
     /// Takes out all counts.
-    fn take(&self) -> Vec<(Key, i64)> {
+    fn take_counts(&self) -> Vec<(Key, i64)> {
         let take = |shard: &Mutex<HashMap<Key, i64>>| std::mem::take(&mut *shard.lock());
         self.shards.iter().flat_map(take).collect()
     }
@@ -172,7 +172,7 @@ pub struct Decision {
 /// # Errors
 /// The database can't be reached; the counters keep what they have.
 pub async fn flush(core: &Core) -> Result<u64> {
-    let counts = merged(core.access.decisions.take());
+    let counts = merged(core.access.decisions.take_counts());
     let dropped = core.access.decisions.dropped.swap(0, Ordering::Relaxed);
     if dropped > 0 {
         tracing::warn!(dropped, "decisions.not_counted");

@@ -47,10 +47,10 @@ struct Seen {
 pub async fn follow(core: &Arc<Core>) -> Result<u64> {
     let mut seen = core.access.rules.0.lock().await;
     // Read before the versions, so that what arrives in between is read the next time.
-    let mark = mark(core).await?;
+    let mark = read_mark(core).await?;
     if seen.mark != Some(mark) {
         let (texts, worker) = (newest_since(&core.db, seen.mark).await?, core.policy.clone());
-        tokio::task::spawn_blocking(move || worker.give(texts)).await.map_err(Problem::internal)?;
+        tokio::task::spawn_blocking(move || worker.set_given(texts)).await.map_err(Problem::internal)?;
         seen.mark = Some(mark);
     }
     // Also after a file was saved: anyone who was admitted under the old policy is checked again.
@@ -81,7 +81,7 @@ row! {
 /// because a transaction that began earlier may commit later.
 pub const NEWEST: &str = "(SELECT id FROM policy_versions ORDER BY id DESC LIMIT 100) newest";
 
-async fn mark(core: &Core) -> Result<Mark> {
+async fn read_mark(core: &Core) -> Result<Mark> {
     let sql = installation_sql!(
         "SELECT COALESCE(MAX(id), 0) AS newest, CAST(COALESCE(SUM(id), 0) AS BIGINT) AS sum FROM ",
         NEWEST

@@ -36,7 +36,7 @@ impl FromIterator<(Arc<str>, Permit)> for Permits {
 impl Permits {
     /// What the root field of this name requires.
     #[must_use]
-    pub fn of(&self, field: &str) -> Option<Permit> {
+    pub fn required_by(&self, field: &str) -> Option<Permit> {
         self.0.get(field).copied()
     }
 

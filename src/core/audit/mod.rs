@@ -125,7 +125,7 @@ pub fn record(tx: &Tx, entry: Entry) {
 /// The line of what the transaction's caller does.
 fn line_of(tx: &Tx, entry: Entry) -> AuditLine {
     let (scope, request) = (&tx.scope, &tx.scope.request);
-    let permission = match scope.core.access.permits.of(entry.operation) {
+    let permission = match scope.core.access.permits.required_by(entry.operation) {
         Some(Permit::InOrganization { permission, .. }) => Some(permission),
         _ => None,
     };

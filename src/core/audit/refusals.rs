@@ -239,7 +239,7 @@ fn missing(problem: &Problem) -> Option<Permission> {
 
 /// The permission that the operation requires.
 fn required(core: &Core, operation: &str) -> Option<Permission> {
-    match core.access.permits.of(operation)? {
+    match core.access.permits.required_by(operation)? {
         Permit::InOrganization { permission, .. } => Some(permission),
         Permit::Anyone | Permit::SignedIn | Permit::Member => None,
     }

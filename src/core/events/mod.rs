@@ -94,7 +94,7 @@ impl Publish for Hub {
 impl Hub {
     /// Notifies subscribers here and on every other replica.
     pub fn publish(&self, event: Event) {
-        self.tell(event);
+        self.notify_here(event);
         self.outgoing.add(OutgoingNews::Event(event));
     }
 
@@ -117,26 +117,26 @@ impl Hub {
 
     /// Makes every subscription check its caller's rights again.
     pub fn recheck(&self) {
-        self.tell_all(News::Recheck);
+        self.notify_all(News::Recheck);
     }
 
     /// Notifies the subscribers in this process.
-    fn tell(&self, event: Event) {
+    fn notify_here(&self, event: Event) {
         let room = self.rooms().get(&event.org).cloned();
         if let Some(room) = room {
-            room.tell(News::Changed(event));
+            room.send(News::Changed(event));
         }
     }
 
     /// Tells everyone here that something may have been missed.
     fn resync(&self) {
-        self.tell_all(News::Resync);
+        self.notify_all(News::Resync);
     }
 
-    fn tell_all(&self, news: News) {
+    fn notify_all(&self, news: News) {
         let rooms: Vec<_> = self.rooms().values().cloned().collect();
         for room in rooms {
-            room.tell(news);
+            room.send(news);
         }
     }
 
@@ -157,7 +157,7 @@ impl Room {
         }
     }
 
-    fn tell(&self, news: News) {
+    fn send(&self, news: News) {
         let number = self.told.fetch_add(1, Ordering::Relaxed);
         // Having no subscribers is not an error.
         let _ = self.news.send((number, news));
@@ -179,17 +179,17 @@ impl Subscription {
                 // A burst makes many fall behind at once: they share the memo of the latest event. Later events bring
                 // memos of their own.
                 let latest = self.room.told.load(Ordering::Relaxed).saturating_sub(1);
-                return Some((News::Resync, self.room.memos.of(latest)));
+                return Some((News::Resync, self.room.memos.get(latest)));
             }
             Err(broadcast::error::RecvError::Closed) => return None,
         };
-        Some((news, self.room.memos.of(number)))
+        Some((news, self.room.memos.get(number)))
     }
 
     /// The memo for everyone who checks again after this process's n-th invalidation of credentials.
     #[must_use]
     pub fn forgotten(&self, n: u64) -> Arc<Memo> {
-        self.room.memos.of(u64::MAX - n)
+        self.room.memos.get(u64::MAX - n)
     }
 
     /// Everyone currently subscribed to the organization.

@@ -106,7 +106,7 @@ impl Outgoing {
         }
     }
 
-    fn take(&self) -> Option<mpsc::Receiver<OutgoingNews>> {
+    fn take_receiver(&self) -> Option<mpsc::Receiver<OutgoingNews>> {
         self.waiting.lock().take()
     }
 }
@@ -115,7 +115,7 @@ impl Outgoing {
 /// request has finished. Does nothing on SQLite, where there is only one process.
 pub async fn relay(core: Arc<Core>) {
     // Taken on SQLite too, so that nothing is kept for no one.
-    let Some(events) = core.events.outgoing.take() else { return };
+    let Some(events) = core.events.outgoing.take_receiver() else { return };
     let Some(options) = core.db.postgres() else { return };
     let from = u64::from_be_bytes(random_bytes());
     let listening = core.tasks.stopping.run_until_cancelled(Box::pin(listen(&core, options, from)));
@@ -124,7 +124,7 @@ pub async fn relay(core: Arc<Core>) {
 
 /// Sends what a process without a relay has published: a command changes something and ends.
 pub async fn send_rest(core: &Core) {
-    let Some(mut events) = core.events.outgoing.take() else { return };
+    let Some(mut events) = core.events.outgoing.take_receiver() else { return };
     if events.is_empty() || core.db.postgres().is_none() {
         return;
     }
@@ -236,7 +236,7 @@ async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) 
                 if message.from == own {
                     heard_own = Instant::now();
                 } else {
-                    take(core, &mut peers, message);
+                    handle_message(core, &mut peers, message);
                 }
             }
             // The connection was lost.
@@ -251,13 +251,13 @@ async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) 
     Ok(())
 }
 
-fn take(core: &Core, peers: &mut Peers, message: Message) {
+fn handle_message(core: &Core, peers: &mut Peers, message: Message) {
     let hub = &core.events;
     if peers.has_gap(&message, Instant::now()) {
         hub.resync();
     }
     for (org, kind, op, id, of, only) in message.events {
-        hub.tell(Event { org, kind, id, op, of, only });
+        hub.notify_here(Event { org, kind, id, op, of, only });
     }
     for server in message.hosts {
         core.hosts.wake(server);

@@ -82,7 +82,7 @@ pub(super) struct Memos(Mutex<VecDeque<(u64, Arc<Memo>)>>);
 
 impl Memos {
     /// The memo of the event with this number.
-    pub fn of(&self, number: u64) -> Arc<Memo> {
+    pub fn get(&self, number: u64) -> Arc<Memo> {
         let mut kept = self.0.lock();
         kept.retain(|(_, memo)| memo.is_fresh());
         if let Some((_, memo)) = kept.iter().find(|(of, _)| *of == number) {

@@ -43,7 +43,7 @@ impl Change {
     pub(super) async fn begin(core: &Core) -> Result<Self> {
         let path = core.config.rotatable_keys()?.to_owned();
         // Ten seconds, many times what a change takes.
-        let lock = hold(&path, 200).await?;
+        let lock = acquire_lock(&path, 200).await?;
         // Never created: a missing file is no reason to start with other keys.
         let file = KeyFile::load(&path).map_err(Problem::internal)?;
         Ok(Self { file, path, _lock: lock })
@@ -74,7 +74,7 @@ pub async fn rotate_sealing(core: &Core, only_prepare: bool) -> Result<(u32, boo
     Ok((id, is_active))
 }
 
-async fn hold(keys: &Path, tries: u32) -> Result<File> {
+async fn acquire_lock(keys: &Path, tries: u32) -> Result<File> {
     let path = beside(keys);
     let failed = |error: io::Error| Problem::internal(anyhow::anyhow!("{}: {error}", path.display()));
     let file = files::private().create(true).truncate(false).open(&path).map_err(failed)?;
@@ -106,12 +106,12 @@ mod tests {
     async fn waiting_too_long_fails_and_the_lock_ends_with_its_holder() {
         let folder = tempfile::tempdir().unwrap();
         let keys = folder.path().join("keys.toml");
-        let held = hold(&keys, 1).await.unwrap();
-        let refused = hold(&keys, 2).await.unwrap_err();
+        let held = acquire_lock(&keys, 1).await.unwrap();
+        let refused = acquire_lock(&keys, 2).await.unwrap_err();
         assert_eq!(refused.code, Code::Conflict);
         assert!(refused.detail.contains("keys.toml.lock"), "{refused}");
         drop(held);
-        hold(&keys, 1).await.unwrap();
-        assert!(hold(&folder.path().join("nowhere/keys.toml"), 1).await.is_err());
+        acquire_lock(&keys, 1).await.unwrap();
+        assert!(acquire_lock(&folder.path().join("nowhere/keys.toml"), 1).await.is_err());
     }
 }

@@ -28,6 +28,9 @@ pub use self::{
     lookups::Lookups,
     present::require_presence,
     rewrap::{Pace, Progress, in_use, open_one, require_unused, retire, rewrap},
-    signing::{Listed, Rotated, State, keep, list, load, look_for, retire as retire_signing_key, rotate},
+    signing::{
+        Listed, Rotated, State, list, load, look_for, maintain as maintain_signing,
+        retire as retire_signing_key, rotate,
+    },
     watch::{reload, watch},
 };

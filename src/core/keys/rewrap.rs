@@ -239,16 +239,16 @@ async fn write(
         // One write to disk for all of them. It blocks other writers, but only briefly.
         let tx = core.db.begin().await?;
         let mut written = Progress::default();
-        put(&tx, column, moved, &mut written).await?;
+        replace_value(&tx, column, moved, &mut written).await?;
         tx.commit().await?;
         *done = add(*done, written);
         return Ok(());
     }
     // One by one: a transaction that locks several rows could deadlock with another.
-    put(core.db.writer(), column, moved, done).await
+    replace_value(core.db.writer(), column, moved, done).await
 }
 
-async fn put(
+async fn replace_value(
     db: &impl ConnectionTrait,
     column: &SealedColumn,
     moved: Vec<(&Found, Option<Moved>)>,

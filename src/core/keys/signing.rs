@@ -126,7 +126,7 @@ pub async fn load(core: &Core) -> Result<()> {
 }
 
 /// Takes the step that is due, if any, and loads the table's keys. Returns the number of steps.
-pub async fn keep(core: &Core) -> Result<u64> {
+pub async fn maintain(core: &Core) -> Result<u64> {
     let known = rows(core.db.read()).await?;
     if due(core, &known).is_none() {
         put_in_force(core, &known)?;

@@ -134,9 +134,8 @@ impl Mailer {
                 }
                 Err(error) => Err(SendError::Later(brief(&error))),
             },
-            Transport::Folder(folder) => {
-                put(folder, &message.formatted()).map_err(|error| SendError::Later(error.to_string()))
-            }
+            Transport::Folder(folder) => write_letter(folder, &message.formatted())
+                .map_err(|error| SendError::Later(error.to_string())),
             Transport::Off | Transport::Log => Err(SendError::Later("mail is off".to_owned())),
         }
     }
@@ -169,7 +168,7 @@ pub fn can_be_sent_to(email: &str) -> bool {
 }
 
 /// Writes a letter to a folder, readable by its owner only: links in it open accounts.
-fn put(folder: &Path, letter: &[u8]) -> std::io::Result<()> {
+fn write_letter(folder: &Path, letter: &[u8]) -> std::io::Result<()> {
     let name = format!("{}.eml", uuid::Uuid::now_v7());
     create_private(&folder.join(name))?.write_all(letter)
 }

@@ -1,7 +1,7 @@
 //! The policy in force: which texts it is made of, and how they are replaced.
 //!
 //! An organization's own rules are those in its file if the folder has one, and otherwise those that the caller gave
-//! ([`Policy::give`]). Reading files and compiling take time and must not happen on async threads; queries are answered
+//! ([`Policy::set_given`]). Reading files and compiling take time and must not happen on async threads; queries are answered
 //! from the policy in force and never wait.
 
 use std::{
@@ -214,7 +214,7 @@ impl Policy {
         if folder.sources.version == before {
             return false;
         }
-        let is_good = self.take(&mut parts);
+        let is_good = self.put_in_force(&mut parts);
         tracing::info!(folder = self.0.found.load().version, is_good, "policy.folder_read");
         self.0.readings[usize::from(!is_good)].fetch_add(1, Ordering::Relaxed);
         true
@@ -222,7 +222,7 @@ impl Policy {
 
     /// Sets or removes organizations' own rules, which apply if the folder has no file for them. Returns whether this
     /// changed the policy in force.
-    pub fn give(&self, texts: impl IntoIterator<Item = (OrgId, Option<String>)>) -> bool {
+    pub fn set_given(&self, texts: impl IntoIterator<Item = (OrgId, Option<String>)>) -> bool {
         let mut parts = self.parts();
         for (org, text) in texts {
             match text {
@@ -231,7 +231,7 @@ impl Policy {
             }
         }
         let before = self.now();
-        self.take(&mut parts);
+        self.put_in_force(&mut parts);
         before.version() != self.0.live.load().version()
     }
 
@@ -240,7 +240,7 @@ impl Policy {
     }
 
     /// Puts the parts in force, as far as the folder's are valid. Returns whether there were no problems.
-    fn take(&self, parts: &mut Parts) -> bool {
+    fn put_in_force(&self, parts: &mut Parts) -> bool {
         let read = parts.folder.as_ref().map_or_else(|| parts.good.clone(), |it| it.sources.clone());
         let live = self.now();
         let (compiled, problems) = match judge(read.clone().completed(&parts.given), &live) {

@@ -150,11 +150,11 @@ pub async fn work<J: Job>(core: &Arc<Core>, key: &J::Key) -> Result<Worked> {
 async fn attempt<J: Job>(job: J, lane: &J::Lane, room: J::Room) -> Result<bool> {
     let id = job.id();
     let Some(outcome) = job.run(lane, room).await? else { return Ok(false) };
-    note(J::KIND, id, &outcome);
+    log_outcome(J::KIND, id, &outcome);
     Ok(outcome == Outcome::Done)
 }
 
-fn note(kind: &'static str, id: i64, outcome: &Outcome) {
+fn log_outcome(kind: &'static str, id: i64, outcome: &Outcome) {
     if let Some(meters) = metrics::on() {
         meters.attempted(kind, outcome.name());
     }

@@ -138,7 +138,7 @@ impl Transaction {
         Ok(done)
     }
 
-    /// Marks this point: what follows may fail alone ([`Self::settle`]).
+    /// Marks this point: what follows may fail alone ([`Self::close_mark`]).
     pub(super) async fn mark(&self) -> Result<Mark, DbErr> {
         self.lent.lock().await.run("SAVEPOINT mark").await?;
         let is_refused = self.is_refused.load(Ordering::Relaxed);
@@ -147,7 +147,7 @@ impl Transaction {
     }
 
     /// Keeps what was done since the mark, or undoes it.
-    pub(super) async fn settle(&self, mark: Mark, is_kept: bool) -> Result<(), DbErr> {
+    pub(super) async fn close_mark(&self, mark: Mark, is_kept: bool) -> Result<(), DbErr> {
         let mut lent = self.lent.lock().await;
         if is_kept {
             return lent.run("RELEASE SAVEPOINT mark").await.map(drop);

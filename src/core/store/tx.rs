@@ -51,8 +51,8 @@ impl Tx {
     }
 
     /// Keeps what was done since the mark, or undoes it as if it had never begun.
-    pub async fn settle(&self, mark: Mark, is_kept: bool) -> Result<()> {
-        Ok(self.connection.settle(mark, is_kept).await?)
+    pub async fn close_mark(&self, mark: Mark, is_kept: bool) -> Result<()> {
+        Ok(self.connection.close_mark(mark, is_kept).await?)
     }
 
     /// Rolls back now; dropping does it a moment later.

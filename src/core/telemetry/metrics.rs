@@ -109,7 +109,7 @@ pub fn on() -> Option<&'static Meters> {
 }
 
 /// Starts to measure. Calling it again has no effect.
-pub fn begin() -> &'static Meters {
+pub fn start() -> &'static Meters {
     ON.get_or_init(Meters::new)
 }
 

@@ -218,17 +218,22 @@ pub fn past(whole: Past, parts: Vec<Past>) {
     let Some(traces) = ON.get() else { return };
     let context = Context::new();
     let until = at(whole.until);
-    let root = begin(traces, whole, SpanKind::Internal, &context);
+    let root = start_span(traces, whole, SpanKind::Internal, &context);
     let context = context.with_span(root);
     for part in parts {
         let until = at(part.until);
-        let mut span = begin(traces, part, SpanKind::Client, &context);
+        let mut span = start_span(traces, part, SpanKind::Client, &context);
         opentelemetry::trace::Span::end_with_timestamp(&mut span, until);
     }
     context.span().end_with_timestamp(until);
 }
 
-fn begin(traces: &Traces, past: Past, kind: SpanKind, context: &Context) -> opentelemetry_sdk::trace::Span {
+fn start_span(
+    traces: &Traces,
+    past: Past,
+    kind: SpanKind,
+    context: &Context,
+) -> opentelemetry_sdk::trace::Span {
     let attributes = past.attributes.into_iter().map(|(name, known)| match known {
         Known::Number(number) => KeyValue::new(name, number),
         Known::Text(text) => KeyValue::new(name, text),

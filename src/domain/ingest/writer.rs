@@ -279,11 +279,11 @@ async fn together(tx: &Tx, load: &Load) -> Result<Result<Vec<Outcome>>> {
         && let Some(at) = outcomes.iter().position(must_come_again)
         && let Err(problem) = outcomes.swap_remove(at)
     {
-        tx.settle(mark, false).await?;
+        tx.close_mark(mark, false).await?;
         return Ok(Err(problem));
     }
     let kept = finish(tx, load).await;
-    tx.settle(mark, kept.is_ok()).await?;
+    tx.close_mark(mark, kept.is_ok()).await?;
     Ok(kept.map(|()| outcomes))
 }
 
@@ -303,7 +303,7 @@ async fn one(tx: &Tx, arrived: &Arrived) -> Result<Outcome> {
     loop {
         let mark = tx.mark().await?;
         let fates = admit(tx, &[arrived]).await;
-        tx.settle(mark, fates.is_ok()).await?;
+        tx.close_mark(mark, fates.is_ok()).await?;
         match fates {
             Err(problem) if is_first && problem.code == Code::Conflict => is_first = false,
             Err(problem) => {

@@ -230,7 +230,7 @@ async fn take(tx: &Tx, agent: AgentId, from: Timestamp, micro: i64, enforced: En
     let marked = tx.mark().await?;
     let is_taken = months::take(tx, Of::Agent(agent), from, micro, enforced.0).await?
         && months::take(tx, Of::Organization, from, micro, enforced.1).await?;
-    tx.settle(marked, is_taken).await?;
+    tx.close_mark(marked, is_taken).await?;
     Ok(is_taken)
 }
 

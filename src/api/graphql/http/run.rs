@@ -245,7 +245,7 @@ impl Session {
             }
             Err(unfit) => answered(&unfit, &self.request()),
         };
-        match self.room.as_ref().map_or(Ok(()), |room| room.keep(&answered.json)) {
+        match self.room.as_ref().map_or(Ok(()), |room| room.count_answer(&answered.json)) {
             Ok(()) => answered,
             Err(problem) => Answered { json: failed(&problem, &self.arrival.request_id), ..answered },
         }
@@ -309,7 +309,7 @@ impl Session {
         request.jar = self.jar.clone();
         request.signed_out = Arc::clone(&self.signed_out);
         if let Some(claim) = &self.claim {
-            request.hold(Arc::clone(claim) as _);
+            request.set_key(Arc::clone(claim) as _);
         }
         Arc::new(request)
     }
