@@ -29,7 +29,7 @@ use crate::{
     handlers::handlers,
 };
 
-/// Everything a process needs to serve.
+/// The parts of a serving process.
 pub struct Service {
     /// The shared core.
     pub core: Arc<Core>,
@@ -37,7 +37,7 @@ pub struct Service {
     pub graphql: Arc<Graphql>,
     /// Runs the operations of `/v1`.
     pub rest: Arc<Rest>,
-    /// Where everything comes in that vendors of channels send.
+    /// Receives the deliveries of channels' vendors.
     pub door: Arc<Door>,
     panel: Router,
 }

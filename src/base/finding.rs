@@ -1,4 +1,4 @@
-//! What a check of `muster doctor` finds.
+//! The findings of `muster doctor`.
 
 use std::fmt;
 
@@ -49,7 +49,7 @@ impl Finding {
         Self { level: Level::Bad, ..Self::look(check, found, advice) }
     }
 
-    /// The same, with the name of what it is about.
+    /// Puts the subject's name in front of the finding.
     #[must_use]
     pub fn of(self, whose: &str) -> Self {
         Self { found: format!("{whose}: {}", self.found), ..self }

@@ -1,7 +1,7 @@
 //! Identifiers: one newtype per kind of record, so that an agent's id can't be passed where a server's belongs.
 //!
-//! On the wire every id is a positive JSON number below 2^53 (on both interfaces); in the schema all of them are the scalar
-//! `Id`; in the database they are `BIGINT`.
+//! On the wire every id is a positive JSON number below 2^53 (on both interfaces); in the schema all of them are the
+//! scalar `Id`; in the database they are `BIGINT`.
 
 use async_graphql::{InputValueError, InputValueResult, Number, Scalar, ScalarType, Value};
 

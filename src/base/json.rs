@@ -1,4 +1,4 @@
-//! Lists that are kept as JSON.
+//! Lists stored as JSON.
 
 use serde_json::Value;
 

@@ -185,7 +185,7 @@ impl Violation {
             At::Pointer(pointer) => (pointer, format!("/input{}", camel_case(pointer))),
             At::Parameter(name) => (name, format!("/{}", camel_case(name))),
         };
-        // The text names the field as well. What else it quotes may be anyone's words.
+        // The text names the field as well. Its other quotes may come from anyone.
         let mut detail = self.detail.clone();
         for name in own.split('/').filter(|name| name.contains('_')) {
             detail = detail.replace(&format!("`{name}`"), &format!("`{}`", camel_case(name)));
@@ -206,11 +206,11 @@ pub struct Problem {
     pub code: Code,
     /// What happened, for the caller. Never contains internals.
     pub detail: String,
-    /// Machine-readable facts: a JSON object.
+    /// Machine-readable facts.
     pub details: serde_json::Map<String, serde_json::Value>,
     /// The invalid values, if the code is `VALIDATION_FAILED`.
     pub errors: Vec<Violation>,
-    /// Whether someone else has changed the record meanwhile, so that the caller wants to see it as it is now.
+    /// Whether someone else has changed the record meanwhile, so that the caller needs its current state.
     is_outdated: bool,
     /// The cause, for the log only.
     cause: Option<Arc<anyhow::Error>>,
@@ -236,8 +236,8 @@ impl Problem {
         self
     }
 
-    /// Says that someone else has changed the record meanwhile. A GraphQL mutation that answers with the record then shows
-    /// it as it is now, in `details.current`.
+    /// Marks that someone else has changed the record meanwhile. A GraphQL mutation that answers with the record then
+    /// shows its current state in `details.current`.
     #[must_use]
     pub fn outdated(self) -> Self {
         Self { is_outdated: true, ..self }
@@ -295,8 +295,8 @@ impl Problem {
         Self::invalid(vec![Violation::parameter(name, code, detail)])
     }
 
-    /// The same problem where the caller named a record to go back to, and sent none of the values that are invalid: this
-    /// argument is what is wrong.
+    /// Blames this argument instead of the invalid values, where the caller named an earlier version to return to and
+    /// sent none of those values.
     #[must_use]
     pub fn due_to(mut self, argument: &str) -> Self {
         for violation in &mut self.errors {
@@ -321,7 +321,7 @@ impl Problem {
         self
     }
 
-    /// The cause, which only the log and the operator may see.
+    /// For the log and the operator only.
     pub(crate) fn cause(&self) -> Option<&anyhow::Error> {
         self.cause.as_deref()
     }

@@ -1,13 +1,13 @@
-//! Rate limits: a token bucket for each person, each service token and each server's host, and for each address without a
-//! valid credential.
+//! Rate limits: a token bucket for each person, each service token and each server's host, and for each address without
+//! a valid credential.
 //!
-//! A bucket starts full and refills evenly over a minute. Every process counts separately: with three replicas a caller has
-//! three buckets. Only one number is kept for each caller of the last minute ([`RateLimiter::sweep`] drops the rest), so a
-//! flood can't fill the memory.
+//! A bucket starts full and refills evenly over a minute. Every process counts separately: with three replicas a caller
+//! has three buckets. Only one number is kept for each caller of the last minute ([`RateLimiter::sweep`] drops the
+//! rest), so a flood can't fill the memory.
 //!
-//! [`Arrival::caller`](crate::api::middleware::Arrival::caller) charges a request by its method, so new interfaces are limited
-//! automatically. GraphQL charges each operation by its type instead. A request's last charge is kept in its [`RequestNotes`],
-//! from which the outermost layer writes the headers of draft-ietf-httpapi-ratelimit-headers.
+//! [`Arrival::caller`](crate::api::middleware::Arrival::caller) charges a request by its method, so new interfaces are
+//! limited automatically. GraphQL charges each operation by its type instead. A request's last charge is kept in its
+//! [`RequestNotes`], from which the outermost layer writes the headers of draft-ietf-httpapi-ratelimit-headers.
 
 use std::{
     hash::Hash,
@@ -148,19 +148,20 @@ impl RateLimiter {
         self.take_token(&self.anonymous, &network(ip), Class::Anonymous, notes)
     }
 
-    /// Takes tokens from the bucket of a server's host, which is as large as one for reads, because it reports for many agents:
-    /// one for each KiB that was begun, since what it reports is stored. If there are too few, returns how long until there are
-    /// enough: a host is slowed down instead of refused, so that nothing of it is lost.
+    /// Takes tokens from the bucket of a server's host, which is as large as one for reads, because it reports for many
+    /// agents: one for each KiB that was begun, since what it reports is stored. If there are too few, returns how long
+    /// until there are enough: a host is slowed down instead of refused, so that no report is lost.
     pub fn pace(&self, org: OrgId, server: ServerId, bytes: usize) -> Option<Duration> {
         let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
-        // What is larger than the whole bucket takes all of it.
+        // A report larger than the whole bucket takes all of it.
         let tokens =
             NonZeroU32::new(kib.min(self.per_minute[Class::Reads as usize])).unwrap_or(NonZeroU32::MIN);
         let few = self.reads.check_key_n(&Holder::Server(org.0, server.0), tokens).ok()?.err()?;
         Some(few.wait_time_from(self.clock.now()))
     }
 
-    /// Takes one token from the bucket of a channel, as large as a caller's for writes, for a request that its vendor has signed.
+    /// Takes one token from the bucket of a channel, as large as a caller's for writes, for a request that its vendor
+    /// has signed.
     ///
     /// # Errors
     /// `RATE_LIMITED` if the bucket is empty.
@@ -288,7 +289,7 @@ impl<K: Clone + Eq + Hash> ShrinkableKeyedStateStore<K> for Levels<K> {
     }
 }
 
-/// What the outermost layer needs to know about a request: its last charge, its holder, and whether it is a change.
+/// Notes on a request for the outermost layer: its last charge, its holder, and whether it is a change.
 #[derive(Clone, Debug, Default)]
 pub struct RequestNotes(Arc<Noted>);
 
@@ -356,8 +357,8 @@ impl governor::clock::Clock for Ticker {
     }
 }
 
-/// The client's address: the peer, or the address that a trusted proxy reports. No one else is trusted: the list is read from
-/// its end, and the first address that is not a trusted proxy is the client.
+/// The client's address: the peer, or the address that a trusted proxy reports. Only trusted proxies are believed: the
+/// list is read from its end, and the first address that is not a trusted proxy is the client.
 #[must_use]
 pub fn client_address(peer: IpAddr, headers: &HeaderMap, settings: &config::Config) -> IpAddr {
     let trusted =

@@ -7,11 +7,12 @@
 //!   folders
 //! - [`sealing`], [`keys`]: secrets at rest, and the keys that seal and sign, with their rotation
 //! - [`audit`]: a line for every change and every refusal
-//! - [`handlers`]: what a feature tells those above it, or asks of them, inside a transaction
-//! - [`events`], [`queue`], [`hosts`], [`mail`]: what a change causes: news for subscribers, jobs, commands for hosts, letters
+//! - [`handlers`]: events and questions from a feature to those above it, inside a transaction
+//! - [`events`], [`queue`], [`hosts`], [`mail`]: the effects of a change: news for subscribers, jobs, commands for
+//!   hosts, letters
 //! - [`limits`], [`resource_limits`]: how often a caller may ask, and how much they may hold at a time
-//! - [`request`]: who asks, from where, and how · [`outbound`]: HTTP calls to other services
-//! - [`tasks`]: background work that a shutdown waits for · [`job_counts`]: what a job over all organizations has done
+//! - [`request`]: who is asking, from where, and how · [`outbound`]: HTTP calls to other services
+//! - [`tasks`]: background work that a shutdown waits for · [`job_counts`]: the result of a job over all organizations
 //!
 //! Nothing here knows a resource of the product, the schema or a transport.
 
@@ -80,11 +81,11 @@ pub struct Core {
     pub db: Db,
     /// The permission policy.
     pub policy: Policy,
-    /// Credentials and what is known about their callers.
+    /// Credentials, and their callers.
     pub access: Access,
     /// How risky agents' actions are.
     pub risk: RiskRules,
-    /// How programs that others wrote are wired as agents.
+    /// How third-party programs are run as agents.
     pub profiles: Profiles,
     /// What models cost.
     pub prices: Prices,
@@ -96,7 +97,7 @@ pub struct Core {
     pub network: Network,
     /// Rate limits; `None` if requests are not limited.
     pub limits: Option<RateLimiter>,
-    /// What callers currently hold.
+    /// Limits on what callers currently hold.
     pub resource_limits: ResourceLimits,
     /// What the audit log needs: recent refusals, and the key of its checkpoints.
     pub audit: audit::Recorder,
@@ -163,7 +164,7 @@ impl Core {
         if config.metrics.listen.is_some() {
             metrics::start();
         }
-        // PostgreSQL ends what it reads so long after the request's deadline.
+        // PostgreSQL ends a read this long after the request's deadline.
         let longest = config.limits.request_timeout() + ANSWER_WAIT;
         let db = Db::open_with(&config.database, options.reads_end.then_some(longest)).await?;
         let (risk, prices, profiles) = (config.risk()?, config.prices()?, config.profiles()?);

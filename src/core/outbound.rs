@@ -56,7 +56,7 @@ impl Client {
     /// Sends a request as part of the active span's trace.
     ///
     /// # Errors
-    /// There is no answer, or none in time.
+    /// No answer arrives, or none in time.
     pub async fn execute(&self, mut request: Request) -> reqwest::Result<Response> {
         traces::inject(request.headers_mut());
         self.0.execute(request).await

@@ -92,7 +92,7 @@ impl std::fmt::Display for Replica {
     }
 }
 
-/// Refreshes this replica's row and notes which replicas have a different folder.
+/// Refreshes this replica's row and records which replicas have a different folder.
 pub async fn report(core: &Arc<Core>) -> Result<u64> {
     let (own, folder, now) = (&core.replicas, core.policy.status().folder, core.clock.now());
     refresh(core, now, &folder).await?;

@@ -1,5 +1,6 @@
-//! Which organizations have stored as much as their plan allows. Messages are counted in their conversations' rows and summed each
-//! minute, so that none of them waits for a row that all of an organization's messages change; in between this is what is known.
+//! Which organizations have stored as much as their plan allows. Messages are counted in their conversations' rows and
+//! summed each minute, so that they do not all wait for one row of the organization. Between two sums, the last result
+//! counts.
 
 use std::collections::HashSet;
 
@@ -7,7 +8,7 @@ use parking_lot::RwLock;
 
 use crate::base::ids::OrgId;
 
-/// The organizations whose storage is full, as this process has found last.
+/// The organizations whose storage was full at this process's last look.
 #[derive(Default)]
 pub struct Full(RwLock<HashSet<OrgId>>);
 

@@ -15,8 +15,8 @@ use tokio_util::{
 
 use crate::base::{bounds, ids::OrgId};
 
-/// Runs work on the blocking pool, as much at a time as there are permits. The permit moves along, so an abandoned request still
-/// holds it until its work is done.
+/// Runs work on the blocking pool, limited by `permits`. The permit moves along, so an abandoned request still holds it
+/// until its work is done.
 ///
 /// # Errors
 /// The work panicked, or the process is ending.
@@ -32,8 +32,8 @@ pub async fn blocking<T: Send + 'static>(
     Ok(worked.await?)
 }
 
-/// Work that takes a processor for as long as a tenant's text determines: on the blocking pool, as much at a time as half of
-/// the processors, and of one organization one at a time, so that others wait for one piece of its work and not for all.
+/// Runs CPU work whose duration depends on a tenant's text: on the blocking pool, on at most half of the processors,
+/// and one piece at a time for each organization, so that others wait for one piece of its work and not for all.
 pub struct Workshop {
     permits: Arc<Semaphore>,
     of: Mutex<HashMap<OrgId, Weak<Semaphore>>>,
@@ -53,8 +53,8 @@ impl Default for Workshop {
 }
 
 impl Workshop {
-    /// Waits until no other work of the organization is under way, and then for a processor: who gives the work a time gives it
-    /// the turn's.
+    /// Waits until no other work of the organization is running, and then for a processor. Measure the work's time from
+    /// the turn.
     ///
     /// # Errors
     /// The process is ending.

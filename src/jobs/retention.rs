@@ -1,6 +1,6 @@
-//! What each table keeps, and for how long: the table in docs/operations.md, and the job that removes expired rows.
+//! How long each table keeps its rows: the table in docs/operations.md, and the job that removes expired rows.
 //!
-//! Every table of the schema has a line; a law checks that. A table that only grows says why it may.
+//! Every table of the schema has an entry, which a test checks. A table that only grows gives the reason.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{
 pub struct TableRetention {
     /// Its name.
     pub table: &'static str,
-    /// What is kept in it, for operators.
+    /// What is kept, and for how long, in words for operators.
     pub what: &'static str,
     goes: &'static [Goes],
 }
@@ -221,7 +221,7 @@ pub const KEPT: &[TableRetention] = &[
     stays("users", "Forever; an account is disabled, not deleted."),
 ];
 
-/// Removes expired rows, and returns how many. A table that fails keeps no other waiting.
+/// Removes expired rows, and returns how many. A table that fails does not hold up the others.
 ///
 /// # Errors
 /// The first that a table failed with. The others were swept nevertheless.

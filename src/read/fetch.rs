@@ -23,9 +23,9 @@ use crate::{
     core::{Core, access::Scope, events::Memo, store::Db},
 };
 
-/// The rows that a root field answers with, always those of one organization.
+/// The rows of a root field's answer, always from one organization.
 ///
-/// Conditions are our own SQL text with `?` for each value. What a caller sends only ever travels as a value.
+/// Conditions are our own SQL text with `?` for each value. Input from callers is only ever a value.
 pub struct Rows<R> {
     pub(super) scope: Scope,
     conditions: String,
@@ -160,8 +160,7 @@ impl<R: Record> Rows<R> {
         Ok(self.scope.core.db.all(sql, values).await?)
     }
 
-    /// Fetches the rows. If they are found by keys alone, they are shared with everyone who handles the same
-    /// event.
+    /// Fetches the rows. If they are found only by keys, they are shared with everyone who handles the same event.
     pub(super) async fn fetch_shared(&self, plan: &Plan) -> Result<Vec<Arc<QueryResult>>> {
         let (sql, values) = self.statement(plan, &[]);
         find(&self.scope.core, self.scope.memo.as_deref(), sql, values).await
@@ -256,7 +255,7 @@ impl<R: Record> Rows<R> {
     }
 }
 
-/// Runs a statement, once for everyone who shares `memo` if it finds rows by keys alone.
+/// Runs a statement; once for everyone who shares `memo`, if it finds rows only by keys.
 async fn find(
     core: &Core,
     memo: Option<&Memo>,
@@ -291,8 +290,8 @@ fn filled(
     sql
 }
 
-/// The most rows for one relation of a whole list: they are in memory before the answer's own limit applies, and a caller could fill
-/// it.
+/// The most rows for one relation of a whole list: they are in memory before the answer's own limit applies, and a
+/// caller could fill it.
 const MOST_RELATED: usize = 50_000;
 
 /// Wraps rows so that they can be held more than once.
@@ -400,7 +399,7 @@ struct CachedLoaders {
     loaders: HashMap<Question, Loader<i64, Loaded, ByKey>>,
 }
 
-/// What a loader answers: an organization and its SQL.
+/// The question of a loader: an organization and its SQL.
 type Question = (OrgId, String);
 
 impl Loaders {

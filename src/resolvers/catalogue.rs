@@ -12,7 +12,7 @@ use crate::{
 
 const ROOTS: [&str; 3] = ["Query", "Mutation", "Subscription"];
 
-/// The schema's types, and what each root field requires.
+/// The schema's types, and the requirements of its root fields.
 pub struct Catalogue {
     /// Every type reachable from the roots.
     pub registry: Registry,
@@ -26,7 +26,7 @@ pub struct RootField<'a> {
     pub root: &'static str,
     /// The field as the registry has it.
     pub field: &'a MetaField,
-    /// What it requires of its caller.
+    /// Its requirement for callers.
     pub permit: Permit,
 }
 
@@ -50,7 +50,7 @@ impl Catalogue {
         Ok(Self { registry, permits: permits.into_iter().collect() })
     }
 
-    /// What each root field requires.
+    /// The requirements of all root fields.
     #[must_use]
     pub fn permits(&self) -> &Permits {
         &self.permits

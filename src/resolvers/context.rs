@@ -1,4 +1,4 @@
-//! What resolvers get: the request, and the one way into an organization.
+//! The context of resolvers: the request, and the only way into an organization.
 
 use std::sync::Arc;
 

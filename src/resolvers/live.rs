@@ -1,4 +1,4 @@
-//! Subscriptions: turns events into what a subscriber may see of them.
+//! Subscriptions: turns events into the news that a subscriber may see.
 //!
 //! A subscription outlives the moment it was permitted. So its permission is checked again on every event,
 //! whenever this process drops a cached credential or membership, and every few seconds (for expiry, and
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// How often permission is checked again while nothing happens: users who lost access hear no more after that.
+/// How often permission is checked again while nothing happens: users who lost access receive nothing after that.
 pub const RECHECK: Duration = Duration::from_secs(5);
 
 /// The changed records of `kind` that `pick` accepts: the id of each, with the subscriber's current scope. Ends
@@ -76,7 +76,7 @@ pub fn follow(
     Ok(told.boxed())
 }
 
-/// What `source` yields, for as long as the subscriber has `permission`. The permission is not checked for each item,
+/// The items of `source`, for as long as the subscriber has `permission`. The permission is not checked for each item,
 /// but as often as for a subscription in which nothing happens.
 pub fn alongside<T: Send + 'static>(
     scope: &Scope,
@@ -105,7 +105,7 @@ struct Watcher<P> {
 }
 
 impl<P: Fn(&Event) -> bool + Sync> Watcher<P> {
-    /// The next wanted event. None at the end.
+    /// The next wanted event. `None` at the end.
     async fn next(&mut self) -> Option<Result<(Scope, News)>> {
         let stopping = self.scope.core.tasks.stopping.clone();
         loop {
@@ -130,7 +130,7 @@ impl<P: Fn(&Event) -> bool + Sync> Watcher<P> {
         }
     }
 
-    /// Whether the event is for everybody, or for this subscriber.
+    /// Whether the event is for everyone, or for this subscriber.
     fn is_mine(&self, event: &Event) -> bool {
         event.only.is_none() || event.only == self.scope.request.caller.user()
     }

@@ -1,4 +1,4 @@
-//! The grammar of root fields: what each declares about itself, and what happens before it runs.
+//! The grammar of root fields: the declarations on each, and the checks before it runs.
 //!
 //! - `permit`, [`bounds`]: directives that say who may call a field and which values it accepts. `catalogue`
 //!   reads them at start, [`validate`] checks arguments against them.

@@ -13,7 +13,7 @@ use crate::{
     core::store::sql::{InstallationSql, installation_sql},
 };
 
-/// What conversations need: the agents, channels and contacts to choose from.
+/// The agents, channels and contacts from which conversations choose.
 pub struct Fleet {
     /// The number of servers created.
     pub servers: u64,
@@ -72,7 +72,7 @@ const TRANSPORTS: &[(u64, &str)] = &[
     (2, "CALENDAR"),
 ];
 
-/// Creates them all.
+/// Creates the whole fleet.
 pub async fn make(bulk: &mut Bulk, org: OrgId, volume: &Volume, mut random: Random) -> anyhow::Result<Fleet> {
     let mut fleet = Fleet { servers: 0, agents: Vec::new(), channels: Vec::new(), contacts: Vec::new() };
     if volume.agents == 0 {

@@ -44,8 +44,8 @@ pub struct Volume {
     pub members: u64,
     /// Puts all messages into the first conversation, except for up to eight in each other one.
     pub one_conversation: bool,
-    /// Whether nothing of it runs: agents are stopped, and the hosts of servers are away. For a service that people use,
-    /// where nothing else would be true.
+    /// Whether everything is at rest: agents are stopped, and the hosts of servers are away. For a service in use,
+    /// where any other state would be untrue.
     pub at_rest: bool,
     /// The instant of the newest row; everything else is earlier.
     pub until: Timestamp,

@@ -50,7 +50,7 @@ pub struct Talk {
 }
 
 impl Talk {
-    /// One turn: what is asked, what happens, what is answered.
+    /// One turn: a question, the agent's work, and an answer.
     pub fn turn(&mut self, out: &mut Vec<Draft>) {
         self.turns += 1;
         let facts = Facts::new(&mut self.random);

@@ -20,7 +20,7 @@ use crate::{
 };
 use muster_corpus::{Facts, Random};
 
-/// Creates them all. Readers see consistent data in between: counts are committed with the messages they count.
+/// Creates all conversations. Readers see consistent data meanwhile: counts are committed with the messages they count.
 pub async fn make(
     db: &Db,
     org: OrgId,
@@ -330,7 +330,7 @@ impl Writer<'_> {
             ConversationId(thread.id),
         ));
         if postgres {
-            // Tokens consist of letters, digits and `#`: nothing that a vector's text form would have to escape.
+            // Tokens consist of letters, digits and `#`, which a vector's text form does not escape.
             sheet.push([self.org.0.into(), id.into(), thread.id.into(), seq.into(), quoted(&tokens).into()]);
         } else {
             sheet.push([id.into(), tokens.join(" ").into()]);
@@ -359,7 +359,7 @@ impl Writer<'_> {
     }
 }
 
-/// What a conversation shows of its last message.
+/// A conversation's summary of its last message.
 struct Summary {
     role: &'static str,
     kind: &'static str,

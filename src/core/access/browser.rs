@@ -40,7 +40,7 @@ row! {
 /// The person whose browser holds this token.
 ///
 /// # Errors
-/// `UNAUTHENTICATED` if there is no such session, or it has ended.
+/// `UNAUTHENTICATED` if the session does not exist or has ended.
 pub(super) async fn person(core: &Arc<Core>, hash: TokenHash) -> Result<Caller> {
     let now = core.clock.now();
     let sql = installation_sql!(

@@ -18,7 +18,8 @@ pub enum Caller {
     Anonymous,
     /// A person with a session.
     Person(Arc<Person>),
-    /// A person in a chat that they have linked. Made where a decision comes in, for that decision alone: no request has it.
+    /// A person in a chat that they have linked. Created for a decision that comes in through the chat; no request has
+    /// it.
     Chatting(Arc<Chatting>),
     /// A service token: an integration.
     Token(Arc<ServiceToken>),
@@ -145,7 +146,7 @@ impl Caller {
         match self {
             Self::Anonymous => false,
             Self::Person(person) => person.email_confirmed,
-            // Who is not reached by mail is not let in by chat either.
+            // A chat is only linked to a person whose address is confirmed.
             Self::Chatting(_) | Self::Token(_) | Self::System => true,
         }
     }

@@ -1,7 +1,7 @@
 //! The browser's cookie jar, as far as the answer to a request can change it.
 //!
-//! A mutation changes it; the interface that sends the answer writes the header. Most interfaces have no headers left to
-//! write, or no browser to write them for: there the jar is closed, and says why.
+//! A mutation changes it; the interface that sends the answer writes the header. Most interfaces have no headers left
+//! to write, or no browser to write them for: there the jar is closed, and says why.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -48,7 +48,8 @@ impl Jar {
         Self(Lid::Closed(why.into()))
     }
 
-    /// Refuses the argument `cookie` if the answer can't set one, or sets one already: no one would hold the first session.
+    /// Refuses the argument `cookie` if the answer can't set one, or sets one already: no one would hold the first
+    /// session.
     ///
     /// # Errors
     /// `VALIDATION_FAILED`, with the reason.

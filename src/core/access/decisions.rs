@@ -1,8 +1,8 @@
 //! Counts what was allowed and refused, so that a candidate policy can be simulated on real calls.
 //!
 //! A request adds one to a counter in memory; the counters are sharded so that requests don't wait for each other. A
-//! round moves them to the table `decisions`, one row per day; a crash loses the last few seconds of counts. Of a
-//! request only the operation's name is kept.
+//! round moves them to the table `decisions`, one row per day; a crash loses the last few seconds of counts. Only the
+//! operation's name is kept of a request.
 
 use std::{
     cell::Cell,
@@ -56,7 +56,7 @@ impl Outcome {
     }
 }
 
-/// What is counted together.
+/// Calls with the same key are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     org: i64,
@@ -70,8 +70,8 @@ struct Key {
     outcome: Outcome,
 }
 
-/// The most distinct keys in a shard: while the database is away, the counts stay in memory. Anything beyond is not counted, and
-/// a warning says so.
+/// The most distinct keys in a shard: while the database is away, the counts stay in memory. Anything beyond is not
+/// counted, and a warning says so.
 const MAX_KEYS: usize = 4_096;
 
 /// The counters.
@@ -167,7 +167,7 @@ pub struct Decision {
     pub count: i64,
 }
 
-/// Moves the counters to the database. Returns 0: this runs all the time, and the log should not report it.
+/// Moves the counters to the database. Returns 0, so that the log does not report each run.
 ///
 /// # Errors
 /// The database can't be reached; the counters keep what they have.
@@ -250,7 +250,7 @@ row! {
     }
 }
 
-/// What was decided in the last days, including today, in one organization or in all.
+/// The decisions of the last days, including today, in one organization or in all.
 pub async fn recorded(core: &Core, org: Option<OrgId>, days: i64) -> Result<Vec<Decision>> {
     const SUM: &str = "SELECT organization_id, subject, token_id, operation, permission, outcome, \
          CAST(SUM(count) AS BIGINT) AS count FROM decisions WHERE day >= $1";

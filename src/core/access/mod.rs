@@ -1,6 +1,6 @@
 //! Who is asking, and what may they do: authentication, membership, permissions.
 //!
-//! The order is fixed in `fields/context.rs`: authentication (`authn.rs`) yields a [`Caller`], membership of an
+//! The order is fixed in `resolvers/context.rs`: authentication (`authn.rs`) yields a [`Caller`], membership of an
 //! organization yields a [`Scope`], and the scope is asked for a permission. What a role may do is decided by casbin
 //! from the policy files ([`policy`](crate::core::policy)), never here.
 
@@ -30,7 +30,7 @@ pub use self::{
 use self::{decisions::Decisions, jwt::JwtKeys, org_policies::Rules, password::Passwords};
 use super::{Options, config::Config, keys::Lookups, sealing::KeyFile};
 
-/// What the service needs to recognize callers and decide what they may do.
+/// Recognizes callers and decides what they may do.
 pub struct Access {
     /// Known credentials and memberships.
     pub cache: CredentialCache,

@@ -1,5 +1,5 @@
-//! What the schema's root fields require of their callers: read from their directives at start, and checked at each
-//! call.
+//! The requirements of the schema's root fields for their callers: read from their directives at start, and checked at
+//! each call.
 
 use std::{collections::HashMap, sync::Arc};
 

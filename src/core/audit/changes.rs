@@ -1,4 +1,4 @@
-//! What an edit changed, as the log shows it: each value before and after. Secrets appear only as "changed".
+//! An edit's changes as the log shows them: each value before and after. Secrets appear only as "changed".
 
 use sea_orm::{ActiveModelTrait, ActiveValue, EntityTrait, Iden, Iterable, ModelTrait};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ pub fn changed<A: ActiveModelTrait>(before: &<A::Entity as EntityTrait>::Model, 
     Value::Object(changes)
 }
 
-/// A field that was one value and is another now: `{ "before": …, "after": … }`.
+/// A changed field: `{ "before": …, "after": … }`.
 pub fn from_to(before: impl serde::Serialize, after: impl serde::Serialize) -> Value {
     json!({ "before": before, "after": after })
 }

@@ -1,12 +1,12 @@
-//! What the service believes of what stands in the database before it signs.
+//! Decides whether the database's log can be believed before the service signs it.
 //!
-//! Anyone who can write to the database but has no keys can forge everything in it except signatures. So the service signs
-//! only what continues what it signed last: it verifies that statement, hashes the lines since then again, and compares
-//! the result with the end that it is about to sign. The cost is in proportion to the new lines.
+//! Anyone who can write to the database but has no keys can forge everything in it except signatures. So the service
+//! only signs what continues its last signed statement: it verifies that statement, rehashes the lines since then, and
+//! compares the result with the end that it is about to sign. The cost is in proportion to the new lines.
 //!
 //! Statements can also be deleted. A process remembers the last one that it signed for each chain, and refuses a chain
-//! that has lost it. Across restarts, `muster audit verify --at-least` notices that. Lines that were not signed yet can be
-//! replaced together with everything after them: nothing in the database can prevent that.
+//! that has lost it. Across restarts, `muster audit verify --at-least` notices that. Lines that were not signed yet can
+//! be replaced together with everything after them: nothing in the database can prevent that.
 
 use std::{cmp::Ordering, collections::HashMap};
 
@@ -55,10 +55,10 @@ row! {
 /// The rows of [`Head`]s.
 pub(super) const HEADS: &str = "SELECT chain, last_seq AS seq, last_hash AS hash FROM audit_chains ";
 
-/// What was signed last, or why a chain can't be believed.
+/// The last signed end, or why the chain can't be believed.
 type Belief = std::result::Result<End, String>;
 
-/// What this process knows that no one can change in the database.
+/// This process's own memory, which no one can change through the database.
 pub(super) struct Trust {
     keys: Vec<PublicKey>,
     memory: Mutex<Memory>,
@@ -66,7 +66,7 @@ pub(super) struct Trust {
 
 #[derive(Default)]
 struct Memory {
-    /// What this process signed last, by chain.
+    /// The last end that this process signed, by chain.
     signed: HashMap<i64, End>,
     /// The refused chains, and when they were refused.
     refused: HashMap<i64, Timestamp>,
@@ -88,7 +88,8 @@ impl Trust {
         self.memory().refused.len()
     }
 
-    /// Whether a chain was refused in the last ten minutes: it stays as it is, and looking at it costs more with every new line.
+    /// Whether a chain was refused in the last ten minutes: it stays as it is, and looking at it costs more with every
+    /// new line.
     pub fn rests(&self, chain: i64, now: Timestamp) -> bool {
         let memory = self.memory();
         memory.refused.get(&chain).is_some_and(|at| at.0.abs_diff(now.0) < 600_000)
@@ -107,13 +108,13 @@ impl Trust {
         tracing::error!(chain, why, "audit.refused: the log does not continue what was signed");
     }
 
-    /// Keeps only the refusals of these chains: the others have been signed since, by whomever.
+    /// Keeps only the refusals of these chains: the others have been signed since.
     pub fn refuses_only(&self, chains: &[i64]) {
         self.memory().refused.retain(|chain, _| chains.contains(chain));
     }
 
-    /// What this process signed last. Anyone who compares it with the database takes it before a snapshot: the snapshot then
-    /// contains everything up to it.
+    /// The last end that this process signed. To compare it with the database, read it before taking a snapshot: the
+    /// snapshot then contains everything up to it.
     pub fn signed(&self, chain: i64) -> Option<End> {
         self.memory().signed.get(&chain).cloned()
     }
@@ -123,7 +124,7 @@ impl Trust {
     }
 }
 
-/// What was signed last in a chain, if its end may be signed. Otherwise the chain is refused.
+/// The last signed end of a chain, if its current end may be signed. Otherwise the chain is refused.
 pub(super) async fn believe(
     core: &Core,
     state: &impl Door<Sql = InstallationSql>,
@@ -132,7 +133,7 @@ pub(super) async fn believe(
 ) -> Result<Option<End>> {
     let trust = &core.audit.trust;
     let mut belief = continued(state, trust.keys(), chain, end, i64::MAX).await?;
-    // Only the job that asks this signs, so memory is not newer than its snapshot.
+    // Only the calling job signs, so the memory is not newer than its snapshot.
     if let Ok(signed) = &belief
         && let Some(known) = trust.signed(chain)
         && let Some(why) = forgotten(state, chain, &known, signed).await?
@@ -142,8 +143,9 @@ pub(super) async fn believe(
     Ok(belief.map_err(|why| trust.refuse(chain, core.clock.now(), &why)).ok())
 }
 
-/// What contradicts an export that ends at this line. The lines must lead to it from the statement before, and from it to the
-/// next one, or to the chain's end; and the newest statement must be one that a process can believe that signed `known` last.
+/// Why an export that ends at this line can't be believed; `None` if it can. The lines must lead to it from the
+/// statement before, and from it to the next one, or to the chain's end; and the newest statement must be credible to a
+/// process that signed `known` last.
 pub(super) async fn contradicted(
     core: &Core,
     state: &impl Door<Sql = InstallationSql>,
@@ -173,8 +175,8 @@ pub(super) async fn contradicted(
     }
 }
 
-/// Why a statement can't be the newest for a process that signed `known` last; `None` if it can. Another process may have
-/// signed after it: then the line that this one signed must still be there, unless retention has removed it.
+/// Why a statement can't be the newest for a process that signed `known` last; `None` if it can. Another process may
+/// have signed after it: then the line that this one signed must still be there, unless retention has removed it.
 async fn forgotten(
     door: &impl Door<Sql = InstallationSql>,
     chain: i64,
@@ -236,8 +238,8 @@ row! {
     }
 }
 
-/// Corrects the rows of chains that claim more checkpoints, or later ones, than there are: they would suppress checkpoints.
-/// Returns the number of rows.
+/// Corrects the rows of chains that claim more checkpoints, or later ones, than there are: they would suppress
+/// checkpoints. Returns the number of rows.
 pub async fn mend(core: &Core) -> Result<u64> {
     let wrong = installation_sql!(
         "SELECT c.chain AS chain, COALESCE(k.seq, 0) AS seq, COALESCE(k.at, $1) AS at, \
@@ -274,7 +276,7 @@ pub async fn mend(core: &Core) -> Result<u64> {
     Ok(rows.len() as u64)
 }
 
-/// Why chains in the database can't be believed, by chain: those for which the service refuses to sign.
+/// The chains that the service refuses to sign, each with the reason.
 pub async fn doubts(db: &Db, keys: &KeyFile) -> Result<Vec<(i64, String)>> {
     let keys = AuditKey::known(keys);
     let state = db.snapshot().await?;
@@ -288,7 +290,7 @@ pub async fn doubts(db: &Db, keys: &KeyFile) -> Result<Vec<(i64, String)>> {
     Ok(doubts)
 }
 
-/// What was signed last among the lines up to a place, if the lines since then lead to `end`.
+/// The last signed end up to a place, if the lines since then lead to `end`.
 pub(super) async fn continued(
     door: &impl Door<Sql = InstallationSql>,
     keys: &[PublicKey],
@@ -316,7 +318,7 @@ pub(super) async fn newest(
     Ok(found.map_or(Ok(End { seq: 0, hash: GENESIS.to_vec() }), |stated| believed(stated, keys)))
 }
 
-/// What a statement is about, if we signed it.
+/// The end that a statement vouches for, if we signed it.
 pub(super) fn believed(stated: Stated, keys: &[PublicKey]) -> Belief {
     match mistrust(&stated.said(), keys) {
         Some(why) => Err(format!("the {} at {}: {why}", stated.word(), stated.seq)),
@@ -324,7 +326,7 @@ pub(super) fn believed(stated: Stated, keys: &[PublicKey]) -> Belief {
     }
 }
 
-/// Hashes the lines from one place to another again. Returns what is wrong with them.
+/// Rehashes the lines between two places. Returns the first fault.
 async fn broken(
     door: &impl Door<Sql = InstallationSql>,
     chain: i64,

@@ -128,7 +128,7 @@ fn is_gapless(rows: &[Sealed], after: i64, last: i64) -> bool {
 }
 
 /// Fails if retention has removed lines after `after`: what was written so far would not verify. Gaps that no one
-/// signed for are exported as they are, so that anyone who verifies the export finds them.
+/// signed for are exported as they are, so that verification of the export finds them.
 async fn require_kept(core: &Core, chain: i64, after: i64) -> Result<()> {
     let newer = installation_sql!(
         "SELECT seq FROM audit_checkpoints WHERE chain = $1 AND kind = 'TOMBSTONE' AND seq > $2"
@@ -173,8 +173,8 @@ async fn range(
     }
 }
 
-/// The header of an export, signed if what was signed before and after its last line agrees with it, and with what this
-/// process knew before the snapshot.
+/// The header of an export, signed if the statements before and after its last line agree with it, and with this
+/// process's memory from before the snapshot.
 async fn header(
     core: &Core,
     state: &impl Door<Sql = InstallationSql>,

@@ -1,7 +1,7 @@
 //! The key that signs statements about the log, and the public keys that verify them.
 //!
-//! It is derived one way from a seed in the key file: anyone who knows the audit key learns no other, and an installation
-//! needs no extra file. It differs from the key that signs access tokens.
+//! It is derived one way from a seed in the key file: the audit key reveals no other key, and an installation needs no
+//! extra file. It differs from the key that signs access tokens.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use ed25519_dalek::{Signer, SigningKey, VerifyingKey};

@@ -37,8 +37,8 @@ macro_rules! columns {
 /// The columns of a line, apart from its id and its place.
 pub(super) const COLUMNS: &str = columns!("changes");
 
-/// [`COLUMNS`], with the changes as text: a line that someone has made unreadable in the database must neither end its verification nor
-/// keep the lines behind it from being sealed.
+/// [`COLUMNS`], with the changes as text: a line with damaged JSON must neither abort the verification nor keep later
+/// lines from being sealed.
 pub(super) const READ_COLUMNS: &str = columns!("CAST(changes AS TEXT) AS changes");
 
 const INSERT: InstallationSql = installation_sql!(
@@ -95,7 +95,7 @@ pub(super) struct AuditLine {
 }
 
 impl AuditLine {
-    /// Something that the service did.
+    /// A line about the service itself.
     pub fn new(operation: impl Into<Word>, at: Timestamp) -> Self {
         Self {
             actor_id: None,
@@ -154,7 +154,7 @@ impl AuditLine {
         canonical_bytes(self)
     }
 
-    /// The same as a value.
+    /// The line as a JSON value.
     pub fn value(&self) -> serde_json::Value {
         // An object of texts and numbers, which can't fail.
         serde_json::to_value(self).unwrap_or_default()
@@ -226,8 +226,8 @@ fn read_changes(text: String) -> serde_json::Value {
     muster_json::from_str(&text).unwrap_or(serde_json::Value::String(text))
 }
 
-/// The changes, with values that are nested too deeply as their text. A tenant chooses them, and a line that can't be read would keep
-/// all lines behind it from being sealed.
+/// The changes, in which values that are nested too deeply are replaced by their text. Tenants choose the values, and
+/// an unreadable line would keep all later lines from being sealed.
 fn legible(changes: serde_json::Value) -> serde_json::Value {
     let serde_json::Value::Object(mut fields) = changes else { return changes };
     for value in fields.values_mut().filter(|value| is_deeper(value, DEPTH)) {

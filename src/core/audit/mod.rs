@@ -2,12 +2,13 @@
 //!
 //! - this file: a line for a change, written in the transaction of the change, so that neither exists without the
 //!   other.
-//! - `line.rs`: what a line contains, and how it is written.
-//! - `changes.rs`: what an edit changed. Secrets never get here; the log only says that they changed.
-//! - `refusals.rs`: lines for refusals, collected in memory and written in the background; `required.rs`: what they are about.
+//! - `line.rs`: the contents of a line, and how it is written.
+//! - `changes.rs`: the changes of an edit. Secrets never get here; the log only says that they changed.
+//! - `refusals.rs`: lines for refusals, collected in memory and written in the background; `required.rs`: the checks
+//!   that refuse.
 //! - `chain.rs`, `statement.rs`, `key.rs`: how lines are hashed, and what is signed with which key.
 //! - `seal.rs`: gives committed lines their places and signs checkpoints; `retention.rs`: removes old lines.
-//! - `checkpoint_memory.rs`: what may be believed of the database before something is signed.
+//! - `checkpoint_memory.rs`: whether the database's log can be believed before it is signed.
 //! - `verify.rs`: checks that a chain is as it was sealed; `database.rs`: reads and exports chains.
 //!
 //! Lines are only ever added. Events outside any organization (accounts, bad credentials, unknown callers) go to the
@@ -62,7 +63,7 @@ use crate::{
     },
 };
 
-/// What the service needs for its log.
+/// The state of the audit log in this process.
 pub struct Recorder {
     /// Recent refusals.
     pub(crate) refusals: Refusals,
@@ -72,7 +73,7 @@ pub struct Recorder {
     audited: bool,
     /// Where the sealer starts to look.
     floor: Floor,
-    /// What may be believed of the database.
+    /// What this process has signed.
     trust: Trust,
     /// The organizations whose log is being exported.
     pub(crate) exporting: Arc<Mutex<HashSet<OrgId>>>,
@@ -98,7 +99,7 @@ impl Recorder {
     }
 }
 
-/// What happened, for the log.
+/// An event for the log.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The root field of the schema: `createServer`.
@@ -122,7 +123,7 @@ pub fn record(tx: &Tx, entry: Entry) {
     }
 }
 
-/// The line of what the transaction's caller does.
+/// The line for an action of the transaction's caller.
 fn line_of(tx: &Tx, entry: Entry) -> AuditLine {
     let (scope, request) = (&tx.scope, &tx.scope.request);
     let permission = match scope.core.access.permits.required_by(entry.operation) {

@@ -15,7 +15,7 @@ use crate::{
     core::{Core, Request, access::Caller, store::Transaction},
 };
 
-/// What happened to an account.
+/// An event of an account.
 #[derive(Clone, Debug)]
 pub struct PersonalEntry<'a> {
     /// The root field of the schema: `changePassword`.
@@ -33,7 +33,7 @@ pub struct PersonalEntry<'a> {
 }
 
 impl<'a> PersonalEntry<'a> {
-    /// Something that the request's caller did to an account, outside any organization.
+    /// An action of the request's caller on an account, outside any organization.
     #[must_use]
     pub fn done(operation: &'static str, user: UserId, changes: Value) -> Self {
         Self { operation, user, proven: None, session: None, organization: None, changes }

@@ -60,7 +60,7 @@ struct PendingRefusals {
 
 type Actor = (ActorKind, Option<i64>);
 
-/// What makes two refusals the same.
+/// Refusals with the same key are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     org: Option<OrgId>,
@@ -111,7 +111,7 @@ impl Refusals {
         kept.lines.insert(key, Burst { line: line(), first: now, last: now, count: 1, due: now });
     }
 
-    /// Takes what is due. `all`: does not wait for the windows to end.
+    /// Takes the refusals that are due; with `all`, every one.
     fn take_due(&self, now: Timestamp, all: bool) -> Vec<(Key, AuditLine, i64)> {
         let mut kept = self.kept.lock();
         let mut due = Vec::new();
@@ -177,8 +177,8 @@ impl PendingRefusals {
     }
 }
 
-/// Notes that a caller was refused `operation`. Skips errors that are not refusals (an invalid value, a state that does
-/// not allow the call) and callers without any credential.
+/// Records that a caller was refused `operation`. Skips errors that are not refusals (an invalid value, a state that
+/// does not allow the call) and callers without any credential.
 pub fn refused(
     request: &Request,
     operation: &str,
@@ -217,7 +217,7 @@ pub fn refused(
         let line = AuditLine {
             organization_id: org.map(|org| org.0),
             permission: permission.map(|permission| permission.as_str().into()),
-            // The caller holds the permission that the operation requires, if that was not what was missing: its line would
+            // If another permission was missing, the caller holds the one that the operation requires: its line would
             // be one that allows.
             decided_by: membership.zip(org).zip(missing).and_then(|((membership, org), missing)| {
                 deciding_line(core, org, membership, caller, missing)
@@ -245,8 +245,8 @@ fn required(core: &Core, operation: &str) -> Option<Permission> {
     }
 }
 
-/// Notes that an agent was refused an action without anyone being asked. What else it is refused for the same reason within
-/// the window is counted, and has no line of its own: an agent can try as often as it likes.
+/// Records that an agent was refused an action without asking a person. Further refusals for the same reason within the
+/// window are only counted, because an agent can try as often as it likes.
 pub fn refused_action(tx: &Tx, agent: AgentId, reason: &str, entry: Entry) {
     let core = &tx.scope.core;
     if !core.audit.audited {
@@ -266,7 +266,7 @@ pub fn refused_action(tx: &Tx, agent: AgentId, reason: &str, entry: Entry) {
     core.audit.refusals.add(key, tx.now, || line_of(tx, entry));
 }
 
-/// Notes a refused sign-in or similar. `user` is the owner of the account, if it exists; the input itself is not
+/// Records a refused sign-in or similar. `user` is the owner of the account, if it exists; the input itself is not
 /// logged.
 pub fn refused_account(
     core: &Core,
@@ -299,7 +299,7 @@ pub fn refused_account(
     });
 }
 
-/// Notes that a caller, or an address without a credential, hit the rate limit. What they wanted is not known yet.
+/// Records that a caller, or an address without a credential, hit the rate limit. The operation is not known yet.
 pub fn rate_limited(core: &Core, caller: &Caller, ip: Option<IpAddr>, request_id: &str) {
     let org = match caller {
         Caller::Token(token) => Some(token.org),
@@ -327,7 +327,7 @@ pub fn rate_limited(core: &Core, caller: &Caller, ip: Option<IpAddr>, request_id
     });
 }
 
-/// Notes an invalid credential. The credential itself is not logged: it may be one letter off a valid one.
+/// Records an invalid credential. The credential itself is not logged: it may be one letter off a valid one.
 pub fn refused_credential(core: &Core, problem: &Problem, ip: Option<IpAddr>, request_id: &str) {
     if matches!(problem.code, Code::Unauthenticated | Code::TokenExpired) {
         refused_account(core, "authenticate", None, problem.code, (ip, request_id));

@@ -1,12 +1,12 @@
 //! Retention removes old lines from the start of a chain, up to a checkpoint, and leaves a signed tombstone in their
 //! place. So the rest still verifies, and no one without the key can pass off a deletion as retention.
 //!
-//! Age is measured by the checkpoints: there are few, so the log itself need not be read. A clock that jumped would make
-//! everything old at once. So nothing is removed while the checkpoints of all chains show a gap longer than
+//! Age is measured by the checkpoints: there are few, so the log itself need not be read. A clock that jumped would
+//! make everything old at once. So nothing is removed while the checkpoints of all chains show a gap longer than
 //! [`LONGEST_GAP`] within the time to keep, or just before it.
 //!
-//! Only signed times count: anyone who writes to the database could make recent lines look old. What removes lines, a
-//! checkpoint or a tombstone, must bear a signature of ours.
+//! Only signed times count: anyone who writes to the database could make recent lines look old. A checkpoint or
+//! tombstone that removes lines must bear our signature.
 
 use sea_orm::Value;
 
@@ -111,7 +111,7 @@ async fn behind_tombstones(core: &Core) -> Result<Vec<(i64, i64)>> {
     Ok(behind.into_iter().filter_map(ours).collect())
 }
 
-/// What a statement is about, if we signed it, and with it its time. Nothing is removed because of another one.
+/// The end that a statement vouches for, if we signed it, including its time. No other statement removes anything.
 fn vouched(core: &Core, stated: Stated) -> Option<End> {
     let chain = stated.chain;
     believed(stated, core.audit.trust.keys())

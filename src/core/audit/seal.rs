@@ -1,9 +1,10 @@
 //! The sealer gives committed lines their place in their organization's chain, and signs checkpoints.
 //!
-//! It does not slow changes down: a change's transaction writes the line to a waiting table, without a place. Some
-//! process moves it to the log a moment later, in the order of ids among the lines committed by then. A transaction
-//! that commits late gets a later place: gaps in ids mean nothing, gaps in places do. Only one sealer works at a time:
-//! SQLite has one writer, and on PostgreSQL it holds an advisory lock. Tampering is detectable once a line is sealed.
+//! It does not slow changes down: a change's transaction writes the line to a waiting table, without a place. One of
+//! the processes moves it to the log a moment later, in the order of ids among the lines committed by then. A
+//! transaction that commits late gets a later place: gaps in ids mean nothing, gaps in places do. Only one sealer works
+//! at a time: SQLite has one writer, and on PostgreSQL it holds an advisory lock. Tampering is detectable once a line
+//! is sealed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,8 +43,8 @@ const LOCK: i64 = 7_210_012;
 /// The id after which to look.
 ///
 /// PostgreSQL keeps deleted rows for as long as anyone has an older snapshot: hours, during a backup. Looking from the
-/// start would read past all of them, every second. So the sealer starts after what was sealed a while ago. A
-/// transaction that was slow to commit may have written a line with a lower id; to find it, the sealer looks from the
+/// start would read past all of them, every second. So the sealer starts after the lines that were sealed a while ago.
+/// A transaction that was slow to commit may have written a line with a lower id; to find it, the sealer looks from the
 /// start: every ten seconds while there are new lines, and otherwise every minute, as its round comes.
 #[derive(Default)]
 pub(super) struct Floor(Mutex<Floors>);
@@ -78,8 +79,8 @@ impl Floor {
 
 /// Seals committed lines, unless another process is doing so. Returns the number of lines.
 ///
-/// While a transaction runs, PostgreSQL keeps every version of a replaced row and reads past them all: with 500 lines in each
-/// instead of [`BATCH`], the cheapest changes were 5% slower.
+/// While a transaction runs, PostgreSQL keeps every version of a replaced row and reads past them all: with 500 lines
+/// in each instead of [`BATCH`], the cheapest changes were 5% slower.
 pub async fn seal(core: &Core) -> Result<u64> {
     let (mut after, mut sealed) = (begin_look(core).await?, 0);
     while is_waiting(core, after).await? {
@@ -154,7 +155,8 @@ async fn seal_batch(core: &Core, tx: Transaction, after: i64) -> Result<Vec<Audi
     Ok(lines)
 }
 
-/// Tells each organization of its newest entry. Only now are the entries shown: their changes were told before.
+/// Notifies each organization's subscribers of its newest entry. Entries are only visible once they are sealed, unlike
+/// the changes that they describe.
 fn notify_subscribers(core: &Core, sealed: &[AuditLine]) {
     let newest: BTreeMap<OrgId, i64> =
         sealed.iter().filter_map(|line| Some((OrgId(line.organization_id?), line.id))).collect();
@@ -237,7 +239,8 @@ async fn move_to_log(core: &Core, tx: &Transaction, places: serde_json::Value) -
 }
 
 /// Signs a checkpoint for every chain that has grown by the configured number of lines since the last one, or has grown
-/// at all and waited for the configured time, if it continues what was signed last. Returns the number of checkpoints.
+/// at all and waited for the configured time, if it continues the last signed statement. Returns the number of
+/// checkpoints.
 pub async fn checkpoint(core: &Core) -> Result<u64> {
     let Some(key) = &core.audit.key else { return Ok(0) };
     let now = core.clock.now();
@@ -270,9 +273,9 @@ pub async fn checkpoint(core: &Core) -> Result<u64> {
 /// A chain that is due, and can be believed.
 struct Due {
     chain: i64,
-    /// What was signed last.
+    /// The last signed end.
     signed: End,
-    /// What is to be signed now.
+    /// The end to sign now.
     end: End,
 }
 
@@ -306,12 +309,12 @@ async fn believed_ends(core: &Core, now: Timestamp) -> Result<Vec<Due>> {
     Ok(believed)
 }
 
-/// Signs the end of a chain that does not continue what was signed, so that later lines are signed again. It is for the
-/// operator, who has secured the evidence: verification still reports what is broken. Returns the place.
+/// Signs the end of a chain that does not continue the last signed statement, so that later lines are signed again. It
+/// is for an operator who has secured the evidence: verification still reports the break. Returns the place.
 ///
 /// # Errors
-/// `NOT_FOUND` without a line; `CONFLICT` if there is nothing to resume, or a statement of ours stands at the chain's end or after
-/// it. What others have put there is removed.
+/// `NOT_FOUND` without a line; `CONFLICT` if there is nothing to resume, or a statement of ours stands at the chain's
+/// end or after it. Foreign statements there are removed.
 pub async fn resume(core: &Core, chain: i64) -> Result<i64> {
     let conflict = |detail: String| Problem::new(Code::Conflict, detail);
     let Some(tx) = begin_alone(core).await? else {
@@ -331,7 +334,8 @@ pub async fn resume(core: &Core, chain: i64) -> Result<i64> {
     Ok(end.seq)
 }
 
-/// Removes the statements at a chain's end and after it that are not ours: nothing could be signed beside them. Returns how many.
+/// Removes the statements at a chain's end and after it that are not ours: nothing could be signed beside them. Returns
+/// how many.
 async fn remove_foreign(core: &Core, tx: &Transaction, chain: i64, end: &End) -> Result<u64> {
     let behind = installation_sql!(STATED, "WHERE chain = $1 AND seq >= $2");
     for stated in tx.all::<Stated>(behind, [chain.into(), end.seq.into()]).await? {

@@ -14,7 +14,7 @@ use super::{
     statement::mistrust,
 };
 
-/// What is wrong with a line.
+/// The kind of fault of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Fault {
@@ -41,7 +41,7 @@ pub struct Broken {
     pub seq: i64,
     /// Its id, if known.
     pub id: Option<i64>,
-    /// What is wrong with it.
+    /// The kind of fault.
     pub fault: Fault,
     /// An explanation for people.
     pub detail: String,
@@ -80,7 +80,7 @@ pub struct Verifier<'a> {
     report: Report,
     next: i64,
     prev: Vec<u8>,
-    /// What valid statements say about lines still to come, by place.
+    /// The hashes that valid statements give for lines still to come, by place.
     expected: BTreeMap<i64, String>,
     /// The place of a missing line, which may still turn up before the end.
     gap: Option<i64>,
@@ -249,7 +249,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Compares the line at `seq`, the last one taken, with what a statement says about it.
+    /// Compares the line at `seq`, the last one taken, with a statement about it.
     fn compare(&mut self, seq: i64, said: &str) {
         if hex::encode(&self.prev) == said {
             self.report.signed_up_to = seq;

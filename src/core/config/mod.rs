@@ -5,7 +5,7 @@
 //! full against the table of settings (`config/settings.rs`) before anything is used, so that a single start reports
 //! every mistake. A message names the setting and where it is set, never its value: it may be a password.
 //!
-//! - `layers`: how a [`Config`] comes about · `settings`: the table
+//! - `layers`: builds a [`Config`] · `settings`: the table
 //! - its sections: `limits`, `operating`, `outside`, `records`, `sessions`, `tokens`
 //! - `keys`: the keys · `named`: the files that settings name, which are in `oidc`, `plans`, `prices` and `risk`
 

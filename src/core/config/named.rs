@@ -1,4 +1,4 @@
-//! What stands in the files that settings name: plans, rules, profiles, prices, providers.
+//! Reads the files that settings name: plans, rules, profiles, prices, providers.
 
 use muster_profiles::Profiles;
 

@@ -131,7 +131,7 @@ impl PriceLine {
     }
 }
 
-/// What this usage costs, in millionths, rounded up. Null: the usage is unknown.
+/// The cost of this usage, in millionths, rounded up. `None` if the usage is unknown.
 #[must_use]
 pub fn cost_of(price: &Price, usage: &Usage) -> Option<i64> {
     let classes = [

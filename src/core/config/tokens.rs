@@ -52,7 +52,6 @@ impl ServiceTokens {
     }
 }
 
-/// So many days.
 pub(super) fn days(count: u64) -> Duration {
     Duration::from_secs(count * 24 * 60 * 60)
 }

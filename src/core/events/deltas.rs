@@ -1,8 +1,8 @@
-//! The text of messages that are being written, for those who watch.
+//! Streams the text of messages to viewers while it is written.
 //!
 //! Deltas are the one kind of news that carries content, so that text appears as it is written. They may be lost: a
-//! viewer that sees a hole in the offsets reads the message. Each viewer has a bounded queue. Between replicas they have
-//! a NOTIFY channel of their own, and are only sent while another replica has said that someone there watches the
+//! viewer that sees a hole in the offsets reads the message. Each viewer has a bounded queue. Between replicas they
+//! have a NOTIFY channel of their own, and are only sent while another replica has announced a viewer of the
 //! conversation.
 
 use std::{
@@ -28,7 +28,7 @@ use crate::{
 
 /// The channel's name in the database.
 pub(super) const CHANNEL: &str = "muster_deltas";
-/// How many deltas a viewer may fall behind. Each watched conversation holds this many slots, so that someone who watches many
+/// How many deltas a viewer may fall behind. Each watched conversation holds this many slots, so that a viewer of many
 /// takes little memory.
 const BEHIND: usize = 256;
 
@@ -60,7 +60,7 @@ struct Message {
 }
 
 enum DeltaSignal {
-    /// Someone has begun to watch.
+    /// A conversation has its first viewer.
     Watched,
     Delta(Arc<Delta>),
 }
@@ -70,7 +70,7 @@ type Key = (OrgId, ConversationId);
 /// Distributes deltas to viewers.
 pub struct Deltas {
     rooms: Mutex<HashMap<Key, broadcast::Sender<Arc<Delta>>>>,
-    /// The conversations that are watched on other replicas, and until when they have said so.
+    /// The conversations watched on other replicas, and until when each announcement holds.
     elsewhere: Mutex<HashMap<ConversationId, Instant>>,
     sender: mpsc::Sender<DeltaSignal>,
     /// Taken by the relay.
@@ -104,12 +104,12 @@ impl Deltas {
         self.rooms().contains_key(&(org, conversation)) || self.are_watched_elsewhere(conversation)
     }
 
-    /// Shows a delta to anyone who watches.
+    /// Sends a delta to all viewers.
     pub fn publish(&self, delta: Delta) {
         let delta = Arc::new(delta);
         self.show(&delta);
         if self.are_watched_elsewhere(delta.conversation) {
-            // Lost when too much waits.
+            // Dropped if the queue is full.
             let _ = self.sender.try_send(DeltaSignal::Delta(delta));
         }
     }
@@ -132,8 +132,8 @@ impl Deltas {
         }
     }
 
-    /// Takes what another process has sent.
-    pub(super) fn hear(&self, text: &str, own: u64) {
+    /// Handles a message from another process.
+    pub(super) fn receive(&self, text: &str, own: u64) {
         let Ok(message) = muster_json::from_str::<Message>(text) else { return };
         if message.from == own {
             return;
@@ -191,7 +191,7 @@ impl Watching {
 impl Drop for Watching {
     fn drop(&mut self) {
         let mut rooms = self.hub.deltas.rooms();
-        // Counted out while the rooms are locked, so that of two who leave at once the second removes the room.
+        // Dropped while the rooms are locked, so that the second of two viewers leaving at once removes the room.
         drop(self.deltas.take());
         if rooms.get(&self.key).is_some_and(|room| room.receiver_count() == 0) {
             rooms.remove(&self.key);
@@ -221,7 +221,7 @@ pub(super) async fn send(core: &Core, from: u64) {
             DeltaSignal::Delta(delta) => Some(delta),
             DeltaSignal::Watched => None,
         });
-        // So many fit into a message.
+        // This many fit into a message.
         let watched = watched.chunks(300);
         let watched = watched.map(|part| Message { from, watched: part.to_vec(), deltas: Vec::new() });
         for text in
@@ -337,9 +337,9 @@ mod tests {
         hub.deltas.publish(delta(5, 0, "nobody"));
         let said =
             serde_json::to_string(&Message { from: 2, watched: vec![ConversationId(5)], deltas: vec![] });
-        hub.deltas.hear(said.as_ref().unwrap(), 2);
+        hub.deltas.receive(said.as_ref().unwrap(), 2);
         assert!(!hub.deltas.are_watched(OrgId(1), ConversationId(5)), "it has said so itself");
-        hub.deltas.hear(&said.unwrap(), 1);
+        hub.deltas.receive(&said.unwrap(), 1);
         assert!(hub.deltas.are_watched(OrgId(1), ConversationId(5)));
         let texts = ["\u{1}".repeat(4096), "é".repeat(2048), "plain".to_owned()];
         for text in &texts {
@@ -357,7 +357,7 @@ mod tests {
         let other = Arc::new(Hub::default());
         let mut viewer = other.watch_deltas(OrgId(1), ConversationId(5));
         for message in &messages {
-            other.deltas.hear(message, 1);
+            other.deltas.receive(message, 1);
         }
         let (mut heard, mut at) = (String::new(), 0);
         while let Some(Some(delta)) = viewer.next().now_or_never() {

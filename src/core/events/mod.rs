@@ -6,12 +6,12 @@
 //!                └─► relay ─ NOTIFY ──┘ from every other replica (PostgreSQL)
 //! ```
 //!
-//! News carry ids only; what a subscriber may see is read when the news arrive. Each organization has its own [`Room`]
-//! and each subscriber a bounded queue in it, so a burst in one organization affects no other. A subscriber who falls
-//! behind, and everyone after a gap between replicas, receives [`News::Resync`] and reads again, so nothing goes stale
-//! unnoticed.
+//! News only carry ids; the records that a subscriber may see are read when the news arrive. Each organization has its
+//! own [`Room`] and each subscriber a bounded queue in it, so a burst in one organization affects no other. A
+//! subscriber who falls behind, and everyone after a gap between replicas, receives [`News::Resync`] and reads again,
+//! so nothing goes stale unnoticed.
 //!
-//! - `shared_lookups.rs`: what all subscribers of one event need, fetched once for all of them.
+//! - `shared_lookups.rs`: lookups that all subscribers of one event need, made once for all of them.
 //! - `relay.rs`: from replica to replica.
 //! - `deltas.rs`: the exception: the text of messages that are being written.
 
@@ -128,7 +128,7 @@ impl Hub {
         }
     }
 
-    /// Tells everyone here that something may have been missed.
+    /// Notifies all subscribers here that something may have been missed.
     fn resync(&self) {
         self.notify_all(News::Resync);
     }
@@ -174,7 +174,7 @@ impl Subscription {
         let (number, news) = match self.news.recv().await {
             Ok(told) => told,
             Err(broadcast::error::RecvError::Lagged(_)) => {
-                // Anyone who reads everything again has no use for what still waits.
+                // A subscriber that reads everything again does not need the news still waiting.
                 self.news = self.news.resubscribe();
                 // A burst makes many fall behind at once: they share the memo of the latest event. Later events bring
                 // memos of their own.

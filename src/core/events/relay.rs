@@ -2,11 +2,11 @@
 //!
 //! Events wait after their commit for the next batch: NOTIFY inside the change's transaction would serialize commits. A
 //! process sends one batch at a time, numbers its batches, and announces its position every two seconds. So a listener
-//! notices when a batch is missing, when a process has gone silent, and when its own connection was lost; it then tells
-//! everyone here to read again.
+//! notices when a batch is missing, when a process has gone silent, and when its own connection was lost; it then makes
+//! every subscriber here read again.
 //!
-//! Batches also name servers whose host must be woken, on whichever replica it is connected. The same connection hears
-//! the text of messages that are being written (`deltas.rs`), on a channel of its own.
+//! Batches also name servers whose host must be woken, on whichever replica it is connected. The same connection
+//! receives the text of messages that are being written (`deltas.rs`), on a channel of its own.
 
 use std::{
     collections::HashMap,
@@ -39,7 +39,7 @@ use crate::{
 const CHANNEL: &str = "muster_events";
 /// The largest message, in bytes; PostgreSQL accepts 8,000.
 pub(super) const LARGEST: usize = 7_500;
-/// How often a process announces its position, and what is watched there.
+/// How often a process announces its position, and the conversations watched there.
 pub(super) const EVERY: Duration = Duration::from_secs(2);
 /// When a process that has not said goodbye counts as silent: it has died, or the network to it.
 pub(super) const SILENT: Duration = Duration::from_secs(6);
@@ -74,7 +74,7 @@ impl Message {
     }
 }
 
-/// What one process tells the others.
+/// News for the other processes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum OutgoingNews {
     /// A change.
@@ -83,12 +83,12 @@ pub(super) enum OutgoingNews {
     Host(ServerId),
 }
 
-/// What waits to be relayed.
+/// The news waiting to be relayed.
 pub(super) struct Outgoing {
     sender: mpsc::Sender<OutgoingNews>,
     /// Taken by the relay.
     waiting: Mutex<Option<mpsc::Receiver<OutgoingNews>>>,
-    /// How many did not fit. Skipping a batch number tells listeners.
+    /// How many did not fit. A skipped batch number reveals this to listeners.
     lost: AtomicU64,
 }
 
@@ -111,10 +111,10 @@ impl Outgoing {
     }
 }
 
-/// Relays news between this process and the other replicas: hears them until the service stops, and sends until the last
-/// request has finished. Does nothing on SQLite, where there is only one process.
+/// Relays news between this process and the other replicas: receives news until the service stops, and sends news until
+/// the last request has finished. Does nothing on SQLite, where there is only one process.
 pub async fn relay(core: Arc<Core>) {
-    // Taken on SQLite too, so that nothing is kept for no one.
+    // Taken on SQLite too, so that nothing accumulates.
     let Some(events) = core.events.outgoing.take_receiver() else { return };
     let Some(options) = core.db.postgres() else { return };
     let from = u64::from_be_bytes(random_bytes());
@@ -122,7 +122,7 @@ pub async fn relay(core: Arc<Core>) {
     tokio::join!(listening, send(&core, from, events), deltas::send(&core, from));
 }
 
-/// Sends what a process without a relay has published: a command changes something and ends.
+/// Sends the news of a process without a relay: a command that changes something and ends.
 pub async fn send_rest(core: &Core) {
     let Some(mut events) = core.events.outgoing.take_receiver() else { return };
     if events.is_empty() || core.db.postgres().is_none() {
@@ -131,7 +131,7 @@ pub async fn send_rest(core: &Core) {
     let mut waiting = Vec::new();
     events.recv_many(&mut waiting, WAITING).await;
     for (events, hosts) in batches(&waiting) {
-        // Each is from someone who has nothing more to say.
+        // Each message comes from a process of its own that then says goodbye.
         let message =
             Message { from: u64::from_be_bytes(random_bytes()), batch: 1, events, hosts, bye: true };
         if let Err(error) = notify(core, &message).await {
@@ -171,7 +171,7 @@ async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<OutgoingNews>) 
     let _ = timeout(bounds::RETRY, notify(core, &bye)).await;
 }
 
-/// Splits what is to be sent into messages that are small enough; one empty message if there is nothing.
+/// Splits news into messages that are small enough; one empty message if there are none.
 fn batches(told: &[OutgoingNews]) -> Vec<(Vec<Sent>, Vec<ServerId>)> {
     if told.is_empty() {
         return vec![Default::default()];
@@ -217,15 +217,15 @@ async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) 
         Ok::<_, sqlx::Error>(listener)
     });
     let mut listener = connecting.await.map_err(|_| sqlx::Error::PoolTimedOut)??;
-    // What came before was missed.
+    // Earlier messages were missed.
     core.events.resync();
     let mut peers = Peers::new(Instant::now());
-    // Hearing nothing of oneself reveals a connection that looks alive and is not.
+    // A connection that does not deliver our own messages is dead, even if it looks alive.
     let mut heard_own = Instant::now();
     while heard_own.elapsed() < SILENT {
         match timeout(EVERY, listener.try_recv()).await {
             Ok(Ok(Some(heard))) if heard.channel() == deltas::CHANNEL => {
-                core.events.deltas.hear(heard.payload(), own);
+                core.events.deltas.receive(heard.payload(), own);
             }
             Ok(Ok(Some(heard))) => {
                 let Ok(message) = muster_json::from_str::<Message>(heard.payload()) else {
@@ -292,11 +292,13 @@ impl Peers {
         } else {
             self.known.insert(message.from, peer)
         };
-        // Those that were there when we began to listen have said so by `SILENT`; a later one begins with nothing sent.
+        // A process that was running when we began to listen has announced itself by `SILENT`; a later one begins with
+        // nothing sent.
         before.map_or(sent > 0 && now.duration_since(self.since) > SILENT, |before| before.batch != sent)
     }
 
-    /// Whether a process has gone silent; reports each one once. Its position is kept for an hour, because it may come back.
+    /// Whether a process has gone silent; reports each one once. Its position is kept for an hour, because it may come
+    /// back.
     fn are_silent(&mut self, now: Instant) -> bool {
         self.known.retain(|_, peer| now.duration_since(peer.heard) < Duration::from_hours(1));
         let silent = self.known.values_mut().filter(|peer| !peer.is_silent);

@@ -1,7 +1,8 @@
-//! What all subscribers of one event need: who may still receive it, and the record. Fetched by the first one who asks.
+//! Lookups that all subscribers of one event share: who may still receive it, and the record. The first subscriber
+//! makes them.
 //!
-//! A memo is shared by those who receive the event at about the same time, and not kept for later ones: its contents
-//! were true after the event, but only briefly.
+//! A memo is shared by subscribers that receive the event at about the same time, and not kept for later ones: its
+//! contents were true after the event, but only briefly.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -18,7 +19,7 @@ use crate::{
     core::access::{Admitted, Caller, Membership},
 };
 
-/// What the subscribers of one event share.
+/// The lookups shared by the subscribers of one event.
 pub struct Memo {
     made: Instant,
     admitted: OnceCell<Admitted>,

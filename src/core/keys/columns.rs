@@ -1,5 +1,5 @@
-//! THE list of sealed columns. Rotation goes through it, and a law (`tests/it/operations/sealing_keys.rs`) compares it with the
-//! tables of both databases, so that no column whose name ends in `_sealed` can be forgotten.
+//! The list of sealed columns. Rotation goes through it, and a law (`tests/it/operations/sealing_keys.rs`) compares it
+//! with the tables of both databases, so that no column whose name ends in `_sealed` can be forgotten.
 
 use crate::{
     base::ids::OrgId,

@@ -44,7 +44,7 @@ impl Change {
         let path = core.config.rotatable_keys()?.to_owned();
         // Ten seconds, many times what a change takes.
         let lock = acquire_lock(&path, 200).await?;
-        // Never created: a missing file is no reason to start with other keys.
+        // Never created: if the file is missing, new keys would be the wrong ones.
         let file = KeyFile::load(&path).map_err(Problem::internal)?;
         Ok(Self { file, path, _lock: lock })
     }

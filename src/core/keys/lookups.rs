@@ -1,4 +1,4 @@
-//! What keeps made-up names of signing keys from querying the database (`signing.rs`).
+//! Keeps made-up names of signing keys from causing database queries (`signing.rs`).
 
 use std::time::Instant;
 

@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// After how many bytes of values others get the database, however few values they were: a mail may be as long as thousands of secrets.
+/// The job rests after this many bytes, however few values they were: a mail may be as long as thousands of secrets.
 const BYTES: usize = 1 << 20;
 
 /// How fast values are resealed.
@@ -67,7 +67,7 @@ impl Default for Pace {
     }
 }
 
-/// What has been done so far.
+/// The progress so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Progress {
     /// Values examined because they were under another key.
@@ -90,7 +90,7 @@ struct Found {
 }
 
 impl Found {
-    /// What it was sealed for, if its record has an id or a name.
+    /// The context in which it was sealed, if its record has an id or a name.
     fn place(&self, column: &SealedColumn) -> Option<SealContext<'_>> {
         let locator = match &self.record {
             Value::String(Some(name)) => Locator::Name(name),

@@ -35,8 +35,8 @@ use crate::{
     },
 };
 
-/// How much longer than its tokens a retired key verifies: a replica that can't reach the database signs with it until its next
-/// look.
+/// How much longer than its tokens a retired key verifies: a replica that can't reach the database signs with it until
+/// its next look.
 const GRACE: Duration = Duration::from_secs(60);
 /// How many looks per second unknown names may cause: anyone can make them up.
 const LOOKS_PER_SECOND: u32 = 5;
@@ -235,7 +235,7 @@ pub async fn retire(core: &Core, kid: &str) -> Result<()> {
     let now = core.clock.now();
     let row = known.iter().find(|row| row.kid == kid);
     let row = row.ok_or_else(|| {
-        Problem::new(Code::NotFound, format!("There is no key {kid}: `muster key list` shows them."))
+        Problem::new(Code::NotFound, format!("Key {kid} does not exist: `muster key list` shows all keys."))
     })?;
     if row.state(now) == State::Active {
         let detail =

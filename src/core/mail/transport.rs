@@ -106,7 +106,7 @@ impl Mailer {
         format!("{}/{path}#token={token}", self.links)
     }
 
-    /// What letters call this installation.
+    /// The name of this installation in letters.
     #[must_use]
     pub fn site(&self) -> &str {
         let name = self.links.split_once("://").map_or(self.links.as_str(), |(_, name)| name);

@@ -100,7 +100,7 @@ pub(super) fn compile(rules: &Rules, before: Option<(&Rules, &Table)>) -> casbin
         (table.base, table.token_cap) = (known.base, known.token_cap);
     }
     for permission in Permission::ALL.into_iter().filter(|_| before.is_none()) {
-        judge.hear(about(permission, &rules.base).map(|grant| (EVERYWHERE, grant)));
+        judge.replace_lines(about(permission, &rules.base).map(|grant| (EVERYWHERE, grant)));
         for role in Role::ALL {
             let answer = judge.ask(role.as_str(), EVERYWHERE, permission)?;
             table.base[role.index()].set(permission, answer);
@@ -170,7 +170,7 @@ fn org_row(
             None => {
                 let domain = org.to_string();
                 let base = about(permission, base).map(|grant| (EVERYWHERE, grant));
-                judge.hear(base.chain(about(permission, own).map(|grant| (domain.as_str(), grant))));
+                judge.replace_lines(base.chain(about(permission, own).map(|grant| (domain.as_str(), grant))));
                 let mut answers = [false; Role::ALL.len()];
                 for role in Role::ALL {
                     answers[role.index()] = judge.ask(role.as_str(), &domain, permission)?;
@@ -226,7 +226,7 @@ impl Judge {
     }
 
     /// Replaces the lines.
-    fn hear<'a>(&mut self, lines: impl Iterator<Item = (&'a str, &'a Grant)>) {
+    fn replace_lines<'a>(&mut self, lines: impl Iterator<Item = (&'a str, &'a Grant)>) {
         let model = self.0.get_mut_model();
         model.clear_policy();
         for (domain, grant) in lines {

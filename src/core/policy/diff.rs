@@ -74,8 +74,8 @@ pub(super) fn cells(before: &Table, (after, book): (&Table, &Book)) -> Vec<CellC
     changes
 }
 
-/// Comparing takes the product of both lengths, and organizations write both texts. Beyond this many comparisons, all lines between
-/// the first and the last difference are shown as changed.
+/// Comparing takes the product of both lengths, and organizations write both texts. Beyond this many comparisons, all
+/// lines between the first and the last difference are shown as changed.
 const MAX_COMPARISONS: usize = 4_000_000;
 
 /// The lines that an edit removes and adds, marked with `-` and `+`, in the order of the text.

@@ -1,8 +1,8 @@
 //! Expectations: what the policy must result in, written next to it and checked before any edit takes effect.
 //!
 //! `expectations.csv` has one per line: `<who>, <where>, <permission>, <allow or deny>`. *Where* is `*` (every
-//! organization, no matter what its own file says), `default` (organizations without rules of their own) or an organization's
-//! id. A policy that fails an expectation is refused as a whole, like one that can't be read.
+//! organization, no matter what its own file says), `default` (organizations without rules of their own) or an
+//! organization's id. A policy that fails an expectation is refused as a whole, like one that can't be read.
 
 use std::collections::HashMap;
 

@@ -1,6 +1,6 @@
 //! Why a caller may or may not do something: the line that decides, and the change that would reverse it.
 //!
-//! A pure function over the lines as read. It does not decide: casbin has, and a law compares this verdict with
+//! A pure function over the lines as read. It does not decide: casbin has, and a law compares this explanation with
 //! casbin's table for every cell, for the committed files and for generated ones. If several lines agree, it names the
 //! one that an administrator would look at first:
 //!

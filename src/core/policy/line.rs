@@ -1,5 +1,4 @@
-//! The terms shared by all parts of the policy: who may or may not do what, in which line, and what is wrong with a
-//! line.
+//! Terms shared by all parts of the policy: subjects, grants, and problems with their lines.
 
 use std::fmt;
 

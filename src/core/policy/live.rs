@@ -1,8 +1,8 @@
 //! The policy in force: which texts it is made of, and how they are replaced.
 //!
 //! An organization's own rules are those in its file if the folder has one, and otherwise those that the caller gave
-//! ([`Policy::set_given`]). Reading files and compiling take time and must not happen on async threads; queries are answered
-//! from the policy in force and never wait.
+//! ([`Policy::set_given`]). Reading files and compiling take time and must not happen on async threads; queries are
+//! answered from the policy in force and never wait.
 
 use std::{
     collections::BTreeSet,
@@ -51,7 +51,7 @@ struct Parts {
     /// The last texts that were valid as a whole.
     good: Sources,
     given: Given,
-    /// What was last logged. Empty at the start: given rules may resolve a problem.
+    /// The problems last logged. Empty at the start: given rules may resolve a problem.
     told: Vec<LintProblem>,
 }
 
@@ -174,7 +174,7 @@ impl Policy {
         self.0.found.load().files.iter().copied().collect()
     }
 
-    /// What is in force, and what is wrong with the current texts.
+    /// The policy in force, and the problems in the current texts.
     #[must_use]
     pub fn status(&self) -> PolicyStatus {
         let (live, found) = (self.0.live.load(), self.0.found.load());

@@ -6,7 +6,7 @@ use crate::base::{
     permission::{Permission, Role},
 };
 
-/// What no organization's own rules may take from its OWNER: without these, an organization can't repair itself.
+/// The permissions that an organization's own rules can't take from its OWNER: without them, it can't repair itself.
 pub(super) const OWNER_KEEPS: [Permission; 5] = [
     Permission::OrganizationView,
     Permission::MemberView,
@@ -67,7 +67,7 @@ fn locked(line: usize) -> Vec<Grant> {
     all.filter(|grant| !is_kept(grant)).collect()
 }
 
-/// Where an expectation applies.
+/// The organizations to which an expectation applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ExpectationScope {
     Everywhere,

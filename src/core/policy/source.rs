@@ -63,7 +63,7 @@ pub type Given = BTreeMap<OrgId, Arc<str>>;
 pub(super) struct Sources {
     pub model: File,
     pub policy: File,
-    /// The expectations; `None` if there is no such file.
+    /// The expectations; `None` without such a file.
     pub expectations: Option<File>,
     /// By organization.
     pub orgs: Vec<(OrgId, File)>,

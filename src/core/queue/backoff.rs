@@ -16,14 +16,14 @@ pub const WAITS: [Duration; 7] = [
 /// The longest of them.
 pub const LONGEST: Duration = Duration::from_hours(6);
 
-/// The wait after so many failures in a row. `None`: there were too many.
+/// The wait after this many failures in a row. `None` if there were too many.
 #[must_use]
 pub fn after(failures: i64) -> Option<Duration> {
     usize::try_from(failures - 1).ok().and_then(|place| WAITS.get(place)).copied()
 }
 
-/// The wait that a vendor has asked for, within bounds: one that says "at once" would be asked without end, and one that names
-/// a year would never be asked again.
+/// The wait that a vendor has asked for, within bounds: one that says "at once" would be asked without end, and one
+/// that names a year would never be asked again.
 #[must_use]
 pub fn asked_for(wait: Duration) -> Duration {
     wait.clamp(WAITS[0], Duration::from_hours(24))

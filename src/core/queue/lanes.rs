@@ -1,5 +1,5 @@
-//! The queue of this process: how it is woken, and the lanes that it works in at the moment. An organization has its share of
-//! lanes, so that one whose receivers all hang holds up no other organization.
+//! The queue of this process: how it is woken, and the lanes in which it works at the moment. Each organization has a
+//! share of the lanes, so that one whose receivers all hang does not hold up the others.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -41,7 +41,7 @@ type Key = (&'static str, ChannelLane);
 #[derive(Clone, Default)]
 pub(super) struct Lanes(Arc<Mutex<HashSet<Key>>>);
 
-/// A lane that a task works in. Dropping it gives it up.
+/// A lane in which a task works. Dropping it leaves the lane.
 pub(super) struct Entered {
     lanes: Lanes,
     key: Key,
@@ -49,7 +49,7 @@ pub(super) struct Entered {
 }
 
 impl Lanes {
-    /// Enters a lane. `None`: someone is in it, or the organization has its share, or too many are taken.
+    /// Enters a lane. `None` if a task is in it, the organization has used its share, or all lanes are taken.
     pub(super) fn enter(
         &self,
         limit: &Arc<ResourceLimit>,
@@ -76,9 +76,10 @@ impl Drop for Entered {
     }
 }
 
-/// SQL for the channels in which something is due, the oldest first, without hiding those of one organization behind those of
-/// another. Between the two parts is what selects `organization_id`, `channel_id` and `available_at` of what is due. A look
-/// takes 128 channels of an organization: those that have a lane are among them, so twice a share.
+/// SQL for the channels with due jobs, the oldest first, so that no organization's channels are hidden behind
+/// another's. Between the two parts stands a SELECT of `organization_id`, `channel_id` and `available_at` of the due
+/// rows. A look takes 128 channels of an organization, twice its share, because channels that already have a lane are
+/// among them.
 pub const OLDEST_DUE: [&str; 2] = [
     "SELECT organization_id, channel_id FROM (SELECT organization_id, channel_id, MIN(available_at) AS since, \
      ROW_NUMBER() OVER (PARTITION BY organization_id ORDER BY MIN(available_at), channel_id) AS nth FROM (",

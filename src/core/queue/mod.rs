@@ -1,16 +1,16 @@
-//! The queue: work that is written in the transaction of the change that causes it, so that neither exists without the other,
-//! and done afterwards: mails, deliveries through channels, approvals in chats.
+//! The queue: work that is written in the transaction of the change that causes it, so that neither exists without the
+//! other, and done afterwards: mails, deliveries through channels, approvals in chats.
 //!
 //! Each kind of [`Job`] has a table of its own. A row waits until it is due, is claimed, run, and settled:
 //!
-//! - **Order.** Rows with the same key of order are run one after the other; those of other keys do not wait for them.
-//! - **Lanes.** Jobs that can hold each other up, such as those of one channel, have a lane: one task of a process that runs what
-//!   is due in it, so that a vendor that hangs holds up no one else. Replicas share lanes.
-//! - **Claims.** A claim is one conditional UPDATE that raises the attempts and postpones the row for the lease, which is how long
-//!   a run may take and [`MARGIN`]. If the replica dies, the row is due again.
-//! - **Retries.** What has failed waits, longer each time ([`backoff`]), until it is given up.
-//! - **Waking.** A commit wakes the queue of its own process ([`wake_after`]). A look at all tables every second finds the rest,
-//!   and what crashed processes left.
+//! - **Order.** Rows with the same order key are run one after the other; rows with other keys do not wait for them.
+//! - **Lanes.** Jobs that can hold each other up, such as those of one channel, have a lane: one task of a process that
+//!   runs the lane's due jobs, so that a vendor that hangs does not hold up others. Replicas share lanes.
+//! - **Claims.** A claim is one conditional UPDATE that raises the attempts and postpones the row for the lease: the
+//!   longest run plus [`MARGIN`]. If the replica dies, the row is due again.
+//! - **Retries.** A failed job waits, longer each time ([`backoff`]), until it is given up.
+//! - **Waking.** A commit wakes the queue of its own process ([`wake_after`]). A look at all tables every second finds
+//!   the rest, and the jobs of crashed processes.
 
 pub mod backoff;
 mod lanes;
@@ -33,10 +33,10 @@ use super::{
 };
 use crate::base::{problem::Result, time::Timestamp};
 
-/// How much longer than a run its claim lasts: for writing down its outcome.
+/// How much longer than a run its claim lasts: time to record the outcome.
 pub const MARGIN: Duration = Duration::from_secs(30);
 
-/// The longest wait that needs a wake: after a longer one, a look is about to come anyhow.
+/// The longest wait that needs a wake: a longer one ends with the next look.
 const SHORT: Duration = Duration::from_secs(1);
 
 /// Work of one kind, each a row of the kind's table.
@@ -53,16 +53,16 @@ pub trait Job: Sized + Send + 'static {
     /// The id of its row, for the log.
     fn id(&self) -> i64;
 
-    /// Opens a lane. `None`: it is closed at the moment.
+    /// Opens a lane. `None` if it is closed at the moment.
     fn open(core: &Arc<Core>, key: &Self::Key) -> impl Future<Output = Result<Option<Self::Lane>>> + Send;
 
-    /// The jobs of a lane that are due, each the first of its key of order: as many as may run at a time.
+    /// The due jobs of a lane, each the first of its order key: as many as may run at a time.
     fn due(lane: &Self::Lane) -> impl Future<Output = Result<Vec<Self>>> + Send;
 
     /// Finds room for a job, or makes it wait for room.
     fn admit(&self, lane: &Self::Lane) -> impl Future<Output = Result<Admission<Self::Room>>> + Send;
 
-    /// Claims a job, runs it, and writes down the outcome. `None`: another replica has claimed it.
+    /// Claims a job, runs it, and records the outcome. `None` if another replica has claimed it.
     fn run(self, lane: &Self::Lane, room: Self::Room)
     -> impl Future<Output = Result<Option<Outcome>>> + Send;
 }
@@ -72,7 +72,7 @@ pub trait Job: Sized + Send + 'static {
 pub enum Admission<R> {
     /// There is room.
     Run(R),
-    /// There is none for so long, and the job was put off.
+    /// There is no room yet, and the job was put off.
     Wait(Full),
     /// It is settled.
     Settled,
@@ -114,7 +114,7 @@ pub struct Worked {
     pub wait: Option<Duration>,
 }
 
-/// Runs what is due in a lane, until nothing is.
+/// Runs the due jobs of a lane until none is left.
 ///
 /// # Errors
 /// The database can't be reached; claimed jobs are due again when their lease ends.
@@ -178,7 +178,7 @@ pub fn start<J: Job<Key = ChannelLane>>(core: &Arc<Core>, resource: Resource, du
                     if let Some(wait) = worked.wait {
                         wake_in(&task, wait);
                     }
-                    // What came while the lane was being given up would wait for the next look.
+                    // Jobs that arrived while the lane was being left would wait for the next look.
                     wake(&task);
                 }
                 Err(problem) => {

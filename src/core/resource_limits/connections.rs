@@ -7,8 +7,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::ResourceLimits;
 use crate::core::config::Config;
 
-/// Connections beyond `limits.connections`, so that probes are answered during a flood. All other requests on them are asked
-/// to come back later.
+/// Connections beyond `limits.connections`, so that probes are answered during a flood. All other requests on them are
+/// asked to come back later.
 pub(super) const RESERVED_CONNECTIONS: usize = 32;
 
 /// The file descriptors that the process needs for this many client connections.

@@ -105,8 +105,8 @@ impl ResourceLimit {
     /// Takes `amount` for `holder`.
     ///
     /// # Errors
-    /// `RATE_LIMITED` if the holder exceeds its maximum, or its organization its share; `UNAVAILABLE` if the total exceeds
-    /// its maximum.
+    /// `RATE_LIMITED` if the holder exceeds its maximum, or its organization its share; `UNAVAILABLE` if the total
+    /// exceeds its maximum.
     pub fn take(self: &Arc<Self>, holder: Holder, amount: usize) -> Result<Held> {
         let mut held = self.empty(holder);
         held.grow(amount)?;

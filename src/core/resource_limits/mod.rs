@@ -1,9 +1,9 @@
 //! The resource limits: how much callers may hold in this process's memory, each of them and all together.
 //!
-//! Rate limits (`limits.rs`) bound how often callers may ask. Resource limits bound what they hold meanwhile: connections,
-//! sockets, subscriptions, bodies being received, answers waiting to be sent. Each has a [`ResourceLimit`]. Taking from it
-//! yields a [`Held`]; dropping that gives the amount back, however the work ends. Small items ([`SMALL`]) are not counted:
-//! the number of connections bounds them, and a normal request pays nothing.
+//! Rate limits (`limits.rs`) bound how often callers may ask. Resource limits bound what they hold meanwhile:
+//! connections, sockets, subscriptions, bodies being received, answers waiting to be sent. Each has a
+//! [`ResourceLimit`]. Taking from it yields a [`Held`]; dropping that gives the amount back, however the work ends.
+//! Small items ([`SMALL`]) are not counted: the number of connections bounds them, and a normal request pays nothing.
 //!
 //! - `table.rs`: [`ENTRIES`], the table of all limits, which docs/operations.md repeats.
 //! - `limit.rs`: one limit: what it counts and refuses.
@@ -36,8 +36,8 @@ pub use table::{ENTRIES, Entry};
 use connections::{RESERVED_CONNECTIONS, most_connections};
 use limit::Maxima;
 
-/// How many channels a process sends to at a time, and in how many it asks people. A vendor that accepts a connection and
-/// never answers holds one.
+/// How many channels a process sends to at a time, and in how many it asks people. A vendor that accepts a connection
+/// and never answers holds one.
 const LANES: usize = 256;
 
 /// Something that callers hold.
@@ -256,7 +256,8 @@ fn each(known: usize) -> Maxima {
     Maxima { anonymous: 0, known, strangers: usize::MAX, together: usize::MAX }
 }
 
-/// Slots for work, of which one organization may take a quarter: its vendors and receivers decide how long each is held.
+/// Slots for work, of which one organization may take a quarter: its vendors and receivers decide how long each is
+/// held.
 const fn places(together: usize) -> Maxima {
     Maxima { anonymous: 0, known: together / 4, strangers: usize::MAX, together }
 }

@@ -16,8 +16,8 @@ pub struct Entry {
     pub beyond: &'static str,
 }
 
-/// Every resource limit, and two similar ones that are enforced where the work is done. Names in braces are settings, whose defaults
-/// the documentation shows.
+/// Every resource limit, and two similar ones that are enforced where the work is done. Names in braces are settings,
+/// whose defaults the documentation shows.
 pub const ENTRIES: &[Entry] = &[
     Entry {
         name: "connections",

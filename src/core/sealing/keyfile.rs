@@ -175,7 +175,7 @@ impl KeyFile {
         self.ring.active
     }
 
-    /// Removes a sealing key that is not active; returns false if there is no such key.
+    /// Removes a sealing key that is not active; returns false if it does not exist or is active.
     pub fn retire_sealing(&mut self, id: u32) -> bool {
         id != self.ring.active && self.ring.keys.remove(&id).is_some()
     }

@@ -61,7 +61,7 @@ pub type SecretKey = Zeroizing<[u8; KEY_LEN]>;
 /// Bytes from the operating system's generator: the only source of randomness for keys and tokens.
 ///
 /// # Panics
-/// If the system can't provide randomness. There is no safe way to continue without it.
+/// If the system can't provide randomness. Continuing without it would not be safe.
 #[must_use]
 pub fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];

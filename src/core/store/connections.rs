@@ -4,12 +4,12 @@
 //! sqlx pings each connection that returns to its pool: a round trip and a task after every statement, which is half
 //! the cost of a read by key. Here a connection is reused as it is if its last statement has completed. One that was
 //! abandoned in the middle of a statement (by a client that left, or a request past its deadline) is closed, since its
-//! state is unknown. The database would go on with the statement, outside the pool's limit: so SQLite is asked to stop a
-//! read, which keeps its place in the pool until it has stopped, and PostgreSQL ends one that takes too long
+//! state is unknown. The database would go on with the statement, outside the pool's limit: so SQLite is asked to stop
+//! a read, which keeps its place in the pool until it has stopped, and PostgreSQL ends one that takes too long
 //! ([`Opener::ending_after`]). That limit does not help if the server or the network vanishes without closing the
-//! connection, so the service also stops waiting for an answer after a while, and the connection counts as lost. A read that
-//! finds its connection dead, because the database was restarted, is retried once on a new one: reading twice changes
-//! nothing.
+//! connection, so the service also stops waiting for an answer after a while, and the connection counts as lost. A read
+//! that finds its connection dead, because the database was restarted, is retried once on a new one: reading twice
+//! changes nothing.
 
 use std::{
     fmt, io,
@@ -105,7 +105,7 @@ pub(super) struct Opened {
     is_amid: bool,
     /// A transaction is open.
     is_open: bool,
-    /// No one waits for the statement. SQLite stops it then.
+    /// The statement was abandoned. SQLite then stops it.
     is_given_up: Arc<AtomicBool>,
 }
 
@@ -119,7 +119,7 @@ impl Manager for Opener {
         if let Driver::Sqlite(connection) = &mut driver {
             let seen = Arc::clone(&is_given_up);
             let mut handle = connection.lock_handle().await?;
-            // So many instructions take well under a millisecond.
+            // This many instructions take well under a millisecond.
             handle.set_progress_handler(1_000, move || !seen.load(Ordering::Relaxed));
         }
         Ok(Opened { driver, is_amid: false, is_open: false, is_given_up })
@@ -157,7 +157,7 @@ impl Connections {
         Ok(Self { pool, meter, longest: None, statements: Arc::default(), ending: TaskTracker::new() })
     }
 
-    /// The same, but a connection whose server has not answered for so long counts as lost.
+    /// The same, but a connection whose server has not answered for this long counts as lost.
     pub(super) fn waiting_at_most(self, longest: Option<Duration>) -> Self {
         Self { longest, ..self }
     }
@@ -189,8 +189,8 @@ impl Connections {
         }
     }
 
-    /// What `read` makes of each row of a statement that reads, one after another: at no time are all rows in memory. It starts
-    /// over on another connection if this one is dead, and then keeps only what is made of the second answer.
+    /// Maps each row of a reading statement with `read`, one after another, so that the rows are never all in memory.
+    /// If the connection is dead, it starts over on another one, and returns only the results of the second answer.
     ///
     /// # Errors
     /// Those of [`Self::rows`].
@@ -328,7 +328,7 @@ impl Lent {
         self.ended(sql, began, rows, DbErr::Query)
     }
 
-    /// What `read` makes of each row of a statement. Others have their turn between two rows.
+    /// Maps each row of a statement with `read`. Other tasks can run between two rows.
     pub async fn each<T>(
         &mut self,
         sql: &Arc<str>,

@@ -30,8 +30,8 @@ use crate::{
     },
 };
 
-/// How long the service waits for a write at least: what the jobs write is not bound by a request's time, and may wait
-/// for several locks.
+/// The minimum time to wait for a write: the jobs' writes are not bound by a request's deadline, and may wait for
+/// several locks.
 const WRITING: Duration = Duration::from_mins(1);
 
 /// The open database.
@@ -90,11 +90,11 @@ impl Db {
         self.read.rows(sql, Values(values)).await
     }
 
-    /// What `read` makes of each row of such a statement, in their order. For searches, whose rows are large: only what is made
-    /// of them is kept. If the connection is lost in between, the statement runs once more, so that `read` may see a row twice.
+    /// Maps each row of such a statement with `read`, in order. For searches, whose rows are large: only the results
+    /// are kept. If the connection is lost meanwhile, the statement runs once more, so `read` may see a row twice.
     ///
     /// # Errors
-    /// Those of [`Self::all`]. What was made until then is lost. Those of `read` are part of what it makes, and end nothing.
+    /// Those of [`Self::all`]; the results so far are lost. Errors of `read` are part of its results, and end nothing.
     pub async fn each<T>(
         &self,
         sql: String,
@@ -118,7 +118,7 @@ impl Db {
         Ok(self.write.execute_raw(statement).await?.rows_affected())
     }
 
-    /// Sends a text to all who listen on a channel of PostgreSQL.
+    /// Sends a text to all listeners of a PostgreSQL channel.
     pub(crate) async fn notify(&self, channel: &str, text: String) -> Result<(), DbErr> {
         self.execute("SELECT pg_notify($1, $2)", vec![channel.into(), text.into()]).await.map(drop)
     }
@@ -128,8 +128,8 @@ impl Db {
     pub(crate) async fn sweep(&self, table: &str, condition: &str, past: i64) -> Result<u64, DbErr> {
         let look = format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1");
         let places = match self.backend() {
-            // A row may change while the statement waits for it. Not every version then looks at its place again, but all
-            // look at the condition, which the statement repeats.
+            // A row may change while the statement waits for it. Not every PostgreSQL version then rechecks its place,
+            // but all recheck the condition, which the statement repeats.
             DbBackend::Postgres => {
                 format!("ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {condition} LIMIT {ROWS}))")
             }
@@ -147,9 +147,9 @@ impl Db {
         Ok(gone)
     }
 
-    /// The same for rows whose size counts for their organization: one organization after the other. Its sum is locked first, and
-    /// rows that others hold are left to the next time, since those wait for the sum: two who wait for each other would both hold
-    /// what they have.
+    /// The same for rows whose size counts for their organization, one organization after the other. Its sum is locked
+    /// first, and rows locked by other transactions are left for the next run: those transactions may wait for the sum,
+    /// so waiting for them could deadlock.
     pub(crate) async fn sweep_counted(&self, table: &str, condition: &str, past: i64) -> Result<u64, DbErr> {
         let owners = format!(
             "SELECT DISTINCT organization_id FROM {table} WHERE {condition} ORDER BY organization_id"
@@ -210,7 +210,7 @@ impl Db {
         }
     }
 
-    /// What a database error means for the operator.
+    /// A database error, explained to the operator.
     pub(super) fn explained(&self, error: &sqlx::Error) -> Option<Unusable> {
         Unusable::explained(self.write.opener(), error)
     }
@@ -276,7 +276,7 @@ impl Db {
         Ok(row.map(|row| row.try_get_by("version")).transpose()?.unwrap_or_default())
     }
 
-    /// What time PostgreSQL says it is.
+    /// PostgreSQL's clock. `None` on SQLite.
     pub async fn time(&self) -> Result<Option<Timestamp>, DbErr> {
         let now = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now";
         self.one(now.to_owned(), vec![]).await?.map(|row| row.try_get_by("now")).transpose()
@@ -304,7 +304,7 @@ impl Db {
         self.write.begin().await
     }
 
-    /// Begins a read-only transaction, which sees one state of the database however long it lasts.
+    /// Begins a read-only transaction, which sees one state of the database from start to end.
     pub(crate) async fn snapshot(&self) -> Result<Transaction, DbErr> {
         self.read.begin().await
     }

@@ -2,7 +2,7 @@
 //!
 //! The owner holds a lock on a file next to the database, and writes its name into it. The kernel releases the lock
 //! when the process ends, however it ends, so the file may stay. Commands that only look or change rows need no lock.
-//! On PostgreSQL any number of processes can serve, and there is no owner.
+//! On PostgreSQL any number of processes can serve, without an owner.
 
 use std::{
     fs::{self, File, TryLockError},

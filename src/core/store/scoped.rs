@@ -1,5 +1,5 @@
-//! Tenancy by construction: entities and SQL texts reach an organization's rows through a scope or its transaction, which add
-//! the organization.
+//! Tenancy by construction: entities and SQL texts reach an organization's rows through a scope or its transaction,
+//! which add the organization.
 //!
 //! Everywhere else, `clippy.toml` bans sea-orm's own finders.
 
@@ -21,8 +21,8 @@ pub trait TenantEntity: EntityTrait {
 }
 
 /// Locks the selected rows against changes until the transaction ends. FOR NO KEY UPDATE: rows that only refer to them
-/// can still be written. Writing such a row locks what its foreign key refers to, and with the stronger lock two
-/// transactions that had each written one would deadlock.
+/// can still be written. Writing such a row locks the row that its foreign key refers to, and with the stronger lock
+/// two transactions that had each written one would deadlock.
 pub fn held<E: EntityTrait>(found: Select<E>) -> Select<E> {
     found.lock(LockType::NoKeyUpdate)
 }
@@ -46,8 +46,9 @@ impl Foldable for Option<String> {
     }
 }
 
-/// What sea-orm requires of an entity apart from its columns, and which of them are the folded form of another
-/// (`email_folded = folding::address(email)`). Those are written here, together with the column they are made from.
+/// Implements the parts of an entity that sea-orm requires apart from its columns. Lists the columns that are the
+/// folded form of another (`email_folded = folding::address(email)`): they are written here, together with their
+/// source.
 macro_rules! entity {
     () => {
         $crate::core::store::entity!(@relations);
@@ -166,8 +167,8 @@ impl Door for Scope {
 }
 
 impl Scope {
-    /// What `read` makes of each row of a statement, in their order. For searches, whose rows are large: only what is made of them
-    /// is kept. If the connection is lost in between, the statement runs once more, so that `read` may see a row twice.
+    /// Maps each row of a statement with `read`, in order. For searches, whose rows are large: only the results are
+    /// kept. If the connection is lost meanwhile, the statement runs once more, so `read` may see a row twice.
     ///
     /// # Errors
     /// Those of [`Door::query`]; a row can't be read.
@@ -183,8 +184,8 @@ impl Scope {
         Ok(made.into_iter().collect::<std::result::Result<_, _>>()?)
     }
 
-    /// The rows of these statements in one, which stand between `before` and `after`. For searches in places that are chosen when
-    /// they run.
+    /// The rows of these statements, joined into one between `before` and `after`. For searches whose places are chosen
+    /// at run time.
     ///
     /// # Errors
     /// Those of [`Door::query`]; a row can't be read.

@@ -6,15 +6,16 @@
 //! | [`installation_sql!`] | [`Installation`], [`Transaction`], [`Connections`] | people, keys, the audit log's chains and other rows of no organization |
 //! | [`every_org_sql!`] | [`EveryOrg`] | jobs over all organizations: `organization_id` occurs where rows are selected |
 //!
-//! Texts are constants, in features those of `queries.rs` files, put together when they are compiled. They are PostgreSQL's: for SQLite
-//! `= ANY($2)` becomes a list, and locks (`FOR …`) go. Values are `$2, $3, …` beside `$org`, and `$1, $2, …` elsewhere.
+//! Texts are constants, which features keep in `queries.rs` files, and are joined at compile time. They are
+//! PostgreSQL's: for SQLite `= ANY($2)` becomes a list, and locks (`FOR …`) go. Values are `$2, $3, …` beside `$org`,
+//! and `$1, $2, …` elsewhere.
 
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, TryGetable, Value};
 
 use super::{Connections, EveryOrg, Installation, Transaction};
 use crate::base::problem::Result;
 
-/// A statement in the words of both databases.
+/// A statement in the dialects of both databases.
 #[derive(Clone, Copy, Debug)]
 pub struct Text {
     /// PostgreSQL's.
@@ -54,7 +55,7 @@ macro_rules! sql {
     }};
 }
 
-/// A statement about rows of no organization: people, sessions, keys; or about those whose organization is only asked for.
+/// A statement about rows of no organization (people, sessions, keys), or one that looks up a row's organization.
 macro_rules! installation_sql {
     ($($part:expr),+ $(,)?) => {{
         const { assert!(!$crate::core::store::sql::names(&[$($part),+], "$org"), "the text has an $org") };
@@ -76,7 +77,7 @@ macro_rules! every_org_sql {
     }};
 }
 
-/// Parts of a text, put together when they are compiled.
+/// Joins parts of a text at compile time.
 macro_rules! text {
     ($($part:expr),+) => {{
         const PARTS: &[&str] = &[$($part),+];
@@ -141,7 +142,7 @@ pub trait Door: Sync {
     /// The rows of a statement, as they come.
     ///
     /// # Errors
-    /// The database refused it, or can't be reached; so for all of these.
+    /// The database refused it, or can't be reached. This holds for all methods.
     fn query(
         &self,
         sql: Self::Sql,
@@ -188,7 +189,7 @@ pub trait Door: Sync {
     }
 }
 
-/// A door through which is written, too.
+/// A door that also writes.
 pub trait Write: Door {
     /// Runs a writing statement. Returns the number of rows affected.
     ///
@@ -301,7 +302,7 @@ pub const fn length(parts: &[&str]) -> usize {
     length
 }
 
-/// The parts in one, in which `$org` is `$1`.
+/// The parts joined, with `$1` in place of `$org`.
 #[doc(hidden)]
 #[must_use]
 pub const fn joined<const N: usize>(parts: &[&str]) -> [u8; N] {

@@ -20,8 +20,8 @@ static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
 
 /// The advisory lock of a migration, so that replicas migrate one after another.
 const LOCK: i64 = 0x006d_7573_7465_7231;
-/// How many seconds a step waits for a table in use. Requests that queue behind it wait as long: a long statement must not become an
-/// outage.
+/// How many seconds a step waits for a table in use. Requests queue behind it for as long, so a long statement must not
+/// become an outage.
 const LOCK_SECONDS: u64 = 10;
 /// PostgreSQL's error code for a lock timeout.
 const LOCK_NOT_AVAILABLE: &str = "55P03";

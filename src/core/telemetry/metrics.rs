@@ -1,4 +1,4 @@
-//! Prometheus metrics: what is counted during operation, and what is collected at each scrape.
+//! Prometheus metrics: those counted during operation, and those collected at each scrape.
 //!
 //! Nothing is measured unless `metrics.listen` is set: then [`on`] is one load of a pointer. The handles used on a
 //! request's path are created in advance: a route's at its first request, a field's with the schema. Labels are routes,

@@ -3,8 +3,8 @@
 //! None of this exists unless `traces.endpoint` is set: no layer, no spans, and [`on`] is one load of a flag. The spans
 //! are `tracing` spans with their own target, which the log leaves out; statements are added when they end, below the
 //! active span. A span contains routes, schema names and the text of statements with placeholders: no values, paths,
-//! query strings, bodies or headers. Each turn of an agent is a trace of its own, sent when it has ended ([`past`]); prompts
-//! and answers are in it only where the organization says so.
+//! query strings, bodies or headers. Each turn of an agent is a trace of its own, sent when it has ended ([`past`]);
+//! prompts and answers are in it only where the organization says so.
 
 use std::{
     sync::OnceLock,
@@ -200,7 +200,7 @@ pub struct Past {
     pub until: Timestamp,
     /// Whether it failed.
     pub failed: bool,
-    /// What is known about it, by the conventions.
+    /// Its attributes, by the conventions.
     pub attributes: Vec<(&'static str, Known)>,
 }
 
@@ -213,7 +213,7 @@ pub enum Known {
     Text(String),
 }
 
-/// Sends a trace of something that has ended, with what happened in it. It is sampled like requests.
+/// Sends the trace of something that has ended, with its parts. It is sampled like requests.
 pub fn past(whole: Past, parts: Vec<Past>) {
     let Some(traces) = ON.get() else { return };
     let context = Context::new();
