@@ -16,7 +16,6 @@ use crate::{
     },
 };
 
-/// All handlers.
 #[must_use]
 pub fn handlers() -> Handlers {
     let mut handlers = Handlers::default();

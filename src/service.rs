@@ -31,7 +31,6 @@ use crate::{
 
 /// The parts of a serving process.
 pub struct Service {
-    /// The shared core.
     pub core: Arc<Core>,
     /// Executes the documents.
     pub graphql: Arc<Graphql>,

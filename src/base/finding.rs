@@ -8,7 +8,6 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// As it should be.
     Good,
     /// It works, but deserves a look.
     Look,
@@ -19,11 +18,9 @@ pub enum Level {
 /// The result of a check.
 #[derive(Debug, Serialize)]
 pub struct Finding {
-    /// What was checked.
     pub check: &'static str,
     /// How serious it is.
     pub level: Level,
-    /// What was found.
     pub found: String,
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,7 +28,6 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// As it should be.
     #[must_use]
     pub fn good(check: &'static str, found: impl Into<String>) -> Self {
         Self { check, level: Level::Good, found: found.into(), advice: None }

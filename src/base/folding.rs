@@ -6,7 +6,6 @@
 
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
-/// What a character is folded to.
 pub enum Folded {
     /// A letter or digit.
     Letter(char),

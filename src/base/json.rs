@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-/// The texts of a list.
 #[must_use]
 pub fn texts(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()

@@ -202,7 +202,6 @@ impl Violation {
 /// A refusal or a failure, in a form that every interface can show.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    /// The stable code.
     pub code: Code,
     /// What happened, for the caller. Never contains internals.
     pub detail: String,

@@ -11,7 +11,6 @@ use std::sync::{
 use async_graphql::{InputValueError, InputValueResult, Scalar, ScalarType, Value};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The milliseconds of a day.
 pub const DAY_MS: i64 = 86_400_000;
 
 /// An instant. RFC 3339 in UTC with milliseconds: `2026-01-31T08:00:00.000Z`. Input may have any offset.

@@ -16,14 +16,12 @@ pub trait DomainEvent: Send + Sync + 'static {}
 
 /// A question that only a feature above can answer. It has one answerer.
 pub trait Question: Send + Sync + 'static {
-    /// The type of the answer.
     type Answer: Send + 'static;
 }
 
 /// Handles an event.
 pub type Handler<E> = for<'a> fn(&'a Tx, &'a E) -> BoxFuture<'a, Result<()>>;
 
-/// Answers a question.
 pub type Answerer<Q> = for<'a> fn(&'a Tx, &'a Q) -> BoxFuture<'a, Result<<Q as Question>::Answer>>;
 
 /// The handlers of all events and questions, by type, as [`Core`](super::Core) keeps them.

@@ -78,7 +78,6 @@ type Buckets<K> = governor::RateLimiter<K, Levels<K>, Ticker, StateInformationMi
 /// The levels of the buckets, which governor lowers and we can raise for a refund.
 struct Levels<K: Eq + Hash>(Arc<DashMapStateStore<K>>);
 
-/// All buckets.
 pub struct RateLimiter {
     clock: Ticker,
     reads: Buckets<Holder>,
@@ -318,7 +317,6 @@ impl RequestNotes {
         self.0.changes.load(Ordering::Relaxed)
     }
 
-    /// Sets the holder.
     pub fn held_by(&self, holder: Holder) {
         let _ = self.0.holder.set(holder);
     }

@@ -73,13 +73,9 @@ use crate::base::{
 
 /// What every feature may use.
 pub struct Core {
-    /// Settings.
     pub config: Config,
-    /// Time.
     pub clock: Clock,
-    /// The database.
     pub db: Db,
-    /// The permission policy.
     pub policy: Policy,
     /// Credentials, and their callers.
     pub access: Access,
@@ -105,7 +101,6 @@ pub struct Core {
     pub events: Arc<Hub>,
     /// The [`handlers`] of domain events and questions, by type.
     pub handlers: Extensions,
-    /// The connections of hosts.
     pub hosts: Hosts,
     /// The lanes of jobs, and how they are woken.
     pub queue: Queue,
@@ -124,9 +119,7 @@ pub struct Core {
 /// What differs between the service, its commands, its tests and its benchmarks.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Time.
     pub clock: Clock,
-    /// The cost of hashing a password.
     pub password_cost: Cost,
     /// How long credentials and memberships are cached.
     pub credentials_kept: Duration,

@@ -74,7 +74,6 @@ impl Replicas {
 }
 
 row! {
-    /// A serving replica.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Replica {
         /// Its name: random, chosen at start.

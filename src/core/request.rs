@@ -33,7 +33,6 @@ pub trait HeldKey: Send + Sync {
 
 /// A request from any interface.
 pub struct Request {
-    /// The service.
     pub core: Arc<Core>,
     /// Who is asking.
     pub caller: Caller,

@@ -11,7 +11,6 @@ use crate::{
 
 /// A table, and what bounds it.
 pub struct TableRetention {
-    /// Its name.
     pub table: &'static str,
     /// What is kept, and for how long, in words for operators.
     pub what: &'static str,

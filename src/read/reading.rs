@@ -7,7 +7,6 @@ use super::{AnswerBudget, Plans, fetch::Loaders};
 /// The context for reading in one request. It lives as long as the request.
 #[derive(Default)]
 pub struct Reading {
-    /// The data loaders.
     pub(super) loaders: Loaders,
     /// The document's plans, if the document is cached.
     plans: Option<Arc<Plans>>,

@@ -38,7 +38,6 @@ pub struct Bounds {
     pub not_null: bool,
 }
 
-/// A number from `min` to `max`.
 #[must_use]
 pub const fn range(min: i64, max: i64) -> Bounds {
     Bounds {

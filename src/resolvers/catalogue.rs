@@ -19,7 +19,6 @@ pub struct Catalogue {
     permits: Permits,
 }
 
-/// A root field of one of the three roots.
 #[derive(Clone, Copy)]
 pub struct RootField<'a> {
     /// `Query`, `Mutation` or `Subscription`.
@@ -56,7 +55,6 @@ impl Catalogue {
         &self.permits
     }
 
-    /// The root field of this name.
     #[must_use]
     pub fn root_field(&self, name: &str) -> Option<RootField<'_>> {
         // Called on every request to /graphql, so looked up by name rather than by a scan.
@@ -67,7 +65,6 @@ impl Catalogue {
         })
     }
 
-    /// Every root field.
     pub fn root_fields(&self) -> impl Iterator<Item = RootField<'_>> {
         ROOTS.into_iter().flat_map(move |root| {
             root_fields(&self.registry, root).filter_map(move |field| {

@@ -158,7 +158,6 @@ fn register(registry: &mut Registry, name: &str, about: &str, args: &[(&str, &st
     });
 }
 
-/// An argument of a directive.
 pub(super) fn argument(name: &str, about: &str, ty: String) -> MetaInputValue {
     MetaInputValue {
         name: name.to_owned(),

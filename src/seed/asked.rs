@@ -17,7 +17,6 @@ use crate::{
 /// An approval to create.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// Its id.
     pub id: i64,
     kind: &'static str,
     status: &'static str,

@@ -24,7 +24,6 @@ const MOST_VALUES: usize = 30_000;
 /// One value of a row.
 #[derive(Clone, Debug)]
 pub enum Cell {
-    /// NULL.
     Null,
     /// An integer, an id or an instant.
     Int(i64),
@@ -98,7 +97,6 @@ impl Sheet {
 pub struct Bulk(Transaction);
 
 impl Bulk {
-    /// Begins a transaction.
     pub async fn begin(db: &Db) -> anyhow::Result<Self> {
         Ok(Self(db.begin().await?))
     }

@@ -17,45 +17,31 @@ use crate::{
 pub struct Fleet {
     /// The number of servers created.
     pub servers: u64,
-    /// The agents.
     pub agents: Vec<Agent>,
-    /// Their channels.
     pub channels: Vec<Channel>,
     /// The people on the other side of the channels.
     pub contacts: Vec<Contact>,
 }
 
-/// An agent.
 pub struct Agent {
-    /// Its id.
     pub id: i64,
-    /// Its server.
     pub server: i64,
     /// Its field of work.
     pub topic: &'static Topic,
-    /// Its model.
     pub model: &'static str,
 }
 
-/// A channel.
 pub struct Channel {
-    /// Its id.
     pub id: i64,
-    /// The index of its agent.
     pub agent: usize,
-    /// Its transport.
     pub transport: &'static str,
 }
 
 /// A contact with an address on one channel.
 pub struct Contact {
-    /// Its id.
     pub id: i64,
-    /// The address.
     pub identity: i64,
-    /// The index of the channel.
     pub channel: usize,
-    /// The name.
     pub name: String,
 }
 

@@ -34,7 +34,6 @@ use crate::{
 pub struct Volume {
     /// Agents, with a server for every 25 of them and one or two channels each.
     pub agents: u64,
-    /// Conversations.
     pub conversations: u64,
     /// Messages in all of them. The first conversation is the longest, the second half as long, and so on.
     pub messages: u64,
@@ -54,25 +53,16 @@ pub struct Volume {
 /// What was created.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Seeded {
-    /// Servers.
     pub servers: u64,
-    /// Agents.
     pub agents: u64,
-    /// Channels.
     pub channels: u64,
-    /// Contacts.
     pub contacts: u64,
-    /// Conversations.
     pub conversations: u64,
-    /// Messages.
     pub messages: u64,
-    /// Approvals.
     pub approvals: u64,
-    /// Members.
     pub members: u64,
     /// The agent of the longest conversation.
     pub first_agent: Option<i64>,
-    /// The longest conversation.
     pub first_conversation: Option<i64>,
 }
 

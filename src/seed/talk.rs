@@ -15,7 +15,6 @@ pub struct Draft {
     pub turn: Option<u64>,
     /// Who wrote it.
     pub role: MessageRole,
-    /// What it contains.
     pub kind: MessageKind,
     /// The content, depending on the kind.
     pub content: Value,
@@ -31,7 +30,6 @@ pub struct Draft {
 pub struct Talk {
     /// Its index in the batch.
     pub place: usize,
-    /// Its topic.
     pub topic: &'static Topic,
     /// Whether it has an external contact.
     pub outside: bool,

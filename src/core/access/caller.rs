@@ -16,7 +16,6 @@ use crate::base::{
 pub enum Caller {
     /// No credential.
     Anonymous,
-    /// A person with a session.
     Person(Arc<Person>),
     /// A person in a chat that they have linked. Created for a decision that comes in through the chat; no request has
     /// it.
@@ -27,16 +26,13 @@ pub enum Caller {
     System,
 }
 
-/// A person with a session.
 #[derive(Debug)]
 pub struct Person {
-    /// The user.
     pub id: UserId,
     /// The session that the access token or the cookie belongs to.
     pub session: SessionId,
     /// Which of the two it was.
     pub kind: SessionKind,
-    /// The display name.
     pub name: String,
     /// The e-mail address.
     pub email: String,
@@ -49,18 +45,14 @@ pub struct Person {
 /// A person in a chat that they have linked.
 #[derive(Debug)]
 pub struct Chatting {
-    /// The user.
     pub id: UserId,
-    /// The display name.
     pub name: String,
-    /// The channel of the chat.
     pub channel: ChannelId,
 }
 
 /// A service token: it belongs to one organization and has its own permissions.
 #[derive(Debug)]
 pub struct ServiceToken {
-    /// The token.
     pub id: TokenId,
     /// The organization that issued it.
     pub org: OrgId,
@@ -217,7 +209,6 @@ impl Caller {
         }
     }
 
-    /// The display name.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

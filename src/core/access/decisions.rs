@@ -36,7 +36,6 @@ use crate::{
 /// How a permission check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// Allowed.
     Allowed,
     /// Refused by the policy.
     Refused,
@@ -45,7 +44,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// As stored.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -74,7 +72,6 @@ struct Key {
 /// counted, and a warning says so.
 const MAX_KEYS: usize = 4_096;
 
-/// The counters.
 pub struct Decisions {
     /// Few enough to empty quickly, and enough that two cores rarely meet.
     shards: [Mutex<HashMap<Key, i64>>; 16],
@@ -151,7 +148,6 @@ fn own_number() -> usize {
 /// One day's count, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// The organization.
     pub org: OrgId,
     /// The role; `None` for a service token.
     pub role: Option<Role>,
@@ -159,9 +155,7 @@ pub struct Decision {
     pub token: i64,
     /// The root field.
     pub operation: String,
-    /// The permission it needed.
     pub permission: Permission,
-    /// The decision.
     pub outcome: Outcome,
     /// The number of calls.
     pub count: i64,

@@ -33,13 +33,11 @@ const MAX_LENGTH: usize = 2048;
 /// The contents of an access token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claims {
-    /// The user.
     pub user: UserId,
     /// The session, which may have ended since.
     pub session: SessionId,
     /// When it was issued, in whole seconds.
     pub issued_at: Timestamp,
-    /// When it expires.
     pub expires_at: Timestamp,
 }
 
@@ -80,7 +78,6 @@ impl PublicKey {
 /// The keys in use at one time.
 #[derive(Clone, Debug)]
 pub struct KeySet {
-    /// The key that signs.
     pub active: SigningKey,
     /// The keys that verify: the active one, the next one, and retired ones.
     pub verifying: Vec<PublicKey>,
@@ -160,7 +157,6 @@ impl JwtKeys {
         Ok(Self { issuer: issuer.to_owned(), validation: validation(issuer), current })
     }
 
-    /// Replaces the keys.
     pub fn replace(&self, set: &KeySet) {
         self.current.store(std::sync::Arc::new(Current::of(set)));
     }

@@ -38,13 +38,11 @@ pub struct Access {
     pub jwt: JwtKeys,
     /// Keeps tokens with made-up signing keys from querying the database.
     pub lookups: Lookups,
-    /// Hashes passwords.
     pub passwords: Passwords,
     /// What the schema's root fields require.
     pub permits: Permits,
     /// Which versions of the organizations' own rules are in force here.
     pub rules: Rules,
-    /// Recent decisions.
     pub decisions: Decisions,
 }
 

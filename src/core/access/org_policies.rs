@@ -70,7 +70,6 @@ row! {
     /// The newest version's number, and the sum of the newest numbers.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Mark {
-        /// The newest number.
         newest: i64,
         /// The sum of the newest [`AT_ONCE`].
         sum: i64,

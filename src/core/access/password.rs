@@ -22,14 +22,11 @@ pub const MIN_LENGTH: usize = 8;
 /// The maximum length of a password, in characters: anyone can have one hashed.
 pub const MAX_LENGTH: usize = 256;
 
-/// The cost of one hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Memory in KiB.
     pub memory_kib: u32,
     /// Passes over the memory.
     pub iterations: u32,
-    /// Lanes.
     pub lanes: u32,
 }
 

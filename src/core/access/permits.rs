@@ -16,7 +16,6 @@ pub enum Permit {
     Member,
     /// A permission in the organization that the argument `orgId` names.
     InOrganization {
-        /// The permission.
         permission: Permission,
         /// Whether the caller's e-mail address must be confirmed.
         confirmed_email: bool,

@@ -22,11 +22,9 @@ pub struct Scope(Arc<Inner>);
 
 /// The contents of a [`Scope`].
 pub struct Inner {
-    /// The service.
     pub core: Arc<Core>,
     /// The request that the scope belongs to.
     pub request: Arc<Request>,
-    /// The organization.
     pub org: OrgId,
     /// The caller's membership there.
     pub membership: Membership,

@@ -20,11 +20,9 @@ pub const INSTANCE: i64 = 0;
 
 /// A line with its place in the chain.
 pub(super) struct Sealed {
-    /// The line and its place.
     pub line: AuditLine,
     /// The hash of the previous line.
     pub prev_hash: Vec<u8>,
-    /// Its own hash.
     pub hash: Vec<u8>,
 }
 
@@ -36,7 +34,6 @@ impl Row for Sealed {
 }
 
 impl Sealed {
-    /// The line as exported.
     #[must_use]
     pub fn exported(&self) -> Value {
         let mut line = self.line.value();
@@ -53,7 +50,6 @@ pub fn hash(prev: &[u8], canonical: &[u8]) -> [u8; 32] {
     Sha256::new().chain_update(prev).chain_update(canonical).finalize().into()
 }
 
-/// The canonical form of a value.
 #[must_use]
 pub fn canonical(value: &Value) -> Vec<u8> {
     canonical_bytes(&Sorted(value))

@@ -36,9 +36,7 @@ row! {
     /// A line that ends a chain, or a part of it.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub(super) struct End {
-        /// Its place.
         seq: i64,
-        /// Its hash.
         hash: Vec<u8>,
     }
 }
@@ -73,7 +71,6 @@ struct Memory {
 }
 
 impl Trust {
-    /// Trusts the keys of the key file.
     pub fn new(keys: &KeyFile) -> Self {
         Self { keys: AuditKey::known(keys), memory: Mutex::default() }
     }

@@ -24,7 +24,6 @@ pub struct PublicKey {
 }
 
 impl AuditKey {
-    /// The key of an installation.
     #[must_use]
     pub fn derive(keys: &KeyFile) -> Option<Self> {
         let active = keys.signing().iter().find(|key| key.kid == keys.active_signing())?;
@@ -46,7 +45,6 @@ impl AuditKey {
         Self { signing, public }
     }
 
-    /// The public half.
     #[must_use]
     pub fn public(&self) -> &PublicKey {
         &self.public

@@ -154,13 +154,11 @@ impl AuditLine {
         canonical_bytes(self)
     }
 
-    /// The line as a JSON value.
     pub fn value(&self) -> serde_json::Value {
         // An object of texts and numbers, which can't fail.
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// The values of [`COLUMNS`].
     fn values(self) -> [Value; 20] {
         [
             self.organization_id.into(),

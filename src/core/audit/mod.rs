@@ -65,7 +65,6 @@ use crate::{
 
 /// The state of the audit log in this process.
 pub struct Recorder {
-    /// Recent refusals.
     pub(crate) refusals: Refusals,
     /// Signs checkpoints.
     pub(crate) key: Option<AuditKey>,
@@ -106,7 +105,6 @@ pub struct Entry {
     pub operation: &'static str,
     /// What it does to the record.
     pub op: ChangeOp,
-    /// The kind of the record.
     pub kind: RecordKind,
     /// The record's id.
     pub id: i64,

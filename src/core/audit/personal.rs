@@ -61,9 +61,7 @@ impl<'a> PersonalEntry<'a> {
 /// Where an action comes from: usually a request.
 #[derive(Clone, Copy)]
 pub struct Origin<'a> {
-    /// The service.
     pub core: &'a Core,
-    /// The caller.
     pub caller: &'a Caller,
     /// The client's address.
     pub ip: Option<IpAddr>,

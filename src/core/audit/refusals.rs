@@ -237,7 +237,6 @@ fn missing(problem: &Problem) -> Option<Permission> {
     problem.details.get("permission").and_then(serde_json::Value::as_str)?.parse().ok()
 }
 
-/// The permission that the operation requires.
 fn required(core: &Core, operation: &str) -> Option<Permission> {
     match core.access.permits.required_by(operation)? {
         Permit::InOrganization { permission, .. } => Some(permission),

@@ -52,7 +52,6 @@ pub(super) struct Floor(Mutex<Floors>);
 #[derive(Default)]
 struct Floors {
     now: i64,
-    /// The next floor.
     next: i64,
     looked_at_all: Option<Timestamp>,
 }

@@ -91,7 +91,6 @@ pub struct Verifier<'a> {
 /// A line known from elsewhere, such as the service's own log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// Its place.
     pub seq: i64,
     /// Its hash, if that is known.
     pub hash: Option<[u8; 32]>,
@@ -196,7 +195,6 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Takes an entry.
     pub fn entry(&mut self, content: Value, prev: &[u8], own: &[u8]) {
         let (seq, id) = (content["seq"].as_i64().unwrap_or(-1), content["id"].as_i64());
         if let Some(gap) = self.gap {

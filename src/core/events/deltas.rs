@@ -35,9 +35,7 @@ const BEHIND: usize = 256;
 /// A piece of text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delta {
-    /// The organization.
     pub org: OrgId,
-    /// The conversation.
     pub conversation: ConversationId,
     /// Identifies the message within the launch of its agent.
     pub message: String,
@@ -45,7 +43,6 @@ pub struct Delta {
     pub thinking: bool,
     /// Where the text begins in the message, in UTF-8 bytes.
     pub offset: i64,
-    /// The text.
     pub text: String,
 }
 
@@ -159,7 +156,6 @@ impl Deltas {
 }
 
 impl super::Hub {
-    /// Watches a conversation.
     #[must_use]
     pub fn watch_deltas(self: &Arc<Self>, org: OrgId, conversation: ConversationId) -> Watching {
         let key = (org, conversation);

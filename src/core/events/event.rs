@@ -10,11 +10,9 @@ use crate::base::{
 pub struct Event {
     /// The record's organization.
     pub org: OrgId,
-    /// The record's kind.
     pub kind: RecordKind,
     /// The record's id; for a member, the user's.
     pub id: i64,
-    /// What happened to it.
     pub op: ChangeOp,
     /// The parent record, where subscribers filter by it: a conversation's agent, a message's conversation.
     pub of: Option<i64>,

@@ -103,7 +103,6 @@ impl Hub {
         self.outgoing.add(OutgoingNews::Host(server));
     }
 
-    /// Subscribes `caller` to `org`.
     #[must_use]
     pub fn subscribe(self: &Arc<Self>, org: OrgId, caller: &Caller) -> Subscription {
         let mut rooms = self.rooms();

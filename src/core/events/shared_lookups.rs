@@ -29,7 +29,6 @@ pub struct Memo {
 /// A statement and its keys.
 type Question = (String, Vec<i64>);
 
-/// Shared rows.
 pub type Rows = Vec<Arc<QueryResult>>;
 
 impl Default for Memo {
@@ -82,7 +81,6 @@ impl Memo {
 pub(super) struct Memos(Mutex<VecDeque<(u64, Arc<Memo>)>>);
 
 impl Memos {
-    /// The memo of the event with this number.
     pub fn get(&self, number: u64) -> Arc<Memo> {
         let mut kept = self.0.lock();
         kept.retain(|(_, memo)| memo.is_fresh());

@@ -9,7 +9,6 @@ use crate::{
 /// A column of sealed values, and the context that its values are bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedColumn {
-    /// The table.
     pub table: &'static str,
     /// The column: the field's name followed by `_sealed`.
     pub column: &'static str,
@@ -26,7 +25,6 @@ pub struct SealedColumn {
 /// A column of digests of bots' tokens ([`bot_digests`](super::bot_digests)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest {
-    /// The column.
     pub column: &'static str,
     /// The column with the transport, for which it counts.
     pub transport: &'static str,
@@ -99,7 +97,6 @@ impl SealedColumn {
 }
 
 impl Record {
-    /// The column.
     #[must_use]
     pub fn column(self) -> &'static str {
         match self {

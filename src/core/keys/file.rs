@@ -27,7 +27,6 @@ use crate::{
 /// The key file, locked against changes by others.
 #[derive(Debug)]
 pub(super) struct Change {
-    /// The keys to change.
     pub(super) file: KeyFile,
     path: PathBuf,
     /// Held until this is dropped.

@@ -42,7 +42,6 @@ const GRACE: Duration = Duration::from_secs(60);
 const LOOKS_PER_SECOND: u32 = 5;
 const ALGORITHM: &str = "EdDSA";
 
-/// The state of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -61,9 +60,7 @@ pub enum State {
 pub struct Listed {
     /// Its name in a token's header.
     pub kid: String,
-    /// Its state.
     pub state: State,
-    /// When it was created.
     pub created_at: Timestamp,
     /// When it started to sign, or will.
     pub activates_at: Option<Timestamp>,
@@ -261,7 +258,6 @@ enum RotationStep {
     Activate(String),
 }
 
-/// The step that is due.
 fn due(core: &Core, known: &[Row]) -> Option<RotationStep> {
     let (now, settings) = (core.clock.now(), &core.config.signing);
     if let Some(next) = known.iter().find(|row| row.state(now) == State::Next) {

@@ -24,7 +24,6 @@ pub enum Template {
 }
 
 impl Template {
-    /// Every template.
     pub const ALL: [Self; 5] =
         [Self::ConfirmEmail, Self::ResetPassword, Self::Invitation, Self::Notice, Self::Notifications];
 
@@ -44,7 +43,6 @@ impl Template {
 pub struct Letter {
     /// The subject: one line.
     pub subject: String,
-    /// The plain text.
     pub text: String,
     /// The same in HTML.
     pub html: String,
@@ -53,7 +51,6 @@ pub struct Letter {
 /// A paragraph of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Paragraph {
-    /// A text.
     Text(String),
     /// A URL, shown as a button.
     Link(String),

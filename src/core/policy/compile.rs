@@ -207,7 +207,6 @@ fn about(permission: Permission, grants: &[Grant]) -> impl Iterator<Item = &Gran
     grants.iter().filter(move |grant| grant.permission == permission)
 }
 
-/// Casbin.
 struct Judge(Enforcer);
 
 impl Judge {
@@ -225,7 +224,6 @@ impl Judge {
         made.now_or_never().unwrap_or_else(waits).map(Self)
     }
 
-    /// Replaces the lines.
     fn replace_lines<'a>(&mut self, lines: impl Iterator<Item = (&'a str, &'a Grant)>) {
         let model = self.0.get_mut_model();
         model.clear_policy();

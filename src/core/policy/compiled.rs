@@ -97,7 +97,6 @@ impl Compiled {
         self.table.row(org, subject)
     }
 
-    /// The roles that hold `permission` in `org`.
     pub fn roles(&self, org: OrgId, permission: Permission) -> impl Iterator<Item = Role> + '_ {
         Role::ALL.into_iter().filter(move |role| self.table.role_permissions(org, *role).contains(permission))
     }

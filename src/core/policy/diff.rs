@@ -21,7 +21,6 @@ pub struct CellChange {
     pub organization_id: Option<OrgId>,
     /// A role, or `service_token` for the most that a token can have.
     pub subject: String,
-    /// The permission.
     pub permission: Permission,
     /// Whether the candidate allows it; the policy in force does the opposite.
     pub allowed: bool,

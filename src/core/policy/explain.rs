@@ -37,28 +37,21 @@ impl std::fmt::Display for PolicyLine {
     }
 }
 
-/// The kind of change to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ChangeKind {
-    /// Add a line.
     Add,
-    /// Replace a line.
     Replace,
-    /// Remove a line.
     Remove,
 }
 
 /// A change that would allow what is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Remedy {
-    /// The kind of change.
     pub change: ChangeKind,
-    /// The file to change.
     pub file: String,
     /// The number of the line to replace or remove.
     pub line: Option<i64>,
-    /// The new text.
     pub text: Option<String>,
     /// Whether the organization's own file can do it; otherwise only the installation's operator can.
     pub within_ceiling: bool,
@@ -84,9 +77,7 @@ pub struct Explanation {
     pub organization_id: Option<OrgId>,
     /// A role, or `service_token` for the most that a token can have.
     pub subject: String,
-    /// The permission in question.
     pub permission: Permission,
-    /// Whether it is allowed.
     pub allowed: bool,
     /// The line that decides; `null` if no line applies, which means refused.
     pub decided_by: Option<PolicyLine>,

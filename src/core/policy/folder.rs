@@ -55,7 +55,6 @@ impl Stamp {
 }
 
 impl Folder {
-    /// Reads the folder.
     pub fn read(dir: &Path) -> Self {
         let mut folder = Self { dir: dir.to_owned(), seen: HashMap::new(), sources: Sources::embedded() };
         folder.look(Clock::system().now());

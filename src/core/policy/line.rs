@@ -25,7 +25,6 @@ pub struct LintProblem {
     pub file: String,
     /// The line, starting at 1; `null` if the problem concerns the whole file.
     pub line: Option<usize>,
-    /// What is wrong with it.
     pub reason: String,
     /// The organization whose rules are wrong; `None` for the files for every organization.
     #[serde(skip)]
@@ -67,7 +66,6 @@ pub(super) const SERVICE_TOKEN: &str = "service_token";
 /// The subject of a line or a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
-    /// A member with this role.
     Role(Role),
     /// The most that a service token can have.
     ServiceToken,

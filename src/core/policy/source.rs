@@ -65,7 +65,6 @@ pub(super) struct Sources {
     pub policy: File,
     /// The expectations; `None` without such a file.
     pub expectations: Option<File>,
-    /// By organization.
     pub orgs: Vec<(OrgId, File)>,
     /// Entries of `orgs/` that don't belong there.
     pub strays: Vec<LintProblem>,
@@ -171,7 +170,6 @@ impl Sources {
 pub(super) struct Root<'a>(&'a Path);
 
 impl Root<'_> {
-    /// Reads one file.
     pub fn read(&self, name: &str) -> File {
         let path = self.0.join(name);
         let text = self.stays_inside(&path).and_then(|()| read_text(&path));

@@ -13,7 +13,6 @@ pub const WAITS: [Duration; 7] = [
     LONGEST,
 ];
 
-/// The longest of them.
 pub const LONGEST: Duration = Duration::from_hours(6);
 
 /// The wait after this many failures in a row. `None` if there were too many.

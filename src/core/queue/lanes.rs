@@ -19,9 +19,7 @@ row! {
     /// A lane: a channel's jobs of one kind.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct ChannelLane {
-        /// The organization.
         organization_id: OrgId,
-        /// The channel.
         channel_id: ChannelId,
     }
 }

@@ -193,7 +193,6 @@ row! {
     /// How many jobs of a kind wait.
     #[derive(Clone, Debug)]
     pub struct Depth {
-        /// The kind.
         kind: String,
         /// How many.
         depth: i64,

@@ -43,7 +43,6 @@ const LANES: usize = 256;
 /// Something that callers hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
-    /// WebSockets.
     Sockets,
     /// Connections of hosts.
     Hosts,
@@ -74,7 +73,6 @@ pub enum Holder {
     Token(i64, i64),
     /// Everyone at an address without a credential.
     Address(IpAddr),
-    /// An organization.
     Organization(i64),
     /// The host of a server of an organization.
     Server(i64, i64),
@@ -111,7 +109,6 @@ impl Holder {
     }
 }
 
-/// All limits.
 pub struct ResourceLimits {
     pub connections: Arc<Semaphore>,
     /// For probes, when all other connections are taken.
@@ -200,7 +197,6 @@ impl ResourceLimits {
         }
     }
 
-    /// The limit for this resource.
     #[must_use]
     pub fn limit(&self, resource: Resource) -> &Arc<ResourceLimit> {
         match resource {

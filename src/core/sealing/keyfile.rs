@@ -38,7 +38,6 @@ pub enum KeyFileError {
     /// It can't be read or written.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
@@ -80,7 +79,6 @@ impl std::fmt::Debug for SigningKey {
     }
 }
 
-/// All keys of an installation.
 #[derive(Clone, Debug)]
 pub struct KeyFile {
     ring: KeyRing,
@@ -140,7 +138,6 @@ impl KeyFile {
         wire.check()
     }
 
-    /// The keys that seal.
     #[must_use]
     pub fn ring(&self) -> &KeyRing {
         &self.ring

@@ -99,7 +99,6 @@ pub struct SealContext<'a> {
     pub organization: OrgId,
     /// The record's table.
     pub table: &'a str,
-    /// The record.
     pub record: Locator<'a>,
     /// The record's column.
     pub field: &'a str,

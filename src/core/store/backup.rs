@@ -48,9 +48,7 @@ pub struct Manifest {
     pub format: u32,
     /// The Muster version that made it.
     pub muster: String,
-    /// When it was made.
     pub made_at: Timestamp,
-    /// The newest migration in it.
     pub migrated_to: i64,
     /// The other entries.
     pub files: Vec<Entry>,
@@ -71,7 +69,6 @@ impl Manifest {
 pub struct Entry {
     /// Its name in the archive.
     pub name: String,
-    /// Its length.
     pub bytes: u64,
     /// Its SHA-256, in hexadecimal.
     pub sha256: String,

@@ -173,7 +173,6 @@ impl Connections {
         Ok(Lent { held: Some(held), of: self.clone(), is_ending: false })
     }
 
-    /// The rows of a statement.
     pub(super) async fn rows(&self, sql: String, values: Values) -> Result<Vec<QueryResult>, DbErr> {
         self.statements.fetch_add(1, Ordering::Relaxed);
         let sql: Arc<str> = sql.into();
@@ -315,7 +314,6 @@ impl Lent {
         }
     }
 
-    /// The rows of a statement.
     pub async fn rows(&mut self, sql: &Arc<str>, values: Values) -> Result<Vec<QueryResult>, DbErr> {
         let longest = self.of.longest;
         let opened = self.opened()?;
@@ -354,7 +352,6 @@ impl Lent {
         self.ended(sql, began, made, DbErr::Query)
     }
 
-    /// The result of a statement.
     pub async fn execute(&mut self, statement: Statement) -> Result<ExecResult, DbErr> {
         let (sql, values) = parts(statement);
         let sql: Arc<str> = sql.into();

@@ -266,7 +266,6 @@ impl Db {
         EveryOrg(self)
     }
 
-    /// The version of the database.
     pub async fn version(&self) -> Result<String, DbErr> {
         let version = match self.backend() {
             DbBackend::Postgres => "current_setting('server_version')",
@@ -276,7 +275,7 @@ impl Db {
         Ok(row.map(|row| row.try_get_by("version")).transpose()?.unwrap_or_default())
     }
 
-    /// PostgreSQL's clock. `None` on SQLite.
+    /// PostgreSQL's clock. Fails on SQLite.
     pub async fn time(&self) -> Result<Option<Timestamp>, DbErr> {
         let now = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now";
         self.one(now.to_owned(), vec![]).await?.map(|row| row.try_get_by("now")).transpose()

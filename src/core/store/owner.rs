@@ -23,7 +23,6 @@ use crate::{
 pub struct Owner {
     /// `None` on PostgreSQL.
     held: Option<File>,
-    /// The command that owns it.
     command: &'static str,
 }
 

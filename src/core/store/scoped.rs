@@ -29,7 +29,6 @@ pub fn held<E: EntityTrait>(found: Select<E>) -> Select<E> {
 
 /// A text, or none, of which a folded form is kept.
 pub trait Foldable {
-    /// The folded form.
     #[must_use]
     fn folded(&self, fold: fn(&str) -> String) -> Self;
 }

@@ -20,7 +20,6 @@ use crate::base::problem::Result;
 pub struct Text {
     /// PostgreSQL's.
     pub postgres: &'static str,
-    /// SQLite's.
     pub sqlite: &'static str,
 }
 
@@ -29,7 +28,6 @@ impl Text {
         if backend == DbBackend::Postgres { self.postgres } else { self.sqlite }
     }
 
-    /// With values.
     pub(crate) fn statement(self, backend: DbBackend, values: Vec<Value>) -> Statement {
         Statement::from_sql_and_values(backend, self.of(backend), values)
     }
@@ -116,7 +114,6 @@ macro_rules! row {
 
 pub(crate) use {every_org_sql, installation_sql, row, sql, text};
 
-/// A row of an answer.
 pub trait Row: Sized + Send {
     /// Reads it.
     ///
@@ -136,7 +133,6 @@ impl<T: TryGetable + Send> Row for Only<T> {
 
 /// Where statements of one kind are run.
 pub trait Door: Sync {
-    /// The kind.
     type Sql: Send;
 
     /// The rows of a statement, as they come.
@@ -149,7 +145,6 @@ pub trait Door: Sync {
         values: Vec<Value>,
     ) -> impl Future<Output = Result<Vec<QueryResult>>> + Send;
 
-    /// All rows.
     fn all<R: Row>(
         &self,
         sql: Self::Sql,
@@ -290,7 +285,6 @@ pub const fn is_select(parts: &[&str]) -> bool {
     starts(parts[0].as_bytes(), 0, b"SELECT")
 }
 
-/// The length of the parts.
 #[doc(hidden)]
 #[must_use]
 pub const fn length(parts: &[&str]) -> usize {
@@ -332,7 +326,6 @@ const ANY: &[u8] = b"= ANY(";
 const LIST: &[u8] = b"IN (SELECT value FROM json_each(";
 const LOCKS: [&[u8]; 4] = [b" FOR UPDATE SKIP LOCKED", b" FOR NO KEY UPDATE", b" FOR UPDATE", b" FOR SHARE"];
 
-/// The length of the text for SQLite.
 #[doc(hidden)]
 #[must_use]
 pub const fn length_for_sqlite(text: &[u8]) -> usize {

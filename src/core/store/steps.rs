@@ -26,12 +26,9 @@ const LOCK_SECONDS: u64 = 10;
 /// PostgreSQL's error code for a lock timeout.
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 
-/// A migration step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MigrationStep {
-    /// Its number.
     pub version: i64,
-    /// Its name.
     pub name: String,
 }
 

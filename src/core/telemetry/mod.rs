@@ -146,7 +146,6 @@ where
     })
 }
 
-/// What is logged.
 fn filter(log: &Log) -> Result<EnvFilter, TelemetryError> {
     // Below a warning rmcp logs whole messages, and a tool's result may contain a token.
     Ok(EnvFilter::try_new(&log.filter)?.add_directive("rmcp=warn".parse()?))

@@ -140,7 +140,6 @@ pub fn answered(span: &Span, status: StatusCode) {
     }
 }
 
-/// The span of a root field.
 pub fn root_field(owner: &'static str, field: &str) -> Span {
     let name = format!("{owner} {field}");
     tracing::info_span!(
@@ -198,7 +197,6 @@ pub struct Past {
     pub from: Timestamp,
     /// When it ended.
     pub until: Timestamp,
-    /// Whether it failed.
     pub failed: bool,
     /// Its attributes, by the conventions.
     pub attributes: Vec<(&'static str, Known)>,
@@ -207,9 +205,7 @@ pub struct Past {
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// A number.
     Number(i64),
-    /// A text.
     Text(String),
 }
 
