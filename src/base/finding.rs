@@ -15,14 +15,11 @@ pub enum Level {
     Bad,
 }
 
-/// The result of a check.
 #[derive(Debug, Serialize)]
 pub struct Finding {
     pub check: &'static str,
-    /// How serious it is.
     pub level: Level,
     pub found: String,
-    /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }

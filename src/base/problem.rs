@@ -153,7 +153,6 @@ pub struct Violation {
     /// The kind of mistake: `REQUIRED`, `UNKNOWN_KEY`, `WRONG_TYPE`, `TOO_SMALL`, `TOO_LARGE`, `TOO_SHORT`, `TOO_LONG`,
     /// `NOT_ALLOWED`, ….
     pub code: &'static str,
-    /// An explanation for people.
     pub detail: String,
 }
 
@@ -426,7 +425,6 @@ fn is_one_of(error: &sea_orm::DbErr, codes: &[&str]) -> bool {
     code_of(error).is_some_and(|code| codes.contains(&code.as_ref()))
 }
 
-/// The database's own error code.
 fn code_of(error: &sea_orm::DbErr) -> Option<std::borrow::Cow<'_, str>> {
     use sea_orm::{DbErr, RuntimeErr};
     match error {

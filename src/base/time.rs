@@ -152,7 +152,6 @@ impl ScalarType for Timestamp {
 pub struct Clock(Option<Arc<AtomicI64>>);
 
 impl Clock {
-    /// The system's clock.
     #[must_use]
     pub fn system() -> Self {
         Self(None)
@@ -164,7 +163,6 @@ impl Clock {
         Self(Some(Arc::new(AtomicI64::new(at.0))))
     }
 
-    /// The current instant.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         match &self.0 {

@@ -28,7 +28,6 @@ pub struct Open {
 pub struct Woken(watch::Receiver<()>);
 
 impl Hosts {
-    /// Adds a connection.
     #[must_use]
     pub fn open(&self, server: ServerId, epoch: i64) -> Open {
         let (sender, wakes) = watch::channel(());

@@ -83,11 +83,9 @@ pub struct Core {
     pub risk: RiskRules,
     /// How third-party programs are run as agents.
     pub profiles: Profiles,
-    /// What models cost.
     pub prices: Prices,
     /// Seals and opens secrets.
     pub keys: LiveRing,
-    /// Sends mail.
     pub mailer: Mailer,
     /// The network, as transports of channels use it.
     pub network: Network,
@@ -104,7 +102,6 @@ pub struct Core {
     pub hosts: Hosts,
     /// The lanes of jobs, and how they are woken.
     pub queue: Queue,
-    /// Background work.
     pub tasks: Tasks,
     /// The organizations whose storage is full.
     pub full: Full,
@@ -112,7 +109,6 @@ pub struct Core {
     pub workshop: Workshop,
     /// This replica, and those with a different policy folder.
     pub replicas: Replicas,
-    /// When the service was started.
     pub started_at: Timestamp,
 }
 

@@ -34,13 +34,10 @@ pub trait HeldKey: Send + Sync {
 /// A request from any interface.
 pub struct Request {
     pub core: Arc<Core>,
-    /// Who is asking.
     pub caller: Caller,
     /// The id in the response and the log.
     pub id: String,
-    /// The client's address.
     pub ip: Option<IpAddr>,
-    /// The client's User-Agent.
     pub user_agent: Option<String>,
     /// The interface it came through, recorded with decisions.
     pub via: DecidedVia,

@@ -39,7 +39,6 @@ pub struct Plan {
     /// Permissions needed for some of the fields, checked once per list.
     pub(super) needed: Vec<Needed>,
     pub(super) spec: &'static Spec,
-    /// The number of columns in the select list.
     pub(super) width: usize,
 }
 

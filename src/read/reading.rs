@@ -8,7 +8,6 @@ use super::{AnswerBudget, Plans, fetch::Loaders};
 #[derive(Default)]
 pub struct Reading {
     pub(super) loaders: Loaders,
-    /// The document's plans, if the document is cached.
     plans: Option<Arc<Plans>>,
     /// Whether root values may be JSON bytes, which only our own edges can write.
     raw: bool,
@@ -23,7 +22,6 @@ impl Reading {
         Self { loaders: Loaders::default(), plans, raw, answered: answered.copied(raw) }
     }
 
-    /// The document's plans, if the document is cached.
     pub(super) fn plans(&self) -> Option<&Plans> {
         self.plans.as_deref()
     }

@@ -16,9 +16,7 @@ use crate::base::plain::is_line;
 /// The bounds of one value. `None` means unbounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// The smallest number.
     pub min: Option<i64>,
-    /// The largest number.
     pub max: Option<i64>,
     /// The fewest characters.
     pub min_length: Option<i64>,

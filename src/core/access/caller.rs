@@ -34,9 +34,7 @@ pub struct Person {
     /// Which of the two it was.
     pub kind: SessionKind,
     pub name: String,
-    /// The e-mail address.
     pub email: String,
-    /// Whether the address is confirmed.
     pub email_confirmed: bool,
     /// When the access token expires; for a cookie, when its session ends at the latest.
     pub expires_at: Timestamp,
@@ -54,7 +52,6 @@ pub struct Chatting {
 #[derive(Debug)]
 pub struct ServiceToken {
     pub id: TokenId,
-    /// The organization that issued it.
     pub org: OrgId,
     /// The name that its issuer gave it.
     pub name: String,
@@ -80,7 +77,6 @@ pub struct Membership {
 /// A credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Who {
-    /// A person's session.
     Session(SessionId),
     /// A service token, identified also by the secret that was used: it has two while one replaces the other.
     Token(TokenId, TokenHash),

@@ -157,7 +157,6 @@ pub struct Decision {
     pub operation: String,
     pub permission: Permission,
     pub outcome: Outcome,
-    /// The number of calls.
     pub count: i64,
 }
 

@@ -103,10 +103,8 @@ impl Recorder {
 pub struct Entry {
     /// The root field of the schema: `createServer`.
     pub operation: &'static str,
-    /// What it does to the record.
     pub op: ChangeOp,
     pub kind: RecordKind,
-    /// The record's id.
     pub id: i64,
     /// What changed: an object.
     pub changes: Value,

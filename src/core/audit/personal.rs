@@ -20,13 +20,11 @@ use crate::{
 pub struct PersonalEntry<'a> {
     /// The root field of the schema: `changePassword`.
     pub operation: &'static str,
-    /// Whose account.
     pub user: UserId,
     /// The name of the person, if a link or a password in the request identified them rather than the request itself.
     pub proven: Option<&'a str>,
     /// The session that was opened or ended, if the request was not made through one.
     pub session: Option<SessionId>,
-    /// The organization, if one is concerned.
     pub organization: Option<OrgId>,
     /// What changed: an object.
     pub changes: Value,
@@ -51,7 +49,6 @@ impl<'a> PersonalEntry<'a> {
         Self { session: Some(session), ..self }
     }
 
-    /// Adds the organization.
     #[must_use]
     pub fn in_org(self, org: OrgId) -> Self {
         Self { organization: Some(org), ..self }
@@ -63,7 +60,6 @@ impl<'a> PersonalEntry<'a> {
 pub struct Origin<'a> {
     pub core: &'a Core,
     pub caller: &'a Caller,
-    /// The client's address.
     pub ip: Option<IpAddr>,
     /// The request's id, or empty.
     pub request_id: &'a str,

@@ -57,7 +57,6 @@ struct Floors {
 }
 
 impl Floor {
-    /// The current floor.
     fn now(&self) -> i64 {
         self.0.lock().now
     }

@@ -43,11 +43,9 @@ pub struct Broken {
     pub id: Option<i64>,
     /// The kind of fault.
     pub fault: Fault,
-    /// An explanation for people.
     pub detail: String,
 }
 
-/// The result of a verification.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The organization; `None` for the instance's own log.
@@ -74,7 +72,6 @@ pub struct Report {
     pub broken: Option<Broken>,
 }
 
-/// Verifies one chain.
 pub struct Verifier<'a> {
     keys: &'a [PublicKey],
     report: Report,
@@ -97,7 +94,6 @@ pub struct Known {
 }
 
 impl<'a> Verifier<'a> {
-    /// Starts a chain.
     #[must_use]
     pub fn new(organization_id: Option<i64>, keys: &'a [PublicKey]) -> Self {
         let report = Report {

@@ -32,14 +32,12 @@ pub(super) const CHANNEL: &str = "muster_deltas";
 /// takes little memory.
 const BEHIND: usize = 256;
 
-/// A piece of text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delta {
     pub org: OrgId,
     pub conversation: ConversationId,
     /// Identifies the message within the launch of its agent.
     pub message: String,
-    /// Whether it is a thought.
     pub thinking: bool,
     /// Where the text begins in the message, in UTF-8 bytes.
     pub offset: i64,

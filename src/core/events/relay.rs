@@ -274,7 +274,6 @@ struct Peers {
 struct Peer {
     batch: u64,
     heard: Instant,
-    /// Whether it was reported as silent.
     is_silent: bool,
 }
 

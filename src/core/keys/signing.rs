@@ -164,7 +164,6 @@ pub async fn look_for(core: &Core, kid: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// All keys, newest first.
 pub async fn list(core: &Core) -> Result<Vec<Listed>> {
     let now = core.clock.now();
     let rows = rows(core.db.read()).await?;

@@ -36,7 +36,6 @@ enum Transport {
     Smtp(Smtp),
 }
 
-/// Sends letters.
 pub struct Mailer {
     transport: Transport,
     from: Option<Mailbox>,

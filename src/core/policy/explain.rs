@@ -27,7 +27,6 @@ pub struct PolicyLine {
     pub file: String,
     /// The line's number, starting at 1.
     pub line: i64,
-    /// The line's text.
     pub text: String,
 }
 

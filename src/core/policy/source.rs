@@ -73,7 +73,6 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// The built-in files.
     pub fn embedded() -> Self {
         let expectations = Some(File::built_in(EXPECTATIONS_CSV, EXPECTATIONS));
         let (model, policy) = (File::built_in("model.conf", MODEL), File::built_in(POLICY_CSV, POLICY));
@@ -159,7 +158,6 @@ impl Sources {
         Some(&self.orgs[at].1)
     }
 
-    /// The number of files.
     pub fn len(&self) -> usize {
         2 + usize::from(self.expectations.is_some()) + self.orgs.len()
     }
@@ -177,7 +175,6 @@ impl Root<'_> {
         File::new(name, text, false)
     }
 
-    /// A file's metadata.
     pub fn about(&self, name: &str) -> Option<fs::Metadata> {
         fs::metadata(self.0.join(name)).ok()
     }

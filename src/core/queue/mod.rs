@@ -194,7 +194,6 @@ row! {
     #[derive(Clone, Debug)]
     pub struct Depth {
         kind: String,
-        /// How many.
         depth: i64,
         /// Since when the oldest has waited.
         oldest: Option<Timestamp>,

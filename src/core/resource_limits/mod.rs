@@ -81,7 +81,6 @@ pub enum Holder {
 }
 
 impl Holder {
-    /// The holder for a caller at this address.
     #[must_use]
     pub fn of(caller: &Caller, ip: Option<IpAddr>) -> Self {
         match caller {
@@ -102,7 +101,6 @@ impl Holder {
         }
     }
 
-    /// The holder for an address.
     #[must_use]
     pub fn at(ip: Option<IpAddr>) -> Self {
         Self::Address(ip.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), network))

@@ -39,7 +39,6 @@ pub enum KeyFileError {
     #[error("{}: {source}", path.display())]
     Io {
         path: PathBuf,
-        /// The system's error.
         source: io::Error,
     },
     /// Others can read it, or its group can write to it.

@@ -74,7 +74,6 @@ pub fn random_bytes<const N: usize>() -> [u8; N] {
 /// The record that a sealed value belongs to: its id, or a name if it is sealed before it has an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locator<'a> {
-    /// The record's id.
     Id(i64),
     /// Another value that never changes and is unique in its table and organization.
     Name(&'a str),
@@ -97,7 +96,6 @@ impl<'a> From<&'a str> for Locator<'a> {
 pub struct SealContext<'a> {
     /// The organization that owns the record.
     pub organization: OrgId,
-    /// The record's table.
     pub table: &'a str,
     pub record: Locator<'a>,
     /// The record's column.

@@ -50,7 +50,6 @@ pub struct Manifest {
     pub muster: String,
     pub made_at: Timestamp,
     pub migrated_to: i64,
-    /// The other entries.
     pub files: Vec<Entry>,
     /// What is missing, and why.
     pub left_out: String,

@@ -98,7 +98,6 @@ impl Opener {
     }
 }
 
-/// A connection and its state.
 pub(super) struct Opened {
     driver: Driver,
     /// A statement has started and not ended.

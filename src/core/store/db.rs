@@ -34,7 +34,6 @@ use crate::{
 /// several locks.
 const WRITING: Duration = Duration::from_mins(1);
 
-/// The open database.
 #[derive(Clone, Debug)]
 pub struct Db {
     read: Connections,
@@ -179,7 +178,6 @@ impl Db {
         Ok(gone)
     }
 
-    /// Closes idle connections.
     pub fn trim(&self) {
         self.read.trim();
         self.write.trim();
@@ -227,7 +225,6 @@ impl Db {
         self.write.statements()
     }
 
-    /// SQLite or PostgreSQL.
     #[must_use]
     pub fn backend(&self) -> DbBackend {
         self.read.get_database_backend()
@@ -308,7 +305,6 @@ impl Db {
         self.read.begin().await
     }
 
-    /// Closes every connection.
     pub async fn close(&self) {
         self.read.close().await;
         self.write.close().await;

@@ -7,9 +7,7 @@ use crate::base::{ids::OrgId, problem::Result, time::Timestamp};
 
 /// An entity whose rows link one record, the owner, to its members.
 pub trait Link: TenantEntity {
-    /// The owner's id.
     type Owner: Copy + Into<Value> + Send + Sync;
-    /// The member's id.
     type Member: Copy + Ord + Into<Value> + Send + Sync;
 
     const OWNER: Self::Column;

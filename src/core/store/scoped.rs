@@ -16,7 +16,6 @@ use crate::{
 
 /// An entity whose rows belong to organizations.
 pub trait TenantEntity: EntityTrait {
-    /// The organization's column.
     const ORG: Self::Column;
 }
 

@@ -18,7 +18,6 @@ use crate::base::problem::Result;
 /// A statement in the dialects of both databases.
 #[derive(Clone, Copy, Debug)]
 pub struct Text {
-    /// PostgreSQL's.
     pub postgres: &'static str,
     pub sqlite: &'static str,
 }

@@ -293,7 +293,6 @@ fn method_index(method: &Method) -> usize {
     }
 }
 
-/// Creates handles.
 struct Registry<'a>(&'a PrometheusRecorder);
 
 impl Registry<'_> {

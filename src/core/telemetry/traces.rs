@@ -48,7 +48,6 @@ struct Traces {
     system: OnceLock<&'static str>,
 }
 
-/// Whether traces are on.
 #[inline]
 pub fn on() -> bool {
     ON.get().is_some()
@@ -193,9 +192,7 @@ pub(super) fn statement(pool: Pool, sql: &str, took: Duration, failed: bool) {
 pub struct Past {
     /// The name, by the conventions.
     pub name: String,
-    /// When it began.
     pub from: Timestamp,
-    /// When it ended.
     pub until: Timestamp,
     pub failed: bool,
     /// Its attributes, by the conventions.
