@@ -44,7 +44,7 @@ impl Finding {
 
     /// Puts the subject's name in front of the finding.
     #[must_use]
-    pub fn of(self, whose: &str) -> Self {
+    pub fn about(self, whose: &str) -> Self {
         Self { found: format!("{whose}: {}", self.found), ..self }
     }
 }

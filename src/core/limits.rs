@@ -58,7 +58,7 @@ pub enum Class {
 impl Class {
     /// The class of a request with this method.
     #[must_use]
-    pub fn of(method: &Method) -> Self {
+    pub fn of_method(method: &Method) -> Self {
         if method.is_safe() { Self::Reads } else { Self::Writes }
     }
 

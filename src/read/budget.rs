@@ -77,14 +77,14 @@ pub struct AnswerBudget {
 
 impl Default for AnswerBudget {
     fn default() -> Self {
-        Self::of(None)
+        Self::within(None)
     }
 }
 
 impl AnswerBudget {
     /// The budget of an operation, on its own or as a part of `room`.
     #[must_use]
-    pub fn of(room: Option<Arc<SharedBudget>>) -> Self {
+    pub fn within(room: Option<Arc<SharedBudget>>) -> Self {
         Self { room, taken: AtomicUsize::new(0), about_schema: AtomicUsize::new(0), weight: PARSED_WEIGHT }
     }
 

@@ -189,7 +189,7 @@ fn classes(
     tool_routes: &ToolRoutes,
 ) -> Vec<Class> {
     match sent {
-        _ if method != Method::POST => vec![Class::of(method)],
+        _ if method != Method::POST => vec![Class::of_method(method)],
         Ok(Sent::One) => vec![class(body, tool_routes)],
         Ok(Sent::Batch(messages)) => {
             messages.iter().map(|message| class(message.get().as_bytes(), tool_routes)).collect()

@@ -106,7 +106,7 @@ impl Arrival {
     /// `UNAUTHENTICATED` or `TOKEN_EXPIRED` for a bad credential; `RATE_LIMITED`.
     pub async fn caller(&self, core: &Arc<Core>) -> Result<Caller> {
         let caller = self.caller_uncharged(core).await?;
-        self.charge(core, &caller, Class::of(&self.method))?;
+        self.charge(core, &caller, Class::of_method(&self.method))?;
         Ok(caller)
     }
 

@@ -62,7 +62,7 @@ impl<'a> Visit<'a> {
     /// Those of [`Self::caller_uncharged`]; `RATE_LIMITED`.
     pub async fn caller(self) -> Result<Caller> {
         let caller = self.caller_uncharged().await?;
-        self.arrival.charge(self.core, &caller, Class::of(&self.arrival.method))?;
+        self.arrival.charge(self.core, &caller, Class::of_method(&self.arrival.method))?;
         Ok(caller)
     }
 

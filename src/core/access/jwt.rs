@@ -69,7 +69,7 @@ pub struct PublicKey {
 impl PublicKey {
     /// The public half of `key`.
     #[must_use]
-    pub fn of(key: &SigningKey) -> Self {
+    pub fn from_signing_key(key: &SigningKey) -> Self {
         let public = ed25519_dalek::SigningKey::from_bytes(&key.seed).verifying_key();
         Self { kid: key.kid.clone(), bytes: public.to_bytes(), until: None }
     }
@@ -91,7 +91,10 @@ impl KeySet {
     pub fn of_file(keys: &KeyFile) -> Result<Self, JwtError> {
         let active =
             keys.signing().iter().find(|key| key.kid == keys.active_signing()).ok_or(JwtError::Invalid)?;
-        Ok(Self { active: active.clone(), verifying: keys.signing().iter().map(PublicKey::of).collect() })
+        Ok(Self {
+            active: active.clone(),
+            verifying: keys.signing().iter().map(PublicKey::from_signing_key).collect(),
+        })
     }
 }
 
@@ -121,7 +124,7 @@ struct Current {
 }
 
 impl Current {
-    fn of(set: &KeySet) -> Self {
+    fn from_set(set: &KeySet) -> Self {
         let mut header = Header::new(Algorithm::EdDSA);
         header.typ = Some(TYPE.to_owned());
         header.kid = Some(set.active.kid.clone());
@@ -153,12 +156,12 @@ impl JwtKeys {
     /// See [`KeySet::of_file`].
     pub fn new(keys: &KeyFile, issuer: &str) -> Result<Self, JwtError> {
         eddsa::provide();
-        let current = ArcSwap::from_pointee(Current::of(&KeySet::of_file(keys)?));
+        let current = ArcSwap::from_pointee(Current::from_set(&KeySet::of_file(keys)?));
         Ok(Self { issuer: issuer.to_owned(), validation: validation(issuer), current })
     }
 
     pub fn replace(&self, set: &KeySet) {
-        self.current.store(std::sync::Arc::new(Current::of(set)));
+        self.current.store(std::sync::Arc::new(Current::from_set(set)));
     }
 
     /// The name of the key that signs.

@@ -95,7 +95,7 @@ impl RiskRules {
             if rules.iter().any(|known| known.text.name == rule.name) {
                 mistakes.push(format!("{place}: another rule has this name"));
             }
-            match RiskRule::of(rule) {
+            match RiskRule::from_text(rule) {
                 Ok(rule) => rules.push(rule),
                 Err(wrong) => mistakes.extend(wrong.into_iter().map(|wrong| format!("{place}: {wrong}"))),
             }
@@ -174,7 +174,7 @@ fn collect_texts(value: &serde_json::Value, texts: &mut Vec<String>) {
 }
 
 impl RiskRule {
-    fn of(text: RuleText) -> Result<Self, Vec<String>> {
+    fn from_text(text: RuleText) -> Result<Self, Vec<String>> {
         let mut wrong = Vec::new();
         if text.name.trim().is_empty() || text.name.chars().count() > 80 {
             wrong.push("name must have 1 to 80 characters".to_owned());

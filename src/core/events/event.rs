@@ -29,7 +29,7 @@ impl Event {
 
     /// Sets the record's parent.
     #[must_use]
-    pub fn of(self, parent: impl Into<i64>) -> Self {
+    pub fn with_parent(self, parent: impl Into<i64>) -> Self {
         Self { of: Some(parent.into()), ..self }
     }
 

@@ -42,7 +42,7 @@ pub enum Record {
 /// The organization of values that belong to none.
 const NONE: &str = "CAST(0 AS BIGINT)";
 
-const fn of(
+const fn sealed_column(
     table: &'static str,
     column: &'static str,
     organization: &'static str,
@@ -52,11 +52,11 @@ const fn of(
 }
 
 const fn of_tenant(table: &'static str, column: &'static str) -> SealedColumn {
-    of(table, column, "organization_id", Record::Id("id"))
+    sealed_column(table, column, "organization_id", Record::Id("id"))
 }
 
 const fn of_organization(column: &'static str) -> SealedColumn {
-    of("organizations", column, "id", Record::Id("id"))
+    sealed_column("organizations", column, "id", Record::Id("id"))
 }
 
 /// Every sealed column of every table.
@@ -76,15 +76,15 @@ pub const SEALED: &[SealedColumn] = &[
     of_tenant("credential_fields", "value_sealed"),
     SealedColumn {
         is_long: true,
-        ..of("message_sources", "source_sealed", "organization_id", Record::Id("message_id"))
+        ..sealed_column("message_sources", "source_sealed", "organization_id", Record::Id("message_id"))
     },
     of_tenant("model_credentials", "secret_sealed"),
     of_organization("provider_oauth_secret_sealed"),
     of_organization("transcription_key_sealed"),
     of_organization("voice_key_sealed"),
-    of("idempotency_keys", "answer_sealed", "organization_id", Record::Name("holder")),
-    of("signing_keys", "private_key_sealed", NONE, Record::Name("kid")),
-    of("users", "totp_secret_sealed", NONE, Record::Id("id")),
+    sealed_column("idempotency_keys", "answer_sealed", "organization_id", Record::Name("holder")),
+    sealed_column("signing_keys", "private_key_sealed", NONE, Record::Name("kid")),
+    sealed_column("users", "totp_secret_sealed", NONE, Record::Id("id")),
 ];
 
 impl SealedColumn {

@@ -333,7 +333,7 @@ async fn insert(
     let values = [
         key.kid.clone().into(),
         ALGORITHM.into(),
-        URL_SAFE_NO_PAD.encode(PublicKey::of(key).bytes).into(),
+        URL_SAFE_NO_PAD.encode(PublicKey::from_signing_key(key).bytes).into(),
         sealed.into(),
         core.clock.now().into(),
         activate_at.into(),

@@ -144,7 +144,7 @@ pub(super) fn lockouts(rules: &Rules, table: &Table, sources: &Sources) -> Vec<L
             };
             let takes = |grant: &&Grant| grant.permission == lost && grant.effect == Effect::Deny;
             let line = own.grants.iter().find(takes).map(|grant| grant.line);
-            LintProblem { line, ..LintProblem::of_file(&file.name, reason).of(Some(*org)) }
+            LintProblem { line, ..LintProblem::of_file(&file.name, reason).in_org(Some(*org)) }
         }));
     }
     problems

@@ -106,7 +106,7 @@ pub(super) fn unmet(table: &Table, book: &Book) -> Vec<LintProblem> {
     for one in &book.rules.expectations {
         let is_met = |org| table.allows(org, one.subject, one.permission) == (one.effect == Effect::Allow);
         for org in places(one.place, table).filter(|org| !is_met(*org)) {
-            problems.push(LintProblem::at(name, one.line, shortfall(one, org, book)).of(org));
+            problems.push(LintProblem::at(name, one.line, shortfall(one, org, book)).in_org(org));
         }
     }
     problems

@@ -37,7 +37,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(about: &Metadata) -> Self {
+    fn from_metadata(about: &Metadata) -> Self {
         Self {
             file: (about.dev(), about.ino()),
             size: about.size(),
@@ -66,7 +66,7 @@ impl Folder {
         let (mut before, mut seen, mut read) = (std::mem::take(&mut self.seen), HashMap::new(), 0);
         self.sources = Sources::read(&self.dir, &mut |root, name| {
             // Taken before the file is read, so that a change in between is noticed next time.
-            let stamp = root.about(name).map(|about| Stamp::of(&about));
+            let stamp = root.about(name).map(|about| Stamp::from_metadata(&about));
             let known = before.remove(name).filter(|it| it.settled && Some(it.stamp) == stamp);
             let file = known.map_or_else(
                 || {

@@ -40,7 +40,7 @@ impl LintProblem {
         Self { line: Some(line), ..Self::of_file(file, reason) }
     }
 
-    pub(super) fn of(self, org: Option<OrgId>) -> Self {
+    pub(super) fn in_org(self, org: Option<OrgId>) -> Self {
         Self { org, ..self }
     }
 }

@@ -120,7 +120,7 @@ fn lint_ceiling(
             let (permission, line) = (grant.permission, denial.line);
             let reason =
                 format!("{role} can't be given {permission}: {POLICY_CSV}:{line} denies it everywhere");
-            problems.push(LintProblem::at(&file.name, grant.line, reason).of(Some(org)));
+            problems.push(LintProblem::at(&file.name, grant.line, reason).in_org(Some(org)));
         }
     }
 }

@@ -98,7 +98,7 @@ impl Policy {
     fn new(folder: Option<Folder>, dir: Option<PathBuf>) -> Result<Self, Vec<LintProblem>> {
         let good = folder.as_ref().map_or_else(Sources::embedded, |folder| folder.sources.clone());
         let compiled = Compiled::build(good.clone(), None)?;
-        let found = Found::of(&good, &good, compiled.problems().to_vec());
+        let found = Found::compare(&good, &good, compiled.problems().to_vec());
         Ok(Self(Arc::new(Inner {
             dir,
             live: ArcSwap::from_pointee(compiled),
@@ -256,7 +256,7 @@ impl Policy {
         };
         log(problems.iter().filter(|problem| !parts.told.contains(problem)));
         parts.told.clone_from(&problems);
-        let found = Found::of(&read, &parts.good, problems);
+        let found = Found::compare(&read, &parts.good, problems);
         let is_good = found.problems.is_empty();
         self.0.found.store(Arc::new(found));
         // Unchanged texts keep the time at which they came into force.
@@ -298,7 +298,7 @@ fn log<'a>(problems: impl Iterator<Item = &'a LintProblem>) {
 }
 
 impl Found {
-    fn of(read: &Sources, good: &Sources, problems: Vec<LintProblem>) -> Self {
+    fn compare(read: &Sources, good: &Sources, problems: Vec<LintProblem>) -> Self {
         // A file missing from a refused folder still decides.
         let files = read.orgs.iter().chain(&good.orgs).map(|(org, _)| *org).collect();
         Self { version: read.version.clone(), files, problems }

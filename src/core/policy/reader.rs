@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
 
     fn problem(&mut self, line: Option<usize>, reason: impl Into<String>) {
         self.unread = self.unread.or(line).or(Some(1));
-        let problem = LintProblem::of_file(&self.file.name, reason).of(self.org);
+        let problem = LintProblem::of_file(&self.file.name, reason).in_org(self.org);
         self.problems.push(LintProblem { line, ..problem });
     }
 

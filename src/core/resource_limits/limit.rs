@@ -57,7 +57,7 @@ struct Shares {
 }
 
 impl Shares {
-    fn of(&self, holder: Holder) -> usize {
+    fn held_by(&self, holder: Holder) -> usize {
         self.of.get(&holder).copied().unwrap_or(0)
     }
 
@@ -246,7 +246,7 @@ impl Held {
     fn check_own(&self, shares: &Shares, more: usize) -> std::result::Result<(), Exceeded> {
         let limit = &self.limit;
         let most = if self.is_strangers() { limit.most.anonymous } else { limit.most.known };
-        let others = shares.of(self.holder) - self.amount;
+        let others = shares.held_by(self.holder) - self.amount;
         let mine = self.amount.saturating_add(more);
         // A single body or answer is admitted regardless of its size, which other settings limit.
         let is_first = others == 0 && limit.counts_bytes();

@@ -37,10 +37,7 @@ use crate::base::files::{create_private, put_in_place};
 pub enum KeyFileError {
     /// It can't be read or written.
     #[error("{}: {source}", path.display())]
-    Io {
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// Others can read it, or its group can write to it.
     #[error("{}: others can read it; run: chmod 600", .0.display())]
     Exposed(PathBuf),

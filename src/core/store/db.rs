@@ -72,7 +72,7 @@ impl Db {
         let write = Connections::new(writer, Pool::Write, writers, patience)?
             .waiting_at_most(longest.map(|longest| longest.max(WRITING) + ANSWER_WAIT));
         // Fails here if the database can't be reached.
-        drop(write.lend().await.map_err(|error| Unusable::of(write.opener(), error))?);
+        drop(write.lend().await.map_err(|error| Unusable::explain(write.opener(), error))?);
         Ok(Self { read, write })
     }
 

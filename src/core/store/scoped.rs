@@ -177,7 +177,7 @@ impl Scope {
         mut read: impl FnMut(R) -> T,
     ) -> Result<Vec<T>> {
         let db = &self.core.db;
-        let text = sql.0.of(db.backend()).to_owned();
+        let text = sql.0.for_backend(db.backend()).to_owned();
         let made = db.each(text, of_org(self, values.into()), |row| R::read(&row).map(&mut read)).await?;
         Ok(made.into_iter().collect::<std::result::Result<_, _>>()?)
     }
@@ -194,7 +194,7 @@ impl Scope {
         values: impl Into<Vec<Value>>,
     ) -> Result<Vec<R>> {
         let db = &self.core.db;
-        let texts: Vec<_> = statements.iter().map(|sql| sql.0.of(db.backend())).collect();
+        let texts: Vec<_> = statements.iter().map(|sql| sql.0.for_backend(db.backend())).collect();
         let text = [before, &texts.join(" UNION ALL "), after].concat();
         let rows = db.all(text, of_org(self, values.into())).await?;
         Ok(rows.iter().map(R::read).collect::<std::result::Result<_, _>>()?)

@@ -23,12 +23,12 @@ pub struct Text {
 }
 
 impl Text {
-    pub(super) fn of(self, backend: DbBackend) -> &'static str {
+    pub(super) fn for_backend(self, backend: DbBackend) -> &'static str {
         if backend == DbBackend::Postgres { self.postgres } else { self.sqlite }
     }
 
     pub(crate) fn statement(self, backend: DbBackend, values: Vec<Value>) -> Statement {
-        Statement::from_sql_and_values(backend, self.of(backend), values)
+        Statement::from_sql_and_values(backend, self.for_backend(backend), values)
     }
 }
 

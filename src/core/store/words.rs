@@ -19,7 +19,7 @@ pub struct Unusable {
 
 impl Unusable {
     /// A connection error, explained.
-    pub(super) fn of(opener: &Opener, error: DbErr) -> anyhow::Error {
+    pub(super) fn explain(opener: &Opener, error: DbErr) -> anyhow::Error {
         let explained = match &error {
             DbErr::Conn(RuntimeErr::SqlxError(error))
             | DbErr::Exec(RuntimeErr::SqlxError(error))

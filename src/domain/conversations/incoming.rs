@@ -389,7 +389,9 @@ async fn begin(tx: &Tx, agent: AgentId, incoming: &Incoming<'_>) -> Result<conve
         ..Default::default()
     };
     let begun = conversation.insert(tx.connection()).await?;
-    tx.announce(Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Conversation, begun.id).of(agent));
+    tx.announce(
+        Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Conversation, begun.id).with_parent(agent),
+    );
     Ok(begun)
 }
 

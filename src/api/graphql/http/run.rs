@@ -316,7 +316,7 @@ impl Session {
 
     /// The context for reading a document. Root values are bytes if `raw` is set.
     fn reading(&self, document: &Document, raw: bool) -> Arc<Reading> {
-        Arc::new(Reading::new(document.plans.clone(), raw, AnswerBudget::of(self.room.clone())))
+        Arc::new(Reading::new(document.plans.clone(), raw, AnswerBudget::within(self.room.clone())))
     }
 
     /// [`Self::charge`] for an operation.

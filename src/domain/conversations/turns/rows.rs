@@ -16,7 +16,7 @@ use crate::{
 
 /// Tells subscribers about a turn.
 pub(super) fn announce(tx: &Tx, op: ChangeOp, conversation: ConversationId, id: TurnId) {
-    tx.announce(Event::new(tx.scope.org, op, RecordKind::Turn, id).of(conversation));
+    tx.announce(Event::new(tx.scope.org, op, RecordKind::Turn, id).with_parent(conversation));
 }
 
 /// A turn of this agent.
