@@ -44,7 +44,7 @@ pub struct Service {
 /// Opens an installation without serving it, for commands.
 ///
 /// # Errors
-/// Those of [`Core::start`].
+/// See [`Core::start`].
 pub async fn open(config: Config, options: Options) -> anyhow::Result<Arc<Core>> {
     Core::start(config, options, schema::catalogue()?.permits().clone(), handlers().0).await
 }

@@ -8,7 +8,7 @@ use async_graphql::{InputValueError, InputValueResult, Number, Scalar, ScalarTyp
 /// The largest id: the largest integer that JSON readers with IEEE doubles represent exactly.
 pub const MAX_ID: i64 = (1 << 53) - 1;
 
-/// What error messages say an `Id` must be.
+/// The requirement for an `Id` in error messages.
 pub const AN_ID: &str = "a positive integer";
 
 /// Identifies a record. A positive integer below 2^53.

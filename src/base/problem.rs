@@ -39,13 +39,13 @@ macro_rules! codes {
                 match self { $(Self::$variant => StatusCode::$status,)+ }
             }
 
-            /// What went wrong, in a few words that never change.
+            /// The problem in a few words that never change.
             #[must_use]
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $title,)+ }
             }
 
-            /// What it means and what to do about it.
+            /// Its meaning and remedy.
             #[must_use]
             pub const fn about(self) -> &'static str {
                 match self { $(Self::$variant => $about,)+ }
@@ -202,7 +202,7 @@ impl Violation {
 #[derive(Clone, Debug)]
 pub struct Problem {
     pub code: Code,
-    /// What happened, for the caller. Never contains internals.
+    /// The explanation for the caller. Never contains internals.
     pub detail: String,
     /// Machine-readable facts.
     pub details: serde_json::Map<String, serde_json::Value>,

@@ -43,7 +43,7 @@ impl Handlers {
 /// Runs all handlers of an event.
 ///
 /// # Errors
-/// Those of the handlers; the first one ends it.
+/// The first error of a handler.
 pub async fn emit<E: DomainEvent>(tx: &Tx, event: E) -> Result<()> {
     for handle in find::<Vec<Handler<E>>>(tx, type_name::<E>())? {
         handle(tx, &event).await?;
@@ -54,7 +54,7 @@ pub async fn emit<E: DomainEvent>(tx: &Tx, event: E) -> Result<()> {
 /// Asks a question.
 ///
 /// # Errors
-/// Those of the feature that answers.
+/// The answerer's error.
 pub async fn ask<Q: Question>(tx: &Tx, question: Q) -> Result<Q::Answer> {
     find::<Answerer<Q>>(tx, type_name::<Q>())?(tx, &question).await
 }

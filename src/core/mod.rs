@@ -1,4 +1,4 @@
-//! What every feature may use: one value, created once at start, and its parts.
+//! The foundation of all features: one value, created once at start, and its parts.
 //!
 //! - [`config`], [`telemetry`]: settings in; log, metrics and traces out
 //! - [`store`]: the database, always in the scope of one organization
@@ -71,7 +71,7 @@ use crate::base::{
     time::{Clock, Timestamp},
 };
 
-/// What every feature may use.
+/// The foundation of all features.
 pub struct Core {
     pub config: Config,
     pub clock: Clock,
@@ -93,7 +93,7 @@ pub struct Core {
     pub limits: Option<RateLimiter>,
     /// Limits on what callers currently hold.
     pub resource_limits: ResourceLimits,
-    /// What the audit log needs: recent refusals, and the key of its checkpoints.
+    /// The state of the audit log: recent refusals, and the key of its checkpoints.
     pub audit: audit::Recorder,
     /// Notifies subscribers of changes.
     pub events: Arc<Hub>,
@@ -112,7 +112,7 @@ pub struct Core {
     pub started_at: Timestamp,
 }
 
-/// What differs between the service, its commands, its tests and its benchmarks.
+/// Options that differ between the service, its commands, its tests and its benchmarks.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub clock: Clock,

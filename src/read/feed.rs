@@ -133,7 +133,7 @@ impl Keys {
 pub struct Feed<R> {
     /// All of them, for the total.
     all: Rows<R>,
-    /// Those of the page, and one more.
+    /// The rows of the page, and one more.
     page: Rows<R>,
     keys: Keys,
     limit: usize,

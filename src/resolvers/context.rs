@@ -80,7 +80,7 @@ pub async fn authorize(request: &Arc<Request>, operation: &str, permit: Permit, 
 /// [`authorize`] for a call that continues some time after it was authorized. It isn't counted again.
 ///
 /// # Errors
-/// Those of [`authorize`].
+/// See [`authorize`].
 pub async fn authorize_again(
     request: &Arc<Request>,
     operation: &str,

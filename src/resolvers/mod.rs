@@ -21,7 +21,7 @@ pub use self::{
 };
 use crate::base::problem::Result;
 
-/// The answer of a root field. A failure makes this field null and leaves the request's other fields alone.
+/// The answer of a root field. A failure makes only this field null.
 pub type Answer<T> = Option<Result<T>>;
 
 /// Runs a root field's steps.

@@ -50,7 +50,7 @@ pub struct Volume {
     pub until: Timestamp,
 }
 
-/// What was created.
+/// The number of records created.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Seeded {
     pub servers: u64,

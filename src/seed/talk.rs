@@ -13,7 +13,6 @@ pub struct Draft {
     pub seq: i64,
     /// The number of its turn in the conversation. None: it belongs to no turn.
     pub turn: Option<u64>,
-    /// Who wrote it.
     pub role: MessageRole,
     pub kind: MessageKind,
     /// The content, depending on the kind.

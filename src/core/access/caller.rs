@@ -1,4 +1,4 @@
-//! Who is asking.
+//! The callers of a request.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -11,7 +11,7 @@ use crate::base::{
     time::Timestamp,
 };
 
-/// Who sent a request.
+/// The sender of a request.
 #[derive(Clone, Debug)]
 pub enum Caller {
     /// No credential.
@@ -65,7 +65,7 @@ pub struct ServiceToken {
     pub secret: TokenHash,
 }
 
-/// What a caller may do in one organization.
+/// A caller's rights in one organization.
 #[derive(Clone, Copy, Debug)]
 pub struct Membership {
     /// The role; `None` for a service token.

@@ -10,7 +10,7 @@ use secrecy::SecretString;
 
 use crate::base::problem::{Problem, Result};
 
-/// What an answer does to the session cookie.
+/// An answer's change to the session cookie.
 #[derive(Debug)]
 pub enum JarChange {
     /// Sets it to this token.

@@ -266,8 +266,8 @@ fn is_kid(text: &str) -> bool {
     matches!(text.len(), 8 | 16) && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// What the library checks: algorithm, signature, issuer and audience. Not the expiry, for which it would use the
-/// system time.
+/// The library's checks: algorithm, signature, issuer and audience. Not the expiry, for which it would use the system
+/// time.
 fn validation(issuer: &str) -> Validation {
     let mut validation = Validation::new(Algorithm::EdDSA);
     validation.validate_exp = false;

@@ -1,4 +1,4 @@
-//! Who is asking, and what may they do: authentication, membership, permissions.
+//! Callers and their rights: authentication, membership, permissions.
 //!
 //! The order is fixed in `resolvers/context.rs`: authentication (`authn.rs`) yields a [`Caller`], membership of an
 //! organization yields a [`Scope`], and the scope is asked for a permission. What a role may do is decided by casbin
@@ -39,7 +39,7 @@ pub struct Access {
     /// Keeps tokens with made-up signing keys from querying the database.
     pub lookups: Lookups,
     pub passwords: Passwords,
-    /// What the schema's root fields require.
+    /// The requirements of the schema's root fields.
     pub permits: Permits,
     /// Which versions of the organizations' own rules are in force here.
     pub rules: Rules,

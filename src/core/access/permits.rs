@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use crate::base::permission::Permission;
 
-/// What a root field requires of its caller.
+/// A root field's requirement for its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permit {
     /// Nothing: signing in.
@@ -22,7 +22,7 @@ pub enum Permit {
     },
 }
 
-/// What each root field requires.
+/// The requirements of all root fields.
 #[derive(Clone, Debug, Default)]
 pub struct Permits(Arc<HashMap<Arc<str>, Permit>>);
 
@@ -33,7 +33,7 @@ impl FromIterator<(Arc<str>, Permit)> for Permits {
 }
 
 impl Permits {
-    /// What the root field of this name requires.
+    /// The requirement of the root field with this name.
     #[must_use]
     pub fn required_by(&self, field: &str) -> Option<Permit> {
         self.0.get(field).copied()

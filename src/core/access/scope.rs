@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// Who acts, where, and with which rights. Cheap to clone.
+/// The acting caller, the organization, and the caller's rights there. Cheap to clone.
 ///
 /// An organization's rows are reached only through a scope, and a scope only through membership
 /// (`resolvers/context.rs`).

@@ -1,8 +1,8 @@
 //! Decides whether the database's log can be believed before the service signs it.
 //!
-//! Anyone who can write to the database but has no keys can forge everything in it except signatures. So the service
-//! only signs what continues its last signed statement: it verifies that statement, rehashes the lines since then, and
-//! compares the result with the end that it is about to sign. The cost is in proportion to the new lines.
+//! An attacker who can write to the database but has no keys can forge everything in it except signatures. So the
+//! service only signs what continues its last signed statement: it verifies that statement, rehashes the lines since
+//! then, and compares the result with the end that it is about to sign. The cost is in proportion to the new lines.
 //!
 //! Statements can also be deleted. A process remembers the last one that it signed for each chain, and refuses a chain
 //! that has lost it. Across restarts, `muster audit verify --at-least` notices that. Lines that were not signed yet can

@@ -53,7 +53,7 @@ const DEPTH: usize = 100;
 /// A wire text of an enumeration. It is a string because the log keeps the values of every version.
 pub(super) type Word = Cow<'static, str>;
 
-/// Who did what, or was refused what. It stores names as they were, and refers to nothing that may be deleted.
+/// An action or a refusal, with its actor. It stores names as they were, and refers to nothing that may be deleted.
 ///
 /// All fields are serialized, in alphabetical order: that makes the JSON canonical, and this JSON is what is hashed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -62,7 +62,7 @@ pub(super) struct AuditLine {
     pub actor_kind: Word,
     pub actor_name: Option<String>,
     pub at: Timestamp,
-    /// What changed: an object.
+    /// The changes: an object.
     #[serde(serialize_with = "sorted")]
     pub changes: serde_json::Value,
     /// The problem's code, if something was refused.

@@ -106,7 +106,7 @@ pub struct Entry {
     pub op: ChangeOp,
     pub kind: RecordKind,
     pub id: i64,
-    /// What changed: an object.
+    /// The changes: an object.
     pub changes: Value,
 }
 

@@ -26,7 +26,7 @@ pub struct PersonalEntry<'a> {
     /// The session that was opened or ended, if the request was not made through one.
     pub session: Option<SessionId>,
     pub organization: Option<OrgId>,
-    /// What changed: an object.
+    /// The changes: an object.
     pub changes: Value,
 }
 

@@ -5,7 +5,7 @@
 //! make everything old at once. So nothing is removed while the checkpoints of all chains show a gap longer than
 //! [`LONGEST_GAP`] within the time to keep, or just before it.
 //!
-//! Only signed times count: anyone who writes to the database could make recent lines look old. A checkpoint or
+//! Only signed times count: an attacker who writes to the database could make recent lines look old. A checkpoint or
 //! tombstone that removes lines must bear our signature.
 
 use sea_orm::Value;

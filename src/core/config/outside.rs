@@ -14,7 +14,7 @@ pub struct Agents {
     pub start_deadline_seconds: u64,
 }
 
-/// What channels may reach.
+/// The services that channels may reach.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Channels {
@@ -61,8 +61,8 @@ pub struct Mail {
     pub ca_file: Option<PathBuf>,
 }
 
-/// Who may use MCP: `/mcp` answers only under these host names, so that a page in someone's browser can't reach it by
-/// pointing its own name at this machine.
+/// Access to MCP: `/mcp` answers only under these host names, so that a page in a browser can't reach it by pointing
+/// its own name at this machine.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mcp {

@@ -1,4 +1,4 @@
-//! What models cost: data, from `policies/prices.toml` or the operator's file in its place.
+//! The prices of models: data, from `policies/prices.toml` or the operator's file in its place.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::base::bounds;
 const BUILT_IN: &str = include_str!("../../../policies/prices.toml");
 /// The most prices: a host is sent all of a currency, and a frame of the protocol must hold them.
 const MOST: usize = 500;
-/// Prices are for so many tokens.
+/// Prices are for this many tokens.
 const MILLION: i128 = 1_000_000;
 
 /// The prices in force.

@@ -47,7 +47,7 @@ use crate::base::{
     ids::{OrgId, ServerId},
 };
 
-/// What a subscriber receives.
+/// An item that a subscriber receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
     /// A record has changed.
@@ -185,7 +185,7 @@ impl Subscription {
         Some((news, self.room.memos.get(number)))
     }
 
-    /// The memo for everyone who checks again after this process's n-th invalidation of credentials.
+    /// The memo for subscribers that check again after this process's n-th invalidation of credentials.
     #[must_use]
     pub fn forgotten(&self, n: u64) -> Arc<Memo> {
         self.room.memos.get(u64::MAX - n)

@@ -54,7 +54,7 @@ impl Memo {
     /// The rows that `read` fetches for a statement and its keys, fetched once for everyone with the same question.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// The errors of `read`.
     pub async fn rows(
         &self,
         question: Question,

@@ -37,11 +37,11 @@ const BYTES: usize = 1 << 20;
 pub struct Pace {
     /// How many values are read and written at a time. Long ones are moved one by one.
     pub batch: u64,
-    /// How long to wait after so many values, to leave the database to others.
+    /// How long to wait after a batch, to leave the database to others.
     pub rest: Duration,
 }
 
-/// What was moved since the last rest.
+/// The values moved since the last rest.
 #[derive(Default)]
 struct SinceRest {
     values: u64,
@@ -364,7 +364,7 @@ pub async fn require_unused(core: &Core, ring: &KeyRing, id: u32) -> Result<()> 
 /// Removes the sealing key `id` from the key file.
 ///
 /// # Errors
-/// Those of [`require_unused`].
+/// See [`require_unused`].
 pub async fn retire(core: &Core, id: u32) -> Result<()> {
     let mut change = Change::begin(core).await?;
     require_unused(core, change.file.ring(), id).await?;

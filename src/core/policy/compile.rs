@@ -150,7 +150,7 @@ pub(super) fn lockouts(rules: &Rules, table: &Table, sources: &Sources) -> Vec<L
     problems
 }
 
-/// What an organization's file says about a permission, role by role.
+/// An organization's rules for a permission, role by role.
 type Said = [Option<Effect>; Role::ALL.len()];
 
 /// Answers for organizations, by what their files say.

@@ -1,4 +1,4 @@
-//! What a candidate changes: cell by cell in the table, and line by line in a file.
+//! The changes of a candidate: cell by cell in the table, and line by line in a file.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Expectations: what the policy must result in, written next to it and checked before any edit takes effect.
+//! Expectations: required results of the policy, written next to it and checked before any edit takes effect.
 //!
 //! `expectations.csv` has one per line: `<who>, <where>, <permission>, <allow or deny>`. *Where* is `*` (every
 //! organization, no matter what its own file says), `default` (organizations without rules of their own) or an

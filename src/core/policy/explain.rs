@@ -84,7 +84,7 @@ pub struct Explanation {
     pub inheritance: Vec<Role>,
     /// Every line that applies to the permission and the subject, including the deciding one.
     pub lines: Vec<PolicyLine>,
-    /// What would allow it, if it is refused.
+    /// The change that would allow it, if it is refused.
     pub remedy: Option<Remedy>,
     /// The same in a sentence.
     pub reason: String,
@@ -195,7 +195,7 @@ impl Book {
     }
 }
 
-/// What would allow it.
+/// The change that would allow it.
 fn remedy(org: Option<OrgId>, subject: Subject, permission: Permission, spoken: &[Spoken<'_>]) -> Remedy {
     let denials: Vec<_> = spoken.iter().filter(|one| one.grant.effect == Effect::Deny).collect();
     let in_base = denials.iter().any(|one| one.org.is_none()) || subject == Subject::ServiceToken;

@@ -27,7 +27,7 @@ struct Seen {
     file: File,
 }
 
-/// What the file system reports about a file.
+/// The file system's report on a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     file: (u64, u64),

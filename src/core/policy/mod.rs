@@ -1,4 +1,4 @@
-//! The policy: who may do what, read from the files in `policies/` and decided by casbin.
+//! The policy: the rules for permissions, read from the files in `policies/` and decided by casbin.
 //!
 //! Only casbin decides, but it is a poor reader: it drops lines with an unknown prefix, joins a trailing comment to the
 //! last field, notices a short line only when a request reaches it, and panics at an unknown effect expression. So a
@@ -16,8 +16,8 @@
 //! problem in an organization's own rules affects only that organization (`compiled`, `live`). Nothing here writes a
 //! file.
 //!
-//! What may be changed: a new rule in `lint` needs a check and a test. The matcher in `policies/model.conf` may only
-//! change together with `compile`, whose shortcut for organizations relies on it.
+//! To change this: a new rule in `lint` needs a check and a test. The matcher in `policies/model.conf` may only change
+//! together with `compile`, whose shortcut for organizations relies on it.
 
 mod compile;
 mod compiled;

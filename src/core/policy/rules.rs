@@ -24,7 +24,7 @@ pub(super) struct Rules {
     pub base: Vec<Grant>,
     /// Each organization's own rules, ordered by organization.
     pub orgs: Vec<Own>,
-    /// What the policy must result in.
+    /// The required results of the policy.
     pub expectations: Vec<Expectation>,
 }
 

@@ -45,7 +45,7 @@ pub trait Job: Sized + Send + 'static {
     const KIND: &'static str;
     /// Names a lane.
     type Key: Clone + Send + Sync + 'static;
-    /// What a lane's jobs need to run.
+    /// The state that a lane's jobs share.
     type Lane: Send + Sync;
     /// Room within a vendor's limits, held during a run.
     type Room: Send;

@@ -436,7 +436,7 @@ mod tests {
         assert!(limit.take_piece(ADA, SMALL).unwrap().is_none());
         let pieces = [limit.take_piece(ADA, OWED).unwrap(), limit.take_piece(ADA, OWED).unwrap()];
         assert_eq!(limit.take_piece(ADA, SMALL + 1).err().unwrap().code, Code::RateLimited);
-        // What others hold loses no event of moderate size.
+        // Other holders cause no loss of events of moderate size.
         let _ben = [limit.take_piece(BEN, OWED).unwrap(), limit.take_piece(BEN, OWED).unwrap()];
         assert_eq!(limit.total(), 4 * OWED);
         assert_eq!(limit.take_piece(Holder::Person(3), OWED + 1).err().unwrap().code, Code::Unavailable);

@@ -64,7 +64,7 @@ pub enum Resource {
     Mails,
 }
 
-/// Who is charged for what is held.
+/// The party that an amount is charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
     /// A person, with all of their sessions.

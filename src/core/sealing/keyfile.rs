@@ -32,7 +32,7 @@ use zeroize::{Zeroize, Zeroizing};
 use super::{KeyRing, SecretKey, random_bytes};
 use crate::base::files::{create_private, put_in_place};
 
-/// What is wrong with the key file. Says where, but never includes its content.
+/// A fault of the key file. Names the place, but never includes the content.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// It can't be read or written.

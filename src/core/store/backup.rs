@@ -51,7 +51,7 @@ pub struct Manifest {
     pub made_at: Timestamp,
     pub migrated_to: i64,
     pub files: Vec<Entry>,
-    /// What is missing, and why.
+    /// The parts left out, and why.
     pub left_out: String,
 }
 

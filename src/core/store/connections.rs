@@ -191,7 +191,7 @@ impl Connections {
     /// If the connection is dead, it starts over on another one, and returns only the results of the second answer.
     ///
     /// # Errors
-    /// Those of [`Self::rows`].
+    /// See [`Self::rows`].
     pub(super) async fn each<T>(
         &self,
         sql: String,

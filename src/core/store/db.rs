@@ -53,7 +53,7 @@ impl Db {
     /// PostgreSQL that does not answer, although it should have by then, counts as lost.
     ///
     /// # Errors
-    /// Those of [`Self::open`].
+    /// See [`Self::open`].
     pub async fn open_with(settings: &Database, longest: Option<Duration>) -> anyhow::Result<Self> {
         let most = settings.max_connections;
         let writers = if settings.is_sqlite() { 1 } else { most };
@@ -93,7 +93,7 @@ impl Db {
     /// are kept. If the connection is lost meanwhile, the statement runs once more, so `read` may see a row twice.
     ///
     /// # Errors
-    /// Those of [`Self::all`]; the results so far are lost. Errors of `read` are part of its results, and end nothing.
+    /// See [`Self::all`]; the results so far are lost. Errors of `read` are part of its results, and end nothing.
     pub async fn each<T>(
         &self,
         sql: String,
@@ -106,7 +106,7 @@ impl Db {
     /// The first row of such a statement, if any.
     ///
     /// # Errors
-    /// Those of [`Self::all`].
+    /// See [`Self::all`].
     pub async fn one(&self, sql: String, values: Vec<Value>) -> Result<Option<QueryResult>, DbErr> {
         Ok(self.all(sql, values).await?.into_iter().next())
     }

@@ -169,7 +169,7 @@ impl Scope {
     /// kept. If the connection is lost meanwhile, the statement runs once more, so `read` may see a row twice.
     ///
     /// # Errors
-    /// Those of [`Door::query`]; a row can't be read.
+    /// See [`Door::query`]; or a row can't be read.
     pub async fn each<R: Row, T>(
         &self,
         sql: OrgSql,
@@ -186,7 +186,7 @@ impl Scope {
     /// at run time.
     ///
     /// # Errors
-    /// Those of [`Door::query`]; a row can't be read.
+    /// See [`Door::query`]; or a row can't be read.
     pub async fn union<R: Row>(
         &self,
         statements: &[OrgSql],

@@ -19,7 +19,7 @@ pub trait Precondition: Send + Sync {
 
 /// A transaction of one scope. Dropping it without [`Tx::commit`] rolls it back.
 pub struct Tx {
-    /// Who writes, and where.
+    /// The caller and the organization.
     pub scope: Scope,
     /// One instant for everything that the transaction writes.
     pub now: Timestamp,
