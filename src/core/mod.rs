@@ -57,7 +57,7 @@ use self::{
     replicas::Replicas,
     resource_limits::ResourceLimits,
     sealing::LiveRing,
-    storage::Full,
+    storage::FullStorage,
     store::Db,
     tasks::{Tasks, Workshop},
     telemetry::{metrics, traces},
@@ -104,7 +104,7 @@ pub struct Core {
     pub queue: Queue,
     pub tasks: Tasks,
     /// The organizations whose storage is full.
-    pub full: Full,
+    pub full: FullStorage,
     /// Work on tenants' texts that takes a processor.
     pub workshop: Workshop,
     /// This replica, and those with a different policy folder.
@@ -178,7 +178,7 @@ impl Core {
             hosts: Hosts::default(),
             queue: Queue::default(),
             tasks: Tasks::default(),
-            full: Full::default(),
+            full: FullStorage::default(),
             workshop: Workshop::default(),
             replicas: Replicas::default(),
             started_at: options.clock.now(),

@@ -41,8 +41,8 @@ pub fn watch(
 ) -> Result<BoxStream<'static, Result<(Scope, i64)>>> {
     let permit = Permit::InOrganization { permission, confirmed_email: false };
     let is_wanted = move |event: &Event| event.kind == kind && pick(event);
-    let told = follow(scope, permit, is_wanted)?;
-    let ids = told.map(|told| match told? {
+    let news = follow(scope, permit, is_wanted)?;
+    let ids = news.map(|item| match item? {
         (scope, News::Changed(event)) => Ok((scope, event.id)),
         (_, News::Resync | News::Recheck) => Err(missed()),
     });
@@ -67,13 +67,13 @@ pub fn follow(
         is_wanted,
         _held: held,
     };
-    let told = stream::unfold(Some(watcher), |watcher| async move {
+    let news = stream::unfold(Some(watcher), |watcher| async move {
         let mut watcher = watcher?;
         let next = watcher.next().await?;
         let go_on = next.is_ok();
         Some((next, go_on.then_some(watcher)))
     });
-    Ok(told.boxed())
+    Ok(news.boxed())
 }
 
 /// The items of `source`, for as long as the subscriber has `permission`. The permission is not checked for each item,
@@ -85,7 +85,7 @@ pub fn alongside<T: Send + 'static>(
 ) -> Result<BoxStream<'static, Result<T>>> {
     let permit = Permit::InOrganization { permission, confirmed_email: false };
     let refusals =
-        follow(scope, permit, |_| false)?.filter_map(async |told| told.err().map(|why| Some(Err(why))));
+        follow(scope, permit, |_| false)?.filter_map(async |item| item.err().map(|why| Some(Err(why))));
     // When there is nothing more to check, there is nothing more to show.
     let refusals = refusals.chain(stream::once(async { None }));
     let items = stream::select(refusals, source.map(|item| Some(Ok(item))))
@@ -111,7 +111,7 @@ impl<P: Fn(&Event) -> bool + Sync> Watcher<P> {
         loop {
             let (news, memo) = tokio::select! {
                 () = stopping.cancelled() => return None,
-                told = self.news.next() => told?,
+                next = self.news.next() => next?,
                 _ = self.invalidated.changed() => {
                     let times = *self.invalidated.borrow_and_update();
                     (News::Recheck, self.news.forgotten(times))

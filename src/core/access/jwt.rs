@@ -372,7 +372,7 @@ mod tests {
         let bad = [
             forged(&keys, |h| h.typ = Some("JWT".into()), |_| ()),
             forged(&keys, |h| h.kid = None, |_| ()),
-            forged(&keys, |h| h.kid = Some("nobody".into()), |_| ()),
+            forged(&keys, |h| h.kid = Some("unknown".into()), |_| ()),
             forged(&keys, |h| h.crit = Some(vec!["b64".into()]), |_| ()),
             forged(&keys, |_| (), |c| c["aud"] = json!("another")),
             forged(&keys, |_| (), |c| c["aud"] = json!(["another"])),

@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_crowds_out_another() {
+    fn no_caller_crowds_out_another() {
         let refusals = Refusals::default();
         for n in 0..10_000 {
             add(&refusals, key(None, &format!("o{n}")), 1);

@@ -136,7 +136,6 @@ impl Config {
         self.policy_dir.as_deref()
     }
 
-    /// How long a shutdown waits for requests in progress.
     #[must_use]
     pub fn shutdown_grace(&self) -> Duration {
         Duration::from_secs(self.shutdown_grace_seconds)

@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(input("anthropic/claude-opus-4-1-20250805"), Some(15_000_000));
         assert_eq!(input("gpt-4o-mini-2024-07-18"), Some(150_000));
         assert_eq!(input("models/gemini-2.5-flash-lite"), Some(100_000));
-        assert_eq!((input("gpt-5-pro"), input("nobody-knows"), input("")), (None, None, None));
+        assert_eq!((input("gpt-5-pro"), input("unknown-model"), input("")), (None, None, None));
         let before = built_in(date(2025, 11, 23));
         assert_eq!(price_of(&before, "claude-opus-4-5"), None, "there was none");
         assert!(Prices::read(None).unwrap().on("EUR", date(2026, 6, 1)).is_empty());

@@ -21,7 +21,6 @@ impl Signing {
         (self.rotation_days > 0).then(|| days(self.rotation_days))
     }
 
-    /// How long a new key is published before it signs.
     #[must_use]
     pub fn publish(&self) -> Duration {
         Duration::from_secs(self.publish_minutes * 60)

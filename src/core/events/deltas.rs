@@ -193,25 +193,25 @@ impl Drop for Watching {
     }
 }
 
-/// Sends this process's deltas, and which conversations are watched here.
+/// Sends this process's deltas, and the conversations watched here.
 pub(super) async fn send(core: &Core, from: u64) {
     let waiting = core.events.deltas.waiting.lock().take();
     let Some(mut waiting) = waiting else { return };
     let mut tick = interval(EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut told = Vec::new();
+    let mut signals = Vec::new();
     loop {
         let is_tick = tokio::select! {
             () = core.tasks.stopping.cancelled() => return,
             _ = tick.tick() => true,
-            _ = waiting.recv_many(&mut told, bounds::QUEUE) => false,
+            _ = waiting.recv_many(&mut signals, bounds::QUEUE) => false,
         };
-        let watched = if is_tick || told.iter().any(|told| matches!(told, DeltaSignal::Watched)) {
+        let watched = if is_tick || signals.iter().any(|signal| matches!(signal, DeltaSignal::Watched)) {
             core.events.deltas.watched()
         } else {
             Vec::new()
         };
-        let deltas = told.drain(..).filter_map(|told| match told {
+        let deltas = signals.drain(..).filter_map(|signal| match signal {
             DeltaSignal::Delta(delta) => Some(delta),
             DeltaSignal::Watched => None,
         });
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn what_is_watched_elsewhere_is_sent_there_in_small_pieces() {
         let hub = Arc::new(Hub::default());
-        hub.deltas.publish(delta(5, 0, "nobody"));
+        hub.deltas.publish(delta(5, 0, "unseen"));
         let said =
             serde_json::to_string(&Message { from: 2, watched: vec![ConversationId(5)], deltas: vec![] });
         hub.deltas.receive(said.as_ref().unwrap(), 2);
@@ -340,13 +340,13 @@ mod tests {
             hub.deltas.publish(delta(5, 0, text));
         }
         let mut waiting = hub.deltas.waiting.lock().take().unwrap();
-        let mut told = Vec::new();
+        let mut published = Vec::new();
         while let Ok(next) = waiting.try_recv() {
             if let DeltaSignal::Delta(delta) = next {
-                told.push(delta);
+                published.push(delta);
             }
         }
-        let messages = packed(u64::MAX, told.into_iter());
+        let messages = packed(u64::MAX, published.into_iter());
         assert!(messages.len() > 1 && messages.iter().all(|text| text.len() <= LARGEST));
         let other = Arc::new(Hub::default());
         let mut viewer = other.watch_deltas(OrgId(1), ConversationId(5));

@@ -71,7 +71,7 @@ pub struct Hub {
 struct Room {
     org: OrgId,
     news: broadcast::Sender<(u64, News)>,
-    told: AtomicU64,
+    sent: AtomicU64,
     places: AtomicU64,
     callers: Mutex<HashMap<u64, Caller>>,
     memos: Memos,
@@ -149,7 +149,7 @@ impl Room {
         Self {
             org,
             news: broadcast::Sender::new(bounds::QUEUE),
-            told: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
             places: AtomicU64::new(0),
             callers: Mutex::default(),
             memos: Memos::default(),
@@ -157,7 +157,7 @@ impl Room {
     }
 
     fn send(&self, news: News) {
-        let number = self.told.fetch_add(1, Ordering::Relaxed);
+        let number = self.sent.fetch_add(1, Ordering::Relaxed);
         // Having no subscribers is not an error.
         let _ = self.news.send((number, news));
     }
@@ -171,13 +171,13 @@ impl Subscription {
     /// The next news, with the memo shared by everyone who receives them. `None` when the hub is gone.
     pub async fn next(&mut self) -> Option<(News, Arc<Memo>)> {
         let (number, news) = match self.news.recv().await {
-            Ok(told) => told,
+            Ok(numbered) => numbered,
             Err(broadcast::error::RecvError::Lagged(_)) => {
                 // A subscriber that reads everything again does not need the news still waiting.
                 self.news = self.news.resubscribe();
                 // A burst makes many fall behind at once: they share the memo of the latest event. Later events bring
                 // memos of their own.
-                let latest = self.room.told.load(Ordering::Relaxed).saturating_sub(1);
+                let latest = self.room.sent.load(Ordering::Relaxed).saturating_sub(1);
                 return Some((News::Resync, self.room.memos.get(latest)));
             }
             Err(broadcast::error::RecvError::Closed) => return None,

@@ -100,8 +100,8 @@ impl Default for Outgoing {
 }
 
 impl Outgoing {
-    pub fn add(&self, told: OutgoingNews) {
-        if self.sender.try_send(told).is_err() {
+    pub fn add(&self, news: OutgoingNews) {
+        if self.sender.try_send(news).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -172,14 +172,14 @@ async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<OutgoingNews>) 
 }
 
 /// Splits news into messages that are small enough; one empty message if there are none.
-fn batches(told: &[OutgoingNews]) -> Vec<(Vec<Sent>, Vec<ServerId>)> {
-    if told.is_empty() {
+fn batches(news: &[OutgoingNews]) -> Vec<(Vec<Sent>, Vec<ServerId>)> {
+    if news.is_empty() {
         return vec![Default::default()];
     }
     let split = |batch: &[OutgoingNews]| {
         let (mut events, mut hosts) = (Vec::new(), Vec::new());
-        for told in batch {
-            match told {
+        for news in batch {
+            match news {
                 OutgoingNews::Event(event) => {
                     events.push((event.org, event.kind, event.op, event.id, event.of, event.only));
                 }
@@ -189,7 +189,7 @@ fn batches(told: &[OutgoingNews]) -> Vec<(Vec<Sent>, Vec<ServerId>)> {
         (events, hosts)
     };
     // No event takes 120 bytes.
-    told.chunks(LARGEST / 120).map(split).collect()
+    news.chunks(LARGEST / 120).map(split).collect()
 }
 
 async fn notify(core: &Core, message: &Message) -> anyhow::Result<()> {

@@ -107,21 +107,21 @@ struct Moved {
     digest: Option<Vec<u8>>,
 }
 
-/// Reseals every value with the active key of the current ring; `told` receives the progress after each batch.
+/// Reseals every value with the active key of the current ring; `report` receives the progress after each batch.
 ///
 /// # Errors
 /// The database can't be reached. Values already resealed stay so; the next call continues.
 pub async fn rewrap(
     core: &Arc<Core>,
     pace: Pace,
-    mut told: impl FnMut(&SealedColumn, Progress),
+    mut report: impl FnMut(&SealedColumn, Progress),
 ) -> Result<Progress> {
     let mut all = Progress::default();
     loop {
         let ring = core.keys.current();
         let mut round = Progress::default();
         for column in SEALED {
-            walk(core, &ring, column, pace, &mut round, |now| told(column, add(all, now))).await?;
+            walk(core, &ring, column, pace, &mut round, |now| report(column, add(all, now))).await?;
         }
         let broken = round.broken;
         all = Progress { broken, ..add(all, round) };
@@ -152,7 +152,7 @@ async fn walk(
     column: &SealedColumn,
     pace: Pace,
     done: &mut Progress,
-    mut told: impl FnMut(Progress),
+    mut report: impl FnMut(Progress),
 ) -> Result<()> {
     let (mut after, mut since) = (None, SinceRest::default());
     loop {
@@ -160,7 +160,7 @@ async fn walk(
         let Some(last) = batch.last() else { return Ok(()) };
         after = Some((last.organization, last.record.clone()));
         write(core, ring, column, &batch, done).await?;
-        told(*done);
+        report(*done);
         if since.add(pace, &batch) {
             tokio::time::sleep(pace.rest).await;
         }

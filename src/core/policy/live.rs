@@ -52,7 +52,7 @@ struct Parts {
     good: Sources,
     given: Given,
     /// The problems last logged. Empty at the start: given rules may resolve a problem.
-    told: Vec<LintProblem>,
+    logged: Vec<LintProblem>,
 }
 
 /// The result of the last look at the folder.
@@ -103,7 +103,7 @@ impl Policy {
             dir,
             live: ArcSwap::from_pointee(compiled),
             found: ArcSwap::from_pointee(found),
-            parts: Mutex::new(Parts { folder, good, given: Given::new(), told: Vec::new() }),
+            parts: Mutex::new(Parts { folder, good, given: Given::new(), logged: Vec::new() }),
             readings: Default::default(),
         })))
     }
@@ -254,8 +254,8 @@ impl Policy {
                 (before.ok().map(|(compiled, _)| compiled), problems)
             }
         };
-        log(problems.iter().filter(|problem| !parts.told.contains(problem)));
-        parts.told.clone_from(&problems);
+        log(problems.iter().filter(|problem| !parts.logged.contains(problem)));
+        parts.logged.clone_from(&problems);
         let found = Found::compare(&read, &parts.good, problems);
         let is_good = found.problems.is_empty();
         self.0.found.store(Arc::new(found));
