@@ -1,8 +1,8 @@
 //! The one error type at the edge: [`Problem`].
 //!
-//! Features return it; GraphQL shows it in `extensions`, REST as RFC 9457 `application/problem+json`. What the caller
-//! sees (code, detail, violations) and what only the log sees (the cause) are separate fields, so no SQL, path or
-//! backtrace can leave the process through `Display`.
+//! Features return it; GraphQL shows it in `extensions`, REST as RFC 9457 `application/problem+json`. The fields for
+//! the caller (code, detail, violations) and the one for the log (the cause) are separate, so no SQL, path or backtrace
+//! can leave the process through `Display`.
 
 use std::sync::Arc;
 

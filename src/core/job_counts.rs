@@ -28,7 +28,7 @@ impl Tally {
     /// How much was done.
     ///
     /// # Errors
-    /// The first that was added. The rest was done nevertheless.
+    /// The first failure that was added. The other organizations were handled nevertheless.
     pub fn close(self) -> Result<u64> {
         self.failed.map_or(Ok(self.done), Err)
     }

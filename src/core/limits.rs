@@ -148,8 +148,8 @@ impl RateLimiter {
     }
 
     /// Takes tokens from the bucket of a server's host, which is as large as one for reads, because it reports for many
-    /// agents: one for each KiB that was begun, since what it reports is stored. If there are too few, returns how long
-    /// until there are enough: a host is slowed down instead of refused, so that no report is lost.
+    /// agents: one for each KiB begun, since its reports are stored. If there are too few, returns how long until there
+    /// are enough: a host is slowed down instead of refused, so that no report is lost.
     pub fn pace(&self, org: OrgId, server: ServerId, bytes: usize) -> Option<Duration> {
         let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
         // A report larger than the whole bucket takes all of it.
@@ -306,7 +306,7 @@ impl RequestNotes {
         self.0.charge.store(word, Ordering::Relaxed);
     }
 
-    /// Marks the request as one that may change something.
+    /// Marks the request as a possible change.
     pub fn changes(&self) {
         self.0.changes.store(true, Ordering::Relaxed);
     }

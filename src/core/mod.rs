@@ -2,9 +2,8 @@
 //!
 //! - [`config`], [`telemetry`]: settings in; log, metrics and traces out
 //! - [`store`]: the database, always in the scope of one organization
-//! - [`policy`]: who may do what, as casbin reads it from the policy files
-//! - [`access`]: who is asking, and what they may do · [`replicas`]: the other serving processes and their policy
-//!   folders
+//! - [`policy`]: the rules for permissions, as casbin reads them from the policy files
+//! - [`access`]: callers and their rights · [`replicas`]: the other serving processes and their policy folders
 //! - [`sealing`], [`keys`]: secrets at rest, and the keys that seal and sign, with their rotation
 //! - [`audit`]: a line for every change and every refusal
 //! - [`handlers`]: events and questions from a feature to those above it, inside a transaction
@@ -91,7 +90,7 @@ pub struct Core {
     pub network: Network,
     /// Rate limits; `None` if requests are not limited.
     pub limits: Option<RateLimiter>,
-    /// Limits on what callers currently hold.
+    /// Limits on the memory and connections that callers hold.
     pub resource_limits: ResourceLimits,
     /// The state of the audit log: recent refusals, and the key of its checkpoints.
     pub audit: audit::Recorder,
@@ -139,8 +138,8 @@ impl Default for Options {
 }
 
 impl Core {
-    /// Opens the database, and creates a key file if nothing is sealed yet. Does not migrate. `permits` holds what the
-    /// schema's root fields require, `handlers` who handles domain events.
+    /// Opens the database, and creates a key file if nothing is sealed yet. Does not migrate. `permits` holds the
+    /// requirements of the schema's root fields, `handlers` the handlers of domain events.
     ///
     /// # Errors
     /// Anything wrong with the configuration, the keys, the policy files or the database.
@@ -188,7 +187,7 @@ impl Core {
         }))
     }
 
-    /// Finishes what was started, and closes the database.
+    /// Finishes pending work, and closes the database.
     pub async fn shut_down(&self) {
         self.tasks.finish(self.config.shutdown_grace()).await;
         events::send_rest(self).await;

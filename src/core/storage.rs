@@ -1,6 +1,6 @@
-//! The organizations that have stored as much as their plan allows. Messages are counted in their conversations' rows and
-//! summed each minute, so that they do not all wait for one row of the organization. Between two sums, the last result
-//! counts.
+//! The organizations that have stored as much as their plan allows. Messages are counted in their conversations' rows
+//! and summed each minute, so that they do not all wait for one row of the organization. Between two sums, the last
+//! result counts.
 
 use std::collections::HashSet;
 

@@ -106,7 +106,7 @@ pub const KEPT: &[TableRetention] = &[
          for its host.",
         &[
             after("acknowledged_at <= $1", days(7)),
-            // `turns::free_unsent` drops those of turns, which must not wait for them forever.
+            // `turns::free_unsent` drops the commands of turns, which must not wait for them forever.
             after(
                 "kind <> 'TURN' AND acknowledged_at IS NULL AND host_seq IS NULL AND expires_at <= $1",
                 Duration::ZERO,
@@ -227,7 +227,7 @@ pub const KEPT: &[TableRetention] = &[
 /// Removes expired rows, and returns how many. A table that fails does not hold up the others.
 ///
 /// # Errors
-/// The first that a table failed with. The others were swept nevertheless.
+/// The first error of a table. The other tables were swept nevertheless.
 pub async fn sweep(core: &Core) -> Result<u64> {
     let now = core.clock.now();
     let (mut gone, mut failed) = (0, None);

@@ -84,9 +84,9 @@ impl<R: Record> Rows<R> {
         self
     }
 
-    /// Makes the rows parts of one record that must exist: otherwise `NOT_FOUND`, found out in the same
-    /// statement if there are rows. `count` selects how many parts it has in all, a number stored in the
-    /// record, so that a total costs the same however many there are. `$1` is the organization.
+    /// Makes the rows parts of one record that must exist: otherwise `NOT_FOUND`, found out in the same statement if
+    /// there are rows. `count` selects how many parts it has in all, a number stored in the record, so that a total
+    /// costs the same for any number of parts. `$1` is the organization.
     #[must_use]
     pub fn parts_of(
         mut self,

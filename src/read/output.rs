@@ -483,7 +483,7 @@ async fn write_rows<R: Record>(
 
 fn write_level<R: Record>(source: &Rows<R>, plan: &Plan, level: &Level, out: &mut Vec<u8>) -> Result<()> {
     let count = level.rows.len();
-    // Extra room for what the page adds around its rows.
+    // Extra room for the page's JSON around the rows.
     out.reserve(count * plan.width * 24 + 96);
     if source.reversed {
         write::array(plan, level, (0..count).rev(), out)

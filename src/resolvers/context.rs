@@ -24,8 +24,8 @@ use crate::{
 
 /// The door into an organization, for root fields.
 pub trait Enter {
-    /// Checks authentication, membership, permission, confirmed e-mail, and arguments, in this order so that
-    /// nothing leaks. The field's directives say what it requires (see [`Permit`]).
+    /// Checks authentication, membership, permission, confirmed e-mail, and arguments, in this order so that nothing
+    /// leaks. The field's directives declare its requirements (see [`Permit`]).
     fn enter(&self, org: OrgId) -> impl Future<Output = Result<Scope>> + Send;
 
     /// The caller of a field outside organizations, if the field's `@open` admits them.
@@ -92,7 +92,7 @@ pub async fn authorize_again(
     Ok(scope)
 }
 
-/// The caller's scope in the organization, regardless of what they may do there.
+/// The caller's scope in the organization, regardless of their permissions.
 async fn scope_of(request: &Arc<Request>, operation: &str, org: OrgId) -> Result<Scope> {
     request.require_identity()?;
     let membership = membership(&request.core, &request.caller, org)

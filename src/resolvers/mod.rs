@@ -1,7 +1,7 @@
 //! The grammar of root fields: the declarations on each, and the checks before it runs.
 //!
-//! - `permit`, [`bounds`]: directives that say who may call a field and which values it accepts. `catalogue`
-//!   reads them at start, [`validate`] checks arguments against them.
+//! - `permit`, [`bounds`]: directives that declare a field's callers and its accepted values. `catalogue` reads them at
+//!   start, [`validate`] checks arguments against them.
 //! - `context`: [`Enter::enter`], the only way into an organization.
 //! - `live`: subscriptions.
 

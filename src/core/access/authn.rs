@@ -1,15 +1,15 @@
 //! From a bearer token to a [`Caller`], and from a caller to a [`Membership`].
 //!
-//! Both results are cached for two seconds (`cache.rs`), so that a burst of requests asks the database once. What this
-//! process revokes is dropped at once; what another replica revokes ends here within those two seconds. Expiry needs no
-//! database and is checked every time.
+//! Both results are cached for two seconds (`cache.rs`), so that a burst of requests asks the database once. A
+//! revocation in this process takes effect at once, and one on another replica within those two seconds. Expiry needs
+//! no database and is checked every time.
 //!
 //! A bearer token is recognized by [`recognize`], a browser's cookie only by [`recognize_cookie`], so that neither can
 //! stand in for the other (`browser.rs`).
 //!
-//! Authentication takes two steps: [`recognize`] does what is possible without the database, and [`Recognized::caller`]
-//! asks it. In between, [`Recognized::is_vouched_for`] tells whether the token could be made up, so that its request
-//! can be charged to a rate limit first.
+//! Authentication takes two steps: [`recognize`] works without the database, and [`Recognized::caller`] queries it. In
+//! between, [`Recognized::is_vouched_for`] tells whether the token could be made up, so that its request can be charged
+//! to a rate limit first.
 
 use std::sync::Arc;
 

@@ -82,7 +82,7 @@ pub enum Who {
     Token(TokenId, TokenHash),
 }
 
-/// The memberships of callers in one organization, by credential. A caller who is missing must be checked individually.
+/// The memberships of callers in one organization, by credential. A missing caller must be checked individually.
 pub type Admitted = HashMap<Who, Membership>;
 
 impl Caller {

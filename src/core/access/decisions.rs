@@ -1,4 +1,4 @@
-//! Counts what was allowed and refused, so that a candidate policy can be simulated on real calls.
+//! Counts allowed and refused calls, so that a candidate policy can be simulated on them.
 //!
 //! A request adds one to a counter in memory; the counters are sharded so that requests don't wait for each other. A
 //! round moves them to the table `decisions`, one row per day; a crash loses the last few seconds of counts. Only the
@@ -68,8 +68,8 @@ struct Key {
     outcome: Outcome,
 }
 
-/// The most distinct keys in a shard: while the database is away, the counts stay in memory. Anything beyond is not
-/// counted, and a warning says so.
+/// The most distinct keys in a shard: while the database is away, the counts stay in memory. Calls beyond that are not
+/// counted, and a warning is logged.
 const MAX_KEYS: usize = 4_096;
 
 pub struct Decisions {
@@ -163,7 +163,7 @@ pub struct Decision {
 /// Moves the counters to the database. Returns 0, so that the log does not report each run.
 ///
 /// # Errors
-/// The database can't be reached; the counters keep what they have.
+/// The database can't be reached; the counters keep their values.
 pub async fn flush(core: &Core) -> Result<u64> {
     let counts = merged(core.access.decisions.take_counts());
     let dropped = core.access.decisions.dropped.swap(0, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! Callers and their rights: authentication, membership, permissions.
 //!
 //! The order is fixed in `resolvers/context.rs`: authentication (`authn.rs`) yields a [`Caller`], membership of an
-//! organization yields a [`Scope`], and the scope is asked for a permission. What a role may do is decided by casbin
-//! from the policy files ([`policy`](crate::core::policy)), never here.
+//! organization yields a [`Scope`], and the scope is asked for a permission. Casbin decides on the rights of roles,
+//! from the policy files ([`policy`](crate::core::policy)); nothing here does.
 
 pub mod authn;
 mod browser;

@@ -76,8 +76,8 @@ row! {
     }
 }
 
-/// The newest versions: a cheap check for news, however many versions there are. It takes the greatest number and the
-/// sum, because a transaction that began earlier may commit later.
+/// The newest versions: a cheap check for news, regardless of the number of versions. It takes the greatest number and
+/// the sum, because a transaction that began earlier may commit later.
 pub const NEWEST: &str = "(SELECT id FROM policy_versions ORDER BY id DESC LIMIT 100) newest";
 
 async fn read_mark(core: &Core) -> Result<Mark> {

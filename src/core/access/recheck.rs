@@ -1,4 +1,4 @@
-//! Re-checks many callers at once: two statements, however many there are.
+//! Re-checks many callers at once, with two statements in total.
 
 use super::{Admitted, Caller, Membership, ServiceToken, Who};
 use crate::{

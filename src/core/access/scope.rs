@@ -85,8 +85,7 @@ impl Scope {
         Self::system_for(&Request::system(core), org)
     }
 
-    /// The service's own scope for a request whose link has proved what it may do; it also applies the request's
-    /// idempotency key.
+    /// The service's own scope for a request that a link has authorized; it also applies the request's idempotency key.
     #[must_use]
     pub fn system_for(request: &Request, org: OrgId) -> Self {
         Self::own(request.on_behalf(), org)

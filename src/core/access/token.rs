@@ -61,7 +61,7 @@ impl TokenKind {
     }
 }
 
-/// The SHA-256 of a token: what is stored and looked up. It reveals nothing about the token.
+/// The SHA-256 of a token, for storage and lookups. It reveals nothing about the token.
 #[derive(Clone, Copy, Eq)]
 pub struct TokenHash(pub [u8; 32]);
 

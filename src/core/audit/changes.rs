@@ -27,7 +27,7 @@ pub fn from_to(before: impl serde::Serialize, after: impl serde::Serialize) -> V
 /// Stands for values that the log does not repeat.
 pub const CHANGED: &str = "changed";
 
-/// Columns that may contain a secret although their names don't say so: people write keys into command lines.
+/// Columns that may contain a secret despite their names: people write keys into command lines.
 const UNSHOWN: [&str; 1] = ["args"];
 
 /// Both values, if the log repeats both and they look different.

@@ -92,7 +92,7 @@ impl Trust {
         memory.refused.get(&chain).is_some_and(|at| at.0.abs_diff(now.0) < 600_000)
     }
 
-    /// Records what was signed.
+    /// Records a signed end.
     pub fn remember(&self, chain: i64, end: End) {
         let mut memory = self.memory();
         memory.refused.remove(&chain);

@@ -127,8 +127,8 @@ fn is_gapless(rows: &[Sealed], after: i64, last: i64) -> bool {
     rows.len().cast_signed() as i64 == whole && rows.last().is_none_or(|row| row.line.seq == after + whole)
 }
 
-/// Fails if retention has removed lines after `after`: what was written so far would not verify. Gaps that no one
-/// signed for are exported as they are, so that verification of the export finds them.
+/// Fails if retention has removed lines after `after`: the export so far would not verify. Gaps without a signed
+/// tombstone are exported as they are, so that verification of the export finds them.
 async fn require_kept(core: &Core, chain: i64, after: i64) -> Result<()> {
     let newer = installation_sql!(
         "SELECT seq FROM audit_checkpoints WHERE chain = $1 AND kind = 'TOMBSTONE' AND seq > $2"

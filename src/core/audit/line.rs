@@ -55,7 +55,7 @@ pub(super) type Word = Cow<'static, str>;
 
 /// An action or a refusal, with its actor. It stores names as they were, and refers to nothing that may be deleted.
 ///
-/// All fields are serialized, in alphabetical order: that makes the JSON canonical, and this JSON is what is hashed.
+/// All fields are serialized, in alphabetical order: that makes the JSON canonical, and it is this JSON that is hashed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct AuditLine {
     pub actor_id: Option<i64>,

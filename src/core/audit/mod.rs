@@ -1,4 +1,4 @@
-//! The audit log: who did what, or was refused what, with which credential, to which record.
+//! The audit log: every action and refusal, with its actor, credential and record.
 //!
 //! - this file: a line for a change, written in the transaction of the change, so that neither exists without the
 //!   other.
@@ -6,7 +6,7 @@
 //! - `changes.rs`: the changes of an edit. Secrets never get here; the log only says that they changed.
 //! - `refusals.rs`: lines for refusals, collected in memory and written in the background; `required.rs`: the checks
 //!   that refuse.
-//! - `chain.rs`, `statement.rs`, `key.rs`: how lines are hashed, and what is signed with which key.
+//! - `chain.rs`, `statement.rs`, `key.rs`: hashing of lines, signed statements, and the key that signs them.
 //! - `seal.rs`: gives committed lines their places and signs checkpoints; `retention.rs`: removes old lines.
 //! - `checkpoint_memory.rs`: whether the database's log can be believed before it is signed.
 //! - `verify.rs`: checks that a chain is as it was sealed; `database.rs`: reads and exports chains.
@@ -72,7 +72,7 @@ pub struct Recorder {
     audited: bool,
     /// Where the sealer starts to look.
     floor: Floor,
-    /// What this process has signed.
+    /// The last ends that this process signed.
     trust: Trust,
     /// The organizations whose log is being exported.
     pub(crate) exporting: Arc<Mutex<HashSet<OrgId>>>,
@@ -92,7 +92,8 @@ impl Recorder {
         }
     }
 
-    /// The number of chains for which this process refuses to sign, because they do not continue what was signed.
+    /// The number of chains for which this process refuses to sign, because they do not continue the last signed
+    /// statement.
     pub(crate) fn refused(&self) -> usize {
         self.trust.refused()
     }

@@ -42,7 +42,7 @@ const LOCK: i64 = 7_210_012;
 
 /// The id after which to look.
 ///
-/// PostgreSQL keeps deleted rows for as long as anyone has an older snapshot: hours, during a backup. Looking from the
+/// PostgreSQL keeps deleted rows for as long as an older snapshot exists: hours, during a backup. Looking from the
 /// start would read past all of them, every second. So the sealer starts after the lines that were sealed a while ago.
 /// A transaction that was slow to commit may have written a line with a lower id; to find it, the sealer looks from the
 /// start: every ten seconds while there are new lines, and otherwise every minute, as its round comes.
@@ -243,7 +243,7 @@ pub async fn checkpoint(core: &Core) -> Result<u64> {
     let Some(key) = &core.audit.key else { return Ok(0) };
     let now = core.clock.now();
     let believed = believed_ends(core, now).await?;
-    // Usually none is due, and checking must not make anyone wait.
+    // Usually none is due, and the check must not block writers.
     if believed.is_empty() {
         return Ok(0);
     }

@@ -64,7 +64,7 @@ fn at(lines: &[Value], seq: i64) -> usize {
     lines.iter().position(|line| line["type"] == "entry" && line["seq"] == seq).unwrap()
 }
 
-/// Rehashes every entry from this place on, as someone could who can write but not sign.
+/// Rehashes every entry from this place on, as an attacker who can write but not sign could.
 fn rehash(lines: &mut [Value], from: i64) {
     let mut prev: Option<Vec<u8>> = None;
     for line in lines.iter_mut().filter(|line| line["type"] == "entry" && line["seq"].as_i64() >= Some(from))
@@ -164,7 +164,7 @@ fn a_tombstone_stands_for_what_was_removed() {
     let report = looked_at(&left, &key);
     assert!(report.ok && report.begins_after_tombstone, "{report}");
     assert_eq!((report.first_seq, report.lines), (Some(7), 4));
-    // Without it, or with one that says something else, the lines are missing.
+    // Without it, or with a different one, the lines are missing.
     assert_eq!(broken(&left[1..], &key), (1, Fault::Missing));
     left[0] = said(&key, "tombstone", 6, &[1; 32], |_| ());
     assert_eq!(broken(&left, &key), (7, Fault::Missing));

@@ -41,8 +41,8 @@ impl Config {
         Self::read(None, BTreeMap::from([("MUSTER_DATA_DIR".to_owned(), name.to_owned())]))
     }
 
-    /// The same settings for a separate installation in this folder, with its own database, key file and policies
-    /// regardless of what the settings say about them.
+    /// The same settings for a separate installation in this folder, with its own database, key file and policies,
+    /// regardless of their settings.
     ///
     /// # Errors
     /// The folder's name is not UTF-8.

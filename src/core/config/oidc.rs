@@ -65,7 +65,7 @@ fn scopes() -> Vec<String> {
     vec!["email".to_owned(), "profile".to_owned()]
 }
 
-/// Reads the file. An error message says what is wrong but never includes a value, which may be a secret.
+/// Reads the file. An error message names the mistake but never includes a value, which may be a secret.
 pub(super) fn read(path: &Path) -> Result<OidcProviders, ConfigError> {
     let mut mistakes = Vec::new();
     let shown = path.display().to_string();

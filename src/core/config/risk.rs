@@ -117,7 +117,7 @@ impl RiskRules {
         all
     }
 
-    /// How risky an action is. `tool` is the tool's name, or what the agent calls the action.
+    /// How risky an action is. `tool` is the tool's name, or the agent's name for the action.
     #[must_use]
     pub fn judge(&self, kind: &str, tool: &str, input: &serde_json::Value) -> Judgment<'_> {
         let mut arguments = vec![input.to_string()];

@@ -136,7 +136,7 @@ pub const SETTINGS: &[Setting] = settings! {
 };
 
 impl Kind {
-    /// Checks a value; the error says what a valid one looks like.
+    /// Checks a value; the error describes a valid one.
     fn check(self, value: &Value) -> Result<(), String> {
         let good = match (self, value) {
             (Self::Path, Value::String(text)) => !text.is_empty(),

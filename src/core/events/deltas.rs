@@ -358,7 +358,7 @@ mod tests {
             if delta.offset == 0 {
                 at = 0;
             }
-            assert_eq!(delta.offset, at, "there is no hole");
+            assert_eq!(delta.offset, at, "no text is missing");
             at += i64::try_from(delta.text.len()).unwrap();
             heard.push_str(&delta.text);
         }

@@ -46,7 +46,7 @@ pub(super) const SILENT: Duration = Duration::from_secs(6);
 /// How many events may wait to be sent while the database is slow or away.
 const WAITING: usize = 10_000;
 
-/// An event on the wire: organization, kind, operation, id, parent record, and the only person who is notified.
+/// An event on the wire: organization, kind, operation, id, parent record, and the only person to notify.
 type Sent = (OrgId, RecordKind, ChangeOp, i64, Option<i64>, Option<UserId>);
 
 /// A message from one process to the others.

@@ -3,7 +3,7 @@
 //! Reading, changing and replacing the file are three steps. Two processes doing this at once would start with the same
 //! keys, and the slower one's file would lack the key that the faster one has announced, with which the service may
 //! already have sealed. So a process that changes the file holds a lock next to it (`keys.toml.lock`) from before the
-//! read until the file is replaced. The operating system releases the lock when the process ends, however it ends. The
+//! read until the file is replaced. The operating system releases the lock when the process ends, even by a crash. The
 //! empty file stays: removing it would let two processes hold locks of the same name.
 
 use std::{
@@ -41,7 +41,7 @@ impl Change {
     /// can't be read.
     pub(super) async fn begin(core: &Core) -> Result<Self> {
         let path = core.config.rotatable_keys()?.to_owned();
-        // Ten seconds, many times what a change takes.
+        // Ten seconds, many times the duration of a change.
         let lock = acquire_lock(&path, 200).await?;
         // Never created: if the file is missing, new keys would be the wrong ones.
         let file = KeyFile::load(&path).map_err(Problem::internal)?;

@@ -49,7 +49,7 @@ struct SinceRest {
 }
 
 impl SinceRest {
-    /// Adds what was moved. Returns whether it is time to rest, after which it counts from zero.
+    /// Adds moved values. Returns whether it is time to rest; the count then restarts at zero.
     fn add(&mut self, pace: Pace, batch: &[Found]) -> bool {
         self.values += batch.len() as u64;
         self.bytes += batch.iter().map(|found| found.sealed.len()).sum::<usize>();

@@ -49,7 +49,7 @@ pub enum State {
     Next,
     /// Signs.
     Active,
-    /// Verifies what it has signed.
+    /// Verifies its own signatures.
     Retired,
     /// No longer in use.
     Expired,

@@ -9,8 +9,8 @@
 //! - `p.dom == "*" || p.dom == r.dom`: a line does not affect other organizations. So an organization is asked only
 //!   about the permissions that its own rules name; for all others it has the answers of `*`.
 //! - The matcher only compares domains for equality: two organizations whose files say the same about a permission get
-//!   the same answer, and casbin is asked for the first of them. So however many organizations there are, there are at
-//!   most 81 questions per permission (each role allowed, denied or not named).
+//!   the same answer, and casbin is asked for the first of them. So there are at most 81 questions per permission (each
+//!   role allowed, denied or not named), regardless of the number of organizations.
 //!
 //! One enforcer serves for all of this: role links are built once, and only the `p` lines change. When a policy is read
 //! again, it reuses the rows of organizations whose rules did not change.
@@ -131,7 +131,7 @@ pub(super) fn lockouts(rules: &Rules, table: &Table, sources: &Sources) -> Vec<L
     }
     let mut problems = Vec::new();
     for (own, (org, file)) in rules.orgs.iter().zip(&sources.orgs) {
-        // A higher role has everything that a lower one has: what the OWNER lacks, no one has.
+        // A higher role has everything that a lower one has: a permission that the OWNER lacks is lost for everyone.
         let owner = table.role_permissions(*org, Role::Owner);
         let lost = OWNER_KEEPS
             .into_iter()

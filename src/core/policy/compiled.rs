@@ -127,7 +127,7 @@ impl Compiled {
         diff::cells(&from.table, (&self.table, &self.book))
     }
 
-    /// Every line with its place, to find those that never decided anything.
+    /// Every line with its place, to find lines that never decided anything.
     #[must_use]
     pub fn lines(&self) -> Vec<PolicyLine> {
         self.book.all_lines()
@@ -157,7 +157,7 @@ pub(super) fn sources(dir: Option<&Path>) -> Sources {
     dir.map_or_else(Sources::embedded, |dir| Folder::read(dir).sources)
 }
 
-/// Reduces the rules of organizations with problems to what is safe, unless that was already done.
+/// Reduces the rules of organizations with problems to their safe part, unless that was already done.
 fn fall_back(rules: &mut Rules, problems: &[LintProblem], fallen: &BTreeSet<OrgId>) -> BTreeSet<OrgId> {
     let wrong: BTreeSet<OrgId> = problems.iter().filter_map(|it| it.org).collect();
     let wrong: BTreeSet<OrgId> = wrong.difference(fallen).copied().collect();

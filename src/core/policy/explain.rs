@@ -5,7 +5,7 @@
 //! one that an administrator would look at first:
 //!
 //! - a deny before an allow, since it overrides all of them; `policy.csv` before the organization's own file, since it
-//!   applies no matter what that file says;
+//!   applies regardless of that file;
 //! - then the line whose role is closest to the role in question.
 
 use serde::Serialize;
@@ -44,7 +44,7 @@ pub enum ChangeKind {
     Remove,
 }
 
-/// A change that would allow what is refused.
+/// A change that would lift a refusal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Remedy {
     pub change: ChangeKind,

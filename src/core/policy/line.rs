@@ -60,7 +60,7 @@ pub fn listed(problems: &[LintProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// The subject whose lines cap what a service token can have.
+/// The subject whose lines cap the permissions of service tokens.
 pub(super) const SERVICE_TOKEN: &str = "service_token";
 
 /// The subject of a line or a question.

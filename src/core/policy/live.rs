@@ -1,6 +1,6 @@
 //! The policy in force: which texts it is made of, and how they are replaced.
 //!
-//! An organization's own rules are those in its file if the folder has one, and otherwise those that the caller gave
+//! An organization's own rules come from its file if the folder has one, and otherwise from the caller
 //! ([`Policy::set_given`]). Reading files and compiling take time and must not happen on async threads; queries are
 //! answered from the policy in force and never wait.
 

@@ -42,8 +42,8 @@ impl Rules {
         self.orgs.binary_search_by_key(&org, |own| own.org).map_or(&[], |at| self.orgs[at].grants.as_slice())
     }
 
-    /// Reduces an organization's invalid rules to what is safe: their denials, without anything they allow. An
-    /// unreadable line may have denied something, so it denies everything except what every OWNER keeps.
+    /// Reduces an organization's invalid rules to their safe part: the denials, without the grants. An unreadable line
+    /// may have denied something, so it denies everything except what every OWNER keeps.
     pub fn fall_back(&mut self, org: OrgId) {
         let Ok(at) = self.orgs.binary_search_by_key(&org, |own| own.org) else { return };
         let own = &mut self.orgs[at];

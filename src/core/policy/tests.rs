@@ -317,7 +317,7 @@ fn rules_that_are_given_decide_where_there_is_no_file() {
     assert!(!policy.set_given([(OrgId(7), Some(text.to_owned()))]), "nothing new");
     assert_eq!(policy.now().org_text(OrgId(7)).as_deref(), Some(text));
     assert!(!policy.has_file(OrgId(7)));
-    // A file takes over, no matter what is given meanwhile; when it goes, the newest given rules apply again.
+    // A file takes over, whichever rules are given meanwhile; when it goes, the newest given rules apply again.
     fs::write(&file, "p, VIEWER, 7, skill.edit, allow\n").unwrap();
     policy.reload().unwrap();
     assert!(policy.has_file(OrgId(7)) && may(Permission::SkillEdit) && !may(Permission::ContactView));
@@ -374,7 +374,7 @@ fn a_start_with_a_wrong_file_locks_only_its_organization() {
     let unread = "p, VIEWER, 7, skill.edit, allow\np, OPERATOR, 7, agent.create, dney\n";
     let policy = Policy::load(folder(&[("orgs/7.csv", unread)]).path()).unwrap();
     assert_eq!(policy.status().problems.len(), 1);
-    // No one knows what the line was meant to deny.
+    // The line's intended denial is unknown.
     let owner: PermissionSet = OWNER_KEEPS.into_iter().collect();
     assert_eq!(policy.role_permissions(OrgId(7), Role::Owner), owner);
     for role in [Role::Admin, Role::Operator, Role::Viewer] {

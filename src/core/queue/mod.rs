@@ -72,7 +72,7 @@ pub trait Job: Sized + Send + 'static {
 pub enum Admission<R> {
     /// There is room.
     Run(R),
-    /// There is no room yet, and the job was put off.
+    /// Room is not free yet, and the job was put off.
     Wait(Full),
     /// It is settled.
     Settled,

@@ -18,7 +18,7 @@ pub fn descriptors(config: &Config, connections: usize) -> usize {
     connections + RESERVED_CONNECTIONS + 2 * config.database.max_connections as usize + 100
 }
 
-/// The configured maximum, reduced to what the file descriptors allow after the database, files and probes.
+/// The configured maximum, or fewer if the database, files and probes leave too few file descriptors.
 pub(super) fn most_connections(config: &Config) -> usize {
     let wanted = config.limits.connections;
     let open = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;

@@ -1,4 +1,4 @@
-//! One resource limit: how much is held, by whom, and what is refused.
+//! One resource limit: the amounts held, by holder, and the refusals.
 
 use std::{
     collections::HashMap,
@@ -20,8 +20,8 @@ use crate::{
 
 /// Bodies and answers of up to this many bytes are not counted: the number of connections bounds how many there can be.
 pub const SMALL: usize = 16 << 10;
-/// After a change, an answer of up to this many bytes is never refused, however much others hold: the caller would not
-/// learn of the change.
+/// After a change, an answer of up to this many bytes is never refused, regardless of other holders: the caller would
+/// not learn of the change.
 pub const OWED: usize = 64 << 10;
 
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ pub(super) struct Maxima {
     pub together: usize,
 }
 
-/// Counts what callers hold of one resource, and refuses more than the maxima.
+/// Counts the amounts that callers hold of one resource, and refuses more than the maxima.
 pub struct ResourceLimit {
     pub(super) name: &'static str,
     /// The message for a holder that has reached its maximum.
@@ -213,7 +213,7 @@ impl Held {
     /// Takes more.
     ///
     /// # Errors
-    /// As [`ResourceLimit::take`]. What was already held stays held.
+    /// As [`ResourceLimit::take`]. The amount already held stays held.
     pub fn grow(&mut self, more: usize) -> Result<()> {
         self.try_grow(more).map_err(|exceeded| self.limit.refusal(exceeded))
     }

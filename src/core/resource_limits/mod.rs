@@ -1,12 +1,12 @@
 //! The resource limits: how much callers may hold in this process's memory, each of them and all together.
 //!
-//! Rate limits (`limits.rs`) bound how often callers may ask. Resource limits bound what they hold meanwhile:
-//! connections, sockets, subscriptions, bodies being received, answers waiting to be sent. Each has a
+//! Rate limits (`limits.rs`) bound how often callers may ask. Resource limits bound the resources that they hold
+//! meanwhile: connections, sockets, subscriptions, bodies being received, answers waiting to be sent. Each has a
 //! [`ResourceLimit`]. Taking from it yields a [`Held`]; dropping that gives the amount back, however the work ends.
 //! Small items ([`SMALL`]) are not counted: the number of connections bounds them, and a normal request pays nothing.
 //!
 //! - `table.rs`: [`ENTRIES`], the table of all limits, which docs/operations.md repeats.
-//! - `limit.rs`: one limit: what it counts and refuses.
+//! - `limit.rs`: one limit, which counts and refuses.
 //! - `connections.rs`: how many connections there can be, and the permit of each.
 
 use std::{

@@ -80,7 +80,7 @@ impl Opener {
         }
     }
 
-    /// The same, but PostgreSQL ends a statement that takes longer than this, whether or not anyone waits for it.
+    /// The same, but PostgreSQL ends a statement that takes longer than this, even if its caller has gone.
     pub fn ending_after(self, longest: Duration) -> Self {
         match self {
             Self::Postgres(options) => {
@@ -223,7 +223,7 @@ impl Connections {
         drop(self.pool.retain(|_, _| false));
     }
 
-    /// The number of statements run; of transactions only those that write.
+    /// The number of statements run, without those of read-only transactions.
     pub(super) fn statements(&self) -> u64 {
         self.statements.load(Ordering::Relaxed)
     }

@@ -1,7 +1,7 @@
 //! The owner of an SQLite database: only one process at a time serves, migrates or restores it.
 //!
 //! The owner holds a lock on a file next to the database, and writes its name into it. The kernel releases the lock
-//! when the process ends, however it ends, so the file may stay. Commands that only look or change rows need no lock.
+//! when the process ends, even by a crash, so the file may stay. Commands that only look or change rows need no lock.
 //! On PostgreSQL any number of processes can serve, without an owner.
 
 use std::{

@@ -26,7 +26,7 @@ pub fn held<E: EntityTrait>(found: Select<E>) -> Select<E> {
     found.lock(LockType::NoKeyUpdate)
 }
 
-/// A text, or none, of which a folded form is kept.
+/// A text, or none, with a folded form.
 pub trait Foldable {
     #[must_use]
     fn folded(&self, fold: fn(&str) -> String) -> Self;

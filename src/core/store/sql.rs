@@ -305,7 +305,7 @@ pub const fn joined<const N: usize>(parts: &[&str]) -> [u8; N] {
         let mut at = 0;
         while at < text.len() {
             if starts(text, at, b"$org") {
-                // As long as what it replaces: the rest is blank.
+                // Padded with blanks to the length of `$org`.
                 joined[end] = b'$';
                 joined[end + 1] = b'1';
                 at += 4;

@@ -83,7 +83,7 @@ impl Transaction {
         self.hooks().after.push(AfterCommit::Run(Box::new(work)));
     }
 
-    /// Notifies subscribers after the commit: once per record, however often it changed.
+    /// Notifies subscribers after the commit, once per record.
     pub(crate) fn announce(&self, publisher: Arc<dyn Publish>, event: Event) {
         self.hooks().after.push(AfterCommit::Announce(event, publisher));
     }

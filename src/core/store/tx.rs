@@ -40,7 +40,7 @@ impl Tx {
         &self.connection
     }
 
-    /// Notifies subscribers after the commit: once per record, however often it changed.
+    /// Notifies subscribers after the commit, once per record.
     pub fn announce(&self, event: Event) {
         self.connection.announce(Arc::clone(&self.scope.core.events) as _, event);
     }

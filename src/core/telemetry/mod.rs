@@ -1,5 +1,5 @@
 //! The process's reports about itself: the log, to standard error, in this file; [`metrics`] and [`traces`] next to it.
-//! `muster-printing` writes the log's lines, so that one that can't be written costs nothing else.
+//! `muster-printing` writes the log's lines, so that a line that can't be written affects nothing else.
 //!
 //! No secret may get here. Secrets are `secrecy` types, whose `Debug` prints nothing; request headers and bodies are
 //! never fields of a span; SQL is logged without its values. A test with known secrets searches the output of
@@ -126,7 +126,7 @@ where
     Ok(Box::new(tracing_subscriber::registry().with(log.with_filter(filter)).with(traced)))
 }
 
-/// A subscriber that writes to `writer`, so that a test can read what was logged.
+/// A subscriber that writes to `writer`, so that a test can read the log.
 ///
 /// # Errors
 /// The filter does not parse.

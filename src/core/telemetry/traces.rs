@@ -3,8 +3,8 @@
 //! None of this exists unless `traces.endpoint` is set: no layer, no spans, and [`on`] is one load of a flag. The spans
 //! are `tracing` spans with their own target, which the log leaves out; statements are added when they end, below the
 //! active span. A span contains routes, schema names and the text of statements with placeholders: no values, paths,
-//! query strings, bodies or headers. Each turn of an agent is a trace of its own, sent when it has ended ([`past`]);
-//! prompts and answers are in it only where the organization says so.
+//! query strings, bodies or headers. Each turn of an agent is a trace of its own, sent when it has ended ([`past`]); it
+//! contains prompts and answers only if the organization allows it.
 
 use std::{
     sync::OnceLock,
@@ -91,7 +91,7 @@ where
     Ok(layer)
 }
 
-/// Sends what is pending. Waits for the collector, within its time limit.
+/// Sends pending spans. Waits for the collector, within its time limit.
 pub async fn finish() {
     let Some(traces) = ON.get() else { return };
     let provider = traces.provider.clone();
