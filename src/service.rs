@@ -55,7 +55,7 @@ impl Service {
     /// # Errors
     /// Any problem with the configuration, the keys, the policy files, or the database.
     pub async fn start(config: Config, options: Options) -> anyhow::Result<Arc<Self>> {
-        Self::of(open(config, options).await?)
+        Self::build(open(config, options).await?)
     }
 
     /// Builds the service of an open installation.
@@ -84,7 +84,7 @@ impl Service {
             .merge(webhooks::router(core, &self.door))
             .merge(self.panel.clone())
             .merge(self.openapi())
-            .merge(own(core))
+            .merge(own_routes(core))
             .layer(from_fn_with_state(Outermost { core: Arc::clone(core), refuse }, edge::observe))
     }
 
@@ -102,7 +102,7 @@ impl Service {
 }
 
 /// The service's own routes.
-fn own(core: &Arc<Core>) -> Router {
+fn own_routes(core: &Arc<Core>) -> Router {
     Router::new()
         .route("/health", get(edge::health))
         .route("/ready", get(edge::ready))

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::{Cli, Failure, Output};
 use crate::{
     base::{files::create_private, problem::Problem, time::Timestamp},
-    core::audit::{self, AuditKey, INSTANCE, Known, PublicKey, Report, Verifier},
+    core::audit::{self, AuditKey, INSTANCE, KnownLine, PublicKey, Report, Verifier},
     domain::orgs,
 };
 
@@ -193,7 +193,7 @@ fn verify_file(path: &Path, keys: &[PublicKey], known: &[Checkpoint]) -> Result<
 struct Checkpoint {
     /// Its chain; `None` for the only one that is verified.
     chain: Option<i64>,
-    line: Known,
+    line: KnownLine,
 }
 
 impl Checkpoint {
@@ -217,17 +217,16 @@ fn checkpoint(text: &str) -> Result<Checkpoint, String> {
     let seq = |text: &str| text.parse().ok().filter(|seq: &i64| *seq > 0);
     let hash = |text: &str| <[u8; 32] as hex::FromHex>::from_hex(text).ok();
     let parsed = match text.split(':').collect::<Vec<_>>()[..] {
-        [own, place, known] => chain(own)
-            .zip(seq(place))
-            .zip(hash(known))
-            .map(|((own, seq), hash)| Checkpoint { chain: Some(own), line: Known { seq, hash: Some(hash) } }),
+        [own, place, known] => chain(own).zip(seq(place)).zip(hash(known)).map(|((own, seq), hash)| {
+            Checkpoint { chain: Some(own), line: KnownLine { seq, hash: Some(hash) } }
+        }),
         [first, second] => match hash(second) {
             Some(hash) => {
-                seq(first).map(|seq| Checkpoint { chain: None, line: Known { seq, hash: Some(hash) } })
+                seq(first).map(|seq| Checkpoint { chain: None, line: KnownLine { seq, hash: Some(hash) } })
             }
             None => chain(first)
                 .zip(seq(second))
-                .map(|(own, seq)| Checkpoint { chain: Some(own), line: Known { seq, hash: None } }),
+                .map(|(own, seq)| Checkpoint { chain: Some(own), line: KnownLine { seq, hash: None } }),
         },
         _ => None,
     };

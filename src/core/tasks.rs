@@ -40,7 +40,7 @@ pub struct Workshop {
 }
 
 /// An organization's turn in the [`Workshop`].
-pub struct Turn {
+pub struct WorkshopTurn {
     _permit: OwnedSemaphorePermit,
     _own: OwnedSemaphorePermit,
 }
@@ -58,14 +58,14 @@ impl Workshop {
     ///
     /// # Errors
     /// The process is ending.
-    pub async fn turn(&self, org: OrgId) -> anyhow::Result<Turn> {
-        let own = self.own(org).acquire_owned().await?;
+    pub async fn turn(&self, org: OrgId) -> anyhow::Result<WorkshopTurn> {
+        let own = self.semaphore_of(org).acquire_owned().await?;
         let permit = Arc::clone(&self.permits).acquire_owned().await?;
-        Ok(Turn { _permit: permit, _own: own })
+        Ok(WorkshopTurn { _permit: permit, _own: own })
     }
 
     /// An organization's own semaphore. Those that no one holds are dropped.
-    fn own(&self, org: OrgId) -> Arc<Semaphore> {
+    fn semaphore_of(&self, org: OrgId) -> Arc<Semaphore> {
         let mut of = self.of.lock();
         if let Some(own) = of.get(&org).and_then(Weak::upgrade) {
             return own;
@@ -77,7 +77,7 @@ impl Workshop {
     }
 }
 
-impl Turn {
+impl WorkshopTurn {
     /// Runs the work, at once. The turn ends with it, even if no one waits for it by then.
     ///
     /// # Errors

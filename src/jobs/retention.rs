@@ -21,12 +21,12 @@ pub struct TableRetention {
 struct ExpiryRule {
     /// Whether their size counts for their organization (`stored_bytes`).
     counted: bool,
-    /// The condition in SQL: `$1` is the instant or the number that [`Past`] gives.
+    /// The condition in SQL: `$1` is the instant or the number that [`ExpiryBound`] gives.
     rows: &'static str,
-    past: Past,
+    past: ExpiryBound,
 }
 
-enum Past {
+enum ExpiryBound {
     /// Rows older than this.
     Age(Duration),
     /// Rows older than a setting says.
@@ -48,7 +48,7 @@ const fn swept(table: &'static str, what: &'static str, rules: &'static [ExpiryR
 }
 
 const fn after(rows: &'static str, past: Duration) -> ExpiryRule {
-    ExpiryRule { counted: false, rows, past: Past::Age(past) }
+    ExpiryRule { counted: false, rows, past: ExpiryBound::Age(past) }
 }
 
 /// The tables, by name.
@@ -81,7 +81,7 @@ pub const KEPT: &[TableRetention] = &[
         &[ExpiryRule {
             counted: true,
             rows: "message_id IS NULL AND created_at < $1",
-            past: Past::Age(days(1)),
+            past: ExpiryBound::Age(days(1)),
         }],
     ),
     unswept("audit_chains", "One row per organization, and one for the instance."),
@@ -145,7 +145,7 @@ pub const KEPT: &[TableRetention] = &[
         &[ExpiryRule {
             counted: true,
             rows: "created_at <= $1",
-            past: Past::Set(|config| config.email.keep_source()),
+            past: ExpiryBound::Set(|config| config.email.keep_source()),
         }],
     ),
     unswept(
@@ -175,7 +175,7 @@ pub const KEPT: &[TableRetention] = &[
             counted: false,
             rows: "id IN (SELECT id FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY organization_id \
                    ORDER BY id DESC) AS place FROM policy_versions) placed WHERE place > $1)",
-            past: Past::Newest(200),
+            past: ExpiryBound::Newest(200),
         }],
     ),
     unswept("recovery_codes", "Until they are used or replaced."),
@@ -234,9 +234,9 @@ pub async fn sweep(core: &Core) -> Result<u64> {
     for kept in KEPT {
         for ExpiryRule { counted, rows, past } in kept.rules {
             let past = match past {
-                Past::Age(age) => now.minus(*age).0,
-                Past::Set(age) => now.minus(age(&core.config)).0,
-                Past::Newest(number) => *number,
+                ExpiryBound::Age(age) => now.minus(*age).0,
+                ExpiryBound::Set(age) => now.minus(age(&core.config)).0,
+                ExpiryBound::Newest(number) => *number,
             };
             let removed = if *counted {
                 core.db.sweep_counted(kept.table, rows, past).await

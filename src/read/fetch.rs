@@ -34,7 +34,7 @@ pub struct Rows<R> {
     limit: Option<u64>,
     offset: u64,
     pub(super) reversed: bool,
-    whole: Option<Whole>,
+    whole: Option<ParentRecord>,
     /// The time of reading.
     now: Timestamp,
     record: PhantomData<R>,
@@ -42,7 +42,7 @@ pub struct Rows<R> {
 
 /// The record that the rows are parts of.
 #[derive(Clone)]
-struct Whole {
+struct ParentRecord {
     kind: &'static str,
     id: i64,
     /// A statement that selects how many parts it has in all. No row means that the record doesn't exist.
@@ -96,7 +96,7 @@ impl<R: Record> Rows<R> {
         values: impl IntoIterator<Item = Value>,
     ) -> Self {
         let count = self.numbered(count, values);
-        self.whole = Some(Whole { kind, id, count, values: self.values.len() });
+        self.whole = Some(ParentRecord { kind, id, count, values: self.values.len() });
         self
     }
 

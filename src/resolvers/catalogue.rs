@@ -34,7 +34,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// Names root fields without a permit, and names used by two roots.
-    pub fn of(registry: Registry) -> anyhow::Result<Self> {
+    pub fn read(registry: Registry) -> anyhow::Result<Self> {
         let mut permits: HashMap<Arc<str>, Permit> = HashMap::new();
         for root in ROOTS {
             for field in root_fields(&registry, root) {

@@ -16,7 +16,7 @@ use crate::{
 
 /// An approval to create.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct PlannedApproval {
     pub id: i64,
     kind: &'static str,
     status: &'static str,
@@ -25,7 +25,7 @@ pub struct Asked {
     pub conversation: Option<usize>,
 }
 
-impl Asked {
+impl PlannedApproval {
     /// Whether it is pending.
     pub fn waits(&self) -> bool {
         self.status == "PENDING"
@@ -43,7 +43,7 @@ const KINDS: &[(u64, &str)] = &[
 ];
 
 /// Decides which approvals to create. A conversation has at most one pending, since its agent asks one thing at a time.
-pub fn plan(ids: &[i64], volume: &Volume, random: &mut Random) -> Vec<Asked> {
+pub fn plan(ids: &[i64], volume: &Volume, random: &mut Random) -> Vec<PlannedApproval> {
     let mut waiting = std::collections::HashSet::new();
     let mut asked = Vec::with_capacity(ids.len());
     for (n, &id) in ids.iter().enumerate() {
@@ -62,7 +62,7 @@ pub fn plan(ids: &[i64], volume: &Volume, random: &mut Random) -> Vec<Asked> {
         } else {
             ended(kind, random)
         };
-        asked.push(Asked { id, kind, status, outcome, conversation });
+        asked.push(PlannedApproval { id, kind, status, outcome, conversation });
     }
     asked
 }
@@ -130,7 +130,7 @@ pub struct ApprovalOrigin {
 pub fn push(
     sheet: &mut Sheet,
     org: OrgId,
-    asked: &Asked,
+    asked: &PlannedApproval,
     fleet: &Fleet,
     place: &ApprovalOrigin,
     random: &mut Random,
@@ -190,7 +190,7 @@ struct Words {
     question: Option<Question>,
 }
 
-fn words(asked: &Asked, agent: &Agent, random: &mut Random) -> Words {
+fn words(asked: &PlannedApproval, agent: &Agent, random: &mut Random) -> Words {
     let facts = Facts::new(random);
     let plain = |title: &str, body: &str| Words {
         title: facts.fill(title),

@@ -59,7 +59,12 @@ const TRANSPORTS: &[(u64, &str)] = &[
 ];
 
 /// Creates the whole fleet.
-pub async fn make(bulk: &mut Bulk, org: OrgId, volume: &Volume, mut random: Random) -> anyhow::Result<Fleet> {
+pub async fn create(
+    bulk: &mut Bulk,
+    org: OrgId,
+    volume: &Volume,
+    mut random: Random,
+) -> anyhow::Result<Fleet> {
     let mut fleet = Fleet { servers: 0, agents: Vec::new(), channels: Vec::new(), contacts: Vec::new() };
     if volume.agents == 0 {
         return Ok(fleet);

@@ -77,10 +77,10 @@ pub struct Seeded {
 pub async fn run(scope: &Scope, volume: Volume) -> anyhow::Result<Seeded> {
     let random = Random::new(&[volume.agents, volume.conversations, volume.messages, volume.approvals]);
     let mut bulk = Bulk::begin(&scope.core.db).await?;
-    let fleet = fleet::make(&mut bulk, scope.org, &volume, random.clone()).await?;
-    let members = people::make(&mut bulk, scope.org, &volume, random.clone()).await?;
+    let fleet = fleet::create(&mut bulk, scope.org, &volume, random.clone()).await?;
+    let members = people::create(&mut bulk, scope.org, &volume, random.clone()).await?;
     bulk.commit().await?;
-    let mut seeded = threads::make(&scope.core.db, scope.org, &volume, &fleet, random).await?;
+    let mut seeded = threads::create(&scope.core.db, scope.org, &volume, &fleet, random).await?;
     seeded.members = members;
     seeded.servers = fleet.servers;
     seeded.agents = fleet.agents.len() as u64;
@@ -95,11 +95,11 @@ pub async fn run(scope: &Scope, volume: Volume) -> anyhow::Result<Seeded> {
         bulk.run(merge, []).await?;
     }
     bulk.commit().await?;
-    note(scope, &seeded).await.map_err(|problem| anyhow::anyhow!(problem.detail))?;
+    record_seed(scope, &seeded).await.map_err(|problem| anyhow::anyhow!(problem.detail))?;
     Ok(seeded)
 }
 
-async fn note(scope: &Scope, seeded: &Seeded) -> crate::base::problem::Result<()> {
+async fn record_seed(scope: &Scope, seeded: &Seeded) -> crate::base::problem::Result<()> {
     let tx = scope.begin().await?;
     let entry = audit::Entry {
         operation: "seed",

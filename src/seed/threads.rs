@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     Seeded, Volume,
-    asked::{self, ApprovalOrigin, Asked},
+    asked::{self, ApprovalOrigin, PlannedApproval},
     bulk::{Bulk, Cell, Sheet},
     fleet::Fleet,
     talk::{Draft, Talk},
@@ -21,7 +21,7 @@ use crate::{
 use muster_corpus::{Facts, Random};
 
 /// Creates all conversations. Readers see consistent data meanwhile: counts are committed with the messages they count.
-pub async fn make(
+pub async fn create(
     db: &Db,
     org: OrgId,
     volume: &Volume,
@@ -39,7 +39,7 @@ pub async fn make(
     bulk.commit().await?;
     let mut writer =
         Writer { db, org, fleet, threads: &threads, drafts: Vec::new(), approvals: asked::sheet() };
-    let mut by_thread: BTreeMap<usize, Vec<&Asked>> = BTreeMap::new();
+    let mut by_thread: BTreeMap<usize, Vec<&PlannedApproval>> = BTreeMap::new();
     for asked in &asked {
         match asked.conversation {
             Some(place) => by_thread.entry(place).or_default().push(asked),
@@ -53,7 +53,7 @@ pub async fn make(
     }
     for place in 0..threads.len() {
         let asked = by_thread.remove(&place).unwrap_or_default();
-        seeded.messages += writer.tell(place, &asked, volume, &random).await?;
+        seeded.messages += writer.write_conversation(place, &asked, volume, &random).await?;
     }
     writer.flush().await?;
     seeded.approvals = asked.len() as u64;
@@ -97,7 +97,7 @@ async fn open(
     org: OrgId,
     volume: &Volume,
     fleet: &Fleet,
-    asked: &[Asked],
+    asked: &[PlannedApproval],
     random: &mut Random,
 ) -> anyhow::Result<Vec<Thread>> {
     let mut waiting = vec![false; volume.conversations as usize];
@@ -199,10 +199,10 @@ pub(super) struct Writer<'a> {
 
 impl Writer<'_> {
     /// Generates one conversation. Returns the number of its messages.
-    async fn tell(
+    async fn write_conversation(
         &mut self,
         place: usize,
-        asked: &[&Asked],
+        asked: &[&PlannedApproval],
         volume: &Volume,
         random: &Random,
     ) -> anyhow::Result<u64> {
@@ -219,7 +219,8 @@ impl Writer<'_> {
             pace: thread.pace,
         };
         let total = thread.messages.cast_signed();
-        let (waiting, decided): (Vec<&Asked>, Vec<&Asked>) = asked.iter().partition(|asked| asked.waits());
+        let (waiting, decided): (Vec<&PlannedApproval>, Vec<&PlannedApproval>) =
+            asked.iter().partition(|asked| asked.waits());
         // A pending approval is the last message.
         let turns_end = total - waiting.len().cast_signed() as i64;
         let every = total / (decided.len().cast_signed() as i64 + 1);
@@ -230,7 +231,7 @@ impl Writer<'_> {
             if talk.seq >= next
                 && let Some(asked) = decided.next()
             {
-                let seq = talk.ask(&mut self.drafts, asked.id);
+                let seq = talk.push_approval(&mut self.drafts, asked.id);
                 self.approve(asked, thread, Some(seq), &mut talk);
                 next += every;
                 continue;
@@ -251,13 +252,13 @@ impl Writer<'_> {
             self.approve(asked, thread, None, &mut talk);
         }
         for asked in waiting {
-            let seq = (talk.seq < total).then(|| talk.ask(&mut self.drafts, asked.id));
+            let seq = (talk.seq < total).then(|| talk.push_approval(&mut self.drafts, asked.id));
             self.approve(asked, thread, seq, &mut talk);
         }
         Ok(talk.seq.cast_unsigned())
     }
 
-    fn approve(&mut self, asked: &Asked, thread: &Thread, seq: Option<i64>, talk: &mut Talk) {
+    fn approve(&mut self, asked: &PlannedApproval, thread: &Thread, seq: Option<i64>, talk: &mut Talk) {
         let place = ApprovalOrigin { conversation: Some((thread.id, seq)), agent: thread.agent, at: talk.at };
         asked::push(&mut self.approvals, self.org, asked, self.fleet, &place, &mut talk.random);
     }

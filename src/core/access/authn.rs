@@ -238,7 +238,7 @@ async fn belonging(core: &Arc<Core>, user: UserId, org: OrgId) -> Result<Option<
 
 row! {
     /// A service token, with the hint and the last use of the given secret.
-    struct Issued {
+    struct IssuedToken {
         organization_id: OrgId,
         id: TokenId,
         name: String,
@@ -260,7 +260,7 @@ async fn service_token(core: &Arc<Core>, hash: TokenHash) -> Result<Caller> {
          (token_hash = $1) AS is_current \
          FROM service_tokens WHERE (token_hash = $1 OR previous_token_hash = $1) AND revoked_at IS NULL"
     );
-    let row = core.db.installation().one::<Issued>(sql, [hash.as_bytes().to_vec().into()]).await?;
+    let row = core.db.installation().one::<IssuedToken>(sql, [hash.as_bytes().to_vec().into()]).await?;
     let row = row.ok_or_else(unknown)?;
     let names: Vec<String> = serde_json::from_value(row.permissions).map_err(Problem::internal)?;
     // The earlier of the two.

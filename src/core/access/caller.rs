@@ -76,14 +76,14 @@ pub struct Membership {
 
 /// A credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Who {
+pub enum CredentialKey {
     Session(SessionId),
     /// A service token, identified also by the secret that was used: it has two while one replaces the other.
     Token(TokenId, TokenHash),
 }
 
 /// The memberships of callers in one organization, by credential. A missing caller must be checked individually.
-pub type Admitted = HashMap<Who, Membership>;
+pub type Admitted = HashMap<CredentialKey, Membership>;
 
 impl Caller {
     /// Refuses a credential that has expired since it was checked.
@@ -197,10 +197,10 @@ impl Caller {
 
     /// The credential, if there is one.
     #[must_use]
-    pub fn who(&self) -> Option<Who> {
+    pub fn who(&self) -> Option<CredentialKey> {
         match self {
-            Self::Person(person) => Some(Who::Session(person.session)),
-            Self::Token(token) => Some(Who::Token(token.id, token.secret)),
+            Self::Person(person) => Some(CredentialKey::Session(person.session)),
+            Self::Token(token) => Some(CredentialKey::Token(token.id, token.secret)),
             Self::Anonymous | Self::Chatting(_) | Self::System => None,
         }
     }

@@ -232,7 +232,7 @@ pub async fn prune(core: &Arc<Core>) -> Result<u64> {
 
 row! {
     /// The calls of one kind, as stored.
-    struct Counted {
+    struct CountedCalls {
         organization_id: OrgId,
         subject: String,
         token_id: i64,
@@ -250,7 +250,7 @@ pub async fn recorded(core: &Core, org: Option<OrgId>, days: i64) -> Result<Vec<
     const BY: &str = " GROUP BY organization_id, subject, token_id, operation, permission, outcome";
     let first = core.clock.now().0.div_euclid(DAY_MS) - days + 1;
     let door = core.db.every_org();
-    let counted: Vec<Counted> = match org {
+    let counted: Vec<CountedCalls> = match org {
         Some(org) => {
             let sql = every_org_sql!(SUM, " AND organization_id = $2", BY);
             door.all(sql, [first.into(), org.into()]).await?
@@ -258,10 +258,10 @@ pub async fn recorded(core: &Core, org: Option<OrgId>, days: i64) -> Result<Vec<
         None => door.all(every_org_sql!(SUM, BY), [first.into()]).await?,
     };
     // A permission that this version does not know can't be simulated.
-    Ok(counted.into_iter().filter_map(Counted::decision).collect())
+    Ok(counted.into_iter().filter_map(CountedCalls::decision).collect())
 }
 
-impl Counted {
+impl CountedCalls {
     fn decision(self) -> Option<Decision> {
         Some(Decision {
             permission: self.permission.parse().ok()?,

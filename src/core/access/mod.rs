@@ -21,7 +21,7 @@ pub mod token;
 
 pub use self::{
     cache::{CREDENTIALS_KEPT, CredentialCache},
-    caller::{Admitted, Caller, Chatting, Membership, Person, ServiceToken, Who},
+    caller::{Admitted, Caller, Chatting, CredentialKey, Membership, Person, ServiceToken},
     cookie_jar::{Jar, JarChange},
     permits::{Permit, Permits},
     recheck::admitted,

@@ -66,24 +66,31 @@ fn origin(text: &str) -> Option<Value> {
 mod tests {
     use super::*;
 
-    fn of(column: &str, before: Option<&str>, after: Option<&str>) -> Value {
+    fn change_of(column: &str, before: Option<&str>, after: Option<&str>) -> Value {
         both(column, sea_orm::Value::from(before), sea_orm::Value::from(after))
     }
 
     #[test]
     fn what_may_hold_a_secret_is_not_repeated() {
         for column in ["bot_token_sealed", "token_hash", "args"] {
-            assert_eq!(of(column, Some("canary"), Some("canary too")), "changed");
-            assert_eq!(of(column, Some("canary"), None), "changed");
+            assert_eq!(change_of(column, Some("canary"), Some("canary too")), "changed");
+            assert_eq!(change_of(column, Some("canary"), None), "changed");
         }
         let hook = "https://me:canary@hooks.example/T0/canary?key=canary";
-        assert_eq!(of("outbound_url", None, Some(hook)), from_to(Value::Null, "https://hooks.example"));
+        assert_eq!(
+            change_of("outbound_url", None, Some(hook)),
+            from_to(Value::Null, "https://hooks.example")
+        );
         let other = "https://hooks.example/T0/canary";
-        assert_eq!(of("outbound_url", Some(hook), Some(other)), "changed", "where it goes stays the same");
-        assert_eq!(of("url", Some("canary"), Some(hook)), "changed");
+        assert_eq!(
+            change_of("outbound_url", Some(hook), Some(other)),
+            "changed",
+            "where it goes stays the same"
+        );
+        assert_eq!(change_of("url", Some("canary"), Some(hook)), "changed");
         let long = "canary ".repeat(100);
-        assert_eq!(of("content", Some("short"), Some(&long)), "changed");
-        assert_eq!(of("content", Some(&long), Some("short")), "changed");
-        assert_eq!(of("name", Some("Dispatch"), Some("Desk")), from_to("Dispatch", "Desk"));
+        assert_eq!(change_of("content", Some("short"), Some(&long)), "changed");
+        assert_eq!(change_of("content", Some(&long), Some("short")), "changed");
+        assert_eq!(change_of("name", Some("Dispatch"), Some("Desk")), from_to("Dispatch", "Desk"));
     }
 }

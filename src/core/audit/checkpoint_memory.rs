@@ -15,7 +15,7 @@ use sea_orm::Value;
 
 use super::{
     chain::{GENESIS, hash},
-    database::{STATED, Stated, page},
+    database::{STATED, StoredStatement, page},
     key::{AuditKey, PublicKey},
     seal::{begin_alone, note_checkpoint},
     statement::mistrust,
@@ -35,7 +35,7 @@ use crate::{
 row! {
     /// A line that ends a chain, or a part of it.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub(super) struct End {
+    pub(super) struct ChainEnd {
         seq: i64,
         hash: Vec<u8>,
     }
@@ -43,18 +43,18 @@ row! {
 
 row! {
     /// A chain, and the line that ends it.
-    pub(super) struct Head {
+    pub(super) struct ChainHead {
         chain: i64,
         seq: i64,
         hash: Vec<u8>,
     }
 }
 
-/// The rows of [`Head`]s.
+/// The rows of [`ChainHead`]s.
 pub(super) const HEADS: &str = "SELECT chain, last_seq AS seq, last_hash AS hash FROM audit_chains ";
 
 /// The last signed end, or why the chain can't be believed.
-type Belief = std::result::Result<End, String>;
+type Belief = std::result::Result<ChainEnd, String>;
 
 /// This process's own memory, which no one can change through the database.
 pub(super) struct Trust {
@@ -65,7 +65,7 @@ pub(super) struct Trust {
 #[derive(Default)]
 struct Memory {
     /// The last end that this process signed, by chain.
-    signed: HashMap<i64, End>,
+    signed: HashMap<i64, ChainEnd>,
     /// The refused chains, and when they were refused.
     refused: HashMap<i64, Timestamp>,
 }
@@ -93,7 +93,7 @@ impl Trust {
     }
 
     /// Records a signed end.
-    pub fn remember(&self, chain: i64, end: End) {
+    pub fn remember(&self, chain: i64, end: ChainEnd) {
         let mut memory = self.memory();
         memory.refused.remove(&chain);
         memory.signed.insert(chain, end);
@@ -112,7 +112,7 @@ impl Trust {
 
     /// The last end that this process signed. To compare it with the database, read it before taking a snapshot: the
     /// snapshot then contains everything up to it.
-    pub fn signed(&self, chain: i64) -> Option<End> {
+    pub fn signed(&self, chain: i64) -> Option<ChainEnd> {
         self.memory().signed.get(&chain).cloned()
     }
 
@@ -126,8 +126,8 @@ pub(super) async fn believe(
     core: &Core,
     state: &impl Door<Sql = InstallationSql>,
     chain: i64,
-    end: &End,
-) -> Result<Option<End>> {
+    end: &ChainEnd,
+) -> Result<Option<ChainEnd>> {
     let trust = &core.audit.trust;
     let mut belief = continued(state, trust.keys(), chain, end, i64::MAX).await?;
     // Only the calling job signs, so the memory is not newer than its snapshot.
@@ -147,8 +147,8 @@ pub(super) async fn contradicted(
     core: &Core,
     state: &impl Door<Sql = InstallationSql>,
     chain: i64,
-    end: End,
-    known: Option<End>,
+    end: ChainEnd,
+    known: Option<ChainEnd>,
 ) -> Result<Option<String>> {
     let keys = core.audit.trust.keys();
     if let Err(why) = continued(state, keys, chain, &end, end.seq).await? {
@@ -177,8 +177,8 @@ pub(super) async fn contradicted(
 async fn forgotten(
     door: &impl Door<Sql = InstallationSql>,
     chain: i64,
-    known: &End,
-    newest: &End,
+    known: &ChainEnd,
+    newest: &ChainEnd,
 ) -> Result<Option<String>> {
     let is_there = match newest.seq.cmp(&known.seq) {
         Ordering::Less => false,
@@ -195,7 +195,7 @@ async fn forgotten(
 async fn emptied(
     door: &impl Door<Sql = InstallationSql>,
     chain: i64,
-    newest: &End,
+    newest: &ChainEnd,
 ) -> Result<Option<String>> {
     let removed = installation_sql!(
         "SELECT k.seq FROM audit_checkpoints k JOIN audit_chains c ON c.chain = k.chain AND c.last_seq = k.seq \
@@ -210,7 +210,7 @@ async fn next(
     door: &impl Door<Sql = InstallationSql>,
     keys: &[PublicKey],
     chain: i64,
-    from: &End,
+    from: &ChainEnd,
 ) -> Result<Belief> {
     let sql = installation_sql!(STATED, "WHERE chain = $1 AND seq >= $2 ORDER BY seq, kind LIMIT 1");
     if let Some(stated) = door.one(sql, [chain.into(), from.seq.into()]).await? {
@@ -220,13 +220,13 @@ async fn next(
 }
 
 /// The end of a chain; `None` without a line.
-pub(super) async fn head(door: &impl Door<Sql = InstallationSql>, chain: i64) -> Result<Option<End>> {
+pub(super) async fn head(door: &impl Door<Sql = InstallationSql>, chain: i64) -> Result<Option<ChainEnd>> {
     door.one(installation_sql!(HEADS, "WHERE chain = $1"), [chain.into()]).await
 }
 
 row! {
     /// A chain whose row does not match its checkpoints.
-    struct Wrong {
+    struct WrongChainRow {
         chain: i64,
         seq: i64,
         at: Timestamp,
@@ -248,12 +248,12 @@ pub async fn mend(core: &Core) -> Result<u64> {
     );
     let now = core.clock.now();
     let values: [Value; 2] = [now.into(), now.plus(bounds::CLOCK_SKEW).into()];
-    if core.db.installation().one::<Wrong>(wrong, values.clone()).await?.is_none() {
+    if core.db.installation().one::<WrongChainRow>(wrong, values.clone()).await?.is_none() {
         return Ok(0);
     }
     let Some(tx) = begin_alone(core).await? else { return Ok(0) };
-    let rows: Vec<Wrong> = tx.all(wrong, values).await?;
-    for &Wrong { chain, seq, at, claimed, claimed_at } in &rows {
+    let rows: Vec<WrongChainRow> = tx.all(wrong, values).await?;
+    for &WrongChainRow { chain, seq, at, claimed, claimed_at } in &rows {
         note_checkpoint(&tx, chain, seq, at.min(now)).await?;
         if claimed != seq || (seq > 0 && claimed_at > at) {
             tracing::error!(
@@ -278,8 +278,8 @@ pub async fn doubts(db: &Db, keys: &KeyFile) -> Result<Vec<(i64, String)>> {
     let keys = AuditKey::known(keys);
     let state = db.snapshot().await?;
     let mut doubts = Vec::new();
-    for Head { chain, seq, hash } in state.all(installation_sql!(HEADS, "ORDER BY chain"), []).await? {
-        if let Err(why) = continued(&state, &keys, chain, &End { seq, hash }, i64::MAX).await? {
+    for ChainHead { chain, seq, hash } in state.all(installation_sql!(HEADS, "ORDER BY chain"), []).await? {
+        if let Err(why) = continued(&state, &keys, chain, &ChainEnd { seq, hash }, i64::MAX).await? {
             doubts.push((chain, why));
         }
     }
@@ -292,7 +292,7 @@ pub(super) async fn continued(
     door: &impl Door<Sql = InstallationSql>,
     keys: &[PublicKey],
     chain: i64,
-    end: &End,
+    end: &ChainEnd,
     up_to: i64,
 ) -> Result<Belief> {
     let signed = match newest(door, keys, chain, up_to).await? {
@@ -312,14 +312,14 @@ pub(super) async fn newest(
 ) -> Result<Belief> {
     let sql = installation_sql!(STATED, "WHERE chain = $1 AND seq <= $2 ORDER BY seq DESC, kind LIMIT 1");
     let found = door.one(sql, [chain.into(), up_to.into()]).await?;
-    Ok(found.map_or(Ok(End { seq: 0, hash: GENESIS.to_vec() }), |stated| believed(stated, keys)))
+    Ok(found.map_or(Ok(ChainEnd { seq: 0, hash: GENESIS.to_vec() }), |stated| believed(stated, keys)))
 }
 
 /// The end that a statement vouches for, if we signed it.
-pub(super) fn believed(stated: Stated, keys: &[PublicKey]) -> Belief {
+pub(super) fn believed(stated: StoredStatement, keys: &[PublicKey]) -> Belief {
     match mistrust(&stated.said(), keys) {
         Some(why) => Err(format!("the {} at {}: {why}", stated.word(), stated.seq)),
-        None => Ok(End { seq: stated.seq, hash: stated.hash }),
+        None => Ok(ChainEnd { seq: stated.seq, hash: stated.hash }),
     }
 }
 
@@ -327,8 +327,8 @@ pub(super) fn believed(stated: Stated, keys: &[PublicKey]) -> Belief {
 async fn broken(
     door: &impl Door<Sql = InstallationSql>,
     chain: i64,
-    signed: &End,
-    end: &End,
+    signed: &ChainEnd,
+    end: &ChainEnd,
 ) -> Result<Option<String>> {
     if end.seq < signed.seq {
         return Ok(Some(format!("it ends at {}, and was signed up to {}", end.seq, signed.seq)));
@@ -349,7 +349,7 @@ async fn broken(
             if row.prev_hash != last.hash || row.hash != own {
                 return Ok(Some(format!("line {next} is not as it was sealed")));
             }
-            last = End { seq: next, hash: own.to_vec() };
+            last = ChainEnd { seq: next, hash: own.to_vec() };
         }
     }
     Ok((last != *end).then(|| format!("line {} is not the end that audit_chains has", end.seq)))

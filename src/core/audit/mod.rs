@@ -45,7 +45,7 @@ pub use self::{
     },
     retention::retain,
     seal::{Lag, UNSEALED, checkpoint, floor, lag, resume, seal},
-    verify::{Broken, Fault, Known, Report, Verifier},
+    verify::{BrokenLine, Fault, KnownLine, Report, Verifier},
 };
 use self::{checkpoint_memory::Trust, line::AuditLine, seal::Floor};
 use crate::{

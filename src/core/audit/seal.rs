@@ -14,8 +14,8 @@ use serde_json::json;
 
 use super::{
     chain::{GENESIS, hash},
-    checkpoint_memory::{End, HEADS, Head, believe, continued, head, newest},
-    database::{STATED, Stated},
+    checkpoint_memory::{ChainEnd, ChainHead, HEADS, believe, continued, head, newest},
+    database::{STATED, StoredStatement},
     line::{AuditLine, COLUMNS, READ_COLUMNS},
     personal::Origin,
     statement::{mistrust, sign, statement},
@@ -182,7 +182,7 @@ async fn chain_heads(core: &Core, tx: &Transaction, lines: &[AuditLine]) -> Resu
     let chains: Vec<i64> = chains.into_iter().collect();
     let known = installation_sql!(HEADS, "WHERE chain = ANY($1)");
     let heads = tx.all(known, [core.db.keys(&chains)]).await?.into_iter();
-    Ok(heads.map(|Head { chain, seq, hash }| (chain, (seq, hash))).collect())
+    Ok(heads.map(|ChainHead { chain, seq, hash }| (chain, (seq, hash))).collect())
 }
 
 /// Gives a line the next place of its chain. Returns the values that seal it.
@@ -249,7 +249,7 @@ pub async fn checkpoint(core: &Core) -> Result<u64> {
     }
     let Some(tx) = begin_alone(core).await? else { return Ok(0) };
     let mut signed = Vec::new();
-    for Due { chain, signed: last, end } in believed {
+    for DueChain { chain, signed: last, end } in believed {
         // Another process may have signed in the meantime.
         if newest(&tx, core.audit.trust.keys(), chain, i64::MAX).await?.as_ref() != Ok(&last) {
             continue;
@@ -269,16 +269,16 @@ pub async fn checkpoint(core: &Core) -> Result<u64> {
 }
 
 /// A chain that is due, and can be believed.
-struct Due {
+struct DueChain {
     chain: i64,
     /// The last signed end.
-    signed: End,
+    signed: ChainEnd,
     /// The end to sign now.
-    end: End,
+    end: ChainEnd,
 }
 
 /// The chains that are due. No one waits while their lines are read.
-async fn believed_ends(core: &Core, now: Timestamp) -> Result<Vec<Due>> {
+async fn believed_ends(core: &Core, now: Timestamp) -> Result<Vec<DueChain>> {
     let settings = &core.config.audit;
     let before = now.0 - i64::from(settings.checkpoint_minutes) * 60_000;
     let due = installation_sql!(
@@ -287,20 +287,20 @@ async fn believed_ends(core: &Core, now: Timestamp) -> Result<Vec<Due>> {
     );
     let values: [Value; 2] = [i64::from(settings.checkpoint_lines).into(), before.into()];
     let mut believed = Vec::new();
-    let chains: Vec<Head> = core.db.installation().all(due, values.clone()).await?;
+    let chains: Vec<ChainHead> = core.db.installation().all(due, values.clone()).await?;
     let chains: Vec<i64> = chains.iter().map(|head| head.chain).collect();
     core.audit.trust.refuses_only(&chains);
     if chains.is_empty() {
         return Ok(believed);
     }
     let state = core.db.snapshot().await?;
-    for Head { chain, seq, hash } in state.all(due, values).await? {
-        let end = End { seq, hash };
+    for ChainHead { chain, seq, hash } in state.all(due, values).await? {
+        let end = ChainEnd { seq, hash };
         if core.audit.trust.rests(chain, now) {
             continue;
         }
         if let Some(signed) = believe(core, &state, chain, &end).await? {
-            believed.push(Due { chain, signed, end });
+            believed.push(DueChain { chain, signed, end });
         }
     }
     state.rollback().await?;
@@ -334,10 +334,10 @@ pub async fn resume(core: &Core, chain: i64) -> Result<i64> {
 
 /// Removes the statements at a chain's end and after it that are not ours: nothing could be signed beside them. Returns
 /// how many.
-async fn remove_foreign(core: &Core, tx: &Transaction, chain: i64, end: &End) -> Result<u64> {
+async fn remove_foreign(core: &Core, tx: &Transaction, chain: i64, end: &ChainEnd) -> Result<u64> {
     let behind = installation_sql!(STATED, "WHERE chain = $1 AND seq >= $2");
-    for stated in tx.all::<Stated>(behind, [chain.into(), end.seq.into()]).await? {
-        let (said, Stated { seq, kind, .. }) = (stated.said(), stated);
+    for stated in tx.all::<StoredStatement>(behind, [chain.into(), end.seq.into()]).await? {
+        let (said, StoredStatement { seq, kind, .. }) = (stated.said(), stated);
         if mistrust(&said, core.audit.trust.keys()).is_none() {
             let detail = format!("There is a checkpoint at {seq}, and the log ends at {}.", end.seq);
             return Err(Problem::new(Code::Conflict, detail));
@@ -349,7 +349,7 @@ async fn remove_foreign(core: &Core, tx: &Transaction, chain: i64, end: &End) ->
 }
 
 /// Signs a checkpoint, and notes it in the chain's row.
-async fn sign_end(core: &Core, tx: &Transaction, chain: i64, end: &End, now: Timestamp) -> Result<()> {
+async fn sign_end(core: &Core, tx: &Transaction, chain: i64, end: &ChainEnd, now: Timestamp) -> Result<()> {
     store(core, tx, "CHECKPOINT", (chain, end.seq, &end.hash), now).await?;
     note_checkpoint(tx, chain, end.seq, now).await
 }

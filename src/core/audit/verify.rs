@@ -36,7 +36,7 @@ pub enum Fault {
 
 /// The first line that is not as it was sealed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Broken {
+pub struct BrokenLine {
     /// Its place in the chain.
     pub seq: i64,
     /// Its id, if known.
@@ -69,7 +69,7 @@ pub struct Report {
     /// The number of lines not sealed yet, which can't be verified.
     pub unsealed: u64,
     /// The first line that is not as it was sealed.
-    pub broken: Option<Broken>,
+    pub broken: Option<BrokenLine>,
 }
 
 pub struct Verifier<'a> {
@@ -87,7 +87,7 @@ pub struct Verifier<'a> {
 
 /// A line known from elsewhere, such as the service's own log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownLine {
     pub seq: i64,
     /// Its hash, if that is known.
     pub hash: Option<[u8; 32]>,
@@ -184,7 +184,7 @@ impl<'a> Verifier<'a> {
     }
 
     /// Takes a line known from elsewhere, which the chain must reach. Call it before any line.
-    pub fn expect(&mut self, known: Known) {
+    pub fn expect(&mut self, known: KnownLine) {
         self.reach = self.reach.max(known.seq);
         if let Some(hash) = known.hash {
             self.expected.insert(known.seq, hex::encode(hash));
@@ -197,7 +197,7 @@ impl<'a> Verifier<'a> {
             // The missing line turns up after all: it was moved, not removed.
             if seq == gap && is_hash(own, prev, &content) {
                 let detail = "it is in the wrong place".to_owned();
-                self.report.broken = Some(Broken { seq, id, fault: Fault::Reordered, detail });
+                self.report.broken = Some(BrokenLine { seq, id, fault: Fault::Reordered, detail });
                 self.gap = None;
             }
             return;
@@ -257,7 +257,7 @@ impl<'a> Verifier<'a> {
     }
 
     fn fail(&mut self, seq: i64, id: Option<i64>, fault: Fault, detail: impl Into<String>) {
-        self.report.broken.get_or_insert_with(|| Broken { seq, id, fault, detail: detail.into() });
+        self.report.broken.get_or_insert_with(|| BrokenLine { seq, id, fault, detail: detail.into() });
     }
 
     /// The result. `last` is the chain's end according to its row in the database, 0 without one; `None` for a file.
@@ -298,7 +298,7 @@ impl std::fmt::Display for Report {
             Some(org) => write!(f, "organization {org}: ")?,
             None => f.write_str("instance: ")?,
         }
-        if let Some(Broken { seq, id, fault, detail }) = &self.broken {
+        if let Some(BrokenLine { seq, id, fault, detail }) = &self.broken {
             let id = id.map(|id| format!(" (id {id})")).unwrap_or_default();
             return write!(f, "BROKEN at line {seq}{id}: {fault:?}: {detail}");
         }

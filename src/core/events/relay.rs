@@ -200,7 +200,7 @@ async fn notify(core: &Core, message: &Message) -> anyhow::Result<()> {
 /// Receives the other processes' events.
 async fn listen(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) {
     loop {
-        if let Err(error) = hear(core, options.clone(), own).await {
+        if let Err(error) = listen_once(core, options.clone(), own).await {
             tracing::warn!(%error, "events.not_heard");
         }
         core.events.resync();
@@ -209,7 +209,11 @@ async fn listen(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64
 }
 
 /// Listens on one connection for as long as it lasts.
-async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) -> Result<(), sqlx::Error> {
+async fn listen_once(
+    core: &Core,
+    options: sqlx::postgres::PgConnectOptions,
+    own: u64,
+) -> Result<(), sqlx::Error> {
     let connecting = timeout(SILENT, async {
         let pool = sqlx::postgres::PgPoolOptions::new().max_connections(1).connect_with(options).await?;
         let mut listener = PgListener::connect_with(&pool).await?;

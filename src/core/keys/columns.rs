@@ -90,7 +90,7 @@ pub const SEALED: &[SealedColumn] = &[
 impl SealedColumn {
     /// The context in which this record's value was sealed.
     #[must_use]
-    pub fn place<'a>(&self, organization: OrgId, record: Locator<'a>) -> SealContext<'a> {
+    pub fn seal_context<'a>(&self, organization: OrgId, record: Locator<'a>) -> SealContext<'a> {
         let field = self.column.strip_suffix("_sealed").unwrap_or(self.column);
         SealContext { organization, table: self.table, record, field }
     }

@@ -50,7 +50,7 @@ struct SinceRest {
 
 impl SinceRest {
     /// Adds moved values. Returns whether it is time to rest; the count then restarts at zero.
-    fn add(&mut self, pace: Pace, batch: &[Found]) -> bool {
+    fn add(&mut self, pace: Pace, batch: &[FoundValue]) -> bool {
         self.values += batch.len() as u64;
         self.bytes += batch.iter().map(|found| found.sealed.len()).sum::<usize>();
         let is_due = self.values >= pace.batch || self.bytes >= BYTES;
@@ -81,7 +81,7 @@ pub struct Progress {
 }
 
 /// A value and its location.
-struct Found {
+struct FoundValue {
     organization: OrgId,
     record: Value,
     sealed: Vec<u8>,
@@ -89,20 +89,20 @@ struct Found {
     transport: String,
 }
 
-impl Found {
+impl FoundValue {
     /// The context in which it was sealed, if its record has an id or a name.
-    fn place(&self, column: &SealedColumn) -> Option<SealContext<'_>> {
+    fn seal_context(&self, column: &SealedColumn) -> Option<SealContext<'_>> {
         let locator = match &self.record {
             Value::String(Some(name)) => Locator::Name(name),
             Value::BigInt(Some(id)) => Locator::Id(*id),
             _ => return None,
         };
-        Some(column.place(self.organization, locator))
+        Some(column.seal_context(self.organization, locator))
     }
 }
 
 /// A value under the active key, and its digest if its column has one.
-struct Moved {
+struct MovedValue {
     sealed: Vec<u8>,
     digest: Option<Vec<u8>>,
 }
@@ -174,7 +174,7 @@ async fn read(
     column: &SealedColumn,
     after: Option<&(OrgId, Value)>,
     limit: u64,
-) -> Result<Vec<Found>> {
+) -> Result<Vec<FoundValue>> {
     let SealedColumn { column: name, organization, record, is_long, .. } = *column;
     let limit = if is_long { 1 } else { limit };
     let key = record.column();
@@ -198,11 +198,17 @@ pub async fn open_one(
     column: &SealedColumn,
 ) -> Result<Option<Result<(), SealError>>, DbErr> {
     let found = find(db, column, "LIMIT 1", vec![]).await?;
-    let opened = |found: &Found| Some(ring.open_bytes(&found.sealed, &found.place(column)?).map(drop));
+    let opened =
+        |found: &FoundValue| Some(ring.open_bytes(&found.sealed, &found.seal_context(column)?).map(drop));
     Ok(found.first().and_then(opened))
 }
 
-async fn find(db: &Db, column: &SealedColumn, which: &str, values: Vec<Value>) -> Result<Vec<Found>, DbErr> {
+async fn find(
+    db: &Db,
+    column: &SealedColumn,
+    which: &str,
+    values: Vec<Value>,
+) -> Result<Vec<FoundValue>, DbErr> {
     let SealedColumn { table, column: name, organization, record, digest, .. } = *column;
     let (key, transport) = (record.column(), digest.map_or("''", |digest| digest.transport));
     // A value of zero bytes is a destroyed secret.
@@ -213,12 +219,12 @@ async fn find(db: &Db, column: &SealedColumn, which: &str, values: Vec<Value>) -
     db.all(sql, values).await?.iter().map(|row| found(row, record)).collect()
 }
 
-fn found(row: &QueryResult, record: Record) -> Result<Found, DbErr> {
+fn found(row: &QueryResult, record: Record) -> Result<FoundValue, DbErr> {
     let record = match record {
         Record::Id(_) => row.try_get_by::<i64, _>("record")?.into(),
         Record::Name(_) => row.try_get_by::<String, _>("record")?.into(),
     };
-    Ok(Found {
+    Ok(FoundValue {
         organization: row.try_get_by("organization")?,
         record,
         sealed: row.try_get_by("sealed")?,
@@ -230,10 +236,10 @@ async fn write(
     core: &Core,
     ring: &KeyRing,
     column: &SealedColumn,
-    batch: &[Found],
+    batch: &[FoundValue],
     done: &mut Progress,
 ) -> Result<()> {
-    let moved: Vec<(&Found, Option<Moved>)> =
+    let moved: Vec<(&FoundValue, Option<MovedValue>)> =
         batch.iter().map(|found| (found, moved(ring, column, found))).collect();
     if core.db.backend() == DbBackend::Sqlite {
         // One write to disk for all of them. It blocks other writers, but only briefly.
@@ -251,7 +257,7 @@ async fn write(
 async fn replace_value(
     db: &impl ConnectionTrait,
     column: &SealedColumn,
-    moved: Vec<(&Found, Option<Moved>)>,
+    moved: Vec<(&FoundValue, Option<MovedValue>)>,
     done: &mut Progress,
 ) -> Result<()> {
     let SealedColumn { table, column: name, organization, record, digest, .. } = column;
@@ -269,7 +275,7 @@ async fn replace_value(
     );
     for (found, value) in moved {
         done.seen += 1;
-        let Some(Moved { sealed, digest }) = value else {
+        let Some(MovedValue { sealed, digest }) = value else {
             done.broken += 1;
             continue;
         };
@@ -285,8 +291,8 @@ async fn replace_value(
     Ok(())
 }
 
-fn moved(ring: &KeyRing, column: &SealedColumn, found: &Found) -> Option<Moved> {
-    let place = found.place(column)?;
+fn moved(ring: &KeyRing, column: &SealedColumn, found: &FoundValue) -> Option<MovedValue> {
+    let place = found.seal_context(column)?;
     match resealed(ring, column, found, &place) {
         Ok(moved) => moved,
         Err(error) => {
@@ -300,16 +306,16 @@ fn moved(ring: &KeyRing, column: &SealedColumn, found: &Found) -> Option<Moved> 
 fn resealed(
     ring: &KeyRing,
     column: &SealedColumn,
-    found: &Found,
+    found: &FoundValue,
     place: &SealContext<'_>,
-) -> std::result::Result<Option<Moved>, SealError> {
+) -> std::result::Result<Option<MovedValue>, SealError> {
     let Some(sealed) = ring.rewrap(&found.sealed, place)? else { return Ok(None) };
     if column.digest.is_none() {
-        return Ok(Some(Moved { sealed, digest: None }));
+        return Ok(Some(MovedValue { sealed, digest: None }));
     }
     let token = ring.open(&sealed, place)?;
     let digest = bot_digests(ring, &found.transport, &token).into_iter().next();
-    Ok(Some(Moved { sealed, digest }))
+    Ok(Some(MovedValue { sealed, digest }))
 }
 
 /// How many values are wrapped with the key `id`, by column; columns without any are left out.
@@ -380,7 +386,7 @@ mod tests {
 
     #[test]
     fn others_get_the_database_after_so_many_values_or_bytes() {
-        let found = |bytes: usize| Found {
+        let found = |bytes: usize| FoundValue {
             organization: OrgId(1),
             record: 1_i64.into(),
             sealed: vec![0; bytes],

@@ -57,7 +57,7 @@ pub enum State {
 
 /// A key as shown to the operator.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct Listed {
+pub struct ListedKey {
     /// Its name in a token's header.
     pub kid: String,
     pub state: State,
@@ -81,7 +81,7 @@ pub enum Rotated {
 
 row! {
     /// A key as stored.
-    struct Row {
+    struct KeyRow {
         kid: String,
         public_key: String,
         private_key_sealed: Vec<u8>,
@@ -93,7 +93,7 @@ row! {
     }
 }
 
-impl Row {
+impl KeyRow {
     fn public(&self) -> Result<PublicKey> {
         let bytes = URL_SAFE_NO_PAD.decode(&self.public_key).map_err(Problem::internal)?;
         let bytes = <[u8; 32]>::try_from(bytes)
@@ -164,13 +164,13 @@ pub async fn look_for(core: &Core, kid: &str) -> Result<bool> {
     Ok(true)
 }
 
-pub async fn list(core: &Core) -> Result<Vec<Listed>> {
+pub async fn list(core: &Core) -> Result<Vec<ListedKey>> {
     let now = core.clock.now();
     let rows = rows(core.db.read()).await?;
     Ok(rows
         .into_iter()
         .rev()
-        .map(|row| Listed {
+        .map(|row| ListedKey {
             state: row.state(now),
             kid: row.kid,
             created_at: row.created_at,
@@ -257,7 +257,7 @@ enum RotationStep {
     Activate(String),
 }
 
-fn due(core: &Core, known: &[Row]) -> Option<RotationStep> {
+fn due(core: &Core, known: &[KeyRow]) -> Option<RotationStep> {
     let (now, settings) = (core.clock.now(), &core.config.signing);
     if let Some(next) = known.iter().find(|row| row.state(now) == State::Next) {
         let is_due = next.activate_at.is_some_and(|at| at <= now);
@@ -324,7 +324,7 @@ async fn insert(
     let until = retired_at.map(|at| at.plus(core.config.sessions.access_token_ttl()).plus(GRACE));
     let sealed = match retired_at {
         Some(_) => Vec::new(),
-        None => core.keys.seal_bytes(&key.seed[..], &place(&key.kid)),
+        None => core.keys.seal_bytes(&key.seed[..], &seal_context(&key.kid)),
     };
     let sql = installation_sql!(
         "INSERT INTO signing_keys (kid, algorithm, public_key, private_key_sealed, created_at, activate_at, \
@@ -349,14 +349,15 @@ async fn reload(core: &Core) -> Result<()> {
     put_in_force(core, &rows(core.db.read()).await?)
 }
 
-fn put_in_force(core: &Core, rows: &[Row]) -> Result<()> {
+fn put_in_force(core: &Core, rows: &[KeyRow]) -> Result<()> {
     let now = core.clock.now();
     let active = rows.iter().find(|row| row.state(now) == State::Active);
     let active = active.ok_or_else(|| Problem::internal(anyhow::anyhow!("no signing key is active")))?;
-    let opened = core.keys.open_bytes(&active.private_key_sealed, &place(&active.kid)).map_err(|error| {
-        let hint = "does the key file belong to this database?";
-        Problem::internal(anyhow::anyhow!("signing key {}: {error}; {hint}", active.kid))
-    })?;
+    let opened =
+        core.keys.open_bytes(&active.private_key_sealed, &seal_context(&active.kid)).map_err(|error| {
+            let hint = "does the key file belong to this database?";
+            Problem::internal(anyhow::anyhow!("signing key {}: {error}; {hint}", active.kid))
+        })?;
     let mut seed = Zeroizing::new([0; 32]);
     if opened.expose_secret().len() != seed.len() {
         return Err(Problem::internal(anyhow::anyhow!("signing key {} is not a valid key", active.kid)));
@@ -365,14 +366,14 @@ fn put_in_force(core: &Core, rows: &[Row]) -> Result<()> {
     let verifying = rows.iter().filter(|row| row.state(now) != State::Expired);
     let set = KeySet {
         active: SigningKey { kid: active.kid.clone(), seed },
-        verifying: verifying.map(Row::public).collect::<Result<_>>()?,
+        verifying: verifying.map(KeyRow::public).collect::<Result<_>>()?,
     };
     core.access.jwt.replace(&set);
     Ok(())
 }
 
 /// The context in which the private half is sealed.
-fn place(kid: &str) -> SealContext<'_> {
+fn seal_context(kid: &str) -> SealContext<'_> {
     SealContext::new(OrgId(0), "signing_keys", kid, "private_key")
 }
 
@@ -386,7 +387,7 @@ async fn locked(core: &Core) -> Result<Transaction> {
 }
 
 /// All keys, oldest first.
-async fn rows(door: &impl Door<Sql = InstallationSql>) -> Result<Vec<Row>> {
+async fn rows(door: &impl Door<Sql = InstallationSql>) -> Result<Vec<KeyRow>> {
     let sql = installation_sql!(
         "SELECT kid, public_key, private_key_sealed, created_at, activate_at, activated_at, retired_at, \
          verify_until FROM signing_keys WHERE algorithm = $1 ORDER BY created_at, kid"

@@ -23,13 +23,13 @@ pub(super) struct Rules {
     /// The lines of `policy.csv`.
     pub base: Vec<Grant>,
     /// Each organization's own rules, ordered by organization.
-    pub orgs: Vec<Own>,
+    pub orgs: Vec<OwnRules>,
     /// The required results of the policy.
     pub expectations: Vec<Expectation>,
 }
 
 /// One organization's own rules.
-pub(super) struct Own {
+pub(super) struct OwnRules {
     pub org: OrgId,
     pub grants: Vec<Grant>,
     /// The first unreadable line.

@@ -40,7 +40,7 @@ type Key = (&'static str, ChannelLane);
 pub(super) struct Lanes(Arc<Mutex<HashSet<Key>>>);
 
 /// A lane in which a task works. Dropping it leaves the lane.
-pub(super) struct Entered {
+pub(super) struct LaneGuard {
     lanes: Lanes,
     key: Key,
     _held: Held,
@@ -53,14 +53,14 @@ impl Lanes {
         limit: &Arc<ResourceLimit>,
         kind: &'static str,
         lane: ChannelLane,
-    ) -> Option<Entered> {
+    ) -> Option<LaneGuard> {
         let (mut all, key) = (self.all(), (kind, lane));
         if all.contains(&key) {
             return None;
         }
         let held = limit.take_free(Holder::Organization(lane.organization_id.0), 1)?;
         all.insert(key);
-        Some(Entered { lanes: self.clone(), key, _held: held })
+        Some(LaneGuard { lanes: self.clone(), key, _held: held })
     }
 
     fn all(&self) -> MutexGuard<'_, HashSet<Key>> {
@@ -68,7 +68,7 @@ impl Lanes {
     }
 }
 
-impl Drop for Entered {
+impl Drop for LaneGuard {
     fn drop(&mut self) {
         self.lanes.all().remove(&self.key);
     }

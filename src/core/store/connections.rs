@@ -316,7 +316,7 @@ impl Lent {
     pub async fn rows(&mut self, sql: &Arc<str>, values: Values) -> Result<Vec<QueryResult>, DbErr> {
         let longest = self.of.longest;
         let opened = self.opened()?;
-        let began = opened.amid();
+        let began = opened.begin_statement();
         let query = AssertSqlSafe(Arc::clone(sql));
         let rows = with!(&mut opened.driver, connection => {
             let rows = sqlx::query_with(query, SqlxValues(values)).fetch_all(connection);
@@ -334,7 +334,7 @@ impl Lent {
     ) -> Result<Vec<T>, DbErr> {
         let longest = self.of.longest;
         let opened = self.opened()?;
-        let began = opened.amid();
+        let began = opened.begin_statement();
         let query = AssertSqlSafe(Arc::clone(sql));
         let made = with!(&mut opened.driver, connection => {
             let mut rows = sqlx::query_with(query, SqlxValues(values)).fetch(connection);
@@ -356,7 +356,7 @@ impl Lent {
         let sql: Arc<str> = sql.into();
         let longest = self.of.longest;
         let opened = self.opened()?;
-        let began = opened.amid();
+        let began = opened.begin_statement();
         let query = AssertSqlSafe(Arc::clone(&sql));
         let done = with!(&mut opened.driver, connection => {
             let done = sqlx::query_with(query, SqlxValues(values)).execute(connection);
@@ -369,7 +369,7 @@ impl Lent {
     pub async fn run(&mut self, sql: &str) -> Result<ExecResult, DbErr> {
         let longest = self.of.longest;
         let opened = self.opened()?;
-        let began = opened.amid();
+        let began = opened.begin_statement();
         let query = AssertSqlSafe(sql.to_owned());
         let done = with!(&mut opened.driver, connection => {
             within(longest, sqlx::raw_sql(query).execute(connection)).await.map(ExecResult::from)
@@ -402,7 +402,7 @@ impl Lent {
     /// The connection itself. After using it, call [`Self::at_rest`] if it is at rest.
     pub fn driver(&mut self) -> Result<&mut Driver, DbErr> {
         let opened = self.opened()?;
-        opened.amid();
+        opened.begin_statement();
         Ok(&mut opened.driver)
     }
 
@@ -441,7 +441,7 @@ impl Lent {
 
 impl Opened {
     /// A statement starts.
-    fn amid(&mut self) -> Instant {
+    fn begin_statement(&mut self) -> Instant {
         self.is_amid = true;
         Instant::now()
     }
@@ -463,7 +463,7 @@ impl Drop for Lent {
         if is_amid {
             self.of.ending.spawn(stop(lent));
         } else {
-            self.of.ending.spawn(undo(lent));
+            self.of.ending.spawn(roll_back(lent));
         }
     }
 }
@@ -492,7 +492,7 @@ async fn stop(mut lent: Lent) {
 
 /// Rolls back a transaction that was not ended. SQLite itself ends one whose commit finds the disk full: then this
 /// fails, and the connection is closed.
-async fn undo(mut lent: Lent) {
+async fn roll_back(mut lent: Lent) {
     if lent.run("ROLLBACK").await.is_ok() {
         lent.is_done();
     }

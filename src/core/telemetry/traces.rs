@@ -3,7 +3,7 @@
 //! None of this exists unless `traces.endpoint` is set: no layer, no spans, and [`on`] is one load of a flag. The spans
 //! are `tracing` spans with their own target, which the log leaves out; statements are added when they end, below the
 //! active span. A span contains routes, schema names and the text of statements with placeholders: no values, paths,
-//! query strings, bodies or headers. Each turn of an agent is a trace of its own, sent when it has ended ([`past`]); it
+//! query strings, bodies or headers. Each turn of an agent is a trace of its own, sent when it has ended ([`send_finished`]); it
 //! contains prompts and answers only if the organization allows it.
 
 use std::{
@@ -189,25 +189,25 @@ pub(super) fn statement(pool: Pool, sql: &str, took: Duration, failed: bool) {
 
 /// Something that has happened and ended: a span of a trace of its own.
 #[derive(Clone, Debug)]
-pub struct Past {
+pub struct FinishedSpan {
     /// The name, by the conventions.
     pub name: String,
     pub from: Timestamp,
     pub until: Timestamp,
     pub failed: bool,
     /// Its attributes, by the conventions.
-    pub attributes: Vec<(&'static str, Known)>,
+    pub attributes: Vec<(&'static str, AttributeValue)>,
 }
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum AttributeValue {
     Number(i64),
     Text(String),
 }
 
 /// Sends the trace of something that has ended, with its parts. It is sampled like requests.
-pub fn past(whole: Past, parts: Vec<Past>) {
+pub fn send_finished(whole: FinishedSpan, parts: Vec<FinishedSpan>) {
     let Some(traces) = ON.get() else { return };
     let context = Context::new();
     let until = at(whole.until);
@@ -223,13 +223,13 @@ pub fn past(whole: Past, parts: Vec<Past>) {
 
 fn start_span(
     traces: &Traces,
-    past: Past,
+    past: FinishedSpan,
     kind: SpanKind,
     context: &Context,
 ) -> opentelemetry_sdk::trace::Span {
     let attributes = past.attributes.into_iter().map(|(name, known)| match known {
-        Known::Number(number) => KeyValue::new(name, number),
-        Known::Text(text) => KeyValue::new(name, text),
+        AttributeValue::Number(number) => KeyValue::new(name, number),
+        AttributeValue::Text(text) => KeyValue::new(name, text),
     });
     let builder = traces.tracer.span_builder(past.name).with_kind(kind).with_start_time(at(past.from));
     let mut span = traces.tracer.build_with_context(builder.with_attributes(attributes), context);
