@@ -65,7 +65,7 @@ enum Credential<'b> {
 /// token.
 pub fn recognize<'b>(core: &Core, bearer: &'b str) -> Result<Recognized<'b>> {
     let hash = TokenHash::of(bearer);
-    // A cookie's token is worth nothing in a header: what protects the cookie does not apply there.
+    // A cookie's token is refused in a header, where the cookie's protection does not apply.
     if bearer.starts_with(TokenKind::Session.prefix()) {
         return Err(unknown());
     }

@@ -1,8 +1,8 @@
 //! From a browser's session cookie to a [`Caller`].
 //!
-//! The cookie holds a token that says nothing by itself; the session is a row, so the cookie ends with the row.
-//! Its end moves with its use: it is `sessions.browser_idle_days` after the last one, but never later than
-//! `sessions.browser_max_days` after the sign-in. The row is written once a minute at most, in the background.
+//! The cookie holds an opaque token; the session is a row, so the cookie ends with the row. Its end moves with its use:
+//! it is `sessions.browser_idle_days` after the last one, but never later than `sessions.browser_max_days` after the
+//! sign-in. The row is written once a minute at most, in the background.
 
 use std::sync::Arc;
 

@@ -31,7 +31,7 @@ pub struct Person {
     pub id: UserId,
     /// The session that the access token or the cookie belongs to.
     pub session: SessionId,
-    /// Which of the two it was.
+    /// Access token or cookie.
     pub kind: SessionKind,
     pub name: String,
     pub email: String,
@@ -53,7 +53,6 @@ pub struct Chatting {
 pub struct ServiceToken {
     pub id: TokenId,
     pub org: OrgId,
-    /// The name that its issuer gave it.
     pub name: String,
     /// The last characters, to tell tokens apart.
     pub hint: String,
@@ -134,7 +133,7 @@ impl Caller {
         match self {
             Self::Anonymous => false,
             Self::Person(person) => person.email_confirmed,
-            // A chat is only linked to a person whose address is confirmed.
+            // Chats only accept decisions from people with a confirmed address.
             Self::Chatting(_) | Self::Token(_) | Self::System => true,
         }
     }

@@ -1,7 +1,7 @@
 //! The browser's cookie jar, as far as the answer to a request can change it.
 //!
 //! A mutation changes it; the interface that sends the answer writes the header. Most interfaces have no headers left
-//! to write, or no browser to write them for: there the jar is closed, and says why.
+//! to write, or no browser to write them for: their jar is closed and gives the reason.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -42,7 +42,7 @@ impl Jar {
         Self(Lid::Open(Arc::default()))
     }
 
-    /// A jar that the answer can't reach. `why` says what to do instead.
+    /// A jar that the answer can't reach. `why` names the alternative.
     #[must_use]
     pub fn closed(why: impl Into<Cow<'static, str>>) -> Self {
         Self(Lid::Closed(why.into()))

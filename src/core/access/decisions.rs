@@ -179,7 +179,6 @@ pub async fn flush(core: &Core) -> Result<u64> {
         }
         written += batch.len();
     }
-    // Runs all the time, so the log does not report it.
     Ok(0)
 }
 

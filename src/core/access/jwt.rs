@@ -1,9 +1,9 @@
-//! Access tokens: short-lived JWTs that say which user and session a request comes from.
+//! Access tokens: short-lived JWTs that name the user and the session of a request.
 //!
 //! Only Ed25519 is accepted: the token's algorithm is compared, never followed. The header's `kid` names the key; any
 //! key of the [`KeySet`] verifies until it is retired, and the active one signs. Signature, type, issuer and audience
 //! are checked first and the expiry last, against the [`Clock`](crate::base::time::Clock) and without leeway, so
-//! `Expired` is only returned for a token that was valid. Whether the session still exists is for the caller to check.
+//! `Expired` is only returned for a token that was valid. The caller must check that the session still exists.
 //!
 //! The set changes while the service runs (`keys/signing.rs` maintains it); readers never wait for that.
 

@@ -41,7 +41,7 @@ pub struct Access {
     pub passwords: Passwords,
     /// The requirements of the schema's root fields.
     pub permits: Permits,
-    /// Which versions of the organizations' own rules are in force here.
+    /// The versions of the organizations' own rules in force here.
     pub rules: Rules,
     pub decisions: Decisions,
 }

@@ -1,4 +1,4 @@
-//! Organizations' own rules in the database: puts the newest version of each in force, whichever replica stored it.
+//! Organizations' own rules in the database: puts the newest version of each in force, from any replica.
 //!
 //! The feature `policies` creates versions. The policy decides which of them apply: those of organizations without a
 //! file in the policy folder.
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// Which versions are in force here.
+/// The versions in force here.
 #[derive(Default)]
 pub struct Rules(Mutex<Seen>);
 
