@@ -425,7 +425,7 @@ mod tests {
     #[test]
     fn only_a_trusted_proxy_is_believed() {
         use config::ProxyHeader::{Forwarded, XForwardedFor};
-        // A direct client is itself, no matter what it claims.
+        // A direct client is itself, regardless of its headers.
         assert_eq!(client("192.0.2.9", XForwardedFor, &["198.51.100.1"]), "192.0.2.9");
         assert_eq!(client("10.0.0.1", XForwardedFor, &["198.51.100.1"]), "198.51.100.1");
         // The client's own entries come before those of the proxies.

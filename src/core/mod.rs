@@ -104,7 +104,7 @@ pub struct Core {
     pub tasks: Tasks,
     /// The organizations whose storage is full.
     pub full: FullStorage,
-    /// Work on tenants' texts that takes a processor.
+    /// CPU work on tenants' texts.
     pub workshop: Workshop,
     /// This replica, and those with a different policy folder.
     pub replicas: Replicas,
@@ -121,7 +121,8 @@ pub struct Options {
     /// Whether changes are written to the audit log. No setting turns this off; it exists to measure what the log
     /// costs.
     pub audited: bool,
-    /// Whether PostgreSQL ends a read that takes longer than any request may. A command's may take as long as it needs.
+    /// Whether PostgreSQL ends a read that takes longer than any request may. The reads of a command may take as long
+    /// as they need.
     pub reads_end: bool,
 }
 

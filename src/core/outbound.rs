@@ -1,7 +1,7 @@
 //! HTTP calls to other services: the only code that creates clients.
 //!
 //! Redirects are not followed, since they could lead anywhere, and every call has a timeout, so that a missing answer
-//! does not block what waits for it. Each call carries its trace (`traceparent`), if there is one.
+//! blocks nothing. Each call carries its trace (`traceparent`), if there is one.
 
 use std::sync::Once;
 

@@ -24,13 +24,13 @@ pub fn from_to(before: impl serde::Serialize, after: impl serde::Serialize) -> V
     json!({ "before": before, "after": after })
 }
 
-/// Stands for values that the log does not repeat.
+/// Stands for values that the log does not show.
 pub const CHANGED: &str = "changed";
 
 /// Columns that may contain a secret despite their names: people write keys into command lines.
 const UNSHOWN: [&str; 1] = ["args"];
 
-/// Both values, if the log repeats both and they look different.
+/// Both values, if the log shows both and they look different.
 fn both(column: &str, before: sea_orm::Value, after: sea_orm::Value) -> Value {
     match (shown(column, before), shown(column, after)) {
         (Some(before), Some(after)) if before != after => from_to(before, after),
@@ -38,7 +38,7 @@ fn both(column: &str, before: sea_orm::Value, after: sea_orm::Value) -> Value {
     }
 }
 
-/// A value as the log repeats it. None: not at all.
+/// A value as the log shows it. `None` if it is not shown.
 fn shown(column: &str, value: sea_orm::Value) -> Option<Value> {
     if column.ends_with("_sealed") || column.ends_with("_hash") || UNSHOWN.contains(&column) {
         return None;

@@ -85,8 +85,8 @@ impl Trust {
         self.memory().refused.len()
     }
 
-    /// Whether a chain was refused in the last ten minutes: it stays as it is, and looking at it costs more with every
-    /// new line.
+    /// Whether a chain was refused in the last ten minutes. Until then it is not checked again, because the check costs
+    /// more with every new line.
     pub fn rests(&self, chain: i64, now: Timestamp) -> bool {
         let memory = self.memory();
         memory.refused.get(&chain).is_some_and(|at| at.0.abs_diff(now.0) < 600_000)
@@ -99,7 +99,7 @@ impl Trust {
         memory.signed.insert(chain, end);
     }
 
-    /// Records that nothing was signed, and says why.
+    /// Refuses to sign a chain, and logs the reason.
     pub fn refuse(&self, chain: i64, now: Timestamp, why: &str) {
         self.memory().refused.insert(chain, now);
         tracing::error!(chain, why, "audit.refused: the log does not continue what was signed");

@@ -277,7 +277,7 @@ struct DueChain {
     end: ChainEnd,
 }
 
-/// The chains that are due. No one waits while their lines are read.
+/// The chains that are due. Reading their lines blocks no writer.
 async fn believed_ends(core: &Core, now: Timestamp) -> Result<Vec<DueChain>> {
     let settings = &core.config.audit;
     let before = now.0 - i64::from(settings.checkpoint_minutes) * 60_000;
@@ -348,13 +348,13 @@ async fn remove_foreign(core: &Core, tx: &Transaction, chain: i64, end: &ChainEn
     tx.execute(remove, [chain.into(), end.seq.into()]).await
 }
 
-/// Signs a checkpoint, and notes it in the chain's row.
+/// Signs a checkpoint, and records it in the chain's row.
 async fn sign_end(core: &Core, tx: &Transaction, chain: i64, end: &ChainEnd, now: Timestamp) -> Result<()> {
     store(core, tx, "CHECKPOINT", (chain, end.seq, &end.hash), now).await?;
     note_checkpoint(tx, chain, end.seq, now).await
 }
 
-/// Notes the newest checkpoint in a chain's row.
+/// Records the newest checkpoint in a chain's row.
 pub(super) async fn note_checkpoint(tx: &Transaction, chain: i64, seq: i64, at: Timestamp) -> Result<()> {
     let sql =
         installation_sql!("UPDATE audit_chains SET checkpoint_seq = $1, checkpoint_at = $2 WHERE chain = $3");

@@ -1,4 +1,4 @@
-//! The keys of an installation: rotated while the service runs, without signing or locking anyone out.
+//! The keys of an installation: rotated while the service runs, without signing anyone out.
 //!
 //! There are two kinds, in two places:
 //!

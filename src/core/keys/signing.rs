@@ -2,10 +2,10 @@
 //!
 //! A key is first *next* (published, so that other verifiers know it before it is used), then *active* (it signs), then
 //! *retired* (it verifies until the last token that it signed has expired; its private half is destroyed at once).
-//! There is one active key, and at most one next key. The first replica to see that a step is due makes it, under a
-//! lock on the table; the others notice when they look (`jobs/mod.rs`). A replica that receives a token with an unknown
-//! key looks at once ([`look_for`]), but not for every made-up text: only a few times a second, and for the same name
-//! once in a while.
+//! There is one active key, and at most one next key. The first replica to see that a step is due takes it, under a
+//! lock on the table; the others notice at their next look (`jobs/mod.rs`). A replica that receives a token with an
+//! unknown key looks at once ([`look_for`]), but not for every made-up name: only a few times a second, and rarely for
+//! the same name.
 //!
 //! An installation starts with the signing keys of its key file.
 
@@ -38,7 +38,7 @@ use crate::{
 /// How much longer than its tokens a retired key verifies: a replica that can't reach the database signs with it until
 /// its next look.
 const GRACE: Duration = Duration::from_secs(60);
-/// How many looks per second unknown names may cause: anyone can make them up.
+/// How many lookups per second unknown names may cause: anyone can make names up.
 const LOOKS_PER_SECOND: u32 = 5;
 const ALGORITHM: &str = "EdDSA";
 

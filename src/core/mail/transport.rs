@@ -248,7 +248,7 @@ fn code(error: &lettre::transport::smtp::Error) -> Option<u16> {
     error.status().map(u16::from)
 }
 
-/// The reason of a failure, without anything of the mail that the server may repeat.
+/// The reason for a failure, without the parts of the mail that a server may echo.
 fn brief(error: &lettre::transport::smtp::Error) -> String {
     match code(error) {
         Some(code) => format!("the mail server answered {code}"),

@@ -1,8 +1,7 @@
 //! A policy as a whole: read, judged, and compiled into a table that can be queried.
 //!
 //! A problem in the files for every organization makes the whole policy invalid. A problem in one organization's own
-//! rules affects only that organization: its denials still apply, but nothing that its rules allow
-//! ([`Rules::fall_back`]).
+//! rules affects only that organization: its denials still apply, but not its grants ([`Rules::fall_back`]).
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 

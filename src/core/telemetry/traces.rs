@@ -3,8 +3,8 @@
 //! None of this exists unless `traces.endpoint` is set: no layer, no spans, and [`on`] is one load of a flag. The spans
 //! are `tracing` spans with their own target, which the log leaves out; statements are added when they end, below the
 //! active span. A span contains routes, schema names and the text of statements with placeholders: no values, paths,
-//! query strings, bodies or headers. Each turn of an agent is a trace of its own, sent when it has ended ([`send_finished`]); it
-//! contains prompts and answers only if the organization allows it.
+//! query strings, bodies or headers. Each turn of an agent is a trace of its own, sent when it has ended
+//! ([`send_finished`]); it contains prompts and answers only if the organization allows it.
 
 use std::{
     sync::OnceLock,
