@@ -1,4 +1,4 @@
-//! Which replicas are serving, and whether they all have the same policy folder.
+//! The serving replicas, and whether all of them have the same policy folder.
 //!
 //! The operator deploys the folders, so two replicas may decide differently while one lacks the latest files. Each
 //! replica writes its folder's hash to a row of its own and reads the others' rows; the log, `/health` and `muster
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// How long without a refresh until a replica counts as dead: it has crashed, or the network to it.
+/// A replica without a refresh for this long counts as dead: it, or its network, has failed.
 const DEAD: Duration = Duration::from_secs(30);
 
 /// This replica, and those with a different policy folder.

@@ -32,7 +32,7 @@ pub struct SharedBudget {
 }
 
 impl SharedBudget {
-    /// Empty. `of` is the caller's word for it in errors.
+    /// An empty budget. `of` names it in errors.
     #[must_use]
     pub fn new(of: &'static str) -> Arc<Self> {
         Arc::new(Self { of, taken: AtomicUsize::new(0), about_schema: None })

@@ -1,4 +1,4 @@
-//! Pages for people who read while others write: each begins after the last record of the page before, so that no
+//! Pages that stay consistent while others write: each begins after the last record of the page before, so that no
 //! record is shown twice or left out when others are added or removed.
 //!
 //! A feed is sorted by [`Keys`], which end with the id. `next` is a cursor: the keys of the page's last record. The
@@ -50,7 +50,7 @@ enum Kind {
 }
 
 impl Keys {
-    /// Only the id, so far. `name` identifies the order among those of the list.
+    /// Starts with only the id. `name` identifies the order among those of the list.
     #[must_use]
     pub fn new(name: &'static str, order: SortOrder) -> Self {
         Self { name, order, keys: Vec::new() }

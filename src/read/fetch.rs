@@ -47,8 +47,8 @@ struct ParentRecord {
     id: i64,
     /// A statement that selects how many parts it has in all. No row means that the record doesn't exist.
     count: String,
-    /// How many of the values that statement uses. It is sent with only these: PostgreSQL caches the statement
-    /// by its text, and refuses it with a different number of values.
+    /// The number of values that statement uses. It is sent with only these: PostgreSQL caches the statement by its
+    /// text, and refuses it with a different number of values.
     values: usize,
 }
 
@@ -226,7 +226,7 @@ impl<R: Record> Rows<R> {
         self.now
     }
 
-    /// The person who asks: [`VIEWER`] in columns and conditions.
+    /// The calling person: [`VIEWER`] in columns and conditions.
     fn viewer(&self) -> Option<i64> {
         self.scope.request.caller.user().map(|user| user.0)
     }
@@ -272,7 +272,7 @@ async fn find(
     }
 }
 
-/// A statement with the time of reading and the person who asks as extra values, if it uses them.
+/// A statement with the time of reading and the calling person as extra values, if it uses them.
 fn filled(
     mut sql: String,
     values: &mut Vec<Value>,

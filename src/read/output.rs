@@ -171,7 +171,7 @@ impl<R: Record> OutputType for List<R> {
 pub trait Numbers: Send + Sync + 'static {
     /// The name and description of each.
     const FIELDS: &'static [(&'static str, &'static str)];
-    /// Whether they are flags that say on which sides there is more, and not the requested window.
+    /// Whether the fields are flags for more records on either side, instead of the requested window.
     const SIDES: bool = false;
 }
 
@@ -208,7 +208,7 @@ impl Numbers for Sides {
 pub struct Ends {
     /// For each side, an expression over the row.
     pub of_row: [&'static str; 2],
-    /// For each side, whether everything there is lies on it.
+    /// For each side, whether all records lie on it if the page has no rows.
     pub of_none: [bool; 2],
 }
 

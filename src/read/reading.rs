@@ -16,7 +16,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// For an edge that copies root values as `raw` bytes, or one that takes values apart.
+    /// `raw` is true for an edge that copies root values as bytes, and false for one that inspects them.
     #[must_use]
     pub fn new(plans: Option<Arc<Plans>>, raw: bool, answered: AnswerBudget) -> Self {
         Self { loaders: Loaders::default(), plans, raw, answered: answered.copied(raw) }

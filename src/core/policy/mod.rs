@@ -4,8 +4,8 @@
 //! last field, notices a short line only when a request reaches it, and panics at an unknown effect expression. So a
 //! policy goes through four stages, without exception:
 //!
-//! 1. `source` and `folder`: the texts of all files at one moment, and their hash; plus the rules of organizations that
-//!    are kept elsewhere, which the caller gives.
+//! 1. `source` and `folder`: the texts of all files at one moment, and their hash; plus organizations' rules that are
+//!    kept elsewhere, given by the caller.
 //! 2. `reader` and `lint`: texts become typed lines, or problems with file and line. *All* problems of all files are
 //!    found in one pass.
 //! 3. `compile`: casbin is asked once for every cell (organization, role, permission) and for the cap of service

@@ -1,6 +1,6 @@
 //! Our own reader of policy files: each line becomes a typed line, or a problem with line number and reason.
 //!
-//! Casbin can neither misread nor choke on what passes: it receives the typed lines, not the text.
+//! Casbin receives the typed lines, not the text, so it can neither misread them nor fail on them.
 
 use std::collections::HashMap;
 

@@ -93,7 +93,7 @@ impl KeyFile {
     /// Reads the file, or creates it with new keys if it does not exist.
     ///
     /// # Errors
-    /// It can't be read or created, is not valid, or others than its owner can read it.
+    /// It can't be read or created, is not valid, or users other than its owner can read it.
     pub fn load_or_create(path: &Path) -> Result<Self, KeyFileError> {
         match Self::load(path) {
             Err(KeyFileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
@@ -113,7 +113,7 @@ impl KeyFile {
     /// Reads the file.
     ///
     /// # Errors
-    /// It can't be read, is not valid, or others than its owner can read it.
+    /// It can't be read, is not valid, or users other than its owner can read it.
     pub fn load(path: &Path) -> Result<Self, KeyFileError> {
         let io = |source| KeyFileError::Io { path: path.to_owned(), source };
         let file = File::open(path).map_err(io)?;
