@@ -55,8 +55,8 @@ const fn after(rows: &'static str, past: Duration) -> ExpiryRule {
 pub const KEPT: &[TableRetention] = &[
     unswept(
         "agent_backups",
-        "As many complete ones of each agent as its retention says (7 unless it does; all if it is frozen), and the newest \
-         20 that failed.",
+        "As many complete ones of each agent as its retention says (7 by default; all if it is frozen), and the newest \
+         20 failed ones.",
     ),
     unswept("agent_launches", "The newest 50 of each agent."),
     unswept("agent_limits", "As long as the agent may not call its model, or until it is deleted."),
@@ -91,11 +91,11 @@ pub const KEPT: &[TableRetention] = &[
     unswept("avatars", "Until they are replaced or removed."),
     swept(
         "channel_link_codes",
-        "An hour longer than they work, so that wrong ones are counted.",
+        "For an hour after they expire, so that wrong ones are counted.",
         &[after("expires_at < $1", Duration::from_hours(1))],
     ),
     unswept("channel_links", "As long as the membership, or until unlinked."),
-    unswept("channel_listeners", "One row for each channel whose vendor is asked for messages."),
+    unswept("channel_listeners", "One row for each channel whose vendor is polled for messages."),
     unswept("channel_refusals", "The newest 100 of each channel."),
     unswept("channel_skips", "The newest 100 of each channel."),
     unswept("channel_whitelist", "Until removed."),
@@ -134,14 +134,14 @@ pub const KEPT: &[TableRetention] = &[
         &[after("COALESCE(accepted_at, revoked_at, expires_at) <= $1", days(90))],
     ),
     swept("leases", "A week after they were returned or over.", &[after("closed_at <= $1", days(7))]),
-    swept("mails", "Until it is sent or has become useless.", &[after("expires_at <= $1", Duration::ZERO)]),
+    swept("mails", "Until it is sent or no longer useful.", &[after("expires_at <= $1", Duration::ZERO)]),
     unswept("mcp_server_agents", "As long as the MCP server is assigned."),
     unswept("mcp_servers", "Forever: a deleted MCP server is archived."),
     unswept("members", "As long as the membership."),
     unswept("message_search", "As long as the message (PostgreSQL)."),
     swept(
         "message_sources",
-        "Mails as they came: `email.keep_source`, and no longer than the message.",
+        "The source of mails: for `email.keep_source` days, and no longer than the message.",
         &[ExpiryRule {
             counted: true,
             rows: "created_at <= $1",
