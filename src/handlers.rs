@@ -1,5 +1,5 @@
-//! Which features handle a domain event, or answer a question, of a feature below them. Handlers of an event run in this
-//! order, in the transaction that emits it.
+//! The features that handle a domain event, or answer a question, of a feature below them. Handlers of an event run in
+//! this order, in the transaction that emits it.
 
 use crate::{
     base::{
@@ -16,7 +16,6 @@ use crate::{
     },
 };
 
-/// All handlers.
 #[must_use]
 pub fn handlers() -> Handlers {
     let mut handlers = Handlers::default();

@@ -20,7 +20,7 @@ use tokio::{
 
 pub use self::{
     queries::Due,
-    retention::{KEPT, Kept, sweep},
+    retention::{KEPT, TableRetention, sweep},
 };
 use crate::{
     api::middleware::idempotency,
@@ -114,7 +114,7 @@ pub const PERIODIC_JOBS: &[PeriodicJob] = &[
         |_, due| due.limits_over,
         |core| spending::release_due(core).boxed(),
     ),
-    PeriodicJob::every("keys.signing", Duration::from_secs(5), |core| keys::keep(core).boxed()),
+    PeriodicJob::every("keys.signing", Duration::from_secs(5), |core| keys::maintain_signing(core).boxed()),
     PeriodicJob::every("search.merge", Duration::from_secs(3600), |core| {
         conversations::merge_index(core).boxed()
     }),

@@ -40,7 +40,7 @@ use crate::{
     core::{
         access::Scope,
         hosts::{Open, Woken},
-        resource_limits::{Held, Holder, What},
+        resource_limits::{Held, Holder, Resource},
         telemetry,
     },
     domain::hosts::{self, Ended, Identity, Link, Refusal},
@@ -201,7 +201,7 @@ async fn run(
         foreign: AtomicU32::new(0),
     };
     let outlet = Outlet {
-        line: Arc::clone(link.scope.core.resource_limits.line(What::Answers)),
+        line: Arc::clone(link.scope.core.resource_limits.limit(Resource::Answers)),
         holder: holder(link),
     };
     tokio::select! {

@@ -24,7 +24,7 @@ use crate::{
         Core,
         access::Scope,
         queue::{self, Admission, ChannelLane, Job, Outcome, Room, backoff},
-        resource_limits::What,
+        resource_limits::Resource,
         store::Tx,
     },
     domain::{
@@ -35,7 +35,7 @@ use crate::{
 
 /// Starts to send what is due in all channels.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
-    queue::start::<Model>(core, What::Asking, queries::due_channels(core).await?);
+    queue::start::<Model>(core, Resource::Asking, queries::due_channels(core).await?);
     Ok(0)
 }
 

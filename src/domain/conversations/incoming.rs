@@ -390,7 +390,9 @@ async fn insert_conversation(
         ..Default::default()
     };
     let begun = conversation.insert(tx.connection()).await?;
-    tx.announce(Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Conversation, begun.id).of(agent));
+    tx.announce(
+        Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Conversation, begun.id).with_parent(agent),
+    );
     Ok(begun)
 }
 

@@ -34,7 +34,7 @@ pub async fn mark_read(scope: &Scope, id: ConversationId, seq: i64) -> Result<()
         return Ok(());
     }
     let read = Event::new(scope.org, ChangeOp::Updated, RecordKind::Conversation, id);
-    tx.announce(read.of(conversation.agent_id).only(user));
+    tx.announce(read.with_parent(conversation.agent_id).only(user));
     tx.commit().await
 }
 

@@ -48,12 +48,14 @@ pub async fn mark_decided(tx: &Tx, id: ConversationId) -> Result<()> {
 
 /// Notifies subscribers of a changed conversation of `agent`.
 pub(super) fn announce(tx: &Tx, agent: AgentId, id: ConversationId) {
-    tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Conversation, id).of(agent));
+    tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Conversation, id).with_parent(agent));
 }
 
 /// Notifies subscribers of a new message.
 pub(super) fn announce_message(tx: &Tx, conversation: ConversationId, id: MessageId) {
-    tx.announce(Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Message, id).of(conversation));
+    tx.announce(
+        Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Message, id).with_parent(conversation),
+    );
 }
 
 /// Applies the state table to the conversation.

@@ -267,5 +267,7 @@ pub async fn mark_delivered(tx: &Tx, message: MessageId) -> Result<()> {
 }
 
 pub(super) fn announce_changed(tx: &Tx, conversation: ConversationId, id: MessageId) {
-    tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Message, id).of(conversation));
+    tx.announce(
+        Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Message, id).with_parent(conversation),
+    );
 }

@@ -29,6 +29,6 @@ pub async fn watch(scope: &Scope, id: ConversationId, watches: bool) -> Result<(
     }
     // Watching is private.
     let watched = Event::new(scope.org, ChangeOp::Updated, RecordKind::Conversation, id);
-    tx.announce(watched.of(agent).only(person));
+    tx.announce(watched.with_parent(agent).only(person));
     tx.commit().await
 }

@@ -25,7 +25,7 @@ use crate::{
         Core,
         access::Scope,
         queue::{self, Admission, ChannelLane, Full, Job, Outcome, Room},
-        resource_limits::What,
+        resource_limits::Resource,
     },
     domain::{
         channels::{self, Sender},
@@ -40,7 +40,7 @@ const AT_ONCE: i64 = 4;
 
 /// Starts to send what is due in all channels.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
-    queue::start::<Due>(core, What::Lanes, due_channels(core).await?);
+    queue::start::<Due>(core, Resource::Lanes, due_channels(core).await?);
     Ok(0)
 }
 

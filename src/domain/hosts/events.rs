@@ -180,7 +180,7 @@ async fn alone(tx: &Tx, link: &Link, event: &Event) -> Result<()> {
     loop {
         let marked = tx.mark().await?;
         let done = tried(tx, link, &[event]).await;
-        tx.settle(marked, done.is_ok()).await?;
+        tx.close_mark(marked, done.is_ok()).await?;
         match done {
             Ok(()) => return Ok(()),
             Err(problem) if is_passing(&problem) => return Err(problem),

@@ -245,7 +245,7 @@ async fn take_from_months(
     let marked = tx.mark().await?;
     let is_taken = monthly_totals::lease(tx, BudgetOwner::Agent(agent), from, micro, enforced.0).await?
         && monthly_totals::lease(tx, BudgetOwner::Organization, from, micro, enforced.1).await?;
-    tx.settle(marked, is_taken).await?;
+    tx.close_mark(marked, is_taken).await?;
     Ok(is_taken)
 }
 

@@ -10,7 +10,7 @@ mod work;
 
 use std::time::Duration;
 
-use muster::{core::resource_limits::What, domain::hosts};
+use muster::{core::resource_limits::Resource, domain::hosts};
 use serde_json::{Value, json};
 
 use crate::{
@@ -39,7 +39,7 @@ async fn refusal(app: &TestApp, server: i64) -> Value {
 
 /// Waits until nothing of hosts is held.
 async fn all_given_back(app: &TestApp) {
-    let held = || app.core.resource_limits.line(What::Hosts).total() + app.core.hosts.connected().len();
+    let held = || app.core.resource_limits.limit(Resource::Hosts).total() + app.core.hosts.connected().len();
     until("all are given back", async || held() == 0).await;
 }
 

@@ -39,7 +39,7 @@ struct Replica {
 impl Replica {
     async fn start(app: &TestApp) -> Self {
         let core = app.replica(None).await;
-        let router = Service::of(Arc::clone(&core)).unwrap().router();
+        let router = Service::build(Arc::clone(&core)).unwrap().router();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let serving = Arc::clone(&core);

@@ -15,7 +15,7 @@ use crate::{
 };
 
 pub(super) fn announce(tx: &Tx, op: ChangeOp, conversation: ConversationId, id: TurnId) {
-    tx.announce(Event::new(tx.scope.org, op, RecordKind::Turn, id).of(conversation));
+    tx.announce(Event::new(tx.scope.org, op, RecordKind::Turn, id).with_parent(conversation));
 }
 
 /// Loads a turn of this agent.

@@ -17,11 +17,11 @@ use crate::{
     },
     core::{
         store::Tx,
-        telemetry::traces::{self, Known, Past},
+        telemetry::traces::{self, AttributeValue, FinishedSpan},
     },
 };
 
-type Attributes = Vec<(&'static str, Known)>;
+type Attributes = Vec<(&'static str, AttributeValue)>;
 
 /// Sends the trace of a turn that has ended. `turn`: as it was before its end.
 pub(super) async fn export(tx: &Tx, turn: &turns::Model, state: TurnState) -> Result<()> {
@@ -36,11 +36,11 @@ pub(super) async fn export(tx: &Tx, turn: &turns::Model, state: TurnState) -> Re
         ("gen_ai.agent.id", text(turn.agent_id.to_string())),
         ("gen_ai.agent.name", text(name.clone())),
         ("gen_ai.conversation.id", text(turn.conversation_id.to_string())),
-        ("muster.organization.id", Known::Number(tx.scope.org.0)),
-        ("muster.turn.id", Known::Number(turn.id.0)),
+        ("muster.organization.id", AttributeValue::Number(tx.scope.org.0)),
+        ("muster.turn.id", AttributeValue::Number(turn.id.0)),
         ("muster.turn.state", text(state.as_str())),
     ];
-    push_known(&mut attributes, "gen_ai.request.model", row.model.map(Known::Text));
+    push_known(&mut attributes, "gen_ai.request.model", row.model.map(AttributeValue::Text));
     let tokens = [row.input_tokens, row.output_tokens, row.cache_read_tokens, row.cache_write_tokens];
     push_usage(&mut attributes, tokens, row.cost_micro);
     if row.trace_content {
@@ -54,16 +54,16 @@ pub(super) async fn export(tx: &Tx, turn: &turns::Model, state: TurnState) -> Re
     let from = held_back.iter().fold(from, |from, wait| from.min(wait.from));
     parts.extend(held_back);
     let failed = state != TurnState::Done;
-    let whole = Past { name: format!("invoke_agent {name}"), from, until, failed, attributes };
-    tx.connection().after_commit(move || traces::past(whole, parts));
+    let whole = FinishedSpan { name: format!("invoke_agent {name}"), from, until, failed, attributes };
+    tx.connection().after_commit(move || traces::send_finished(whole, parts));
     Ok(())
 }
 
-fn text(text: impl Into<String>) -> Known {
-    Known::Text(text.into())
+fn text(text: impl Into<String>) -> AttributeValue {
+    AttributeValue::Text(text.into())
 }
 
-fn push_known(attributes: &mut Attributes, name: &'static str, value: Option<Known>) {
+fn push_known(attributes: &mut Attributes, name: &'static str, value: Option<AttributeValue>) {
     attributes.extend(value.map(|value| (name, value)));
 }
 
@@ -80,14 +80,14 @@ fn push_usage(attributes: &mut Attributes, tokens: [Option<i64>; 4], cost: Optio
         ("muster.usage.cost_micro", cost),
     ];
     for (name, value) in all {
-        push_known(attributes, name, value.map(Known::Number));
+        push_known(attributes, name, value.map(AttributeValue::Number));
     }
 }
 
 /// Model calls, and waits for a usage window: for each model, from the end of a refused call to the next successful
 /// one.
-async fn call_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
-    let (mut parts, mut waits) = (Vec::new(), BTreeMap::<String, Past>::new());
+async fn call_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<FinishedSpan>> {
+    let (mut parts, mut waits) = (Vec::new(), BTreeMap::<String, FinishedSpan>::new());
     for call in queries::model_calls(tx, turn.id).await? {
         let (provider, model, status, from) = (call.provider, call.model, call.status, call.started_at);
         let ended = Timestamp(from.0.saturating_add(call.millis));
@@ -95,19 +95,19 @@ async fn call_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Ve
             vec![("gen_ai.provider.name", text(provider)), ("gen_ai.request.model", text(model.clone()))];
         let mut attributes = vec![("gen_ai.operation.name", text("chat"))];
         attributes.extend(of.iter().cloned());
-        push_known(&mut attributes, "http.response.status_code", status.map(Known::Number));
+        push_known(&mut attributes, "http.response.status_code", status.map(AttributeValue::Number));
         let tokens = [call.input_tokens, call.output_tokens, call.cache_read_tokens, call.cache_write_tokens];
         push_usage(&mut attributes, tokens, call.cost_micro);
         let failed = status.is_none_or(|status| !(200..300).contains(&status));
-        parts.push(Past { name: format!("chat {model}"), from, until: ended, failed, attributes });
+        parts.push(FinishedSpan { name: format!("chat {model}"), from, until: ended, failed, attributes });
         match waits.entry(model) {
             // The provider accepts no more requests for now.
             Entry::Vacant(none) if status == Some(429) => {
                 let (name, until) = ("wait limit".to_owned(), until.max(ended));
-                none.insert(Past { name, from: ended, until, failed: false, attributes: of });
+                none.insert(FinishedSpan { name, from: ended, until, failed: false, attributes: of });
             }
             Entry::Occupied(wait) if !failed && wait.get().from <= from => {
-                parts.push(Past { until: from, ..wait.remove() });
+                parts.push(FinishedSpan { until: from, ..wait.remove() });
             }
             _ => {}
         }
@@ -117,8 +117,8 @@ async fn call_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Ve
 }
 
 /// Tool calls: each from its message to the message with its result.
-async fn tool_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
-    let mut parts: Vec<(String, Past)> = Vec::new();
+async fn tool_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<FinishedSpan>> {
+    let mut parts: Vec<(String, FinishedSpan)> = Vec::new();
     for message in queries::tool_messages(tx, turn.id).await? {
         let at = message.created_at;
         let content: serde_json::Value = muster_json::from_str(&message.content).unwrap_or_default();
@@ -131,7 +131,7 @@ async fn tool_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Ve
                 ("gen_ai.tool.call.id", text(id.clone())),
             ];
             let name = format!("execute_tool {tool}");
-            parts.push((id, Past { name, from: at, until, failed: false, attributes }));
+            parts.push((id, FinishedSpan { name, from: at, until, failed: false, attributes }));
         } else if let Some((_, call)) = parts.iter_mut().find(|(known, _)| *known == id) {
             call.until = at;
             call.failed = content["is_error"].as_bool().unwrap_or_default();
@@ -140,23 +140,23 @@ async fn tool_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Ve
     Ok(parts.into_iter().map(|(_, past)| past).collect())
 }
 
-async fn approval_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
+async fn approval_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<FinishedSpan>> {
     let past = |asked: queries::RaisedApproval| {
-        let mut attributes = vec![("muster.approval.id", Known::Number(asked.id.0))];
-        push_known(&mut attributes, "muster.approval.outcome", asked.outcome.map(Known::Text));
+        let mut attributes = vec![("muster.approval.id", AttributeValue::Number(asked.id.0))];
+        push_known(&mut attributes, "muster.approval.outcome", asked.outcome.map(AttributeValue::Text));
         let name = format!("wait {}", asked.kind.to_lowercase());
         let (from, until) = (asked.created_at, asked.over_at.unwrap_or(until));
-        Past { name, from, until, failed: false, attributes }
+        FinishedSpan { name, from, until, failed: false, attributes }
     };
     Ok(queries::approvals(tx, turn.id).await?.into_iter().map(past).collect())
 }
 
 /// Waits for money, for tokens, and for the organization's release.
-async fn limit_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
+async fn limit_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<FinishedSpan>> {
     let waits = wait_spans::load_wait_spans(tx, turn, until).await?;
     let past = |(wait, from, until): (TurnWait, Timestamp, Timestamp)| {
         let name = format!("wait {}", wait.as_str().to_lowercase());
-        Past { name, from, until, failed: false, attributes: Vec::new() }
+        FinishedSpan { name, from, until, failed: false, attributes: Vec::new() }
     };
     Ok(waits.into_iter().map(past).collect())
 }
