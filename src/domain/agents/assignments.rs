@@ -35,14 +35,11 @@ use crate::{
 
 /// An entity that is assigned to agents.
 pub trait Assignable: TenantEntity {
-    /// The id of a record.
     type Id: Copy + Display + Into<i64> + Into<sea_orm::Value> + Send + Sync;
-    /// The join table.
     type Assignments: Link<Owner = Self::Id, Member = AgentId>;
 
     /// The kind of record in the audit log; messages spell it with spaces.
     const KIND: RecordKind;
-    /// The id column.
     const ID: Self::Column;
     /// The name column. Names are unique among records that aren't archived.
     const NAME: Self::Column;
@@ -51,7 +48,6 @@ pub trait Assignable: TenantEntity {
     /// The column with the time of the last change.
     const UPDATED_AT: Self::Column;
 
-    /// The name of a row.
     fn name(row: &Self::Model) -> &str;
 
     /// When the row was archived, if it was.
@@ -59,9 +55,6 @@ pub trait Assignable: TenantEntity {
 }
 
 /// Loads the record, archived or not, and locks it until the transaction ends.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn load<E: Assignable>(tx: &Tx, id: E::Id) -> Result<E::Model> {
     let found = held(tx.scope.find::<E>().filter(E::ID.eq(id)));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found(&spoken::<E>(), id))
@@ -115,9 +108,6 @@ pub async fn assign<E: Assignable>(
 }
 
 /// [`assign`] in the caller's transaction, which it commits.
-///
-/// # Errors
-/// As [`assign`].
 pub async fn assign_in<E: Assignable>(
     tx: Tx,
     id: E::Id,
@@ -242,9 +232,6 @@ pub fn require_known<T: Copy + PartialEq + Display>(
 }
 
 /// Archives a thing. Archiving it again does nothing. Its assignments are kept.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn archive<E: Assignable>(scope: &Scope, id: E::Id, operation: &'static str) -> Result<()> {
     let tx = scope.begin().await?;
     let row = load::<E>(&tx, id).await?;
@@ -268,9 +255,6 @@ where
 }
 
 /// [`restore`] in the caller's transaction, which it commits.
-///
-/// # Errors
-/// As [`restore`].
 pub async fn restore_in<E>(tx: Tx, id: E::Id, operation: &'static str) -> Result<()>
 where
     E: Assignable,

@@ -69,9 +69,6 @@ pub(super) struct Written {
 }
 
 /// Checks an edit and writes it, if it changes anything. The agent is locked. `cron` is the edit's schedule, judged.
-///
-/// # Errors
-/// As [`update`].
 pub(super) async fn write(
     tx: &Tx,
     agent: agents::Model,

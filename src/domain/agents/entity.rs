@@ -13,7 +13,6 @@ pub mod agents {
         time::Timestamp,
     };
 
-    /// A row of `agents`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "agents")]
     pub struct Model {
@@ -145,7 +144,6 @@ pub mod agent_revisions {
         time::Timestamp,
     };
 
-    /// A row of `agent_revisions`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "agent_revisions")]
     pub struct Model {

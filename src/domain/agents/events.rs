@@ -20,7 +20,6 @@ impl DomainEvent for Deleted {}
 /// The deletion of an agent was taken back.
 #[derive(Debug)]
 pub struct Restored {
-    /// The agent.
     pub agent: AgentId,
 }
 
@@ -40,7 +39,6 @@ impl DomainEvent for Moved {}
 /// An edit has changed what an agent may spend, or its access to a model.
 #[derive(Debug)]
 pub struct Edited {
-    /// The agent.
     pub agent: LockedAgent,
     /// Whether it has another budget or cost guard.
     pub has_other_limits: bool,
@@ -62,7 +60,6 @@ impl Question for HasCredentials {
 /// anything did.
 #[derive(Debug)]
 pub struct Equip<Id> {
-    /// The agent.
     pub agent: AgentId,
     /// What it gets.
     pub wanted: Vec<Id>,

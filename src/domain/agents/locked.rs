@@ -28,13 +28,10 @@ use crate::{
 /// An agent, locked until the transaction ends: where it is, in which launch, and in which state.
 #[derive(Clone, Debug)]
 pub struct LockedAgent {
-    /// The agent.
     pub id: AgentId,
     /// The server it runs on.
     pub server: ServerId,
-    /// Its state.
     pub status: AgentStatus,
-    /// Its last launch.
     pub generation: i64,
     /// The revision it was last launched with.
     pub revision: Option<i64>,
@@ -121,9 +118,6 @@ impl Limits {
 }
 
 /// When the agent asks, and how long it waits.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn limits(tx: &Tx, id: AgentId) -> Result<Limits> {
     let agent = super::rows::load(tx, id).await?;
     Ok(Limits {
@@ -143,9 +137,6 @@ pub async fn with_status(tx: &Tx, status: AgentStatus) -> Result<Vec<AgentId>> {
 }
 
 /// The number of tokens in the context at which the agent's sessions start over. None: they never do.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn session_limit(tx: &Tx, id: AgentId) -> Result<Option<i64>> {
     let agent = super::rows::load(tx, id).await?;
     let inherited = match agent.session_reset_mode {

@@ -165,9 +165,6 @@ pub async fn restore(scope: &Scope, id: AgentId) -> Result<()> {
 }
 
 /// Records the version of an agent's picture.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn set_avatar(tx: &Tx, id: AgentId, version: Option<i64>) -> Result<()> {
     let mut agent = load(tx, id).await?.into_active_model();
     agent.avatar_version = Set(version);

@@ -29,9 +29,7 @@ fn named(provider: Option<&str>) -> Option<&str> {
 /// The agent inherits a model credential, of this provider if it names one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inherits {
-    /// The agent.
     pub agent: AgentId,
-    /// The provider.
     pub provider: Option<String>,
 }
 

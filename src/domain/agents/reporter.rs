@@ -13,11 +13,8 @@ use crate::{
 /// What reports: a host, about a launch of one of its agents.
 #[derive(Clone, Copy, Debug)]
 pub struct Reporter {
-    /// The agent.
     pub agent: AgentId,
-    /// The host's server.
     pub server: ServerId,
-    /// The launch.
     pub generation: i64,
     /// When it happened, by the host's clock.
     pub at: Timestamp,

@@ -39,9 +39,6 @@ const HAS_MODEL_CREDENTIAL: &str = "hasModelCredential";
 static SETTINGS: LazyLock<BTreeSet<String>> = LazyLock::new(fields_of::<UpdateAgentInput>);
 
 /// The number of the agent's newest revision. 0: it has none yet.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn current(tx: &Tx, agent: AgentId) -> Result<i64> {
     let found = tx.scope.find::<agents::Entity>().select_only().column(agents::Column::Revision);
     let found = found.filter(agents::Column::Id.eq(agent)).into_tuple().one(tx.connection()).await?;
@@ -49,9 +46,6 @@ pub async fn current(tx: &Tx, agent: AgentId) -> Result<i64> {
 }
 
 /// A revision of an agent that may be deleted.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub(super) async fn load(tx: &Tx, agent: AgentId, number: i64) -> Result<agent_revisions::Model> {
     let found = tx.scope.find::<agent_revisions::Entity>();
     let found = found.filter(agent_revisions::Column::AgentId.eq(agent));

@@ -74,9 +74,6 @@ pub async fn count_on_server(tx: &Tx, server: ServerId) -> Result<u64> {
 }
 
 /// Fails unless the organization has this agent. It may be deleted. Runs outside a transaction.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn require_agent(scope: &Scope, id: AgentId) -> Result<()> {
     let found = scope.find::<agents::Entity>().filter(agents::Column::Id.eq(id));
     match found.count(scope.core.db.read()).await? {

@@ -13,13 +13,9 @@ use crate::base::{
 /// What a person may ask of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Launch it.
     Start,
-    /// Stop it.
     Stop,
-    /// Stop taking turns.
     Pause,
-    /// Take turns again.
     Resume,
 }
 
@@ -68,7 +64,6 @@ pub struct Refused {
 }
 
 impl Action {
-    /// Every action.
     pub const ALL: [Self; 4] = [Self::Start, Self::Stop, Self::Pause, Self::Resume];
 
     /// What this action does in the state `from`.

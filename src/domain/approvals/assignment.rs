@@ -32,9 +32,7 @@ use crate::{
 /// An approval was assigned to a member.
 #[derive(Debug)]
 pub struct Assigned {
-    /// The approval.
     pub approval: ApprovalId,
-    /// The member.
     pub to: UserId,
 }
 
@@ -43,9 +41,7 @@ impl DomainEvent for Assigned {}
 /// A person does not want to see an approval for now.
 #[derive(Debug)]
 pub struct Snoozed {
-    /// The approval.
     pub approval: ApprovalId,
-    /// The person.
     pub by: UserId,
 }
 
@@ -54,7 +50,6 @@ impl DomainEvent for Snoozed {}
 /// An approval is about to expire.
 #[derive(Debug)]
 pub struct Expiring {
-    /// The approval.
     pub approval: ApprovalId,
 }
 

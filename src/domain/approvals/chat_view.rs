@@ -17,19 +17,14 @@ use crate::{
 /// A request, as people are shown it.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// The approval.
     pub id: ApprovalId,
     /// ACTION or QUESTION; others are not asked outside of the panel.
     pub kind: ApprovalKind,
     /// Its state. One past its deadline has expired.
     pub status: ApprovalStatus,
-    /// How it ended.
     pub outcome: Option<ApprovalOutcome>,
-    /// Who ended it.
     pub by: Option<String>,
-    /// What it is about, in one line.
     pub title: String,
-    /// In detail.
     pub body: Option<String>,
     /// {tool, input, digest}
     pub request: Option<Value>,
@@ -37,7 +32,6 @@ pub struct Shown {
     pub question: Question,
     /// From 0 to 100.
     pub risk: Option<i64>,
-    /// The agent that asks.
     pub agent: Option<AgentId>,
     /// Of what is shown: hexadecimal.
     pub digest: String,

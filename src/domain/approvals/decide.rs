@@ -35,7 +35,6 @@ use crate::{
 /// An approval has ended.
 #[derive(Debug)]
 pub struct Closed {
-    /// The approval.
     pub approval: ApprovalId,
 }
 

@@ -15,7 +15,6 @@ pub mod approvals {
         time::Timestamp,
     };
 
-    /// A row of `approvals`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "approvals")]
     pub struct Model {

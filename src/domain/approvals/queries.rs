@@ -67,14 +67,12 @@ pub(super) async fn risk_categories(core: &Core) -> Result<Vec<String>> {
     core.db.installation().column(sql, []).await
 }
 
-/// Stores a category.
 pub(super) async fn add_risk_category(core: &Core, folded: &str) -> Result<()> {
     let sql = installation_sql!("INSERT INTO risk_categories (folded) VALUES ($1) ON CONFLICT DO NOTHING");
     core.db.installation().execute(sql, [folded.into()]).await?;
     Ok(())
 }
 
-/// Removes a category.
 pub(super) async fn delete_risk_category(core: &Core, folded: &str) -> Result<()> {
     let sql = installation_sql!("DELETE FROM risk_categories WHERE folded = $1");
     core.db.installation().execute(sql, [folded.into()]).await?;

@@ -10,7 +10,6 @@ use crate::base::{
 /// A question from an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// The question itself.
     pub text: String,
     /// The options to choose from. May be empty.
     pub options: Vec<Choice>,
@@ -25,27 +24,21 @@ pub struct Question {
 pub struct Choice {
     /// Identifies the option within the question.
     pub id: String,
-    /// The label shown to people.
     pub label: String,
-    /// A longer description.
     pub description: Option<String>,
 }
 
 /// A person's answer: options by id or label, text, or both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The chosen options.
     pub options: Vec<String>,
-    /// Free text.
     pub text: Option<String>,
 }
 
 /// A valid answer: option ids without duplicates, in the question's order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Accepted {
-    /// The ids of the chosen options.
     pub options: Vec<String>,
-    /// Free text.
     pub text: Option<String>,
 }
 

@@ -24,7 +24,6 @@ use crate::{
 /// An approval was raised.
 #[derive(Debug)]
 pub struct Raised {
-    /// The approval.
     pub approval: ApprovalId,
 }
 
@@ -33,19 +32,14 @@ impl DomainEvent for Raised {}
 /// A new approval.
 #[derive(Clone, Debug)]
 pub struct NewApproval {
-    /// The kind of approval.
     pub kind: ApprovalKind,
-    /// What it is about, in one line.
     pub title: String,
-    /// What it is about, in detail.
     pub body: Option<String>,
-    /// Its severity.
     pub severity: Severity,
     /// One of the agent's categories.
     pub category: Option<String>,
     /// The risk of the action, from 0 to 100.
     pub risk: Option<i64>,
-    /// The agent that asks.
     pub agent_id: Option<AgentId>,
     /// The server that a SERVER_ALERT is about.
     pub server_id: Option<ServerId>,
@@ -53,7 +47,6 @@ pub struct NewApproval {
     pub channel_id: Option<ChannelId>,
     /// Whom an ACCESS_REQUEST would let in.
     pub origin_id: Option<String>,
-    /// The conversation it is raised in.
     pub conversation_id: Option<ConversationId>,
     /// The seq of the message it is raised at.
     pub message_seq: Option<i64>,
@@ -76,7 +69,6 @@ pub struct NewApproval {
 /// A request of an agent's launch, which waits for the decision.
 #[derive(Clone, Debug)]
 pub struct Waiting {
-    /// The launch.
     pub generation: i64,
     /// The request's name, unique in the launch.
     pub request: String,
@@ -85,7 +77,6 @@ pub struct Waiting {
 /// A tool call that needs a decision.
 #[derive(Clone, Debug)]
 pub struct ToolRequest {
-    /// The tool.
     pub tool: String,
     /// The input of the call. Values under keys that name secrets are removed before it is stored.
     pub input: Value,

@@ -51,9 +51,7 @@ pub struct Judged {
     pub risk: i64,
     /// The rule that decided.
     pub rule: Option<String>,
-    /// Its category.
     pub category: Option<String>,
-    /// What follows.
     pub verdict: Verdict,
 }
 

@@ -11,18 +11,14 @@ use crate::base::{
 /// What a person may do to an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Mark it as resolved.
     Resolve,
-    /// Answer it.
     Answer,
-    /// Dismiss it.
     Dismiss,
 }
 
 /// How an approval ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// In this state, with this outcome.
     Close(ApprovalStatus, ApprovalOutcome),
     /// RESOLVED, with APPROVED or DENIED depending on the answer.
     Verdict,

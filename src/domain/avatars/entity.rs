@@ -9,7 +9,6 @@ pub mod avatars {
         time::Timestamp,
     };
 
-    /// A row of `avatars`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "avatars")]
     pub struct Model {

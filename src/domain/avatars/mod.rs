@@ -37,11 +37,8 @@ pub const WIDEST: usize = 4096;
 /// The owner of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// An agent of an organization.
     Agent(OrgId, AgentId),
-    /// An organization.
     Organization(OrgId),
-    /// A person.
     User(UserId),
 }
 

@@ -10,7 +10,6 @@ pub mod agent_backups {
         time::Timestamp,
     };
 
-    /// A row of `agent_backups`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "agent_backups")]
     pub struct Model {

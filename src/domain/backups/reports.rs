@@ -22,7 +22,6 @@ pub struct BackedUp {
     pub bytes: Option<i64>,
     /// Its SHA-256, in hexadecimal.
     pub sha256: Option<String>,
-    /// Why it failed.
     pub error: Option<String>,
 }
 

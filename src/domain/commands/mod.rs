@@ -36,9 +36,7 @@ const NEVER: Timestamp = Timestamp(i64::MAX);
 /// The recipient of a command: a server's host, and the agent in question.
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
-    /// The host's server.
     pub server: ServerId,
-    /// The agent.
     pub agent: AgentId,
     /// The launch that the command belongs to; reports of an older launch are dropped.
     pub generation: i64,

@@ -10,7 +10,6 @@ pub mod credentials {
         time::Timestamp,
     };
 
-    /// A row of `credentials`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "credentials")]
     pub struct Model {
@@ -65,7 +64,6 @@ pub mod credential_fields {
         ids::{CredentialFieldId, CredentialId, OrgId},
     };
 
-    /// A row of `credential_fields`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "credential_fields")]
     pub struct Model {
@@ -92,7 +90,6 @@ pub mod credential_agents {
         time::Timestamp,
     };
 
-    /// A row of `credential_agents`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "credential_agents")]
     pub struct Model {
@@ -138,7 +135,6 @@ pub mod credential_members {
         time::Timestamp,
     };
 
-    /// A row of `credential_members`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "credential_members")]
     pub struct Model {

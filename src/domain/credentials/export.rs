@@ -22,9 +22,7 @@ use crate::{
 /// A credential with its values.
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// Its name.
     pub name: String,
-    /// Its kind.
     pub kind: CredentialKind,
     /// The hosts and URLs it may be used for.
     pub destinations: Vec<String>,

@@ -245,17 +245,11 @@ pub async fn forget_member(tx: &Tx, user: UserId) -> Result<()> {
 }
 
 /// Sets the credentials that an agent may use, apart from archived ones. Returns what changed, if anything did.
-///
-/// # Errors
-/// As [`assignments::equip`].
 pub async fn set_of_agent(tx: &Tx, agent: AgentId, wanted: &[CredentialId]) -> Result<Option<Value>> {
     assignments::equip::<credentials::Entity>(tx, agent, wanted, Permission::CredentialEdit).await
 }
 
 /// Archives a credential. Its agents lose it.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn archive(scope: &Scope, id: CredentialId) -> Result<()> {
     assignments::archive::<credentials::Entity>(scope, id, "archiveCredential").await
 }

@@ -76,7 +76,6 @@ fn order(row: Waiting) -> Result<Option<Order>> {
     }))
 }
 
-/// Numbers new commands.
 async fn number(link: &Link, orders: &mut [Order]) -> Result<(), Ended> {
     let tx = link.scope.begin().await?;
     let count = orders.len().cast_signed() as i64;

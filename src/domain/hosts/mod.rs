@@ -63,9 +63,7 @@ use crate::{
 /// A host, as its token identifies it.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
-    /// The organization.
     pub org: OrgId,
-    /// The server.
     pub server: ServerId,
     token: TokenHash,
 }
@@ -75,7 +73,6 @@ pub struct Identity {
 pub struct Link {
     /// The service, in the host's organization.
     pub scope: Scope,
-    /// The server.
     pub server: ServerId,
     /// Counts the server's connections. What an older one writes is refused.
     pub epoch: i64,
@@ -85,7 +82,6 @@ pub struct Link {
 /// Why a connection is refused or ends, in the words of the frame REFUSED.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// The code.
     pub code: RefusedCode,
     /// Why, and what to do.
     pub reason: String,

@@ -62,10 +62,8 @@ async fn mark_online(scope: &Scope, server: ServerId, epoch: i64) -> Result<bool
     Ok(is_back)
 }
 
-/// Notes that a connection has ended. The host may be back in a moment.
-///
-/// # Errors
-/// The database can't be reached; then the server goes OFFLINE by its silence.
+/// Records the end of a connection. The host may be back in a moment. If the database is unreachable, the server goes OFFLINE
+/// by its silence.
 pub async fn leave(link: &Link) -> Result<()> {
     queries::store_end(link).await
 }

@@ -10,7 +10,6 @@ pub mod agent_launches {
         time::Timestamp,
     };
 
-    /// A row of `agent_launches`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "agent_launches")]
     pub struct Model {
@@ -28,7 +27,6 @@ pub mod agent_launches {
         pub started_at: Timestamp,
         pub up_at: Option<Timestamp>,
         pub ended_at: Option<Timestamp>,
-        /// Why it failed.
         pub reason: Option<StatusReason>,
         pub detail: Option<String>,
     }

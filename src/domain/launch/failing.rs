@@ -40,7 +40,6 @@ use crate::{
 /// An agent has failed, and people need to know: it stays down, or has failed for the first time.
 #[derive(Debug)]
 pub struct Failed {
-    /// The agent.
     pub agent: AgentId,
 }
 

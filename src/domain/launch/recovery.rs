@@ -23,11 +23,9 @@ const MOST: i64 = 5;
 /// How an agent ended that was not stopped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct End {
-    /// Why.
     pub reason: StatusReason,
     /// Whether its program ended without an error.
     pub is_clean: bool,
-    /// When.
     pub at: Timestamp,
 }
 

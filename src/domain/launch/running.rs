@@ -258,9 +258,6 @@ fn why_not(
 
 /// Confirms the host that joined as the `join`th of this server, and starts the agents that waited for it. If it is confirmed
 /// already, only those are started.
-///
-/// # Errors
-/// As [`servers::confirm_host`].
 pub async fn confirm_host(scope: &Scope, server: ServerId, join: i64) -> Result<()> {
     servers::confirm_host(scope, server, join).await?;
     // Afterwards: whether a host is confirmed is read while the agent is held, so these are held without the server.

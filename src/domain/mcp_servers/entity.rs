@@ -10,7 +10,6 @@ pub mod mcp_servers {
         time::Timestamp,
     };
 
-    /// A row of `mcp_servers`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "mcp_servers")]
     pub struct Model {
@@ -67,7 +66,6 @@ pub mod mcp_server_agents {
         time::Timestamp,
     };
 
-    /// A row of `mcp_server_agents`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "mcp_server_agents")]
     pub struct Model {

@@ -166,9 +166,6 @@ pub async fn set_of_agent(tx: &Tx, agent: AgentId, wanted: &[McpServerId]) -> Re
 }
 
 /// Archives an MCP server (specification, operation 24).
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn archive(scope: &Scope, id: McpServerId) -> Result<()> {
     assignments::archive::<mcp_servers::Entity>(scope, id, "archiveMcpServer").await
 }
@@ -237,15 +234,11 @@ async fn require_no_readers(tx: &Tx, server: &mcp_servers::Model, agents: &[Agen
 /// An MCP server that an agent may call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callable {
-    /// Its id.
     pub id: i64,
-    /// Its name.
     pub name: String,
-    /// How it is reached.
     pub transport: McpTransport,
     /// The program, for STDIO.
     pub command: Option<String>,
-    /// Its arguments.
     pub args: Vec<String>,
     /// The address, for HTTP and SSE.
     pub url: Option<String>,

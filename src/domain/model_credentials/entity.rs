@@ -10,7 +10,6 @@ pub mod model_credentials {
         time::Timestamp,
     };
 
-    /// A row of `model_credentials`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "model_credentials")]
     pub struct Model {

@@ -48,9 +48,7 @@ use crate::{
 /// A provider rejects a credential.
 #[derive(Debug)]
 pub struct Rejected {
-    /// The credential.
     pub credential: ModelCredentialId,
-    /// Its name.
     pub name: String,
     /// What the provider says.
     pub detail: String,
@@ -61,7 +59,6 @@ impl DomainEvent for Rejected {}
 /// A credential is rejected no longer: it has another secret, a call has passed, or it was archived.
 #[derive(Debug)]
 pub struct Accepted {
-    /// The credential.
     pub credential: ModelCredentialId,
 }
 
@@ -70,7 +67,6 @@ impl DomainEvent for Accepted {}
 /// A provider takes requests with a credential again, or no agent inherits it now.
 #[derive(Debug)]
 pub struct Released {
-    /// The credential.
     pub credential: ModelCredentialId,
 }
 
@@ -201,9 +197,6 @@ fn check(credential: &model_credentials::Model, edit: &UpdateModelCredentialInpu
 }
 
 /// Archives a model credential and deletes its secret. Archiving it again does nothing.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn archive(scope: &Scope, id: ModelCredentialId) -> Result<()> {
     let tx = scope.begin().await?;
     let credential = load(&tx, id).await?;

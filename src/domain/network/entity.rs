@@ -9,7 +9,6 @@ pub mod allowed_hosts {
         time::Timestamp,
     };
 
-    /// A row of `allowed_hosts`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "allowed_hosts")]
     pub struct Model {

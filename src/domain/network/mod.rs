@@ -40,7 +40,6 @@ use crate::{
 pub struct Allowed {
     /// The host, as the list has it.
     pub host: String,
-    /// The port.
     pub port: i64,
     /// The approval that asks for it.
     pub approval: Option<ApprovalId>,
@@ -90,9 +89,6 @@ async fn add(tx: &Tx, host: &str, port: i64) -> Result<()> {
 }
 
 /// Removes an entry of the list.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn remove(scope: &Scope, id: AllowedHostId) -> Result<()> {
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;

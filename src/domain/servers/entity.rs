@@ -10,7 +10,6 @@ pub mod servers {
         time::Timestamp,
     };
 
-    /// A row of `servers`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "servers")]
     pub struct Model {
@@ -96,7 +95,6 @@ pub mod images {
         time::Timestamp,
     };
 
-    /// A row of `images`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "images")]
     pub struct Model {

@@ -8,7 +8,6 @@ use crate::{
 /// A server was deleted.
 #[derive(Debug)]
 pub struct Deleted {
-    /// The server.
     pub server: ServerId,
 }
 
@@ -17,7 +16,6 @@ impl DomainEvent for Deleted {}
 /// What agents with this image are launched with was changed.
 #[derive(Debug)]
 pub struct ImageChanged {
-    /// The image.
     pub image: ImageId,
 }
 

@@ -171,7 +171,6 @@ async fn set_archived(
 
 /// What agents with an image are launched with.
 pub struct LaunchedImage {
-    /// Its reference.
     pub reference: String,
     /// The digest that it must have, if its record names one.
     pub digest: Option<String>,

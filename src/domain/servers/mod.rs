@@ -118,9 +118,6 @@ pub async fn update(scope: &Scope, id: ServerId, edit: UpdateServerInput) -> Res
 
 /// Issues a new provisioning token (specification, operation 3). The old one and the host's own token stop
 /// working.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn regenerate_token(scope: &Scope, id: ServerId) -> Result<SecretString> {
     let tx = scope.begin().await?;
     let mut server = load(&tx, id).await?.into_active_model();

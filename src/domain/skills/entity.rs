@@ -10,7 +10,6 @@ pub mod skills {
         time::Timestamp,
     };
 
-    /// A row of `skills`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "skills")]
     pub struct Model {
@@ -67,7 +66,6 @@ pub mod skill_versions {
         time::Timestamp,
     };
 
-    /// A row of `skill_versions`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "skill_versions")]
     pub struct Model {
@@ -108,7 +106,6 @@ pub mod skill_agents {
         time::Timestamp,
     };
 
-    /// A row of `skill_agents`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "skill_agents")]
     pub struct Model {

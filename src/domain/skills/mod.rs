@@ -155,17 +155,11 @@ pub async fn set_agents(scope: &Scope, id: SkillId, agents: &[AgentId]) -> Resul
 }
 
 /// Sets the skills that an agent has, apart from archived ones. Returns what changed, if anything did.
-///
-/// # Errors
-/// As [`assignments::equip`].
 pub async fn set_of_agent(tx: &Tx, agent: AgentId, wanted: &[SkillId]) -> Result<Option<Value>> {
     assignments::equip::<skills::Entity>(tx, agent, wanted, Permission::SkillEdit).await
 }
 
 /// Archives a skill. Its agents lose it.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn archive(scope: &Scope, id: SkillId) -> Result<()> {
     assignments::archive::<skills::Entity>(scope, id, "archiveSkill").await
 }
@@ -185,7 +179,6 @@ pub struct Known {
     pub name: String,
     /// When to use it.
     pub description: Option<String>,
-    /// The text.
     pub content: String,
     /// The newest of its versions.
     pub version: i64,

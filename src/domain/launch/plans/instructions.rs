@@ -5,17 +5,13 @@ use crate::base::enums::{ResponseFormat, ResponseStyle};
 /// Who the agent is, and how it answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Manner<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// Its role, a label.
     pub role: Option<&'a str>,
     /// What it does.
     pub description: Option<&'a str>,
     /// The code of a language.
     pub language: Option<&'a str>,
-    /// The tone.
     pub style: ResponseStyle,
-    /// The format.
     pub format: ResponseFormat,
     /// Whether it sends each answer as one message.
     pub single_message: bool,

@@ -138,7 +138,6 @@ async fn up_on(scope: &Scope, server: ServerId) -> Result<Vec<AgentId>> {
     Ok(found.select_only().column(agents::Column::Id).into_tuple().all(scope.core.db.read()).await?)
 }
 
-/// The answer to the host.
 pub(super) fn refusal() -> Problem {
     Problem::new(Code::PermissionDenied, DETAIL)
 }
