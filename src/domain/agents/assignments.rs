@@ -1,9 +1,8 @@
-//! What agents work with: credentials, MCP servers, skills. Each is assigned to agents as a complete list, and
-//! can be archived and restored. The three features share these operations.
+//! Operations that credentials, MCP servers and skills share: each is assigned to agents as a complete list, and can be
+//! archived and restored.
 //!
-//! Archiving hides a thing from lists and from launches but keeps its assignments, so restoring it gives the
-//! assigned agents everything back. Every change marks the agents it affects and tells the running ones at
-//! once.
+//! Archiving hides a record from lists and launches but keeps its assignments, so that restoring it gives the assigned
+//! agents access again. Every change marks the affected agents for synchronization and notifies the hosts of running ones.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -43,31 +42,28 @@ pub trait Assignable: TenantEntity {
     const ID: Self::Column;
     /// The name column. Names are unique among records that aren't archived.
     const NAME: Self::Column;
-    /// The column with the time of archiving.
     const ARCHIVED_AT: Self::Column;
-    /// The column with the time of the last change.
     const UPDATED_AT: Self::Column;
 
     fn name(row: &Self::Model) -> &str;
 
-    /// When the row was archived, if it was.
     fn archived_at(row: &Self::Model) -> Option<Timestamp>;
 }
 
 /// Loads the record, archived or not, and locks it until the transaction ends.
 pub async fn load<E: Assignable>(tx: &Tx, id: E::Id) -> Result<E::Model> {
     let found = held(tx.scope.find::<E>().filter(E::ID.eq(id)));
-    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found(&spoken::<E>(), id))
+    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found(&kind_in_words::<E>(), id))
 }
 
-/// Loads the record for a change.
+/// Loads and locks the record for a change.
 ///
 /// # Errors
 /// `NOT_FOUND`, `ARCHIVED`.
 pub async fn load_active<E: Assignable>(tx: &Tx, id: E::Id) -> Result<E::Model> {
     let row = load::<E>(tx, id).await?;
     if E::archived_at(&row).is_some() {
-        let detail = format!("The {} is archived. Restore it before changing it.", spoken::<E>());
+        let detail = format!("The {} is archived. Restore it before changing it.", kind_in_words::<E>());
         return Err(Problem::new(Code::Archived, detail));
     }
     Ok(row)
@@ -89,12 +85,11 @@ where
     if same.count(tx.connection()).await? == 0 {
         Ok(())
     } else {
-        Err(Problem::name_taken(&spoken::<E>(), name))
+        Err(Problem::name_taken(&kind_in_words::<E>(), name))
     }
 }
 
-/// Assigns a thing to exactly these agents and tells the agents added or removed. One unknown id fails the
-/// whole call.
+/// Assigns a record to exactly these agents and notifies the agents added or removed. One unknown id fails the whole call.
 ///
 /// # Errors
 /// `NOT_FOUND`, `ARCHIVED`, or `VALIDATION_FAILED` with the position of each unknown id.
@@ -131,12 +126,12 @@ pub async fn assign_in<E: Assignable>(
     tx.commit().await
 }
 
-/// Makes `wanted` everything of this kind that an agent works with, apart from what is archived. The agent is locked
-/// afterwards, and marked by the caller. Returns what changed, if anything did.
+/// Replaces an agent's assignments of this kind with `wanted`; assignments of archived records stay. The caller locks the
+/// agent afterwards, and marks it. Returns the changes, if there are any.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` naming what is archived or gone; `PERMISSION_DENIED` for a caller who may not assign, if anything
-/// would change.
+/// `VALIDATION_FAILED` naming archived and unknown records; `PERMISSION_DENIED` for a caller who may not assign, if
+/// anything would change.
 pub async fn equip<E: Assignable>(
     tx: &Tx,
     agent: AgentId,
@@ -194,11 +189,11 @@ fn usable<'a, E: Assignable>(
             Some(row) if E::archived_at(row).is_none() => {}
             Some(row) => {
                 let detail =
-                    format!("The {} `{}` is archived. Restore it first.", spoken::<E>(), E::name(row));
+                    format!("The {} `{}` is archived. Restore it first.", kind_in_words::<E>(), E::name(row));
                 violations.push(Violation::parameter("revision", "ARCHIVED", detail));
             }
             None => {
-                let detail = format!("There is no {} with id {wanted}.", spoken::<E>());
+                let detail = format!("There is no {} with id {wanted}.", kind_in_words::<E>());
                 violations.push(Violation::parameter("revision", "NOT_FOUND", detail));
             }
         }
@@ -214,8 +209,8 @@ pub fn unknown<T: Copy + PartialEq + Display>(
     missing: &[T],
     kind: &str,
 ) -> impl Iterator<Item = Violation> {
-    let places = given.iter().enumerate().filter(|(_, id)| missing.contains(id));
-    places.map(move |(n, id)| Violation::unknown(format!("{pointer}/{n}"), kind, id))
+    let unknown_ids = given.iter().enumerate().filter(|(_, id)| missing.contains(id));
+    unknown_ids.map(move |(n, id)| Violation::unknown(format!("{pointer}/{n}"), kind, id))
 }
 
 /// Refuses a list that contains unknown ids, naming all of them.
@@ -231,7 +226,7 @@ pub fn require_known<T: Copy + PartialEq + Display>(
     Problem::refuse(unknown(pointer, given, missing, kind).collect())
 }
 
-/// Archives a thing. Archiving it again does nothing. Its assignments are kept.
+/// Archives a record and keeps its assignments. Archiving it again does nothing.
 pub async fn archive<E: Assignable>(scope: &Scope, id: E::Id, operation: &'static str) -> Result<()> {
     let tx = scope.begin().await?;
     let row = load::<E>(&tx, id).await?;
@@ -242,7 +237,7 @@ pub async fn archive<E: Assignable>(scope: &Scope, id: E::Id, operation: &'stati
     set_archived::<E>(tx, id, &row, Some(now), operation).await
 }
 
-/// Restores an archived thing. Restoring it again does nothing.
+/// Restores an archived record. Restoring it again does nothing.
 ///
 /// # Errors
 /// `NOT_FOUND`, or `NAME_TAKEN` if another record took the name in the meantime.
@@ -285,31 +280,31 @@ async fn set_archived<E: Assignable>(
     tx.commit().await
 }
 
-/// Holds the assigned agents, before what is locked after agents. The record is held, so they stay assigned.
-pub async fn hold_assigned<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
+/// Locks the assigned agents, before rows that are locked after agents. The caller has locked the record, so they stay
+/// assigned.
+pub async fn lock_assigned<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
     let agents = linked::<E::Assignments>(tx, id).await?;
-    super::rows::lock_these(tx, &agents).await?;
+    super::rows::lock_agents(tx, &agents).await?;
     Ok(())
 }
 
-/// Marks the assigned agents for synchronization and tells the running ones.
+/// Marks the assigned agents for synchronization and notifies the hosts of running ones.
 pub async fn mark_assigned<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
     let agents = linked::<E::Assignments>(tx, id).await?;
     super::sync::mark_for_sync(tx, &agents).await
 }
 
-/// Counts an edit that changed none of the record's own columns.
+/// Counts an edit that changed no other column of the record.
 pub async fn touch<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
     let change = tx.scope.update::<E>().filter(E::ID.eq(id)).col_expr(E::UPDATED_AT, Expr::value(tx.now));
     change.exec(tx.connection()).await?;
     edits::raise(tx, E::KIND, id).await
 }
 
-/// Writes the audit entry for a change to the record.
 pub fn record<E: Assignable>(tx: &Tx, (op, operation): (ChangeOp, &'static str), id: E::Id, changes: Value) {
     audit::record(tx, audit::Entry { operation, op, kind: E::KIND, id: id.into(), changes });
 }
 
-fn spoken<E: Assignable>() -> String {
+fn kind_in_words<E: Assignable>() -> String {
     E::KIND.noun().replace('_', " ")
 }

@@ -30,7 +30,7 @@ use crate::{
     domain::{
         agents::{
             self, Limits, LockedAgent,
-            reporter::{Reporter, alive, current},
+            reporter::{Reporter, lock_current, lock_live},
         },
         commands,
         conversations::{self, turns},
@@ -52,7 +52,7 @@ struct Place {
 /// # Errors
 /// `NOT_FOUND`: the conversation or the turn isn't the agent's. `VALIDATION_FAILED`: the request's name is invalid.
 pub async fn asked(tx: &Tx, from: &Reporter, request: Request) -> Result<()> {
-    let Some(agent) = alive(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_live(tx, from).await? else { return Ok(()) };
     let Request { request, conversation_id, turn_id, asked } = request;
     if !is_name(&request) {
         let detail = "A request's name has 1 to 200 bytes and no control characters.";
@@ -281,7 +281,7 @@ pub(super) fn trace(
 /// The agent no longer waits for this request. If that is because a person took over, it stays open: what is decided
 /// is told with the next turn.
 pub async fn withdrawn(tx: &Tx, from: &Reporter, request: String) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     let found =
         of_request(tx, &agent, &request).filter(approvals::Column::Status.eq(ApprovalStatus::Pending));
     let Some(approval) = found.one(tx.connection()).await? else { return Ok(()) };
@@ -307,14 +307,14 @@ pub async fn waited_for(tx: &Tx, agent: &LockedAgent) -> Result<u64> {
 /// # Errors
 /// `NOT_FOUND`: the approval isn't the launch's.
 pub async fn delivered(tx: &Tx, from: &Reporter, approval: ApprovalId, without_text: bool) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     let approval = load(tx, &agent, approval).await?;
     answers::direct(tx, &approval, without_text.then_some(&agent)).await
 }
 
 /// The report of a request could not be applied, so no one will decide: it is refused.
 pub async fn left_out(tx: &Tx, from: &Reporter, request: &str) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     if is_name(request) {
         verdict(tx, &agent, request.to_owned(), false);
     }
@@ -331,7 +331,7 @@ fn is_name(request: &str) -> bool {
 /// # Errors
 /// `NOT_FOUND`: the approval isn't the launch's.
 pub async fn not_waiting(tx: &Tx, from: &Reporter, approval: ApprovalId) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     let approval = load(tx, &agent, approval).await?;
     answers::as_turn(tx, &approval, &agent).await
 }

@@ -46,11 +46,11 @@ pub async fn backed_up(tx: &Tx, from: &Reporter, id: BackupId, end: BackedUp) ->
         backup.state = Set(BackupState::Done);
         backup.bytes = Set(end.bytes.map(|bytes| bytes.max(0)));
         backup.sha256 = Set(sha256);
-        agents::backed_up(tx, agent.id, Ok(at)).await?;
+        agents::record_backup(tx, agent.id, Ok(at)).await?;
     } else {
         let error = words(end.error.as_deref().unwrap_or("The host gave no digest of the file."));
         tracing::warn!(agent = agent.id.0, backup = id.0, error, "backup.failed");
-        agents::backed_up(tx, agent.id, Err(&error)).await?;
+        agents::record_backup(tx, agent.id, Err(&error)).await?;
         backup.state = Set(BackupState::Failed);
         backup.error = Set(Some(error));
     }

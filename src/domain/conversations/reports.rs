@@ -36,7 +36,7 @@ use crate::{
     core::store::Tx,
     domain::agents::{
         LockedAgent,
-        reporter::{Reporter, alive},
+        reporter::{Reporter, lock_live},
     },
 };
 
@@ -59,7 +59,7 @@ pub async fn messages(tx: &Tx, reported: Vec<(Reporter, Message)>) -> Result<()>
 /// Stores messages of one launch in one conversation.
 async fn of_thread(tx: &Tx, conversation: ConversationId, reported: Vec<(Reporter, Message)>) -> Result<()> {
     let Some((from, _)) = reported.first() else { return Ok(()) };
-    let Some(agent) = alive(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_live(tx, from).await? else { return Ok(()) };
     let thread = load(tx, conversation).await?;
     if thread.agent_id != agent.id {
         return Err(Problem::not_found("conversation", conversation));

@@ -27,9 +27,10 @@ use crate::{
         agents::{
             LockedAgent, announce,
             entity::agents,
-            explain, lock_agent_even_deleted,
-            reporter::{Reporter, current, of_no_launch},
+            lock_agent_even_deleted,
+            reporter::{Reporter, is_of_unknown_launch, lock_current},
             rows::find,
+            set_status_reason,
             state::Report,
         },
         approvals,
@@ -86,7 +87,7 @@ pub async fn started(
         row.sync_pending = Set(false);
     }
     row.updated_at = Set(tx.now);
-    let agent = LockedAgent::of(&row.update(tx.connection()).await?);
+    let agent = LockedAgent::from_row(&row.update(tx.connection()).await?);
     announce(tx, agent.id);
     turns::send_due(tx, &agent).await
 }
@@ -95,7 +96,7 @@ pub async fn started(
 pub async fn engine_away(tx: &Tx, from: &Reporter, detail: &str) -> Result<()> {
     match held_row(tx, from).await? {
         Some(agent) if agent.status == AgentStatus::Spawning => {
-            explain(tx, from.agent, Some((StatusReason::EngineAway, detail))).await
+            set_status_reason(tx, from.agent, Some((StatusReason::EngineAway, detail))).await
         }
         _ => Ok(()),
     }
@@ -112,9 +113,9 @@ pub async fn ended(
     detail: Option<String>,
 ) -> Result<()> {
     let Some(agent) = find(tx, from.agent).await? else { return Ok(()) };
-    let present = LockedAgent::of(&agent);
+    let present = LockedAgent::from_row(&agent);
     let why = words(reason, code, signal);
-    if of_no_launch(&present, from) {
+    if is_of_unknown_launch(&present, from) {
         return Ok(());
     }
     let said = detail.as_deref().map(str::trim).filter(|detail| !detail.is_empty());
@@ -250,7 +251,7 @@ pub async fn auth_required(tx: &Tx, from: &Reporter, detail: String) -> Result<(
     row.updated_at = Set(tx.now);
     row.update(tx.connection()).await?;
     let detail = bounded(&detail, bounds::DETAIL);
-    explain(tx, from.agent, Some((StatusReason::AuthRequired, &detail))).await?;
+    set_status_reason(tx, from.agent, Some((StatusReason::AuthRequired, &detail))).await?;
     announce(tx, from.agent);
     // Of a credential that several agents inherit people are asked once.
     match model_credentials::inherited_by(tx, from.agent).await? {
@@ -268,7 +269,7 @@ pub async fn refused(tx: &Tx, from: &Reporter, command_id: i64, reason: RefusedR
         ?reason,
         "command.refused"
     );
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     if let Some(turn) = turn_of(tx, &agent, command_id).await? {
         turns::resent(tx, &agent, turn).await?;
     }
@@ -285,8 +286,8 @@ async fn turn_of(tx: &Tx, agent: &LockedAgent, command: i64) -> Result<Option<Tu
 async fn held_row(tx: &Tx, from: &Reporter) -> Result<Option<agents::Model>> {
     let agent = find(tx, from.agent).await?;
     Ok(agent.filter(|agent| {
-        let agent = LockedAgent::of(agent);
-        !of_no_launch(&agent, from) && agent.generation == from.generation
+        let agent = LockedAgent::from_row(agent);
+        !is_of_unknown_launch(&agent, from) && agent.generation == from.generation
     }))
 }
 

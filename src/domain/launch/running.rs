@@ -26,9 +26,10 @@ use crate::{
         agents::{
             LockedAgent, announce,
             entity::agents,
-            explain, revisions,
+            revisions,
             rows::{find, finish, living, load},
-            state::{Action, Step},
+            set_status_reason,
+            state::{Action, Transition},
         },
         approvals, commands,
         conversations::turns,
@@ -85,7 +86,7 @@ pub async fn restart(scope: &Scope, id: AgentId) -> Result<()> {
     // One that is stopping already has its STOP on the way.
     let mut ended = json!({});
     if was != AgentStatus::Stopping {
-        ended = Box::pin(end_work(&tx, &LockedAgent::of(&agent), TurnCut::Restart)).await?;
+        ended = Box::pin(end_work(&tx, &LockedAgent::from_row(&agent), TurnCut::Restart)).await?;
     }
     let agent = step(&tx, agent, Action::Stop, Tries::default()).await?;
     if !launches::want_next(&tx, &agent).await? {
@@ -101,7 +102,7 @@ pub async fn restart(scope: &Scope, id: AgentId) -> Result<()> {
 pub(super) async fn start_again(tx: &Tx, id: AgentId) -> Result<()> {
     let Some(agent) = find(tx, id).await? else { return Ok(()) };
     let was = agent.status;
-    if was != AgentStatus::Stopped || !launches::is_next_wanted(tx, &LockedAgent::of(&agent)).await? {
+    if was != AgentStatus::Stopped || !launches::is_next_wanted(tx, &LockedAgent::from_row(&agent)).await? {
         return Ok(());
     }
     let status = step(tx, agent, Action::Start, Tries::default()).await?.status;
@@ -301,7 +302,7 @@ pub async fn stop_in(
         }
         return Ok(());
     }
-    let standing = LockedAgent::of(&agent);
+    let standing = LockedAgent::from_row(&agent);
     if was == AgentStatus::Stopping {
         launches::want_no_next(tx, &standing).await?;
         return Ok(());
@@ -309,7 +310,7 @@ pub async fn stop_in(
     commands::expire_of_agent(tx, id).await?;
     turns::cancel_open(tx, &standing, Some(TurnCut::Agent)).await?;
     let status = step(tx, agent, Action::Stop, Tries::default()).await?.status;
-    explain(tx, id, Some((reason, detail))).await?;
+    set_status_reason(tx, id, Some((reason, detail))).await?;
     record(tx, operation, id, json!({ "status": audit::from_to(was, status) }));
     Ok(())
 }
@@ -320,11 +321,11 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
         orgs::require_going(&tx).await?;
     }
     let agent = load(&tx, id).await?;
-    let (was, standing, tried) = (agent.status, LockedAgent::of(&agent), Tries::of(&agent));
+    let (was, standing, tried) = (agent.status, LockedAgent::from_row(&agent), Tries::of(&agent));
     let changes = if action == Action::Stop && waits_to_start(&agent) {
         stay_down(&tx, agent).await?;
         json!({ "starts_again": false })
-    } else if action.apply(was)? == Step::Stay {
+    } else if action.apply(was)? == Transition::Stay {
         if action != Action::Stop || !launches::want_no_next(&tx, &standing).await? {
             return Ok(());
         }
@@ -413,7 +414,9 @@ async fn launch(tx: &Tx, agent: agents::Model) -> Result<AgentStatus> {
 /// # Errors
 /// The state does not allow the action.
 async fn step(tx: &Tx, agent: agents::Model, action: Action, tries: Tries) -> Result<LockedAgent> {
-    let Step::Move(status, command) = action.apply(agent.status)? else { return Ok(LockedAgent::of(&agent)) };
+    let Transition::Move(status, command) = action.apply(agent.status)? else {
+        return Ok(LockedAgent::from_row(&agent));
+    };
     let is_launch = command == Command::Launch;
     let generation = agent.launch_generation + i64::from(is_launch);
     let revision = if is_launch { Some(revision(tx, &agent).await?) } else { agent.launched_revision };
@@ -434,7 +437,7 @@ async fn step(tx: &Tx, agent: agents::Model, action: Action, tries: Tries) -> Re
     agent.last_action = Set(Some(CommandKind::from(&command).as_str().to_owned()));
     agent.last_action_at = Set(Some(tx.now));
     agent.updated_at = Set(tx.now);
-    let agent = LockedAgent::of(&agent.update(tx.connection()).await?);
+    let agent = LockedAgent::from_row(&agent.update(tx.connection()).await?);
     commands::enqueue(tx, agent.host(), &command);
     match action {
         // Normally the last launch was settled when its end was reported.
@@ -453,7 +456,7 @@ async fn revision(tx: &Tx, agent: &agents::Model) -> Result<i64> {
     if agent.revision > 0 {
         return Ok(agent.revision);
     }
-    revisions::follow(tx, std::slice::from_ref(agent), None).await?;
+    revisions::record_revisions(tx, std::slice::from_ref(agent), None).await?;
     revisions::current(tx, agent.id).await
 }
 

@@ -15,7 +15,7 @@ use crate::{
     core::store::Tx,
     domain::agents::{
         self,
-        reporter::{Reporter, current},
+        reporter::{Reporter, lock_current},
     },
 };
 
@@ -24,7 +24,7 @@ const MOST_TOOLS: usize = 256;
 
 /// How one of an agent's servers is doing. A server that was taken from it since has no place for that.
 pub async fn reported(tx: &Tx, from: &Reporter, report: McpReport) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     let state = match report.state {
         McpState::Idle => McpServerStatus::Idle,
         McpState::Starting => McpServerStatus::Starting,

@@ -12,7 +12,7 @@ use crate::{
     core::store::Tx,
     domain::agents::{
         self,
-        reporter::{Reporter, current},
+        reporter::{Reporter, lock_current},
     },
 };
 
@@ -21,7 +21,7 @@ const MOST: i64 = 1_000_000;
 
 /// Connections of an agent were refused.
 pub async fn unreached(tx: &Tx, from: &Reporter, to: Destination, reason: String, count: i64) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     let host = bounded(&plain::one_line(&to.host), bounds::NAME);
     let reason = bounded(&plain::one_line(&reason), bounds::REASON);
     let at = from.time(tx, crate::base::time::Timestamp(0));

@@ -124,7 +124,7 @@ async fn write(
             // The organization, the agents, and then the sum of what is stored, which the row's trigger writes: in the same order
             // as when a picture or a file of an agent is stored, so that the two can't deadlock.
             orgs::lock(&tx).await?;
-            assignments::hold_assigned::<skills::Entity>(&tx, id).await?;
+            assignments::lock_assigned::<skills::Entity>(&tx, id).await?;
         }
         skill.updated_at = Set(tx.now);
         changes = changed(&before, &skill);

@@ -74,7 +74,7 @@ pub async fn called(tx: &Tx, from: &Reporter, call: ModelCall) -> Result<()> {
             months::spend(tx, of, taken.month, (0, 0, taken.micro)).await?;
         }
     }
-    agents::spent(tx, &agent, call.usage.tokens(), cost).await?;
+    agents::add_cost(tx, &agent, call.usage.tokens(), cost).await?;
     if call.has_passed() {
         passed(tx, &agent, &call).await?;
     }
@@ -148,7 +148,7 @@ async fn passed(tx: &Tx, agent: &LockedAgent, call: &Call) -> Result<()> {
     }
     // Also if others have found out before.
     if agent.usage_rejected {
-        agents::usage(tx, agent.id, UsageStatus::Allowed, None).await?;
+        agents::store_usage(tx, agent.id, UsageStatus::Allowed, None).await?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::{
     domain::{
         agents::{
             self,
-            reporter::{Reporter, alive},
+            reporter::{Reporter, lock_live},
         },
         conversations::turns,
         model_credentials,
@@ -36,7 +36,7 @@ pub async fn limited(
     (model, detail): (&str, &str),
     until: Option<Timestamp>,
 ) -> Result<()> {
-    let Some(agent) = alive(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_live(tx, from).await? else { return Ok(()) };
     // It is the host who says so, and all agents that inherit the credential wait: after a day one turn is tried in any
     // case.
     let until = until
@@ -55,7 +55,7 @@ pub async fn limited(
         model_credentials::limited(tx, credential, until, &said).await?;
     }
     let limit = Limit { kind: LimitKind::Usage, reason: &reason, until, credential };
-    agents::usage(tx, agent.id, UsageStatus::Rejected, Some(until)).await?;
+    agents::store_usage(tx, agent.id, UsageStatus::Rejected, Some(until)).await?;
     turns::limit(tx, agent.id).await?;
     // The others that inherit it can't know yet. Their rows are written without holding the agents, which a host's report must
     // not do, and always in the same order.

@@ -120,7 +120,7 @@ async fn a_running_agent_can_wait_for_its_model() {
     set(&app, "servers", "status = 'ONLINE'").await;
     let explain = async |why: Option<(StatusReason, &str)>| {
         let tx = app.scope().begin().await.unwrap();
-        agents::explain(&tx, AgentId(agent), why).await.unwrap();
+        agents::set_status_reason(&tx, AgentId(agent), why).await.unwrap();
         tx.commit().await.unwrap();
         shown(&app, agent).await
     };

@@ -28,7 +28,7 @@ use crate::{
     },
     core::{access::Scope, config::folded, store::Tx},
     domain::{
-        agents::{entity::agents, explain, rows::load},
+        agents::{entity::agents, rows::load, set_status_reason},
         credentials, mcp_servers, network, orgs, servers, skills, spending,
     },
 };
@@ -61,7 +61,7 @@ pub async fn launch(scope: &Scope, agent: AgentId, generation: i64) -> Result<La
     if let Err(problem) = require_fitting(&plan) {
         // One that is being launched fails with these words. One that runs keeps what it has, and people have to know.
         if agent.status != AgentStatus::Spawning {
-            explain(&tx, agent.id, Some((StatusReason::SyncFailed, &problem.detail))).await?;
+            set_status_reason(&tx, agent.id, Some((StatusReason::SyncFailed, &problem.detail))).await?;
             tx.commit().await?;
         }
         return Err(problem);

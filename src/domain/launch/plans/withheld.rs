@@ -89,7 +89,7 @@ pub(in super::super) async fn wait(tx: &Tx, agent: AgentId) -> Result<()> {
 /// The agent's launch ends, because its host may not have its plan. It waits until the host is confirmed; one that a person has
 /// paused stays down, since a launch would begin with the turns that wait.
 pub(in super::super) async fn withhold(tx: &Tx, agent: &agents::Model) -> Result<()> {
-    let standing = LockedAgent::of(agent);
+    let standing = LockedAgent::from_row(agent);
     commands::expire_of_agent(tx, agent.id).await?;
     commands::enqueue(tx, standing.host(), &Command::Stop);
     wait(tx, agent.id).await?;
