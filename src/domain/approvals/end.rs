@@ -1,4 +1,4 @@
-//! How an approval ends, as its row says it.
+//! The end of an approval, and the columns that store it.
 
 use sea_orm::Set;
 
@@ -11,13 +11,12 @@ use crate::{
     core::{access::Caller, store::Tx},
 };
 
-/// How an approval ends.
 pub(super) struct End {
     pub status: ApprovalStatus,
     pub outcome: ApprovalOutcome,
     pub answer: Option<Accepted>,
     pub comment: Option<String>,
-    /// Whether the service decided, regardless of the cause.
+    /// The service decided, even if a caller's change was the cause.
     pub by_service: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Database rows for approvals. Private to this feature.
 
-/// A decision that an agent is waiting for. Decided by one compare-and-set on status.
+/// Decisions that agents or the service wait for. Each is decided by one compare-and-set on `status`.
 pub mod approvals {
     use sea_orm::entity::prelude::*;
 
@@ -39,7 +39,7 @@ pub mod approvals {
         pub model_credential_id: Option<ModelCredentialId>,
         /// The channel that a CHANNEL_ERROR or an ACCESS_REQUEST is about.
         pub channel_id: Option<ChannelId>,
-        /// Whom an ACCESS_REQUEST would let in.
+        /// The sender that an ACCESS_REQUEST would admit.
         pub origin_id: Option<String>,
         pub conversation_id: Option<ConversationId>,
         pub message_seq: Option<i64>,
@@ -47,7 +47,7 @@ pub mod approvals {
         pub turn_id: Option<TurnId>,
         /// The launch that asked.
         pub generation: Option<i64>,
-        /// What the launch calls its request. None: nothing waits for the decision.
+        /// The launch's name for its request. None: no call waits for the decision.
         pub request_key: Option<String>,
         /// {tool, input, digest}
         pub request: Option<Json>,

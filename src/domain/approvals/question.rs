@@ -1,4 +1,4 @@
-//! Questions and answers. Pure, so that every rule can be tested without a database.
+//! Questions and answers. This module is pure, so that every rule can be tested without a database.
 
 use serde::{Deserialize, Serialize};
 
@@ -50,14 +50,14 @@ const DENY: &str = "deny";
 impl Question {
     /// The question about an action: approve or deny, with room for a comment.
     #[must_use]
-    pub fn verdict(text: &str) -> Self {
+    pub fn approve_or_deny(text: &str) -> Self {
         let choice =
             |id: &str, label: &str| Choice { id: id.to_owned(), label: label.to_owned(), description: None };
         let options = vec![choice(APPROVE, "Approve"), choice(DENY, "Deny")];
         Self { text: text.to_owned(), options, multiple: false, allow_text: true }
     }
 
-    /// Refuses a question that no one could answer, or whose options can't be told apart.
+    /// Refuses a question without a possible answer, or with options that can't be told apart.
     ///
     /// # Errors
     /// `VALIDATION_FAILED`, with pointers under `/question`.
@@ -80,8 +80,7 @@ impl Question {
     /// Checks an answer against this question.
     ///
     /// # Errors
-    /// `VALIDATION_FAILED`, naming every unknown option, several options where only one is allowed, and text
-    /// where none is.
+    /// `VALIDATION_FAILED`, naming every unknown option, several options where only one is allowed, and text where none is allowed.
     pub fn accept(&self, answer: &Answer) -> Result<Accepted> {
         answer.require_any()?;
         let mut wrong = Vec::new();
@@ -151,18 +150,18 @@ impl Answer {
 }
 
 impl Accepted {
-    /// The verdict on an action.
+    /// APPROVED or DENIED, for an action.
     ///
     /// # Errors
-    /// `VALIDATION_FAILED` without a chosen option: a comment alone decides nothing.
-    pub fn verdict(&self) -> Result<ApprovalOutcome> {
+    /// `VALIDATION_FAILED` without a chosen option: a comment decides nothing.
+    pub fn outcome(&self) -> Result<ApprovalOutcome> {
         match self.options.first().map(String::as_str) {
             Some(APPROVE) => Ok(ApprovalOutcome::Approved),
             Some(_) => Ok(ApprovalOutcome::Denied),
             None => Err(Problem::invalid_at(
                 "/options",
                 "REQUIRED",
-                format!("Choose `{APPROVE}` or `{DENY}`. Text alone does not decide."),
+                format!("Choose `{APPROVE}` or `{DENY}`. Text without an option decides nothing."),
             )),
         }
     }

@@ -1,11 +1,11 @@
-//! Raising an approval. Only agents and the service itself do this, never a caller.
+//! Raises approvals. Only agents and the service itself do this, never a caller.
 
 use muster_protocol::is_too_deep;
 use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, Set, sea_query::Expr};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{assignment::reminder, entity::approvals, question::Question};
+use super::{assignment::reminder_time, entity::approvals, question::Question};
 use crate::{
     base::{
         enums::{ApprovalKind, ApprovalStatus, ChangeOp, MessageKind, MessageRole, RecordKind, Severity},
@@ -45,24 +45,23 @@ pub struct NewApproval {
     pub server_id: Option<ServerId>,
     /// The channel that a CHANNEL_ERROR or an ACCESS_REQUEST is about.
     pub channel_id: Option<ChannelId>,
-    /// Whom an ACCESS_REQUEST would let in.
+    /// The sender that an ACCESS_REQUEST would admit.
     pub origin_id: Option<String>,
     pub conversation_id: Option<ConversationId>,
     /// The seq of the message it is raised at.
     pub message_seq: Option<i64>,
-    /// What the agent wants to do.
+    /// The tool call that the agent wants to make.
     pub request: Option<ToolRequest>,
-    /// What the agent asks. An ACTION without a question asks to approve or deny.
+    /// An ACTION without a question asks to approve or deny.
     pub question: Option<Question>,
     /// The model credential that an AUTH_REQUIRED is about.
     pub model_credential_id: Option<ModelCredentialId>,
-    /// What a COST_GUARD proposes to allow: {agent_id, cost_micro, tokens}.
+    /// The limit that a COST_GUARD proposes: {agent_id, cost_micro, tokens}.
     pub spending: Option<Value>,
     /// When it fails closed.
     pub expires_at: Option<Timestamp>,
-    /// The turn it is asked in.
     pub turn_id: Option<TurnId>,
-    /// What waits for the decision. Without it, no one is notified.
+    /// The request that waits for the decision. Without it, no agent is notified.
     pub waiting: Option<Waiting>,
 }
 
@@ -109,19 +108,19 @@ impl NewApproval {
     }
 }
 
-/// Raises an approval: it is PENDING, and so is its conversation. One that an agent waits for also shows as a message there.
+/// Raises an approval: it and its conversation are PENDING. One that an agent waits for is also a message of the conversation.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a question that no one could answer; `CONFLICT` for references to records the
-/// organization doesn't have.
+/// `VALIDATION_FAILED` for a question without a possible answer; `CONFLICT` for references to records that the organization
+/// doesn't have.
 pub async fn raise(tx: &Tx, new: NewApproval) -> Result<ApprovalId> {
     let question = match new.question {
-        None if new.kind == ApprovalKind::Action => Some(Question::verdict(&new.title)),
+        None if new.kind == ApprovalKind::Action => Some(Question::approve_or_deny(&new.title)),
         question => question,
     };
     question.as_ref().map_or(Ok(()), Question::check)?;
     let question = question.map(serde_json::to_value).transpose().map_err(Problem::internal)?;
-    // Nothing is lost when a limit is over before anyone has decided.
+    // A COST_GUARD needs no reminder: nothing is lost when its limit's period ends undecided.
     let fails_closed_at = new.expires_at.filter(|_| new.kind != ApprovalKind::CostGuard);
     let (generation, request_key) = match new.waiting {
         Some(Waiting { generation, request }) => (Some(generation), Some(request)),
@@ -151,7 +150,7 @@ pub async fn raise(tx: &Tx, new: NewApproval) -> Result<ApprovalId> {
         generation: Set(generation),
         request_key: Set(request_key),
         expires_at: Set(new.expires_at),
-        remind_at: Set(reminder(tx.now, fails_closed_at)),
+        remind_at: Set(reminder_time(tx.now, fails_closed_at)),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),
         ..Default::default()
@@ -160,7 +159,7 @@ pub async fn raise(tx: &Tx, new: NewApproval) -> Result<ApprovalId> {
     .await?;
     if let Some(conversation) = approval.conversation_id {
         if approval.request_key.is_some() {
-            show(tx, &approval, conversation).await?;
+            append_message(tx, &approval, conversation).await?;
         }
         conversations::await_decision(tx, conversation).await?;
     }
@@ -169,8 +168,8 @@ pub async fn raise(tx: &Tx, new: NewApproval) -> Result<ApprovalId> {
     Ok(approval.id)
 }
 
-/// Adds the approval to its conversation.
-async fn show(tx: &Tx, approval: &approvals::Model, conversation: ConversationId) -> Result<()> {
+/// Appends the approval to its conversation.
+async fn append_message(tx: &Tx, approval: &approvals::Model, conversation: ConversationId) -> Result<()> {
     let content = json!({ "approval_id": approval.id });
     let new = NewMessage::new(conversation, MessageRole::Assistant, MessageKind::Approval, content);
     let (_, seq) = conversations::add(tx, NewMessage { turn: approval.turn_id, ..new }).await?;

@@ -28,7 +28,7 @@ pub async fn turn_plan(scope: &Scope, agent: AgentId, generation: i64, turn: Tur
     let tx = scope.begin().await?;
     let agent = agents::lock_present(&tx, agent, generation).await?;
     let Briefing { id, conversation, mut said, is_again } = turns::brief(&tx, &agent, turn).await?;
-    approvals::in_words(&tx, &mut said).await?;
+    approvals::describe_answers(&tx, &mut said).await?;
     let is_shared = conversations::is_shared(&tx, id, &said).await?;
     let given = prompt::given_files(&said);
     conversations::load_files(&tx, &mut said, &given).await?;

@@ -176,7 +176,7 @@ const fn reason_of(reason: EndReason) -> Option<StatusReason> {
 /// Settles what is left of the agent's launches up to `generation`.
 pub(super) async fn settle(tx: &Tx, agent: &LockedAgent, generation: i64, why: &str) -> Result<()> {
     turns::lose(tx, agent, generation, why).await?;
-    approvals::lose(tx, agent.id, generation).await
+    approvals::settle_ended_launches(tx, agent.id, generation).await
 }
 
 /// The agent's skills, MCP servers and credentials are as its host was last told.
@@ -256,7 +256,7 @@ pub async fn auth_required(tx: &Tx, from: &Reporter, detail: String) -> Result<(
     // Of a credential that several agents inherit people are asked once.
     match model_credentials::inherited_by(tx, from.agent).await? {
         Some(credential) => model_credentials::rejected(tx, credential, &detail).await,
-        None => approvals::require_access(tx, from.agent, detail).await,
+        None => approvals::request_model_access(tx, from.agent, detail).await,
     }
 }
 

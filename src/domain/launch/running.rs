@@ -349,7 +349,7 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
 /// What a stop ends by the way: the turns that the agent has begun, which say who stopped it, and what it asks people.
 async fn end_work(tx: &Tx, agent: &LockedAgent, with: TurnCut) -> Result<Value> {
     commands::expire_of_agent(tx, agent.id).await?;
-    let requests = approvals::waited_for(tx, agent).await?;
+    let requests = approvals::count_waiting(tx, agent).await?;
     let turns = turns::cut_open(tx, agent, with).await?;
     let ended = [("ended_turns", turns), ("withdrawn_approvals", requests)].into_iter();
     Ok(ended.filter(|(_, count)| *count > 0).map(|(what, count)| (what.to_owned(), json!(count))).collect())
