@@ -24,7 +24,7 @@ pub(super) async fn hold(tx: &Tx, of: &[AgentId], events: &[Event]) -> Result<()
     let stores = events.iter().any(
         |event| matches!(&event.what, Happening::Message(message) if matches!(message.content, Content::File { .. })),
     );
-    launch::hold(tx, of, stores).await
+    launch::lock_batch(tx, of, stores).await
 }
 
 /// Answers what waits for a report that can't be applied: a request that no one will see is refused.

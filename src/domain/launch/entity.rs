@@ -1,6 +1,6 @@
 //! Database rows for launches. Private to this feature.
 
-/// How a launch of an agent went.
+/// Launches of agents, with their outcome.
 pub mod agent_launches {
     use sea_orm::entity::prelude::*;
 
