@@ -52,7 +52,7 @@ pub async fn launch(scope: &Scope, agent: AgentId, generation: i64) -> Result<La
     if stopped && agent.status != AgentStatus::Spawning {
         return Ok(LaunchPlan { stopped, ..LaunchPlan::default() });
     }
-    let plan = LaunchPlan { stopped, ..put_together(&tx, &agent).await? };
+    let plan = LaunchPlan { stopped, ..build_plan(&tx, &agent).await? };
     if withheld::holds_secret(&plan) && servers::is_unconfirmed(&tx, agent.server_id).await? {
         withhold(&tx, &agent).await?;
         tx.commit().await?;
