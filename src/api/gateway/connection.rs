@@ -106,7 +106,7 @@ pub(super) async fn serve(scope: Scope, who: Identity, socket: WebSocket) {
 
 /// Shows people why the host was refused.
 async fn show(scope: &Scope, who: &Identity, refusal: &Refusal) {
-    if let Err(problem) = hosts::refusals(scope, who.server, refusal).await {
+    if let Err(problem) = hosts::record_refusal(scope, who.server, refusal).await {
         tracing::warn!(server = who.server.0, %problem, "host.refusal_not_shown");
     }
 }
@@ -168,7 +168,7 @@ async fn converse(
         Err(_) => None,
     };
     tracing::info!(server = link.server.0, epoch = link.epoch, "host.disconnected");
-    if let Err(problem) = hosts::leave(&link).await {
+    if let Err(problem) = hosts::record_disconnect(&link).await {
         tracing::warn!(server = link.server.0, %problem, "host.not_signed_off");
     }
     ended

@@ -334,7 +334,7 @@ pub async fn delivered(tx: &Tx, from: &Reporter, approval: ApprovalId, without_t
 }
 
 /// Refuses a request whose report could not be applied, because no person will see it.
-pub async fn left_out(tx: &Tx, from: &Reporter, request: &str) -> Result<()> {
+pub async fn refuse_skipped(tx: &Tx, from: &Reporter, request: &str) -> Result<()> {
     let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     if is_request_name(request) {
         send_verdict(tx, &agent, request.to_owned(), false);

@@ -9,7 +9,7 @@ use crate::harness::{TestApp, gateway::Host};
 
 /// A connection of the host, without its socket.
 async fn link(app: &TestApp, host: &Host) -> Link {
-    let who = hosts::identify(&app.core, hosts::recognize(&host.token).unwrap()).await.unwrap();
+    let who = hosts::identify(&app.core, hosts::parse_host_token(&host.token).unwrap()).await.unwrap();
     let FromHost::Hello(hello) = serde_json::from_value(host.hello()).unwrap() else { panic!("not a HELLO") };
     hosts::greet(&app.scope(), &who, &hello).await.unwrap().0
 }
