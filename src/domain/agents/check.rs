@@ -42,7 +42,7 @@ pub(super) async fn check_values(
     let mut violations = Vec::new();
     if let MaybeUndefined::Value(server) = edit.server_id
         && server != agent.server_id
-        && !servers::hold(tx, server).await?
+        && !servers::lock_existing(tx, server).await?
     {
         violations.push(Violation::unknown("/server_id", "server", server));
     }

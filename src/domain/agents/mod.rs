@@ -137,7 +137,7 @@ pub async fn restore(scope: &Scope, id: AgentId) -> Result<()> {
         return Ok(());
     }
     // Locking order: the server, the organization, the agent.
-    if !servers::hold(&tx, agent.server_id).await? {
+    if !servers::lock_existing(&tx, agent.server_id).await? {
         let detail = "The agent's server has been deleted. Create a new agent on another server.";
         return Err(Problem::new(Code::Archived, detail));
     }
@@ -176,7 +176,7 @@ pub async fn set_avatar(tx: &Tx, id: AgentId, version: Option<i64>) -> Result<()
 /// Requires that the server and the image belong to the organization. Returns the image, or the default one.
 async fn require_server_and_image(tx: &Tx, server: ServerId, image: Option<ImageId>) -> Result<ImageId> {
     let mut violations = Vec::new();
-    if !servers::hold(tx, server).await? {
+    if !servers::lock_existing(tx, server).await? {
         violations.push(Violation::at("/server_id", "NOT_FOUND", format!("There is no server {server}.")));
     }
     let image = match image {

@@ -230,7 +230,7 @@ async fn start_these(
 
 /// Locks the server and the organization, which come before agents in locking order.
 async fn require_server_in_operation(tx: &Tx, server: ServerId) -> Result<()> {
-    if !servers::hold(tx, server).await? {
+    if !servers::lock_existing(tx, server).await? {
         return Err(Problem::not_found("server", server));
     }
     orgs::require_going(tx).await
