@@ -23,7 +23,7 @@ pub mod credentials {
         pub description: Option<String>,
         pub kind: CredentialKind,
         pub destinations: Json,
-        /// When a person said that agents may read it.
+        /// When a person allowed agents to read it.
         pub agent_may_read_at: Option<Timestamp>,
         pub agent_may_read_by: Option<UserId>,
         pub agent_may_read_by_name: Option<String>,

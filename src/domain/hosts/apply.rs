@@ -115,7 +115,7 @@ pub async fn apply(tx: &Tx, server: ServerId, events: &[&Event]) -> Result<()> {
                 spending::usage::limited(tx, from, credential, (&model, &detail), until).await?;
             }
             Happening::Unreached { destination, reason, count } => {
-                network::unreached(tx, from, destination, reason, count).await?;
+                network::record_unreached(tx, from, destination, reason, count).await?;
             }
             Happening::McpServer(report) => mcp_servers::reports::reported(tx, from, report).await?,
             Happening::BackedUp { backup_id, bytes, sha256, error } => {

@@ -25,7 +25,7 @@ pub mod mcp_servers {
         pub command: Option<String>,
         pub args: Json,
         pub url: Option<String>,
-        /// The names of the secrets the server needs.
+        /// The names of the credentials the server needs.
         pub auth: Json,
         pub workspace: McpWorkspace,
         pub created_by: Option<UserId>,

@@ -1,4 +1,4 @@
-//! Database rows for what agents may reach, and did not. Private to this feature.
+//! Database rows for allowed hosts. Private to this feature.
 
 /// Hosts that the organization's agents may reach.
 pub mod allowed_hosts {

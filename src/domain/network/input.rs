@@ -1,4 +1,4 @@
-//! What callers give.
+//! The schema's input objects.
 
 use async_graphql::InputObject;
 

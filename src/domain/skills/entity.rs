@@ -56,7 +56,7 @@ pub mod skills {
     }
 }
 
-/// What a skill was at a time. Rows are never changed.
+/// Past and present versions of skills. Rows are never changed.
 pub mod skill_versions {
     use sea_orm::entity::prelude::*;
 
@@ -79,11 +79,11 @@ pub mod skill_versions {
         pub content: String,
         /// SHA-256 of the content, in hexadecimal.
         pub content_hash: String,
-        /// The length of the content.
+        /// The length of the content, in bytes.
         pub bytes: i64,
-        /// Against the version before.
+        /// Compared with the version before.
         pub changes: Json,
-        /// The earlier version whose content this is again.
+        /// The earlier version whose content this restores.
         pub reverts_to: Option<i64>,
         pub author_kind: ActorKind,
         pub author_id: Option<i64>,

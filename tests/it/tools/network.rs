@@ -148,10 +148,12 @@ async fn what_was_refused_is_counted_within_bounds() {
         let to = Destination { host: format!("h{n}.example"), port: 443 };
         let reason = "It is not on the list.".to_owned();
         app.clock.advance(std::time::Duration::from_secs(1));
-        host.tell(async |tx, from| network::unreached(tx, from, to, reason, 2).await).await.unwrap();
+        host.tell(async |tx, from| network::record_unreached(tx, from, to, reason, 2).await).await.unwrap();
     }
     let again = Destination { host: "h104.example".to_owned(), port: 443 };
-    host.tell(async |tx, from| network::unreached(tx, from, again, "No.".to_owned(), 3).await).await.unwrap();
+    host.tell(async |tx, from| network::record_unreached(tx, from, again, "No.".to_owned(), 3).await)
+        .await
+        .unwrap();
     let query = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { refusedDestinations { host port reason count } } }";
     let shown = app.viewer.gql(query, json!({ "o": app.org, "a": host.agent })).await.data();
     let refused = shown["agent"]["refusedDestinations"].as_array().unwrap().clone();

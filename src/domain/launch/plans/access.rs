@@ -25,7 +25,7 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::{
     base::{enums, enums::CredentialKind},
     domain::{
-        credentials::{self, Opened},
+        credentials::{self, OpenedCredential},
         mcp_servers::Callable,
         network,
     },
@@ -38,13 +38,13 @@ const RESERVED: [&str; 3] = ["LD_", "DYLD_", "MUSTER_"];
 const GENERIC_LABELS: [&str; 6] = ["key", "api_key", "apikey", "secret", "token", "value"];
 
 /// Whether a field becomes a file.
-fn is_file(credential: &Opened, label: &String) -> bool {
+fn is_file(credential: &OpenedCredential, label: &String) -> bool {
     let is_whole = matches!(credential.kind, CredentialKind::SshKey | CredentialKind::Certificate);
     is_whole || credential.multiline.contains(label)
 }
 
 /// The files of these credentials.
-pub fn files<'a>(credentials: impl IntoIterator<Item = &'a Opened>) -> Vec<SecretFile> {
+pub fn files<'a>(credentials: impl IntoIterator<Item = &'a OpenedCredential>) -> Vec<SecretFile> {
     let mut files: Vec<SecretFile> = Vec::new();
     for credential in credentials {
         for (label, value) in credential.fields.iter().filter(|(label, _)| is_file(credential, label)) {
@@ -73,7 +73,7 @@ fn path_part(name: &str) -> String {
 
 /// Headers that the host adds to requests, for the http and https destinations of these credentials that the list allows. Names
 /// are unique: those of a credential's further destinations end in a number.
-pub fn injected(credentials: &[Opened], allowed: &[Destination]) -> Vec<Injected> {
+pub fn injected(credentials: &[OpenedCredential], allowed: &[Destination]) -> Vec<Injected> {
     let mut all: Vec<Injected> = Vec::new();
     for credential in credentials {
         let urls = credential.destinations.iter().filter_map(|text| url::Url::parse(text).ok());
@@ -97,14 +97,14 @@ fn free_name(taken: &[Injected], credential: &str) -> String {
 }
 
 /// The environment variables of these credentials, without fields that become files.
-pub fn environment<'a>(credentials: impl IntoIterator<Item = &'a Opened>) -> Vec<Variable> {
+pub fn environment<'a>(credentials: impl IntoIterator<Item = &'a OpenedCredential>) -> Vec<Variable> {
     variables(credentials, |credential, label| !is_file(credential, label))
 }
 
 /// The variables of these fields of the credentials.
 fn variables<'a>(
-    credentials: impl IntoIterator<Item = &'a Opened>,
-    is_wanted: impl Fn(&Opened, &String) -> bool,
+    credentials: impl IntoIterator<Item = &'a OpenedCredential>,
+    is_wanted: impl Fn(&OpenedCredential, &String) -> bool,
 ) -> Vec<Variable> {
     let mut variables: Vec<Variable> = Vec::new();
     for credential in credentials {
@@ -141,10 +141,10 @@ fn variable_name(credential: &str, label: &str) -> String {
 }
 
 /// An MCP server with those of these credentials that it needs and may have.
-pub fn mcp_server(server: Callable, credentials: &[Opened]) -> McpServer {
+pub fn mcp_server(server: Callable, credentials: &[OpenedCredential]) -> McpServer {
     let url = server.url.clone().unwrap_or_default();
     let address = url::Url::parse(&url).ok();
-    let may_have = |credential: &&Opened| {
+    let may_have = |credential: &&OpenedCredential| {
         let is_its_own = || address.as_ref().is_some_and(|address| is_destination(credential, address));
         let is_at_address = server.transport != enums::McpTransport::Stdio;
         let may_go = credential.agent_may_read
@@ -167,7 +167,7 @@ pub fn mcp_server(server: Callable, credentials: &[Opened]) -> McpServer {
 }
 
 /// Whether an address is one of a credential's destinations, or below it.
-fn is_destination(credential: &Opened, address: &url::Url) -> bool {
+fn is_destination(credential: &OpenedCredential, address: &url::Url) -> bool {
     let destinations = credential.destinations.iter().filter_map(|text| url::Url::parse(text).ok());
     destinations.filter(|url| url.origin().is_tuple() && url.origin() == address.origin()).any(|url| {
         let below = address.path().strip_prefix(url.path().trim_end_matches('/'));
@@ -175,7 +175,7 @@ fn is_destination(credential: &Opened, address: &url::Url) -> bool {
     })
 }
 
-fn headers<'a>(credentials: impl Iterator<Item = &'a Opened>) -> Vec<Variable> {
+fn headers<'a>(credentials: impl Iterator<Item = &'a OpenedCredential>) -> Vec<Variable> {
     let mut headers: Vec<Variable> = Vec::new();
     for credential in credentials {
         for (name, value) in headers_of(credential) {
@@ -189,7 +189,7 @@ fn headers<'a>(credentials: impl Iterator<Item = &'a Opened>) -> Vec<Variable> {
     headers
 }
 
-fn headers_of(credential: &Opened) -> Vec<(String, String)> {
+fn headers_of(credential: &OpenedCredential) -> Vec<(String, String)> {
     let authorization = |value: String| vec![("Authorization".to_owned(), value)];
     let values: Vec<&str> = credential.fields.iter().map(|(_, value)| value.expose_secret()).collect();
     match (credential.kind, values.as_slice()) {
@@ -203,7 +203,7 @@ fn headers_of(credential: &Opened) -> Vec<(String, String)> {
     }
 }
 
-fn labelled(credential: &Opened, header: impl Fn(&str) -> String) -> Vec<(String, String)> {
+fn labelled(credential: &OpenedCredential, header: impl Fn(&str) -> String) -> Vec<(String, String)> {
     let exposed = |(label, value): &(String, SecretString)| (header(label), value.expose_secret().to_owned());
     credential.fields.iter().map(exposed).collect()
 }
@@ -219,10 +219,10 @@ fn key_header(label: &str) -> String {
 mod tests {
     use super::*;
 
-    fn credential(name: &str, kind: CredentialKind, fields: &[(&str, &str)]) -> Opened {
+    fn credential(name: &str, kind: CredentialKind, fields: &[(&str, &str)]) -> OpenedCredential {
         let fields =
             fields.iter().map(|(label, value)| ((*label).to_owned(), SecretString::from(*value))).collect();
-        Opened {
+        OpenedCredential {
             name: name.to_owned(),
             kind,
             destinations: Vec::new(),

@@ -75,7 +75,7 @@ pub async fn launch(scope: &Scope, agent: AgentId, generation: i64) -> Result<La
 /// Builds the agent's plan, including its secrets.
 async fn build_plan(tx: &Tx, agent: &agents::Model) -> Result<LaunchPlan> {
     let image = servers::image_of(tx, agent.image_id).await?;
-    let opened = credentials::of_agent(tx, agent.id).await?;
+    let opened = credentials::open_for_agent(tx, agent.id).await?;
     let skills = skills::of_agent(tx, agent.id).await?.into_iter().map(|skill| Skill {
         name: skill.name,
         description: skill.description,
