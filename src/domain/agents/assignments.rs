@@ -2,7 +2,8 @@
 //! archived and restored.
 //!
 //! Archiving hides a record from lists and launches but keeps its assignments, so that restoring it gives the assigned
-//! agents access again. Every change marks the affected agents for synchronization and notifies the hosts of running ones.
+//! agents access again. Every change marks the affected agents for synchronization and notifies the hosts of running
+//! ones.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -89,7 +90,8 @@ where
     }
 }
 
-/// Assigns a record to exactly these agents and notifies the agents added or removed. One unknown id fails the whole call.
+/// Assigns a record to exactly these agents and notifies the agents added or removed. One unknown id fails the whole
+/// call.
 ///
 /// # Errors
 /// `NOT_FOUND`, `ARCHIVED`, or `VALIDATION_FAILED` with the position of each unknown id.
@@ -126,8 +128,8 @@ pub async fn assign_in<E: Assignable>(
     tx.commit().await
 }
 
-/// Replaces an agent's assignments of this kind with `wanted`; assignments of archived records stay. The caller locks the
-/// agent afterwards, and marks it. Returns the changes, if there are any.
+/// Replaces an agent's assignments of this kind with `wanted`; assignments of archived records stay. The caller locks
+/// the agent afterwards, and marks it. Returns the changes, if there are any.
 ///
 /// # Errors
 /// `VALIDATION_FAILED` naming archived and unknown records; `PERMISSION_DENIED` for a caller who may not assign, if

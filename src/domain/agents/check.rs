@@ -1,5 +1,5 @@
-//! Validates an edit of an agent: values that need the database or a library to check, and whether the resulting settings
-//! agree with each other.
+//! Validates an edit of an agent: values that need the database or a library to check, and whether the resulting
+//! settings agree with each other.
 
 use async_graphql::MaybeUndefined;
 use icu_locale_core::subtags::{Language, Region, Script, Variant};

@@ -35,8 +35,8 @@ use crate::{
 /// Edits an agent. An edit that changes nothing does nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`, `VALIDATION_FAILED`, `NAME_TAKEN`; `AGENT_ALREADY_RUNNING` when moving a running agent; `PERMISSION_DENIED` when
-/// moving one that has secrets without `credential.edit`.
+/// `NOT_FOUND`, `VALIDATION_FAILED`, `NAME_TAKEN`; `AGENT_ALREADY_RUNNING` when moving a running agent;
+/// `PERMISSION_DENIED` when moving one that has secrets without `credential.edit`.
 pub async fn update(
     scope: &Scope,
     id: AgentId,
@@ -66,7 +66,8 @@ pub(super) struct AppliedEdit {
     is_for_host: bool,
 }
 
-/// Checks an edit and writes it, if it changes anything. The caller has locked the agent. `cron` is the edit's parsed schedule.
+/// Checks an edit and writes it, if it changes anything. The caller has locked the agent. `cron` is the edit's parsed
+/// schedule.
 pub(super) async fn write_edit(
     tx: &Tx,
     agent: agents::Model,
@@ -136,8 +137,8 @@ async fn has_secrets(tx: &Tx, agent: &agents::Model) -> Result<bool> {
     Ok(agent.model_credential_sealed.is_some() || ask(tx, HasCredentials(agent.id)).await?)
 }
 
-/// Whether the agent's host needs the edit. Some columns are only for people, and a new server or image takes effect on the
-/// next launch.
+/// Whether the agent's host needs the edit. Some columns are only for people, and a new server or image takes effect on
+/// the next launch.
 fn is_for_host(agent: &agents::ActiveModel) -> bool {
     use agents::Column::{Description, ImageId, Name, RestartAt, RestartPolicy, Role, ServerId, UpdatedAt};
     let for_people = [Name, Description, Role, ServerId, ImageId, RestartPolicy, RestartAt, UpdatedAt];

@@ -1,8 +1,9 @@
 //! An agent that the transaction has locked.
 //!
-//! Everything about an agent's work is decided under the lock of its row: messages to it, its turns, its requests, and its
-//! host's reports. Functions that decide such things take a [`LockedAgent`], which only a lock creates. The agent is locked
-//! **before** conversations, turns and approvals ([`locks`](crate::domain::locks)), so that no two transactions deadlock.
+//! Everything about an agent's work is decided under the lock of its row: messages to it, its turns, its requests, and
+//! its host's reports. Functions that decide such things take a [`LockedAgent`], which only a lock creates. The agent
+//! is locked **before** conversations, turns and approvals ([`locks`](crate::domain::locks)), so that no two
+//! transactions deadlock.
 
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 
@@ -100,8 +101,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Whether the agent may not use this tool. A tool of an MCP server is `server.tool`, or `mcp__server__tool` as some agents
-    /// write it.
+    /// Whether the agent may not use this tool. A tool of an MCP server is `server.tool`, or `mcp__server__tool` as
+    /// some agents write it.
     #[must_use]
     pub fn disables(&self, kind: &str, tool: &str) -> bool {
         let folded = |text: &str| text.to_lowercase().replace([' ', '-'], "_");

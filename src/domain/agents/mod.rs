@@ -1,9 +1,10 @@
 //! Agents: containers launched on a server.
 //!
-//! This feature has the record, its states (`state.rs`), its lock (`locked.rs`), its assignments and its revisions. A new
-//! agent is STOPPED; `launch` starts and stops it. Permissions: `agent.*`; an OPERATOR can do everything except delete.
-//! Deleting an agent hides it and keeps its conversations. Every change of its settings or assignments writes a revision
-//! (`revisions.rs`). `launch` also uses the rows, because it writes the columns about launches; no other feature does.
+//! This feature has the record, its states (`state.rs`), its lock (`locked.rs`), its assignments and its revisions. A
+//! new agent is STOPPED; `launch` starts and stops it. Permissions: `agent.*`; an OPERATOR can do everything except
+//! delete. Deleting an agent hides it and keeps its conversations. Every change of its settings or assignments writes a
+//! revision (`revisions.rs`). `launch` also uses the rows, because it writes the columns about launches; no other
+//! feature does.
 
 pub mod assignments;
 mod check;
@@ -127,7 +128,8 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
 /// Restores a deleted agent: it is stopped, and its channels are on again. Restoring it again does nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`; `ARCHIVED` if its server has been deleted; `PLAN_LIMIT_REACHED`; `NAME_TAKEN` if another agent has its name.
+/// `NOT_FOUND`; `ARCHIVED` if its server has been deleted; `PLAN_LIMIT_REACHED`; `NAME_TAKEN` if another agent has its
+/// name.
 pub async fn restore(scope: &Scope, id: AgentId) -> Result<()> {
     let tx = scope.begin().await?;
     let any = || scope.find::<agents::Entity>().filter(agents::Column::Id.eq(id));

@@ -1,4 +1,5 @@
-//! The columns of an agent about its model: the provider whose credential it inherits, and the provider's report of its usage.
+//! The columns of an agent about its model: the provider whose credential it inherits, and the provider's report of its
+//! usage.
 
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 

@@ -21,7 +21,8 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// The time of the report, clamped because the host's clock may be wrong: not in the future, and not before `not_before`.
+    /// The time of the report, clamped because the host's clock may be wrong: not in the future, and not before
+    /// `not_before`.
     #[must_use]
     pub fn time(&self, tx: &Tx, not_before: Timestamp) -> Timestamp {
         self.at.max(not_before).min(tx.now)
@@ -34,8 +35,8 @@ pub async fn lock_current(tx: &Tx, from: &Reporter) -> Result<Option<LockedAgent
     Ok(agent.filter(|agent| !is_of_unknown_launch(agent, from) && agent.generation == from.generation))
 }
 
-/// [`lock_current`], unless the launch has ended. The end is the last report of a launch, so its messages and requests are
-/// stored by then. Later ones don't come from the agent.
+/// [`lock_current`], unless the launch has ended. The end is the last report of a launch, so its messages and requests
+/// are stored by then. Later ones don't come from the agent.
 pub async fn lock_live(tx: &Tx, from: &Reporter) -> Result<Option<LockedAgent>> {
     let agent = lock_current(tx, from).await?;
     Ok(agent.filter(|agent| !agent.status.is_at_rest()))

@@ -1,7 +1,7 @@
 //! Reverting to an earlier revision: an edit that sets everything at once.
 //!
-//! The agent gets the settings, credentials, MCP servers and skills of the revision; skills keep their current versions.
-//! The model credential is not part of a revision and stays as it is.
+//! The agent gets the settings, credentials, MCP servers and skills of the revision; skills keep their current
+//! versions. The model credential is not part of a revision and stays as it is.
 
 use serde_json::{Map, Value, json};
 
@@ -26,8 +26,8 @@ use crate::{
 /// Reverts the agent to an earlier revision, which becomes its newest one. Does nothing if they are the same.
 ///
 /// # Errors
-/// `NOT_FOUND`; the errors of an edit with the same values; `VALIDATION_FAILED` naming a credential, MCP server or skill that
-/// is archived; `PERMISSION_DENIED` if the agent would get or lose one that the caller may not assign.
+/// `NOT_FOUND`; the errors of an edit with the same values; `VALIDATION_FAILED` naming a credential, MCP server or
+/// skill that is archived; `PERMISSION_DENIED` if the agent would get or lose one that the caller may not assign.
 pub async fn revert(scope: &Scope, id: AgentId, to: i64, reason: String) -> Result<()> {
     // A revision never changes, so it is read and parsed before anything is locked.
     let content = read(&revisions::load(&scope.begin().await?, id, to).await?.content)?;

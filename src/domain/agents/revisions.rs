@@ -1,8 +1,8 @@
-//! Revisions: the past and present settings of an agent. Launches and turns name their revision, and an agent can be reverted
-//! to an earlier one.
+//! Revisions: the past and present settings of an agent. Launches and turns name their revision, and an agent can be
+//! reverted to an earlier one.
 //!
-//! A revision has everything that an edit of the agent can set, the ids of its credentials and MCP servers, and the ids and
-//! versions of its skills; never a secret. The transaction that changes the agent or its assignments writes it
+//! A revision has everything that an edit of the agent can set, the ids of its credentials and MCP servers, and the ids
+//! and versions of its skills; never a secret. The transaction that changes the agent or its assignments writes it
 //! ([`record_revisions`]), unless nothing differs. The numbers of an agent's revisions are 1, 2, 3, ….
 
 use std::{
@@ -28,7 +28,8 @@ use crate::{
     domain::versions::{Author, Content, fields_of, settings},
 };
 
-/// How many revisions of an agent are kept besides that of its last launch, because a script could fill the disk with edits.
+/// How many revisions of an agent are kept besides that of its last launch, because a script could fill the disk with
+/// edits.
 const KEPT_REVISIONS: i64 = 200;
 
 /// Names of fields in a revision's content besides those of [`UpdateAgentInput`].
@@ -62,8 +63,8 @@ pub(super) async fn load(tx: &Tx, agent: AgentId, number: i64) -> Result<agent_r
     }
 }
 
-/// Writes a revision of each of these agents that differs from its newest one. The caller has locked them, and passes their
-/// rows after the change. `reverts_to` is the number of the revision that the change restores.
+/// Writes a revision of each of these agents that differs from its newest one. The caller has locked them, and passes
+/// their rows after the change. `reverts_to` is the number of the revision that the change restores.
 pub(in crate::domain) async fn record_revisions(
     tx: &Tx,
     agents: &[agents::Model],

@@ -1,5 +1,5 @@
-//! Finds and locks agents' rows, and announces changes. The rest of this feature and other features build on it; it depends on
-//! none of them.
+//! Finds and locks agents' rows, and announces changes. The rest of this feature and other features build on it; it
+//! depends on none of them.
 
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Set,

@@ -1,7 +1,7 @@
 //! The reason of an agent's status: what it waits for, or why it failed.
 //!
-//! A reason that follows from other records (no host is connected, the organization is stopped) is computed on reading, so
-//! that a lost connection doesn't write to all agents of the host. Other reasons are stored with the status.
+//! A reason that follows from other records (no host is connected, the organization is stopped) is computed on reading,
+//! so that a lost connection doesn't write to all agents of the host. Other reasons are stored with the status.
 
 use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
 

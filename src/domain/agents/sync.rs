@@ -19,8 +19,8 @@ use crate::{
 };
 
 /// Marks agents for synchronization and notifies the hosts of running ones. Every change of an agent's settings or
-/// assignments ends with this call, so it also writes the agents' revisions, with a fixed number of statements for each 200
-/// agents.
+/// assignments ends with this call, so it also writes the agents' revisions, with a fixed number of statements for each
+/// 200 agents.
 pub async fn mark_for_sync(tx: &Tx, ids: &[AgentId]) -> Result<()> {
     if ids.is_empty() {
         return Ok(());

@@ -1,8 +1,8 @@
 //! Delivery of a decision to the agent that waits for it: exactly once, to the waiting call or as a turn.
 //!
-//! A decision sends a command. The host passes the decision to the waiting call and reports that it was delivered, or that no
-//! call waits any longer; once the launch has ended, no call waits either. A single compare-and-set on the column `delivery`
-//! picks one of these. Callers have locked the agent.
+//! A decision sends a command. The host passes the decision to the waiting call and reports that it was delivered, or
+//! that no call waits any longer; once the launch has ended, no call waits either. A single compare-and-set on the
+//! column `delivery` picks one of these. Callers have locked the agent.
 
 use std::collections::HashMap;
 
@@ -75,8 +75,8 @@ async fn append_message(tx: &Tx, approval: &approvals::Model, end: &End) -> Resu
     Ok(Some(conversations::append(tx, new).await?))
 }
 
-/// Records that the waiting call has the decision. If the call could not carry the decision's text, `untold` is the agent, and
-/// the text becomes its next turn.
+/// Records that the waiting call has the decision. If the call could not carry the decision's text, `untold` is the
+/// agent, and the text becomes its next turn.
 pub(super) async fn settle_direct(
     tx: &Tx,
     approval: &approvals::Model,
@@ -175,8 +175,8 @@ pub(super) async fn withdraw(tx: &Tx, approval: &approvals::Model) -> Result<()>
     resume_turn(tx, approval.turn_id).await
 }
 
-/// Settles the requests of the agent's launches up to `generation`: pending ones are withdrawn, and decisions that have not
-/// arrived become turns.
+/// Settles the requests of the agent's launches up to `generation`: pending ones are withdrawn, and decisions that have
+/// not arrived become turns.
 pub async fn settle_ended_launches(tx: &Tx, agent: AgentId, generation: i64) -> Result<()> {
     let Some(agent) = agents::lock_agent(tx, agent).await? else { return Ok(()) };
     let open = Condition::any()

@@ -108,8 +108,8 @@ pub async fn forget_assignee(tx: &Tx, user: UserId) -> Result<()> {
 /// Hides an approval from the caller until a time; without a time, shows it again.
 ///
 /// # Errors
-/// `NOT_FOUND`; `APPROVAL_NOT_PENDING`; `PERMISSION_DENIED` for a service token; `VALIDATION_FAILED` for a time in the past
-/// or too late.
+/// `NOT_FOUND`; `APPROVAL_NOT_PENDING`; `PERMISSION_DENIED` for a service token; `VALIDATION_FAILED` for a time in the
+/// past or too late.
 pub async fn snooze(scope: &Scope, id: ApprovalId, until: Option<Timestamp>) -> Result<()> {
     let person = scope.person()?.id;
     let tx = scope.begin().await?;
@@ -151,8 +151,8 @@ fn check_snooze(until: Timestamp, now: Timestamp, expires_at: Option<Timestamp>)
     Err(Problem::invalid_parameter("until", code, detail))
 }
 
-/// When to remind people of an approval. One that lives for less than 20 minutes has no reminder, because people were notified
-/// of it recently.
+/// When to remind people of an approval. One that lives for less than 20 minutes has no reminder, because people were
+/// notified of it recently.
 pub(super) fn reminder_time(now: Timestamp, expires_at: Option<Timestamp>) -> Option<Timestamp> {
     let expires_at = expires_at.filter(|at| *at >= now.plus(Duration::from_mins(20)))?;
     let life = Duration::from_millis(u64::try_from(expires_at.0 - now.0).ok()?);
@@ -169,7 +169,8 @@ pub async fn remind_due(core: &Arc<Core>) -> Result<u64> {
     reminded.close()
 }
 
-/// Reminds people of all approvals of an organization that are about to expire, a batch at a time. Returns their number.
+/// Reminds people of all approvals of an organization that are about to expire, a batch at a time. Returns their
+/// number.
 async fn remind_of_all(scope: &Scope) -> Result<u64> {
     let mut reminded = 0;
     loop {
@@ -181,7 +182,8 @@ async fn remind_of_all(scope: &Scope) -> Result<u64> {
     }
 }
 
-/// Reminds people of the first approvals of an organization. The transaction that clears `remind_at` emits the reminder.
+/// Reminds people of the first approvals of an organization. The transaction that clears `remind_at` emits the
+/// reminder.
 async fn remind_batch(scope: &Scope) -> Result<u64> {
     let tx = scope.begin().await?;
     // The literal status makes the partial index apply.

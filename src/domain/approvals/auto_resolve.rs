@@ -1,6 +1,6 @@
-//! Approvals that end because their cause was fixed, in the transaction that fixes it: a host is allowed, a limit is raised, a
-//! model credential is accepted again, a channel is on again, a sender is allowed. Or because their subject was deleted, so that
-//! no one can act on them. Callers have locked the agent if there is one.
+//! Approvals that end because their cause was fixed, in the transaction that fixes it: a host is allowed, a limit is
+//! raised, a model credential is accepted again, a channel is on again, a sender is allowed. Or because their subject
+//! was deleted, so that no one can act on them. Callers have locked the agent if there is one.
 
 use sea_orm::{ColumnTrait, Condition, PaginatorTrait, QueryFilter, QueryOrder, sea_query::Expr};
 use serde_json::json;
@@ -94,8 +94,8 @@ fn wrong_approval(detail: &str) -> Problem {
     Problem::invalid_at("/approval_id", "NOT_ALLOWED", detail)
 }
 
-/// Raises a COST_GUARD: nothing is left to spend. Not while one is open, nor if one was dismissed after `since`; if `is_notice`,
-/// not if any was raised after `since`. Withdrawn ones don't count, because they were about other limits.
+/// Raises a COST_GUARD: nothing is left to spend. Not while one is open, nor if one was dismissed after `since`; if
+/// `is_notice`, not if any was raised after `since`. Withdrawn ones don't count, because they were about other limits.
 pub async fn raise_cost_guard(tx: &Tx, used_up: &UsedUp) -> Result<()> {
     let UsedUp { of, amount, since, is_notice, .. } = *used_up;
     let is_known = |guard: &approvals::Model| match guard.outcome {
@@ -205,8 +205,8 @@ pub async fn withdraw_for_deleted_channel(tx: &Tx, id: ChannelId) -> Result<()> 
     withdraw_all(tx, all).await
 }
 
-/// Withdraws a deleted agent's requests for access to its model and for higher limits of its own. Approvals about its channels
-/// and about the organization's limits stay.
+/// Withdraws a deleted agent's requests for access to its model and for higher limits of its own. Approvals about its
+/// channels and about the organization's limits stay.
 pub async fn withdraw_for_deleted_agent(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     withdraw_model_access_requests(tx, agent).await?;
     withdraw_guards(tx, |of| of.agent == Some(agent.id)).await

@@ -1,4 +1,5 @@
-//! A request as people see it outside of the panel, with a digest: a decision counts only for the content that was shown.
+//! A request as people see it outside of the panel, with a digest: a decision counts only for the content that was
+//! shown.
 
 use sea_orm::{ColumnTrait, QueryFilter};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Decisions of people. Each is one compare-and-set on the status, so if two people decide at the same moment, one succeeds
-//! and the other gets an error.
+//! Decisions of people. Each is one compare-and-set on the status, so if two people decide at the same moment, one
+//! succeeds and the other gets an error.
 
 use sea_orm::{ColumnTrait, Condition, QueryFilter};
 use serde_json::{Value, json};
@@ -57,7 +57,8 @@ pub async fn dismiss(scope: &Scope, id: ApprovalId, comment: Option<String>) -> 
     close(scope, id, Action::Dismiss, "dismissApproval", comment).await
 }
 
-/// Answers a question, or approves or denies an action (specification, operation 6). The answer is sent to the waiting agent.
+/// Answers a question, or approves or denies an action (specification, operation 6). The answer is sent to the waiting
+/// agent.
 ///
 /// # Errors
 /// `NOT_FOUND`, `APPROVAL_NOT_PENDING`, `APPROVAL_NOT_A_QUESTION`, `VALIDATION_FAILED` for an answer that

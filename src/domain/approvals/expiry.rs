@@ -1,7 +1,7 @@
 //! Expiry: an approval that no one decides in time fails closed.
 //!
-//! A periodic job ends overdue approvals in batches, so that it never blocks writers for long. Reads don't depend on it: once
-//! its deadline has passed, an approval is shown as EXPIRED and can't be decided ([`overdue`]).
+//! A periodic job ends overdue approvals in batches, so that it never blocks writers for long. Reads don't depend on
+//! it: once its deadline has passed, an approval is shown as EXPIRED and can't be decided ([`overdue`]).
 
 use std::sync::Arc;
 
@@ -48,8 +48,8 @@ async fn expire_all(scope: &Scope) -> Result<u64> {
     Ok(ended)
 }
 
-/// Ends the first overdue approvals of one agent, as the service, with their deadline as the end. Returns how many ended. None:
-/// nothing is overdue.
+/// Ends the first overdue approvals of one agent, as the service, with their deadline as the end. Returns how many
+/// ended. None: nothing is overdue.
 async fn expire_batch(scope: &Scope) -> Result<Option<u64>> {
     let tx = scope.begin().await?;
     let due = || {

@@ -1,13 +1,13 @@
 //! Approvals: decisions that agents wait for, and alerts that need a person.
 //!
 //! An approval is PENDING until it is resolved, answered, dismissed or expired; all of these are final (`state.rs`).
-//! Permissions: `approval.view`, `approval.resolve`. The decision's transaction also writes the command that takes it to the
-//! agent.
+//! Permissions: `approval.view`, `approval.resolve`. The decision's transaction also writes the command that takes it
+//! to the agent.
 //!
-//! `reports.rs`: reports of hosts; `risk_check.rs`: actions that need no decision; `raise.rs`: raising an approval; `channels.rs`:
-//! failed channels; `auto_resolve.rs`: approvals whose cause was fixed; `assignment.rs`: assigning and snoozing; `decide.rs`,
-//! `expiry.rs`: the end of an approval; `answers.rs`: delivery of a decision to the agent; `plans.rs`: decisions for hosts;
-//! `chat_view.rs`: requests in chats.
+//! `reports.rs`: reports of hosts; `risk_check.rs`: actions that need no decision; `raise.rs`: raising an approval;
+//! `channels.rs`: failed channels; `auto_resolve.rs`: approvals whose cause was fixed; `assignment.rs`: assigning and
+//! snoozing; `decide.rs`, `expiry.rs`: the end of an approval; `answers.rs`: delivery of a decision to the agent;
+//! `plans.rs`: decisions for hosts; `chat_view.rs`: requests in chats.
 
 mod answers;
 mod assignment;

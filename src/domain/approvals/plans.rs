@@ -27,8 +27,8 @@ const STOPPED: &str = "This is not allowed, because the whole organization is st
 /// The decision on a request.
 ///
 /// # Errors
-/// `AGENT_NOT_RUNNING` for a launch that is not the agent's current one; `NOT_FOUND` for an approval that this launch doesn't
-/// wait for; `CONFLICT` while it is undecided.
+/// `AGENT_NOT_RUNNING` for a launch that is not the agent's current one; `NOT_FOUND` for an approval that this launch
+/// doesn't wait for; `CONFLICT` while it is undecided.
 pub async fn answer(scope: &Scope, agent: AgentId, generation: i64, approval: ApprovalId) -> Result<Answer> {
     let tx = scope.begin().await?;
     let agent = agents::lock_present(&tx, agent, generation).await?;

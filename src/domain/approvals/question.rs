@@ -80,7 +80,8 @@ impl Question {
     /// Checks an answer against this question.
     ///
     /// # Errors
-    /// `VALIDATION_FAILED`, naming every unknown option, several options where only one is allowed, and text where none is allowed.
+    /// `VALIDATION_FAILED`, naming every unknown option, several options where only one is allowed, and text where none
+    /// is allowed.
     pub fn accept(&self, answer: &Answer) -> Result<Accepted> {
         answer.require_any()?;
         let mut wrong = Vec::new();

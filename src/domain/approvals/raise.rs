@@ -108,11 +108,12 @@ impl NewApproval {
     }
 }
 
-/// Raises an approval: it and its conversation are PENDING. One that an agent waits for is also a message of the conversation.
+/// Raises an approval: it and its conversation are PENDING. One that an agent waits for is also a message of the
+/// conversation.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a question without a possible answer; `CONFLICT` for references to records that the organization
-/// doesn't have.
+/// `VALIDATION_FAILED` for a question without a possible answer; `CONFLICT` for references to records that the
+/// organization doesn't have.
 pub async fn raise(tx: &Tx, new: NewApproval) -> Result<ApprovalId> {
     let question = match new.question {
         None if new.kind == ApprovalKind::Action => Some(Question::approve_or_deny(&new.title)),
@@ -194,8 +195,8 @@ impl ToolRequest {
     }
 }
 
-/// The longest input that a person decides on, in bytes of JSON as it is shown. What can't be shown whole is not asked: an agent
-/// could hide something in the rest.
+/// The longest input that a person decides on, in bytes of JSON as it is shown. What can't be shown whole is not asked:
+/// an agent could hide something in the rest.
 pub(super) const INPUT_BYTES: usize = 256 * 1024;
 
 /// Whether an input is longer than that, or nested too deep to be read again in an answer.

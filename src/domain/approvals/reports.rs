@@ -1,5 +1,5 @@
-//! Reports of hosts about requests: an agent asks, or no longer waits; a decision has arrived, or came too late. Reports of a
-//! launch that is not the agent's current one are ignored.
+//! Reports of hosts about requests: an agent asks, or no longer waits; a decision has arrived, or came too late.
+//! Reports of a launch that is not the agent's current one are ignored.
 
 use std::time::Duration;
 
@@ -232,8 +232,8 @@ async fn refuse_request(
     Ok(())
 }
 
-/// Finds and uses up an approval that came too late: a person allowed the same action for the previous launch, which had ended.
-/// It allows the action once, until the original deadline.
+/// Finds and uses up an approval that came too late: a person allowed the same action for the previous launch, which
+/// had ended. It allows the action once, until the original deadline.
 async fn use_late_approval(
     tx: &Tx,
     agent: &LockedAgent,
@@ -267,8 +267,8 @@ async fn use_late_approval(
     Ok(is_taken.then_some(approval.id))
 }
 
-/// Writes an assessment to the audit log, with the rule or the earlier approval that decided. A digest identifies the input.
-/// Refusals for the same reason are counted together.
+/// Writes an assessment to the audit log, with the rule or the earlier approval that decided. A digest identifies the
+/// input. Refusals for the same reason are counted together.
 pub(super) fn audit_assessment(
     tx: &Tx,
     agent: &LockedAgent,
@@ -299,8 +299,8 @@ pub(super) fn audit_assessment(
     audit::refused_action(tx, agent.id, &reason, entry);
 }
 
-/// The agent no longer waits for this request. If the reason is a takeover by a person, the request stays open, and the next
-/// turn carries the decision.
+/// The agent no longer waits for this request. If the reason is a takeover by a person, the request stays open, and the
+/// next turn carries the decision.
 pub async fn withdrawn(tx: &Tx, from: &Reporter, request: String) -> Result<()> {
     let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     let found =

@@ -1,7 +1,7 @@
 //! Decides whether an action is allowed, needs a person's decision, or is refused.
 //!
-//! The risk rules (`core/config/risk.rs`) rate the action; the agent's thresholds decide. Each decision that needs no person
-//! leaves an entry in the audit log, and a refusal is also shown in the conversation.
+//! The risk rules (`core/config/risk.rs`) rate the action; the agent's thresholds decide. Each decision that needs no
+//! person leaves an entry in the audit log, and a refusal is also shown in the conversation.
 
 use muster_protocol::DEEPEST;
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder};

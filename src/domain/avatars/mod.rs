@@ -1,8 +1,8 @@
 //! Avatars: pictures of agents, organizations, and people.
 //!
-//! An `<img>` sends no credentials, so a picture's URL is the credential: `?v=` is 52 random bits, new with each picture, and
-//! appears only in records that the caller may read. Anyone who may edit the agent or the organization can set its picture;
-//! people set their own. A browser receives only valid pictures.
+//! An `<img>` sends no credentials, so a picture's URL is the credential: `?v=` is 52 random bits, new with each
+//! picture, and appears only in records that the caller may read. Anyone who may edit the agent or the organization can
+//! set its picture; people set their own. A browser receives only valid pictures.
 
 pub(crate) mod entity;
 

@@ -2,8 +2,8 @@
 //!
 //! - `schedule.rs`: scheduled backups. `reports.rs`: reports of hosts, and retention.
 //!
-//! Everything about an agent's backups is decided under the lock of its row, and an index allows only one pending backup of an
-//! agent. Permissions: `agent.view` reads, `agent.edit` creates, restores and deletes.
+//! Everything about an agent's backups is decided under the lock of its row, and an index allows only one pending
+//! backup of an agent. Permissions: `agent.view` reads, `agent.edit` creates, restores and deletes.
 
 mod entity;
 mod queries;
@@ -44,8 +44,8 @@ const DELETED: &str = "The agent was deleted before its host had done this.";
 /// Backs up an agent's home. It may run meanwhile.
 ///
 /// # Errors
-/// `NOT_FOUND`; `ORGANIZATION_STOPPED`; `AGENT_NOT_RUNNING` for an agent that was never started; `CONFLICT` while another backup
-/// of it is pending.
+/// `NOT_FOUND`; `ORGANIZATION_STOPPED`; `AGENT_NOT_RUNNING` for an agent that was never started; `CONFLICT` while
+/// another backup of it is pending.
 pub async fn back_up(scope: &Scope, agent: AgentId) -> Result<BackupId> {
     let tx = scope.begin().await?;
     orgs::require_going(&tx).await?;
@@ -66,8 +66,8 @@ pub async fn back_up(scope: &Scope, agent: AgentId) -> Result<BackupId> {
 /// Restores the home of a stopped agent from a backup.
 ///
 /// # Errors
-/// `NOT_FOUND`; `ORGANIZATION_STOPPED`; `AGENT_ALREADY_RUNNING`; `CONFLICT` for a backup that is not complete or is on another
-/// server, and while the agent is being restored already.
+/// `NOT_FOUND`; `ORGANIZATION_STOPPED`; `AGENT_ALREADY_RUNNING`; `CONFLICT` for a backup that is not complete or is on
+/// another server, and while the agent is being restored already.
 pub async fn restore(scope: &Scope, id: BackupId) -> Result<()> {
     let tx = scope.begin().await?;
     orgs::require_going(&tx).await?;
@@ -114,8 +114,9 @@ pub async fn delete(scope: &Scope, id: BackupId) -> Result<AgentId> {
     Ok(agent.id)
 }
 
-/// Fails the pending backups and restores on the server that the agent has left; a pending backup would block the next one. Later
-/// reports of that host about the agent don't count, so it gets the command to delete the file of a backup that it may have begun.
+/// Fails the pending backups and restores on the server that the agent has left; a pending backup would block the next
+/// one. Later reports of that host about the agent don't count, so it gets the command to delete the file of a backup
+/// that it may have begun.
 pub async fn agent_moved(tx: &Tx, moved: &Moved) -> Result<()> {
     let agent = &moved.agent;
     if !moved.has_other_server {
@@ -128,14 +129,14 @@ pub async fn agent_moved(tx: &Tx, moved: &Moved) -> Result<()> {
     fail_of_agent(tx, agent, MOVED).await
 }
 
-/// Fails the pending backups and restores of an agent that is being deleted, because they would block new ones after its
-/// restoration.
+/// Fails the pending backups and restores of an agent that is being deleted, because they would block new ones after
+/// its restoration.
 pub async fn agent_deleted(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     fail_of_agent(tx, agent, DELETED).await
 }
 
-/// Fails the pending backups and restores of a machine that was replaced. It may have received the commands, so they are not sent
-/// to the new one.
+/// Fails the pending backups and restores of a machine that was replaced. It may have received the commands, so they
+/// are not sent to the new one.
 pub async fn machine_replaced(tx: &Tx, server: ServerId) -> Result<()> {
     commands::expire_backups_of_server(tx, server).await?;
     fail_pending(tx, None, Some(server), REPLACED).await

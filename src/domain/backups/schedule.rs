@@ -1,6 +1,6 @@
-//! Scheduled backups. An agent is due if its schedule has had a time since its last backup. So times that were missed, because
-//! its host was not connected or the service did not run, are made up for by a single backup. While a backup waits for its
-//! host, no other begins.
+//! Scheduled backups. An agent is due if its schedule has had a time since its last backup. So times that were missed,
+//! because its host was not connected or the service did not run, are made up for by a single backup. While a backup
+//! waits for its host, no other begins.
 //!
 //! All agents with the same schedule share its last time, so the job computes it once for each schedule, outside of
 //! transactions.

@@ -1,8 +1,8 @@
 //! Commands for hosts: tasks of an agent's host, written in the transaction of the change that causes them.
 //!
-//! The gateway ([`hosts`](super::hosts)) sends a server's commands in the order of ids until the host acknowledges them, so an
-//! agent's commands arrive in order. A command survives a long absence of its host. One that was not sent by its deadline is
-//! dropped; a STOP has none. A row holds ids and never a secret.
+//! The gateway ([`hosts`](super::hosts)) sends a server's commands in the order of ids until the host acknowledges
+//! them, so an agent's commands arrive in order. A command survives a long absence of its host. One that was not sent
+//! by its deadline is dropped; a STOP has none. A row holds ids and never a secret.
 //!
 //! A commit wakes the [connection](crate::core::hosts::Hosts) of the host, on any replica.
 
@@ -67,8 +67,8 @@ pub fn enqueue(tx: &Tx, to: Host, command: &Command) {
     wake_host(tx, to.server);
 }
 
-/// When a command expires. A STOP never does: the agents of an unconnected host keep running, and without the STOP they could
-/// not be stopped.
+/// When a command expires. A STOP never does: the agents of an unconnected host keep running, and without the STOP they
+/// could not be stopped.
 fn deadline(now: Timestamp, command: &Command) -> Timestamp {
     if *command == Command::Stop { NEVER } else { now.plus(LIFETIME) }
 }

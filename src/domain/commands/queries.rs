@@ -73,8 +73,8 @@ fn pairs(launches: Vec<Launch>) -> HashSet<(i64, i64)> {
     launches.into_iter().map(|launch| (launch.agent_id, launch.generation)).collect()
 }
 
-/// The launches of these agents with a SYNC that has not been sent: their hosts will ask for a plan after this transaction, so
-/// another SYNC is not needed. A command that is being sent doesn't count.
+/// The launches of these agents with a SYNC that has not been sent: their hosts will ask for a plan after this
+/// transaction, so another SYNC is not needed. A command that is being sent doesn't count.
 pub async fn pending_syncs(tx: &Tx, agents: &[AgentId]) -> Result<HashSet<(i64, i64)>> {
     // The lock keeps it from being sent before this transaction has ended.
     let sql = sql!(
@@ -85,9 +85,9 @@ pub async fn pending_syncs(tx: &Tx, agents: &[AgentId]) -> Result<HashSet<(i64, 
     Ok(pairs(tx.all(sql, [tx.scope.core.db.keys(&ids), tx.now.into()]).await?))
 }
 
-/// The launches of these agents that ran on this server, judged by the commands sent to its host. A FORGET doesn't count,
-/// because it goes to the server that has the backup's file. A week after the last command of a launch was acknowledged, this is
-/// no longer known.
+/// The launches of these agents that ran on this server, judged by the commands sent to its host. A FORGET doesn't
+/// count, because it goes to the server that has the backup's file. A week after the last command of a launch was
+/// acknowledged, this is no longer known.
 pub async fn launches_sent(tx: &Tx, server: ServerId, agents: &[i64]) -> Result<HashSet<(i64, i64)>> {
     let sql = sql!(
         "SELECT DISTINCT agent_id, generation FROM commands WHERE organization_id = $org AND agent_id = ANY($2) \
@@ -100,8 +100,8 @@ pub async fn launches_sent(tx: &Tx, server: ServerId, agents: &[i64]) -> Result<
 const EXPIRE: &str =
     "UPDATE commands SET expires_at = $3 WHERE organization_id = $org AND acknowledged_at IS NULL AND ";
 
-/// Expires the agent's waiting commands except those about backups, because the agent is being stopped: a LAUNCH that waits
-/// while its organization is stopped must not follow the STOP that overtakes it.
+/// Expires the agent's waiting commands except those about backups, because the agent is being stopped: a LAUNCH that
+/// waits while its organization is stopped must not follow the STOP that overtakes it.
 pub async fn expire_of_agent(tx: &Tx, agent: AgentId) -> Result<()> {
     let sql = sql!(EXPIRE, "agent_id = $2 AND kind NOT IN ('BACKUP', 'RESTORE', 'FORGET')");
     tx.execute(sql, [agent.into(), tx.now.into()]).await?;
@@ -115,7 +115,8 @@ pub async fn expire_backups_of_agent(tx: &Tx, agent: AgentId) -> Result<()> {
     Ok(())
 }
 
-/// Expires the waiting backups and restores of a server whose machine was replaced: the new one has no homes and no backups.
+/// Expires the waiting backups and restores of a server whose machine was replaced: the new one has no homes and no
+/// backups.
 pub async fn expire_backups_of_server(tx: &Tx, server: ServerId) -> Result<()> {
     let sql = sql!(EXPIRE, "server_id = $2 AND kind IN ('BACKUP', 'RESTORE')");
     tx.execute(sql, [server.into(), tx.now.into()]).await?;

@@ -86,8 +86,8 @@ pub async fn has_any(tx: &Tx, agent: AgentId) -> Result<bool> {
     Ok(links.filter(credential_agents::Column::AgentId.eq(agent)).count(tx.connection()).await? > 0)
 }
 
-/// The name of the first credential with stored values that one of these agents may read. Archived ones count, because they may be
-/// restored.
+/// The name of the first credential with stored values that one of these agents may read. Archived ones count, because
+/// they may be restored.
 pub async fn readable_by(tx: &Tx, agents: &[AgentId]) -> Result<Option<String>> {
     let links = tx.scope.find::<credential_agents::Entity>();
     let links = links.filter(credential_agents::Column::AgentId.is_in(agents.iter().copied()));
@@ -105,8 +105,8 @@ pub async fn readable_by(tx: &Tx, agents: &[AgentId]) -> Result<Option<String>> 
     Ok(None)
 }
 
-/// The first of these credentials whose stored values an MCP server of this name gets regardless of its address or program.
-/// Archived ones count, because they may be restored.
+/// The first of these credentials whose stored values an MCP server of this name gets regardless of its address or
+/// program. Archived ones count, because they may be restored.
 pub async fn given_by_name(tx: &Tx, names: &[String], server: &str) -> Result<Option<String>> {
     let found = tx.scope.find::<credentials::Entity>();
     let found = found.filter(credentials::Column::Name.is_in(names)).order_by_asc(credentials::Column::Id);

@@ -1,7 +1,7 @@
 //! The fields of a credential, set as a complete list and matched by label.
 //!
-//! A label that already exists keeps its row: id, type, and value stay unless the new list changes them. Each value is sealed
-//! for its own row ([`seal_context`]), so a new row is inserted before its value is sealed.
+//! A label that already exists keeps its row: id, type, and value stay unless the new list changes them. Each value is
+//! sealed for its own row ([`seal_context`]), so a new row is inserted before its value is sealed.
 
 use std::collections::HashMap;
 
@@ -89,7 +89,8 @@ pub async fn replace_fields(
     Ok(replaced)
 }
 
-/// Whether the edit keeps a stored value. Without a list all are kept; with one, those whose label is listed without a value.
+/// Whether the edit keeps a stored value. Without a list all are kept; with one, those whose label is listed without a
+/// value.
 pub async fn keeps_value(
     tx: &Tx,
     credential: CredentialId,

@@ -1,8 +1,9 @@
 //! Credentials: named sets of secrets, and the agents and members who may use them.
 //!
-//! A credential is active or archived; archiving keeps the assignments. Values are sealed on arrival and never returned by the
-//! API: records only show whether there is one, and the audit log that it changed. Only the hosts of agents that may use a
-//! credential get its values (`export.rs`). Permissions: `credential.*`. A change notifies the hosts of its running agents.
+//! A credential is active or archived; archiving keeps the assignments. Values are sealed on arrival and never returned
+//! by the API: records only show whether there is one, and the audit log that it changed. Only the hosts of agents that
+//! may use a credential get its values (`export.rs`). Permissions: `credential.*`. A change notifies the hosts of its
+//! running agents.
 
 mod destinations;
 mod entity;
@@ -44,10 +45,12 @@ use crate::{
     },
 };
 
-/// Creates a credential that no one may use yet (specification, operation 20). Only a person can allow agents to read it.
+/// Creates a credential that no one may use yet (specification, operation 20). Only a person can allow agents to read
+/// it.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for an invalid destination, label, or value; `PLAN_LIMIT_REACHED`, `NAME_TAKEN`, `PERMISSION_DENIED`.
+/// `VALIDATION_FAILED` for an invalid destination, label, or value; `PLAN_LIMIT_REACHED`, `NAME_TAKEN`,
+/// `PERMISSION_DENIED`.
 pub async fn create(scope: &Scope, new: CreateCredentialInput, agent_may_read: bool) -> Result<CredentialId> {
     let destinations = destinations::normalize(new.destinations.unwrap_or_default())?;
     if agent_may_read {
@@ -89,11 +92,12 @@ pub async fn create(scope: &Scope, new: CreateCredentialInput, agent_may_read: b
     Ok(credential.id)
 }
 
-/// Edits a credential (specification, operation 21) and notifies its agents' hosts. An edit that changes nothing does nothing.
+/// Edits a credential (specification, operation 21) and notifies its agents' hosts. An edit that changes nothing does
+/// nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` for an invalid destination, label, or value; `PERMISSION_DENIED` if
-/// only a person may make the change.
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` for an invalid destination, label, or value;
+/// `PERMISSION_DENIED` if only a person may make the change.
 pub async fn update(
     scope: &Scope,
     id: CredentialId,
@@ -154,8 +158,8 @@ fn is_token(scope: &Scope) -> bool {
     matches!(scope.request.caller, Caller::Token(_))
 }
 
-/// Refuses a service token's new destination for stored values, unless a person has allowed its host. An MCP server at the
-/// destination gets the values, so a token that could choose it freely could read values that it doesn't know.
+/// Refuses a service token's new destination for stored values, unless a person has allowed its host. An MCP server at
+/// the destination gets the values, so a token that could choose it freely could read values that it doesn't know.
 async fn require_values_for_destinations(
     tx: &Tx,
     before: &credentials::Model,
@@ -181,8 +185,8 @@ async fn require_values_for_destinations(
     Ok(())
 }
 
-/// Refuses a service token's new name for stored values that MCP servers get by the credential's name, because the token's own
-/// server may list that name.
+/// Refuses a service token's new name for stored values that MCP servers get by the credential's name, because the
+/// token's own server may list that name.
 async fn require_values_for_name(
     tx: &Tx,
     before: &credentials::Model,

@@ -1,7 +1,7 @@
 //! Commands on their way to a host, numbered for each server when they are first sent.
 //!
-//! The numbers have no gaps: a command that was numbered is sent until the host has it, even past its deadline, when the
-//! host answers that it is too late. One that expires before that is never sent.
+//! The numbers have no gaps: a command that was numbered is sent until the host has it, even past its deadline, when
+//! the host answers that it is too late. One that expires before that is never sent.
 
 use muster_protocol::command::{Command, Order};
 
@@ -48,8 +48,8 @@ pub async fn next(link: &Link, sent: i64, received: i64) -> Result<Vec<Order>, E
     Ok(waiting)
 }
 
-/// The commands that can be sent, in their order. A new one has the number 0. While the organization is stopped, new commands
-/// wait, except STOP, CANCEL and SYNC.
+/// The commands that can be sent, in their order. A new one has the number 0. While the organization is stopped, new
+/// commands wait, except STOP, CANCEL and SYNC.
 async fn load_waiting(link: &Link, sent: i64, room: i64) -> Result<Vec<Order>> {
     let found = queries::waiting(link, sent, room).await?;
     found.into_iter().filter_map(|row| parse_order(row).transpose()).collect()

@@ -1,14 +1,15 @@
 //! Events: reports of a host, applied in the order of their numbers, each once.
 //!
-//! One transaction applies all waiting events; consecutive messages share a few statements. It advances `event_seq` from exactly
-//! the previous event, in the connection's epoch, so nothing is applied twice or by an old connection. Reports of an older
-//! launch only settle that launch. An event that can't be applied is logged and skipped: it must not block its host forever.
+//! One transaction applies all waiting events; consecutive messages share a few statements. It advances `event_seq`
+//! from exactly the previous event, in the connection's epoch, so nothing is applied twice or by an old connection.
+//! Reports of an older launch only settle that launch. An event that can't be applied is logged and skipped: it must
+//! not block its host forever.
 //!
-//! A host that is not confirmed never has a model's key. So its reports about calls, leases and limits are foreign, and so are
-//! those about launches for which it received no command.
+//! A host that is not confirmed never has a model's key. So its reports about calls, leases and limits are foreign, and
+//! so are those about launches for which it received no command.
 //!
-//! An agent may move as soon as it has stopped, while its calls of models end later: reports of its old host about that launch
-//! are late, not foreign, and the costs of the calls are counted.
+//! An agent may move as soon as it has stopped, while its calls of models end later: reports of its old host about that
+//! launch are late, not foreign, and the costs of the calls are counted.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -28,8 +29,8 @@ use crate::{
     domain::{commands, servers},
 };
 
-/// How many events one transaction applies: a host that returns after an outage brings thousands, and others wait for their
-/// locks.
+/// How many events one transaction applies: a host that returns after an outage brings thousands, and others wait for
+/// their locks.
 pub const MOST_EVENTS: usize = 200;
 
 /// Stores consecutive events. Returns how many of them are foreign: about launches that never ran on this server.
@@ -94,8 +95,8 @@ struct Launches {
     own: HashMap<i64, i64>,
     /// The launches that ran on the server, of agents that have left it.
     left: HashSet<(i64, i64)>,
-    /// If the host is not confirmed, the launches for which it received commands: with a token, it may have joined in the place of
-    /// another host.
+    /// If the host is not confirmed, the launches for which it received commands: with a token, it may have joined in
+    /// the place of another host.
     told: Option<HashSet<(i64, i64)>>,
 }
 

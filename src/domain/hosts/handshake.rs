@@ -123,8 +123,8 @@ async fn store_hello(tx: &Tx, link: &Link, hello: &Hello, version: u16) -> Resul
     queries::acknowledge(tx, link.server, hello.commands).await
 }
 
-/// The agents that should be running on the server by now. An agent whose LAUNCH is still on its way is left out, because the
-/// host would report it as lost; so is one whose STOP is on its way.
+/// The agents that should be running on the server by now. An agent whose LAUNCH is still on its way is left out,
+/// because the host would report it as lost; so is one whose STOP is on its way.
 async fn desired_launches(tx: &Tx, server: ServerId) -> Result<Vec<Running>> {
     let found = queries::desired_launches(tx, server).await?.into_iter();
     Ok(found.map(|launch| Running { agent_id: launch.id, generation: launch.launch_generation }).collect())

@@ -1,7 +1,7 @@
 //! Joining: a server's provisioning token is exchanged, once, for a token that its host has generated.
 //!
-//! The author of the provisioning token decides whether the host is confirmed (`domain/servers/confirming.rs`). If it is not,
-//! joining ends the launches with secrets that the previous host ran.
+//! The author of the provisioning token decides whether the host is confirmed (`domain/servers/confirming.rs`). If it
+//! is not, joining ends the launches with secrets that the previous host ran.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ use crate::{
     domain::{backups, launch},
 };
 
-/// Lets a host join the server of this provisioning token. The same host may ask again and gets the same answer. A host that
-/// rejoins from its folder may present its own token instead.
+/// Lets a host join the server of this provisioning token. The same host may ask again and gets the same answer. A host
+/// that rejoins from its folder may present its own token instead.
 ///
 /// # Errors
 /// `UNAUTHENTICATED` for an unknown or replaced token, `TOKEN_EXPIRED`, `VALIDATION_FAILED`; `CONFLICT` if another
@@ -125,7 +125,8 @@ async fn store_host(tx: &Tx, server: ServerId, token: TokenHash, machine: &Machi
     queries::store_host(tx, server, token, (&machine.id, hostname), facts(machine)).await
 }
 
-/// Stores the address from which the host joins, and whether it is confirmed. A host that keeps its token keeps its confirmation.
+/// Stores the address from which the host joins, and whether it is confirmed. A host that keeps its token keeps its
+/// confirmation.
 async fn store_joining(tx: &Tx, server: ServerId, token: TokenHash, confirms: bool) -> Result<()> {
     let from = tx.scope.request.ip.map(|ip| ip.to_string());
     queries::store_joining(tx, server, token, (from, confirms.then_some(tx.now))).await

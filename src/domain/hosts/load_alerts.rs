@@ -1,6 +1,6 @@
-//! The load of servers' machines. Readings are stored every few seconds; several in a row above one of the organization's
-//! thresholds raise an alert and make the server DEGRADED. After as many low readings, the server is ONLINE again. The alert
-//! stays until a person closes it.
+//! The load of servers' machines. Readings are stored every few seconds; several in a row above one of the
+//! organization's thresholds raise an alert and make the server DEGRADED. After as many low readings, the server is
+//! ONLINE again. The alert stays until a person closes it.
 
 use std::time::Duration;
 
@@ -118,7 +118,8 @@ fn readings(load: &Load, most: AlertThresholds, cores: Option<i64>) -> [Reading;
     [(load.ram_pct, most.ram_pct), (load.cpu_pct, most.cpu_pct), (per_core, most.load_factor)]
 }
 
-/// Raises an alert, unless one of its kind is pending. The lock on the server's row keeps other transactions from raising one.
+/// Raises an alert, unless one of its kind is pending. The lock on the server's row keeps other transactions from
+/// raising one.
 async fn raise_alert(
     tx: &Tx,
     link: &Link,

@@ -1,9 +1,10 @@
 //! Hosts: the programs on servers that run agents. This feature has the state of their connections; the sockets are in
 //! `api/gateway`.
 //!
-//! - `join.rs`: exchanges a provisioning token for the host's own. `rejoin.rs`: a host rejoins from its folder after a restore.
-//! - `handshake.rs`: accepts a connection. It gets an epoch, which is counted in the database, and **every write on its behalf
-//!   names that epoch**. So an older connection, on any replica, writes nothing.
+//! - `join.rs`: exchanges a provisioning token for the host's own. `rejoin.rs`: a host rejoins from its folder after a
+//!   restore.
+//! - `handshake.rs`: accepts a connection. It gets an epoch, which is counted in the database, and **every write on its
+//!   behalf names that epoch**. So an older connection, on any replica, writes nothing.
 //! - `commands.rs`: numbers commands, and sends them until they are in the host's journal.
 //! - `events.rs`: stores a host's reports, each once; `apply.rs` dispatches them.
 //! - `plan_requests.rs`: answers a host's requests for plans; `turn_plan.rs`: the prompt of a turn.
@@ -13,8 +14,9 @@
 //! - `presence.rs`: jobs that find ended connections, connected hosts and lost hosts.
 //! - `queries.rs`: SQL.
 //!
-//! Organization and server come from the connection's token, never from a frame. A host's report about an agent counts only if
-//! the agent is on its server and the launch is the current one; costs of an earlier launch on its server count too.
+//! Organization and server come from the connection's token, never from a frame. A host's report about an agent counts
+//! only if the agent is on its server and the launch is the current one; costs of an earlier launch on its server count
+//! too.
 
 mod apply;
 mod commands;

@@ -1,7 +1,7 @@
 //! Requests of a host before it acts: for the plan of a launch or a turn, or for a decision.
 //!
-//! Answers may hold secrets. Only the current connection of the agent's own server gets them; the features that build them
-//! answer only for the current launch, and only while the agent should be running.
+//! Answers may hold secrets. Only the current connection of the agent's own server gets them; the features that build
+//! them answer only for the current launch, and only while the agent should be running.
 
 use muster_protocol::plan::{Given, Wanted};
 

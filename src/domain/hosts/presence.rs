@@ -1,5 +1,5 @@
-//! Jobs about connections: wake those that are over or have commands, refresh those that are present, and mark servers OFFLINE
-//! whose host is lost.
+//! Jobs about connections: wake those that are over or have commands, refresh those that are present, and mark servers
+//! OFFLINE whose host is lost.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,8 +31,8 @@ pub async fn wake_connections(core: &Arc<Core>) -> Result<u64> {
     Ok(0)
 }
 
-/// Refreshes `last_seen_at` of the hosts that are connected to this process. Servers that were marked OFFLINE meanwhile,
-/// because this machine slept or a clock was set, are ONLINE again. Returns how many were.
+/// Refreshes `last_seen_at` of the hosts that are connected to this process. Servers that were marked OFFLINE
+/// meanwhile, because this machine slept or a clock was set, are ONLINE again. Returns how many were.
 pub async fn refresh_presence(core: &Arc<Core>) -> Result<u64> {
     let connected = core.hosts.connected();
     let ids: Vec<i64> = connected.iter().map(|(server, _)| server.0).collect();
@@ -62,8 +62,8 @@ async fn mark_online(scope: &Scope, server: ServerId, epoch: i64) -> Result<bool
     Ok(is_back)
 }
 
-/// Records the end of a connection. The host may be back in a moment. If the database is unreachable, the server goes OFFLINE
-/// by its silence.
+/// Records the end of a connection. The host may be back in a moment. If the database is unreachable, the server goes
+/// OFFLINE by its silence.
 pub async fn record_disconnect(link: &Link) -> Result<()> {
     queries::store_end(link).await
 }

@@ -77,7 +77,8 @@ pub(super) async fn trust(link: &Link, agent: AgentId) -> Result<Option<Trust>> 
     link.scope.one(sql, [link.server.into(), link.epoch.into(), agent.into()]).await
 }
 
-/// The conversation, if the connection is the current one, and the conversation that of an agent in its current launch there.
+/// The conversation, if the connection is the current one, and the conversation that of an agent in its current launch
+/// there.
 pub(super) async fn conversation_of(
     link: &Link,
     (agent, generation): (AgentId, i64),
@@ -152,8 +153,8 @@ pub(super) async fn number_command(tx: &Tx, command: i64, seq: i64) -> Result<bo
     Ok(tx.execute(sql, [seq.into(), command.into()]).await? == 1)
 }
 
-/// Advances the number of the last event from `before` to `last`. False: the connection is not the current one, or `before` is
-/// not the last event.
+/// Advances the number of the last event from `before` to `last`. False: the connection is not the current one, or
+/// `before` is not the last event.
 pub(super) async fn move_events(tx: &Tx, link: &Link, (before, last): (i64, i64)) -> Result<bool> {
     let sql = sql!("UPDATE servers SET event_seq = $4", OF_LINK, " AND event_seq = $5");
     let values = [link.server.into(), link.epoch.into(), last.into(), before.into()];
@@ -346,8 +347,8 @@ pub(super) async fn store_joining(
     Ok(())
 }
 
-/// Ends the connection of a host that rejoins, and clears its refusal. Returns the server's name. `None`: the token or the machine
-/// is no longer the server's.
+/// Ends the connection of a host that rejoins, and clears its refusal. Returns the server's name. `None`: the token or
+/// the machine is no longer the server's.
 pub(super) async fn end_connection(
     tx: &Tx,
     server: ServerId,
@@ -498,8 +499,8 @@ pub(super) async fn offline(core: &Core, servers: &[i64]) -> Result<Vec<Offline>
     core.db.every_org().all(sql, [ServerStatus::Offline.into(), core.db.keys(servers)]).await
 }
 
-/// Marks an OFFLINE server ONLINE, with its host connected to this replica. False: it is not OFFLINE, or the connection not the
-/// current one.
+/// Marks an OFFLINE server ONLINE, with its host connected to this replica. False: it is not OFFLINE, or the connection
+/// not the current one.
 pub(super) async fn mark_online(tx: &Tx, server: ServerId, epoch: i64) -> Result<bool> {
     let sql = sql!(
         "UPDATE servers SET status = 'ONLINE', host_replica = $4, last_seen_at = $5",

@@ -1,5 +1,5 @@
-//! The last refusal of a host that needs a person. The host writes it to its own log, which users of the panel don't see, so
-//! its server's record shows it until the host is accepted again or replaced.
+//! The last refusal of a host that needs a person. The host writes it to its own log, which users of the panel don't
+//! see, so its server's record shows it until the host is accepted again or replaced.
 
 use muster_protocol::frame::RefusedCode;
 
@@ -9,8 +9,8 @@ use crate::{
     core::access::Scope,
 };
 
-/// The refusal as people see it. `None` for a temporary one, for a token that was replaced, and for errors that only a broken
-/// host makes.
+/// The refusal as people see it. `None` for a temporary one, for a token that was replaced, and for errors that only a
+/// broken host makes.
 const fn needs_person(code: RefusedCode) -> Option<HostRefusal> {
     Some(match code {
         RefusedCode::Version => HostRefusal::Version,

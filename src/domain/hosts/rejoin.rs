@@ -1,6 +1,6 @@
-//! Rejoining: a backup was restored on one side, which no longer knows what the other side knows. The host's operator decides
-//! to rejoin, with the host's own token or a new provisioning token (`join.rs`). It stays the same host, with its homes and
-//! backups; commands and events are counted from one again, and pending backups and restores fail.
+//! Rejoining: a backup was restored on one side, which no longer knows what the other side knows. The host's operator
+//! decides to rejoin, with the host's own token or a new provisioning token (`join.rs`). It stays the same host, with
+//! its homes and backups; commands and events are counted from one again, and pending backups and restores fail.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -72,8 +72,8 @@ pub(super) async fn restart_numbering(tx: &Tx, server: ServerId, again: &Again) 
     Ok(Known { agents, commands: numbers.command_seq, events: numbers.event_seq })
 }
 
-/// Those of these agents that the organization has or had, on any server. Only agents on this server have a name, because the
-/// host may not be confirmed.
+/// Those of these agents that the organization has or had, on any server. Only agents on this server have a name,
+/// because the host may not be confirmed.
 async fn known_agents(tx: &Tx, server: ServerId, ids: &[i64]) -> Result<Vec<KnownAgent>> {
     let found = queries::known_agents(tx, server, ids).await?.into_iter();
     let known = found.map(|agent| KnownAgent {

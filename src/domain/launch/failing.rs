@@ -77,9 +77,9 @@ pub(super) async fn fail_locked(tx: &Tx, agent: agents::Model, end: End, detail:
     if restart_at.is_none() || tried.all() == 0 { emit(tx, Failed { agent: id }).await } else { Ok(()) }
 }
 
-/// Ends starts that take too long, in every organization: the agent is ERROR, and its host gets a STOP for that launch. While
-/// an agent can't be launched (no host is connected, the organization is stopped), its deadline is postponed. Returns how many
-/// ended.
+/// Ends starts that take too long, in every organization: the agent is ERROR, and its host gets a STOP for that launch.
+/// While an agent can't be launched (no host is connected, the organization is stopped), its deadline is postponed.
+/// Returns how many ended.
 pub async fn end_late_starts(core: &Arc<Core>) -> Result<u64> {
     let mut ended = Tally::default();
     // Looking from half the deadline on postpones rarely, and early enough.
@@ -91,7 +91,8 @@ pub async fn end_late_starts(core: &Arc<Core>) -> Result<u64> {
     ended.close()
 }
 
-/// Ends a start if it takes too long, or postpones its deadline if the agent can't be launched. Returns whether it ended.
+/// Ends a start if it takes too long, or postpones its deadline if the agent can't be launched. Returns whether it
+/// ended.
 async fn end_if_late(scope: &Scope, start: &LateStart) -> Result<bool> {
     let now = scope.core.clock.now();
     if start.waits == 1 {

@@ -1,5 +1,6 @@
-//! A record of each launch of an agent, for finding the reason of a failure. A launch begins with a start of the agent, is up
-//! once its host reports so, and ends once. After a restart, the record of the next launch exists until the agent is down.
+//! A record of each launch of an agent, for finding the reason of a failure. A launch begins with a start of the agent,
+//! is up once its host reports so, and ends once. After a restart, the record of the next launch exists until the agent
+//! is down.
 
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, NotSet, PaginatorTrait, QueryFilter, Set, sea_query::Expr,

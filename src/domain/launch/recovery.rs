@@ -1,7 +1,7 @@
 //! Automatic restarts: a pure rule for whether and when an agent that has ended is started again.
 //!
-//! The rule is applied once, in the transaction of the end, and the result is stored with the status. A job performs due
-//! restarts (`running.rs`). Starting, stopping or deleting the agent, and the policy NEVER, cancel the restart.
+//! The rule is applied once, in the transaction of the end, and the result is stored with the status. A job performs
+//! due restarts (`running.rs`). Starting, stopping or deleting the agent, and the policy NEVER, cancel the restart.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use crate::{
     domain::agents::entity::agents,
 };
 
-/// The most consecutive restarts after failures, because a broken agent would keep its machine busy. Losses don't count: a
-/// restart of the machine says nothing about its agents.
+/// The most consecutive restarts after failures, because a broken agent would keep its machine busy. Losses don't
+/// count: a restart of the machine says nothing about its agents.
 const MOST_RESTARTS: i64 = 5;
 
 /// The end of an agent that was not stopped.

@@ -1,8 +1,8 @@
-//! Reports of hosts about agents. Each function runs in a transaction that applies a batch of a host's events, about an agent
-//! that is known to be on that host's server.
+//! Reports of hosts about agents. Each function runs in a transaction that applies a batch of a host's events, about an
+//! agent that is known to be on that host's server.
 //!
-//! Reports of a launch that is not the agent's current one are ignored, with one exception: the end of an earlier launch still
-//! settles its turns and requests. Reports of a launch that never took place are ignored and logged.
+//! Reports of a launch that is not the agent's current one are ignored, with one exception: the end of an earlier
+//! launch still settles its turns and requests. Reports of a launch that never took place are ignored and logged.
 
 use muster_protocol::event::{EndReason, Offer, RefusedReason};
 use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
@@ -39,8 +39,8 @@ use crate::{
     },
 };
 
-/// Locks the agents of a batch, in locking order, so that no two transactions deadlock. `stores`: the batch brings files, whose
-/// bytes are counted. Call it first in the transaction.
+/// Locks the agents of a batch, in locking order, so that no two transactions deadlock. `stores`: the batch brings
+/// files, whose bytes are counted. Call it first in the transaction.
 pub async fn lock_batch(tx: &Tx, agents: &[AgentId], stores: bool) -> Result<()> {
     if stores {
         orgs::lock(tx).await?;
@@ -101,8 +101,8 @@ pub async fn engine_away(tx: &Tx, from: &Reporter, detail: &str) -> Result<()> {
     }
 }
 
-/// The agent has ended, or never began. Its open turns are interrupted and its requests withdrawn; decisions that have not
-/// reached it wait as turns.
+/// The agent has ended, or never began. Its open turns are interrupted and its requests withdrawn; decisions that have
+/// not reached it wait as turns.
 pub async fn ended(
     tx: &Tx,
     from: &Reporter,
@@ -181,8 +181,8 @@ pub(super) async fn settle_launches(tx: &Tx, agent: &LockedAgent, generation: i6
 /// The agent's skills, MCP servers and credentials are as in its host's last plan.
 pub async fn synced(tx: &Tx, from: &Reporter) -> Result<()> {
     let Some(agent) = lock_row(tx, from).await? else { return Ok(()) };
-    // Something has changed since the host asked, and another command is on its way; or the organization is stopped, and the
-    // release brings the rest.
+    // Something has changed since the host asked, and another command is on its way; or the organization is stopped,
+    // and the release brings the rest.
     if agent.sync_given != agent.sync_version || !agent.sync_pending {
         return Ok(());
     }

@@ -1,8 +1,8 @@
 //! Starts, stops, pauses, resumes and restarts agents. The new state and the command for the host are written in one
 //! transaction.
 //!
-//! A restart is a stop with a row for the next launch: the service starts the agent as soon as it is down, without the person.
-//! Stopping the agent before that cancels the restart.
+//! A restart is a stop with a row for the next launch: the service starts the agent as soon as it is down, without the
+//! person. Stopping the agent before that cancels the restart.
 //!
 //! An agent that has failed is restarted at the time in its row ([`start_due`]; `recovery.rs` has the rule).
 
@@ -97,8 +97,8 @@ pub async fn restart(scope: &Scope, id: AgentId) -> Result<()> {
     finish(tx, (ChangeOp::Updated, "restartAgent"), id, changes).await
 }
 
-/// Launches a stopped agent whose next launch was requested. If the organization was stopped meanwhile, the host gets the
-/// command with the release.
+/// Launches a stopped agent whose next launch was requested. If the organization was stopped meanwhile, the host gets
+/// the command with the release.
 pub(super) async fn start_again(tx: &Tx, id: AgentId) -> Result<()> {
     let Some(agent) = find(tx, id).await? else { return Ok(()) };
     let was = agent.status;
@@ -255,11 +255,12 @@ fn reason_not_to_start(
     }
 }
 
-/// Confirms the host that joined as the `join`th of this server, and starts the agents that waited for it. If it is confirmed
-/// already, only those are started.
+/// Confirms the host that joined as the `join`th of this server, and starts the agents that waited for it. If it is
+/// confirmed already, only those are started.
 pub async fn confirm_host(scope: &Scope, server: ServerId, join: i64) -> Result<()> {
     servers::confirm_host(scope, server, join).await?;
-    // In later transactions: whether a host is confirmed is read under the agent's lock, so the server must not be locked here.
+    // In later transactions: whether a host is confirmed is read under the agent's lock, so the server must not be
+    // locked here.
     start_confirmed(scope, server).await
 }
 
@@ -284,8 +285,8 @@ async fn start_confirmed(scope: &Scope, server: ServerId) -> Result<()> {
     Ok(())
 }
 
-/// Stops an agent on behalf of the service, in the caller's transaction: cancels its turns and sets the status reason, which
-/// stays until the next start. For an agent at rest, only cancels a planned start.
+/// Stops an agent on behalf of the service, in the caller's transaction: cancels its turns and sets the status reason,
+/// which stays until the next start. For an agent at rest, only cancels a planned start.
 pub async fn stop_in(
     tx: &Tx,
     id: AgentId,
@@ -406,8 +407,8 @@ async fn launch_unless_withheld(tx: &Tx, agent: agents::Model) -> Result<AgentSt
     Ok(apply_action(tx, agent, Action::Start, Tries::default()).await?.status)
 }
 
-/// Performs the transition and enqueues the host's command, unless the agent is already in that state. `tries`: the number of
-/// consecutive restarts to store.
+/// Performs the transition and enqueues the host's command, unless the agent is already in that state. `tries`: the
+/// number of consecutive restarts to store.
 ///
 /// # Errors
 /// The state does not allow the action.

@@ -1,7 +1,8 @@
 //! MCP servers: tools that agents may call, run as a command on the agent's host or reached at a URL.
 //!
-//! An MCP server is active or archived; archiving keeps the assignments, and assigned agents lose or regain access at once.
-//! `auth` names the credentials that a server needs. Permissions: `mcp.*`. A change notifies the hosts of its running agents.
+//! An MCP server is active or archived; archiving keeps the assignments, and assigned agents lose or regain access at
+//! once. `auth` names the credentials that a server needs. Permissions: `mcp.*`. A change notifies the hosts of its
+//! running agents.
 
 mod entity;
 mod input;
@@ -84,8 +85,8 @@ pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServe
 /// Edits an MCP server and notifies its agents' hosts. An edit that changes nothing does nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` if the result doesn't match its transport; `PERMISSION_DENIED`
-/// as [`create`].
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` if the result doesn't match its transport;
+/// `PERMISSION_DENIED` as [`create`].
 pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) -> Result<()> {
     let tx = scope.begin().await?;
     let before = assignments::load_active::<mcp_servers::Entity>(&tx, id).await?;
@@ -135,8 +136,8 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) 
 /// Sets the complete list of agents that may call an MCP server.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for an unknown agent, in which case nothing changes; `PERMISSION_DENIED` for a
-/// service token that assigns a program to agents that read credentials.
+/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for an unknown agent, in which case nothing changes;
+/// `PERMISSION_DENIED` for a service token that assigns a program to agents that read credentials.
 pub async fn set_agents(scope: &Scope, id: McpServerId, agents: &[AgentId]) -> Result<()> {
     let tx = scope.begin().await?;
     let server = assignments::load_active::<mcp_servers::Entity>(&tx, id).await?;
@@ -193,8 +194,8 @@ fn has_new_setup(server: &mcp_servers::ActiveModel) -> bool {
         || server.workspace.is_set()
 }
 
-/// Refuses a service token that sets up a server which gets stored values by its name, unless a person has allowed the host of
-/// its address. A token that could choose the server freely could read values that it doesn't know.
+/// Refuses a service token that sets up a server which gets stored values by its name, unless a person has allowed the
+/// host of its address. A token that could choose the server freely could read values that it doesn't know.
 async fn require_allowed(tx: &Tx, server: &mcp_servers::Model) -> Result<()> {
     if tx.scope.request.caller.token().is_none() {
         return Ok(());
@@ -215,8 +216,8 @@ async fn require_allowed(tx: &Tx, server: &mcp_servers::Model) -> Result<()> {
     Err(tx.scope.refused(Problem::new(Code::PermissionDenied, detail)))
 }
 
-/// Refuses a service token that chooses a program for agents that may read credentials, because the program runs in their
-/// sandboxes and reads them too. Only people may do that.
+/// Refuses a service token that chooses a program for agents that may read credentials, because the program runs in
+/// their sandboxes and reads them too. Only people may do that.
 async fn require_no_readers(tx: &Tx, server: &mcp_servers::Model, agents: &[AgentId]) -> Result<()> {
     if tx.scope.request.caller.token().is_none() || server.transport != McpTransport::Stdio {
         return Ok(());

@@ -1,10 +1,10 @@
 //! The organization's model credentials: keys for models, which agents inherit.
 //!
-//! An agent whose `credentialChoice` is INHERIT uses the default one of its provider ([`inherited`]). The secret is sealed on
-//! arrival, and only the hosts of agents that use it get it; agents never do. Archiving deletes the secret. Hosts report the
-//! provider's refusals: a usage limit (`domain/spending/usage.rs`), or a rejected key ([`rejected`]). Reports are applied under an
-//! agent's lock, so an edit that affects agents locks them before any credential. Permissions: `organization.view` reads,
-//! `organization.edit` changes.
+//! An agent whose `credentialChoice` is INHERIT uses the default one of its provider ([`inherited`]). The secret is
+//! sealed on arrival, and only the hosts of agents that use it get it; agents never do. Archiving deletes the secret.
+//! Hosts report the provider's refusals: a usage limit (`domain/spending/usage.rs`), or a rejected key ([`rejected`]).
+//! Reports are applied under an agent's lock, so an edit that affects agents locks them before any credential.
+//! Permissions: `organization.view` reads, `organization.edit` changes.
 
 mod entity;
 mod input;
@@ -123,7 +123,8 @@ pub async fn create(scope: &Scope, new: CreateModelCredentialInput) -> Result<Mo
 /// Edits a model credential. An edit that changes nothing does nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`; `VALIDATION_FAILED` for an invalid base URL, or one that changes without a secret.
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`; `VALIDATION_FAILED` for an invalid base URL, or one that changes without a
+/// secret.
 pub async fn update(scope: &Scope, id: ModelCredentialId, edit: UpdateModelCredentialInput) -> Result<()> {
     let tx = scope.begin().await?;
     let credential = load(&tx, id).await?;
@@ -220,8 +221,8 @@ pub async fn archive(scope: &Scope, id: ModelCredentialId) -> Result<()> {
     tx.commit().await
 }
 
-/// Access to a model for an agent that inherits it: the provider's default credential. An agent that names no provider gets the
-/// default credential if there is only one.
+/// Access to a model for an agent that inherits it: the provider's default credential. An agent that names no provider
+/// gets the default credential if there is only one.
 pub async fn inherited(tx: &Tx, provider: Option<&str>) -> Result<Option<ModelAccess>> {
     let Some(chosen) = find_default(tx, provider).await? else { return Ok(None) };
     let Some(sealed) = &chosen.secret_sealed else { return Ok(None) };

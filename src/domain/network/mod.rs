@@ -1,7 +1,8 @@
 //! The network: hosts that agents may reach through their host's proxy, and refused connections.
 //!
 //! The list of allowed hosts is the organization's. Besides them, an agent reaches only its model and its MCP servers;
-//! destinations of its credentials must be on the list too. Permissions: `organization.view` reads, `network.edit` changes.
+//! destinations of its credentials must be on the list too. Permissions: `organization.view` reads, `network.edit`
+//! changes.
 
 mod blocked_hosts;
 mod entity;
@@ -50,11 +51,12 @@ impl DomainEvent for Allowed {}
 /// The most entries of a list, because hosts receive all of them in one frame of the protocol.
 const MOST: u64 = 500;
 
-/// Allows agents to reach a host, and approves the request for it. If the host is on the list, only approves the request.
+/// Allows agents to reach a host, and approves the request for it. If the host is on the list, only approves the
+/// request.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for an invalid name, for a full list, and for an approval that asks for something else; `NOT_FOUND`,
-/// `APPROVAL_NOT_PENDING`, `PERMISSION_DENIED` for the approval.
+/// `VALIDATION_FAILED` for an invalid name, for a full list, and for an approval that asks for something else;
+/// `NOT_FOUND`, `APPROVAL_NOT_PENDING`, `PERMISSION_DENIED` for the approval.
 pub async fn allow(scope: &Scope, input: AllowHostInput) -> Result<()> {
     let host = host::normalize("/host", &input.host)?;
     if input.approval_id.is_some() {

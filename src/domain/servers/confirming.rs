@@ -1,8 +1,8 @@
 //! Confirmation of hosts: only a confirmed host may hold secrets.
 //!
-//! A host is confirmed if its provisioning token was created by the operator (command line, demo, the service itself), or by a
-//! person with the [`NEEDED`] permissions. Any other host waits until such a person confirms it. Service tokens confirm nothing,
-//! and a host's facts about itself prove nothing. A host that keeps its token keeps its confirmation.
+//! A host is confirmed if its provisioning token was created by the operator (command line, demo, the service itself),
+//! or by a person with the [`NEEDED`] permissions. Any other host waits until such a person confirms it. Service tokens
+//! confirm nothing, and a host's facts about itself prove nothing. A host that keeps its token keeps its confirmation.
 
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, PaginatorTrait, QueryFilter, Set};
 use serde_json::json;
@@ -48,8 +48,8 @@ fn may_confirm(scope: &Scope) -> bool {
 /// [`launch::confirm_host`](crate::domain::launch::confirm_host) also starts the agents that waited for it.
 ///
 /// # Errors
-/// `PERMISSION_DENIED` for a service token, or without `credential.edit`; `NOT_FOUND`; `CONFLICT` if the server has another host
-/// by now, or none.
+/// `PERMISSION_DENIED` for a service token, or without `credential.edit`; `NOT_FOUND`; `CONFLICT` if the server has
+/// another host by now, or none.
 pub async fn confirm_host(scope: &Scope, id: ServerId, join: i64) -> Result<()> {
     scope.person()?;
     for permission in NEEDED {

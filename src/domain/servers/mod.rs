@@ -1,9 +1,9 @@
 //! Servers: the hosts that agents run on, and the images they run from.
 //!
 //! A server is PENDING until its host first connects, then ONLINE, DEGRADED or OFFLINE, depending on the connection. A
-//! provisioning token lets a host join once. It is shown when issued and stored as a hash; issuing a new one invalidates the old
-//! one and cuts off the host that used it. A host gets secrets once it is confirmed (`confirming.rs`). Permissions: `server.*`,
-//! `image.*`.
+//! provisioning token lets a host join once. It is shown when issued and stored as a hash; issuing a new one
+//! invalidates the old one and cuts off the host that used it. A host gets secrets once it is confirmed
+//! (`confirming.rs`). Permissions: `server.*`, `image.*`.
 
 mod confirming;
 mod entity;
@@ -139,8 +139,8 @@ pub async fn regenerate_token(scope: &Scope, id: ServerId) -> Result<SecretStrin
     Ok(token)
 }
 
-/// Deletes a server that has no agents: hides it, frees its name, and locks its host out. The row stays,
-/// because deleted agents and approvals refer to it. Pending commands for its host are dropped, and its alerts withdrawn.
+/// Deletes a server that has no agents: hides it, frees its name, and locks its host out. The row stays, because
+/// deleted agents and approvals refer to it. Pending commands for its host are dropped, and its alerts withdrawn.
 ///
 /// # Errors
 /// `NOT_FOUND`, `IN_USE`.

@@ -1,7 +1,7 @@
 //! Skills: written know-how, stored in an agent's volume as `<name>/SKILL.md`.
 //!
-//! A skill is active or archived; archiving keeps the assignments. An edit that changes something, or is forced, marks the
-//! assigned agents for synchronization and notifies the hosts of running ones. Permissions: `skill.*`.
+//! A skill is active or archived; archiving keeps the assignments. An edit that changes something, or is forced, marks
+//! the assigned agents for synchronization and notifies the hosts of running ones. Permissions: `skill.*`.
 
 mod entity;
 mod input;
@@ -120,8 +120,8 @@ async fn apply_edit(
     let mut changes = json!({ "force": edit.force.unwrap_or_default() });
     if skill.is_changed() {
         if skill.content.is_set() {
-            // Locking order: the organization, the agents, and the sum of stored bytes, which the row's trigger writes. Storing a
-            // picture or a file of an agent keeps the same order, so that the two can't deadlock.
+            // Locking order: the organization, the agents, and the sum of stored bytes, which the row's trigger writes.
+            // Storing a picture or a file of an agent keeps the same order, so that the two can't deadlock.
             orgs::lock(&tx).await?;
             assignments::lock_assigned::<skills::Entity>(&tx, id).await?;
         }

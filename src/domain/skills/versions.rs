@@ -1,8 +1,8 @@
-//! Versions: the past and present content of a skill. Agents' revisions name the versions of their skills, and a skill can be
-//! reverted to an earlier one.
+//! Versions: the past and present content of a skill. Agents' revisions name the versions of their skills, and a skill
+//! can be reverted to an earlier one.
 //!
-//! The numbers of a skill's versions are 1, 2, 3, …. Old ones don't count against the plan's storage, so their total size is
-//! limited.
+//! The numbers of a skill's versions are 1, 2, 3, …. Old ones don't count against the plan's storage, so their total
+//! size is limited.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -28,8 +28,8 @@ const KEPT_BYTES: i64 = 4 << 20;
 
 static SETTINGS: LazyLock<BTreeSet<String>> = LazyLock::new(fields_of::<UpdateSkillInput>);
 
-/// Writes a version of the skill if it differs from the newest one. The caller has locked the skill, and passes its row after the
-/// change.
+/// Writes a version of the skill if it differs from the newest one. The caller has locked the skill, and passes its row
+/// after the change.
 pub(super) async fn record_version(tx: &Tx, skill: &skills::Model, reverts_to: Option<i64>) -> Result<()> {
     let content = Content::of(settings(skill, &SETTINGS));
     let before = find_version(tx, skill.id, skill.version).await?;

@@ -1,18 +1,19 @@
 //! Credentials in the form that an agent's host receives. Pure.
 //!
-//! For a credential with an http or https destination, the host adds headers to the agent's requests to it, if the destination
-//! is also on the organization's list. Credentials that agents may read, by a person's decision, become environment variables
-//! and files. A field becomes the variable `CREDENTIAL_LABEL`: both names in upper case, each run of other characters than
-//! ASCII letters and digits as one underscore. Names that a loader or Muster interprets are left out, and of two equal names
-//! the later one. Keys, certificates and fields of several lines become files, `.credentials/name/label`.
+//! For a credential with an http or https destination, the host adds headers to the agent's requests to it, if the
+//! destination is also on the organization's list. Credentials that agents may read, by a person's decision, become
+//! environment variables and files. A field becomes the variable `CREDENTIAL_LABEL`: both names in upper case, each run
+//! of other characters than ASCII letters and digits as one underscore. Names that a loader or Muster interprets are
+//! left out, and of two equal names the later one. Keys, certificates and fields of several lines become files,
+//! `.credentials/name/label`.
 //!
-//! A bearer token, and a user with a password, become the header `Authorization`. Each field of an API key or of a custom
-//! credential becomes the header that its label names; a field of an API key with a generic label such as `key` becomes
-//! `X-Api-Key`. Other kinds are not sent in headers.
+//! A bearer token, and a user with a password, become the header `Authorization`. Each field of an API key or of a
+//! custom credential becomes the header that its label names; a field of an API key with a generic label such as `key`
+//! becomes `X-Api-Key`. Other kinds are not sent in headers.
 //!
-//! An MCP server names the credentials that it needs. At an address below a credential's destination it gets the headers. A
-//! program, or another address, gets only credentials that the agent may read or that have `mcp://<name of the server>` as a
-//! destination, because an editor of the MCP server controls their use.
+//! An MCP server names the credentials that it needs. At an address below a credential's destination it gets the
+//! headers. A program, or another address, gets only credentials that the agent may read or that have `mcp://<name of
+//! the server>` as a destination, because an editor of the MCP server controls their use.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderName, HeaderValue};
@@ -71,8 +72,8 @@ fn path_part(name: &str) -> String {
     if part.is_empty() { "unnamed".to_owned() } else { part.to_owned() }
 }
 
-/// Headers that the host adds to requests, for the http and https destinations of these credentials that the list allows. Names
-/// are unique: those of a credential's further destinations end in a number.
+/// Headers that the host adds to requests, for the http and https destinations of these credentials that the list
+/// allows. Names are unique: those of a credential's further destinations end in a number.
 pub fn injected(credentials: &[OpenedCredential], allowed: &[Destination]) -> Vec<Injected> {
     let mut all: Vec<Injected> = Vec::new();
     for credential in credentials {

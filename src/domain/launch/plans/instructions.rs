@@ -16,8 +16,8 @@ pub struct Persona<'a> {
     pub no_emoji: bool,
 }
 
-/// The instructions of an agent. `not_enforced` are the kinds of action that it must ask about by itself, because no risk rule
-/// covers them.
+/// The instructions of an agent. `not_enforced` are the kinds of action that it must ask about by itself, because no
+/// risk rule covers them.
 pub fn build(agent: &Persona<'_>, not_enforced: &[String]) -> String {
     let mut lines = vec![match non_blank(agent.role) {
         Some(role) => format!("You are {}. Your role: {role}.", agent.name),

@@ -1,8 +1,8 @@
-//! Launch plans: everything that a host needs to launch an agent and to serve its sessions. A plan holds secrets, opened only
-//! for the host that runs the agent. It is never stored or logged.
+//! Launch plans: everything that a host needs to launch an agent and to serve its sessions. A plan holds secrets,
+//! opened only for the host that runs the agent. It is never stored or logged.
 //!
-//! `instructions.rs`: the agent's instructions; `access.rs`: credentials as variables and headers; `model.rs`: the key for its
-//! model; `restart.rs`: changes that need a new launch; `withheld.rs`: hosts that get no secrets.
+//! `instructions.rs`: the agent's instructions; `access.rs`: credentials as variables and headers; `model.rs`: the key
+//! for its model; `restart.rs`: changes that need a new launch; `withheld.rs`: hosts that get no secrets.
 
 mod access;
 mod instructions;
@@ -36,14 +36,16 @@ use crate::{
 /// How much of a frame of the protocol a plan may take, in bytes of JSON.
 const PLAN_BYTES: usize = LARGEST_FRAME - 4 * 1024;
 
-/// The plan for launching the agent and serving its sessions. Hosts ask again when skills, MCP servers or credentials change.
+/// The plan for launching the agent and serving its sessions. Hosts ask again when skills, MCP servers or credentials
+/// change.
 ///
-/// While the organization is stopped, the plan of an agent that is up contains only the stop, so that its gate closes even if
-/// the rest of the plan can't be built. The release brings the rest.
+/// While the organization is stopped, the plan of an agent that is up contains only the stop, so that its gate closes
+/// even if the rest of the plan can't be built. The release brings the rest.
 ///
 /// # Errors
-/// `NOT_FOUND`; `AGENT_NOT_RUNNING` for a launch that is not the agent's current one, or should not run; `PERMISSION_DENIED` if
-/// the plan holds secrets that the host may not have; `PAYLOAD_TOO_LARGE` if the agent's skills don't fit into one answer.
+/// `NOT_FOUND`; `AGENT_NOT_RUNNING` for a launch that is not the agent's current one, or should not run;
+/// `PERMISSION_DENIED` if the plan holds secrets that the host may not have; `PAYLOAD_TOO_LARGE` if the agent's skills
+/// don't fit into one answer.
 pub async fn launch(scope: &Scope, agent: AgentId, generation: i64) -> Result<LaunchPlan> {
     let tx = scope.begin().await?;
     let agent = load(&tx, agent).await?;
@@ -150,8 +152,8 @@ fn require_fitting(plan: &LaunchPlan) -> Result<()> {
     Err(Problem::new(Code::PayloadTooLarge, detail).with("limit", PLAN_BYTES))
 }
 
-/// Records that the host's plan includes all changes so far. Once the host reports that it has applied the plan, the agent is
-/// no longer marked for synchronization.
+/// Records that the host's plan includes all changes so far. Once the host reports that it has applied the plan, the
+/// agent is no longer marked for synchronization.
 async fn mark_plan_given(tx: &Tx, agent: &agents::Model) -> Result<()> {
     let given = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));
     given.col_expr(agents::Column::SyncGiven, Expr::value(agent.sync_version)).exec(tx.connection()).await?;

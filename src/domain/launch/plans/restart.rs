@@ -1,8 +1,9 @@
-//! Detects changes that need a new launch: of the access to the model, the environment, the files, the limits, and the profile
-//! with its model. A running agent keeps the values of its launch; its record says which of them have changed since.
+//! Detects changes that need a new launch: of the access to the model, the environment, the files, the limits, and the
+//! profile with its model. A running agent keeps the values of its launch; its record says which of them have changed
+//! since.
 //!
-//! The host asks for a plan when it launches the agent and again after every change, so comparing digests is enough. The
-//! digests are sealed, because a short secret could be guessed from its digest.
+//! The host asks for a plan when it launches the agent and again after every change, so comparing digests is enough.
+//! The digests are sealed, because a short secret could be guessed from its digest.
 
 use muster_protocol::plan::LaunchPlan;
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};

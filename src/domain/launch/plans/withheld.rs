@@ -1,10 +1,10 @@
 //! Withholds plans with secrets from unconfirmed hosts.
 //!
-//! A host that is not confirmed gets no plan that holds a secret, not even a part of it: its agent fails at once, and starts
-//! when a person confirms the host. Agents without secrets run there as on any host.
+//! A host that is not confirmed gets no plan that holds a secret, not even a part of it: its agent fails at once, and
+//! starts when a person confirms the host. Agents without secrets run there as on any host.
 //!
-//! Whether a host is confirmed is read under the agent's lock. A confirmation locks the agents before it starts them, so it is
-//! either seen here or finds the agent waiting.
+//! Whether a host is confirmed is read under the agent's lock. A confirmation locks the agents before it starts them,
+//! so it is either seen here or finds the agent waiting.
 
 use muster_protocol::{
     Command,
@@ -38,7 +38,8 @@ use crate::{
 const DETAIL: &str = "The agent needs secrets, and the host of its server is not confirmed. A person with server.edit and \
                       credential.edit can confirm it on the server's page; the agent then starts.";
 
-/// Whether the plan holds a secret. The pattern names all fields, so that a new one doesn't compile until it is considered.
+/// Whether the plan holds a secret. The pattern names all fields, so that a new one doesn't compile until it is
+/// considered.
 pub(super) fn holds_secret(plan: &LaunchPlan) -> bool {
     let LaunchPlan {
         name: _,
@@ -83,8 +84,8 @@ pub(in super::super) async fn fail_until_confirmed(tx: &Tx, agent: AgentId) -> R
     fail(tx, agent, StatusReason::HostNotConfirmed, Some(DETAIL)).await
 }
 
-/// Ends the agent's launch, because its host may not have its plan. The agent waits until the host is confirmed; a paused one
-/// stays down, because a launch would begin with the waiting turns.
+/// Ends the agent's launch, because its host may not have its plan. The agent waits until the host is confirmed; a
+/// paused one stays down, because a launch would begin with the waiting turns.
 pub(in super::super) async fn withhold(tx: &Tx, agent: &agents::Model) -> Result<()> {
     let standing = LockedAgent::from_row(agent);
     commands::expire_of_agent(tx, agent.id).await?;
