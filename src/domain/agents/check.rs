@@ -95,7 +95,7 @@ fn is_language(text: &str) -> bool {
     parts.next().is_some_and(|part| Language::try_from_str(part).is_ok()) && parts.all(narrows)
 }
 
-/// Refuses an edit whose result contradicts itself.
+/// Refuses an edit with contradictory settings.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`.

@@ -150,7 +150,7 @@ fn is_for_host(agent: &agents::ActiveModel) -> bool {
 fn patch_row(tx: &Tx, agent: &mut agents::ActiveModel, edit: UpdateAgentInput, id: AgentId) {
     patch_required(&mut agent.name, edit.name.map_value(|name| name.trim().to_owned()));
     if edit.model_credential.is_null() {
-        // Without a credential there is no type.
+        // Clearing the credential clears its type.
         patch(&mut agent.model_credential_type, MaybeUndefined::Null);
     }
     if edit.model_credential.is_value() && edit.credential_choice.is_undefined() {

@@ -179,12 +179,12 @@ pub async fn set_avatar(tx: &Tx, id: AgentId, version: Option<i64>) -> Result<()
 async fn require_server_and_image(tx: &Tx, server: ServerId, image: Option<ImageId>) -> Result<ImageId> {
     let mut violations = Vec::new();
     if !servers::lock_existing(tx, server).await? {
-        violations.push(Violation::at("/server_id", "NOT_FOUND", format!("There is no server {server}.")));
+        violations.push(Violation::unknown("/server_id", "server", server));
     }
     let image = match image {
         Some(image) if servers::image_is_usable(tx, image).await? => Some(image),
         Some(image) => {
-            violations.push(Violation::at("/image_id", "NOT_FOUND", format!("There is no image {image}.")));
+            violations.push(Violation::unknown("/image_id", "image", image));
             None
         }
         None => orgs::default_image(tx).await?,

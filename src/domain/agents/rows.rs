@@ -22,7 +22,7 @@ use crate::{
     domain::commands::Host,
 };
 
-/// Tells subscribers that the agent has changed.
+/// Announces a change of the agent to subscribers.
 pub fn announce(tx: &Tx, id: AgentId) {
     tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Agent, id));
 }

@@ -72,7 +72,7 @@ impl Action {
             (Self::Start, Stopped | Error) => Ok(Transition::Move(Spawning, Command::Launch)),
             (Self::Start, Spawning) | (Self::Stop, Stopping | Stopped) => Ok(Transition::Stay),
             (Self::Stop, Spawning | Running | Paused) => Ok(Transition::Move(Stopping, Command::Stop)),
-            // Nothing is running, so there is no host to tell. Starting again clears the error.
+            // Nothing is running, so the host needs no command. Starting again clears the error.
             (Self::Stop, Error) => Err(TransitionError { from, action: self }),
             (Self::Pause, Running) => Ok(Transition::Move(Paused, Command::Pause)),
             (Self::Pause, Paused) | (Self::Resume, Running) => Ok(Transition::Stay),

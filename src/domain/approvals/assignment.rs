@@ -67,7 +67,7 @@ pub async fn assign(scope: &Scope, id: ApprovalId, to: Option<UserId>) -> Result
     if let Some(user) = to
         && !people::hold_member(&tx, user).await?
     {
-        let detail = format!("There is no member with id {user}.");
+        let detail = format!("No member has the id {user}.");
         return Err(Problem::invalid(vec![Violation::parameter("user_id", "NOT_FOUND", detail)]));
     }
     let approval = load_pending(&tx, id).await?;
@@ -127,7 +127,7 @@ pub async fn snooze(scope: &Scope, id: ApprovalId, until: Option<Timestamp>) -> 
     tx.commit().await
 }
 
-/// Requires that a snooze ends at most ten minutes before the expiry, or after 30 days.
+/// Requires that a snooze ends ten minutes before the expiry at the latest, or within 30 days if there is none.
 fn check_snooze(until: Timestamp, now: Timestamp, expires_at: Option<Timestamp>) -> Result<()> {
     let latest =
         expires_at.map_or(now.plus(Duration::from_hours(30 * 24)), |at| at.minus(Duration::from_mins(10)));

@@ -66,7 +66,7 @@ pub mod approvals {
         pub expires_at: Option<Timestamp>,
         pub resolved_at: Option<Timestamp>,
         pub delivered_at: Option<Timestamp>,
-        /// How far the decision has come.
+        /// Whether and how the decision has reached the agent.
         pub delivery: Option<AnswerDelivery>,
         /// When an approval that came too late allowed the same action in the next launch.
         pub honoured_at: Option<Timestamp>,

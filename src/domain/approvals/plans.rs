@@ -93,7 +93,7 @@ async fn is_listed(tx: &Tx, input: &serde_json::Value) -> Result<bool> {
 fn to_answer(approval: approvals::Model) -> Result<Answer> {
     let not_found = || Problem::not_found("approval", approval.id);
     let request = approval.request_key.clone().ok_or_else(not_found)?;
-    let undecided = || Problem::new(Code::Conflict, "There is no decision yet.");
+    let undecided = || Problem::new(Code::Conflict, "The request is still undecided.");
     let answer = approval.answer.unwrap_or_default();
     let text = answer["text"].as_str().map(str::to_owned);
     let closed = |reason: &str| Decision::Closed { reason: reason.to_owned() };

@@ -188,18 +188,18 @@ impl ToolRequest {
         hex::encode(Sha256::digest(self.input.to_string()))
     }
 
-    /// The digest covers the complete input, so that what is done later can be compared with what was approved.
+    /// The digest covers the complete input, so that a later action can be compared with the approved one.
     pub(super) fn stored(self) -> Value {
         let digest = self.digest();
         json!({ "tool": self.tool, "input": without_secrets(self.input), "digest": digest })
     }
 }
 
-/// The longest input that a person decides on, in bytes of JSON as it is shown. What can't be shown whole is not asked:
-/// an agent could hide something in the rest.
+/// The longest input that people decide on, in bytes of JSON as it is shown. A longer one is refused, because an agent
+/// could hide something in the part that is not shown.
 pub(super) const INPUT_BYTES: usize = 256 * 1024;
 
-/// Whether an input is longer than that, or nested too deep to be read again in an answer.
+/// Whether an input exceeds [`INPUT_BYTES`], or is nested too deep for the parser of answers.
 pub(super) fn is_too_long(input: &Value) -> bool {
     is_too_deep(input) || without_secrets(input.clone()).to_string().len() > INPUT_BYTES
 }

@@ -342,7 +342,6 @@ pub async fn refuse_skipped(tx: &Tx, from: &Reporter, request: &str) -> Result<(
     Ok(())
 }
 
-/// Whether a request can have this name.
 fn is_request_name(request: &str) -> bool {
     (1..=200).contains(&request.len()) && !request.contains(char::is_control)
 }
@@ -364,7 +363,6 @@ async fn load(tx: &Tx, agent: &LockedAgent, id: ApprovalId) -> Result<approvals:
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("approval", id))
 }
 
-/// A text from an agent on one line, within bounds.
 fn one_line(text: &str, most: usize) -> String {
     bounded(&plain::one_line(text), most)
 }

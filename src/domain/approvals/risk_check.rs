@@ -48,7 +48,6 @@ pub enum RiskDecision {
 pub struct RiskAssessment {
     /// From 0 to 100.
     pub risk: i64,
-    /// The rule that decided.
     pub rule: Option<String>,
     pub category: Option<String>,
     pub decision: RiskDecision,
@@ -104,7 +103,6 @@ pub fn assess_risk(
     }
 }
 
-/// How severe a request of this risk is.
 pub const fn severity(risk: i64) -> Severity {
     match risk {
         ..40 => Severity::Low,

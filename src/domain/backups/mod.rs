@@ -161,7 +161,6 @@ async fn fail_pending(tx: &Tx, agent: Option<AgentId>, server: Option<ServerId>,
     Ok(())
 }
 
-/// Begins a backup.
 async fn begin_backup(tx: &Tx, agent: &LockedAgent, cause: BackupCause) -> Result<BackupId> {
     let author = Author::of(tx);
     let backup = agent_backups::ActiveModel {

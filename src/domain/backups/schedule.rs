@@ -40,7 +40,7 @@ use crate::{
 /// DAILY and WEEKLY, at an hour when most people sleep. WEEKLY is on Sundays.
 const DAILY: &str = "0 3 * * *";
 const WEEKLY: &str = "0 3 * * 0";
-/// What is said then.
+/// The error of a backup or restore that its host never reported.
 const NO_ANSWER: &str = "The host did not answer within 30 days.";
 
 /// Begins the due backups of every organization, and fails those whose host never answered. Returns how many.

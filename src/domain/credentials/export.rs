@@ -24,7 +24,6 @@ use crate::{
 pub struct OpenedCredential {
     pub name: String,
     pub kind: CredentialKind,
-    /// The hosts and URLs it may be used for.
     pub destinations: Vec<String>,
     /// Whether a person allowed agents to read it.
     pub agent_may_read: bool,

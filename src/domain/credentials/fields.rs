@@ -32,7 +32,6 @@ pub struct FieldChanges {
 }
 
 impl FieldChanges {
-    /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
     }

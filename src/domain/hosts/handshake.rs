@@ -130,7 +130,7 @@ async fn desired_launches(tx: &Tx, server: ServerId) -> Result<Vec<Running>> {
     Ok(found.map(|launch| Running { agent_id: launch.id, generation: launch.launch_generation }).collect())
 }
 
-/// Tells subscribers that the server has changed.
+/// Announces a change of the server to subscribers.
 pub(super) fn announce(tx: &Tx, server: ServerId) {
     tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Server, server));
 }

@@ -81,7 +81,7 @@ pub struct Link {
     token: TokenHash,
 }
 
-/// Why a connection is refused or ends, as the frame REFUSED says it.
+/// Why a connection is refused or ends, with the content of the frame REFUSED.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     pub code: RefusedCode,

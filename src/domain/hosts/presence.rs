@@ -68,7 +68,7 @@ pub async fn record_disconnect(link: &Link) -> Result<()> {
     queries::store_end(link).await
 }
 
-/// Marks servers whose host has been gone for five seconds, or not been heard of ([`SILENT`]). Returns how many.
+/// Marks servers OFFLINE whose host has been disconnected for five seconds, or silent for [`SILENT`]. Returns how many.
 pub async fn mark_offline(core: &Arc<Core>) -> Result<u64> {
     let now = core.clock.now();
     let limits = SilenceLimits { silent: now.minus(SILENT), away: now.minus(Duration::from_secs(5)) };

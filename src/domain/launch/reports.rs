@@ -156,7 +156,6 @@ async fn set_ended(tx: &Tx, agent: agents::Model, status: AgentStatus) -> Result
     Ok(())
 }
 
-/// The reason of an agent's status.
 const fn reason_of(reason: EndReason) -> Option<StatusReason> {
     Some(match reason {
         EndReason::Stopped => return None,
@@ -275,7 +274,6 @@ pub async fn refused(tx: &Tx, from: &Reporter, command_id: i64, reason: RefusedR
     Ok(())
 }
 
-/// The turn that this command is about.
 async fn turn_of(tx: &Tx, agent: &LockedAgent, command: i64) -> Result<Option<TurnId>> {
     let payload = queries::command_payload(tx, agent.id, (command, CommandKind::Turn)).await?;
     Ok(payload.and_then(|payload| payload["turn_id"].as_i64()).map(TurnId))

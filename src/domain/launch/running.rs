@@ -139,14 +139,14 @@ async fn start_if_due(scope: &Scope, id: AgentId) -> Result<bool> {
     Ok(true)
 }
 
-/// What became of starting all agents of a server.
+/// The result of starting all agents of a server.
 #[derive(Default, SimpleObject)]
 pub struct StartedAgents {
-    /// Those that are being launched now, by id.
+    /// The agents that are being launched, by id.
     pub started: Vec<AgentId>,
-    /// Those that may not start.
+    /// The agents that may not start.
     pub skipped: Vec<SkippedAgent>,
-    /// How many of those that may start were not looked at: one call starts 100. Call again.
+    /// How many more agents may start: one call starts 100. Call again for the rest.
     pub left: i64,
 }
 
@@ -197,7 +197,7 @@ async fn find_startable(scope: &Scope, server: ServerId) -> Result<(StartedAgent
     Ok((done, may_start))
 }
 
-/// An agent as [`find_startable`] sees it.
+/// Id, name, status, and the reason of the status.
 type AgentState = (AgentId, String, AgentStatus, Option<StatusReason>, Option<String>);
 
 /// Launches these agents in one transaction, unless they have changed meanwhile.

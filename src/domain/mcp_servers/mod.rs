@@ -244,7 +244,7 @@ pub struct Callable {
     pub url: Option<String>,
     /// The names of the credentials it needs.
     pub auth: Vec<String>,
-    /// What it sees of the agent's home.
+    /// Its access to the agent's home.
     pub workspace: McpWorkspace,
 }
 

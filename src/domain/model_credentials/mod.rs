@@ -236,7 +236,7 @@ pub async fn inherited(tx: &Tx, provider: Option<&str>) -> Result<Option<ModelAc
     }))
 }
 
-/// Which one that is.
+/// The id of the credential that [`inherited`] opens.
 async fn default_of(tx: &Tx, provider: Option<&str>) -> Result<Option<ModelCredentialId>> {
     Ok(find_default(tx, provider).await?.map(|chosen| chosen.id))
 }

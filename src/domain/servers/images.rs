@@ -203,7 +203,7 @@ pub async fn image_of(tx: &Tx, id: ImageId) -> Result<LaunchedImage> {
 
 fn require_profile(scope: &Scope, name: Option<&str>) -> Result<()> {
     let Some(name) = name.filter(|name| scope.core.profiles.get(name).is_none()) else { return Ok(()) };
-    let detail = format!("There is no profile {name:?}. `profiles` lists them.");
+    let detail = format!("The profile {name:?} does not exist. `profiles` lists them.");
     Err(Problem::invalid_at("/profile", "NOT_FOUND", detail))
 }
 
