@@ -23,7 +23,7 @@ pub mod agents {
         pub server_id: ServerId,
         pub image_id: ImageId,
         pub name: String,
-        /// Written with the name.
+        /// Derived from the name.
         pub name_folded: String,
         pub description: Option<String>,
         pub role: Option<String>,

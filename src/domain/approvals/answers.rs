@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-/// Sends a decision on its way: as a message in the conversation, and as a command for the host.
+/// Sends a decision: as a message in the conversation, and as a command for the host.
 pub(super) async fn send_decision(
     tx: &Tx,
     approval: &approvals::Model,
@@ -224,7 +224,7 @@ pub async fn describe_answers(tx: &Tx, said: &mut [Said]) -> Result<()> {
     Ok(())
 }
 
-/// An answer in words for an agent that has been doing something else since.
+/// The text of a decision, for an agent that has worked on other things since it asked.
 fn describe_answer(approval: &approvals::Model, said: &str) -> Result<String> {
     let by = approval.decided_by_name.as_deref().unwrap_or("Someone");
     if approval.kind == ApprovalKind::Question {

@@ -60,7 +60,7 @@ pub async fn load_shown(scope: &Scope, id: ApprovalId) -> Result<Option<Shown>> 
     }))
 }
 
-/// Half of a SHA-256 would do; a quarter of one fits into a button.
+/// A quarter of a SHA-256, so that it fits into a button.
 fn digest(approval: &approvals::Model) -> String {
     let shown = json!([approval.kind, approval.title, approval.body, approval.request, approval.question]);
     let digest = Sha256::digest(shown.to_string());

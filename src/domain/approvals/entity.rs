@@ -26,7 +26,7 @@ pub mod approvals {
         pub status: ApprovalStatus,
         pub outcome: Option<ApprovalOutcome>,
         pub title: String,
-        /// Written with the title.
+        /// Derived from the title.
         pub title_folded: String,
         pub body: Option<String>,
         pub severity: Severity,

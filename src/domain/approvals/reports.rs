@@ -163,7 +163,8 @@ async fn ask_question(
         .await;
     }
     if is_flooding(tx, agent).await? {
-        let text = format!("The question was not asked: {MOST_WAITING} requests of this agent wait already.");
+        let text =
+            format!("The question was not asked: {MOST_WAITING} requests of this agent are already waiting.");
         return refuse_request(tx, agent, origin, "TOO_MANY_REQUESTS", text).await;
     }
     let title = one_line(question.text.trim().lines().next().unwrap_or_default(), bounds::NAME);
@@ -183,7 +184,7 @@ async fn ask_approval(
 ) -> Result<()> {
     let title = if title.is_empty() { request.tool.clone() } else { title };
     if is_flooding(tx, agent).await? {
-        let why = format!("{MOST_WAITING} requests of this agent wait already");
+        let why = format!("{MOST_WAITING} requests of this agent are already waiting");
         let text = format!("The action was not allowed, because {why}: {title}");
         return refuse_request(tx, agent, origin, "TOO_MANY_REQUESTS", text).await;
     }

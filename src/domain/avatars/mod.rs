@@ -138,7 +138,6 @@ fn new_version() -> i64 {
     i64::from_le_bytes(random_bytes()) & ((1 << 52) - 1)
 }
 
-/// Replaces the previous picture.
 #[expect(
     clippy::disallowed_methods,
     reason = "people's pictures belong to no organization, and the filter is the owner"

@@ -34,12 +34,12 @@ use crate::{
 };
 
 /// The error of a pending backup or restore whose agent has left the server.
-const MOVED: &str = "The agent was moved to another server before the host had done this.";
+const MOVED: &str = "The agent was moved to another server before the host finished.";
 /// The same for a server that has another machine.
-const REPLACED: &str = "The server's machine was replaced before it had done this.";
-const BEGUN_AGAIN: &str = "The host began again before it had done this.";
+const REPLACED: &str = "The server's machine was replaced before it finished.";
+const REJOINED: &str = "The host rejoined before it finished.";
 /// The same for a deleted agent.
-const DELETED: &str = "The agent was deleted before its host had done this.";
+const DELETED: &str = "The agent was deleted before its host finished.";
 
 /// Backs up an agent's home. It may run meanwhile.
 ///
@@ -55,7 +55,7 @@ pub async fn back_up(scope: &Scope, agent: AgentId) -> Result<BackupId> {
         return Err(Problem::new(Code::AgentNotRunning, detail).with("status", agent.status.as_str()));
     }
     if is_under_way(&tx, agent.id).await? {
-        return Err(Problem::new(Code::Conflict, "A backup of this agent is under way already."));
+        return Err(Problem::new(Code::Conflict, "A backup of this agent is already in progress."));
     }
     let id = begin_backup(&tx, &agent, BackupCause::Person).await?;
     record(&tx, "backupAgent", agent.id, json!({ "backup": [Value::Null, id] }));
@@ -67,7 +67,7 @@ pub async fn back_up(scope: &Scope, agent: AgentId) -> Result<BackupId> {
 ///
 /// # Errors
 /// `NOT_FOUND`; `ORGANIZATION_STOPPED`; `AGENT_ALREADY_RUNNING`; `CONFLICT` for a backup that is not complete or is on
-/// another server, and while the agent is being restored already.
+/// another server, or while the agent is already being restored.
 pub async fn restore(scope: &Scope, id: BackupId) -> Result<()> {
     let tx = scope.begin().await?;
     orgs::require_going(&tx).await?;
@@ -83,7 +83,7 @@ pub async fn restore(scope: &Scope, id: BackupId) -> Result<()> {
         return Err(Problem::new(Code::Conflict, detail));
     }
     if is_restoring(&tx, agent.id).await? {
-        return Err(Problem::new(Code::Conflict, "The agent is being restored already."));
+        return Err(Problem::new(Code::Conflict, "The agent is already being restored."));
     }
     let mut backup = backup.into_active_model();
     backup.restore_state = Set(Some(BackupState::Pending));
@@ -145,7 +145,7 @@ pub async fn machine_replaced(tx: &Tx, server: ServerId) -> Result<()> {
 /// Fails the pending backups and restores of a host that rejoins, because its journal has lost them.
 pub async fn host_begins_again(tx: &Tx, server: ServerId) -> Result<()> {
     commands::expire_backups_of_server(tx, server).await?;
-    fail_pending(tx, None, Some(server), BEGUN_AGAIN).await
+    fail_pending(tx, None, Some(server), REJOINED).await
 }
 
 async fn fail_of_agent(tx: &Tx, agent: &LockedAgent, why: &str) -> Result<()> {

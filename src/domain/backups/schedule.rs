@@ -94,7 +94,7 @@ async fn is_too_soon(tx: &Tx, agent: &Scheduled) -> Result<bool> {
     Ok(last.plus(Duration::from_mins(minutes.unsigned_abs())) > tx.now)
 }
 
-/// Whether an agent was not backed up since the last time of its schedule.
+/// Whether an agent has not been backed up since the last time of its schedule.
 fn is_due(agent: &Scheduled, last: Timestamp) -> bool {
     let others = [agent.last_backup_at, agent.last_wanted_at, agent.last_ended_at];
     last > others.into_iter().flatten().fold(agent.created_at, Timestamp::max)

@@ -18,7 +18,7 @@ pub mod credentials {
         #[sea_orm(primary_key)]
         pub id: CredentialId,
         pub name: String,
-        /// Written with the name.
+        /// Derived from the name.
         pub name_folded: String,
         pub description: Option<String>,
         pub kind: CredentialKind,

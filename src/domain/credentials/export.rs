@@ -34,9 +34,6 @@ pub struct OpenedCredential {
 }
 
 /// Opens the credentials that the agent may use, in order of their ids.
-///
-/// # Errors
-/// The database is unreachable; a value can't be opened.
 pub async fn open_for_agent(tx: &Tx, agent: AgentId) -> Result<Vec<OpenedCredential>> {
     let links = tx.scope.find::<credential_agents::Entity>();
     let links = links.filter(credential_agents::Column::AgentId.eq(agent)).all(tx.connection()).await?;

@@ -98,7 +98,7 @@ impl ServerState {
             return Ok(());
         };
         let reason = format!(
-            "{what} Muster's database was restored from an older backup, and has forgotten what this host did. Stop the \
+            "{what} Muster's database was restored from an older backup, and no longer knows what this host did. Stop the \
              host, run `muster host rejoin`, and start it."
         );
         Err(Refusal::new(RefusedCode::Restored, reason))

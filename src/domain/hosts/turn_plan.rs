@@ -19,7 +19,8 @@ use crate::{
 
 /// The beginning of the prompt for an agent whose turn a limit had interrupted. Its session may have the messages, or
 /// not.
-const AGAIN: &str = "You had to stop in the middle because a limit was reached. You can go on now. What you were told, once more:";
+const AGAIN: &str =
+    "You had to stop because a limit was reached. You can continue now. These were the messages:";
 
 /// The plan of a turn. A host that asks again gets the same.
 ///

@@ -118,7 +118,7 @@ async fn end_late_start(scope: &Scope, id: AgentId) -> Result<bool> {
     let Some(agent) = find(&tx, id).await?.filter(is_late) else { return Ok(false) };
     commands::expire_of_agent(&tx, id).await?;
     commands::enqueue(&tx, host_of(&agent), &Command::Stop);
-    let detail = format!("It was not up {} seconds after its start.", limit.as_secs());
+    let detail = format!("It did not come up within {} seconds.", limit.as_secs());
     let end = End { reason: StatusReason::StartTimeout, is_clean: false, at: tx.now };
     fail_locked(&tx, agent, end, Some(&detail)).await?;
     let changes = json!({

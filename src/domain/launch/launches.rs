@@ -49,7 +49,7 @@ pub(super) async fn record_start(tx: &Tx, agent: &LockedAgent) -> Result<()> {
         insert_launch(tx, agent, agent.generation).await?;
     }
     let old = tx.scope.delete::<agent_launches::Entity>().filter(Column::AgentId.eq(agent.id));
-    // The newest are kept.
+    // Keep the newest 50.
     let old = old.filter(Column::Generation.lte(agent.generation - 50));
     old.exec(tx.connection()).await?;
     Ok(())

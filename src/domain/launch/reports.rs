@@ -294,7 +294,7 @@ fn reason_in_words(reason: EndReason, code: Option<i32>, signal: Option<i32>) ->
         EndReason::Stopped => "it was stopped",
         EndReason::Exited => "its program ended by itself",
         EndReason::Killed => "its program was killed",
-        EndReason::OutOfMemory => "its memory did not suffice",
+        EndReason::OutOfMemory => "it ran out of memory",
         EndReason::ShimLost => "its process is gone and left no record",
         EndReason::ImageNotFound => "its image was not found on the host",
         EndReason::SpawnFailed => "its program could not be started",

@@ -18,7 +18,7 @@ pub mod mcp_servers {
         #[sea_orm(primary_key)]
         pub id: McpServerId,
         pub name: String,
-        /// Written with the name.
+        /// Derived from the name.
         pub name_folded: String,
         pub description: Option<String>,
         pub transport: McpTransport,

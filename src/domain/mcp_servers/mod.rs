@@ -209,7 +209,7 @@ async fn require_allowed(tx: &Tx, server: &mcp_servers::Model) -> Result<()> {
         return Ok(());
     }
     let detail = format!(
-        "`{}` is given the stored values of `{credential}`. A service token can set it up only at an address whose host a \
+        "`{}` gets the stored values of `{credential}`. A service token can set it up only at an address whose host a \
          person has allowed.",
         server.name
     );

@@ -8,7 +8,7 @@ use crate::base::problem::{Problem, Result};
 /// Normalizes a name to lower case and ASCII. It is either exact, or `*.` and a name of at least two labels.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for any other text, such as an address in digits.
+/// `VALIDATION_FAILED` for any other text, such as an IP address.
 pub fn normalize(pointer: &str, text: &str) -> Result<String> {
     let text = text.trim();
     let (star, name) = text.strip_prefix("*.").map_or(("", text), |name| ("*.", name));
@@ -16,7 +16,7 @@ pub fn normalize(pointer: &str, text: &str) -> Result<String> {
     let name = match Host::parse(name) {
         Ok(Host::Domain(name)) if is_name(&name) => name,
         Ok(Host::Ipv4(_) | Host::Ipv6(_)) => {
-            return refused("An address in digits is never allowed. Give the host's name.");
+            return refused("An IP address is never allowed. Give the host's name.");
         }
         _ => {
             return refused(

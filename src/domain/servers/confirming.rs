@@ -58,7 +58,7 @@ pub async fn confirm_host(scope: &Scope, id: ServerId, join: i64) -> Result<()> 
     let tx = scope.begin().await?;
     let server = load(&tx, id).await?;
     if server.host_token_hash.is_none() || server.joins != join {
-        let detail = "This host is no longer the server's. Look at the one that has joined since.";
+        let detail = "This host is no longer the server's. Review the one that has joined since.";
         return Err(Problem::new(Code::Conflict, detail).with("joins", server.joins));
     }
     if server.host_confirmed_at.is_none() {

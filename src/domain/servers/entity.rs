@@ -18,7 +18,7 @@ pub mod servers {
         #[sea_orm(primary_key)]
         pub id: ServerId,
         pub name: String,
-        /// Written with the name.
+        /// Derived from the name.
         pub name_folded: String,
         pub description: Option<String>,
         pub hostname: Option<String>,
@@ -103,7 +103,7 @@ pub mod images {
         #[sea_orm(primary_key)]
         pub id: ImageId,
         pub name: String,
-        /// Written with the name.
+        /// Derived from the name.
         pub name_folded: String,
         /// The image reference: registry.example/agent:1.2
         pub reference: String,

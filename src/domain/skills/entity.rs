@@ -18,7 +18,7 @@ pub mod skills {
         #[sea_orm(primary_key)]
         pub id: SkillId,
         pub name: String,
-        /// Written with the name.
+        /// Derived from the name.
         pub name_folded: String,
         pub description: Option<String>,
         pub content: String,

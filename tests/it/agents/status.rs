@@ -148,7 +148,7 @@ async fn a_start_has_a_deadline_while_its_host_is_connected() {
     assert_eq!(end_late_starts(&app.core).await.unwrap(), 0);
     let late = shown(&app, agent).await;
     assert_eq!((&late["status"], &late["statusReason"]), (&json!("ERROR"), &json!("START_TIMEOUT")));
-    assert_eq!(late["statusDetail"], "It was not up 60 seconds after its start.");
+    assert_eq!(late["statusDetail"], "It did not come up within 60 seconds.");
     let now = app.clock.now().0;
     let commands = format!(
         "SELECT kind || ' ' || CAST(generation AS TEXT) || ' ' || CASE WHEN expires_at > {now} THEN 'waits' ELSE 'is over' END \

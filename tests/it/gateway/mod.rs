@@ -359,7 +359,7 @@ async fn a_replaced_machines_backup_fails() {
     }
     let states: Vec<String> =
         app.column("SELECT state || ' ' || COALESCE(error, '') FROM agent_backups ORDER BY id").await;
-    let failed = "FAILED The server's machine was replaced before it had done this.";
+    let failed = "FAILED The server's machine was replaced before it finished.";
     assert_eq!(states, [failed, failed, "PENDING "]);
 }
 

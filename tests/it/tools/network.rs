@@ -295,7 +295,7 @@ async fn a_token_uses_stored_values_only_with_a_persons_leave() {
     let at = |url: &str| json!({ "transport": "HTTP", "command": null, "args": [], "url": url });
     let refuses = |answer: &crate::harness::Answer, credential: &str| {
         assert_eq!(answer.code(), "PERMISSION_DENIED", "{}", answer.text);
-        let said = format!("is given the stored values of `{credential}`");
+        let said = format!("gets the stored values of `{credential}`");
         assert!(answer.text.contains(&said), "{}", answer.text);
     };
 

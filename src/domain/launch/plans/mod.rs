@@ -146,7 +146,7 @@ fn require_fitting(plan: &LaunchPlan) -> Result<()> {
         return Ok(());
     }
     let detail = format!(
-        "What the agent is launched with takes {bytes} bytes, and at most {PLAN_BYTES} fit. Shorten or remove skills: they take {}.",
+        "The agent's launch plan has {bytes} bytes, but at most {PLAN_BYTES} fit. Shorten or remove skills, which take {}.",
         plan.skills.iter().map(|skill| skill.content.len()).sum::<usize>()
     );
     Err(Problem::new(Code::PayloadTooLarge, detail).with("limit", PLAN_BYTES))

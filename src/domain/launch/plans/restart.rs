@@ -53,7 +53,7 @@ impl LaunchDigests {
             (self.environment != now.environment, "The credentials in its environment have changed."),
             (self.files != now.files, "The credentials in its files have changed."),
             (self.network != now.network, "Whether it has a network of its own has changed."),
-            (self.limits != now.limits, "Its limits of memory or processors have changed."),
+            (self.limits != now.limits, "Its memory or processor limits have changed."),
             (is_profile, "Its profile or the model in it has changed."),
             (is_model, "Its model has changed, and its sessions don't offer the new one."),
         ];
