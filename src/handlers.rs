@@ -75,13 +75,13 @@ fn of_agents(handlers: &mut Handlers) {
     handlers
         .on::<agents::Restored>(|tx, event| Box::pin(channels::activate_for_restored_agent(tx, event.agent)));
     handlers.answer::<agents::HasCredentials>(|tx, question| Box::pin(credentials::has_any(tx, question.0)));
-    handlers.answer::<agents::Equip<CredentialId>>(|tx, question| {
+    handlers.answer::<agents::SetAssignments<CredentialId>>(|tx, question| {
         Box::pin(credentials::set_of_agent(tx, question.agent, &question.wanted))
     });
-    handlers.answer::<agents::Equip<McpServerId>>(|tx, question| {
+    handlers.answer::<agents::SetAssignments<McpServerId>>(|tx, question| {
         Box::pin(mcp_servers::set_of_agent(tx, question.agent, &question.wanted))
     });
-    handlers.answer::<agents::Equip<SkillId>>(|tx, question| {
+    handlers.answer::<agents::SetAssignments<SkillId>>(|tx, question| {
         Box::pin(skills::set_of_agent(tx, question.agent, &question.wanted))
     });
 }

@@ -117,9 +117,9 @@ pub async fn assign_in<E: Assignable>(
     if change.is_empty() {
         return Ok(());
     }
-    touch::<E>(&tx, id).await?;
+    count_edit::<E>(&tx, id).await?;
     super::sync::mark_for_sync(&tx, &change.touched()).await?;
-    record::<E>(
+    audit_change::<E>(
         &tx,
         (ChangeOp::Updated, operation),
         id,
@@ -134,7 +134,7 @@ pub async fn assign_in<E: Assignable>(
 /// # Errors
 /// `VALIDATION_FAILED` naming archived and unknown records; `PERMISSION_DENIED` for a caller who may not assign, if
 /// anything would change.
-pub async fn equip<E: Assignable>(
+pub async fn replace_of_agent<E: Assignable>(
     tx: &Tx,
     agent: AgentId,
     wanted: &[E::Id],
@@ -148,7 +148,7 @@ pub async fn equip<E: Assignable>(
     let all: BTreeSet<i64> = present.iter().chain(wanted.keys()).copied().collect();
     let rows = tx.scope.find::<E>().filter(E::ID.is_in(all)).order_by_asc(E::ID);
     let rows = held(rows).all(tx.connection()).await?;
-    let usable = usable::<E>(&rows, wanted.keys())?;
+    let usable = usable_ids::<E>(&rows, wanted.keys())?;
     let added: Vec<i64> = wanted.keys().filter(|id| !present.contains(id)).copied().collect();
     let removed: Vec<i64> =
         present.into_iter().filter(|id| usable.contains(id) && !wanted.contains_key(id)).collect();
@@ -177,7 +177,7 @@ pub async fn equip<E: Assignable>(
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for each of `wanted` that isn't among them.
-fn usable<'a, E: Assignable>(
+fn usable_ids<'a, E: Assignable>(
     rows: &[E::Model],
     wanted: impl Iterator<Item = &'a i64>,
 ) -> Result<BTreeSet<i64>> {
@@ -278,7 +278,7 @@ async fn set_archived<E: Assignable>(
     change.exec(tx.connection()).await?;
     edits::raise(&tx, E::KIND, id).await?;
     mark_assigned::<E>(&tx, id).await?;
-    record::<E>(&tx, (ChangeOp::Updated, operation), id, json!({ "name": E::name(row) }));
+    audit_change::<E>(&tx, (ChangeOp::Updated, operation), id, json!({ "name": E::name(row) }));
     tx.commit().await
 }
 
@@ -297,13 +297,18 @@ pub async fn mark_assigned<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
 }
 
 /// Counts an edit that changed no other column of the record.
-pub async fn touch<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
+pub async fn count_edit<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
     let change = tx.scope.update::<E>().filter(E::ID.eq(id)).col_expr(E::UPDATED_AT, Expr::value(tx.now));
     change.exec(tx.connection()).await?;
     edits::raise(tx, E::KIND, id).await
 }
 
-pub fn record<E: Assignable>(tx: &Tx, (op, operation): (ChangeOp, &'static str), id: E::Id, changes: Value) {
+pub fn audit_change<E: Assignable>(
+    tx: &Tx,
+    (op, operation): (ChangeOp, &'static str),
+    id: E::Id,
+    changes: Value,
+) {
     audit::record(tx, audit::Entry { operation, op, kind: E::KIND, id: id.into(), changes });
 }
 

@@ -58,11 +58,11 @@ impl Question for HasCredentials {
 /// Replaces an agent's assignments of this kind with `wanted`; assignments of archived records stay. The answer is the
 /// changes, if there are any.
 #[derive(Debug)]
-pub struct Equip<Id> {
+pub struct SetAssignments<Id> {
     pub agent: AgentId,
     pub wanted: Vec<Id>,
 }
 
-impl<Id: Send + Sync + 'static> Question for Equip<Id> {
+impl<Id: Send + Sync + 'static> Question for SetAssignments<Id> {
     type Answer = Option<Value>;
 }

@@ -29,7 +29,7 @@ use serde_json::json;
 
 pub use self::{
     edit::update,
-    events::{Deleted, Edited, Equip, HasCredentials, Moved, Restored},
+    events::{Deleted, Edited, HasCredentials, Moved, Restored, SetAssignments},
     input::{CreateAgentInput, SetAgentsInput, UpdateAgentInput},
     locked::{
         Limits, LockedAgent, add_cost, clear_auth_failure, limits, lock_agent, lock_agent_even_deleted,

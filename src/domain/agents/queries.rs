@@ -23,13 +23,19 @@ const RESTARTING: &str = "EXISTS (SELECT 1 FROM agent_launches l WHERE l.organiz
 /// SQL for the status reason of the agent `t`.
 #[must_use]
 pub fn reason_sql() -> String {
-    computed("'WAITING_FOR_HOST'", "'HOST_AWAY'", "'RESTARTING'", "'ORGANIZATION_STOPPED'", "t.status_reason")
+    status_case(
+        "'WAITING_FOR_HOST'",
+        "'HOST_AWAY'",
+        "'RESTARTING'",
+        "'ORGANIZATION_STOPPED'",
+        "t.status_reason",
+    )
 }
 
 /// SQL for the status reason of the agent `t` in words.
 #[must_use]
 pub fn detail_sql() -> String {
-    computed(
+    status_case(
         "'No host is connected to its server.'",
         "'The host of its server is not connected.'",
         "'It starts again as soon as it is down.'",
@@ -38,7 +44,7 @@ pub fn detail_sql() -> String {
     )
 }
 
-fn computed(waiting: &str, away: &str, restarting: &str, halted: &str, stored: &str) -> String {
+fn status_case(waiting: &str, away: &str, restarting: &str, halted: &str, stored: &str) -> String {
     format!(
         "CASE WHEN t.status IN ('STOPPED', 'ERROR') THEN {stored} \
          WHEN {AWAY} THEN CASE t.status WHEN 'SPAWNING' THEN {waiting} ELSE {away} END \
@@ -58,7 +64,7 @@ pub(super) async fn delete_old_revisions(tx: &Tx, agents: &[AgentId], kept: i64)
          AND number <= (SELECT a.revision - $3 FROM agents a WHERE a.organization_id = agent_revisions.organization_id \
          AND a.id = agent_revisions.agent_id AND agent_revisions.number <> COALESCE(a.launched_revision, 0))"
     );
-    tx.execute(sql, [keys(tx, agents), kept.into()]).await?;
+    tx.execute(sql, [keys_of(tx, agents), kept.into()]).await?;
     Ok(())
 }
 
@@ -94,10 +100,10 @@ pub(super) async fn assigned_records(tx: &Tx, agents: &[AgentId]) -> Result<Vec<
         USED,
         " ORDER BY kind, id"
     );
-    tx.all(sql, [keys(tx, agents)]).await
+    tx.all(sql, [keys_of(tx, agents)]).await
 }
 
-fn keys(tx: &Tx, agents: &[AgentId]) -> sea_orm::Value {
+fn keys_of(tx: &Tx, agents: &[AgentId]) -> sea_orm::Value {
     let ids: Vec<i64> = agents.iter().map(|agent| agent.0).collect();
     tx.scope.core.db.keys(&ids)
 }

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Equip, UpdateAgentInput, edit, revisions,
+    SetAssignments, UpdateAgentInput, edit, revisions,
     rows::{finish, load},
     sync::mark_for_sync,
 };
@@ -68,15 +68,15 @@ async fn restore_assignments(
         |kind: &str, change: Option<Value>| changes.extend(change.map(|it| (kind.to_owned(), it)));
     if let Some(wanted) = ids(revisions::CREDENTIALS) {
         let wanted = wanted.into_iter().map(CredentialId).collect();
-        add_change("credentials", ask(tx, Equip { agent, wanted }).await?);
+        add_change("credentials", ask(tx, SetAssignments { agent, wanted }).await?);
     }
     if let Some(wanted) = ids(revisions::MCP_SERVERS) {
         let wanted = wanted.into_iter().map(McpServerId).collect();
-        add_change("mcp_servers", ask(tx, Equip { agent, wanted }).await?);
+        add_change("mcp_servers", ask(tx, SetAssignments { agent, wanted }).await?);
     }
     if let Some(wanted) = ids(revisions::SKILLS) {
         let wanted = wanted.into_iter().map(SkillId).collect();
-        add_change("skills", ask(tx, Equip { agent, wanted }).await?);
+        add_change("skills", ask(tx, SetAssignments { agent, wanted }).await?);
     }
     Ok(changes)
 }

@@ -85,7 +85,7 @@ pub(super) async fn settle_direct(
     if !settle_delivery(tx, approval, AnswerDelivery::Direct).await? {
         return Ok(());
     }
-    let untold = untold.filter(|_| comment(approval).is_some());
+    let untold = untold.filter(|_| answer_text(approval).is_some());
     match (approval.answer_message_id, approval.conversation_id, untold) {
         (Some(message), Some(conversation), Some(agent)) => {
             queue_turn(tx, approval, agent, (message, conversation)).await
@@ -100,7 +100,7 @@ pub(super) async fn settle_direct(
 }
 
 /// The text of a decision.
-fn comment(approval: &approvals::Model) -> Option<&str> {
+fn answer_text(approval: &approvals::Model) -> Option<&str> {
     approval.answer.as_ref().and_then(|answer| answer["text"].as_str())
 }
 
@@ -235,13 +235,13 @@ fn describe_answer(approval: &approvals::Model, said: &str) -> Result<String> {
         _ => "did not allow it",
     };
     if approval.delivery == Some(AnswerDelivery::Direct) {
-        let comment = comment(approval).unwrap_or_default();
+        let comment = answer_text(approval).unwrap_or_default();
         let title = &approval.title;
         return Ok(format!(
             "About what you asked to do: {title}\n{by} {decision}, as you know, and said: {comment}"
         ));
     }
-    let comment = comment(approval).map(|comment| format!(" and said: {comment}")).unwrap_or_default();
+    let comment = answer_text(approval).map(|comment| format!(" and said: {comment}")).unwrap_or_default();
     Ok(format!("You asked whether you may do this: {}\n{by} {decision}{comment}.", approval.title))
 }
 

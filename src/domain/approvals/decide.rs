@@ -46,7 +46,7 @@ impl DomainEvent for Closed {}
 /// # Errors
 /// `NOT_FOUND`, `APPROVAL_NOT_PENDING`.
 pub async fn resolve(scope: &Scope, id: ApprovalId, comment: Option<String>) -> Result<()> {
-    close(scope, id, Action::Resolve, "resolveApproval", comment).await
+    close_without_answer(scope, id, Action::Resolve, "resolveApproval", comment).await
 }
 
 /// Dismisses an approval that no longer applies (specification, operation 7).
@@ -54,7 +54,7 @@ pub async fn resolve(scope: &Scope, id: ApprovalId, comment: Option<String>) -> 
 /// # Errors
 /// `NOT_FOUND`, `APPROVAL_NOT_PENDING`.
 pub async fn dismiss(scope: &Scope, id: ApprovalId, comment: Option<String>) -> Result<()> {
-    close(scope, id, Action::Dismiss, "dismissApproval", comment).await
+    close_without_answer(scope, id, Action::Dismiss, "dismissApproval", comment).await
 }
 
 /// Answers a question, or approves or denies an action (specification, operation 6). The answer is sent to the waiting
@@ -88,10 +88,10 @@ async fn answer_as_shown(scope: &Scope, id: ApprovalId, answer: Answer, shown: O
     if end.outcome == ApprovalOutcome::Approved && auto_resolve::is_connection(&approval) {
         scope.require(Permission::NetworkEdit)?;
     }
-    decide(tx, (&approval, agent), "answerApproval", End { answer: Some(accepted), ..end }).await
+    commit_decision(tx, (&approval, agent), "answerApproval", End { answer: Some(accepted), ..end }).await
 }
 
-async fn decide(
+async fn commit_decision(
     tx: Tx,
     decided: (&approvals::Model, Option<LockedAgent>),
     operation: &'static str,
@@ -101,7 +101,7 @@ async fn decide(
     tx.commit().await
 }
 
-async fn close(
+async fn close_without_answer(
     scope: &Scope,
     id: ApprovalId,
     action: Action,
@@ -113,7 +113,7 @@ async fn close(
         return Err(Problem::internal(anyhow::anyhow!("{operation} needs an answer")));
     };
     let comment = comment.map(|comment| comment.trim().to_owned()).filter(|comment| !comment.is_empty());
-    decide(tx, (&approval, agent), operation, End { comment, ..End::new(status, outcome) }).await
+    commit_decision(tx, (&approval, agent), operation, End { comment, ..End::new(status, outcome) }).await
 }
 
 /// Opens a transaction, locks the approval's agent, and loads the approval.

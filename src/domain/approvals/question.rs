@@ -87,12 +87,12 @@ impl Question {
         let mut wrong = Vec::new();
         let mut chosen = vec![false; self.options.len()];
         for (n, name) in answer.options.iter().enumerate() {
-            match self.position(name) {
+            match self.find_option(name) {
                 Some(at) => chosen[at] = true,
                 None => wrong.push(Violation::at(
                     format!("/options/{n}"),
                     "NOT_ALLOWED",
-                    format!("`{}` is not an option of this question; {}.", name.trim(), self.known()),
+                    format!("`{}` is not an option of this question; {}.", name.trim(), self.list_options()),
                 )),
             }
         }
@@ -117,13 +117,13 @@ impl Question {
     }
 
     /// Ids win over labels: ids are for the agent, labels for people.
-    fn position(&self, name: &str) -> Option<usize> {
+    fn find_option(&self, name: &str) -> Option<usize> {
         let name = name.trim();
         let by_id = self.options.iter().position(|option| option.id == name);
         by_id.or_else(|| self.options.iter().position(|option| option.label.trim() == name))
     }
 
-    fn known(&self) -> String {
+    fn list_options(&self) -> String {
         if self.options.is_empty() {
             return "it has no options".to_owned();
         }

@@ -143,7 +143,7 @@ pub async fn raise(tx: &Tx, new: NewApproval) -> Result<ApprovalId> {
         origin_id: Set(new.origin_id),
         conversation_id: Set(new.conversation_id),
         message_seq: Set(new.message_seq),
-        request: Set(new.request.map(ToolRequest::stored)),
+        request: Set(new.request.map(ToolRequest::into_stored)),
         question: Set(question),
         model_credential_id: Set(new.model_credential_id),
         spending: Set(new.spending),
@@ -189,7 +189,7 @@ impl ToolRequest {
     }
 
     /// The digest covers the complete input, so that a later action can be compared with the approved one.
-    pub(super) fn stored(self) -> Value {
+    pub(super) fn into_stored(self) -> Value {
         let digest = self.digest();
         json!({ "tool": self.tool, "input": without_secrets(self.input), "digest": digest })
     }
@@ -250,7 +250,7 @@ mod tests {
             "url": "https://example.org", "headers": [{ "X-Api-Key": "canary", "Accept": "*/*" }],
             "auth": { "clientSecret": ["canary"], "user": "u" }, "GITHUB_TOKEN": "canary",
         });
-        let stored = ToolRequest { tool: "http".to_owned(), input }.stored();
+        let stored = ToolRequest { tool: "http".to_owned(), input }.into_stored();
         assert!(!stored.to_string().contains("canary"));
         assert_eq!(stored["input"]["headers"][0]["Accept"], "*/*");
         assert_eq!(stored["digest"].as_str().map(str::len), Some(64));
@@ -259,7 +259,8 @@ mod tests {
     #[test]
     fn inputs_that_differ_only_in_a_secret_have_different_digests() {
         let digest = |key: &str| {
-            ToolRequest { tool: "http".to_owned(), input: json!({ "token": key }) }.stored()["digest"].clone()
+            ToolRequest { tool: "http".to_owned(), input: json!({ "token": key }) }.into_stored()["digest"]
+                .clone()
         };
         assert_ne!(digest("one"), digest("two"));
     }

@@ -86,9 +86,9 @@ fn is_digest(text: &str) -> bool {
 
 /// Deletes the complete backups beyond the agent's retention, and all failed ones but the newest 20.
 async fn delete_old(tx: &Tx, agent: &LockedAgent) -> Result<()> {
-    let mut old = newest(tx, agent.id, BackupState::Failed).offset(20).all(tx.connection()).await?;
-    if let Some(kept) = retained(tx, agent.id).await? {
-        let done = newest(tx, agent.id, BackupState::Done).offset(kept);
+    let mut old = newest_in_state(tx, agent.id, BackupState::Failed).offset(20).all(tx.connection()).await?;
+    if let Some(kept) = retained_count(tx, agent.id).await? {
+        let done = newest_in_state(tx, agent.id, BackupState::Done).offset(kept);
         old.extend(done.all(tx.connection()).await?);
     }
     for backup in old {
@@ -100,13 +100,13 @@ async fn delete_old(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     Ok(())
 }
 
-fn newest(tx: &Tx, agent: AgentId, state: BackupState) -> sea_orm::Select<agent_backups::Entity> {
+fn newest_in_state(tx: &Tx, agent: AgentId, state: BackupState) -> sea_orm::Select<agent_backups::Entity> {
     let found = of_agent(tx, agent).filter(agent_backups::Column::State.eq(state));
     found.order_by_desc(agent_backups::Column::Id).limit(u64::from(bounds::BATCH))
 }
 
 /// How many complete backups of the agent are kept: by default, seven. None: all.
-async fn retained(tx: &Tx, agent: AgentId) -> Result<Option<u64>> {
+async fn retained_count(tx: &Tx, agent: AgentId) -> Result<Option<u64>> {
     let Some(retention) = retention(tx, agent).await? else { return Ok(None) };
     let kept = retention.backups.unwrap_or(7).max(1).unsigned_abs();
     Ok((!retention.is_frozen).then_some(kept))

@@ -63,13 +63,13 @@ impl From<&Command> for CommandKind {
 
 /// Enqueues a command when the transaction commits.
 pub fn enqueue(tx: &Tx, to: Host, command: &Command) {
-    queries::insert(tx, to, (command.into(), json!(command)), deadline(tx.now, command));
+    queries::insert(tx, to, (command.into(), json!(command)), deadline_of(tx.now, command));
     wake_host(tx, to.server);
 }
 
 /// When a command expires. A STOP never does: the agents of an unconnected host keep running, and without the STOP they
 /// could not be stopped.
-fn deadline(now: Timestamp, command: &Command) -> Timestamp {
+fn deadline_of(now: Timestamp, command: &Command) -> Timestamp {
     if *command == Command::Stop { NEVER } else { now.plus(LIFETIME) }
 }
 

@@ -82,7 +82,7 @@ pub async fn create(scope: &Scope, new: CreateCredentialInput, agent_may_read: b
     let changes = json!({
         "name": name, "kind": new.kind, "fields": fields, "agent_may_read": agent_may_read,
     });
-    assignments::record::<credentials::Entity>(
+    assignments::audit_change::<credentials::Entity>(
         &tx,
         (ChangeOp::Created, "createCredential"),
         credential.id,
@@ -150,7 +150,12 @@ pub async fn update(
     credential.update(tx.connection()).await?;
     edits::raise(&tx, RecordKind::Credential, id).await?;
     assignments::mark_assigned::<credentials::Entity>(&tx, id).await?;
-    assignments::record::<credentials::Entity>(&tx, (ChangeOp::Updated, "updateCredential"), id, changes);
+    assignments::audit_change::<credentials::Entity>(
+        &tx,
+        (ChangeOp::Updated, "updateCredential"),
+        id,
+        changes,
+    );
     tx.commit().await
 }
 
@@ -231,9 +236,14 @@ pub async fn set_members(scope: &Scope, id: CredentialId, users: &[UserId]) -> R
     if change.is_empty() {
         return Ok(());
     }
-    assignments::touch::<credentials::Entity>(&tx, id).await?;
+    assignments::count_edit::<credentials::Entity>(&tx, id).await?;
     let changes = json!({ "added": change.added, "removed": change.removed });
-    assignments::record::<credentials::Entity>(&tx, (ChangeOp::Updated, "setCredentialMembers"), id, changes);
+    assignments::audit_change::<credentials::Entity>(
+        &tx,
+        (ChangeOp::Updated, "setCredentialMembers"),
+        id,
+        changes,
+    );
     tx.commit().await
 }
 
@@ -250,7 +260,7 @@ pub async fn forget_member(tx: &Tx, user: UserId) -> Result<()> {
 
 /// Sets an agent's credentials; archived ones stay assigned. Returns the changes, if there are any.
 pub async fn set_of_agent(tx: &Tx, agent: AgentId, wanted: &[CredentialId]) -> Result<Option<Value>> {
-    assignments::equip::<credentials::Entity>(tx, agent, wanted, Permission::CredentialEdit).await
+    assignments::replace_of_agent::<credentials::Entity>(tx, agent, wanted, Permission::CredentialEdit).await
 }
 
 /// Archives a credential. Its agents lose it.

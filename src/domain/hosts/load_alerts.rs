@@ -60,7 +60,7 @@ impl Readings {
             tx.rollback().await?;
             return Err(link.fenced().await);
         };
-        let readings = readings(&load, orgs::alert_thresholds(&tx).await?, server.cpu_cores);
+        let readings = compare_with_thresholds(&load, orgs::alert_thresholds(&tx).await?, server.cpu_cores);
         let alerts = self.count_reading(readings);
         for kind in alerts {
             raise_alert(&tx, link, &server, kind, readings[kind]).await?;
@@ -112,7 +112,7 @@ fn clamp_load(load: Load) -> Load {
     }
 }
 
-fn readings(load: &Load, most: AlertThresholds, cores: Option<i64>) -> [Reading; KINDS.len()] {
+fn compare_with_thresholds(load: &Load, most: AlertThresholds, cores: Option<i64>) -> [Reading; KINDS.len()] {
     let cores = cores.unwrap_or(1).max(1) as f64;
     let per_core = load.load.map(|[minute, ..]| minute / cores);
     [(load.ram_pct, most.ram_pct), (load.cpu_pct, most.cpu_pct), (per_core, most.load_factor)]

@@ -83,7 +83,7 @@ pub(super) async fn fail_locked(tx: &Tx, agent: agents::Model, end: End, detail:
 pub async fn end_late_starts(core: &Arc<Core>) -> Result<u64> {
     let mut ended = Tally::default();
     // Looking from half the deadline on postpones rarely, and early enough.
-    let half = core.clock.now().minus(deadline(core) / 2);
+    let half = core.clock.now().minus(start_deadline(core) / 2);
     for start in queries::late_starts(core, half).await? {
         let scope = Scope::system(core, start.organization_id);
         ended.add(scope.org, end_if_late(&scope, &start).await);
@@ -99,17 +99,17 @@ async fn end_if_late(scope: &Scope, start: &LateStart) -> Result<bool> {
         queries::postpone_deadline(&scope.core, start, now).await?;
         return Ok(false);
     }
-    let is_late = start.status_changed_at <= now.minus(deadline(&scope.core));
+    let is_late = start.status_changed_at <= now.minus(start_deadline(&scope.core));
     Ok(is_late && end_late_start(scope, start.id).await?)
 }
 
-fn deadline(core: &Core) -> Duration {
+fn start_deadline(core: &Core) -> Duration {
     Duration::from_secs(core.config.agents.start_deadline_seconds)
 }
 
 async fn end_late_start(scope: &Scope, id: AgentId) -> Result<bool> {
     let tx = scope.begin().await?;
-    let limit = deadline(&scope.core);
+    let limit = start_deadline(&scope.core);
     let is_late = |agent: &agents::Model| {
         agent.status == AgentStatus::Spawning
             && agent.status_changed_at.is_some_and(|since| since <= tx.now.minus(limit))

@@ -253,7 +253,7 @@ pub async fn auth_required(tx: &Tx, from: &Reporter, detail: String) -> Result<(
     announce(tx, from.agent);
     // Several agents may inherit the credential, but people are asked only once.
     match model_credentials::inherited_by(tx, from.agent).await? {
-        Some(credential) => model_credentials::rejected(tx, credential, &detail).await,
+        Some(credential) => model_credentials::record_rejection(tx, credential, &detail).await,
         None => approvals::request_model_access(tx, from.agent, detail).await,
     }
 }

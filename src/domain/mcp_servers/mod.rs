@@ -43,9 +43,9 @@ use crate::{
 /// `PERMISSION_DENIED` for a service token if the server would get stored values.
 pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServerId> {
     let args = json!(new.args.unwrap_or_default());
-    let auth = trimmed(&new.auth.unwrap_or_default());
+    let auth = trim_names(&new.auth.unwrap_or_default());
     let name = new.name.trim().to_owned();
-    let mut violations: Vec<_> = reserved_name(&name).into_iter().chain(duplicates(&auth)).collect();
+    let mut violations: Vec<_> = reserved_name(&name).into_iter().chain(duplicate_names(&auth)).collect();
     violations.extend(endpoint_violations(new.transport, new.command.as_deref(), &args, new.url.as_deref()));
     Problem::refuse(violations)?;
     let tx = scope.begin().await?;
@@ -72,7 +72,7 @@ pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServe
     .await?;
     require_allowed(&tx, &server).await?;
     let changes = json!({ "name": name, "transport": new.transport });
-    assignments::record::<mcp_servers::Entity>(
+    assignments::audit_change::<mcp_servers::Entity>(
         &tx,
         (ChangeOp::Created, "createMcpServer"),
         server.id,
@@ -92,7 +92,7 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) 
     let before = assignments::load_active::<mcp_servers::Entity>(&tx, id).await?;
     let mut server = before.clone().into_active_model();
     let name = edit.name.map_value(|name| name.trim().to_owned());
-    let auth = edit.auth.map_value(|auth| trimmed(&auth));
+    let auth = edit.auth.map_value(|auth| trim_names(&auth));
     let mut violations: Vec<_> = name.value().and_then(|name| reserved_name(name)).into_iter().collect();
     patch_required(&mut server.name, name.clone());
     patch(&mut server.description, edit.description);
@@ -102,7 +102,7 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) 
     patch(&mut server.url, edit.url);
     patch_required(&mut server.workspace, edit.workspace);
     if let MaybeUndefined::Value(auth) = auth {
-        violations.extend(duplicates(&auth));
+        violations.extend(duplicate_names(&auth));
         server.auth.set_if_not_equals(json!(auth));
     }
     if server.is_changed() {
@@ -129,7 +129,12 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) 
     }
     edits::raise(&tx, RecordKind::McpServer, id).await?;
     assignments::mark_assigned::<mcp_servers::Entity>(&tx, id).await?;
-    assignments::record::<mcp_servers::Entity>(&tx, (ChangeOp::Updated, "updateMcpServer"), id, changes);
+    assignments::audit_change::<mcp_servers::Entity>(
+        &tx,
+        (ChangeOp::Updated, "updateMcpServer"),
+        id,
+        changes,
+    );
     tx.commit().await
 }
 
@@ -150,12 +155,13 @@ pub async fn set_agents(scope: &Scope, id: McpServerId, agents: &[AgentId]) -> R
 /// Sets an agent's MCP servers; archived ones stay assigned. Returns the changes, if there are any.
 ///
 /// # Errors
-/// As [`assignments::equip`]; `PERMISSION_DENIED` as [`set_agents`].
+/// As [`assignments::replace_of_agent`]; `PERMISSION_DENIED` as [`set_agents`].
 pub async fn set_of_agent(tx: &Tx, agent: AgentId, wanted: &[McpServerId]) -> Result<Option<Value>> {
     let links = tx.scope.find::<mcp_server_agents::Entity>();
     let links = links.filter(mcp_server_agents::Column::AgentId.eq(agent)).all(tx.connection()).await?;
     let present: Vec<McpServerId> = links.into_iter().map(|link| link.mcp_server_id).collect();
-    let changed = assignments::equip::<mcp_servers::Entity>(tx, agent, wanted, Permission::McpEdit).await?;
+    let changed =
+        assignments::replace_of_agent::<mcp_servers::Entity>(tx, agent, wanted, Permission::McpEdit).await?;
     // Now that they are locked.
     let added = wanted.iter().copied().filter(|id| !present.contains(id));
     let added = tx.scope.find::<mcp_servers::Entity>().filter(mcp_servers::Column::Id.is_in(added));
@@ -278,12 +284,12 @@ fn reserved_name(name: &str) -> Option<Violation> {
     (folding::name(name) == "muster").then(|| Violation::at("/name", "NOT_ALLOWED", detail))
 }
 
-fn trimmed(names: &[String]) -> Vec<String> {
+fn trim_names(names: &[String]) -> Vec<String> {
     names.iter().map(|name| name.trim().to_owned()).collect()
 }
 
 /// Violations for names that appear more than once.
-fn duplicates(names: &[String]) -> impl Iterator<Item = Violation> {
+fn duplicate_names(names: &[String]) -> impl Iterator<Item = Violation> {
     let repeated = names.iter().enumerate().filter(move |(n, name)| names[..*n].contains(name));
     repeated.map(|(n, name)| {
         Violation::at(format!("/auth/{n}"), "DUPLICATE", format!("`{name}` appears more than once."))

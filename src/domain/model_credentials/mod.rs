@@ -2,7 +2,7 @@
 //!
 //! An agent whose `credentialChoice` is INHERIT uses the default one of its provider ([`inherited`]). The secret is
 //! sealed on arrival, and only the hosts of agents that use it get it; agents never do. Archiving deletes the secret.
-//! Hosts report the provider's refusals: a usage limit (`domain/spending/usage.rs`), or a rejected key ([`rejected`]).
+//! Hosts report the provider's refusals: a usage limit (`domain/spending/usage.rs`), or a rejected key ([`record_rejection`]).
 //! Reports are applied under an agent's lock, so an edit that affects agents locks them before any credential.
 //! Permissions: `organization.view` reads, `organization.edit` changes.
 
@@ -278,7 +278,7 @@ pub async fn inheriting(tx: &Tx, credential: ModelCredentialId) -> Result<Vec<Ag
 }
 
 /// Records that the provider refuses calls with this credential until a time.
-pub async fn limited(tx: &Tx, id: ModelCredentialId, until: Timestamp, detail: &str) -> Result<()> {
+pub async fn record_limit(tx: &Tx, id: ModelCredentialId, until: Timestamp, detail: &str) -> Result<()> {
     let changed = update_active(tx, id)
         .col_expr(model_credentials::Column::LimitedUntil, Expr::value(until))
         .col_expr(model_credentials::Column::LimitDetail, Expr::value(detail))
@@ -296,7 +296,7 @@ pub async fn limited_until(tx: &Tx, id: ModelCredentialId) -> Result<Option<Time
 }
 
 /// Claims the probe: a single turn that shows whether calls succeed again. False: another was sent after `before`.
-pub async fn probe(tx: &Tx, id: ModelCredentialId, before: Timestamp) -> Result<bool> {
+pub async fn claim_probe(tx: &Tx, id: ModelCredentialId, before: Timestamp) -> Result<bool> {
     let untried = sea_orm::Condition::any()
         .add(model_credentials::Column::ProbingAt.is_null())
         .add(model_credentials::Column::ProbingAt.lte(before));
@@ -307,7 +307,7 @@ pub async fn probe(tx: &Tx, id: ModelCredentialId, before: Timestamp) -> Result<
 }
 
 /// Records a successful call with this credential: it is neither limited nor rejected.
-pub async fn passed(tx: &Tx, id: ModelCredentialId) -> Result<()> {
+pub async fn record_success(tx: &Tx, id: ModelCredentialId) -> Result<()> {
     let marked = sea_orm::Condition::any()
         .add(model_credentials::Column::LimitedUntil.is_not_null())
         .add(model_credentials::Column::AuthFailedAt.is_not_null());
@@ -330,7 +330,7 @@ pub async fn passed(tx: &Tx, id: ModelCredentialId) -> Result<()> {
 }
 
 /// Records that the provider rejects this credential. People are asked once for another.
-pub async fn rejected(tx: &Tx, id: ModelCredentialId, detail: &str) -> Result<()> {
+pub async fn record_rejection(tx: &Tx, id: ModelCredentialId, detail: &str) -> Result<()> {
     let found = tx.scope.find::<model_credentials::Entity>().filter(model_credentials::Column::Id.eq(id));
     let found = found.filter(model_credentials::Column::ArchivedAt.is_null());
     let Some(found) = found.one(tx.connection()).await? else { return Ok(()) };

@@ -65,7 +65,7 @@ pub async fn create(scope: &Scope, new: CreateSkillInput) -> Result<SkillId> {
     .await?;
     orgs::check_stored(&tx, length(&skill.content)).await?;
     versions::record_version(&tx, &skill, None).await?;
-    assignments::record::<skills::Entity>(
+    assignments::audit_change::<skills::Entity>(
         &tx,
         (ChangeOp::Created, "createSkill"),
         skill.id,
@@ -141,7 +141,7 @@ async fn apply_edit(
     if let Some(reason) = &tx.reason {
         changes["reason"] = json!(reason);
     }
-    assignments::record::<skills::Entity>(&tx, (ChangeOp::Updated, operation), id, changes);
+    assignments::audit_change::<skills::Entity>(&tx, (ChangeOp::Updated, operation), id, changes);
     tx.commit().await
 }
 
@@ -155,7 +155,7 @@ pub async fn set_agents(scope: &Scope, id: SkillId, agents: &[AgentId]) -> Resul
 
 /// Sets an agent's skills; archived ones stay assigned. Returns the changes, if there are any.
 pub async fn set_of_agent(tx: &Tx, agent: AgentId, wanted: &[SkillId]) -> Result<Option<Value>> {
-    assignments::equip::<skills::Entity>(tx, agent, wanted, Permission::SkillEdit).await
+    assignments::replace_of_agent::<skills::Entity>(tx, agent, wanted, Permission::SkillEdit).await
 }
 
 /// Archives a skill. Its agents lose it.

@@ -141,7 +141,7 @@ async fn listed<'a>(tx: &Tx, agent: &LockedAgent, day: &str, call: &'a Call) -> 
 /// The provider takes requests: anyone who waits for it goes on.
 async fn passed(tx: &Tx, agent: &LockedAgent, call: &Call) -> Result<()> {
     match call.credential {
-        Some(credential) => model_credentials::passed(tx, credential).await?,
+        Some(credential) => model_credentials::record_success(tx, credential).await?,
         None => {
             limits::eased_of(tx, agent, &[LimitKind::Usage]).await?;
         }

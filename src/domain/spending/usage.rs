@@ -52,7 +52,7 @@ pub async fn limited(
     if let Some(credential) = credential {
         // Before the limits of agents that it doesn't hold: a lease of one of them might wait for another's.
         monthly_totals::hold(tx, &Terms::of(tx, agent.id).await?).await?;
-        model_credentials::limited(tx, credential, until, &said).await?;
+        model_credentials::record_limit(tx, credential, until, &said).await?;
     }
     let limit = Limit { kind: LimitKind::Usage, reason: &reason, until, credential };
     agents::store_usage(tx, agent.id, UsageStatus::Rejected, Some(until)).await?;

@@ -99,7 +99,7 @@ async fn build_plan(tx: &Tx, agent: &agents::Model) -> Result<LaunchPlan> {
         ),
         model: agent.model_override.clone().or(image.default_model),
         mode: agent.mode_override.clone(),
-        model_access: model::access(tx, agent).await?,
+        model_access: model::open_access(tx, agent).await?,
         environment: access::environment(opened.iter().filter(|credential| credential.agent_may_read)),
         files: access::files(opened.iter().filter(|credential| credential.agent_may_read)),
         injected: access::injected(&opened, &allowed),

@@ -16,15 +16,15 @@ use crate::{
 };
 
 /// Access to the agent's model: its own, the one it inherits, or none.
-pub(super) async fn access(tx: &Tx, agent: &agents::Model) -> Result<Option<ModelAccess>> {
+pub(super) async fn open_access(tx: &Tx, agent: &agents::Model) -> Result<Option<ModelAccess>> {
     match agent.credential_choice {
         CredentialChoice::None => Ok(None),
         CredentialChoice::Inherit => model_credentials::inherited(tx, provider(agent)).await,
-        CredentialChoice::Own => own(tx, agent),
+        CredentialChoice::Own => open_own(tx, agent),
     }
 }
 
-fn own(tx: &Tx, agent: &agents::Model) -> Result<Option<ModelAccess>> {
+fn open_own(tx: &Tx, agent: &agents::Model) -> Result<Option<ModelAccess>> {
     let Some(sealed) = &agent.model_credential_sealed else { return Ok(None) };
     let context = SealContext::new(tx.scope.org, "agents", agent.id.0, "model_credential");
     let key = tx.scope.core.keys.open(sealed, &context).map_err(Problem::internal)?;

@@ -64,7 +64,7 @@ impl LaunchDigests {
 }
 
 /// Whether the agent's sessions offer this model.
-fn offers(agent: &agents::Model, model: Option<&str>) -> bool {
+fn is_offered(agent: &agents::Model, model: Option<&str>) -> bool {
     let offered = agent.offered_models.as_ref().and_then(|offered| offered.as_array());
     offered.is_some_and(|offered| offered.iter().any(|choice| choice["id"].as_str() == model))
 }
@@ -83,7 +83,7 @@ pub async fn store_changes(tx: &Tx, agent: &agents::Model, plan: &LaunchPlan) ->
     let changed = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));
     let changed = match before.filter(|before| before.generation == now.generation) {
         Some(before) => {
-            let reason = before.describe_changes(&now, offers(agent, plan.model.as_deref()));
+            let reason = before.describe_changes(&now, is_offered(agent, plan.model.as_deref()));
             if reason == agent.restart_reason {
                 return Ok(());
             }
