@@ -21,11 +21,11 @@ pub const MOST_UNACKNOWLEDGED: i64 = 64;
 ///
 /// # Errors
 /// The connection is not the current one.
-pub async fn received(link: &Link, through: i64) -> Result<(), Ended> {
+pub async fn acknowledge_commands(link: &Link, through: i64) -> Result<(), Ended> {
     let tx = link.scope.begin().await?;
     if !queries::store_received(&tx, link, through).await? {
         tx.rollback().await?;
-        return Err(link.fenced().await);
+        return Err(link.fencing_error().await);
     }
     queries::acknowledge(&tx, link.server, through).await?;
     Ok(tx.commit().await?)
@@ -35,7 +35,7 @@ pub async fn received(link: &Link, through: i64) -> Result<(), Ended> {
 ///
 /// # Errors
 /// The connection is not the current one.
-pub async fn next(link: &Link, sent: i64, received: i64) -> Result<Vec<Order>, Ended> {
+pub async fn next_commands(link: &Link, sent: i64, received: i64) -> Result<Vec<Order>, Ended> {
     let room = MOST_UNACKNOWLEDGED - (sent - received);
     if room <= 0 {
         return Ok(Vec::new());
@@ -81,7 +81,7 @@ async fn number_new(link: &Link, orders: &mut [Order]) -> Result<(), Ended> {
     let count = orders.len().cast_signed() as i64;
     let Some(last) = queries::reserve_numbers(&tx, link, count).await? else {
         tx.rollback().await?;
-        return Err(link.fenced().await);
+        return Err(link.fencing_error().await);
     };
     for (seq, order) in (last - count + 1..).zip(orders) {
         order.seq = seq;

@@ -37,7 +37,7 @@ pub const MOST_EVENTS: usize = 200;
 ///
 /// # Errors
 /// The connection is not the current one; GAP; the database is full.
-pub async fn store(link: &Link, events: &[Event]) -> Result<u32, Ended> {
+pub async fn store_events(link: &Link, events: &[Event]) -> Result<u32, Ended> {
     match try_store(link, events, false).await {
         Err(Ended::Failed(problem)) if !is_temporary(&problem) => {
             tracing::debug!(server = link.server.0, %problem, "hosts.events_one_by_one");

@@ -27,7 +27,11 @@ pub const WINDOW: u32 = 4 << 20;
 ///
 /// # Errors
 /// VERSION, TOKEN, JOURNAL_LOST, RESTORED.
-pub async fn greet(scope: &Scope, who: &Identity, hello: &Hello) -> Result<(Link, Welcome), Ended> {
+pub async fn accept_connection(
+    scope: &Scope,
+    who: &Identity,
+    hello: &Hello,
+) -> Result<(Link, Welcome), Ended> {
     let version = common_version(hello.versions)?;
     let tx = scope.begin().await?;
     let Some(known) = queries::begin_epoch(&tx, who.server, who.token).await? else {

@@ -58,7 +58,7 @@ impl Readings {
         let tx = link.scope.begin().await?;
         let Some(server) = queries::store_load(&tx, link, &load).await? else {
             tx.rollback().await?;
-            return Err(link.fenced().await);
+            return Err(link.fencing_error().await);
         };
         let readings = compare_with_thresholds(&load, orgs::alert_thresholds(&tx).await?, server.cpu_cores);
         let alerts = self.count_reading(readings);

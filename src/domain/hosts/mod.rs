@@ -36,10 +36,10 @@ use muster_protocol::{ToHost, frame::RefusedCode};
 
 pub use self::{
     apply::apply,
-    commands::{MOST_UNACKNOWLEDGED, next, received},
+    commands::{MOST_UNACKNOWLEDGED, acknowledge_commands, next_commands},
     delta_stream::Viewing,
-    events::{MOST_EVENTS, gap, store},
-    handshake::{WINDOW, greet},
+    events::{MOST_EVENTS, gap, store_events},
+    handshake::{WINDOW, accept_connection},
     join::join,
     load_alerts::Readings,
     plan_requests::answer,
@@ -190,7 +190,7 @@ impl Link {
     }
 
     /// The reason why a write on behalf of this connection affected nothing.
-    async fn fenced(&self) -> Ended {
+    async fn fencing_error(&self) -> Ended {
         match self.fence().await {
             Err(ended) => ended,
             Ok(()) => Problem::internal(anyhow::anyhow!("a fenced write of the current epoch")).into(),

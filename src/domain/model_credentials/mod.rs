@@ -2,9 +2,9 @@
 //!
 //! An agent whose `credentialChoice` is INHERIT uses the default one of its provider ([`inherited`]). The secret is
 //! sealed on arrival, and only the hosts of agents that use it get it; agents never do. Archiving deletes the secret.
-//! Hosts report the provider's refusals: a usage limit (`domain/spending/usage.rs`), or a rejected key ([`record_rejection`]).
-//! Reports are applied under an agent's lock, so an edit that affects agents locks them before any credential.
-//! Permissions: `organization.view` reads, `organization.edit` changes.
+//! Hosts report the provider's refusals: a usage limit (`domain/spending/usage.rs`), or a rejected key
+//! ([`record_rejection`]). Reports are applied under an agent's lock, so an edit that affects agents locks them before
+//! any credential. Permissions: `organization.view` reads, `organization.edit` changes.
 
 mod entity;
 mod input;
