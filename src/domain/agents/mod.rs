@@ -35,7 +35,7 @@ pub use self::{
         Limits, LockedAgent, add_cost, clear_auth_failure, limits, lock_agent, lock_agent_even_deleted,
         lock_present, session_limit, with_status,
     },
-    model::{Inherits, inheriting, inherits, store_usage},
+    model::{InheritingAgent, inheriting, inherits, store_usage},
     queries::{detail_sql, reason_sql},
     revert::revert,
     rows::{

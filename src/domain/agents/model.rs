@@ -29,24 +29,24 @@ fn non_empty(provider: Option<&str>) -> Option<&str> {
 
 /// An agent that inherits a model credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Inherits {
+pub struct InheritingAgent {
     pub agent: AgentId,
     /// The provider that it names.
     pub provider: Option<String>,
 }
 
 /// Locks the agent. `Some` if it inherits a model credential.
-pub async fn inherits(tx: &Tx, id: AgentId) -> Result<Option<Inherits>> {
+pub async fn inherits(tx: &Tx, id: AgentId) -> Result<Option<InheritingAgent>> {
     let agent = find(tx, id).await?.filter(|agent| agent.credential_choice == CredentialChoice::Inherit);
-    Ok(agent.map(|agent| Inherits { agent: id, provider: provider(&agent).map(ToOwned::to_owned) }))
+    Ok(agent.map(|agent| InheritingAgent { agent: id, provider: provider(&agent).map(ToOwned::to_owned) }))
 }
 
 /// The agents that a host runs and that inherit a model credential, by id.
-pub async fn inheriting(tx: &Tx) -> Result<Vec<Inherits>> {
+pub async fn inheriting(tx: &Tx) -> Result<Vec<InheritingAgent>> {
     let found = running(tx).filter(agents::Column::CredentialChoice.eq(CredentialChoice::Inherit));
     let found = found.column(agents::Column::ModelCredentialProvider).order_by_asc(agents::Column::Id);
     let found: Vec<(AgentId, Option<String>)> = found.into_tuple().all(tx.connection()).await?;
-    let inherits = |(agent, provider): (_, Option<String>)| Inherits {
+    let inherits = |(agent, provider): (_, Option<String>)| InheritingAgent {
         agent,
         provider: non_empty(provider.as_deref()).map(ToOwned::to_owned),
     };

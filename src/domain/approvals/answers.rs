@@ -10,7 +10,7 @@ use muster_protocol::Command;
 use sea_orm::{ColumnTrait, Condition, PaginatorTrait, QueryFilter, QueryOrder, sea_query::Expr};
 use serde_json::json;
 
-use super::{decide::apply_consequences, end::End, entity::approvals, queries, rows::question_of};
+use super::{decide::apply_consequences, end::ApprovalEnd, entity::approvals, queries, rows::question_of};
 use crate::{
     base::{
         enums::{
@@ -36,7 +36,7 @@ pub(super) async fn send_decision(
     tx: &Tx,
     approval: &approvals::Model,
     agent: &LockedAgent,
-    end: &End,
+    end: &ApprovalEnd,
 ) -> Result<()> {
     let message = append_message(tx, approval, end).await?;
     let sent = tx.scope.update::<approvals::Entity>().filter(approvals::Column::Id.eq(approval.id));
@@ -49,7 +49,11 @@ pub(super) async fn send_decision(
 }
 
 /// Appends an answer, approval or denial to the conversation. Other endings are not messages.
-async fn append_message(tx: &Tx, approval: &approvals::Model, end: &End) -> Result<Option<MessageId>> {
+async fn append_message(
+    tx: &Tx,
+    approval: &approvals::Model,
+    end: &ApprovalEnd,
+) -> Result<Option<MessageId>> {
     let (Some(conversation), Some(answer)) = (approval.conversation_id, &end.answer) else { return Ok(None) };
     let said = match approval.kind {
         ApprovalKind::Question => {
@@ -159,7 +163,7 @@ pub(super) async fn resume_turn(tx: &Tx, turn: Option<TurnId>) -> Result<()> {
 
 /// Withdraws a pending approval that the agent no longer waits for.
 pub(super) async fn withdraw(tx: &Tx, approval: &approvals::Model) -> Result<()> {
-    let end = End::withdrawn();
+    let end = ApprovalEnd::withdrawn();
     let won = tx
         .scope
         .update::<approvals::Entity>()

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{
     NewApproval, answers,
     decide::end_pending,
-    end::End,
+    end::ApprovalEnd,
     entity::approvals,
     question::Answer,
     raise::raise,
@@ -62,12 +62,12 @@ pub async fn approve_allowed_host(tx: &Tx, allowed: &network::Allowed) -> Result
     let Transition::ByAnswer = transition else {
         return Err(wrong_approval("The approval does not ask for an action."));
     };
-    let end = End::new(ApprovalStatus::Resolved, accepted.outcome()?);
+    let end = ApprovalEnd::new(ApprovalStatus::Resolved, accepted.outcome()?);
     let agent = match approval.agent_id {
         Some(agent) => agents::lock_agent(tx, agent).await?,
         None => None,
     };
-    end_pending(tx, (&approval, agent), "allowHost", End { answer: Some(accepted), ..end }).await
+    end_pending(tx, (&approval, agent), "allowHost", ApprovalEnd { answer: Some(accepted), ..end }).await
 }
 
 /// Resolves the COST_GUARD for which a limit was raised, or withdraws all COST_GUARDs of this limit.
@@ -87,7 +87,7 @@ pub async fn resolve_raised_limit(tx: &Tx, allowed: &spending::Allowed) -> Resul
         return Err(wrong_approval("The approval asks a question."));
     };
     // No agent waits for the answer, so none has to be locked.
-    end_pending(tx, (&approval, None), "allowSpending", End::new(status, outcome)).await
+    end_pending(tx, (&approval, None), "allowSpending", ApprovalEnd::new(status, outcome)).await
 }
 
 fn wrong_approval(detail: &str) -> Problem {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     answers, auto_resolve,
     chat_view::require_shown,
-    end::End,
+    end::ApprovalEnd,
     entity::approvals,
     question::Answer,
     rows::{load, question_of},
@@ -82,20 +82,21 @@ async fn answer_as_shown(scope: &Scope, id: ApprovalId, answer: Answer, shown: O
     let transition = Action::Answer.apply(approval.kind, approval.status)?;
     let accepted = question_of(&approval)?.accept(&answer)?;
     let end = match transition {
-        Transition::Close(status, outcome) => End::new(status, outcome),
-        Transition::ByAnswer => End::new(ApprovalStatus::Resolved, accepted.outcome()?),
+        Transition::Close(status, outcome) => ApprovalEnd::new(status, outcome),
+        Transition::ByAnswer => ApprovalEnd::new(ApprovalStatus::Resolved, accepted.outcome()?),
     };
     if end.outcome == ApprovalOutcome::Approved && auto_resolve::is_connection(&approval) {
         scope.require(Permission::NetworkEdit)?;
     }
-    commit_decision(tx, (&approval, agent), "answerApproval", End { answer: Some(accepted), ..end }).await
+    commit_decision(tx, (&approval, agent), "answerApproval", ApprovalEnd { answer: Some(accepted), ..end })
+        .await
 }
 
 async fn commit_decision(
     tx: Tx,
     decided: (&approvals::Model, Option<LockedAgent>),
     operation: &'static str,
-    end: End,
+    end: ApprovalEnd,
 ) -> Result<()> {
     end_pending(&tx, decided, operation, end).await?;
     tx.commit().await
@@ -113,7 +114,13 @@ async fn close_without_answer(
         return Err(Problem::internal(anyhow::anyhow!("{operation} needs an answer")));
     };
     let comment = comment.map(|comment| comment.trim().to_owned()).filter(|comment| !comment.is_empty());
-    commit_decision(tx, (&approval, agent), operation, End { comment, ..End::new(status, outcome) }).await
+    commit_decision(
+        tx,
+        (&approval, agent),
+        operation,
+        ApprovalEnd { comment, ..ApprovalEnd::new(status, outcome) },
+    )
+    .await
 }
 
 /// Opens a transaction, locks the approval's agent, and loads the approval.
@@ -137,7 +144,7 @@ pub(super) async fn end_pending(
     tx: &Tx,
     (approval, agent): (&approvals::Model, Option<LockedAgent>),
     operation: &'static str,
-    end: End,
+    end: ApprovalEnd,
 ) -> Result<()> {
     let waits = Condition::any()
         .add(approvals::Column::ExpiresAt.is_null())
@@ -164,7 +171,7 @@ pub(super) async fn apply_consequences(
     approval: &approvals::Model,
     agent: Option<&LockedAgent>,
     operation: &'static str,
-    end: &End,
+    end: &ApprovalEnd,
 ) -> Result<()> {
     let changes = audited_changes(end);
     let entry = audit::Entry {
@@ -193,7 +200,7 @@ fn is_waiting(approval: &approvals::Model, agent: &LockedAgent) -> bool {
 }
 
 /// The log names the chosen options. Typed text may contain anything, so it stays with the approval.
-fn audited_changes(end: &End) -> Value {
+fn audited_changes(end: &ApprovalEnd) -> Value {
     let mut changes =
         json!({ "status": audit::from_to(ApprovalStatus::Pending, end.status), "outcome": end.outcome });
     if let Some(answer) = &end.answer {

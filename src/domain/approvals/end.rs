@@ -2,7 +2,7 @@
 
 use sea_orm::Set;
 
-use super::{entity::approvals, question::Accepted};
+use super::{entity::approvals, question::AcceptedAnswer};
 use crate::{
     base::{
         enums::{ApprovalOutcome, ApprovalStatus, DecidedVia},
@@ -11,16 +11,16 @@ use crate::{
     core::{access::Caller, store::Tx},
 };
 
-pub(super) struct End {
+pub(super) struct ApprovalEnd {
     pub status: ApprovalStatus,
     pub outcome: ApprovalOutcome,
-    pub answer: Option<Accepted>,
+    pub answer: Option<AcceptedAnswer>,
     pub comment: Option<String>,
     /// The service decided, even if a caller's change was the cause.
     pub by_service: bool,
 }
 
-impl End {
+impl ApprovalEnd {
     pub fn new(status: ApprovalStatus, outcome: ApprovalOutcome) -> Self {
         Self { status, outcome, answer: None, comment: None, by_service: false }
     }

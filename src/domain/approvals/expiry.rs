@@ -9,7 +9,7 @@ use sea_orm::{
     ActiveValue::NotSet, ColumnTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, sea_query::Expr,
 };
 
-use super::{decide::apply_consequences, end::End, entity::approvals, queries};
+use super::{decide::apply_consequences, end::ApprovalEnd, entity::approvals, queries};
 use crate::{
     base::{
         bounds::BATCH,
@@ -62,7 +62,7 @@ async fn expire_batch(scope: &Scope) -> Result<Option<u64>> {
         Some(id) => (agents::lock_agent(&tx, id).await?, approvals::Column::AgentId.eq(id)),
         None => (None, approvals::Column::AgentId.is_null()),
     };
-    let end = End::new(ApprovalStatus::Expired, ApprovalOutcome::Expired);
+    let end = ApprovalEnd::new(ApprovalStatus::Expired, ApprovalOutcome::Expired);
     let first =
         due().filter(same).select_only().column(approvals::Column::Id).limit(u64::from(BATCH)).into_query();
     let ended = scope

@@ -42,7 +42,7 @@ pub use self::{
     expiry::{expire_due, overdue},
     queries::{OVERDUE, TO_REMIND},
     question::{Answer, Choice, Question},
-    raise::{NewApproval, Raised, ToolRequest, Waiting, raise},
+    raise::{NewApproval, Raised, ToolRequest, WaitingRequest, raise},
     reports::count_waiting,
     risk_check::{request_model_access, store_categories, withdraw_model_access_requests},
     rows::count_pending,

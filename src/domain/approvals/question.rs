@@ -37,7 +37,7 @@ pub struct Answer {
 
 /// A valid answer: option ids without duplicates, in the question's order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Accepted {
+pub struct AcceptedAnswer {
     pub options: Vec<String>,
     pub text: Option<String>,
 }
@@ -82,7 +82,7 @@ impl Question {
     /// # Errors
     /// `VALIDATION_FAILED`, naming every unknown option, several options where only one is allowed, and text where none
     /// is allowed.
-    pub fn accept(&self, answer: &Answer) -> Result<Accepted> {
+    pub fn accept(&self, answer: &Answer) -> Result<AcceptedAnswer> {
         answer.require_any()?;
         let mut wrong = Vec::new();
         let mut chosen = vec![false; self.options.len()];
@@ -113,7 +113,7 @@ impl Question {
         }
         let options = self.options.iter().zip(chosen).filter(|(_, chosen)| *chosen);
         let options = options.map(|(option, _)| option.id.clone()).collect();
-        Ok(Accepted { options, text: text.map(str::to_owned) })
+        Ok(AcceptedAnswer { options, text: text.map(str::to_owned) })
     }
 
     /// Ids win over labels: ids are for the agent, labels for people.
@@ -150,7 +150,7 @@ impl Answer {
     }
 }
 
-impl Accepted {
+impl AcceptedAnswer {
     /// APPROVED or DENIED, for an action.
     ///
     /// # Errors

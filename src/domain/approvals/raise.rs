@@ -62,12 +62,12 @@ pub struct NewApproval {
     pub expires_at: Option<Timestamp>,
     pub turn_id: Option<TurnId>,
     /// The request that waits for the decision. Without it, no agent is notified.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<WaitingRequest>,
 }
 
 /// A request of an agent's launch, which waits for the decision.
 #[derive(Clone, Debug)]
-pub struct Waiting {
+pub struct WaitingRequest {
     pub generation: i64,
     /// The request's name, unique in the launch.
     pub request: String,
@@ -124,7 +124,7 @@ pub async fn raise(tx: &Tx, new: NewApproval) -> Result<ApprovalId> {
     // A COST_GUARD needs no reminder: nothing is lost when its limit's period ends undecided.
     let fails_closed_at = new.expires_at.filter(|_| new.kind != ApprovalKind::CostGuard);
     let (generation, request_key) = match new.waiting {
-        Some(Waiting { generation, request }) => (Some(generation), Some(request)),
+        Some(WaitingRequest { generation, request }) => (Some(generation), Some(request)),
         None => (None, None),
     };
     let approval = approvals::ActiveModel {

@@ -11,7 +11,7 @@ use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder, sea_query::E
 use serde_json::json;
 
 use super::{
-    NewApproval, ToolRequest, Waiting, answers,
+    NewApproval, ToolRequest, WaitingRequest, answers,
     entity::approvals,
     question::{Choice, Question},
     raise::raise,
@@ -210,7 +210,7 @@ fn with_request(
         conversation_id: Some(origin.conversation),
         turn_id: origin.turn,
         expires_at: Some(expires_at),
-        waiting: Some(Waiting { generation: agent.generation, request: origin.request }),
+        waiting: Some(WaitingRequest { generation: agent.generation, request: origin.request }),
         ..new
     }
 }

@@ -21,7 +21,7 @@ use crate::{
 row! {
     /// An agent with an active backup schedule.
     #[derive(Debug)]
-    pub(super) struct Scheduled {
+    pub(super) struct ScheduledAgent {
         organization_id: OrgId,
         id: AgentId,
         backup_schedule: BackupSchedule,
@@ -50,7 +50,7 @@ const SCHEDULED: &str = "SELECT t.organization_id, t.id, t.backup_schedule, t.ba
      AND (t.backup_schedule <> 'INHERIT' OR o.backup_cron IS NOT NULL)";
 
 /// The scheduled agents of all organizations that have no pending backup.
-pub(super) async fn scheduled_agents(core: &Core) -> Result<Vec<Scheduled>> {
+pub(super) async fn scheduled_agents(core: &Core) -> Result<Vec<ScheduledAgent>> {
     let idle = every_org_sql!(
         SCHEDULED,
         " AND NOT EXISTS (SELECT 1 FROM agent_backups b WHERE b.organization_id = t.organization_id \
@@ -60,7 +60,7 @@ pub(super) async fn scheduled_agents(core: &Core) -> Result<Vec<Scheduled>> {
 }
 
 /// The agent, if it is scheduled.
-pub(super) async fn scheduled_agent(tx: &Tx, id: AgentId) -> Result<Option<Scheduled>> {
+pub(super) async fn scheduled_agent(tx: &Tx, id: AgentId) -> Result<Option<ScheduledAgent>> {
     tx.one(sql!(SCHEDULED, " AND t.organization_id = $org AND t.id = $2"), [id.into()]).await
 }
 

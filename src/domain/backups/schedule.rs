@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::{
     begin_backup, is_under_way,
-    queries::{Scheduled, fail_late, scheduled_agent, scheduled_agents},
+    queries::{ScheduledAgent, fail_late, scheduled_agent, scheduled_agents},
     record,
 };
 use crate::{
@@ -88,14 +88,14 @@ async fn back_up_if_due(
 }
 
 /// Whether the plan requires a longer interval since the last backup. It may have changed since the schedule was set.
-async fn is_too_soon(tx: &Tx, agent: &Scheduled) -> Result<bool> {
+async fn is_too_soon(tx: &Tx, agent: &ScheduledAgent) -> Result<bool> {
     let Some(last) = agent.last_wanted_at else { return Ok(false) };
     let minutes = orgs::limit(tx, Limit::MinCronInterval).await?;
     Ok(last.plus(Duration::from_mins(minutes.unsigned_abs())) > tx.now)
 }
 
 /// Whether an agent has not been backed up since the last time of its schedule.
-fn is_due(agent: &Scheduled, last: Timestamp) -> bool {
+fn is_due(agent: &ScheduledAgent, last: Timestamp) -> bool {
     let others = [agent.last_backup_at, agent.last_wanted_at, agent.last_ended_at];
     last > others.into_iter().flatten().fold(agent.created_at, Timestamp::max)
 }
@@ -109,7 +109,7 @@ struct Schedule {
 
 impl Schedule {
     /// The agent's schedule. `None`: it has none.
-    fn from_row(agent: &Scheduled) -> Option<Self> {
+    fn from_row(agent: &ScheduledAgent) -> Option<Self> {
         let line = match agent.backup_schedule {
             BackupSchedule::Off => None,
             BackupSchedule::Inherit => agent.inherited_cron.clone(),

@@ -7,7 +7,7 @@ use muster_protocol::command::{Command, Order};
 
 use super::{
     Ended, Link,
-    queries::{self, Waiting},
+    queries::{self, WaitingCommand},
 };
 use crate::{
     base::problem::{Problem, Result},
@@ -56,7 +56,7 @@ async fn load_waiting(link: &Link, sent: i64, room: i64) -> Result<Vec<Order>> {
 }
 
 /// Reads a row as a command. `None`: a later version has written it, and has to send it.
-fn parse_order(row: Waiting) -> Result<Option<Order>> {
+fn parse_order(row: WaitingCommand) -> Result<Option<Order>> {
     let (id, seq) = (row.id, row.host_seq);
     let command: Command = match serde_json::from_value(row.payload) {
         Ok(command) => command,

@@ -8,7 +8,7 @@ use muster_protocol::frame::Load;
 
 use super::{
     Ended, Link, handshake,
-    queries::{self, Loaded},
+    queries::{self, LoadedServer},
 };
 use crate::{
     base::{
@@ -123,7 +123,7 @@ fn compare_with_thresholds(load: &Load, most: AlertThresholds, cores: Option<i64
 async fn raise_alert(
     tx: &Tx,
     link: &Link,
-    server: &Loaded,
+    server: &LoadedServer,
     kind: usize,
     (value, most): Reading,
 ) -> Result<()> {

@@ -114,7 +114,7 @@ pub(super) async fn acknowledge(tx: &Tx, server: ServerId, through: i64) -> Resu
 
 row! {
     /// A command that the host does not have.
-    pub(super) struct Waiting {
+    pub(super) struct WaitingCommand {
         id: i64,
         /// Its number, if it has one.
         host_seq: Option<i64>,
@@ -126,7 +126,7 @@ row! {
 }
 
 /// At most `room` of the commands that can be sent after the number `sent`, in their order.
-pub(super) async fn waiting(link: &Link, sent: i64, room: i64) -> Result<Vec<Waiting>> {
+pub(super) async fn waiting(link: &Link, sent: i64, room: i64) -> Result<Vec<WaitingCommand>> {
     let sql = sql!(
         "SELECT c.id, c.host_seq, c.agent_id, c.generation, c.payload, c.expires_at FROM commands c \
          WHERE c.organization_id = $org AND c.server_id = $2 AND c.acknowledged_at IS NULL \
@@ -365,11 +365,11 @@ pub(super) async fn end_connection(
 
 row! {
     /// The last numbers of a server's commands and events.
-    pub(super) struct Numbers { command_seq: i64, event_seq: i64 }
+    pub(super) struct LastNumbers { command_seq: i64, event_seq: i64 }
 }
 
 /// The last numbers of the server's commands and events.
-pub(super) async fn numbers(tx: &Tx, server: ServerId) -> Result<Option<Numbers>> {
+pub(super) async fn numbers(tx: &Tx, server: ServerId) -> Result<Option<LastNumbers>> {
     let sql = sql!("SELECT command_seq, event_seq FROM servers WHERE organization_id = $org AND id = $2");
     tx.one(sql, [server.into()]).await
 }
@@ -423,11 +423,11 @@ pub(super) async fn store_refusal(
 
 row! {
     /// A server whose load is stored.
-    pub(super) struct Loaded { name: String, status: ServerStatus, cpu_cores: Option<i64> }
+    pub(super) struct LoadedServer { name: String, status: ServerStatus, cpu_cores: Option<i64> }
 }
 
 /// Stores the load of the server's machine. `None`: the connection is not the current one.
-pub(super) async fn store_load(tx: &Tx, link: &Link, load: &Load) -> Result<Option<Loaded>> {
+pub(super) async fn store_load(tx: &Tx, link: &Link, load: &Load) -> Result<Option<LoadedServer>> {
     let sql = sql!(
         "UPDATE servers SET cpu_pct = $4, ram_pct = $5, load_1 = $6, load_5 = $7, load_15 = $8, \
          uptime_seconds = $9, last_seen_at = $10",
@@ -459,7 +459,7 @@ pub(super) async fn pending_alert(tx: &Tx, server: ServerId, category: &str) -> 
 
 row! {
     /// The epoch of a server, and whether commands wait.
-    pub(super) struct Watched {
+    pub(super) struct WatchedServer {
         id: ServerId,
         host_epoch: i64,
         /// Whether there are new commands that can be sent.
@@ -468,7 +468,7 @@ row! {
 }
 
 /// The epochs and waiting commands of these servers, of any organization.
-pub(super) async fn watched(core: &Core, servers: &[i64]) -> Result<Vec<Watched>> {
+pub(super) async fn watched(core: &Core, servers: &[i64]) -> Result<Vec<WatchedServer>> {
     let sql = every_org_sql!(
         "SELECT s.id, s.host_epoch, EXISTS (SELECT 1 FROM commands c WHERE c.organization_id = s.organization_id \
          AND c.server_id = s.id AND c.acknowledged_at IS NULL AND c.host_seq IS NULL AND c.expires_at > $1 AND ",
@@ -488,11 +488,11 @@ pub(super) async fn update_last_seen(core: &Core, servers: &[i64]) -> Result<()>
 
 row! {
     /// A server that is OFFLINE.
-    pub(super) struct Offline { organization_id: OrgId, id: ServerId, host_epoch: i64 }
+    pub(super) struct OfflineServer { organization_id: OrgId, id: ServerId, host_epoch: i64 }
 }
 
 /// Those of these servers that are OFFLINE.
-pub(super) async fn offline(core: &Core, servers: &[i64]) -> Result<Vec<Offline>> {
+pub(super) async fn offline(core: &Core, servers: &[i64]) -> Result<Vec<OfflineServer>> {
     let sql = every_org_sql!(
         "SELECT organization_id, id, host_epoch FROM servers WHERE status = $1 AND id = ANY($2)"
     );

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{
     launches,
     queries::{self, LateStart},
-    recovery::{self, End},
+    recovery::{self, AgentEnd},
 };
 use crate::{
     base::{
@@ -48,12 +48,17 @@ impl DomainEvent for Failed {}
 /// Sets the agent's status to ERROR, for this reason. Does nothing to a deleted agent.
 pub async fn fail(tx: &Tx, id: AgentId, reason: StatusReason, detail: Option<&str>) -> Result<()> {
     let Some(agent) = find(tx, id).await? else { return Ok(()) };
-    let end = End { reason, is_clean: false, at: tx.now };
+    let end = AgentEnd { reason, is_clean: false, at: tx.now };
     fail_locked(tx, agent, end, detail).await
 }
 
 /// [`fail`] for an agent that the caller has locked. It may be restarted automatically.
-pub(super) async fn fail_locked(tx: &Tx, agent: agents::Model, end: End, detail: Option<&str>) -> Result<()> {
+pub(super) async fn fail_locked(
+    tx: &Tx,
+    agent: agents::Model,
+    end: AgentEnd,
+    detail: Option<&str>,
+) -> Result<()> {
     let (id, reason) = (agent.id, end.reason);
     let (tried, restart_at) = recovery::plan_restart(&agent, end, tx.now);
     launches::record_end(tx, (id, agent.launch_generation), tx.now, Some(reason), detail).await?;
@@ -119,7 +124,7 @@ async fn end_late_start(scope: &Scope, id: AgentId) -> Result<bool> {
     commands::expire_of_agent(&tx, id).await?;
     commands::enqueue(&tx, host_of(&agent), &Command::Stop);
     let detail = format!("It did not come up within {} seconds.", limit.as_secs());
-    let end = End { reason: StatusReason::StartTimeout, is_clean: false, at: tx.now };
+    let end = AgentEnd { reason: StatusReason::StartTimeout, is_clean: false, at: tx.now };
     fail_locked(&tx, agent, end, Some(&detail)).await?;
     let changes = json!({
         "status": audit::from_to(AgentStatus::Spawning, AgentStatus::Error),

@@ -22,7 +22,7 @@ const MOST_RESTARTS: i64 = 5;
 
 /// The end of an agent that was not stopped.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct End {
+pub(super) struct AgentEnd {
     pub reason: StatusReason,
     /// Whether its program ended without an error.
     pub is_clean: bool,
@@ -31,14 +31,14 @@ pub(super) struct End {
 
 /// Consecutive automatic restarts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tries {
+pub(super) struct RestartCounts {
     /// After failures.
     pub failures: i64,
     /// After its host had lost it.
     pub losses: i64,
 }
 
-impl Tries {
+impl RestartCounts {
     pub fn from_row(agent: &agents::Model) -> Self {
         Self { failures: agent.restarts, losses: agent.losses }
     }
@@ -62,14 +62,18 @@ impl Tries {
 }
 
 /// The consecutive restarts before this end, and the time of the next one. `agent` is the row before the end.
-pub(super) fn plan_restart(agent: &agents::Model, end: End, now: Timestamp) -> (Tries, Option<Timestamp>) {
+pub(super) fn plan_restart(
+    agent: &agents::Model,
+    end: AgentEnd,
+    now: Timestamp,
+) -> (RestartCounts, Option<Timestamp>) {
     if agent.status == AgentStatus::Paused {
         // A person paused it, and a launch would begin with the waiting turns.
-        return (Tries::default(), None);
+        return (RestartCounts::default(), None);
     }
     // After an hour without a failure, the count starts over.
     let has_recovered = agent.started_at.is_some_and(|since| since.plus(Duration::from_hours(1)) <= end.at);
-    let tried = if has_recovered { Tries::default() } else { Tries::from_row(agent) };
+    let tried = if has_recovered { RestartCounts::default() } else { RestartCounts::from_row(agent) };
     let wait =
         if is_restarted(agent.restart_policy, end.is_clean) { wait_before(end.reason, tried) } else { None };
     (tried, wait.map(|wait| now.plus(wait)))
@@ -83,7 +87,7 @@ const fn is_restarted(policy: RestartPolicy, is_clean: bool) -> bool {
     }
 }
 
-fn wait_before(reason: StatusReason, tried: Tries) -> Option<Duration> {
+fn wait_before(reason: StatusReason, tried: RestartCounts) -> Option<Duration> {
     use StatusReason::{
         DiskFull, Exited, ImageNotFound, Killed, LineTooLong, NoProtocol, OutOfMemory, ShimLost, SpawnFailed,
         StartTimeout,
@@ -105,7 +109,7 @@ mod tests {
     fn what_fails_waits_longer_each_time_and_then_for_a_person() {
         let waits = |reason| {
             let of = |times| {
-                let tried = (0..times).fold(Tries::default(), |tried, _| tried.and_one(Some(reason)));
+                let tried = (0..times).fold(RestartCounts::default(), |tried, _| tried.and_one(Some(reason)));
                 wait_before(reason, tried).map(|wait| wait.as_secs())
             };
             [0, 1, 2, 3, 4, 5, 500].map(of)
@@ -114,10 +118,10 @@ mod tests {
         let expected = |end| [five[0], five[1], five[2], five[3], five[4], end, end];
         assert_eq!(waits(StatusReason::Exited), expected(None));
         assert_eq!(waits(StatusReason::ShimLost), expected(Some(1800)));
-        let tried = Tries { failures: 4, losses: 500 };
+        let tried = RestartCounts { failures: 4, losses: 500 };
         assert_eq!(
             wait_before(StatusReason::Exited, tried),
-            wait_before(StatusReason::Exited, Tries { losses: 0, ..tried })
+            wait_before(StatusReason::Exited, RestartCounts { losses: 0, ..tried })
         );
         for reason in
             [StatusReason::LimitReached, StatusReason::OrganizationStopped, StatusReason::AuthRequired]

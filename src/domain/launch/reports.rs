@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{
     failing::fail_locked,
     launches, plans, queries,
-    recovery::End,
+    recovery::AgentEnd,
     running::{clear_reason, start_again},
 };
 use crate::{
@@ -132,7 +132,7 @@ pub async fn ended(
         match failure.filter(|_| status == AgentStatus::Error) {
             Some(reason) => {
                 let is_clean = reason == StatusReason::Exited && code == Some(0);
-                fail_locked(tx, agent, End { reason, is_clean, at }, Some(&said)).await?;
+                fail_locked(tx, agent, AgentEnd { reason, is_clean, at }, Some(&said)).await?;
             }
             None => set_ended(tx, agent, status).await?,
         }

@@ -13,7 +13,7 @@ use muster_protocol::Command;
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Set};
 use serde_json::{Value, json};
 
-use super::{launches, plans, queries, recovery::Tries, reports};
+use super::{launches, plans, queries, recovery::RestartCounts, reports};
 use crate::{
     base::{
         bounds::BATCH,
@@ -88,7 +88,7 @@ pub async fn restart(scope: &Scope, id: AgentId) -> Result<()> {
     if was != AgentStatus::Stopping {
         ended = Box::pin(end_work(&tx, &LockedAgent::from_row(&agent), TurnCut::Restart)).await?;
     }
-    let agent = apply_action(&tx, agent, Action::Stop, Tries::default()).await?;
+    let agent = apply_action(&tx, agent, Action::Stop, RestartCounts::default()).await?;
     if !launches::request_next(&tx, &agent).await? {
         return Ok(());
     }
@@ -106,7 +106,7 @@ pub(super) async fn start_again(tx: &Tx, id: AgentId) -> Result<()> {
     {
         return Ok(());
     }
-    let status = apply_action(tx, agent, Action::Start, Tries::default()).await?.status;
+    let status = apply_action(tx, agent, Action::Start, RestartCounts::default()).await?.status;
     record(tx, "startAgain", id, json!({ "status": audit::from_to(was, status) }));
     Ok(())
 }
@@ -132,7 +132,7 @@ async fn start_if_due(scope: &Scope, id: AgentId) -> Result<bool> {
         agent.status == AgentStatus::Error && agent.restart_at.is_some_and(|at| at <= tx.now)
     };
     let Some(agent) = find(&tx, id).await?.filter(is_due) else { return Ok(false) };
-    let (was, tries) = (agent.status, Tries::from_row(&agent).and_one(agent.status_reason));
+    let (was, tries) = (agent.status, RestartCounts::from_row(&agent).and_one(agent.status_reason));
     let status = apply_action(&tx, agent, Action::Start, tries).await?.status;
     record(&tx, "startAgain", id, json!({ "status": audit::from_to(was, status), "attempt": tries.all() }));
     tx.commit().await?;
@@ -278,7 +278,7 @@ async fn start_confirmed(scope: &Scope, server: ServerId) -> Result<()> {
         let waits = |agent: &agents::Model| agent.server_id == server && is_withheld(agent);
         let Some(agent) = find(&tx, id).await?.filter(waits) else { continue };
         let was = agent.status;
-        let status = apply_action(&tx, agent, Action::Start, Tries::default()).await?.status;
+        let status = apply_action(&tx, agent, Action::Start, RestartCounts::default()).await?.status;
         record(&tx, "startAgain", id, json!({ "status": audit::from_to(was, status) }));
         tx.commit().await?;
     }
@@ -308,7 +308,7 @@ pub async fn stop_in(
     }
     commands::expire_of_agent(tx, id).await?;
     turns::cancel_open(tx, &standing, Some(TurnCut::Agent)).await?;
-    let status = apply_action(tx, agent, Action::Stop, Tries::default()).await?.status;
+    let status = apply_action(tx, agent, Action::Stop, RestartCounts::default()).await?.status;
     set_status_reason(tx, id, Some((reason, detail))).await?;
     record(tx, operation, id, json!({ "status": audit::from_to(was, status) }));
     Ok(())
@@ -320,7 +320,8 @@ async fn perform(scope: &Scope, id: AgentId, action: Action, operation: &'static
         orgs::require_going(&tx).await?;
     }
     let agent = load(&tx, id).await?;
-    let (was, standing, tried) = (agent.status, LockedAgent::from_row(&agent), Tries::from_row(&agent));
+    let (was, standing, tried) =
+        (agent.status, LockedAgent::from_row(&agent), RestartCounts::from_row(&agent));
     let changes = if action == Action::Stop && waits_to_start(&agent) {
         cancel_start(&tx, agent).await?;
         json!({ "starts_again": false })
@@ -335,7 +336,7 @@ async fn perform(scope: &Scope, id: AgentId, action: Action, operation: &'static
             Action::Start | Action::Pause | Action::Resume => json!({}),
         };
         // A start or stop by a person resets the count of restarts.
-        let tried = if action == Action::Stop { Tries::default() } else { tried };
+        let tried = if action == Action::Stop { RestartCounts::default() } else { tried };
         let status = match action {
             Action::Start => Box::pin(launch_unless_withheld(&tx, agent)).await?,
             _ => apply_action(&tx, agent, action, tried).await?.status,
@@ -383,7 +384,7 @@ pub(super) async fn cancel_start(tx: &Tx, agent: agents::Model) -> Result<bool> 
         clear_reason(&mut agent);
     }
     agent.restart_at = Set(None);
-    Tries::default().store(&mut agent);
+    RestartCounts::default().store(&mut agent);
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
     announce(tx, id);
@@ -404,7 +405,7 @@ async fn launch_unless_withheld(tx: &Tx, agent: agents::Model) -> Result<AgentSt
         plans::fail_until_confirmed(tx, agent.id).await?;
         return Ok(AgentStatus::Error);
     }
-    Ok(apply_action(tx, agent, Action::Start, Tries::default()).await?.status)
+    Ok(apply_action(tx, agent, Action::Start, RestartCounts::default()).await?.status)
 }
 
 /// Performs the transition and enqueues the host's command, unless the agent is already in that state. `tries`: the
@@ -412,7 +413,12 @@ async fn launch_unless_withheld(tx: &Tx, agent: agents::Model) -> Result<AgentSt
 ///
 /// # Errors
 /// The state does not allow the action.
-async fn apply_action(tx: &Tx, agent: agents::Model, action: Action, tries: Tries) -> Result<LockedAgent> {
+async fn apply_action(
+    tx: &Tx,
+    agent: agents::Model,
+    action: Action,
+    tries: RestartCounts,
+) -> Result<LockedAgent> {
     let Transition::Move(status, command) = action.apply(agent.status)? else {
         return Ok(LockedAgent::from_row(&agent));
     };
