@@ -12,8 +12,8 @@
 //! becomes `X-Api-Key`. Other kinds are not sent in headers.
 //!
 //! An MCP server names the credentials that it needs. At an address below a credential's destination it gets the
-//! headers. A program, or another address, gets only credentials that the agent may read or that have `mcp://<name of
-//! the server>` as a destination, because an editor of the MCP server controls their use.
+//! headers. A program, or another address, gets only credentials that the agent may read or that have the server as a
+//! destination (`mcp://NAME`), because an editor of the MCP server controls their use.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderName, HeaderValue};
