@@ -135,8 +135,10 @@ pub const PERIODIC_JOBS: &[PeriodicJob] = &[
         channels::check_again(core).boxed()
     }),
     PeriodicJob::due("asks.send", |_, due| due.asks, |core| chat_approvals::send_due(core).boxed()),
-    PeriodicJob::every("hosts.look", Duration::from_millis(800), |core| hosts::look(core).boxed()),
-    PeriodicJob::every("hosts.seen", Duration::from_secs(15), |core| hosts::seen(core).boxed()),
+    PeriodicJob::every("hosts.look", Duration::from_millis(800), |core| {
+        hosts::wake_connections(core).boxed()
+    }),
+    PeriodicJob::every("hosts.seen", Duration::from_secs(15), |core| hosts::refresh_presence(core).boxed()),
     PeriodicJob::every("hosts.offline", Duration::from_secs(5), |core| hosts::mark_offline(core).boxed()),
     PeriodicJob::every("tables.sweep", Duration::from_mins(10), |core| retention::sweep(core).boxed()),
     PeriodicJob::due(

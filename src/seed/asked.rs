@@ -223,7 +223,7 @@ fn words(asked: &PlannedApproval, agent: &Agent, random: &mut Random) -> Words {
             Words {
                 category: Some(category),
                 request: Some(request.to_string()),
-                question: Some(Question::verdict(&facts.fill(title))),
+                question: Some(Question::approve_or_deny(&facts.fill(title))),
                 ..plain(title, "The risk is above the threshold from which this agent asks.")
             }
         }

@@ -89,7 +89,7 @@ async fn connect(
     arrival: &Arrival,
     handshake: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response> {
-    let token = arrival.bearer().and_then(hosts::recognize);
+    let token = arrival.bearer().and_then(hosts::parse_host_token);
     let identity = async { hosts::identify(core, token.clone()?).await };
     let identity = match &token {
         // Others at its address can't lock out a host that was here before.

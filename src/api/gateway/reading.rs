@@ -140,7 +140,7 @@ impl Reader<'_> {
                     connection.foreign(1)?;
                 }
             }
-            FromHost::Load(load) => self.readings.take(&connection.link, load).await?,
+            FromHost::Load(load) => self.readings.record(&connection.link, load).await?,
             FromHost::Hello(_) => connection.malformed("HELLO is sent once.")?,
         }
         Ok(())

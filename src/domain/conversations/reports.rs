@@ -35,7 +35,7 @@ use crate::{
     core::store::Tx,
     domain::agents::{
         LockedAgent,
-        reporter::{Reporter, alive},
+        reporter::{Reporter, lock_live},
     },
 };
 
@@ -62,7 +62,7 @@ async fn store_messages(
     reported: Vec<(Reporter, Message)>,
 ) -> Result<()> {
     let Some((from, _)) = reported.first() else { return Ok(()) };
-    let Some(agent) = alive(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_live(tx, from).await? else { return Ok(()) };
     let thread = load(tx, conversation).await?;
     if thread.agent_id != agent.id {
         return Err(Problem::not_found("conversation", conversation));

@@ -75,7 +75,7 @@ pub async fn record_call(tx: &Tx, from: &Reporter, call: ModelCall) -> Result<()
             monthly_totals::spend(tx, owner, taken.month, (0, 0, taken.micro)).await?;
         }
     }
-    agents::spent(tx, &agent, call.usage.tokens(), cost).await?;
+    agents::add_cost(tx, &agent, call.usage.tokens(), cost).await?;
     if call.has_passed() {
         record_success(tx, &agent, &call).await?;
     }
@@ -146,14 +146,14 @@ async fn listed_as<'a>(
 /// The provider accepts requests: agents that wait for it resume.
 async fn record_success(tx: &Tx, agent: &LockedAgent, call: &Call) -> Result<()> {
     match call.credential {
-        Some(credential) => model_credentials::passed(tx, credential).await?,
+        Some(credential) => model_credentials::record_success(tx, credential).await?,
         None => {
             limits::lift_if_kind(tx, agent, &[LimitKind::Usage]).await?;
         }
     }
     // Even if another agent's call has lifted the limit before.
     if agent.usage_rejected {
-        agents::usage(tx, agent.id, UsageStatus::Allowed, None).await?;
+        agents::store_usage(tx, agent.id, UsageStatus::Allowed, None).await?;
     }
     Ok(())
 }

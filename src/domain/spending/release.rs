@@ -92,7 +92,7 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
                 limit_queries::postpone(tx, id, until, row.probing_at).await?;
                 return Ok(false);
             }
-            Some(_) => model_credentials::probe(tx, credential, tx.now.minus(PROBE)).await?,
+            Some(_) => model_credentials::claim_probe(tx, credential, tx.now.minus(PROBE)).await?,
         },
     };
     if !is_first {

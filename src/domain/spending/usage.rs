@@ -16,7 +16,7 @@ use crate::{
     domain::{
         agents::{
             self,
-            reporter::{Reporter, alive},
+            reporter::{Reporter, lock_live},
         },
         conversations::turns,
         model_credentials,
@@ -36,8 +36,8 @@ pub async fn record_refusal(
     (model, detail): (&str, &str),
     until: Option<Timestamp>,
 ) -> Result<()> {
-    let Some(agent) = alive(tx, from).await? else { return Ok(()) };
-    // Only a host reports this, and all agents that inherit the credential wait: after a day one turn probes in any
+    let Some(agent) = lock_live(tx, from).await? else { return Ok(()) };
+    // It is the host who says so, and all agents that inherit the credential wait: after a day one turn is tried in any
     // case.
     let until = until
         .unwrap_or(tx.now.plus(Duration::from_mins(1)))
@@ -50,15 +50,15 @@ pub async fn record_refusal(
         return wait_for_current_credential(tx, agent.id, inherited, (&reason, until)).await;
     }
     if let Some(credential) = credential {
-        // Before the limits of agents that are not locked: concurrent leases of two agents could deadlock.
+        // Before the limits of agents that it doesn't hold: a lease of one of them might wait for another's.
         monthly_totals::lock_organization(tx, &Terms::load(tx, agent.id).await?).await?;
-        model_credentials::limited(tx, credential, until, &said).await?;
+        model_credentials::record_limit(tx, credential, until, &said).await?;
     }
     let limit = Limit { kind: LimitKind::Usage, reason: &reason, until, credential };
-    agents::usage(tx, agent.id, UsageStatus::Rejected, Some(until)).await?;
+    agents::store_usage(tx, agent.id, UsageStatus::Rejected, Some(until)).await?;
     turns::limit_turns(tx, agent.id).await?;
-    // The other agents that inherit the credential can't know yet. A host's report must not lock them, so their rows
-    // are written without locks, always in the same order.
+    // The others that inherit it can't know yet. Their rows are written without holding the agents, which a host's report must
+    // not do, and always in the same order.
     let mut concerned = match credential {
         Some(credential) => model_credentials::inheriting(tx, credential).await?,
         None => Vec::new(),

@@ -199,11 +199,11 @@ async fn nobody_is_asked_for_a_deleted_agent_any_more() {
     };
     for (agent, title) in [(gone, "Of the one"), (stays, "Of the other")] {
         let agent = AgentId(agent);
-        approvals::require_access(&tx, agent, title.to_owned()).await.unwrap();
-        approvals::guard_cost(&tx, &used_up(Some(agent), agent, title)).await.unwrap();
+        approvals::request_model_access(&tx, agent, title.to_owned()).await.unwrap();
+        approvals::raise_cost_guard(&tx, &used_up(Some(agent), agent, title)).await.unwrap();
     }
     // Of the organization, whose other agents wait for it as well.
-    approvals::guard_cost(&tx, &used_up(None, AgentId(gone), "Of all")).await.unwrap();
+    approvals::raise_cost_guard(&tx, &used_up(None, AgentId(gone), "Of all")).await.unwrap();
     tx.commit().await.unwrap();
     let delete = "mutation($o: Id!, $id: Id!) { deleteAgent(orgId: $o, id: $id) }";
     app.admin.gql(delete, json!({ "o": app.org, "id": gone })).await.data();

@@ -187,7 +187,7 @@ async fn measured_late(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> Res
             cache_write: turn.cache_write_tokens,
             cost_micro: turn.cost_micro,
         };
-        agents::spent(tx, agent, -said.tokens(), -said.cost_micro.unwrap_or(0)).await?;
+        agents::add_cost(tx, agent, -said.tokens(), -said.cost_micro.unwrap_or(0)).await?;
     }
     settle_usage(tx, turn).await
 }

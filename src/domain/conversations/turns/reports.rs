@@ -27,7 +27,7 @@ use crate::{
     domain::{
         agents::{
             self, LockedAgent,
-            reporter::{Reporter, alive, current},
+            reporter::{Reporter, lock_current, lock_live},
         },
         conversations,
     },
@@ -59,7 +59,7 @@ pub async fn session(
     conversation: ConversationId,
     session: Option<String>,
 ) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     conversations::require_agent(tx, conversation, agent.id).await?;
     let session = session.map(|session| bounded(&session, bounds::ID));
     conversations::remember_session(tx, conversation, session).await
@@ -71,7 +71,7 @@ pub async fn session(
 /// # Errors
 /// `NOT_FOUND`: the turn isn't the agent's.
 pub async fn turn_started(tx: &Tx, from: &Reporter, turn: TurnId) -> Result<()> {
-    let Some(agent) = alive(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_live(tx, from).await? else { return Ok(()) };
     let turn = load(tx, agent.id, turn).await?;
     if turn.started_at.is_some() || Happening::Started.apply(turn.state).is_err() {
         return Ok(());
@@ -91,7 +91,7 @@ pub async fn turn_started(tx: &Tx, from: &Reporter, turn: TurnId) -> Result<()> 
 /// # Errors
 /// `NOT_FOUND`: the turn isn't the agent's.
 pub async fn turn_ended(tx: &Tx, from: &Reporter, end: TurnEnd) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     let turn = load(tx, agent.id, TurnId(end.turn_id)).await?;
     let happening = match end.outcome {
         TurnOutcome::Done => Happening::Done,
@@ -139,12 +139,12 @@ pub async fn turn_ended(tx: &Tx, from: &Reporter, end: TurnEnd) -> Result<()> {
     }
     // Measured calls are added up already, even those whose turn is unknown.
     if known.is_none() && !has_measured(tx, agent.id, turn.started_at).await? {
-        agents::spent(tx, &agent, usage.tokens(), usage.cost_micro.unwrap_or(0)).await?;
+        agents::add_cost(tx, &agent, usage.tokens(), usage.cost_micro.unwrap_or(0)).await?;
         let counted = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
         counted.col_expr(turns::Column::Unmeasured, Expr::value(true)).exec(tx.connection()).await?;
     }
     if state == TurnState::Done && agent.auth_failed {
-        agents::authorized(tx, &agent).await?;
+        agents::clear_auth_failure(tx, &agent).await?;
         emit(tx, Authorized { agent: agent.clone() }).await?;
     }
     if state == TurnState::Done && turn.yielded {
