@@ -12,13 +12,13 @@ use tokio::{
 };
 
 use crate::{
-    core::resource_limits::{Holder, Line},
+    core::resource_limits::{Holder, ResourceLimit},
     domain::hosts::Ended,
 };
 
 /// What writes to a host.
 pub(super) struct Outlet {
-    pub line: Arc<Line>,
+    pub line: Arc<ResourceLimit>,
     pub holder: Holder,
 }
 
@@ -44,7 +44,7 @@ impl Outlet {
                 _ = ping.tick() => Message::Ping(Bytes::new()),
             };
             let bytes = if let Message::Text(text) = &message { text.len() } else { 0 };
-            let waiting = match self.line.piece(self.holder, bytes) {
+            let waiting = match self.line.take_piece(self.holder, bytes) {
                 Ok(waiting) => waiting,
                 Err(problem) => return Some(problem.into()),
             };

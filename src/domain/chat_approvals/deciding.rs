@@ -87,7 +87,7 @@ async fn decide(
     (ask, digest): (&Model, &str),
     read: impl Fn(&Shown) -> Option<Answer>,
 ) -> Result<String> {
-    let Some(shown) = approvals::chat_view(theirs, ask.approval_id).await? else {
+    let Some(shown) = approvals::load_shown(theirs, ask.approval_id).await? else {
         return Ok(NOT_YOURS.to_owned());
     };
     if shown.status != ApprovalStatus::Pending {
@@ -110,7 +110,7 @@ async fn decide(
 
 /// How it stands now.
 async fn said(theirs: &Scope, id: ApprovalId) -> Result<String> {
-    let shown = approvals::chat_view(theirs, id).await?;
+    let shown = approvals::load_shown(theirs, id).await?;
     Ok(shown.map_or_else(|| NOT_YOURS.to_owned(), |shown| wording::outcome(&shown)))
 }
 

@@ -24,7 +24,7 @@ use crate::{
         Core,
         access::Scope,
         queue::{self, Admission, ChannelLane, Job, Outcome, Room, backoff},
-        resource_limits::What,
+        resource_limits::Resource,
         store::Tx,
     },
     domain::{
@@ -35,7 +35,7 @@ use crate::{
 
 /// Starts to send what is due in all channels.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
-    queue::start::<Model>(core, What::Asking, queries::due_channels(core).await?);
+    queue::start::<Model>(core, Resource::Asking, queries::due_channels(core).await?);
     Ok(0)
 }
 
@@ -133,7 +133,7 @@ impl Step {
 }
 
 async fn ask(scope: &Scope, transport: &dyn Transport, row: &Model) -> Result<Step> {
-    let Some(shown) = approvals::chat_view(scope, row.approval_id).await? else { return Ok(Step::Closed) };
+    let Some(shown) = approvals::load_shown(scope, row.approval_id).await? else { return Ok(Step::Closed) };
     let may = rights::of_member(scope, row.channel_id, row.user_id).await?.is_some();
     if shown.status != ApprovalStatus::Pending || !may {
         return Ok(Step::Closed);
@@ -153,7 +153,7 @@ async fn ask(scope: &Scope, transport: &dyn Transport, row: &Model) -> Result<St
 async fn close(scope: &Scope, transport: &dyn Transport, row: &Model) -> Result<Step> {
     let facts = transport.traits();
     let (Some(vendor_id), true) = (&row.vendor_id, facts.actions.edits) else { return Ok(Step::Closed) };
-    let Some(shown) = approvals::chat_view(scope, row.approval_id).await? else { return Ok(Step::Closed) };
+    let Some(shown) = approvals::load_shown(scope, row.approval_id).await? else { return Ok(Step::Closed) };
     let terms = terms(scope, &shown).await?;
     let text = wording::ended(&shown, &terms, room(facts));
     let id = format!("ask_{}_over", row.id);

@@ -25,11 +25,11 @@ use crate::{
         Core,
         access::Scope,
         queue::{self, Admission, ChannelLane, Full, Job, Outcome, Room},
-        resource_limits::What,
+        resource_limits::Resource,
     },
     domain::{
         channels::{self, Sender},
-        conversations::{self, Place},
+        conversations::{self, DeliveryTarget},
     },
 };
 
@@ -40,7 +40,7 @@ const AT_ONCE: i64 = 4;
 
 /// Starts to send what is due in all channels.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
-    queue::start::<Due>(core, What::Lanes, due_channels(core).await?);
+    queue::start::<Due>(core, Resource::Lanes, due_channels(core).await?);
     Ok(0)
 }
 
@@ -205,7 +205,7 @@ async fn asked(
 /// What goes out.
 struct Outgoing {
     id: String,
-    place: Place,
+    place: DeliveryTarget,
     text: Rendered,
     files: Vec<Attachment>,
     written_at: jiff::Timestamp,
@@ -218,7 +218,7 @@ impl Outgoing {
         part: &deliveries::Model,
         largest: u64,
     ) -> Result<std::result::Result<Self, Verdict>> {
-        let Some(place) = conversations::place_of(scope, part.message_id).await? else {
+        let Some(place) = conversations::load_delivery_target(scope, part.message_id).await? else {
             let why = "The conversation has no target.".to_owned();
             return Ok(Err(Verdict::Unsent(DeliveryCode::TargetGone, why)));
         };
@@ -266,7 +266,7 @@ async fn files_of(
     if which.1 == 0 {
         return Ok(Ok(Vec::new()));
     }
-    let found = conversations::of_message(scope, part.message_id, which, most).await?;
+    let found = conversations::load_message_files(scope, part.message_id, which, most).await?;
     Ok(found
         .into_iter()
         .map(|(file, content)| {

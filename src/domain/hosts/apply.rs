@@ -1,4 +1,4 @@
-//! What each report of a host means. The work is done by the features that own the records.
+//! Dispatches each report of a host to the feature that owns the record.
 
 use muster_protocol::{Event, HostEvent, event::Content};
 
@@ -19,28 +19,28 @@ use crate::{
     },
 };
 
-/// Holds the agents that a batch is about. Call it first in the batch's transaction.
-pub(super) async fn hold(tx: &Tx, of: &[AgentId], events: &[Event]) -> Result<()> {
+/// Locks the agents of a batch. Call it first in the batch's transaction.
+pub(super) async fn lock_batch(tx: &Tx, agents: &[AgentId], events: &[Event]) -> Result<()> {
     let stores = events.iter().any(
         |event| matches!(&event.what, HostEvent::Message(message) if matches!(message.content, Content::File { .. })),
     );
-    launch::hold(tx, of, stores).await
+    launch::lock_batch(tx, agents, stores).await
 }
 
-/// Answers what waits for a report that can't be applied: a request that no one will see is refused.
-pub async fn left_out(tx: &Tx, server: ServerId, event: &Event) -> Result<()> {
+/// Refuses the request in a report that can't be applied, because no person will see it.
+pub async fn refuse_skipped(tx: &Tx, server: ServerId, event: &Event) -> Result<()> {
     let HostEvent::Asked(request) = &event.what else { return Ok(()) };
     let (agent, generation, at) = (AgentId(event.agent_id), event.generation, Timestamp(event.at));
-    approvals::left_out(tx, &Reporter { agent, server, generation, at }, &request.request).await
+    approvals::refuse_skipped(tx, &Reporter { agent, server, generation, at }, &request.request).await
 }
 
-/// Whether a report of a launch that ran on this server counts even if the agent has moved since. What was spent was spent.
+/// Whether a report of a launch that ran on this server counts even if the agent has moved since: costs do.
 pub(super) fn counts_late(event: &Event) -> bool {
     matches!(event.what, HostEvent::ModelCalled(_) | HostEvent::LeaseReturned { .. })
 }
 
-/// Whether a report is about a model's key, or about what was spent with it. Only a confirmed host has one.
-pub(super) fn is_of_spending(event: &Event) -> bool {
+/// Whether a report is about a model's key or its costs. Only a confirmed host has such a key.
+pub(super) fn concerns_spending(event: &Event) -> bool {
     use HostEvent::{
         Asked, AuthRequired, BackedUp, Delivered, Ended, EngineAway, Lacks, LeaseReturned, Limited,
         McpServer, Message, ModelCalled, NotWaiting, Offered, Refused, Restored, Session, Started, Synced,
@@ -73,7 +73,7 @@ pub(super) fn is_of_spending(event: &Event) -> bool {
 /// Applies reports about agents of this server: one, or several messages, which are stored together.
 ///
 /// # Errors
-/// They can't be applied. What they did has to be undone.
+/// They can't be applied. The caller must undo their changes.
 pub async fn apply(tx: &Tx, server: ServerId, events: &[&Event]) -> Result<()> {
     let mut messages = Vec::new();
     for event in events {
@@ -108,14 +108,16 @@ pub async fn apply(tx: &Tx, server: ServerId, events: &[&Event]) -> Result<()> {
             HostEvent::NotWaiting { approval_id } => {
                 approvals::not_waiting(tx, from, ApprovalId(approval_id)).await?;
             }
-            HostEvent::ModelCalled(call) => spending::called(tx, from, call).await?,
-            HostEvent::LeaseReturned { lease_id } => spending::returned(tx, from, LeaseId(lease_id)).await?,
+            HostEvent::ModelCalled(call) => spending::record_call(tx, from, call).await?,
+            HostEvent::LeaseReturned { lease_id } => {
+                spending::return_lease(tx, from, LeaseId(lease_id)).await?;
+            }
             HostEvent::Limited { credential_id, model, until, detail } => {
                 let (credential, until) = (credential_id.map(ModelCredentialId), until.map(Timestamp));
-                spending::usage::limited(tx, from, credential, (&model, &detail), until).await?;
+                spending::usage::record_refusal(tx, from, credential, (&model, &detail), until).await?;
             }
             HostEvent::Unreached { destination, reason, count } => {
-                network::unreached(tx, from, destination, reason, count).await?;
+                network::record_unreached(tx, from, destination, reason, count).await?;
             }
             HostEvent::McpServer(report) => mcp_servers::reports::reported(tx, from, report).await?,
             HostEvent::BackedUp { backup_id, bytes, sha256, error } => {

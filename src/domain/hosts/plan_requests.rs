@@ -1,7 +1,7 @@
-//! What a host asks for just before it acts: how to launch an agent, what to say in a turn, what was decided.
+//! Requests of a host before it acts: for the plan of a launch or a turn, or for a decision.
 //!
-//! The answers hold secrets. Only the current connection of the agent's own server gets them; the features that make them
-//! give them only for the current launch, and only while the agent should be running.
+//! Answers may hold secrets. Only the current connection of the agent's own server gets them; the features that build
+//! them answer only for the current launch, and only while the agent should be running.
 
 use muster_protocol::plan::{PlanRequest, PlanResponse};
 
@@ -17,7 +17,7 @@ use crate::{
 /// Answers a host. `None`: the agent is not on its server.
 ///
 /// # Errors
-/// The connection is not the current one; the database can't be reached.
+/// The connection is not the current one.
 pub async fn answer(
     link: &Link,
     agent: i64,
@@ -32,7 +32,7 @@ pub async fn answer(
         let reason = "The host is not confirmed, so it calls no models, and spends nothing.".to_owned();
         return Ok(Some(PlanResponse::Refused { reason }));
     }
-    match plan(link, AgentId(agent), generation, wanted).await {
+    match build_answer(link, AgentId(agent), generation, wanted).await {
         Ok(given) => Ok(Some(given)),
         Err(problem) if matches!(problem.code, Code::Unavailable) => Err(problem.into()),
         Err(problem) => {
@@ -44,7 +44,12 @@ pub async fn answer(
     }
 }
 
-async fn plan(link: &Link, agent: AgentId, generation: i64, wanted: PlanRequest) -> Result<PlanResponse> {
+async fn build_answer(
+    link: &Link,
+    agent: AgentId,
+    generation: i64,
+    wanted: PlanRequest,
+) -> Result<PlanResponse> {
     let scope = &link.scope;
     Ok(match wanted {
         PlanRequest::Launch => {
@@ -60,6 +65,6 @@ async fn plan(link: &Link, agent: AgentId, generation: i64, wanted: PlanRequest)
         PlanRequest::Judgement(crossing) => {
             PlanResponse::Judgement(approvals::plans::judgement(scope, agent, generation, crossing).await?)
         }
-        PlanRequest::Lease(asked) => spending::lease(scope, agent, generation, &asked).await?,
+        PlanRequest::Lease(asked) => spending::grant_lease(scope, agent, generation, &asked).await?,
     })
 }

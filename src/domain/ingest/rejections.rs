@@ -143,7 +143,7 @@ async fn request_access(
     origin: &str,
     name: Option<String>,
 ) -> Result<()> {
-    if approvals::pending_of(tx, channel.id, ApprovalKind::AccessRequest).await? >= REQUESTS {
+    if approvals::count_pending(tx, channel.id, ApprovalKind::AccessRequest).await? >= REQUESTS {
         return Ok(());
     }
     // A stranger chose the name: it stands behind the address, leaves room for it, hides nothing, and is no markdown.

@@ -25,7 +25,7 @@ use crate::{
     core::{
         Core,
         access::Scope,
-        resource_limits::{Held, Holder, Line, What},
+        resource_limits::{Held, Holder, Resource, ResourceLimit},
         store::Tx,
     },
     domain::{channels::Channel, conversations},
@@ -82,13 +82,13 @@ impl Load {
     /// Counts bytes, until they are written or given back.
     ///
     /// # Errors
-    /// Those of [`Line::take`](crate::core::resource_limits::Line::take).
+    /// Those of [`ResourceLimit::take`](crate::core::resource_limits::ResourceLimit::take).
     pub fn hold(&mut self, core: &Core, bytes: usize) -> Result<()> {
         match &mut self.held {
             Some(held) => held.grow(bytes),
             None => {
                 let holder = Holder::Channel(self.org.0, self.channel.0);
-                self.held = Some(core.resource_limits.line(What::Bodies).take(holder, bytes)?);
+                self.held = Some(core.resource_limits.limit(Resource::Bodies).take(holder, bytes)?);
                 Ok(())
             }
         }
@@ -142,7 +142,7 @@ impl Job {
 /// The way to the task. It ends when everything else has finished.
 pub(super) struct Admitter {
     jobs: mpsc::UnboundedSender<Job>,
-    places: Arc<Line>,
+    places: Arc<ResourceLimit>,
     core: Arc<Core>,
 }
 
@@ -153,7 +153,11 @@ impl Admitter {
         let (jobs, waiting) = mpsc::unbounded_channel();
         let task = Arc::clone(core);
         core.tasks.spawn_last(async move { run(&task, waiting).await });
-        Self { jobs, places: Arc::clone(core.resource_limits.line(What::Arrivals)), core: Arc::clone(core) }
+        Self {
+            jobs,
+            places: Arc::clone(core.resource_limits.limit(Resource::Arrivals)),
+            core: Arc::clone(core),
+        }
     }
 
     /// Hands messages over. Returns when they are committed, with what became of each.
@@ -275,11 +279,11 @@ async fn together(tx: &Tx, load: &Load) -> Result<Result<Vec<Outcome>>> {
         && let Some(at) = outcomes.iter().position(must_come_again)
         && let Err(problem) = outcomes.swap_remove(at)
     {
-        tx.settle(mark, false).await?;
+        tx.close_mark(mark, false).await?;
         return Ok(Err(problem));
     }
     let kept = finish(tx, load).await;
-    tx.settle(mark, kept.is_ok()).await?;
+    tx.close_mark(mark, kept.is_ok()).await?;
     Ok(kept.map(|()| outcomes))
 }
 
@@ -299,7 +303,7 @@ async fn one(tx: &Tx, arrived: &Arrived) -> Result<Outcome> {
     loop {
         let mark = tx.mark().await?;
         let fates = admit(tx, &[arrived]).await;
-        tx.settle(mark, fates.is_ok()).await?;
+        tx.close_mark(mark, fates.is_ok()).await?;
         match fates {
             Err(problem) if is_first && problem.code == Code::Conflict => is_first = false,
             Err(problem) => {
@@ -328,7 +332,7 @@ mod tests {
     #[test]
     fn what_came_beside_messages_is_written_before_the_next_delivery() {
         let resource_limits = ResourceLimits::new(&Config::read(None, BTreeMap::new()).unwrap());
-        let places = resource_limits.line(What::Arrivals);
+        let places = resource_limits.limit(Resource::Arrivals);
         let job = |channel: i64, beside: Vec<Event>| {
             let (org, agent, channel) = (OrgId(1), AgentId(1), ChannelId(channel));
             let load = Load { org, agent, channel, messages: Vec::new(), beside, position: None, held: None };

@@ -288,7 +288,7 @@ fn looked_at(app: &TestApp, lines: &[Value]) -> Report {
     let keys = keys(app);
     let mut verifier = Verifier::new(Some(app.org), &keys);
     for line in lines {
-        verifier.see(line.clone());
+        verifier.take_line(line.clone());
     }
     verifier.finish(None, 0)
 }

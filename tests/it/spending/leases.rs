@@ -177,7 +177,7 @@ async fn postgres_what_goes_back_keeps_no_other_agent_waiting() {
     assert_eq!(two.agent_shows("limit { kind }").await["limit"]["kind"], "TOKENS");
     app.clock.advance(Duration::from_mins(15));
     let told = one.tell(async |tx, from| {
-        spending::returned(tx, from, LeaseId(lease)).await?;
+        spending::return_lease(tx, from, LeaseId(lease)).await?;
         assert!(two.leases().await.is_some(), "its limit is not held by another's report");
         Ok(())
     });
@@ -216,7 +216,7 @@ async fn a_host_that_asks_without_end_holds_few_leases() {
     assert!(reason.contains("16 leases"), "{reason}");
     other.leases().await.unwrap();
     let first = muster::base::ids::LeaseId(held[0]);
-    greedy.tell(async |tx, from| spending::returned(tx, from, first).await).await.unwrap();
+    greedy.tell(async |tx, from| spending::return_lease(tx, from, first).await).await.unwrap();
     greedy.leases().await.unwrap();
     assert!(matches!(greedy.asks_for_lease(MODEL).await.unwrap(), PlanResponse::Refused { .. }));
     app.clock.advance(Duration::from_mins(15));

@@ -171,7 +171,7 @@ async fn models_that_a_host_makes_up_fill_no_table() {
         for n in 0..60 {
             let model = format!("made-up-{n}");
             let refused = ModelCall { model, status: Some(404), ..host.call(None, 1, 0) };
-            spending::called(tx, from, refused).await.unwrap();
+            spending::record_call(tx, from, refused).await.unwrap();
         }
         Ok(())
     });
@@ -301,7 +301,7 @@ async fn a_month_keeps_what_is_in_it_when_the_time_zone_changes() {
         assert_eq!(shown["organization"]["spending"], spent, "{zone}");
     }
     let lease = muster::base::ids::LeaseId(lease.id);
-    host.tell(async move |tx, from| spending::returned(tx, from, lease).await).await.unwrap();
+    host.tell(async move |tx, from| spending::return_lease(tx, from, lease).await).await.unwrap();
     let leased: Vec<i64> = app.column("SELECT leased_micro FROM organization_months").await;
     assert_eq!(leased, [0], "it went back to the month that it was from");
 }
@@ -322,7 +322,7 @@ async fn postgres_a_stopped_agents_late_call_is_in_its_month() {
         agents::lock_agent(tx, from.agent).await?;
         held.notify_one();
         app.waits_for_a_lock().await;
-        spending::called(tx, from, host.call(None, 10_000, 0)).await
+        spending::record_call(tx, from, host.call(None, 10_000, 0)).await
     });
     let (told, ()) = tokio::join!(late, moves);
     told.unwrap();

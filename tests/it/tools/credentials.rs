@@ -39,7 +39,7 @@ async fn stored(app: &TestApp, field: &Value) -> Option<String> {
     let sealed = sealed?;
     assert!(!sealed.windows(6).any(|part| part == b"canary"), "the value is not sealed");
     let keys = &app.core.keys;
-    let place = |org, id| credentials::place(OrgId(org), CredentialFieldId(id));
+    let place = |org, id| credentials::seal_context(OrgId(org), CredentialFieldId(id));
     assert!(keys.open(&sealed, &place(app.org, id + 1)).is_err(), "it opens in another row");
     assert!(keys.open(&sealed, &place(app.other_org, id)).is_err(), "it opens in another organization");
     Some(keys.open(&sealed, &place(app.org, id)).unwrap().expose_secret().to_owned())
