@@ -39,8 +39,8 @@ async fn sqlite_writers_wait_in_one_queue() {
 #[tokio::test]
 async fn an_idle_round_does_not_wait_for_writers() {
     let app = TestApp::start().await;
-    // The keys of a service under test are only those in its file.
-    let rounds = || ROUNDS.iter().filter(|round| round.name != "keys.signing");
+    // The keys of a service under test are only those in its file; a replica refreshes its row each time.
+    let rounds = || ROUNDS.iter().filter(|round| !["keys.signing", "replicas.report"].contains(&round.name));
     // What was due is done.
     for round in rounds() {
         (round.run)(&app.core).await.unwrap();
