@@ -1,5 +1,5 @@
-//! Which features handle a domain event, or answer a question, of a feature below them. Handlers of an event run in this
-//! order, in the transaction that emits it.
+//! The features that handle a domain event, or answer a question, of a feature below them. Handlers of an event run in
+//! this order, in the transaction that emits it.
 
 use crate::{
     base::{
@@ -16,7 +16,6 @@ use crate::{
     },
 };
 
-/// All handlers.
 #[must_use]
 pub fn handlers() -> Handlers {
     let mut handlers = Handlers::default();
@@ -53,7 +52,9 @@ fn of_people(handlers: &mut Handlers) {
 }
 
 fn of_servers(handlers: &mut Handlers) {
-    handlers.on::<servers::Deleted>(|tx, event| Box::pin(approvals::server_deleted(tx, event.server)));
+    handlers.on::<servers::Deleted>(|tx, event| {
+        Box::pin(approvals::withdraw_for_deleted_server(tx, event.server))
+    });
     handlers.on::<servers::ImageChanged>(|tx, event| Box::pin(agents::announce_of_image(tx, event.image)));
     handlers.answer::<servers::CountAgents>(|tx, question| Box::pin(agents::count_on_server(tx, question.0)));
 }
@@ -62,39 +63,40 @@ fn of_agents(handlers: &mut Handlers) {
     handlers.on::<agents::Moved>(|tx, event| Box::pin(conversations::forget_sessions(tx, event.agent.id)));
     handlers.on::<agents::Moved>(|tx, event| Box::pin(backups::agent_moved(tx, event)));
     handlers.on::<agents::Edited>(|tx, event| Box::pin(spending::agent_edited(tx, event)));
-    handlers.on::<agents::Deleted>(|tx, event| Box::pin(approvals::agent_deleted(tx, &event.agent)));
+    handlers
+        .on::<agents::Deleted>(|tx, event| Box::pin(approvals::withdraw_for_deleted_agent(tx, &event.agent)));
     handlers.on::<agents::Deleted>(|tx, event| {
         Box::pin(channels::deactivate_for_archived_agent(tx, event.agent.id))
     });
-    handlers.on::<agents::Deleted>(|tx, event| Box::pin(turns::abandon(tx, event.agent.id)));
-    handlers.on::<agents::Deleted>(|tx, event| Box::pin(spending::forget(tx, event.agent.id)));
+    handlers.on::<agents::Deleted>(|tx, event| Box::pin(turns::cancel_for_deleted_agent(tx, event.agent.id)));
+    handlers.on::<agents::Deleted>(|tx, event| Box::pin(spending::delete_wait(tx, event.agent.id)));
     handlers.on::<agents::Deleted>(|tx, event| Box::pin(backups::agent_deleted(tx, &event.agent)));
     handlers
         .on::<agents::Restored>(|tx, event| Box::pin(channels::activate_for_restored_agent(tx, event.agent)));
     handlers.answer::<agents::HasCredentials>(|tx, question| Box::pin(credentials::has_any(tx, question.0)));
-    handlers.answer::<agents::Equip<CredentialId>>(|tx, question| {
+    handlers.answer::<agents::SetAssignments<CredentialId>>(|tx, question| {
         Box::pin(credentials::set_of_agent(tx, question.agent, &question.wanted))
     });
-    handlers.answer::<agents::Equip<McpServerId>>(|tx, question| {
+    handlers.answer::<agents::SetAssignments<McpServerId>>(|tx, question| {
         Box::pin(mcp_servers::set_of_agent(tx, question.agent, &question.wanted))
     });
-    handlers.answer::<agents::Equip<SkillId>>(|tx, question| {
+    handlers.answer::<agents::SetAssignments<SkillId>>(|tx, question| {
         Box::pin(skills::set_of_agent(tx, question.agent, &question.wanted))
     });
 }
 
 fn of_network(handlers: &mut Handlers) {
-    handlers.on::<network::Allowed>(|tx, event| Box::pin(approvals::host_allowed(tx, event)));
+    handlers.on::<network::Allowed>(|tx, event| Box::pin(approvals::approve_allowed_host(tx, event)));
 }
 
 fn of_model_credentials(handlers: &mut Handlers) {
     handlers
-        .on::<model_credentials::Rejected>(|tx, event| Box::pin(approvals::require_credential(tx, event)));
+        .on::<model_credentials::Rejected>(|tx, event| Box::pin(approvals::request_credential(tx, event)));
     handlers.on::<model_credentials::Accepted>(|tx, event| {
-        Box::pin(approvals::credential_accepted(tx, event.credential))
+        Box::pin(approvals::withdraw_credential_requests(tx, event.credential))
     });
     handlers.on::<model_credentials::Released>(|tx, event| {
-        Box::pin(spending::usage::passes(tx, event.credential))
+        Box::pin(spending::usage::recheck_credential(tx, event.credential))
     });
 }
 
@@ -105,9 +107,11 @@ fn of_channels(handlers: &mut Handlers) {
     handlers.on::<channels::Deleted>(|tx, event| {
         Box::pin(chat_approvals::unlink_all(tx, event.channel, &event.name))
     });
-    handlers.on::<channels::Deleted>(|tx, event| Box::pin(approvals::channel_deleted(tx, event.channel)));
+    handlers.on::<channels::Deleted>(|tx, event| {
+        Box::pin(approvals::withdraw_for_deleted_channel(tx, event.channel))
+    });
     handlers.on::<channels::Edited>(|tx, event| Box::pin(deliveries::on_channel_edited(tx, event)));
-    handlers.on::<channels::Failed>(|tx, event| Box::pin(approvals::channel_failed(tx, event)));
+    handlers.on::<channels::Failed>(|tx, event| Box::pin(approvals::raise_channel_error(tx, event)));
     handlers.on::<channels::OriginAdded>(|tx, event| {
         Box::pin(ingest::forget_refusal(tx, event.channel, &event.origin))
     });
@@ -125,15 +129,18 @@ fn of_conversations(handlers: &mut Handlers) {
 }
 
 fn of_turns(handlers: &mut Handlers) {
-    handlers.on::<turns::Authorized>(|tx, event| Box::pin(approvals::authorized(tx, &event.agent)));
-    handlers.on::<turns::Started>(|tx, event| Box::pin(approvals::told_in_turn(tx, event.turn)));
+    handlers.on::<turns::Authorized>(|tx, event| {
+        Box::pin(approvals::withdraw_model_access_requests(tx, &event.agent))
+    });
+    handlers.on::<turns::Started>(|tx, event| Box::pin(approvals::mark_delivered_in_turn(tx, event.turn)));
     handlers.answer::<turns::LimitOf>(|tx, asked| Box::pin(spending::limited_since(tx, asked.0)));
 }
 
 fn of_spending(handlers: &mut Handlers) {
-    handlers.on::<spending::UsedUp>(|tx, event| Box::pin(approvals::guard_cost(tx, event)));
-    handlers.on::<spending::LimitsChanged>(|tx, event| Box::pin(approvals::limits_changed(tx, event)));
-    handlers.on::<spending::Allowed>(|tx, event| Box::pin(approvals::spending_allowed(tx, event)));
+    handlers.on::<spending::UsedUp>(|tx, event| Box::pin(approvals::raise_cost_guard(tx, event)));
+    handlers
+        .on::<spending::LimitsChanged>(|tx, event| Box::pin(approvals::withdraw_outdated_guards(tx, event)));
+    handlers.on::<spending::Allowed>(|tx, event| Box::pin(approvals::resolve_raised_limit(tx, event)));
     handlers.on::<spending::Exhausted>(|tx, event| {
         Box::pin(launch::stop_in(tx, event.agent, "costGuard", (StatusReason::LimitReached, &*event.reason)))
     });

@@ -23,21 +23,20 @@ use crate::{
         web, webhooks,
     },
     base::problem::{Code, Problem},
-    core::{Core, Options, config::Config, resource_limits::Settled},
+    core::{Core, Options, config::Config, resource_limits::AlreadyCounted},
     domain::{ingest::Door, people::oidc::Providers},
     graphql as schema,
     handlers::handlers,
 };
 
-/// Everything a process needs to serve.
+/// The parts of a serving process.
 pub struct Service {
-    /// The shared core.
     pub core: Arc<Core>,
     /// Executes the documents.
     pub graphql: Arc<Graphql>,
     /// Runs the operations of `/v1`.
     pub rest: Arc<Rest>,
-    /// Where everything comes in that vendors of channels send.
+    /// Receives the deliveries of channels' vendors.
     pub door: Arc<Door>,
     panel: Router,
 }
@@ -45,7 +44,7 @@ pub struct Service {
 /// Opens an installation without serving it, for commands.
 ///
 /// # Errors
-/// Those of [`Core::start`].
+/// See [`Core::start`].
 pub async fn open(config: Config, options: Options) -> anyhow::Result<Arc<Core>> {
     Core::start(config, options, schema::catalogue()?.permits().clone(), handlers().0).await
 }
@@ -56,14 +55,14 @@ impl Service {
     /// # Errors
     /// Any problem with the configuration, the keys, the policy files, or the database.
     pub async fn start(config: Config, options: Options) -> anyhow::Result<Arc<Self>> {
-        Self::of(open(config, options).await?)
+        Self::build(open(config, options).await?)
     }
 
     /// Builds the service of an open installation.
     ///
     /// # Errors
     /// The settings name an invalid sign-in provider, or a folder without a panel.
-    pub fn of(core: Arc<Core>) -> anyhow::Result<Arc<Self>> {
+    pub fn build(core: Arc<Core>) -> anyhow::Result<Arc<Self>> {
         let catalogue = Arc::new(schema::catalogue()?);
         let providers = Arc::new(Providers::new(&core.config).context("oidc_file")?);
         let graphql = Arc::new(Graphql::new(&core, &catalogue, &providers));
@@ -85,7 +84,7 @@ impl Service {
             .merge(webhooks::router(core, &self.door))
             .merge(self.panel.clone())
             .merge(self.openapi())
-            .merge(own(core))
+            .merge(own_routes(core))
             .layer(from_fn_with_state(Outermost { core: Arc::clone(core), refuse }, edge::observe))
     }
 
@@ -95,14 +94,15 @@ impl Service {
         let document = move || async move {
             let catalogue = &rest.graphql.catalogue;
             let text = rendered.get_or_init(|| rest::openapi::text(&rest.routes, catalogue).into());
-            ([(header::CONTENT_TYPE, "application/json")], Extension(Settled), text.clone()).into_response()
+            ([(header::CONTENT_TYPE, "application/json")], Extension(AlreadyCounted), text.clone())
+                .into_response()
         };
         Router::new().route("/openapi.json", get(document))
     }
 }
 
 /// The service's own routes.
-fn own(core: &Arc<Core>) -> Router {
+fn own_routes(core: &Arc<Core>) -> Router {
     Router::new()
         .route("/health", get(edge::health))
         .route("/ready", get(edge::ready))

@@ -1,4 +1,4 @@
-// The one table of the panel's addresses. Every page is a chunk of its own; its folder is src/pages/<area>.
+// The panel's route table. Each page is its own chunk, in src/pages/<area>.
 import { createRootRoute, createRoute, createRouter, redirect } from '@tanstack/react-router'
 import { lastOrganization } from './app/last-organization'
 import { lazyPage } from './app/lazy-page'
@@ -14,7 +14,7 @@ import { listSearch, tabSearch } from './pages/search'
 
 const root = createRootRoute({ component: Root, notFoundComponent: NotFound, errorComponent: PageFailed })
 
-// Before anyone is signed in.
+// Routes for signed-out visitors.
 const signIn = createRoute({
   getParentRoute: () => root,
   path: '/sign-in',
@@ -39,7 +39,7 @@ const links = [
   }),
 ] as const
 
-// Signed in. The frame is fetched together with the page in it: signing in does without.
+// Routes for signed-in users. The shell loads together with the page, so signing in does without it.
 const inside = createRoute({
   getParentRoute: () => root,
   id: 'inside',
@@ -76,7 +76,7 @@ const record = {
     parse: ({ id }: { id: string }) => ({ id: Number(id) }),
     stringify: ({ id }: { id: number }) => ({ id: String(id) }),
   },
-  // Another record is another page: what was shown and typed of the one before does not stay.
+  // Each record is a new page: nothing shown or typed for the previous record carries over.
   remountDeps: ({ params }: { params: unknown }) => params,
 }
 const overview = createRoute({

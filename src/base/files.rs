@@ -16,7 +16,7 @@ pub fn private() -> OpenOptions {
     options
 }
 
-/// Creates such a file. It must not exist yet.
+/// Creates a file that only its owner can read. It must not exist yet.
 ///
 /// # Errors
 /// The file exists, or the folder is not writable.
@@ -24,8 +24,8 @@ pub fn create_private(path: &Path) -> io::Result<File> {
     private().create_new(true).open(path)
 }
 
-/// Moves a finished file into the place of another. Readers see either the old file or the new one, and one of them
-/// survives a power failure.
+/// Replaces a file with a finished one. Readers see either the old file or the new one, and one of them survives a
+/// power failure.
 ///
 /// # Errors
 /// The folder is not writable.
@@ -34,7 +34,7 @@ pub fn put_in_place(finished: &Path, path: &Path) -> io::Result<()> {
     keep_name(path)
 }
 
-/// Makes the name of a file or folder survive a power failure: what is in it is synced separately.
+/// Makes the name of a file or folder survive a power failure. Its contents are synced separately.
 ///
 /// # Errors
 /// The folder that it is in can't be synced.
@@ -43,7 +43,7 @@ pub fn keep_name(path: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         match File::open(folder).and_then(|folder| folder.sync_all()) {
-            // Not every file system can do this, and not everyone may who can write there.
+            // Not every file system supports this, and write access to the folder does not always permit it.
             Err(error)
                 if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied) =>
             {

@@ -1,4 +1,4 @@
-//! What a check of `muster doctor` finds.
+//! The findings of `muster doctor`.
 
 use std::fmt;
 
@@ -8,7 +8,6 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// As it should be.
     Good,
     /// It works, but deserves a look.
     Look,
@@ -16,22 +15,16 @@ pub enum Level {
     Bad,
 }
 
-/// The result of a check.
 #[derive(Debug, Serialize)]
 pub struct Finding {
-    /// What was checked.
     pub check: &'static str,
-    /// How serious it is.
     pub level: Level,
-    /// What was found.
     pub found: String,
-    /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }
 
 impl Finding {
-    /// As it should be.
     #[must_use]
     pub fn good(check: &'static str, found: impl Into<String>) -> Self {
         Self { check, level: Level::Good, found: found.into(), advice: None }
@@ -49,9 +42,9 @@ impl Finding {
         Self { level: Level::Bad, ..Self::look(check, found, advice) }
     }
 
-    /// The same, with the name of what it is about.
+    /// Puts the subject's name in front of the finding.
     #[must_use]
-    pub fn of(self, whose: &str) -> Self {
+    pub fn about(self, whose: &str) -> Self {
         Self { found: format!("{whose}: {}", self.found), ..self }
     }
 }

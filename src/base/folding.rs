@@ -1,12 +1,11 @@
 //! Folding: the form in which texts are compared, as opposed to shown.
 //!
 //! Texts are folded only here, before they reach the database, so that SQLite and PostgreSQL find and sort them alike.
-//! Names and messages lose case and accents. Addresses lose only their case, because two that differ in an accent are two
-//! mailboxes.
+//! Names and messages lose case and accents. Addresses lose only their case, because two that differ in an accent are
+//! two mailboxes.
 
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
-/// What a character is folded to.
 pub enum Folded {
     /// A letter or digit.
     Letter(char),
@@ -29,8 +28,8 @@ pub fn name(name: &str) -> String {
     out
 }
 
-/// An e-mail address in lower case. Letters outside ASCII whose lower case is an ASCII letter stay as they are: `İ` (U+0130)
-/// would become `i` and `K` (U+212A) `k`, and the owner of one mailbox would become the other.
+/// An e-mail address in lower case. Letters outside ASCII whose lower case is an ASCII letter stay as they are: `İ`
+/// (U+0130) would become `i` and `K` (U+212A) `k`, and the owner of one mailbox would become the other.
 #[must_use]
 pub fn address(email: &str) -> String {
     let mut out = String::with_capacity(email.len());

@@ -1,14 +1,14 @@
 //! Identifiers: one newtype per kind of record, so that an agent's id can't be passed where a server's belongs.
 //!
-//! On the wire every id is a positive JSON number below 2^53 (on both interfaces); in the schema all of them are the scalar
-//! `Id`; in the database they are `BIGINT`.
+//! On the wire every id is a positive JSON number below 2^53 (on both interfaces); in the schema all of them are the
+//! scalar `Id`; in the database they are `BIGINT`.
 
 use async_graphql::{InputValueError, InputValueResult, Number, Scalar, ScalarType, Value};
 
 /// The largest id: the largest integer that JSON readers with IEEE doubles represent exactly.
 pub const MAX_ID: i64 = (1 << 53) - 1;
 
-/// What error messages say an `Id` must be.
+/// The requirement for an `Id` in error messages.
 pub const AN_ID: &str = "a positive integer";
 
 /// Identifies a record. A positive integer below 2^53.

@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-/// What counts as one client: an IPv4 address, or for IPv6 the network that a provider gives one customer.
+/// The unit that counts as one client: an IPv4 address, or for IPv6 the network that a provider assigns to one
+/// customer.
 #[must_use]
 pub fn network(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {

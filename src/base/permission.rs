@@ -153,7 +153,7 @@ macro_rules! permissions {
                 match self { $(Self::$variant => $name),+ }
             }
 
-            /// What it allows, in one sentence.
+            /// Its meaning, in one sentence.
             #[must_use]
             pub const fn describe(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($doc),+).trim_ascii()),+ }
@@ -248,7 +248,7 @@ permissions! {
 }
 
 impl Permission {
-    /// What it is about, in words: the heading under which lists of permissions show it.
+    /// The heading under which lists of permissions show it.
     #[must_use]
     pub fn group(self) -> &'static str {
         match self.as_str().split('.').next().unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! Text from untrusted sources: what names and reasons may contain, and how they are kept and shown.
+//! Text from untrusted sources: rules for names and reasons, and how they are stored and shown.
 
 /// Whether a character acts instead of being shown: control characters (which terminals obey), other line endings, and
 /// marks that change the direction of the following text.
@@ -42,7 +42,7 @@ pub fn one_line(text: &str) -> String {
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a letter is one that no one sees, or that changes how others are seen.
+/// Whether a character is invisible, or changes how others are displayed.
 #[must_use]
 pub fn is_hidden(letter: char) -> bool {
     if matches!(letter, '\n' | '\t' | '\r') {
@@ -56,7 +56,7 @@ pub fn is_hidden(letter: char) -> bool {
             | '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..='\u{10ffff}')
 }
 
-/// The text within this many bytes, without NUL, which PostgreSQL can't keep. One that is cut ends with an ellipsis.
+/// The text within this many bytes, without NUL, which PostgreSQL can't keep. A shortened text ends with an ellipsis.
 #[must_use]
 pub fn bounded(text: &str, most: usize) -> String {
     let text = text.replace('\0', "\u{fffd}");

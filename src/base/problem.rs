@@ -1,8 +1,8 @@
 //! The one error type at the edge: [`Problem`].
 //!
-//! Features return it; GraphQL shows it in `extensions`, REST as RFC 9457 `application/problem+json`. What the caller
-//! sees (code, detail, violations) and what only the log sees (the cause) are separate fields, so no SQL, path or
-//! backtrace can leave the process through `Display`.
+//! Features return it; GraphQL shows it in `extensions`, REST as RFC 9457 `application/problem+json`. The fields for
+//! the caller (code, detail, violations) and the one for the log (the cause) are separate, so no SQL, path or backtrace
+//! can leave the process through `Display`.
 
 use std::sync::Arc;
 
@@ -39,13 +39,13 @@ macro_rules! codes {
                 match self { $(Self::$variant => StatusCode::$status,)+ }
             }
 
-            /// What went wrong, in a few words that never change.
+            /// The problem in a few words that never change.
             #[must_use]
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $title,)+ }
             }
 
-            /// What it means and what to do about it.
+            /// Its meaning and remedy.
             #[must_use]
             pub const fn about(self) -> &'static str {
                 match self { $(Self::$variant => $about,)+ }
@@ -153,7 +153,6 @@ pub struct Violation {
     /// The kind of mistake: `REQUIRED`, `UNKNOWN_KEY`, `WRONG_TYPE`, `TOO_SMALL`, `TOO_LARGE`, `TOO_SHORT`, `TOO_LONG`,
     /// `NOT_ALLOWED`, ….
     pub code: &'static str,
-    /// An explanation for people.
     pub detail: String,
 }
 
@@ -185,7 +184,7 @@ impl Violation {
             At::Pointer(pointer) => (pointer, format!("/input{}", camel_case(pointer))),
             At::Parameter(name) => (name, format!("/{}", camel_case(name))),
         };
-        // The text names the field as well. What else it quotes may be anyone's words.
+        // The text names the field as well. Its other quotes may come from anyone.
         let mut detail = self.detail.clone();
         for name in own.split('/').filter(|name| name.contains('_')) {
             detail = detail.replace(&format!("`{name}`"), &format!("`{}`", camel_case(name)));
@@ -202,15 +201,14 @@ impl Violation {
 /// A refusal or a failure, in a form that every interface can show.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    /// The stable code.
     pub code: Code,
-    /// What happened, for the caller. Never contains internals.
+    /// The explanation for the caller. Never contains internals.
     pub detail: String,
-    /// Machine-readable facts: a JSON object.
+    /// Machine-readable facts.
     pub details: serde_json::Map<String, serde_json::Value>,
     /// The invalid values, if the code is `VALIDATION_FAILED`.
     pub errors: Vec<Violation>,
-    /// Whether someone else has changed the record meanwhile, so that the caller wants to see it as it is now.
+    /// Whether someone else has changed the record meanwhile, so that the caller needs its current state.
     is_outdated: bool,
     /// The cause, for the log only.
     cause: Option<Arc<anyhow::Error>>,
@@ -236,8 +234,8 @@ impl Problem {
         self
     }
 
-    /// Says that someone else has changed the record meanwhile. A GraphQL mutation that answers with the record then shows
-    /// it as it is now, in `details.current`.
+    /// Marks that someone else has changed the record meanwhile. A GraphQL mutation that answers with the record then
+    /// shows its current state in `details.current`.
     #[must_use]
     pub fn outdated(self) -> Self {
         Self { is_outdated: true, ..self }
@@ -295,8 +293,8 @@ impl Problem {
         Self::invalid(vec![Violation::parameter(name, code, detail)])
     }
 
-    /// The same problem where the caller named a record to go back to, and sent none of the values that are invalid: this
-    /// argument is what is wrong.
+    /// Blames this argument instead of the invalid values, where the caller named an earlier version to return to and
+    /// sent none of those values.
     #[must_use]
     pub fn due_to(mut self, argument: &str) -> Self {
         for violation in &mut self.errors {
@@ -321,7 +319,7 @@ impl Problem {
         self
     }
 
-    /// The cause, which only the log and the operator may see.
+    /// For the log and the operator only.
     pub(crate) fn cause(&self) -> Option<&anyhow::Error> {
         self.cause.as_deref()
     }
@@ -427,7 +425,6 @@ fn is_one_of(error: &sea_orm::DbErr, codes: &[&str]) -> bool {
     code_of(error).is_some_and(|code| codes.contains(&code.as_ref()))
 }
 
-/// The database's own error code.
 fn code_of(error: &sea_orm::DbErr) -> Option<std::borrow::Cow<'_, str>> {
     use sea_orm::{DbErr, RuntimeErr};
     match error {

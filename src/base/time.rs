@@ -11,7 +11,6 @@ use std::sync::{
 use async_graphql::{InputValueError, InputValueResult, Scalar, ScalarType, Value};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The milliseconds of a day.
 pub const DAY_MS: i64 = 86_400_000;
 
 /// An instant. RFC 3339 in UTC with milliseconds: `2026-01-31T08:00:00.000Z`. Input may have any offset.
@@ -153,7 +152,6 @@ impl ScalarType for Timestamp {
 pub struct Clock(Option<Arc<AtomicI64>>);
 
 impl Clock {
-    /// The system's clock.
     #[must_use]
     pub fn system() -> Self {
         Self(None)
@@ -165,7 +163,6 @@ impl Clock {
         Self(Some(Arc::new(AtomicI64::new(at.0))))
     }
 
-    /// The current instant.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         match &self.0 {

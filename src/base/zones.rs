@@ -1,9 +1,9 @@
-//! Which names are time zones: the one place that decides it.
+//! The only place that decides which names are time zones.
 
-/// Names of the time zone database that browsers refuse, so that the panel could show no time: places that stand for
-/// nothing, and files of the database's own.
+/// Names in the time zone database that browsers refuse, so that the panel could not show a time: placeholders, and the
+/// database's own files.
 const NO_PLACES: [&str; 4] = ["Factory", "posixrules", "localtime", "Etc/Unknown"];
-/// The same, as folders of names.
+/// Folders of such names.
 const NO_FOLDERS: [&str; 2] = ["posix/", "right/"];
 
 /// Whether a name is in the time zone database and known to browsers.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::{Cli, Failure, Output};
 use crate::{
     base::{files::create_private, problem::Problem, time::Timestamp},
-    core::audit::{self, AuditKey, INSTANCE, Known, PublicKey, Report, Verifier},
+    core::audit::{self, AuditKey, INSTANCE, KnownLine, PublicKey, Report, Verifier},
     domain::orgs,
 };
 
@@ -97,7 +97,7 @@ impl Audit {
             Self::Key => {
                 let keys = cli.settings()?.existing_keys()?;
                 let key =
-                    AuditKey::of(&keys).ok_or_else(|| Failure::new("the key file has no signing key"))?;
+                    AuditKey::derive(&keys).ok_or_else(|| Failure::new("the key file has no signing key"))?;
                 Ok(Output::of(json!({ "id": key.public().id(), "key": key.public().to_string() })))
             }
         }
@@ -168,7 +168,7 @@ fn verify_file(path: &Path, keys: &[PublicKey], known: &[Checkpoint]) -> Result<
                 let organization = header["organization_id"].as_i64();
                 let chain = BTreeSet::from([organization.unwrap_or(INSTANCE)]);
                 let mut begun = Verifier::new(organization, keys);
-                begun.see(header);
+                begun.take_line(header);
                 for known in known {
                     known.require_among(&chain)?;
                     begun.expect(known.line);
@@ -178,7 +178,7 @@ fn verify_file(path: &Path, keys: &[PublicKey], known: &[Checkpoint]) -> Result<
             (None, _) => {
                 return Err(Failure::new(format!("{shown}: the first line is not an export header")));
             }
-            (Some(verifier), Ok(line)) => verifier.see(line),
+            (Some(verifier), Ok(line)) => verifier.take_line(line),
             (Some(verifier), Err(error)) => {
                 verifier.unreadable(&format!("line {}: {error}", n + 1));
             }
@@ -193,7 +193,7 @@ fn verify_file(path: &Path, keys: &[PublicKey], known: &[Checkpoint]) -> Result<
 struct Checkpoint {
     /// Its chain; `None` for the only one that is verified.
     chain: Option<i64>,
-    line: Known,
+    line: KnownLine,
 }
 
 impl Checkpoint {
@@ -217,17 +217,16 @@ fn checkpoint(text: &str) -> Result<Checkpoint, String> {
     let seq = |text: &str| text.parse().ok().filter(|seq: &i64| *seq > 0);
     let hash = |text: &str| <[u8; 32] as hex::FromHex>::from_hex(text).ok();
     let parsed = match text.split(':').collect::<Vec<_>>()[..] {
-        [own, place, known] => chain(own)
-            .zip(seq(place))
-            .zip(hash(known))
-            .map(|((own, seq), hash)| Checkpoint { chain: Some(own), line: Known { seq, hash: Some(hash) } }),
+        [own, place, known] => chain(own).zip(seq(place)).zip(hash(known)).map(|((own, seq), hash)| {
+            Checkpoint { chain: Some(own), line: KnownLine { seq, hash: Some(hash) } }
+        }),
         [first, second] => match hash(second) {
             Some(hash) => {
-                seq(first).map(|seq| Checkpoint { chain: None, line: Known { seq, hash: Some(hash) } })
+                seq(first).map(|seq| Checkpoint { chain: None, line: KnownLine { seq, hash: Some(hash) } })
             }
             None => chain(first)
                 .zip(seq(second))
-                .map(|(own, seq)| Checkpoint { chain: Some(own), line: Known { seq, hash: None } }),
+                .map(|(own, seq)| Checkpoint { chain: Some(own), line: KnownLine { seq, hash: None } }),
         },
         _ => None,
     };

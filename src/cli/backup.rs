@@ -52,7 +52,7 @@ impl Restore {
         read.map_err(|error| Failure::new(format!("{}: {error}", self.file.display())))?;
         Owner::check(&config)?;
         open::make_folder(&config)?;
-        let _owner = Owner::take(&config, "muster restore")?;
+        let _owner = Owner::acquire(&config, "muster restore")?;
         let (manifest, policies_restored) = backup::restore(&config, &self.file).await?;
         let database = backup::database_file(&config)?;
         let keys = config.keys_are_given() || config.keys_file.exists();

@@ -12,7 +12,7 @@ use crate::{
         numerals::counted,
     },
     domain::{
-        conversations::{self, Reread, Wanted},
+        conversations::{self, Reread, RereadFilter},
         orgs,
     },
 };
@@ -59,7 +59,7 @@ impl Again {
             Some(org) => Some(orgs::find(&core, org).await?),
             None => None,
         };
-        let wanted = Wanted {
+        let wanted = RereadFilter {
             org,
             channel: self.channel.map(ChannelId),
             conversation: self.conversation.map(ConversationId),

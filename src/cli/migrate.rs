@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Cli, Failure, Output, doctor, load, open};
 use crate::{
     base::numerals::counted,
-    core::store::{Owner, Step},
+    core::store::{MigrationStep, Owner},
 };
 
 /// Bring the database up to date for this version
@@ -25,7 +25,7 @@ impl Migrate {
         doctor::require_good_files(&config)?;
         Owner::check(&config)?;
         open::make_folder(&config)?;
-        let owner = Owner::take(&config, "muster migrate")?;
+        let owner = Owner::acquire(&config, "muster migrate")?;
         let (core, steps) = open::owned(config, &owner, false).await?;
         let core = load(core).await?;
         core.shut_down().await;
@@ -48,6 +48,6 @@ async fn plan(cli: &Cli) -> Result<Output, Failure> {
     Ok(Output::with_text(json!({ "pending": pending }), text))
 }
 
-fn names(steps: &[Step]) -> Vec<String> {
+fn names(steps: &[MigrationStep]) -> Vec<String> {
     steps.iter().map(|step| format!("{:04} {}", step.version, step.name)).collect()
 }

@@ -17,7 +17,7 @@ use crate::{
         Core, Options,
         config::{Config, Database},
         keys,
-        store::{Db, Owner, Step, Unusable, backup::database_file},
+        store::{Db, MigrationStep, Owner, Unusable, backup::database_file},
         telemetry,
     },
     domain::{approvals, orgs},
@@ -48,7 +48,7 @@ pub(super) async fn owned(
     config: Config,
     owner: &Owner,
     reads_end: bool,
-) -> Result<(Arc<Core>, Vec<Step>), Failure> {
+) -> Result<(Arc<Core>, Vec<MigrationStep>), Failure> {
     telemetry::init(&config)?;
     if !config.database.is_sqlite() {
         wait(&config.database).await?;
@@ -133,7 +133,7 @@ fn blank() -> Failure {
 
 /// Brings the tables up to date, and returns the steps applied. Plans and categories are the service's settings, which
 /// the shell of another command may lack: only owners write them, and anyone who changes the tables.
-async fn tables(core: Arc<Core>, owner: Option<&Owner>) -> Result<(Arc<Core>, Vec<Step>), Failure> {
+async fn tables(core: Arc<Core>, owner: Option<&Owner>) -> Result<(Arc<Core>, Vec<MigrationStep>), Failure> {
     let plans = core.config.plans()?;
     let steps = migrate(&core.config, &core.db, owner).await?;
     if owner.is_some() || !steps.is_empty() {
@@ -144,10 +144,14 @@ async fn tables(core: Arc<Core>, owner: Option<&Owner>) -> Result<(Arc<Core>, Ve
 }
 
 /// Applies the steps that the database lacks: as its owner, or as a temporary owner if it has none.
-pub(super) async fn migrate(config: &Config, db: &Db, owner: Option<&Owner>) -> Result<Vec<Step>, Failure> {
+pub(super) async fn migrate(
+    config: &Config,
+    db: &Db,
+    owner: Option<&Owner>,
+) -> Result<Vec<MigrationStep>, Failure> {
     let steps = db.pending().await?;
     let _owner = match owner {
-        None if !steps.is_empty() => Some(Owner::take(config, "muster migrate")?),
+        None if !steps.is_empty() => Some(Owner::acquire(config, "muster migrate")?),
         _ => None,
     };
     db.migrate().await?;

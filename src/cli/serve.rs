@@ -46,7 +46,7 @@ impl Serve {
         } else {
             open::make_folder(&config)?;
         }
-        let mut owner = Owner::take(&config, "muster serve")?;
+        let mut owner = Owner::acquire(&config, "muster serve")?;
         let core = if self.no_migrate {
             open::as_is(config, true).await?
         } else {
@@ -88,7 +88,7 @@ pub async fn serve(
     show_metrics(&core)?;
     let address = listener.local_addr()?;
     let stopping = core.tasks.stopping.clone();
-    let service = Service::of(Arc::clone(&core))?;
+    let service = Service::build(Arc::clone(&core))?;
     service.door.listen();
     let router = service.router();
     let serving = edge::serve(listener, router, &core, stopping.clone());
@@ -135,7 +135,7 @@ fn show_metrics(core: &Arc<Core>) -> Result<(), Failure> {
         // Histograms absorb their samples.
         let mut tick = interval(Duration::from_secs(5));
         while stopping.run_until_cancelled(tick.tick()).await.is_some() {
-            metrics::begin().upkeep();
+            metrics::start().upkeep();
         }
     });
     Ok(())

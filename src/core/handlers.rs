@@ -1,7 +1,7 @@
-//! What a feature tells those above it, or asks of them, in the same transaction and under the same locks.
+//! Events and questions from a feature to the features above it, in the same transaction and under the same locks.
 //!
-//! A feature calls only features on the floors below. For the others it declares a [`DomainEvent`] or a [`Question`] beside
-//! the code that needs it. The layer above the features lists who handles them, in the order in which they run.
+//! A feature only calls features below it. For those above, it declares a [`DomainEvent`] or a [`Question`] beside the
+//! code that needs it. The layer above the features lists the handlers, in the order in which they run.
 
 use std::any::type_name;
 
@@ -11,23 +11,20 @@ use http::Extensions;
 use super::store::Tx;
 use crate::base::problem::{Problem, Result};
 
-/// Something that has happened to a record. All of its handlers run before the transaction goes on, and each of them can
-/// fail it.
+/// An event of a record. All of its handlers run before the transaction goes on, and each of them can fail it.
 pub trait DomainEvent: Send + Sync + 'static {}
 
-/// Something that only a feature above knows. It has one answer.
+/// A question that only a feature above can answer. It has one answerer.
 pub trait Question: Send + Sync + 'static {
-    /// The type of the answer.
     type Answer: Send + 'static;
 }
 
 /// Handles an event.
 pub type Handler<E> = for<'a> fn(&'a Tx, &'a E) -> BoxFuture<'a, Result<()>>;
 
-/// Answers a question.
 pub type Answerer<Q> = for<'a> fn(&'a Tx, &'a Q) -> BoxFuture<'a, Result<<Q as Question>::Answer>>;
 
-/// The handlers of all events and questions, by type: what [`Core`](super::Core) keeps of them.
+/// The handlers of all events and questions, by type, as [`Core`](super::Core) keeps them.
 #[derive(Debug, Default)]
 pub struct Handlers(pub Extensions);
 
@@ -37,7 +34,7 @@ impl Handlers {
         self.0.get_or_insert_default::<Vec<Handler<E>>>().push(handler);
     }
 
-    /// Sets who answers a question.
+    /// Sets the answerer of a question.
     pub fn answer<Q: Question>(&mut self, answerer: Answerer<Q>) {
         self.0.insert(answerer);
     }
@@ -46,7 +43,7 @@ impl Handlers {
 /// Runs all handlers of an event.
 ///
 /// # Errors
-/// Those of the handlers; the first one ends it.
+/// The first error of a handler.
 pub async fn emit<E: DomainEvent>(tx: &Tx, event: E) -> Result<()> {
     for handle in find::<Vec<Handler<E>>>(tx, type_name::<E>())? {
         handle(tx, &event).await?;
@@ -57,7 +54,7 @@ pub async fn emit<E: DomainEvent>(tx: &Tx, event: E) -> Result<()> {
 /// Asks a question.
 ///
 /// # Errors
-/// Those of the feature that answers.
+/// The answerer's error.
 pub async fn ask<Q: Question>(tx: &Tx, question: Q) -> Result<Q::Answer> {
     find::<Answerer<Q>>(tx, type_name::<Q>())?(tx, &question).await
 }

@@ -16,7 +16,7 @@ struct Wake {
     sender: watch::Sender<()>,
 }
 
-/// A connection's place among [`Hosts`]. Dropping it gives it up.
+/// A connection's entry in [`Hosts`]. Dropping it removes the entry.
 pub struct Open {
     hosts: Hosts,
     server: ServerId,
@@ -24,11 +24,10 @@ pub struct Open {
     wakes: watch::Receiver<()>,
 }
 
-/// Waits for someone to wake a connection.
+/// Receives the wake-ups of a connection.
 pub struct Woken(watch::Receiver<()>);
 
 impl Hosts {
-    /// Enters a connection.
     #[must_use]
     pub fn open(&self, server: ServerId, epoch: i64) -> Open {
         let (sender, wakes) = watch::channel(());
@@ -36,7 +35,7 @@ impl Hosts {
         Open { hosts: self.clone(), server, epoch, wakes }
     }
 
-    /// Makes a server's connections look whether they are still current, and for commands.
+    /// Makes a server's connections check whether they are still current, and look for commands.
     pub fn wake(&self, server: ServerId) {
         for open in self.all().get(&server).into_iter().flatten() {
             open.sender.send_replace(());
@@ -56,7 +55,7 @@ impl Hosts {
 }
 
 impl Open {
-    /// Signals every future wake-up, for one of those who look then.
+    /// Receives every future wake-up.
     #[must_use]
     pub fn woken(&self) -> Woken {
         Woken(self.wakes.clone())
@@ -64,10 +63,10 @@ impl Open {
 }
 
 impl Woken {
-    /// Waits until someone wakes the connection.
+    /// Waits until the connection is woken.
     pub async fn next(&mut self) {
         if self.0.changed().await.is_err() {
-            // The connection's place is gone, and so is the connection.
+            // The entry is gone, and so is the connection.
             std::future::pending::<()>().await;
         }
     }

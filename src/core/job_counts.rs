@@ -1,11 +1,11 @@
-//! What a job over all organizations has done. What fails for one of them keeps no other waiting.
+//! The result of a job over all organizations. A failure for one of them does not hold up the others.
 
 use crate::base::{
     ids::OrgId,
     problem::{Problem, Result},
 };
 
-/// Counts what was done for each organization, and keeps what failed first.
+/// Counts the work done for all organizations, and keeps the first failure.
 #[derive(Default)]
 pub struct Tally {
     done: u64,
@@ -13,7 +13,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds what was done for one organization, or logs why it was not: the next run tries it again.
+    /// Adds the work done for one organization, or logs why it failed: the next run tries it again.
     pub fn add(&mut self, org: OrgId, done: Result<impl Into<u64>>) {
         match done {
             Ok(count) => self.done += count.into(),
@@ -28,7 +28,7 @@ impl Tally {
     /// How much was done.
     ///
     /// # Errors
-    /// The first that was added. The rest was done nevertheless.
+    /// The first failure that was added. The other organizations were handled nevertheless.
     pub fn close(self) -> Result<u64> {
         self.failed.map_or(Ok(self.done), Err)
     }

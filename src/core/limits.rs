@@ -1,13 +1,13 @@
-//! Rate limits: a token bucket for each person, each service token and each server's host, and for each address without a
-//! valid credential.
+//! Rate limits: a token bucket for each person, each service token and each server's host, and for each address without
+//! a valid credential.
 //!
-//! A bucket starts full and refills evenly over a minute. Every process counts separately: with three replicas a caller has
-//! three buckets. Only one number is kept for each caller of the last minute ([`RateLimiter::sweep`] drops the rest), so a
-//! flood can't fill the memory.
+//! A bucket starts full and refills evenly over a minute. Every process counts separately: with three replicas a caller
+//! has three buckets. Only one number is kept for each caller of the last minute ([`RateLimiter::sweep`] drops the
+//! rest), so a flood can't fill the memory.
 //!
-//! [`Arrival::caller`](crate::api::middleware::Arrival::caller) charges a request by its method, so new interfaces are limited
-//! automatically. GraphQL charges each operation by its type instead. A request's last charge is kept in its [`RequestNotes`],
-//! from which the outermost layer writes the headers of draft-ietf-httpapi-ratelimit-headers.
+//! [`Arrival::caller`](crate::api::middleware::Arrival::caller) charges a request by its method, so new interfaces are
+//! limited automatically. GraphQL charges each operation by its type instead. A request's last charge is kept in its
+//! [`RequestNotes`], from which the outermost layer writes the headers of draft-ietf-httpapi-ratelimit-headers.
 
 use std::{
     hash::Hash,
@@ -58,7 +58,7 @@ pub enum Class {
 impl Class {
     /// The class of a request with this method.
     #[must_use]
-    pub fn of(method: &Method) -> Self {
+    pub fn of_method(method: &Method) -> Self {
         if method.is_safe() { Self::Reads } else { Self::Writes }
     }
 
@@ -78,7 +78,6 @@ type Buckets<K> = governor::RateLimiter<K, Levels<K>, Ticker, StateInformationMi
 /// The levels of the buckets, which governor lowers and we can raise for a refund.
 struct Levels<K: Eq + Hash>(Arc<DashMapStateStore<K>>);
 
-/// All buckets.
 pub struct RateLimiter {
     clock: Ticker,
     reads: Buckets<Holder>,
@@ -136,7 +135,7 @@ impl RateLimiter {
             Caller::Person(_) | Caller::Chatting(_) | Caller::Token(_) => {}
         }
         let buckets = if class == Class::Reads { &self.reads } else { &self.writes };
-        self.take(buckets, &Holder::of(caller, ip), class, notes)
+        self.take_token(buckets, &Holder::of(caller, ip), class, notes)
     }
 
     /// Takes one token from an address's bucket, for a request without a valid credential.
@@ -145,27 +144,28 @@ impl RateLimiter {
     /// `RATE_LIMITED` if the bucket is empty.
     pub fn charge_address(&self, ip: Option<IpAddr>, notes: &RequestNotes) -> Result<()> {
         let Some(ip) = ip else { return Ok(()) };
-        self.take(&self.anonymous, &network(ip), Class::Anonymous, notes)
+        self.take_token(&self.anonymous, &network(ip), Class::Anonymous, notes)
     }
 
-    /// Takes tokens from the bucket of a server's host, which is as large as one for reads, because it reports for many agents:
-    /// one for each KiB that was begun, since what it reports is stored. If there are too few, returns how long until there are
-    /// enough: a host is slowed down instead of refused, so that nothing of it is lost.
+    /// Takes tokens from the bucket of a server's host, which is as large as one for reads, because it reports for many
+    /// agents: one for each KiB begun, since its reports are stored. If there are too few, returns how long until there
+    /// are enough: a host is slowed down instead of refused, so that no report is lost.
     pub fn pace(&self, org: OrgId, server: ServerId, bytes: usize) -> Option<Duration> {
         let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
-        // What is larger than the whole bucket takes all of it.
+        // A report larger than the whole bucket takes all of it.
         let tokens =
             NonZeroU32::new(kib.min(self.per_minute[Class::Reads as usize])).unwrap_or(NonZeroU32::MIN);
         let few = self.reads.check_key_n(&Holder::Server(org.0, server.0), tokens).ok()?.err()?;
         Some(few.wait_time_from(self.clock.now()))
     }
 
-    /// Takes one token from the bucket of a channel, as large as a caller's for writes, for a request that its vendor has signed.
+    /// Takes one token from the bucket of a channel, as large as a caller's for writes, for a request that its vendor
+    /// has signed.
     ///
     /// # Errors
     /// `RATE_LIMITED` if the bucket is empty.
     pub fn charge_channel(&self, channel: Holder, notes: &RequestNotes) -> Result<()> {
-        self.take(&self.writes, &channel, Class::Writes, notes)
+        self.take_token(&self.writes, &channel, Class::Writes, notes)
     }
 
     /// Returns a token that was taken before the credential proved valid.
@@ -179,7 +179,7 @@ impl RateLimiter {
         });
     }
 
-    fn take<K>(&self, buckets: &Buckets<K>, key: &K, class: Class, notes: &RequestNotes) -> Result<()>
+    fn take_token<K>(&self, buckets: &Buckets<K>, key: &K, class: Class, notes: &RequestNotes) -> Result<()>
     where
         K: Clone + Eq + Hash,
     {
@@ -189,12 +189,12 @@ impl RateLimiter {
                 let size = self.per_minute[class as usize];
                 // Seconds until the bucket is full again.
                 let seconds = (u64::from(size - remaining.min(size)) * 60).div_ceil(u64::from(size));
-                notes.note(class, remaining, seconds);
+                notes.record_charge(class, remaining, seconds);
                 Ok(())
             }
             Err(until) => {
                 let wait = until.wait_time_from(self.clock.now()).as_millis().div_ceil(1000).max(1) as u64;
-                notes.note(class, 0, wait);
+                notes.record_charge(class, 0, wait);
                 if let Some(meters) = metrics::on() {
                     meters.limited(class.name());
                 }
@@ -288,7 +288,7 @@ impl<K: Clone + Eq + Hash> ShrinkableKeyedStateStore<K> for Levels<K> {
     }
 }
 
-/// What the outermost layer needs to know about a request: its last charge, its holder, and whether it is a change.
+/// Notes on a request for the outermost layer: its last charge, its holder, and whether it is a change.
 #[derive(Clone, Debug, Default)]
 pub struct RequestNotes(Arc<Noted>);
 
@@ -301,12 +301,12 @@ struct Noted {
 
 impl RequestNotes {
     /// Packed into one word to avoid a lock: a flag, class, remaining, seconds.
-    fn note(&self, class: Class, remaining: u32, seconds: u64) {
+    fn record_charge(&self, class: Class, remaining: u32, seconds: u64) {
         let word = 1 << 63 | (class as u64) << 48 | u64::from(remaining) << 16 | seconds.min(0xffff);
         self.0.charge.store(word, Ordering::Relaxed);
     }
 
-    /// Marks the request as one that may change something.
+    /// Marks the request as a possible change.
     pub fn changes(&self) {
         self.0.changes.store(true, Ordering::Relaxed);
     }
@@ -317,7 +317,6 @@ impl RequestNotes {
         self.0.changes.load(Ordering::Relaxed)
     }
 
-    /// Sets the holder.
     pub fn held_by(&self, holder: Holder) {
         let _ = self.0.holder.set(holder);
     }
@@ -356,8 +355,8 @@ impl governor::clock::Clock for Ticker {
     }
 }
 
-/// The client's address: the peer, or the address that a trusted proxy reports. No one else is trusted: the list is read from
-/// its end, and the first address that is not a trusted proxy is the client.
+/// The client's address: the peer, or the address that a trusted proxy reports. Only trusted proxies are believed: the
+/// list is read from its end, and the first address that is not a trusted proxy is the client.
 #[must_use]
 pub fn client_address(peer: IpAddr, headers: &HeaderMap, settings: &config::Config) -> IpAddr {
     let trusted =
@@ -426,7 +425,7 @@ mod tests {
     #[test]
     fn only_a_trusted_proxy_is_believed() {
         use config::ProxyHeader::{Forwarded, XForwardedFor};
-        // A direct client is itself, no matter what it claims.
+        // A direct client is itself, regardless of its headers.
         assert_eq!(client("192.0.2.9", XForwardedFor, &["198.51.100.1"]), "192.0.2.9");
         assert_eq!(client("10.0.0.1", XForwardedFor, &["198.51.100.1"]), "198.51.100.1");
         // The client's own entries come before those of the proxies.
@@ -457,7 +456,7 @@ mod tests {
         assert_eq!(notes.noted(), None);
         for class in [Class::Reads, Class::Writes, Class::Anonymous] {
             for (remaining, seconds) in [(0, 1), (u32::MAX, 60), (7, 0xffff)] {
-                notes.note(class, remaining, seconds);
+                notes.record_charge(class, remaining, seconds);
                 assert_eq!(notes.noted(), Some((class, remaining, seconds)));
             }
         }

@@ -1,17 +1,17 @@
-//! What every feature may use: one value, created once at start, and its parts.
+//! The foundation of all features: one value, created once at start, and its parts.
 //!
 //! - [`config`], [`telemetry`]: settings in; log, metrics and traces out
 //! - [`store`]: the database, always in the scope of one organization
-//! - [`policy`]: who may do what, as casbin reads it from the policy files
-//! - [`access`]: who is asking, and what they may do · [`replicas`]: the other serving processes and their policy
-//!   folders
+//! - [`policy`]: the rules for permissions, as casbin reads them from the policy files
+//! - [`access`]: callers and their rights · [`replicas`]: the other serving processes and their policy folders
 //! - [`sealing`], [`keys`]: secrets at rest, and the keys that seal and sign, with their rotation
 //! - [`audit`]: a line for every change and every refusal
-//! - [`handlers`]: what a feature tells those above it, or asks of them, inside a transaction
-//! - [`events`], [`queue`], [`hosts`], [`mail`]: what a change causes: news for subscribers, jobs, commands for hosts, letters
+//! - [`handlers`]: events and questions from a feature to those above it, inside a transaction
+//! - [`events`], [`queue`], [`hosts`], [`mail`]: the effects of a change: news for subscribers, jobs, commands for
+//!   hosts, letters
 //! - [`limits`], [`resource_limits`]: how often a caller may ask, and how much they may hold at a time
-//! - [`request`]: who asks, from where, and how · [`outbound`]: HTTP calls to other services
-//! - [`tasks`]: background work that a shutdown waits for · [`job_counts`]: what a job over all organizations has done
+//! - [`request`]: who is asking, from where, and how · [`outbound`]: HTTP calls to other services
+//! - [`tasks`]: background work that a shutdown waits for · [`job_counts`]: the result of a job over all organizations
 //!
 //! Nothing here knows a resource of the product, the schema or a transport.
 
@@ -56,7 +56,7 @@ use self::{
     replicas::Replicas,
     resource_limits::ResourceLimits,
     sealing::LiveRing,
-    storage::Full,
+    storage::FullStorage,
     store::Db,
     tasks::{Tasks, Workshop},
     telemetry::{metrics, traces},
@@ -70,69 +70,59 @@ use crate::base::{
     time::{Clock, Timestamp},
 };
 
-/// What every feature may use.
+/// The foundation of all features.
 pub struct Core {
-    /// Settings.
     pub config: Config,
-    /// Time.
     pub clock: Clock,
-    /// The database.
     pub db: Db,
-    /// The permission policy.
     pub policy: Policy,
-    /// Credentials and what is known about their callers.
+    /// Credentials, and their callers.
     pub access: Access,
     /// How risky agents' actions are.
     pub risk: RiskRules,
-    /// How programs that others wrote are wired as agents.
+    /// How third-party programs are run as agents.
     pub profiles: Profiles,
-    /// What models cost.
     pub prices: Prices,
     /// Seals and opens secrets.
     pub keys: LiveRing,
-    /// Sends mail.
     pub mailer: Mailer,
     /// The network, as transports of channels use it.
     pub network: Network,
     /// Rate limits; `None` if requests are not limited.
     pub limits: Option<RateLimiter>,
-    /// What callers currently hold.
+    /// Limits on the memory and connections that callers hold.
     pub resource_limits: ResourceLimits,
-    /// What the audit log needs: recent refusals, and the key of its checkpoints.
+    /// The state of the audit log: recent refusals, and the key of its checkpoints.
     pub audit: audit::Recorder,
     /// Notifies subscribers of changes.
     pub events: Arc<Hub>,
     /// The [`handlers`] of domain events and questions, by type.
     pub handlers: Extensions,
-    /// The connections of hosts.
     pub hosts: Hosts,
     /// The lanes of jobs, and how they are woken.
     pub queue: Queue,
-    /// Background work.
     pub tasks: Tasks,
     /// The organizations whose storage is full.
-    pub full: Full,
-    /// Work on tenants' texts that takes a processor.
+    pub full: FullStorage,
+    /// CPU work on tenants' texts.
     pub workshop: Workshop,
     /// This replica, and those with a different policy folder.
     pub replicas: Replicas,
-    /// When the service was started.
     pub started_at: Timestamp,
 }
 
-/// What differs between the service, its commands, its tests and its benchmarks.
+/// Options that differ between the service, its commands, its tests and its benchmarks.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Time.
     pub clock: Clock,
-    /// The cost of hashing a password.
     pub password_cost: Cost,
     /// How long credentials and memberships are cached.
     pub credentials_kept: Duration,
     /// Whether changes are written to the audit log. No setting turns this off; it exists to measure what the log
     /// costs.
     pub audited: bool,
-    /// Whether PostgreSQL ends a read that takes longer than any request may. A command's may take as long as it needs.
+    /// Whether PostgreSQL ends a read that takes longer than any request may. The reads of a command may take as long
+    /// as they need.
     pub reads_end: bool,
 }
 
@@ -149,8 +139,8 @@ impl Default for Options {
 }
 
 impl Core {
-    /// Opens the database, and creates a key file if nothing is sealed yet. Does not migrate. `permits` holds what the
-    /// schema's root fields require, `handlers` who handles domain events.
+    /// Opens the database, and creates a key file if nothing is sealed yet. Does not migrate. `permits` holds the
+    /// requirements of the schema's root fields, `handlers` the handlers of domain events.
     ///
     /// # Errors
     /// Anything wrong with the configuration, the keys, the policy files or the database.
@@ -161,9 +151,9 @@ impl Core {
         handlers: Extensions,
     ) -> anyhow::Result<Arc<Self>> {
         if config.metrics.listen.is_some() {
-            metrics::begin();
+            metrics::start();
         }
-        // PostgreSQL ends what it reads so long after the request's deadline.
+        // PostgreSQL ends a read this long after the request's deadline.
         let longest = config.limits.request_timeout() + ANSWER_WAIT;
         let db = Db::open_with(&config.database, options.reads_end.then_some(longest)).await?;
         let (risk, prices, profiles) = (config.risk()?, config.prices()?, config.profiles()?);
@@ -188,7 +178,7 @@ impl Core {
             hosts: Hosts::default(),
             queue: Queue::default(),
             tasks: Tasks::default(),
-            full: Full::default(),
+            full: FullStorage::default(),
             workshop: Workshop::default(),
             replicas: Replicas::default(),
             started_at: options.clock.now(),
@@ -198,7 +188,7 @@ impl Core {
         }))
     }
 
-    /// Finishes what was started, and closes the database.
+    /// Finishes pending work, and closes the database.
     pub async fn shut_down(&self) {
         self.tasks.finish(self.config.shutdown_grace()).await;
         events::send_rest(self).await;

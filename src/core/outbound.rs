@@ -1,7 +1,7 @@
 //! HTTP calls to other services: the only code that creates clients.
 //!
 //! Redirects are not followed, since they could lead anywhere, and every call has a timeout, so that a missing answer
-//! does not block what waits for it. Each call carries its trace (`traceparent`), if there is one.
+//! blocks nothing. Each call carries its trace (`traceparent`), if there is one.
 
 use std::sync::Once;
 
@@ -56,7 +56,7 @@ impl Client {
     /// Sends a request as part of the active span's trace.
     ///
     /// # Errors
-    /// There is no answer, or none in time.
+    /// No answer arrives, or none in time.
     pub async fn execute(&self, mut request: Request) -> reqwest::Result<Response> {
         traces::inject(request.headers_mut());
         self.0.execute(request).await

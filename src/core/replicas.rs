@@ -1,4 +1,4 @@
-//! Which replicas are serving, and whether they all have the same policy folder.
+//! The serving replicas, and whether all of them have the same policy folder.
 //!
 //! The operator deploys the folders, so two replicas may decide differently while one lacks the latest files. Each
 //! replica writes its folder's hash to a row of its own and reads the others' rows; the log, `/health` and `muster
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// How long without a refresh until a replica counts as dead: it has crashed, or the network to it.
+/// A replica without a refresh for this long counts as dead: it, or its network, has failed.
 const DEAD: Duration = Duration::from_secs(30);
 
 /// This replica, and those with a different policy folder.
@@ -60,7 +60,7 @@ impl Replicas {
         self.differing.lock().clone()
     }
 
-    fn note(&self, differing: Vec<Replica>) {
+    fn set_differing(&self, differing: Vec<Replica>) {
         let names = |replicas: &[Replica]| replicas.iter().map(Replica::to_string).collect::<Vec<_>>();
         let mut noted = self.differing.lock();
         let (before, now) = (names(&noted), names(&differing));
@@ -74,7 +74,6 @@ impl Replicas {
 }
 
 row! {
-    /// A serving replica.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Replica {
         /// Its name: random, chosen at start.
@@ -92,13 +91,13 @@ impl std::fmt::Display for Replica {
     }
 }
 
-/// Refreshes this replica's row and notes which replicas have a different folder.
+/// Refreshes this replica's row and records which replicas have a different folder.
 pub async fn report(core: &Arc<Core>) -> Result<u64> {
     let (own, folder, now) = (&core.replicas, core.policy.status().folder, core.clock.now());
     refresh(core, now, &folder).await?;
     own.is_entered.store(true, Ordering::Relaxed);
     let others = live(&core.db, now).await?.into_iter();
-    own.note(others.filter(|it| it.policy_folder != folder).collect());
+    own.set_differing(others.filter(|it| it.policy_folder != folder).collect());
     Ok(0)
 }
 

@@ -1,4 +1,4 @@
-//! One request: who asks, from where, and how.
+//! One request: who is asking, from where, and how.
 
 use std::{
     net::IpAddr,
@@ -33,19 +33,15 @@ pub trait HeldKey: Send + Sync {
 
 /// A request from any interface.
 pub struct Request {
-    /// The service.
     pub core: Arc<Core>,
-    /// Who is asking.
     pub caller: Caller,
     /// The id in the response and the log.
     pub id: String,
-    /// The client's address.
     pub ip: Option<IpAddr>,
-    /// The client's User-Agent.
     pub user_agent: Option<String>,
     /// The interface it came through, recorded with decisions.
     pub via: DecidedVia,
-    /// What the answer can change in the browser's cookie jar.
+    /// The browser's cookie jar, as far as the answer can change it.
     pub jar: Jar,
     /// Whether the caller has signed out: in this operation, or in an earlier one of the same batch or socket.
     pub signed_out: Arc<AtomicBool>,
@@ -53,7 +49,7 @@ pub struct Request {
     pub validated: bool,
     /// The idempotency key that the request holds; its transactions mark it.
     key: OnceLock<Arc<dyn HeldKey>>,
-    /// What the first transaction must find.
+    /// The precondition of the first transaction.
     precondition: OnceLock<Arc<dyn Precondition>>,
     /// How often the data read for the request has become outdated.
     changes: AtomicU64,
@@ -103,13 +99,13 @@ impl Request {
         self.caller.require_identity()
     }
 
-    /// Notes that the caller has signed out. Nothing that follows runs as them.
+    /// Records that the caller has signed out. Nothing that follows runs as them.
     pub fn sign_out(&self) {
         self.signed_out.store(true, Ordering::Relaxed);
     }
 
     /// Sets the idempotency key that the request holds.
-    pub fn hold(&self, key: Arc<dyn HeldKey>) {
+    pub fn set_key(&self, key: Arc<dyn HeldKey>) {
         // A request claims at most one key.
         let _ = self.key.set(key);
     }
@@ -126,7 +122,7 @@ impl Request {
         let _ = self.precondition.set(precondition);
     }
 
-    /// What the first transaction must find.
+    /// The precondition of the first transaction.
     #[must_use]
     pub fn precondition(&self) -> Option<&Arc<dyn Precondition>> {
         self.precondition.get()
@@ -141,7 +137,7 @@ impl Request {
         Ok(transaction)
     }
 
-    /// Notes that something was written, or that time has passed, so that data read before may be outdated.
+    /// Records that something was written, or that time has passed, so that data read before may be outdated.
     pub fn changed(&self) {
         self.changes.fetch_add(1, Ordering::Relaxed);
     }

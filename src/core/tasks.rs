@@ -15,8 +15,8 @@ use tokio_util::{
 
 use crate::base::{bounds, ids::OrgId};
 
-/// Runs work on the blocking pool, as much at a time as there are permits. The permit moves along, so an abandoned request still
-/// holds it until its work is done.
+/// Runs work on the blocking pool, limited by `permits`. The permit moves along, so an abandoned request still holds it
+/// until its work is done.
 ///
 /// # Errors
 /// The work panicked, or the process is ending.
@@ -32,15 +32,15 @@ pub async fn blocking<T: Send + 'static>(
     Ok(worked.await?)
 }
 
-/// Work that takes a processor for as long as a tenant's text determines: on the blocking pool, as much at a time as half of
-/// the processors, and of one organization one at a time, so that others wait for one piece of its work and not for all.
+/// Runs CPU work whose duration depends on a tenant's text: on the blocking pool, on at most half of the processors,
+/// and one piece at a time for each organization, so that others wait for one piece of its work and not for all.
 pub struct Workshop {
     permits: Arc<Semaphore>,
     of: Mutex<HashMap<OrgId, Weak<Semaphore>>>,
 }
 
 /// An organization's turn in the [`Workshop`].
-pub struct Turn {
+pub struct WorkshopTurn {
     _permit: OwnedSemaphorePermit,
     _own: OwnedSemaphorePermit,
 }
@@ -53,19 +53,19 @@ impl Default for Workshop {
 }
 
 impl Workshop {
-    /// Waits until no other work of the organization is under way, and then for a processor: who gives the work a time gives it
-    /// the turn's.
+    /// Waits until no other work of the organization is running, and then for a processor. Measure the work's time from
+    /// the turn.
     ///
     /// # Errors
     /// The process is ending.
-    pub async fn turn(&self, org: OrgId) -> anyhow::Result<Turn> {
-        let own = self.own(org).acquire_owned().await?;
+    pub async fn turn(&self, org: OrgId) -> anyhow::Result<WorkshopTurn> {
+        let own = self.semaphore_of(org).acquire_owned().await?;
         let permit = Arc::clone(&self.permits).acquire_owned().await?;
-        Ok(Turn { _permit: permit, _own: own })
+        Ok(WorkshopTurn { _permit: permit, _own: own })
     }
 
     /// An organization's own semaphore. Those that no one holds are dropped.
-    fn own(&self, org: OrgId) -> Arc<Semaphore> {
+    fn semaphore_of(&self, org: OrgId) -> Arc<Semaphore> {
         let mut of = self.of.lock();
         if let Some(own) = of.get(&org).and_then(Weak::upgrade) {
             return own;
@@ -77,7 +77,7 @@ impl Workshop {
     }
 }
 
-impl Turn {
+impl WorkshopTurn {
     /// Runs the work, at once. The turn ends with it, even if no one waits for it by then.
     ///
     /// # Errors

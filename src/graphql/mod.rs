@@ -131,7 +131,7 @@ pub fn catalogue() -> anyhow::Result<Catalogue> {
     Query::create_type_info(&mut registry);
     Mutation::create_type_info(&mut registry);
     Subscription::create_type_info(&mut registry);
-    Catalogue::of(registry)
+    Catalogue::read(registry)
 }
 
 /// The schema without limits, as used for the SDL.

@@ -20,7 +20,7 @@ use tokio::{
 
 pub use self::{
     queries::Due,
-    retention::{KEPT, Kept, sweep},
+    retention::{KEPT, TableRetention, sweep},
 };
 use crate::{
     api::middleware::idempotency,
@@ -79,9 +79,11 @@ pub const PERIODIC_JOBS: &[PeriodicJob] = &[
         decisions::prune(core).boxed()
     }),
     PeriodicJob::due("approvals.expire", |_, due| due.overdue, |core| approvals::expire_due(core).boxed()),
-    PeriodicJob::every("agents.end_late_starts", Duration::from_secs(10), |core| {
-        launch::end_late_starts(core).boxed()
-    }),
+    PeriodicJob::due(
+        "agents.end_late_starts",
+        |_, due| due.late_starts,
+        |core| launch::end_late_starts(core).boxed(),
+    ),
     PeriodicJob::due("agents.start_due", |_, due| due.restarts, |core| launch::start_due(core).boxed()),
     PeriodicJob::every("backups.schedule", Duration::from_secs(20), |core| {
         backups::schedule_due(core).boxed()
@@ -112,7 +114,7 @@ pub const PERIODIC_JOBS: &[PeriodicJob] = &[
         |_, due| due.limits_over,
         |core| spending::release_due(core).boxed(),
     ),
-    PeriodicJob::every("keys.signing", Duration::from_secs(5), |core| keys::keep(core).boxed()),
+    PeriodicJob::every("keys.signing", Duration::from_secs(5), |core| keys::maintain_signing(core).boxed()),
     PeriodicJob::every("search.merge", Duration::from_secs(3600), |core| {
         conversations::merge_index(core).boxed()
     }),
@@ -121,9 +123,11 @@ pub const PERIODIC_JOBS: &[PeriodicJob] = &[
         futures::future::ready(Ok(0)).boxed()
     }),
     PeriodicJob::due("approvals.remind", |_, due| due.to_remind, |core| approvals::remind_due(core).boxed()),
-    PeriodicJob::every("notifications.collect", Duration::from_secs(5), |core| {
-        notifications::collect_due(core).boxed()
-    }),
+    PeriodicJob::due(
+        "notifications.collect",
+        |_, due| due.notifications,
+        |core| notifications::collect_due(core).boxed(),
+    ),
     PeriodicJob::due("mail.send", |_, due| due.mails, |core| notifications::deliver_due(core).boxed()),
     PeriodicJob::due("deliveries.send", |_, due| due.parts, |core| deliveries::send_due(core).boxed()),
     PeriodicJob::due("deliveries.skip", |_, due| due.left, |core| deliveries::skip_closed(core).boxed()),
@@ -131,8 +135,10 @@ pub const PERIODIC_JOBS: &[PeriodicJob] = &[
         channels::check_again(core).boxed()
     }),
     PeriodicJob::due("asks.send", |_, due| due.asks, |core| chat_approvals::send_due(core).boxed()),
-    PeriodicJob::every("hosts.look", Duration::from_millis(800), |core| hosts::look(core).boxed()),
-    PeriodicJob::every("hosts.seen", Duration::from_secs(15), |core| hosts::seen(core).boxed()),
+    PeriodicJob::every("hosts.look", Duration::from_millis(800), |core| {
+        hosts::wake_connections(core).boxed()
+    }),
+    PeriodicJob::every("hosts.seen", Duration::from_secs(15), |core| hosts::refresh_presence(core).boxed()),
     PeriodicJob::every("hosts.offline", Duration::from_secs(5), |core| hosts::mark_offline(core).boxed()),
     PeriodicJob::every("tables.sweep", Duration::from_mins(10), |core| retention::sweep(core).boxed()),
     PeriodicJob::due(

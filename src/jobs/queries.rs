@@ -8,7 +8,7 @@ use crate::{
         audit,
         store::sql::{Door as _, EveryOrgSql, every_org_sql, row},
     },
-    domain::{approvals, chat_approvals, deliveries, launch, mails, orgs, spending},
+    domain::{approvals, chat_approvals, deliveries, launch, mails, notifications, orgs, spending},
 };
 
 row! {
@@ -17,6 +17,8 @@ row! {
     pub struct Due {
         /// Agents to be started again.
         restarts: bool,
+        /// Agents that have been starting for long.
+        late_starts: bool,
         /// Queued turns of organizations that go on.
         letting_go: bool,
         /// Leases that are over.
@@ -27,6 +29,8 @@ row! {
         overdue: bool,
         /// Approvals that people are reminded of.
         to_remind: bool,
+        /// Notifications that people are due to get.
+        notifications: bool,
         /// Mails.
         mails: bool,
         /// Parts of messages to channels.
@@ -48,6 +52,8 @@ const LOOK: EveryOrgSql = every_org_sql!(
     "SELECT EXISTS (SELECT 1 FROM ",
     launch::RESTART_DUE,
     ") AS restarts, EXISTS (SELECT 1 FROM ",
+    launch::SPAWNING,
+    " AND t.status_changed_at <= $3) AS late_starts, EXISTS (SELECT 1 FROM ",
     orgs::LETTING_GO,
     ") AS letting_go, EXISTS (SELECT 1 FROM ",
     spending::LEASE_OVER,
@@ -57,7 +63,9 @@ const LOOK: EveryOrgSql = every_org_sql!(
     approvals::OVERDUE,
     ") AS overdue, EXISTS (SELECT 1 FROM ",
     approvals::TO_REMIND,
-    ") AS to_remind, EXISTS (SELECT 1 FROM ",
+    ") AS to_remind, EXISTS (SELECT 1 FROM notifications n WHERE ",
+    notifications::DUE,
+    ") AS notifications, EXISTS (SELECT 1 FROM ",
     mails::DUE,
     ") AS mails, EXISTS (SELECT 1 FROM ",
     deliveries::PART_DUE,
@@ -74,7 +82,7 @@ const LOOK: EveryOrgSql = every_org_sql!(
 
 /// Looks.
 pub async fn look(core: &Core) -> Result<Due> {
-    let values = [core.clock.now().into(), audit::floor(core).into()];
+    let values = [core.clock.now().into(), audit::floor(core).into(), launch::half_deadline(core).into()];
     Ok(core.db.every_org().one(LOOK, values).await?.unwrap_or_default())
 }
 

@@ -14,12 +14,13 @@ use crate::{
     core::resource_limits::OWED,
 };
 
-/// The largest total, in bytes of JSON, however much a caller asks for.
+/// The largest total, in bytes of JSON, regardless of the caller's request.
 const MOST: usize = 64 << 20;
-/// Weight of a byte that is parsed into `Value`s: they take about 20 times the memory. So a caller can't fill it with parsed text.
+/// Weight of a byte that is parsed into `Value`s: they take about 20 times the memory. So a caller can't fill it with
+/// parsed text.
 pub const PARSED_WEIGHT: usize = 8;
-/// The most introspection, in bytes of JSON, per request or batch, which strangers may ask for: five times what the query of code
-/// generators needs.
+/// The most introspection, in bytes of JSON, per request or batch, which callers without a credential may request: five
+/// times the size of the code generators' query.
 const MOST_ABOUT_SCHEMA: usize = 2 << 20;
 
 /// The bytes that the operations of a batch or a socket have taken together.
@@ -31,24 +32,24 @@ pub struct SharedBudget {
 }
 
 impl SharedBudget {
-    /// Empty. `of` is the caller's word for it in errors.
+    /// An empty budget. `of` names it in errors.
     #[must_use]
     pub fn new(of: &'static str) -> Arc<Self> {
         Arc::new(Self { of, taken: AtomicUsize::new(0), about_schema: None })
     }
 
-    /// The room for a batch, which is one request.
+    /// The budget of a batch, which is one request.
     #[must_use]
     pub fn of_batch() -> Arc<Self> {
         let about_schema = Some(AtomicUsize::new(0));
         Arc::new(Self { of: "batch", taken: AtomicUsize::new(0), about_schema })
     }
 
-    /// Counts an answer that is kept until all of the batch is answered.
+    /// Counts an answer that is held until the whole batch is answered.
     ///
     /// # Errors
     /// `QUERY_TOO_COMPLEX` for an answer that no longer fits.
-    pub fn keep(&self, answer: &[u8]) -> Result<()> {
+    pub fn count_answer(&self, answer: &[u8]) -> Result<()> {
         let before = self.taken.fetch_add(answer.len(), Ordering::Relaxed);
         if answer.len() <= OWED || before + answer.len() <= MOST {
             return Ok(());
@@ -76,14 +77,14 @@ pub struct AnswerBudget {
 
 impl Default for AnswerBudget {
     fn default() -> Self {
-        Self::of(None)
+        Self::within(None)
     }
 }
 
 impl AnswerBudget {
     /// The budget of an operation, on its own or as a part of `room`.
     #[must_use]
-    pub fn of(room: Option<Arc<SharedBudget>>) -> Self {
+    pub fn within(room: Option<Arc<SharedBudget>>) -> Self {
         Self { room, taken: AtomicUsize::new(0), about_schema: AtomicUsize::new(0), weight: PARSED_WEIGHT }
     }
 

@@ -8,7 +8,6 @@ use crate::core::Request;
 
 /// Typed access to the data in async-graphql's context.
 pub trait ContextExt {
-    /// The request.
     fn request(&self) -> &Arc<Request>;
 }
 

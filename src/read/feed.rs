@@ -1,8 +1,8 @@
-//! Pages for people who read while others write: each begins after the last record of the page before, so that nothing is
-//! shown twice or left out because records come and go.
+//! Pages that stay consistent while others write: each begins after the last record of the page before, so that no
+//! record is shown twice or left out when others are added or removed.
 //!
 //! A feed is sorted by [`Keys`], which end with the id. `next` is a cursor: the keys of the page's last record. The
-//! database continues from there, however far the reader has come.
+//! database continues from there, at any depth.
 
 use std::borrow::Cow;
 
@@ -34,8 +34,8 @@ use crate::base::{
 const OTHERS: [(&str, &str); 1] =
     [("next", "Where the next page begins: `after` takes it. Null on the last.")];
 
-/// What a feed is sorted by: expressions over the row, none of them ever null. All have the same direction, so that one
-/// comparison finds what follows a record.
+/// The sort keys of a feed: expressions over the row, none of them ever null. All have the same direction, so that one
+/// comparison finds the rows after a record.
 pub struct Keys {
     /// Names the order in cursors.
     name: &'static str,
@@ -50,7 +50,7 @@ enum Kind {
 }
 
 impl Keys {
-    /// Only the id, so far. `name` identifies the order among those of the list.
+    /// Starts with only the id. `name` identifies the order among those of the list.
     #[must_use]
     pub fn new(name: &'static str, order: SortOrder) -> Self {
         Self { name, order, keys: Vec::new() }
@@ -80,7 +80,7 @@ impl Keys {
         self.all().map(|(sql, _)| format!("{sql} {way}")).collect::<Vec<_>>().join(", ")
     }
 
-    /// The condition that a row comes after a place, which has a value for each key.
+    /// The condition that a row follows a position, which has a value for each key.
     fn follows(&self) -> String {
         let keys: Vec<_> = self.all().map(|(sql, _)| sql).collect();
         let than = match self.order {
@@ -111,7 +111,7 @@ impl Keys {
         Ok(URL_SAFE_NO_PAD.encode(Json::from(place).to_string()))
     }
 
-    /// The values of a cursor. None if it isn't one of this order.
+    /// The values of a cursor. `None` if it does not belong to this order.
     fn place(&self, cursor: &str) -> Option<Vec<SqlValue>> {
         let place: Vec<Json> = muster_json::from_slice(&URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
         let [name, order, values @ ..] = place.as_slice() else { return None };
@@ -121,7 +121,7 @@ impl Keys {
         let read = |(value, (_, kind)): (&Json, (&str, Kind))| {
             Some(match kind {
                 Kind::Int => value.as_i64()?.into(),
-                // A character that PostgreSQL doesn't store is in no name.
+                // No name contains a character that PostgreSQL can't store.
                 Kind::Text => value.as_str().filter(|text| !text.contains('\0'))?.into(),
             })
         };
@@ -133,7 +133,7 @@ impl Keys {
 pub struct Feed<R> {
     /// All of them, for the total.
     all: Rows<R>,
-    /// Those of the page, and one more.
+    /// The rows of the page, and one more.
     page: Rows<R>,
     keys: Keys,
     limit: usize,

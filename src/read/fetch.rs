@@ -23,9 +23,9 @@ use crate::{
     core::{Core, access::Scope, events::Memo, store::Db},
 };
 
-/// The rows that a root field answers with, always those of one organization.
+/// The rows of a root field's answer, always from one organization.
 ///
-/// Conditions are our own SQL text with `?` for each value. What a caller sends only ever travels as a value.
+/// Conditions are our own SQL text with `?` for each value. Input from callers is only ever a value.
 pub struct Rows<R> {
     pub(super) scope: Scope,
     conditions: String,
@@ -34,7 +34,7 @@ pub struct Rows<R> {
     limit: Option<u64>,
     offset: u64,
     pub(super) reversed: bool,
-    whole: Option<Whole>,
+    whole: Option<ParentRecord>,
     /// The time of reading.
     now: Timestamp,
     record: PhantomData<R>,
@@ -42,13 +42,13 @@ pub struct Rows<R> {
 
 /// The record that the rows are parts of.
 #[derive(Clone)]
-struct Whole {
+struct ParentRecord {
     kind: &'static str,
     id: i64,
     /// A statement that selects how many parts it has in all. No row means that the record doesn't exist.
     count: String,
-    /// How many of the values that statement uses. It is sent with only these: PostgreSQL caches the statement
-    /// by its text, and refuses it with a different number of values.
+    /// The number of values that statement uses. It is sent with only these: PostgreSQL caches the statement by its
+    /// text, and refuses it with a different number of values.
     values: usize,
 }
 
@@ -84,9 +84,9 @@ impl<R: Record> Rows<R> {
         self
     }
 
-    /// Makes the rows parts of one record that must exist: otherwise `NOT_FOUND`, found out in the same
-    /// statement if there are rows. `count` selects how many parts it has in all, a number stored in the
-    /// record, so that a total costs the same however many there are. `$1` is the organization.
+    /// Makes the rows parts of one record that must exist: otherwise `NOT_FOUND`, found out in the same statement if
+    /// there are rows. `count` selects how many parts it has in all, a number stored in the record, so that a total
+    /// costs the same for any number of parts. `$1` is the organization.
     #[must_use]
     pub fn parts_of(
         mut self,
@@ -96,7 +96,7 @@ impl<R: Record> Rows<R> {
         values: impl IntoIterator<Item = Value>,
     ) -> Self {
         let count = self.numbered(count, values);
-        self.whole = Some(Whole { kind, id, count, values: self.values.len() });
+        self.whole = Some(ParentRecord { kind, id, count, values: self.values.len() });
         self
     }
 
@@ -160,8 +160,7 @@ impl<R: Record> Rows<R> {
         Ok(self.scope.core.db.all(sql, values).await?)
     }
 
-    /// Fetches the rows. If they are found by keys alone, they are shared with everyone who handles the same
-    /// event.
+    /// Fetches the rows. If they are found only by keys, they are shared with everyone who handles the same event.
     pub(super) async fn fetch_shared(&self, plan: &Plan) -> Result<Vec<Arc<QueryResult>>> {
         let (sql, values) = self.statement(plan, &[]);
         find(&self.scope.core, self.scope.memo.as_deref(), sql, values).await
@@ -227,7 +226,7 @@ impl<R: Record> Rows<R> {
         self.now
     }
 
-    /// The person who asks: [`VIEWER`] in columns and conditions.
+    /// The calling person: [`VIEWER`] in columns and conditions.
     fn viewer(&self) -> Option<i64> {
         self.scope.request.caller.user().map(|user| user.0)
     }
@@ -256,7 +255,7 @@ impl<R: Record> Rows<R> {
     }
 }
 
-/// Runs a statement, once for everyone who shares `memo` if it finds rows by keys alone.
+/// Runs a statement; once for everyone who shares `memo`, if it finds rows only by keys.
 async fn find(
     core: &Core,
     memo: Option<&Memo>,
@@ -273,7 +272,7 @@ async fn find(
     }
 }
 
-/// A statement with the time of reading and the person who asks as extra values, if it uses them.
+/// A statement with the time of reading and the calling person as extra values, if it uses them.
 fn filled(
     mut sql: String,
     values: &mut Vec<Value>,
@@ -291,8 +290,8 @@ fn filled(
     sql
 }
 
-/// The most rows for one relation of a whole list: they are in memory before the answer's own limit applies, and a caller could fill
-/// it.
+/// The most rows for one relation of a whole list: they are in memory before the answer's own limit applies, and a
+/// caller could fill it.
 const MOST_RELATED: usize = 50_000;
 
 /// Wraps rows so that they can be held more than once.
@@ -391,16 +390,16 @@ type Shared = Arc<QueryResult>;
 /// The data loaders of one request. Two places in a document that ask the same question of the same
 /// organization share a loader, and so its batch and its rows.
 #[derive(Default)]
-pub(super) struct Loaders(Mutex<Kept>);
+pub(super) struct Loaders(Mutex<CachedLoaders>);
 
 #[derive(Default)]
-struct Kept {
+struct CachedLoaders {
     /// The request's [`changes`](Request::changes) when the rows were read.
     changes: u64,
     loaders: HashMap<Question, Loader<i64, Loaded, ByKey>>,
 }
 
-/// What a loader answers: an organization and its SQL.
+/// The question of a loader: an organization and its SQL.
 type Question = (OrgId, String);
 
 impl Loaders {
@@ -409,7 +408,7 @@ impl Loaders {
         let mut kept = self.0.lock();
         let changes = scope.request.changes();
         if kept.changes != changes {
-            *kept = Kept { changes, ..Kept::default() };
+            *kept = CachedLoaders { changes, ..CachedLoaders::default() };
         }
         let question = (scope.org, sql);
         if let Some(loader) = kept.loaders.get(&question) {

@@ -11,8 +11,8 @@
 //!    the request's `dataloader`. Every statement names the organization.
 //! 3. **write** (`write.rs`): write rows by column position straight into one buffer of JSON.
 //!
-//! There is no second path: the plan handles aliases, fragments, `__typename`, and directives, so REST and
-//! GraphQL can't differ. A record's field is never an async function; anything that needs one is a root field.
+//! This is the only path: the plan handles aliases, fragments, `__typename`, and directives, so REST and GraphQL can't
+//! differ. A record's field is never an async function; anything that needs one is a root field.
 
 mod budget;
 mod context;

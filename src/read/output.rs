@@ -47,9 +47,9 @@ impl<R: Record> One<R> {
         Self::of(Rows::of(scope).filter("t.id = ?", [id]), shown)
     }
 
-    /// The record after a change. If that was refused because of what someone else has done meanwhile, the answer is the
-    /// refusal with the record as it is now, in `details.current`, in the selection of the mutation, if the caller has the
-    /// permission to see it. `/v1` answers the refusal alone.
+    /// The record after a change. If it was refused because someone else has changed the record meanwhile, the answer
+    /// is the refusal, with the record's current state in `details.current`, in the mutation's selection, if the caller
+    /// may see it. `/v1` only answers the refusal.
     ///
     /// # Errors
     /// Any other refusal.
@@ -64,7 +64,7 @@ impl<R: Record> One<R> {
             Err(problem)
                 if problem.is_outdated() && scope.request.via == DecidedVia::Graphql && scope.may(view) =>
             {
-                // What the request has read before is older.
+                // The request's earlier reads are older.
                 scope.request.changed();
                 Some(problem)
             }
@@ -73,7 +73,7 @@ impl<R: Record> One<R> {
         Ok(Self { refused, ..Self::by_id(scope, id) })
     }
 
-    /// The only row of `rows`. `id` is what a `NOT_FOUND` error names.
+    /// The only row of `rows`. A `NOT_FOUND` error names `id`.
     #[must_use]
     pub fn of(rows: Rows<R>, id: i64) -> Self {
         Self { rows, id, secret: None, refused: None }
@@ -119,7 +119,7 @@ impl<R: Record> OutputType for One<R> {
     }
 }
 
-/// A refusal with the record as it is now.
+/// A refusal with the record's current state.
 fn with_current(refused: &Problem, record: &[u8]) -> Result<Problem> {
     let current: serde_json::Value = muster_json::from_slice(record).map_err(Problem::internal)?;
     Ok(refused.clone().with("current", current))
@@ -167,11 +167,11 @@ impl<R: Record> OutputType for List<R> {
     }
 }
 
-/// What a page shows besides `data` and `total`.
+/// The fields of a page besides `data` and `total`.
 pub trait Numbers: Send + Sync + 'static {
     /// The name and description of each.
     const FIELDS: &'static [(&'static str, &'static str)];
-    /// Whether they are flags that say on which sides there is more, and not the requested window.
+    /// Whether the fields are flags for more records on either side, instead of the requested window.
     const SIDES: bool = false;
 }
 
@@ -202,13 +202,13 @@ impl Numbers for Sides {
     const SIDES: bool = true;
 }
 
-/// SQL that says of a row whether there are others before and after it, and what is true of a page without rows if
-/// there are any at all.
+/// SQL that tells whether there are other rows before and after a row, and on which side the rows are if the page has
+/// none.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends {
     /// For each side, an expression over the row.
     pub of_row: [&'static str; 2],
-    /// For each side, whether everything there is lies on it.
+    /// For each side, whether all records lie on it if the page has no rows.
     pub of_none: [bool; 2],
 }
 
@@ -360,7 +360,7 @@ enum PageSlot {
 }
 
 impl PageShape {
-    /// `others` are the fields besides `data` and `total`; if it `is_of_rows`, the rows are read for them alone, too.
+    /// `others` are the fields besides `data` and `total`; if it `is_of_rows`, selecting only them also reads the rows.
     pub fn plan<'a, R: Record>(
         planner: Planner<'a>,
         type_name: &str,
@@ -483,7 +483,7 @@ async fn write_rows<R: Record>(
 
 fn write_level<R: Record>(source: &Rows<R>, plan: &Plan, level: &Level, out: &mut Vec<u8>) -> Result<()> {
     let count = level.rows.len();
-    // Extra room for what the page adds around its rows.
+    // Extra room for the page's JSON around the rows.
     out.reserve(count * plan.width * 24 + 96);
     if source.reversed {
         write::array(plan, level, (0..count).rev(), out)

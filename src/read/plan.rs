@@ -25,7 +25,7 @@ use crate::base::{column::Kind, spelling::snake_case};
 
 /// The placeholder in an SQL expression for the time of reading, in milliseconds.
 pub const NOW: &str = ":now";
-/// The placeholder for the id of the person who asks; null for a service token.
+/// The placeholder for the id of the calling person; null for a service token.
 pub const VIEWER: &str = ":viewer";
 
 /// The plan of one selection set on a record.
@@ -39,7 +39,6 @@ pub struct Plan {
     /// Permissions needed for some of the fields, checked once per list.
     pub(super) needed: Vec<Needed>,
     pub(super) spec: &'static Spec,
-    /// The number of columns in the select list.
     pub(super) width: usize,
 }
 

@@ -7,9 +7,7 @@ use super::{AnswerBudget, Plans, fetch::Loaders};
 /// The context for reading in one request. It lives as long as the request.
 #[derive(Default)]
 pub struct Reading {
-    /// The data loaders.
     pub(super) loaders: Loaders,
-    /// The document's plans, if the document is cached.
     plans: Option<Arc<Plans>>,
     /// Whether root values may be JSON bytes, which only our own edges can write.
     raw: bool,
@@ -18,13 +16,12 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// For an edge that copies root values as `raw` bytes, or one that takes values apart.
+    /// `raw` is true for an edge that copies root values as bytes, and false for one that inspects them.
     #[must_use]
     pub fn new(plans: Option<Arc<Plans>>, raw: bool, answered: AnswerBudget) -> Self {
         Self { loaders: Loaders::default(), plans, raw, answered: answered.copied(raw) }
     }
 
-    /// The document's plans, if the document is cached.
     pub(super) fn plans(&self) -> Option<&Plans> {
         self.plans.as_deref()
     }

@@ -55,7 +55,7 @@ fn collect<'a>(
     }
 }
 
-/// What the fields under one response key select.
+/// The selections of the fields under one response key.
 pub fn below<'a>(fields: &[&'a Positioned<Field>]) -> impl Iterator<Item = &'a SelectionSet> {
     fields.iter().map(|field| &field.node.selection_set.node)
 }

@@ -152,9 +152,9 @@ impl Spec {
         self
     }
 
-    /// Deleting records of this type hides them: a row that doesn't meet `condition` appears in no list, under
-    /// no id, and in no relation. A short form that only names it (such as `AgentSummary`) is a separate record
-    /// type and still does.
+    /// Deleting records of this type hides them: a row that doesn't meet `condition` appears in no list, under no id,
+    /// and in no relation. A short form that only names it (such as `AgentSummary`) is a separate record type and still
+    /// appears.
     #[must_use]
     pub fn living(mut self, condition: &'static str) -> Self {
         self.living = condition;
@@ -258,7 +258,7 @@ impl Spec {
         self.field(name, about, Source::Parts { sql: sql.into(), make: None, register: T::create_type_info })
     }
 
-    /// The same, where `make` makes the JSON from what is stored.
+    /// The same, where `make` builds the JSON from the stored text.
     #[must_use]
     pub fn made<T: OutputType>(
         self,

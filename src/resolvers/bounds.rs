@@ -16,9 +16,7 @@ use crate::base::plain::is_line;
 /// The bounds of one value. `None` means unbounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// The smallest number.
     pub min: Option<i64>,
-    /// The largest number.
     pub max: Option<i64>,
     /// The fewest characters.
     pub min_length: Option<i64>,
@@ -38,7 +36,6 @@ pub struct Bounds {
     pub not_null: bool,
 }
 
-/// A number from `min` to `max`.
 #[must_use]
 pub const fn range(min: i64, max: i64) -> Bounds {
     Bounds {

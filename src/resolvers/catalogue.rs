@@ -12,21 +12,20 @@ use crate::{
 
 const ROOTS: [&str; 3] = ["Query", "Mutation", "Subscription"];
 
-/// The schema's types, and what each root field requires.
+/// The schema's types, and the requirements of its root fields.
 pub struct Catalogue {
     /// Every type reachable from the roots.
     pub registry: Registry,
     permits: Permits,
 }
 
-/// A root field of one of the three roots.
 #[derive(Clone, Copy)]
 pub struct RootField<'a> {
     /// `Query`, `Mutation` or `Subscription`.
     pub root: &'static str,
     /// The field as the registry has it.
     pub field: &'a MetaField,
-    /// What it requires of its caller.
+    /// Its requirement for callers.
     pub permit: Permit,
 }
 
@@ -35,7 +34,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// Names root fields without a permit, and names used by two roots.
-    pub fn of(registry: Registry) -> anyhow::Result<Self> {
+    pub fn read(registry: Registry) -> anyhow::Result<Self> {
         let mut permits: HashMap<Arc<str>, Permit> = HashMap::new();
         for root in ROOTS {
             for field in root_fields(&registry, root) {
@@ -50,28 +49,26 @@ impl Catalogue {
         Ok(Self { registry, permits: permits.into_iter().collect() })
     }
 
-    /// What each root field requires.
+    /// The requirements of all root fields.
     #[must_use]
     pub fn permits(&self) -> &Permits {
         &self.permits
     }
 
-    /// The root field of this name.
     #[must_use]
     pub fn root_field(&self, name: &str) -> Option<RootField<'_>> {
         // Called on every request to /graphql, so looked up by name rather than by a scan.
-        let permit = self.permits.of(name)?;
+        let permit = self.permits.required_by(name)?;
         ROOTS.into_iter().find_map(|root| match self.registry.types.get(root)? {
             MetaType::Object { fields, .. } => Some(RootField { root, field: fields.get(name)?, permit }),
             _ => None,
         })
     }
 
-    /// Every root field.
     pub fn root_fields(&self) -> impl Iterator<Item = RootField<'_>> {
         ROOTS.into_iter().flat_map(move |root| {
             root_fields(&self.registry, root).filter_map(move |field| {
-                Some(RootField { root, field, permit: self.permits.of(&field.name)? })
+                Some(RootField { root, field, permit: self.permits.required_by(&field.name)? })
             })
         })
     }

@@ -1,4 +1,4 @@
-//! What resolvers get: the request, and the one way into an organization.
+//! The context of resolvers: the request, and the only way into an organization.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ use crate::{
 
 /// The door into an organization, for root fields.
 pub trait Enter {
-    /// Checks authentication, membership, permission, confirmed e-mail, and arguments, in this order so that
-    /// nothing leaks. The field's directives say what it requires (see [`Permit`]).
+    /// Checks authentication, membership, permission, confirmed e-mail, and arguments, in this order so that nothing
+    /// leaks. The field's directives declare its requirements (see [`Permit`]).
     fn enter(&self, org: OrgId) -> impl Future<Output = Result<Scope>> + Send;
 
     /// The caller of a field outside organizations, if the field's `@open` admits them.
@@ -80,7 +80,7 @@ pub async fn authorize(request: &Arc<Request>, operation: &str, permit: Permit, 
 /// [`authorize`] for a call that continues some time after it was authorized. It isn't counted again.
 ///
 /// # Errors
-/// Those of [`authorize`].
+/// See [`authorize`].
 pub async fn authorize_again(
     request: &Arc<Request>,
     operation: &str,
@@ -92,7 +92,7 @@ pub async fn authorize_again(
     Ok(scope)
 }
 
-/// The caller's scope in the organization, regardless of what they may do there.
+/// The caller's scope in the organization, regardless of their permissions.
 async fn scope_of(request: &Arc<Request>, operation: &str, org: OrgId) -> Result<Scope> {
     request.require_identity()?;
     let membership = membership(&request.core, &request.caller, org)
@@ -127,7 +127,12 @@ fn count(scope: &Scope, permission: Permission) {
 }
 
 fn declared(ctx: &async_graphql::Context<'_>) -> Result<Permit> {
-    ctx.request().core.access.permits.of(ctx.item.node.name.node.as_str()).ok_or_else(|| undeclared(ctx))
+    ctx.request()
+        .core
+        .access
+        .permits
+        .required_by(ctx.item.node.name.node.as_str())
+        .ok_or_else(|| undeclared(ctx))
 }
 
 fn undeclared(ctx: &async_graphql::Context<'_>) -> Problem {

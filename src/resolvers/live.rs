@@ -1,4 +1,4 @@
-//! Subscriptions: turns events into what a subscriber may see of them.
+//! Subscriptions: turns events into the news that a subscriber may see.
 //!
 //! A subscription outlives the moment it was permitted. So its permission is checked again on every event,
 //! whenever this process drops a cached credential or membership, and every few seconds (for expiry, and
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// How often permission is checked again while nothing happens: users who lost access hear no more after that.
+/// How often permission is checked again while nothing happens: users who lost access receive nothing after that.
 pub const RECHECK: Duration = Duration::from_secs(5);
 
 /// The changed records of `kind` that `pick` accepts: the id of each, with the subscriber's current scope. Ends
@@ -41,8 +41,8 @@ pub fn watch(
 ) -> Result<BoxStream<'static, Result<(Scope, i64)>>> {
     let permit = Permit::InOrganization { permission, confirmed_email: false };
     let is_wanted = move |event: &Event| event.kind == kind && pick(event);
-    let told = follow(scope, permit, is_wanted)?;
-    let ids = told.map(|told| match told? {
+    let news = follow(scope, permit, is_wanted)?;
+    let ids = news.map(|item| match item? {
         (scope, News::Changed(event)) => Ok((scope, event.id)),
         (_, News::Resync | News::Recheck) => Err(missed()),
     });
@@ -67,16 +67,16 @@ pub fn follow(
         is_wanted,
         _held: held,
     };
-    let told = stream::unfold(Some(watcher), |watcher| async move {
+    let news = stream::unfold(Some(watcher), |watcher| async move {
         let mut watcher = watcher?;
         let next = watcher.next().await?;
         let go_on = next.is_ok();
         Some((next, go_on.then_some(watcher)))
     });
-    Ok(told.boxed())
+    Ok(news.boxed())
 }
 
-/// What `source` yields, for as long as the subscriber has `permission`. The permission is not checked for each item,
+/// The items of `source`, for as long as the subscriber has `permission`. The permission is not checked for each item,
 /// but as often as for a subscription in which nothing happens.
 pub fn alongside<T: Send + 'static>(
     scope: &Scope,
@@ -85,7 +85,7 @@ pub fn alongside<T: Send + 'static>(
 ) -> Result<BoxStream<'static, Result<T>>> {
     let permit = Permit::InOrganization { permission, confirmed_email: false };
     let refusals =
-        follow(scope, permit, |_| false)?.filter_map(async |told| told.err().map(|why| Some(Err(why))));
+        follow(scope, permit, |_| false)?.filter_map(async |item| item.err().map(|why| Some(Err(why))));
     // When there is nothing more to check, there is nothing more to show.
     let refusals = refusals.chain(stream::once(async { None }));
     let items = stream::select(refusals, source.map(|item| Some(Ok(item))))
@@ -105,13 +105,13 @@ struct Watcher<P> {
 }
 
 impl<P: Fn(&Event) -> bool + Sync> Watcher<P> {
-    /// The next wanted event. None at the end.
+    /// The next wanted event. `None` at the end.
     async fn next(&mut self) -> Option<Result<(Scope, News)>> {
         let stopping = self.scope.core.tasks.stopping.clone();
         loop {
             let (news, memo) = tokio::select! {
                 () = stopping.cancelled() => return None,
-                told = self.news.next() => told?,
+                next = self.news.next() => next?,
                 _ = self.invalidated.changed() => {
                     let times = *self.invalidated.borrow_and_update();
                     (News::Recheck, self.news.forgotten(times))
@@ -130,7 +130,7 @@ impl<P: Fn(&Event) -> bool + Sync> Watcher<P> {
         }
     }
 
-    /// Whether the event is for everybody, or for this subscriber.
+    /// Whether the event is for everyone, or for this subscriber.
     fn is_mine(&self, event: &Event) -> bool {
         event.only.is_none() || event.only == self.scope.request.caller.user()
     }

@@ -1,7 +1,7 @@
-//! The grammar of root fields: what each declares about itself, and what happens before it runs.
+//! The grammar of root fields: the declarations on each, and the checks before it runs.
 //!
-//! - `permit`, [`bounds`]: directives that say who may call a field and which values it accepts. `catalogue`
-//!   reads them at start, [`validate`] checks arguments against them.
+//! - `permit`, [`bounds`]: directives that declare a field's callers and its accepted values. `catalogue` reads them at
+//!   start, [`validate`] checks arguments against them.
 //! - `context`: [`Enter::enter`], the only way into an organization.
 //! - `live`: subscriptions.
 
@@ -21,7 +21,7 @@ pub use self::{
 };
 use crate::base::problem::Result;
 
-/// The answer of a root field. A failure makes this field null and leaves the request's other fields alone.
+/// The answer of a root field. A failure makes only this field null.
 pub type Answer<T> = Option<Result<T>>;
 
 /// Runs a root field's steps.

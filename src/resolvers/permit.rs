@@ -1,4 +1,4 @@
-//! Who may call a root field, declared on the field and shown in the SDL.
+//! The callers of a root field, declared on the field and shown in the SDL.
 //!
 //! `@permit(permission: "agent.edit")` opens a field of an organization to callers with that permission there.
 //! `@confirmedEmail` also requires a confirmed e-mail address. `@open(to: SIGNED_IN)` marks the few fields
@@ -158,7 +158,6 @@ fn register(registry: &mut Registry, name: &str, about: &str, args: &[(&str, &st
     });
 }
 
-/// An argument of a directive.
 pub(super) fn argument(name: &str, about: &str, ty: String) -> MetaInputValue {
     MetaInputValue {
         name: name.to_owned(),

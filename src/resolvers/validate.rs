@@ -18,8 +18,8 @@ use crate::base::{
     problem::{At, Violation},
 };
 
-/// How many wrong values, or unknown keys of an object, are named before no more are looked at. A caller can send a hundred thousand,
-/// each is compared with all known ones, and the answer says at length what it could be.
+/// After this many wrong values, or unknown keys of an object, validation stops. A caller can send a hundred thousand;
+/// each is compared with all known names, and the answer suggests alternatives for each.
 pub const MOST_WRONG: usize = 100;
 
 /// The spelling of the keys of input objects.
@@ -48,7 +48,7 @@ impl<'a> Validator<'a> {
         Self { registry, spelling, types_only: false, violations: Vec::new() }
     }
 
-    /// A validator for the types of variables. Bounds are checked later, only for callers who may call at all.
+    /// A validator for the types of variables. Bounds are checked later, only for callers with the permission.
     #[must_use]
     pub fn of_types(registry: &'a Registry) -> Self {
         Self { types_only: true, ..Self::new(registry, Spelling::Camel) }
@@ -350,7 +350,7 @@ pub fn meant<'k>(given: &str, known: impl Iterator<Item = &'k str>) -> String {
     closest(given, known).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }
 
-/// Says what `name` can be instead of `given`.
+/// The message that lists the allowed values of `name`.
 pub fn not_one_of(name: &str, given: &str, known: &[&str]) -> String {
     format!("`{name}` must be one of {}{}.", known.join(", "), meant(given, known.iter().copied()))
 }

@@ -16,8 +16,7 @@ use crate::{
 
 /// An approval to create.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
-    /// Its id.
+pub struct PlannedApproval {
     pub id: i64,
     kind: &'static str,
     status: &'static str,
@@ -26,7 +25,7 @@ pub struct Asked {
     pub conversation: Option<usize>,
 }
 
-impl Asked {
+impl PlannedApproval {
     /// Whether it is pending.
     pub fn waits(&self) -> bool {
         self.status == "PENDING"
@@ -44,7 +43,7 @@ const KINDS: &[(u64, &str)] = &[
 ];
 
 /// Decides which approvals to create. A conversation has at most one pending, since its agent asks one thing at a time.
-pub fn plan(ids: &[i64], volume: &Volume, random: &mut Random) -> Vec<Asked> {
+pub fn plan(ids: &[i64], volume: &Volume, random: &mut Random) -> Vec<PlannedApproval> {
     let mut waiting = std::collections::HashSet::new();
     let mut asked = Vec::with_capacity(ids.len());
     for (n, &id) in ids.iter().enumerate() {
@@ -63,7 +62,7 @@ pub fn plan(ids: &[i64], volume: &Volume, random: &mut Random) -> Vec<Asked> {
         } else {
             ended(kind, random)
         };
-        asked.push(Asked { id, kind, status, outcome, conversation });
+        asked.push(PlannedApproval { id, kind, status, outcome, conversation });
     }
     asked
 }
@@ -118,7 +117,7 @@ pub fn sheet() -> Sheet {
 }
 
 /// Where and when an approval was requested.
-pub struct Place {
+pub struct ApprovalOrigin {
     /// The conversation's id, and the message's number in it.
     pub conversation: Option<(i64, Option<i64>)>,
     /// The agent's index.
@@ -128,7 +127,14 @@ pub struct Place {
 }
 
 /// Adds the row of one approval.
-pub fn push(sheet: &mut Sheet, org: OrgId, asked: &Asked, fleet: &Fleet, place: &Place, random: &mut Random) {
+pub fn push(
+    sheet: &mut Sheet,
+    org: OrgId,
+    asked: &PlannedApproval,
+    fleet: &Fleet,
+    place: &ApprovalOrigin,
+    random: &mut Random,
+) {
     let agent = &fleet.agents[place.agent];
     let words = words(asked, agent, random);
     let (waits, at) = (asked.waits(), place.at);
@@ -184,7 +190,7 @@ struct Words {
     question: Option<Question>,
 }
 
-fn words(asked: &Asked, agent: &Agent, random: &mut Random) -> Words {
+fn words(asked: &PlannedApproval, agent: &Agent, random: &mut Random) -> Words {
     let facts = Facts::new(random);
     let plain = |title: &str, body: &str| Words {
         title: facts.fill(title),
@@ -217,7 +223,7 @@ fn words(asked: &Asked, agent: &Agent, random: &mut Random) -> Words {
             Words {
                 category: Some(category),
                 request: Some(request.to_string()),
-                question: Some(Question::verdict(&facts.fill(title))),
+                question: Some(Question::approve_or_deny(&facts.fill(title))),
                 ..plain(title, "The risk is above the threshold from which this agent asks.")
             }
         }

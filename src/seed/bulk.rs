@@ -1,7 +1,7 @@
 //! Bulk inserts: `COPY` on PostgreSQL, multi-row `INSERT` on SQLite.
 //!
-//! These bypass the features on purpose: a million rows through operations that check, audit and announce each one would
-//! take an hour. They only write new rows, with the organization in each, and take ids from the same sequences as
+//! These bypass the features on purpose: a million rows through operations that check, audit and announce each one
+//! would take an hour. They only write new rows, with the organization in each, and take ids from the same sequences as
 //! everything else, so no one has to be locked out on PostgreSQL.
 
 use std::{borrow::Cow, fmt::Write};
@@ -24,7 +24,6 @@ const MOST_VALUES: usize = 30_000;
 /// One value of a row.
 #[derive(Clone, Debug)]
 pub enum Cell {
-    /// NULL.
     Null,
     /// An integer, an id or an instant.
     Int(i64),
@@ -98,7 +97,6 @@ impl Sheet {
 pub struct Bulk(Transaction);
 
 impl Bulk {
-    /// Begins a transaction.
     pub async fn begin(db: &Db) -> anyhow::Result<Self> {
         Ok(Self(db.begin().await?))
     }
@@ -168,7 +166,7 @@ impl Bulk {
     }
 }
 
-/// What the operator sees of a problem.
+/// A problem, as shown to the operator.
 fn in_words(problem: &Problem) -> anyhow::Error {
     problem.cause().map_or_else(|| anyhow!("{problem}"), |cause| anyhow!("{cause:#}"))
 }

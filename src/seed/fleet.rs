@@ -13,49 +13,35 @@ use crate::{
     core::store::sql::{InstallationSql, installation_sql},
 };
 
-/// What conversations need: the agents, channels and contacts to choose from.
+/// The agents, channels and contacts from which conversations choose.
 pub struct Fleet {
     /// The number of servers created.
     pub servers: u64,
-    /// The agents.
     pub agents: Vec<Agent>,
-    /// Their channels.
     pub channels: Vec<Channel>,
     /// The people on the other side of the channels.
     pub contacts: Vec<Contact>,
 }
 
-/// An agent.
 pub struct Agent {
-    /// Its id.
     pub id: i64,
-    /// Its server.
     pub server: i64,
     /// Its field of work.
     pub topic: &'static Topic,
-    /// Its model.
     pub model: &'static str,
 }
 
-/// A channel.
 pub struct Channel {
-    /// Its id.
     pub id: i64,
-    /// The index of its agent.
     pub agent: usize,
-    /// Its transport.
     pub transport: &'static str,
 }
 
 /// A contact with an address on one channel.
 pub struct Contact {
-    /// Its id.
     pub id: i64,
-    /// The address.
     pub identity: i64,
-    /// The index of the channel.
     pub channel: usize,
-    /// The name.
     pub name: String,
 }
 
@@ -72,8 +58,13 @@ const TRANSPORTS: &[(u64, &str)] = &[
     (2, "CALENDAR"),
 ];
 
-/// Creates them all.
-pub async fn make(bulk: &mut Bulk, org: OrgId, volume: &Volume, mut random: Random) -> anyhow::Result<Fleet> {
+/// Creates the whole fleet.
+pub async fn create(
+    bulk: &mut Bulk,
+    org: OrgId,
+    volume: &Volume,
+    mut random: Random,
+) -> anyhow::Result<Fleet> {
     let mut fleet = Fleet { servers: 0, agents: Vec::new(), channels: Vec::new(), contacts: Vec::new() };
     if volume.agents == 0 {
         return Ok(fleet);

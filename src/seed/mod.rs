@@ -34,7 +34,6 @@ use crate::{
 pub struct Volume {
     /// Agents, with a server for every 25 of them and one or two channels each.
     pub agents: u64,
-    /// Conversations.
     pub conversations: u64,
     /// Messages in all of them. The first conversation is the longest, the second half as long, and so on.
     pub messages: u64,
@@ -44,35 +43,26 @@ pub struct Volume {
     pub members: u64,
     /// Puts all messages into the first conversation, except for up to eight in each other one.
     pub one_conversation: bool,
-    /// Whether nothing of it runs: agents are stopped, and the hosts of servers are away. For a service that people use,
-    /// where nothing else would be true.
+    /// Whether everything is at rest: agents are stopped, and the hosts of servers are away. For a service in use,
+    /// where any other state would be untrue.
     pub at_rest: bool,
     /// The instant of the newest row; everything else is earlier.
     pub until: Timestamp,
 }
 
-/// What was created.
+/// The number of records created.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Seeded {
-    /// Servers.
     pub servers: u64,
-    /// Agents.
     pub agents: u64,
-    /// Channels.
     pub channels: u64,
-    /// Contacts.
     pub contacts: u64,
-    /// Conversations.
     pub conversations: u64,
-    /// Messages.
     pub messages: u64,
-    /// Approvals.
     pub approvals: u64,
-    /// Members.
     pub members: u64,
     /// The agent of the longest conversation.
     pub first_agent: Option<i64>,
-    /// The longest conversation.
     pub first_conversation: Option<i64>,
 }
 
@@ -87,10 +77,10 @@ pub struct Seeded {
 pub async fn run(scope: &Scope, volume: Volume) -> anyhow::Result<Seeded> {
     let random = Random::new(&[volume.agents, volume.conversations, volume.messages, volume.approvals]);
     let mut bulk = Bulk::begin(&scope.core.db).await?;
-    let fleet = fleet::make(&mut bulk, scope.org, &volume, random.clone()).await?;
-    let members = people::make(&mut bulk, scope.org, &volume, random.clone()).await?;
+    let fleet = fleet::create(&mut bulk, scope.org, &volume, random.clone()).await?;
+    let members = people::create(&mut bulk, scope.org, &volume, random.clone()).await?;
     bulk.commit().await?;
-    let mut seeded = threads::make(&scope.core.db, scope.org, &volume, &fleet, random).await?;
+    let mut seeded = threads::create(&scope.core.db, scope.org, &volume, &fleet, random).await?;
     seeded.members = members;
     seeded.servers = fleet.servers;
     seeded.agents = fleet.agents.len() as u64;
@@ -105,11 +95,11 @@ pub async fn run(scope: &Scope, volume: Volume) -> anyhow::Result<Seeded> {
         bulk.run(merge, []).await?;
     }
     bulk.commit().await?;
-    note(scope, &seeded).await.map_err(|problem| anyhow::anyhow!(problem.detail))?;
+    record_seed(scope, &seeded).await.map_err(|problem| anyhow::anyhow!(problem.detail))?;
     Ok(seeded)
 }
 
-async fn note(scope: &Scope, seeded: &Seeded) -> crate::base::problem::Result<()> {
+async fn record_seed(scope: &Scope, seeded: &Seeded) -> crate::base::problem::Result<()> {
     let tx = scope.begin().await?;
     let entry = audit::Entry {
         operation: "seed",

@@ -9,7 +9,7 @@ use super::{
 use crate::base::{folding, ids::OrgId, time::DAY_MS};
 
 /// Creates people without a password, so that no one can sign in as one of them, and makes them members.
-pub async fn make(bulk: &mut Bulk, org: OrgId, volume: &Volume, mut random: Random) -> anyhow::Result<u64> {
+pub async fn create(bulk: &mut Bulk, org: OrgId, volume: &Volume, mut random: Random) -> anyhow::Result<u64> {
     let mut users = Sheet::new(
         "users",
         &[

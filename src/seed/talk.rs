@@ -13,9 +13,7 @@ pub struct Draft {
     pub seq: i64,
     /// The number of its turn in the conversation. None: it belongs to no turn.
     pub turn: Option<u64>,
-    /// Who wrote it.
     pub role: MessageRole,
-    /// What it contains.
     pub kind: MessageKind,
     /// The content, depending on the kind.
     pub content: Value,
@@ -31,7 +29,6 @@ pub struct Draft {
 pub struct Talk {
     /// Its index in the batch.
     pub place: usize,
-    /// Its topic.
     pub topic: &'static Topic,
     /// Whether it has an external contact.
     pub outside: bool,
@@ -50,20 +47,20 @@ pub struct Talk {
 }
 
 impl Talk {
-    /// One turn: what is asked, what happens, what is answered.
+    /// One turn: a question, the agent's work, and an answer.
     pub fn turn(&mut self, out: &mut Vec<Draft>) {
         self.turns += 1;
         let facts = Facts::new(&mut self.random);
         let topic = self.topic;
         let ask = facts.fill(self.random.pick(topic.asks));
         match self.random.below(40) {
-            0 => self.say(out, MessageRole::User, MessageKind::Voice, json!({ "transcript": ask })),
+            0 => self.push_message(out, MessageRole::User, MessageKind::Voice, json!({ "transcript": ask })),
             1 => {
                 let caption = facts.fill("Here is the file about <order>.");
-                self.say(out, MessageRole::User, MessageKind::File, json!({ "caption": caption }));
+                self.push_message(out, MessageRole::User, MessageKind::File, json!({ "caption": caption }));
             }
             _ => {
-                self.say(
+                self.push_message(
                     out,
                     MessageRole::User,
                     MessageKind::Text,
@@ -73,7 +70,7 @@ impl Talk {
         }
         if self.random.chance(35) {
             let thought = facts.fill(self.random.pick(topic.thoughts));
-            self.say(out, MessageRole::Assistant, MessageKind::Thinking, json!({ "text": thought }));
+            self.push_message(out, MessageRole::Assistant, MessageKind::Thinking, json!({ "text": thought }));
         }
         for _ in 0..self.random.weighted(&[(45, 0), (40, 1), (15, 2)]) {
             self.call(out, &facts);
@@ -81,10 +78,10 @@ impl Talk {
         if self.random.chance(1) {
             let text = "The model did not answer in time; the turn is tried again.";
             let content = json!({ "code": "MODEL_TIMEOUT", "text": text });
-            self.say(out, MessageRole::System, MessageKind::Error, content);
+            self.push_message(out, MessageRole::System, MessageKind::Error, content);
         }
         let answer = facts.fill(self.random.pick(topic.answers));
-        self.say(
+        self.push_message(
             out,
             MessageRole::Assistant,
             MessageKind::Text,
@@ -97,7 +94,7 @@ impl Talk {
         let (tool, input, output) = self.random.pick(self.topic.tools);
         let call_id = format!("call_{:012x}", self.random.number() >> 16);
         let call = json!({ "tool": tool, "call_id": call_id, "input": parse(&facts.fill(input)) });
-        self.say(out, MessageRole::Assistant, MessageKind::ToolCall, call);
+        self.push_message(out, MessageRole::Assistant, MessageKind::ToolCall, call);
         let is_error = self.random.chance(4);
         let output = if is_error {
             Value::from("The service did not answer within 10 seconds.")
@@ -105,16 +102,21 @@ impl Talk {
             parse(&facts.fill(output))
         };
         let result = json!({ "call_id": call_id, "output": output, "is_error": is_error });
-        self.say(out, MessageRole::Tool, MessageKind::ToolResult, result);
+        self.push_message(out, MessageRole::Tool, MessageKind::ToolResult, result);
     }
 
     /// The message of an approval. Returns its number.
-    pub fn ask(&mut self, out: &mut Vec<Draft>, approval: i64) -> i64 {
-        self.say(out, MessageRole::Assistant, MessageKind::Approval, json!({ "approval_id": approval }));
+    pub fn push_approval(&mut self, out: &mut Vec<Draft>, approval: i64) -> i64 {
+        self.push_message(
+            out,
+            MessageRole::Assistant,
+            MessageKind::Approval,
+            json!({ "approval_id": approval }),
+        );
         self.seq
     }
 
-    fn say(&mut self, out: &mut Vec<Draft>, role: MessageRole, kind: MessageKind, content: Value) {
+    fn push_message(&mut self, out: &mut Vec<Draft>, role: MessageRole, kind: MessageKind, content: Value) {
         self.seq += 1;
         let step = self.pace * self.random.between(50, 150) / 100;
         self.at = (self.at + step).min(self.until);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     Seeded, Volume,
-    asked::{self, Asked, Place},
+    asked::{self, ApprovalOrigin, PlannedApproval},
     bulk::{Bulk, Cell, Sheet},
     fleet::Fleet,
     talk::{Draft, Talk},
@@ -20,8 +20,8 @@ use crate::{
 };
 use muster_corpus::{Facts, Random};
 
-/// Creates them all. Readers see consistent data in between: counts are committed with the messages they count.
-pub async fn make(
+/// Creates all conversations. Readers see consistent data meanwhile: counts are committed with the messages they count.
+pub async fn create(
     db: &Db,
     org: OrgId,
     volume: &Volume,
@@ -39,21 +39,21 @@ pub async fn make(
     bulk.commit().await?;
     let mut writer =
         Writer { db, org, fleet, threads: &threads, drafts: Vec::new(), approvals: asked::sheet() };
-    let mut by_thread: BTreeMap<usize, Vec<&Asked>> = BTreeMap::new();
+    let mut by_thread: BTreeMap<usize, Vec<&PlannedApproval>> = BTreeMap::new();
     for asked in &asked {
         match asked.conversation {
             Some(place) => by_thread.entry(place).or_default().push(asked),
             None => {
                 let at = volume.until.0 - random.between(0, 20 * DAY_MS);
                 let agent = random.below(fleet.agents.len() as u64) as usize;
-                let place = Place { conversation: None, agent, at };
+                let place = ApprovalOrigin { conversation: None, agent, at };
                 asked::push(&mut writer.approvals, org, asked, fleet, &place, &mut random);
             }
         }
     }
     for place in 0..threads.len() {
         let asked = by_thread.remove(&place).unwrap_or_default();
-        seeded.messages += writer.tell(place, &asked, volume, &random).await?;
+        seeded.messages += writer.write_conversation(place, &asked, volume, &random).await?;
     }
     writer.flush().await?;
     seeded.approvals = asked.len() as u64;
@@ -97,7 +97,7 @@ async fn open(
     org: OrgId,
     volume: &Volume,
     fleet: &Fleet,
-    asked: &[Asked],
+    asked: &[PlannedApproval],
     random: &mut Random,
 ) -> anyhow::Result<Vec<Thread>> {
     let mut waiting = vec![false; volume.conversations as usize];
@@ -199,10 +199,10 @@ pub(super) struct Writer<'a> {
 
 impl Writer<'_> {
     /// Generates one conversation. Returns the number of its messages.
-    async fn tell(
+    async fn write_conversation(
         &mut self,
         place: usize,
-        asked: &[&Asked],
+        asked: &[&PlannedApproval],
         volume: &Volume,
         random: &Random,
     ) -> anyhow::Result<u64> {
@@ -219,7 +219,8 @@ impl Writer<'_> {
             pace: thread.pace,
         };
         let total = thread.messages.cast_signed();
-        let (waiting, decided): (Vec<&Asked>, Vec<&Asked>) = asked.iter().partition(|asked| asked.waits());
+        let (waiting, decided): (Vec<&PlannedApproval>, Vec<&PlannedApproval>) =
+            asked.iter().partition(|asked| asked.waits());
         // A pending approval is the last message.
         let turns_end = total - waiting.len().cast_signed() as i64;
         let every = total / (decided.len().cast_signed() as i64 + 1);
@@ -230,7 +231,7 @@ impl Writer<'_> {
             if talk.seq >= next
                 && let Some(asked) = decided.next()
             {
-                let seq = talk.ask(&mut self.drafts, asked.id);
+                let seq = talk.push_approval(&mut self.drafts, asked.id);
                 self.approve(asked, thread, Some(seq), &mut talk);
                 next += every;
                 continue;
@@ -251,14 +252,14 @@ impl Writer<'_> {
             self.approve(asked, thread, None, &mut talk);
         }
         for asked in waiting {
-            let seq = (talk.seq < total).then(|| talk.ask(&mut self.drafts, asked.id));
+            let seq = (talk.seq < total).then(|| talk.push_approval(&mut self.drafts, asked.id));
             self.approve(asked, thread, seq, &mut talk);
         }
         Ok(talk.seq.cast_unsigned())
     }
 
-    fn approve(&mut self, asked: &Asked, thread: &Thread, seq: Option<i64>, talk: &mut Talk) {
-        let place = Place { conversation: Some((thread.id, seq)), agent: thread.agent, at: talk.at };
+    fn approve(&mut self, asked: &PlannedApproval, thread: &Thread, seq: Option<i64>, talk: &mut Talk) {
+        let place = ApprovalOrigin { conversation: Some((thread.id, seq)), agent: thread.agent, at: talk.at };
         asked::push(&mut self.approvals, self.org, asked, self.fleet, &place, &mut talk.random);
     }
 
@@ -330,7 +331,7 @@ impl Writer<'_> {
             ConversationId(thread.id),
         ));
         if postgres {
-            // Tokens consist of letters, digits and `#`: nothing that a vector's text form would have to escape.
+            // Tokens consist of letters, digits and `#`, which a vector's text form does not escape.
             sheet.push([self.org.0.into(), id.into(), thread.id.into(), seq.into(), quoted(&tokens).into()]);
         } else {
             sheet.push([id.into(), tokens.join(" ").into()]);
@@ -359,7 +360,7 @@ impl Writer<'_> {
     }
 }
 
-/// What a conversation shows of its last message.
+/// A conversation's summary of its last message.
 struct Summary {
     role: &'static str,
     kind: &'static str,

@@ -44,11 +44,12 @@ use jiff::Timestamp;
 
 pub use self::{
     contract::{
-        Actions, Attachment, Bounce, Button, Cause, Config, Content, Cursor, Dialect, EmailConfig, Event,
-        Failure, Files, Identity, Inbound, Inlet, Kind, Limit, Link, Longest, MailServer, MemoryBudget,
-        MemoryGrant, Named, OneLine, Origin, Part, Press, Proof, RawRequest, Reading, Receipt, Received,
-        Refusal, RemoteFile, Rendered, Reply, Scene, Scope, Sink, Skipped, SlackConfig, SlackInlet,
-        SlackTokenError, Spool, Stopped, TelegramConfig, Thread, Traits, Transport, Unit, WebhookConfig,
+        Actions, Attachment, Bounce, Button, ButtonPress, Cause, Config, Content, Cursor, Dialect,
+        EmailConfig, Event, Failure, Files, Identity, Inbound, Inlet, Kind, Limit, Link, Longest, MailServer,
+        MemoryBudget, MemoryGrant, NamedId, OneLine, Origin, Part, Participants, Proof, RawRequest, Reading,
+        Receipt, Received, Refusal, RemoteFile, Rendered, Reply, Scope, Sink, Skipped, SlackConfig,
+        SlackInlet, SlackTokenError, Spool, Stopped, TelegramConfig, Thread, Traits, Transport, Unit,
+        WebhookConfig,
     },
     email::{TOPMOST as TOPMOST_RESULTS, origin as email_origin},
     markdown::{render, render_plain},

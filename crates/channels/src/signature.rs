@@ -27,7 +27,7 @@ pub struct Key(SecretSlice<u8>);
 
 /// An empty secret, or `whsec_` followed by invalid base64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("A secret that starts with whsec_ must go on in base64")]
+#[error("A secret that starts with whsec_ must continue in base64")]
 pub struct KeyError;
 
 impl Key {

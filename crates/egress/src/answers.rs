@@ -26,7 +26,7 @@ pub fn full(bytes: impl Into<Bytes>) -> Body {
 }
 
 /// An upstream body.
-pub fn passed(body: Incoming) -> Body {
+pub fn streamed_body(body: Incoming) -> Body {
     body.map_err(BodyError::from).boxed_unsync()
 }
 

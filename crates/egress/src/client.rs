@@ -39,7 +39,7 @@ pub fn client(reach: Arc<Reach>) -> Client {
 }
 
 /// The error of a request.
-pub enum Failed {
+pub enum ExchangeError {
     /// The address is not public.
     Inward(String),
     /// Unreachable, or the connection broke.
@@ -48,20 +48,20 @@ pub enum Failed {
     Late,
 }
 
-pub fn cause(error: &hyper_util::client::legacy::Error) -> Failed {
+pub fn cause(error: &hyper_util::client::legacy::Error) -> ExchangeError {
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
         if let Some(cause) = cause.downcast_ref::<ReachError>() {
             let words = cause.to_string();
             return match cause {
-                ReachError::Inward { .. } => Failed::Inward(words),
-                _ => Failed::Broken(words),
+                ReachError::Inward { .. } => ExchangeError::Inward(words),
+                _ => ExchangeError::Broken(words),
             };
         }
         source = cause.source();
     }
     let words = if error.is_connect() { "it can't be reached" } else { "the connection broke" };
-    Failed::Broken(words.to_owned())
+    ExchangeError::Broken(words.to_owned())
 }
 
 /// Opens connections.

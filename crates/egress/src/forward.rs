@@ -11,9 +11,9 @@ use tokio::time::timeout;
 use url::Url;
 
 use crate::{
-    answers::{Answer, Body, passed, refusal},
+    answers::{Answer, Body, refusal, streamed_body},
     bounds,
-    client::{self, Failed},
+    client::{self, ExchangeError},
     header_filter, host_access,
     queries::{self, MOST_DECODED},
     rules::{NETWORK_IS_OFF, NETWORK_KIND, Rules},
@@ -37,7 +37,7 @@ const ODD: [&str; 4] = ["TRACE", "TRACK", "DEBUG", "CONNECT"];
 
 /// Why a path has no address below a base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Astray {
+pub enum PathError {
     /// The base address is invalid.
     #[error("The address is invalid.")]
     Base,
@@ -75,7 +75,7 @@ pub async fn plain(shared: &Shared, request: Request<Incoming>) -> Answer {
         head.headers.insert(header::HOST, said);
     }
     head.uri = target;
-    send(shared, Request::from_parts(head, passed(body)), &host, port).await
+    send(shared, Request::from_parts(head, streamed_body(body)), &host, port).await
 }
 
 /// Forwards a request to a credential's address.
@@ -97,7 +97,7 @@ pub async fn credential(shared: &Shared, rules: &Rules, rest: &str, request: Req
         Err(astray) => return refusal(StatusCode::BAD_REQUEST, &astray.to_string()),
     };
     let base = format!("/c/{}", rest.split_once('/').map_or(rest, |(name, _)| name));
-    let sent = retarget(request, target, &injected.headers, passed);
+    let sent = retarget(request, target, &injected.headers, streamed_body);
     let (host, port) = host_and_port(sent.uri());
     let mut answer = send(shared, sent, &host, port).await;
     keep_redirect_inside(answer.headers_mut(), &injected.url, &base);
@@ -105,12 +105,12 @@ pub async fn credential(shared: &Shared, rules: &Rules, rest: &str, request: Req
 }
 
 /// The address below a base, with the parameters of both.
-pub fn below(base: &str, path: &str, query: Option<&str>) -> Result<Uri, Astray> {
+pub fn below(base: &str, path: &str, query: Option<&str>) -> Result<Uri, PathError> {
     if leads_upwards(path) {
-        return Err(Astray::Path);
+        return Err(PathError::Path);
     }
     let url = Url::parse(base).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    let url = url.ok_or(Astray::Base)?;
+    let url = url.ok_or(PathError::Base)?;
     let mut text = format!("{}{}", url.origin().ascii_serialization(), url.path().trim_end_matches('/'));
     if !path.is_empty() {
         text.push('/');
@@ -118,15 +118,15 @@ pub fn below(base: &str, path: &str, query: Option<&str>) -> Result<Uri, Astray>
     } else if text.len() == url.origin().ascii_serialization().len() || url.path().ends_with('/') {
         text.push('/');
     }
-    let both = queries::joined(url.query(), path, query).ok_or(Astray::Query)?;
+    let both = queries::joined(url.query(), path, query).ok_or(PathError::Query)?;
     if queries::ends_early(path) {
-        return Err(Astray::Path);
+        return Err(PathError::Path);
     }
     if !both.is_empty() {
         text.push('?');
         text.push_str(&both);
     }
-    text.parse().map_err(|_| Astray::Base)
+    text.parse().map_err(|_| PathError::Base)
 }
 
 /// Whether a path leads upwards in any encoding, or is not text.
@@ -212,32 +212,34 @@ pub fn add_headers(to: &mut HeaderMap, headers: &[Variable]) {
 /// Sends a request. Redirects are returned: the agent decides whether to follow.
 pub async fn send(shared: &Shared, request: Request<Body>, host: &str, port: u16) -> Answer {
     match exchange(shared, request).await {
-        Ok(answer) => answer.map(passed),
+        Ok(answer) => answer.map(streamed_body),
         Err(failed) => failure_answer(shared, failed, host, port),
     }
 }
 
 /// The response for a failure.
-pub fn failure_answer(shared: &Shared, failed: Failed, host: &str, port: u16) -> Answer {
+pub fn failure_answer(shared: &Shared, failed: ExchangeError, host: &str, port: u16) -> Answer {
     match failed {
-        Failed::Inward(reason) => {
+        ExchangeError::Inward(reason) => {
             let words = format!("{reason}.");
             shared.refusals.count(host, port, &words);
             refusal(StatusCode::FORBIDDEN, &words)
         }
-        Failed::Broken(reason) => {
+        ExchangeError::Broken(reason) => {
             refusal(StatusCode::BAD_GATEWAY, &format!("{host} did not answer: {reason}."))
         }
-        Failed::Late => refusal(StatusCode::GATEWAY_TIMEOUT, &format!("{host} did not answer in time.")),
+        ExchangeError::Late => {
+            refusal(StatusCode::GATEWAY_TIMEOUT, &format!("{host} did not answer in time."))
+        }
     }
 }
 
 /// Sends a request, and strips the response's connection headers.
-pub async fn exchange(shared: &Shared, request: Request<Body>) -> Result<Response<Incoming>, Failed> {
+pub async fn exchange(shared: &Shared, request: Request<Body>) -> Result<Response<Incoming>, ExchangeError> {
     let mut answer = match timeout(bounds::THOUGHT, shared.client.request(request)).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(error)) => return Err(client::cause(&error)),
-        Err(_) => return Err(Failed::Late),
+        Err(_) => return Err(ExchangeError::Late),
     };
     strip(answer.headers_mut());
     Ok(answer)
@@ -352,7 +354,7 @@ mod tests {
             assert!(text("https://h.example/a", path, None).is_some(), "{path}");
         }
         assert_eq!(text("ftp://h.example/a", "x", None), None);
-        assert_eq!(below("https://h.example/x?mode=ro", "y", Some("mode=rw")), Err(Astray::Query));
+        assert_eq!(below("https://h.example/x?mode=ro", "y", Some("mode=rw")), Err(PathError::Query));
         let again = text("https://h.example/x?mode=ro", "y", Some("mode=ro&page=2"));
         assert_eq!(again.as_deref(), Some("https://h.example/x/y?mode=ro&page=2"));
         let both = text("https://h.example/x?mode=ro#part", "y", Some("page=2"));

@@ -4,7 +4,7 @@
 
 use http::{HeaderMap, HeaderName, header};
 
-use crate::resolvers;
+use crate::fields;
 
 /// Headers that model clients need: API versions and betas, client identification, idempotency keys. The account that
 /// pays (`openai-organization`, `x-goog-user-project`) is determined by the key.

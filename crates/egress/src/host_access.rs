@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::{
     answers::{Answer, refusal},
     bounds,
-    host_services::{Asking, CrossingDecision},
+    host_services::{CrossingDecision, CrossingRequest},
     rules::{self, NETWORK_IS_OFF, NETWORK_KIND},
     shared::Shared,
 };
@@ -43,7 +43,7 @@ async fn authorize_host(shared: &Shared, host: &str, port: u16) -> Result<(), St
         "{host}, port {port}, is not on the organization's list of hosts that agents may reach. A person with the \
          permission network.edit can allow it."
     );
-    match shared.services.judge(Asking { crossing, conversation_id: None, title }).await {
+    match shared.services.judge(CrossingRequest { crossing, conversation_id: None, title }).await {
         CrossingDecision::Approved => {
             shared.crossings.remember(host, port);
             Ok(())

@@ -4,7 +4,7 @@ use std::io;
 
 use futures::future::BoxFuture;
 use muster_protocol::{
-    Happening,
+    HostEvent,
     plan::{Crossing, Limits, McpServer},
     spending::{Lease, LeaseAsked},
 };
@@ -16,7 +16,6 @@ pub enum CrossingDecision {
     Allowed,
     /// Just allowed by a person.
     Approved,
-    /// Refused.
     Refused {
         /// The reason, for the agent.
         reason: String,
@@ -27,8 +26,7 @@ pub enum CrossingDecision {
 
 /// A crossing to judge.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asking {
-    /// The crossing.
+pub struct CrossingRequest {
     pub crossing: Crossing,
     /// Its conversation, if known.
     pub conversation_id: Option<i64>,
@@ -38,8 +36,7 @@ pub struct Asking {
 
 /// Answer to a lease request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Leased {
-    /// Granted.
+pub enum LeaseOutcome {
     Granted(Lease),
     /// Nothing may be spent now.
     Refused {
@@ -51,17 +48,17 @@ pub enum Leased {
 /// The host's services for a gate.
 pub trait HostServices: Send + Sync + 'static {
     /// Judges a crossing, waiting for a person if one has to decide.
-    fn judge(&self, asking: Asking) -> BoxFuture<'_, CrossingDecision>;
+    fn judge(&self, asking: CrossingRequest) -> BoxFuture<'_, CrossingDecision>;
 
     /// Requests a lease for a model.
-    fn lease(&self, asked: LeaseAsked) -> BoxFuture<'_, Leased>;
+    fn lease(&self, asked: LeaseAsked) -> BoxFuture<'_, LeaseOutcome>;
 
     /// Waits until the host can take reports. Every model call is reported as an event of its own, so no call starts
     /// earlier.
     fn ready(&self) -> BoxFuture<'_, ()>;
 
     /// Reports to the control plane, without waiting.
-    fn report(&self, happening: Happening);
+    fn report(&self, happening: HostEvent);
 
     /// The control plane's time, in milliseconds since 1970.
     fn now(&self) -> i64;

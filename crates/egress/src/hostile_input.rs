@@ -1,10 +1,11 @@
-//! Law: no input from agents, models or servers crashes the process, even on a stack as small as a worker's.
+//! No input from agents, models or servers crashes the process, even on a stack as small as a worker's.
 
 use http::{HeaderMap, HeaderValue};
 
 use crate::{
-    bounds, client_hello, encoding, forward, model, queries,
-    resolvers::{Fields, each},
+    bounds, client_hello, encoding,
+    fields::{Fields, each},
+    forward, model, queries,
 };
 
 /// From this size on, each nest and token is tried in one form only: depth and length matter here.

@@ -50,7 +50,7 @@ mod tunnel;
 
 pub use self::{
     gate::Gate,
-    host_services::{Asking, CrossingDecision, HostServices, Leased},
+    host_services::{CrossingDecision, CrossingRequest, HostServices, LeaseOutcome},
     mcp::{SessionKey, turn_away},
     reach::{Reach, ReachError},
     rules::Rules,

@@ -24,7 +24,7 @@ pub struct MemoryBudget {
 
 /// Reserved memory, released on drop.
 #[derive(Debug)]
-pub struct Held {
+pub struct MemoryReservation {
     gate: OwnedSemaphorePermit,
     host: OwnedSemaphorePermit,
 }
@@ -40,27 +40,27 @@ impl MemoryBudget {
     }
 
     /// Waits for this many bytes. `None` on a timeout.
-    pub async fn take(&self, bytes: usize) -> Option<Held> {
+    pub async fn take(&self, bytes: usize) -> Option<MemoryReservation> {
         let some = permits(bytes);
         let taking = async {
             // The gate's own share first, so that a waiting gate holds nothing of the host's.
             let gate = Arc::clone(&self.gate).acquire_many_owned(some).await.ok()?;
             let host = Arc::clone(&self.host).acquire_many_owned(some).await.ok()?;
-            Some(Held { gate, host })
+            Some(MemoryReservation { gate, host })
         };
         timeout(bounds::WAIT, taking).await.ok().flatten()
     }
 
     /// Reserves bytes if they are free now.
-    pub fn try_take(&self, bytes: usize) -> Option<Held> {
+    pub fn try_take(&self, bytes: usize) -> Option<MemoryReservation> {
         let some = permits(bytes);
         let gate = Arc::clone(&self.gate).try_acquire_many_owned(some).ok()?;
         let host = Arc::clone(&self.host).try_acquire_many_owned(some).ok()?;
-        Some(Held { gate, host })
+        Some(MemoryReservation { gate, host })
     }
 }
 
-impl Held {
+impl MemoryReservation {
     /// Releases all but this many bytes.
     pub fn shrink(&mut self, bytes: usize) {
         let some = permits(bytes) as usize;
@@ -78,8 +78,8 @@ impl Held {
 }
 
 /// Bytes that hold their reservation until their last clone is dropped.
-pub fn into_bytes(text: String, held: Held) -> Bytes {
-    struct HeldText(String, #[expect(dead_code, reason = "held")] Held);
+pub fn into_bytes(text: String, held: MemoryReservation) -> Bytes {
+    struct HeldText(String, #[expect(dead_code, reason = "held")] MemoryReservation);
     impl AsRef<[u8]> for HeldText {
         fn as_ref(&self) -> &[u8] {
             self.0.as_bytes()
@@ -117,7 +117,8 @@ mod tests {
         let host = of_host();
         let gates: Vec<MemoryBudget> =
             (0..=OF_HOST / OF_GATE).map(|_| MemoryBudget::new(Arc::clone(&host))).collect();
-        let held: Vec<Option<Held>> = gates.iter().map(|gate| gate.try_take(OF_GATE * 1024)).collect();
+        let held: Vec<Option<MemoryReservation>> =
+            gates.iter().map(|gate| gate.try_take(OF_GATE * 1024)).collect();
         assert_eq!(held.iter().flatten().count(), OF_HOST / OF_GATE);
     }
 }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use percent_encoding::percent_decode_str;
 
-use crate::resolvers;
+use crate::fields;
 
 /// Levels of encoding. Some servers decode more than once, and an agent can encode any number of times.
 pub const MOST_DECODED: usize = 8;

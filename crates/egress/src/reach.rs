@@ -21,7 +21,6 @@ pub enum ReachError {
     /// Unknown name.
     #[error("{host} can't be resolved: {source}")]
     Unresolved {
-        /// The host.
         host: String,
         /// The cause.
         source: io::Error,
@@ -30,16 +29,11 @@ pub enum ReachError {
     #[error(
         "{host} has an address that is not public. Only the operator of the agent's host can allow its network, with --allow-net"
     )]
-    Inward {
-        /// The host.
-        host: String,
-    },
+    Inward { host: String },
     /// No connection.
     #[error("{host}, port {port}, can't be reached: {source}")]
     Unreachable {
-        /// The host.
         host: String,
-        /// The port.
         port: u16,
         /// The cause.
         source: io::Error,
@@ -47,7 +41,6 @@ pub enum ReachError {
     /// TLS failed.
     #[error("{host} can't be reached securely: {source}")]
     Tls {
-        /// The host.
         host: String,
         /// The cause.
         source: io::Error,

@@ -2,17 +2,17 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
-use muster_protocol::{Happening, plan::Destination};
+use muster_protocol::{HostEvent, plan::Destination};
 use parking_lot::Mutex;
 
 use crate::{bounds, host_services::HostServices};
 
 pub struct Refusals {
     services: Arc<dyn HostServices>,
-    counted: Mutex<BTreeMap<Destination, Counted>>,
+    counted: Mutex<BTreeMap<Destination, RefusalCount>>,
 }
 
-struct Counted {
+struct RefusalCount {
     reason: String,
     reported: Instant,
     since: i64,
@@ -34,10 +34,10 @@ impl Refusals {
         if counted.len() >= bounds::LIST {
             return;
         }
-        let known = Counted { reason: reason.to_owned(), reported: Instant::now(), since: 0 };
+        let known = RefusalCount { reason: reason.to_owned(), reported: Instant::now(), since: 0 };
         counted.insert(destination.clone(), known);
         drop(counted);
-        self.services.report(Happening::Unreached { destination, reason: reason.to_owned(), count: 1 });
+        self.services.report(HostEvent::Unreached { destination, reason: reason.to_owned(), count: 1 });
     }
 
     /// Reports new repetitions, and forgets hosts without any.
@@ -51,7 +51,7 @@ impl Refusals {
             let (reason, count) = (known.reason.clone(), std::mem::take(&mut known.since));
             known.reported = Instant::now();
             if count > 0 {
-                due.push(Happening::Unreached { destination: destination.clone(), reason, count });
+                due.push(HostEvent::Unreached { destination: destination.clone(), reason, count });
             }
             count > 0
         });

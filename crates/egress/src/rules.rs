@@ -51,7 +51,6 @@ pub struct Rules {
     pub stopped: bool,
     /// Access to the agent's model.
     pub model: Option<ModelAccess>,
-    /// Allowed destinations.
     pub allowed: Vec<Destination>,
     /// Credentials added to requests.
     pub injected: Vec<Injected>,

@@ -81,14 +81,14 @@ async fn copy_both(
 ) -> io::Result<()> {
     let (mut from_here, mut to_here) = tokio::io::split(here);
     let (mut from_there, mut to_there) = there.into_split();
-    let quiet = Quiet::default();
+    let idle = IdleTimer::default();
     let out = async {
         let first = timeout(bounds::WAIT, client_hello::read_first_bytes(&mut from_here, host, port)).await;
         let first = first.map_err(|_| io::Error::from(ErrorKind::TimedOut))??;
         to_there.write_all(&first).await?;
-        copy(&mut from_here, &mut to_there, &quiet).await
+        copy(&mut from_here, &mut to_there, &idle).await
     };
-    let back = copy(&mut from_there, &mut to_here, &quiet);
+    let back = copy(&mut from_there, &mut to_here, &idle);
     let mut rules = shared.rules.clone();
     let forbidden = rules.wait_for(|rules| {
         let is_off = |rules: &Arc<Rules>| rules.stopped || rules.is_disabled(NETWORK_KIND);
@@ -103,23 +103,23 @@ async fn copy_both(
 }
 
 /// Time of the last byte in either direction.
-struct Quiet {
+struct IdleTimer {
     begun: Instant,
     last: AtomicU64,
 }
 
-impl Default for Quiet {
+impl Default for IdleTimer {
     fn default() -> Self {
         Self { begun: Instant::now(), last: AtomicU64::new(0) }
     }
 }
 
-impl Quiet {
-    fn broken(&self) {
+impl IdleTimer {
+    fn restart(&self) {
         self.last.store(self.begun.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 
-    fn lasts(&self) -> Duration {
+    fn elapsed(&self) -> Duration {
         self.begun.elapsed().saturating_sub(Duration::from_millis(self.last.load(Ordering::Relaxed)))
     }
 }
@@ -127,19 +127,19 @@ impl Quiet {
 async fn copy(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
-    quiet: &Quiet,
+    idle: &IdleTimer,
 ) -> io::Result<()> {
     let mut piece = vec![0; 16 * 1024];
     loop {
         let count = match timeout(SILENCE, from.read(&mut piece)).await {
             Ok(read) => read?,
-            Err(_) if quiet.lasts() < SILENCE => continue,
+            Err(_) if idle.elapsed() < SILENCE => continue,
             Err(_) => return Err(ErrorKind::TimedOut.into()),
         };
         if count == 0 {
             return to.shutdown().await;
         }
-        quiet.broken();
+        idle.restart();
         to.write_all(&piece[..count]).await?;
         to.flush().await?;
     }

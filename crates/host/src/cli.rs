@@ -407,7 +407,7 @@ async fn examine(args: DoctorArgs) -> ExitCode {
 }
 
 async fn build_image(args: EngineArgs) -> ExitCode {
-    let made = args.chosen().made("", Bounds::default());
+    let made = args.chosen().build("", Bounds::default());
     let (engine, program) = match made.and_then(|runtime| Ok((runtime, programs::static_agent()?))) {
         Ok((Runtime::Engine(engine), program)) => (engine, program),
         Ok((Runtime::Process, _)) => return print_failure("Plain processes have no images."),
@@ -437,6 +437,7 @@ fn print_unit(prefix: &[&str], args: UnitArgs) -> ExitCode {
         (Err(error), _) | (_, Err(error)) => return print_failure(&error.to_string()),
     };
     let list = args.programs.as_ref().and_then(|path| std::path::absolute(path).ok());
-    let words = unit::Words { program: &own, prefix, dir: &dir, list: list.as_deref(), runtime: &runtime };
+    let words =
+        unit::UnitOptions { program: &own, prefix, dir: &dir, list: list.as_deref(), runtime: &runtime };
     print_result(&unit::unit(&words, args.user.as_deref()))
 }

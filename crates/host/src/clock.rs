@@ -32,6 +32,6 @@ pub fn difference(ahead: i64) -> Option<String> {
 }
 
 /// The control plane's time, as far as known.
-pub fn theirs() -> i64 {
+pub fn control_plane_now() -> i64 {
     now() + AHEAD.load(Ordering::Relaxed)
 }

@@ -54,7 +54,7 @@ pub async fn examine(folder: &Folder, choice: &Choice) -> Vec<Finding> {
     let joined = folder.joined().ok().flatten();
     let (kept, ran) = joined.map_or((None, None), |joined| (joined.runtime, joined.sandbox));
     found.extend(choice.in_folder(folder, kept.as_ref()).err().map(|error| bad(error.to_string())));
-    match choice.or(kept.as_ref()).made("", Bounds::default()) {
+    match choice.or_saved(kept.as_ref()).build("", Bounds::default()) {
         Err(error) => found.push(bad(error.to_string())),
         Ok(Runtime::Process) => found.extend(sandbox(&isolation_in(folder.root()), ran)),
         Ok(Runtime::Engine(engine)) => {

@@ -24,7 +24,7 @@ const RESERVED: &[&str] = &[
 ];
 
 /// The host's own variables for every program, and these.
-pub fn passed(more: &[String]) -> BTreeMap<OsString, OsString> {
+pub fn inherited_variables(more: &[String]) -> BTreeMap<OsString, OsString> {
     let names = PASSED.iter().copied().chain(more.iter().map(String::as_str));
     names.filter_map(|name| Some((name.into(), std::env::var_os(name)?))).collect()
 }

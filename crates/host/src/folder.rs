@@ -135,7 +135,7 @@ impl Folder {
     }
 
     /// The host's files for a contained agent.
-    pub fn given(&self, agent_id: i64) -> PathBuf {
+    pub fn host_files(&self, agent_id: i64) -> PathBuf {
         self.agent(agent_id).join("given")
     }
 
@@ -153,13 +153,13 @@ impl Folder {
     pub fn has_homes(&self, runtime: frame::Runtime) -> bool {
         let mark = |agent_id| match runtime {
             frame::Runtime::Process => self.home(agent_id),
-            frame::Runtime::Docker | frame::Runtime::Podman => self.given(agent_id),
+            frame::Runtime::Docker | frame::Runtime::Podman => self.host_files(agent_id),
         };
         self.agents().into_iter().any(|agent_id| mark(agent_id).is_dir())
     }
 
     /// The socket folder for a shim that handles a contained agent's home.
-    pub fn keeper(&self, agent_id: i64, task: &str) -> PathBuf {
+    pub fn home_task_folder(&self, agent_id: i64, task: &str) -> PathBuf {
         self.agent(agent_id).join(task)
     }
 
@@ -172,7 +172,7 @@ impl Folder {
     }
 
     /// The folder for data put aside when the host begins again at this time.
-    pub fn aside(&self, now: i64) -> PathBuf {
+    pub fn aside_folder(&self, now: i64) -> PathBuf {
         self.root.join("before").join(now.to_string())
     }
 

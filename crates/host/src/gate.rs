@@ -4,11 +4,11 @@
 use std::{io, os::unix::fs::PermissionsExt, path::Path, sync::Arc, time::Instant};
 
 use futures::future::BoxFuture;
-use muster_egress::{Asking, CrossingDecision, Gate, HostServices, Leased};
+use muster_egress::{CrossingDecision, CrossingRequest, Gate, HostServices, LeaseOutcome};
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::Asked,
-    plan::{Crossing, Decision, Given, Judgement, Limits, McpServer, McpTransport, Wanted},
+    plan::{Crossing, Decision, Judgement, Limits, McpServer, McpTransport, PlanRequest, PlanResponse},
     spending::LeaseAsked,
 };
 use tokio::{
@@ -66,13 +66,13 @@ pub struct Outlet {
     /// To the agent's task: questions for people.
     pub calls: mpsc::Sender<Call>,
     /// To the agent's task: events and their launches.
-    pub reports: mpsc::UnboundedSender<(i64, Happening)>,
+    pub reports: mpsc::UnboundedSender<(i64, HostEvent)>,
     /// Late approvals by people.
     pub granted: LateApprovals,
 }
 
 impl Outlet {
-    async fn ask(&self, wanted: Wanted) -> Option<Given> {
+    async fn ask(&self, wanted: PlanRequest) -> Option<PlanResponse> {
         let (told, answer) = oneshot::channel();
         let ask = Ask { agent_id: self.agent_id, generation: self.generation, wanted, told };
         let asking = async {
@@ -83,16 +83,16 @@ impl Outlet {
         timeout(NETWORK_WAIT, asking).await.ok().flatten()
     }
 
-    async fn judged(&self, asking: Asking) -> CrossingDecision {
+    async fn judged(&self, asking: CrossingRequest) -> CrossingDecision {
         if self.granted.take(asking.conversation_id, &asking.crossing, Instant::now()) {
             return CrossingDecision::Approved;
         }
-        match self.ask(Wanted::Judgement(asking.crossing.clone())).await {
-            Some(Given::Judgement(Judgement::Allowed)) => CrossingDecision::Allowed,
-            Some(Given::Judgement(Judgement::Refused { reason }) | Given::Refused { reason }) => {
-                CrossingDecision::Refused { reason }
-            }
-            Some(Given::Judgement(Judgement::Asked)) => self.asked(asking).await,
+        match self.ask(PlanRequest::Judgement(asking.crossing.clone())).await {
+            Some(PlanResponse::Judgement(Judgement::Allowed)) => CrossingDecision::Allowed,
+            Some(
+                PlanResponse::Judgement(Judgement::Refused { reason }) | PlanResponse::Refused { reason },
+            ) => CrossingDecision::Refused { reason },
+            Some(PlanResponse::Judgement(Judgement::Asked)) => self.asked(asking).await,
             Some(_) => {
                 CrossingDecision::Refused { reason: "The control plane's answer is invalid.".to_owned() }
             }
@@ -104,8 +104,8 @@ impl Outlet {
     }
 
     /// Waits for a person, as long as clients wait.
-    async fn asked(&self, asking: Asking) -> CrossingDecision {
-        let Asking { crossing, conversation_id, title } = asking;
+    async fn asked(&self, asking: CrossingRequest) -> CrossingDecision {
+        let CrossingRequest { crossing, conversation_id, title } = asking;
         let Crossing { tool, tool_kind, input, mcp_server_id: _ } = crossing.clone();
         let asked = Asked::Action { tool: Some(tool), tool_kind, title, input };
         let (decided, mut answer) = oneshot::channel();
@@ -136,16 +136,18 @@ impl Outlet {
 }
 
 impl HostServices for Outlet {
-    fn judge(&self, asking: Asking) -> BoxFuture<'_, CrossingDecision> {
+    fn judge(&self, asking: CrossingRequest) -> BoxFuture<'_, CrossingDecision> {
         Box::pin(self.judged(asking))
     }
 
-    fn lease(&self, asked: LeaseAsked) -> BoxFuture<'_, Leased> {
+    fn lease(&self, asked: LeaseAsked) -> BoxFuture<'_, LeaseOutcome> {
         Box::pin(async move {
-            match self.ask(Wanted::Lease(asked)).await {
-                Some(Given::Lease(lease)) => Leased::Granted(lease),
-                Some(Given::Spent { reason, .. } | Given::Refused { reason }) => Leased::Refused { reason },
-                Some(_) | None => Leased::Refused {
+            match self.ask(PlanRequest::Lease(asked)).await {
+                Some(PlanResponse::Lease(lease)) => LeaseOutcome::Granted(lease),
+                Some(PlanResponse::Spent { reason, .. } | PlanResponse::Refused { reason }) => {
+                    LeaseOutcome::Refused { reason }
+                }
+                Some(_) | None => LeaseOutcome::Refused {
                     reason: "The control plane, which manages the budget, can't be reached.".to_owned(),
                 },
             }
@@ -154,15 +156,15 @@ impl HostServices for Outlet {
 
     fn ready(&self) -> BoxFuture<'_, ()> {
         // Without a journal the host is about to end.
-        Box::pin(async { _ = self.shared.journal.room().await })
+        Box::pin(async { _ = self.shared.journal.wait_for_room().await })
     }
 
-    fn report(&self, happening: Happening) {
+    fn report(&self, happening: HostEvent) {
         let _ = self.reports.send((self.generation, happening));
     }
 
     fn now(&self) -> i64 {
-        clock::theirs()
+        clock::control_plane_now()
     }
 
     fn program(&self, server: &McpServer, limits: Limits) -> io::Result<tokio::process::Command> {

@@ -16,7 +16,7 @@ use muster_shim::{
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::{
-    environment::{may_be_set, passed},
+    environment::{inherited_variables, may_be_set},
     programs::{self, ProgramError, SYSTEM_PATH},
     shared::Shared,
 };
@@ -186,7 +186,7 @@ pub fn server(
         spec.parent = i32::try_from(std::process::id()).ok();
     }
     let port = spec.gate.as_ref().map_or(address.port, |gate| gate.port);
-    let mut environment: BTreeMap<OsString, OsString> = passed(&[]);
+    let mut environment: BTreeMap<OsString, OsString> = inherited_variables(&[]);
     let proxies = GateAddress { port, ..address.clone() };
     environment.extend(proxies.proxies().map(|(name, value)| (name.into(), value.into())));
     let given = given.iter().filter(|variable| may_be_set(&variable.name));

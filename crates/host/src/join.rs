@@ -47,7 +47,6 @@ pub enum JoinError {
 
 #[derive(Debug)]
 pub enum Outcome {
-    /// Joined now.
     Now(JoinedState),
     /// Joined earlier; nothing was changed.
     Before(JoinedState),
@@ -110,7 +109,6 @@ fn new_identity() -> Result<Identity, getrandom::Error> {
     Ok(Identity { machine_id, token: token.into() })
 }
 
-/// Sends a request to join.
 pub async fn send(url: &str, token: &Secret, request: &Join) -> Result<Joined, JoinError> {
     let unreachable =
         |error: reqwest::Error| JoinError::Unreachable { url: url.to_owned(), reason: root_cause(&error) };

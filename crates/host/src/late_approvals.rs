@@ -14,14 +14,13 @@ use parking_lot::Mutex;
 const ALLOWED: Duration = Duration::from_mins(15);
 
 /// A crossing, and its conversation, if known.
-pub type Asked = (Option<i64>, Crossing);
+pub type AskedCrossing = (Option<i64>, Crossing);
 
-/// Late approvals.
 #[derive(Clone, Debug, Default)]
-pub struct LateApprovals(Arc<Mutex<Vec<(Instant, Asked)>>>);
+pub struct LateApprovals(Arc<Mutex<Vec<(Instant, AskedCrossing)>>>);
 
 impl LateApprovals {
-    pub fn add(&self, asked: Asked, now: Instant) {
+    pub fn add(&self, asked: AskedCrossing, now: Instant) {
         let mut granted = self.0.lock();
         if granted.len() >= 64 {
             granted.remove(0);

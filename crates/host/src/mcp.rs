@@ -46,7 +46,7 @@ use tokio::{
 use crate::{
     acp::{decision_text, is_too_long, not_judged, short},
     agent::{
-        Decided,
+        AuthoredDecision,
         home::{self, LARGEST_FILE},
     },
     checked_lines::CheckedLines,
@@ -70,7 +70,7 @@ pub enum Call {
         conversation_id: i64,
         asked: Asked,
         /// Receives the decision. Dropped if there will be none.
-        decided: oneshot::Sender<Decided>,
+        decided: oneshot::Sender<AuthoredDecision>,
     },
     /// A crossing of the agent's boundary, for a person to decide.
     Judge {
@@ -80,7 +80,7 @@ pub enum Call {
         asked: Asked,
         crossing: Crossing,
         /// Receives the decision. Dropped if there will be none.
-        decided: oneshot::Sender<Decided>,
+        decided: oneshot::Sender<AuthoredDecision>,
     },
     /// A file to send.
     File {

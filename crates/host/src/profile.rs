@@ -39,7 +39,7 @@ pub enum ProfileError {
 
 /// Values of a profile's placeholders. `None`: the agent has no such value.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct PlaceholderValues {
     /// The address of the model's interface, for the program's library.
     pub model_url: Option<String>,
     /// The program's placeholder key.
@@ -60,9 +60,9 @@ pub struct Wiring {
 }
 
 /// The values for an agent, with its model behind the gate.
-pub fn places(plan: &LaunchPlan, home: &Path, address: &GateAddress) -> Places {
+pub fn placeholder_values(plan: &LaunchPlan, home: &Path, address: &GateAddress) -> PlaceholderValues {
     let access = plan.model_access.as_ref();
-    Places {
+    PlaceholderValues {
         model_url: access.map(|_| address.model_url()),
         placeholder: access.map(|_| PLACEHOLDER.to_owned()),
         model: plan.model.clone(),
@@ -76,7 +76,7 @@ pub fn places(plan: &LaunchPlan, home: &Path, address: &GateAddress) -> Places {
 /// # Errors
 ///
 /// The agent lacks a value, or the profile is invalid.
-pub fn render(profile: &Profile, places: &Places) -> Result<Wiring, ProfileError> {
+pub fn render(profile: &Profile, places: &PlaceholderValues) -> Result<Wiring, ProfileError> {
     let name = || profile.name.clone();
     let model = places.model.as_ref().or(profile.model.as_ref());
     if profile.needs_model && places.model_url.is_none() {
@@ -143,8 +143,8 @@ mod tests {
     use super::*;
     use crate::programs::absolute;
 
-    fn places() -> Places {
-        Places {
+    fn places() -> PlaceholderValues {
+        PlaceholderValues {
             model_url: Some("http://127.0.0.1:3128/model".to_owned()),
             placeholder: Some("placeholder".to_owned()),
             model: Some("large-1".to_owned()),
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_place_that_an_agent_lacks_leaves_its_variable_and_file_out() {
         let all = Profiles::read(None).unwrap();
-        let bare = Places { home: "/home/agent".to_owned(), ..Places::default() };
+        let bare = PlaceholderValues { home: "/home/agent".to_owned(), ..PlaceholderValues::default() };
         let reference = render(&all.get("muster-agent").unwrap().wiring, &bare).unwrap();
         assert!(reference.environment.is_empty(), "{}", shown(&reference));
         let needy = all.iter().filter(|entry| entry.wiring.needs_model).count();
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn an_unsupported_model_is_refused_with_the_reason() {
         let all = Profiles::read(None).unwrap();
-        let auto = Places { model: Some("auto".to_owned()), ..places() };
+        let auto = PlaceholderValues { model: Some("auto".to_owned()), ..places() };
         let error = render(&all.get("gemini").unwrap().wiring, &auto).err().unwrap();
         assert!(matches!(error, ProfileError::Refused { .. }), "{error}");
     }
@@ -208,7 +208,7 @@ mod tests {
     fn a_models_name_can_not_change_a_configuration() {
         let all = Profiles::read(None).unwrap();
         let model = "x\", \"permission\": \"allow\", \"y\": \"\n[other]\n";
-        let odd = Places { model: Some(model.to_owned()), ..places() };
+        let odd = PlaceholderValues { model: Some(model.to_owned()), ..places() };
         for entry in all.iter() {
             let plain = render(&entry.wiring, &places()).unwrap();
             for (path, file) in render(&entry.wiring, &odd).unwrap().files {

@@ -182,7 +182,7 @@ impl Programs {
         let says_nothing =
             |program: &Program| program.command.as_os_str().is_empty() && program.profile.is_none();
         if listed.as_ref().is_some_and(says_nothing) {
-            return Err(ProgramError::NoCommand { list: self.place(), image: image.to_owned() });
+            return Err(ProgramError::NoCommand { list: self.list_location(), image: image.to_owned() });
         }
         Ok(listed)
     }
@@ -201,7 +201,7 @@ impl Programs {
                 setting: "MUSTER_AGENT",
             });
         }
-        Err(ProgramError::NotListed { image: super::acp::short(image, 200), list: self.place() })
+        Err(ProgramError::NotListed { image: super::acp::short(image, 200), list: self.list_location() })
     }
 
     /// The program's profile: from the operator's list, or else the image's.
@@ -214,7 +214,7 @@ impl Programs {
         let Some(name) = &program.profile else { return Ok(of_image) };
         let found = self.profiles.get(name).map(|entry| &entry.wiring);
         let missing = || ProgramError::NoProfile {
-            list: self.place(),
+            list: self.list_location(),
             profile: name.clone(),
             image: image.to_owned(),
             known: self
@@ -228,7 +228,7 @@ impl Programs {
     }
 
     /// The file that the operator edits.
-    fn place(&self) -> String {
+    fn list_location(&self) -> String {
         match &self.list {
             Some(list) => list.display().to_string(),
             None => "a list of programs, and give the list to the host with --programs".to_owned(),
@@ -251,7 +251,7 @@ impl Programs {
 
     /// The error for an unlisted MCP server.
     pub fn not_listed_for_mcp(&self, command: PathBuf) -> ProgramError {
-        ProgramError::McpNotListed { command, list: self.place() }
+        ProgramError::McpNotListed { command, list: self.list_location() }
     }
 
     fn listed(&self) -> Result<List, ProgramError> {

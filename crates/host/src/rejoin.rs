@@ -18,7 +18,7 @@ use std::{
 
 use muster_protocol::{
     Secret,
-    join::{Again, Join, Known, KnownAgent, PATH},
+    join::{FolderState, Join, KnownAgent, KnownState, PATH},
 };
 
 use crate::{
@@ -31,7 +31,7 @@ use crate::{
     machine,
     run::AddressArgs,
     runtime::{Bounds, Choice, Runtime},
-    stop::{StopError, Stopped, end_all},
+    stop::{StopError, StoppedAgent, end_all},
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -62,13 +62,13 @@ pub struct Rejoined {
     /// The control plane that the host serves.
     pub joined: JoinedState,
     /// Ended agents.
-    pub stopped: Vec<Stopped>,
-    pub lost: Lost,
+    pub stopped: Vec<StoppedAgent>,
+    pub lost: LostState,
 }
 
 /// Knowledge of one side that the other lacks.
 #[derive(Debug, Default)]
-pub struct Lost {
+pub struct LostState {
     /// Reports that the control plane has forgotten.
     reports: i64,
     /// Commands that it has forgotten.
@@ -83,7 +83,7 @@ pub struct Lost {
     aside: PathBuf,
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for LostState {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { reports, commands, unsent, starts, agents, aside } = self;
         if *reports > 0 || *commands > 0 {
@@ -129,15 +129,18 @@ pub async fn rejoin(
     };
     let _lock = folder.lock().map_err(StopError::of_lock)?;
     let runtime = runtime.in_folder(folder, joined.runtime.as_ref()).map_err(StopError::from)?;
-    let runtime = runtime.made(&identity.machine_id, Bounds::default()).map_err(StopError::from)?;
+    let runtime = runtime.build(&identity.machine_id, Bounds::default()).map_err(StopError::from)?;
     let insecure_http = joined.insecure_http || place.insecure_http;
     let base = address::read(place.url.as_ref().unwrap_or(&joined.url), insecure_http)?;
     if let Some(token) = token {
         require_well_formed(token)?;
     }
     let contents = journal_contents(folder);
-    let again =
-        Again { agents: folder.agents(), commands: contents.commands, acknowledged: contents.acknowledged };
+    let again = FolderState {
+        agents: folder.agents(),
+        commands: contents.commands,
+        acknowledged: contents.acknowledged,
+    };
     let request = Join {
         host_token: identity.token.clone(),
         machine: machine::describe(&identity.machine_id, folder.root()),
@@ -172,7 +175,7 @@ fn journal_contents(folder: &Folder) -> Contents {
 }
 
 /// The known agents with homes here: a number may belong to another agent by now.
-fn known_agents_here<'a>(folder: &Folder, known: &'a Known) -> BTreeMap<i64, &'a KnownAgent> {
+fn known_agents_here<'a>(folder: &Folder, known: &'a KnownState) -> BTreeMap<i64, &'a KnownAgent> {
     let is_same = |agent: &&KnownAgent| {
         let here = folder.created_at(agent.agent_id);
         here.is_ok_and(|created_at| created_at == Some(agent.created_at))
@@ -185,15 +188,15 @@ fn put_aside(
     folder: &Folder,
     runtime: &Runtime,
     contents: &Contents,
-    known: &Known,
-) -> Result<Lost, RejoinError> {
+    known: &KnownState,
+) -> Result<LostState, RejoinError> {
     let same = known_agents_here(folder, known);
-    let mut lost = Lost {
+    let mut lost = LostState {
         reports: (contents.acknowledged - known.events).max(0),
         commands: (contents.commands - known.commands).max(0),
         unsent: contents.events - contents.acknowledged,
-        aside: folder.aside(clock::now()),
-        ..Lost::default()
+        aside: folder.aside_folder(clock::now()),
+        ..LostState::default()
     };
     let mut records = Vec::new();
     for (agent_id, bytes) in &contents.agents {
@@ -279,7 +282,8 @@ mod tests {
             generation: 1,
         };
         // Number 8 belongs to another agent by now.
-        let known = Known { agents: vec![now(7, 70, "Ada"), now(8, 81, "Grace")], commands: 2, events: 7 };
+        let known =
+            KnownState { agents: vec![now(7, 70, "Ada"), now(8, 81, "Grace")], commands: 2, events: 7 };
         let lost = put_aside(&folder, &Runtime::Process, &contents, &known).unwrap();
         let said = lost.to_string();
         let expected = "The control plane has forgotten 1 report and 3 commands of this host.\n\

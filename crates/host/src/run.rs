@@ -20,7 +20,7 @@ use crate::{
     bounds::{BATCH, LOOK},
     config::{Config, ConfigError},
     folder::{Folder, FolderError, JoinedState},
-    gateway::{Gateway, Wish},
+    gateway::{AgentRequest, Gateway},
     journal::{Journal, StoreError},
     programs::{ProgramError, Programs},
     runtime::{Bounds, Choice, OtherRuntime, Runtime, SavedRuntime},
@@ -93,7 +93,7 @@ pub async fn run(
     let _lock = if while_stdin { lock_with_retry(&folder).await? } else { folder.lock()? };
     let kept = choice.in_folder(&folder, joined.runtime.as_ref())?;
     let programs = Programs::find(programs)?;
-    let runtime = kept.made(&identity.machine_id, bounds)?;
+    let runtime = kept.build(&identity.machine_id, bounds)?;
     if let Runtime::Engine(engine) = &runtime
         && let Some(network) = engine.missing_network().await
     {
@@ -133,8 +133,8 @@ pub async fn run(
             agents.begin(record);
         }
     }
-    for order in contents.orders {
-        agents.pass_on(Wish::Order(order));
+    for envelope in contents.pending_commands {
+        agents.pass_on(AgentRequest::Command(envelope));
     }
     // In parallel: an engine may be slow or unreachable.
     let mut sweeping = JoinSet::new();
@@ -145,9 +145,9 @@ pub async fn run(
     });
     let server = &joined.server_name;
     tracing::info!(server, url = %base, agents = agents.inboxes.len(), "the host runs");
-    let (wishes, mut wished) = mpsc::unbounded_channel();
+    let (agent_requests, mut wished) = mpsc::unbounded_channel();
     let identity = (identity.token, identity.machine_id);
-    let gateway = Gateway::new(shared, &base, identity, (asked, written), wishes);
+    let gateway = Gateway::new(shared, &base, identity, (asked, written), agent_requests);
     let mut tasks = JoinSet::new();
     tasks.spawn(gateway.run());
     let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signals)?;
@@ -230,11 +230,11 @@ impl Agents {
         self.inboxes.entry(id).or_insert(inbox)
     }
 
-    fn pass_on(&mut self, wish: Wish) {
+    fn pass_on(&mut self, wish: AgentRequest) {
         match wish {
             // The journal has the command; a finished task ends the host, which reads it again.
-            Wish::Order(order) => self.send_to(order.agent_id, Message::Order(order)),
-            Wish::Wanted(wanted) => {
+            AgentRequest::Command(envelope) => self.send_to(envelope.agent_id, Message::Command(envelope)),
+            AgentRequest::Wanted(wanted) => {
                 let running = self.shared.running();
                 for here in running.iter().filter(|here| !wanted.contains(here)) {
                     let Running { agent_id, generation } = *here;

@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use muster_egress::Reach;
 use muster_protocol::{
     frame::{Delta, Running},
-    plan::{Given, Wanted},
+    plan::{PlanRequest, PlanResponse},
 };
 use muster_shim::args::Limits;
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ use crate::{
     folder::Folder,
     journal::Journal,
     programs::Programs,
-    runtime::{Places, Runtime},
+    runtime::{AgentPaths, Runtime},
 };
 
 /// The operator's options.
@@ -50,8 +50,8 @@ pub struct Options {
 pub struct Ask {
     pub agent_id: i64,
     pub generation: i64,
-    pub wanted: Wanted,
-    pub told: oneshot::Sender<Given>,
+    pub wanted: PlanRequest,
+    pub told: oneshot::Sender<PlanResponse>,
 }
 
 #[derive(Debug)]
@@ -80,8 +80,8 @@ impl Shared {
     }
 
     /// Locations as seen by the agent in this launch.
-    pub fn places(&self, agent_id: i64, generation: i64) -> Places {
-        self.runtime.places(&self.folder, &self.programs, agent_id, generation)
+    pub fn agent_paths(&self, agent_id: i64, generation: i64) -> AgentPaths {
+        self.runtime.agent_paths(&self.folder, &self.programs, agent_id, generation)
     }
 
     /// The host's agents.

@@ -48,7 +48,7 @@ impl StopError {
 
 /// An agent of the folder.
 #[derive(Debug)]
-pub struct Stopped {
+pub struct StoppedAgent {
     pub agent_id: i64,
     pub generation: i64,
     /// Whether its shim is gone.
@@ -56,7 +56,7 @@ pub struct Stopped {
 }
 
 /// Ends all agents of the folder, with `grace` as the limit of each stage. Containers need their engine.
-pub async fn stop(folder: &Folder, runtime: Choice, grace: Duration) -> Result<Vec<Stopped>, StopError> {
+pub async fn stop(folder: &Folder, runtime: Choice, grace: Duration) -> Result<Vec<StoppedAgent>, StopError> {
     if !folder.root().join("agents").is_dir() {
         return Err(StopError::NotAHost(folder.root().display().to_string()));
     }
@@ -65,12 +65,16 @@ pub async fn stop(folder: &Folder, runtime: Choice, grace: Duration) -> Result<V
     let joined = folder.joined().map_err(StopError::Folder)?;
     let runtime = runtime.in_folder(folder, joined.and_then(|joined| joined.runtime).as_ref())?;
     let host = identity.map(|identity| identity.machine_id).unwrap_or_default();
-    let runtime = runtime.made(&host, Bounds::default())?;
+    let runtime = runtime.build(&host, Bounds::default())?;
     end_all(folder, &runtime, grace).await
 }
 
 /// Ends all agents of a folder claimed by the caller.
-pub async fn end_all(folder: &Folder, runtime: &Runtime, grace: Duration) -> Result<Vec<Stopped>, StopError> {
+pub async fn end_all(
+    folder: &Folder,
+    runtime: &Runtime,
+    grace: Duration,
+) -> Result<Vec<StoppedAgent>, StopError> {
     let launches = folder.agents().into_iter().flat_map(|agent_id| {
         folder.launches(agent_id).into_iter().map(move |generation| (agent_id, generation))
     });
@@ -95,7 +99,7 @@ pub async fn end_all(folder: &Folder, runtime: &Runtime, grace: Duration) -> Res
         if !is_gone {
             let _ = fs::remove_file(&mark);
         }
-        stopped.push(Stopped { agent_id, generation, is_gone });
+        stopped.push(StoppedAgent { agent_id, generation, is_gone });
     }
     Ok(stopped)
 }
@@ -122,7 +126,7 @@ async fn end(dir: &Path, grace: Duration) {
             FromClient::Signal(Signal::TERM.as_raw()),
             FromClient::Signal(Signal::KILL.as_raw()),
         ] {
-            shim.say(step);
+            shim.send_header(step);
             let until = Instant::now() + grace;
             while Exit::read(dir).is_err() && Instant::now() < until {
                 // Its lines are in the spool; reading them keeps the connection from blocking.
@@ -163,7 +167,7 @@ mod tests {
         };
         let stopped = stopped.unwrap();
         assert!(
-            matches!(stopped[..], [Stopped { agent_id: 7, generation: 1, is_gone: true }]),
+            matches!(stopped[..], [StoppedAgent { agent_id: 7, generation: 1, is_gone: true }]),
             "{stopped:?}"
         );
         assert!(folder.stop_mark(7, 1).exists(), "the next host reports who has ended it");

@@ -10,7 +10,7 @@ use crate::runtime::{Kind, SavedRuntime};
 const USER: &str = "muster-host";
 
 /// Content of the unit.
-pub struct Words<'a> {
+pub struct UnitOptions<'a> {
     pub program: &'a Path,
     /// The words after the program.
     pub prefix: &'a [&'a str],
@@ -20,7 +20,7 @@ pub struct Words<'a> {
     pub runtime: &'a SavedRuntime,
 }
 
-impl Words<'_> {
+impl UnitOptions<'_> {
     fn line(&self) -> String {
         let words: String = self.prefix.iter().map(|word| format!(" {word}")).collect();
         let mut line = format!("{}{words} run --dir {}", quoted(self.program), quoted(self.dir));
@@ -41,7 +41,7 @@ impl Words<'_> {
 
 /// The unit. A host needs no privileges, so without a `user` it runs as the folder's owner, or as a user to be created
 /// if the owner is root or the folder is missing.
-pub fn unit(what: &Words<'_>, user: Option<&str>) -> String {
+pub fn unit(what: &UnitOptions<'_>, user: Option<&str>) -> String {
     let dir = what.dir;
     let owner = fs::metadata(dir).ok().map(|found| found.uid()).filter(|owner| *owner != 0);
     let user = match (user, owner) {
@@ -100,8 +100,8 @@ mod tests {
 
     use super::*;
 
-    fn words<'a>(dir: &'a Path, runtime: &'a SavedRuntime) -> Words<'a> {
-        Words { program: Path::new("/muster"), prefix: &["host"], dir, list: None, runtime }
+    fn words<'a>(dir: &'a Path, runtime: &'a SavedRuntime) -> UnitOptions<'a> {
+        UnitOptions { program: Path::new("/muster"), prefix: &["host"], dir, list: None, runtime }
     }
 
     #[test]

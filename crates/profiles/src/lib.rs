@@ -1,5 +1,5 @@
-//! Profiles: how agents that others wrote are wired. Each is a file in `files/`; an operator's folder adds to them, and
-//! replaces those with the same name. `files/README.md` says what is in one.
+//! Profiles: how third-party agents are wired. Each is a file in `files/`; an operator's folder adds to them, and
+//! overrides those with the same name. `files/README.md` describes the format.
 
 mod places;
 
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 pub use places::{Unknown, filled};
 
-/// The files that are built in: the name, and the text.
+/// The built-in files: name and text.
 const BUILT_IN: [(&str, &str); 8] = [
     ("claude", include_str!("../files/claude.toml")),
     ("cline", include_str!("../files/cline.toml")),
@@ -21,30 +21,30 @@ const BUILT_IN: [(&str, &str); 8] = [
     ("opencode", include_str!("../files/opencode.toml")),
     ("qwen", include_str!("../files/qwen.toml")),
 ];
-/// The largest file, in bytes. A profile travels with each plan.
+/// The largest file, in bytes. A profile is sent with each plan.
 const FILE_BYTES: u64 = 32 * 1024;
 
-/// What is known about a program, and how it is wired.
+/// A program's facts and wiring.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
     /// What people call it.
     pub title: String,
-    /// What it is, in a sentence.
+    /// One sentence about it.
     pub description: String,
-    /// Whose model it uses, as model credentials name their provider; none: it needs none.
+    /// The provider of its model, as in model credentials; none if it needs no model.
     pub provider: Option<String>,
-    /// How it logs in.
+    /// How it signs in.
     pub login: String,
-    /// How it resumes a session, and how it asks; what is odd about it.
+    /// How it resumes sessions and asks for permission; its peculiarities.
     pub behaviour: String,
-    /// What it was last run with; none: never by us.
+    /// The version last tested; none if never.
     pub last_run: Option<LastRun>,
-    /// The wiring. Its name is the file's.
+    /// The wiring. Its name is the file's name.
     pub wiring: Profile,
 }
 
-/// What a program was last run with.
+/// The version and date of the last test.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LastRun {
@@ -54,17 +54,17 @@ pub struct LastRun {
     pub date: String,
 }
 
-/// Everything that is wrong with a folder of profiles, a line each.
+/// All mistakes in a folder of profiles, one per line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("\n"))]
 pub struct Mistakes(pub Vec<String>);
 
-/// The profiles that can be chosen.
+/// The available profiles.
 #[derive(Clone, Debug)]
 pub struct Profiles(BTreeMap<String, Entry>);
 
 impl Profiles {
-    /// The built-in ones, and those of the operator's folder: its files `*.toml`.
+    /// The built-in profiles and those of the operator's folder: its files `*.toml`.
     ///
     /// # Errors
     /// What is wrong with the folder's files.
@@ -87,19 +87,19 @@ impl Profiles {
         if mistakes.is_empty() { Ok(Self(all)) } else { Err(Mistakes(mistakes)) }
     }
 
-    /// One of them.
+    /// The profile of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Entry> {
         self.0.get(name)
     }
 
-    /// All of them, by name.
+    /// All profiles, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Entry> {
         self.0.values()
     }
 }
 
-/// The profiles in a folder: their names, their files, their texts.
+/// The profiles in a folder: name, file and text.
 fn texts(folder: &Path) -> io::Result<Vec<(String, String, String)>> {
     let mut found = Vec::new();
     for file in fs::read_dir(folder)? {
@@ -120,7 +120,6 @@ fn texts(folder: &Path) -> io::Result<Vec<(String, String, String)>> {
     Ok(found)
 }
 
-/// Reads a profile.
 fn parse(name: &str, text: &str) -> Result<Entry, String> {
     let mut entry: Entry = toml::from_str(text).map_err(|error| {
         let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
@@ -223,7 +222,7 @@ mod tests {
             "F.toml: the file's name",
             "a.toml: line 6: unknown field `comand`",
             "b.toml: wiring.command",
-            "c.toml: {modle} is not a place",
+            "c.toml: {modle} is not a placeholder",
             "d.toml: the file \"../x\"",
             "e.toml: wiring.stop_status",
         ];

@@ -1,13 +1,13 @@
-//! Places in a profile's values: `{home}` and the like. Other braces, as in JSON, are text.
+//! Placeholders in a profile's values: `{home}` and the like. Other braces, as in JSON, are plain text.
 
 use muster_protocol::profile::Profile;
 
-/// A place that doesn't exist.
+/// An unknown placeholder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{{{0}}} is not a place; these are: {places}", places = Profile::PLACES.map(|place| format!("{{{place}}}")).join(", "))]
+#[error("{{{0}}} is not a placeholder; these are: {places}", places = Profile::PLACES.map(|place| format!("{{{place}}}")).join(", "))]
 pub struct Unknown(pub String);
 
-/// A value with its places filled. `None`: one of them has nothing to be filled with.
+/// Fills the placeholders of a value. `None`: one of them has no value.
 ///
 /// # Errors
 /// A word in braces that is not a place.

@@ -1,18 +1,18 @@
-//! Commands: what the control plane asks of a host. They hold ids alone; the host asks for the rest ([`crate::plan`])
-//! just before it acts.
+//! Commands: the control plane's instructions to a host. They hold only ids; the host requests the details
+//! ([`crate::plan`]) just before it acts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a host has to do, about one agent.
+/// What a host should do with one agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Command {
-    /// Launch the agent. An older generation of it is ended first.
+    /// Launch the agent. An older launch of it is ended first.
     Launch,
     /// Stop it.
     Stop,
-    /// Give it no more turns.
+    /// Give it no further turns.
     Pause,
     /// Give it turns again.
     Resume,
@@ -26,51 +26,51 @@ pub enum Command {
         /// The turn.
         turn_id: i64,
     },
-    /// Give it what a person decided.
+    /// Deliver a person's decision.
     Answer {
         /// The approval that was decided.
         approval_id: i64,
     },
-    /// Answer a request for permission that no person has to decide.
+    /// Answer a permission request that needs no person.
     Verdict {
-        /// The request, as in [`crate::event::Happening::Asked`].
+        /// The request, as in [`crate::event::HostEvent::Asked`].
         request: String,
-        /// Whether the agent may go on.
+        /// Whether the agent may continue.
         allowed: bool,
     },
     /// Bring its skills, MCP servers and credentials up to date.
     Sync,
-    /// Keep a copy of its volume.
+    /// Back up its volume.
     Backup {
         /// The backup.
         backup_id: i64,
     },
-    /// Make its volume what it was in a backup. The agent doesn't run meanwhile.
+    /// Restore its volume from a backup. The agent does not run meanwhile.
     Restore {
         /// The backup.
         backup_id: i64,
-        /// The SHA-256 of its file, in hexadecimal. Another file is not restored.
+        /// The SHA-256 of the backup's file, in hexadecimal. A different file is not restored.
         sha256: String,
     },
-    /// Remove a backup's file.
+    /// Delete a backup's file.
     Forget {
         /// The backup.
         backup_id: i64,
     },
 }
 
-/// A command on its way to a host.
+/// A command with its number, its target and its deadline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Order {
+pub struct CommandEnvelope {
     /// Its number among the commands of this host: 1, 2, 3, ….
     pub seq: i64,
-    /// Identifies the command forever; a host carries out each id once.
+    /// Identifies the command forever; a host executes each id once.
     pub id: i64,
     /// The agent.
     pub agent_id: i64,
-    /// The launch that the command belongs to. A host that has a newer one answers STALE.
+    /// The launch that the command belongs to. A host with a newer one answers STALE.
     pub generation: i64,
-    /// From then on it is useless.
+    /// After this time the command is void.
     pub deadline: i64,
     /// What to do.
     pub command: Command,

@@ -1,4 +1,4 @@
-//! Events: what a host reports. They are numbered without gaps, kept by the host until they are acknowledged, and applied
+//! Events: a host's reports. They are numbered without gaps, kept by the host until they are acknowledged, and applied
 //! once.
 
 use schemars::JsonSchema;
@@ -13,65 +13,65 @@ pub struct Event {
     pub seq: i64,
     /// The agent.
     pub agent_id: i64,
-    /// The launch it is about. Reports of an older launch are acknowledged, and otherwise ignored.
+    /// The launch it is about. Reports of an older launch are acknowledged but otherwise ignored.
     pub generation: i64,
-    /// When it happened, by the host's clock.
+    /// The time of the event, by the host's clock.
     pub at: i64,
     /// What happened.
-    pub what: Happening,
+    pub what: HostEvent,
 }
 
 /// What happened to an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Happening {
+pub enum HostEvent {
     /// It runs and takes turns.
     Started {
         /// The process or the container.
         container_id: String,
         /// The agent's own name and version.
         program: Option<String>,
-        /// The model it uses, if it says so.
+        /// The model it uses, if it reports one.
         model: Option<String>,
     },
-    /// Its launch waits for the container engine, which the host can't reach and goes on trying.
+    /// The launch waits for the container engine, which the host can't reach. It keeps trying.
     EngineAway {
-        /// What people should read: which engine, and what to do.
+        /// For people: which engine, and what to do.
         detail: String,
     },
-    /// It has ended, or never began.
+    /// The agent ended, or failed to start.
     Ended {
-        /// Why.
+        /// The reason.
         reason: EndReason,
         /// The exit code.
         code: Option<i32>,
         /// The signal that ended it.
         signal: Option<i32>,
-        /// What people should read: the end of its standard error, or what is missing.
+        /// For people: the end of its standard error, or what is missing.
         detail: Option<String>,
     },
     /// Its skills, MCP servers and credentials are up to date.
     Synced,
-    /// Its launch lacks something that only another one has.
+    /// The launch needs something that only a new launch can supply.
     Lacks {
-        /// What, in words.
+        /// What is missing, in words.
         what: String,
     },
-    /// A conversation has a session now, to be resumed with the next turn.
+    /// A conversation's session, to resume with the next turn.
     Session {
         /// The conversation.
         conversation_id: i64,
-        /// The agent's name for the session. Null: it is given up, and the next turn begins a new one.
+        /// The agent's name for the session. Null: it was discarded, and the next turn starts a new one.
         session: Option<String>,
     },
-    /// What the agent's sessions offer to choose from.
+    /// The models and modes that the agent's sessions offer.
     Offered {
         /// The models.
         models: Vec<Offer>,
         /// The modes.
         modes: Vec<Offer>,
     },
-    /// A turn runs.
+    /// A turn has started.
     TurnStarted {
         /// The turn.
         turn_id: i64,
@@ -80,7 +80,7 @@ pub enum Happening {
     Message(Message),
     /// A turn has ended.
     TurnEnded(TurnEnd),
-    /// The agent asks, and waits.
+    /// The agent asks and waits.
     Asked(Request),
     /// The agent no longer waits for this request.
     Withdrawn {
@@ -91,50 +91,50 @@ pub enum Happening {
     Delivered {
         /// The approval.
         approval_id: i64,
-        /// The agent has the verdict alone: its protocol has no place for the text, which has to be told in a turn.
+        /// Only the verdict reached the agent: its protocol has no place for the text, so a turn must deliver it.
         #[serde(default)]
         without_text: bool,
     },
-    /// The agent no longer waits for this decision. It has to be told in a turn.
+    /// The agent no longer waits for this decision, so a turn must deliver it.
     NotWaiting {
         /// The approval.
         approval_id: i64,
     },
     /// The agent has no valid access to its model.
     AuthRequired {
-        /// What the agent says.
+        /// The agent's message.
         detail: String,
     },
     /// A model was called.
     ModelCalled(ModelCall),
-    /// A lease is given back, whatever is left of it.
+    /// A lease was returned with whatever was left of it.
     LeaseReturned {
         /// The lease.
         lease_id: i64,
     },
-    /// The provider has refused a call for now, because too much was used.
+    /// The provider temporarily refuses calls because a limit was reached.
     Limited {
         /// The organization's model credential; null: the agent's own.
         credential_id: Option<i64>,
         /// The model.
         model: String,
-        /// Until when, as the provider says.
+        /// The end of the limit, according to the provider.
         until: Option<i64>,
-        /// What the provider says.
+        /// The provider's message.
         detail: String,
     },
-    /// Connections were refused, since the last report of this kind.
+    /// Connections refused since the last event of this kind.
     Unreached {
-        /// Where to.
+        /// The destination.
         destination: Destination,
-        /// Why, in words.
+        /// The reason, in words.
         reason: String,
         /// How often.
         count: i64,
     },
-    /// How one of its MCP servers is doing. The newest report counts.
+    /// The state of one of its MCP servers. The latest report counts.
     McpServer(McpReport),
-    /// A backup of its volume is complete, or failed.
+    /// A backup of the volume is complete, or has failed.
     BackedUp {
         /// The backup.
         backup_id: i64,
@@ -145,7 +145,7 @@ pub enum Happening {
         /// Why it failed.
         error: Option<String>,
     },
-    /// Its volume is as in the backup, or could not be restored.
+    /// The volume was restored from the backup, or could not be.
     Restored {
         /// The backup.
         backup_id: i64,
@@ -156,51 +156,51 @@ pub enum Happening {
     Refused {
         /// The command's id.
         command_id: i64,
-        /// Why.
+        /// The reason.
         reason: RefusedReason,
     },
 }
 
-/// How an MCP server of an agent is doing.
+/// The state of an agent's MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct McpReport {
     /// The server's id.
     pub server_id: i64,
-    /// How.
+    /// Its state.
     pub state: McpState,
-    /// Why it has failed.
+    /// Why it failed.
     pub error: Option<String>,
-    /// The end of its standard error, if it has failed.
+    /// The end of its standard error, if it failed.
     pub stderr: Option<String>,
-    /// The names of its tools, as far as they are known.
+    /// The known names of its tools.
     pub tools: Vec<String>,
 }
 
-/// How an MCP server is doing.
+/// The state of an MCP server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum McpState {
-    /// No one uses it.
+    /// Not in use.
     #[default]
     Idle,
-    /// It was started, and has not answered yet.
+    /// Started, but not yet responding.
     Starting,
     /// It works.
     Running,
-    /// It could not be started or reached, or has ended by itself.
+    /// It could not be started or reached, or it exited.
     Failed,
 }
 
-/// A model or a mode that an agent offers.
+/// A model or mode that an agent offers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Offer {
     /// The agent's name for it.
     pub id: String,
-    /// What people read.
+    /// For people.
     pub name: String,
     /// A longer description.
     pub description: Option<String>,
-    /// Whether it is in use.
+    /// Whether it is selected.
     pub current: bool,
 }
 
@@ -208,23 +208,23 @@ pub struct Offer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum EndReason {
-    /// As it was told to.
+    /// On command.
     Stopped,
-    /// By itself.
+    /// On its own.
     Exited,
-    /// By a signal that the host didn't send.
+    /// Killed by a signal that the host did not send.
     Killed,
-    /// By a signal, for want of memory.
+    /// Killed because memory ran out.
     OutOfMemory,
-    /// Its shim is gone and left no record.
+    /// Its shim disappeared without a record.
     ShimLost,
-    /// The host's operator doesn't list the image, or it can't be found.
+    /// The image is not on the operator's list, or was not found.
     ImageNotFound,
     /// The program could not be started.
     SpawnFailed,
-    /// The program doesn't speak the Agent Client Protocol, or not in time.
+    /// The program does not speak the Agent Client Protocol, or not in time.
     NoProtocol,
-    /// It wrote a line that is too long.
+    /// It wrote an overlong line.
     LineTooLong,
     /// The host's disk is full.
     DiskFull,
@@ -236,28 +236,28 @@ pub enum EndReason {
 pub enum RefusedReason {
     /// The host has a newer launch of the agent.
     Stale,
-    /// Its deadline had passed.
+    /// The deadline had passed.
     TooLate,
-    /// The agent doesn't run.
+    /// The agent is not running.
     NotRunning,
-    /// The control plane refused what the host asked for.
+    /// The control plane refused the host's request.
     Forbidden,
 }
 
-/// A complete message of an agent.
+/// A complete message from an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
     /// The conversation.
     pub conversation_id: i64,
     /// The turn it belongs to.
     pub turn_id: Option<i64>,
-    /// Identifies the message within the agent's launch; deltas name it too.
+    /// Identifies the message within the launch; deltas refer to it.
     pub key: String,
-    /// What it is.
+    /// Its content.
     pub content: Content,
 }
 
-/// What an agent's message contains. The fields are those of a message's content in `/v1`.
+/// The content of an agent's message. The fields match those of a message's content in `/v1`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Content {
@@ -271,32 +271,32 @@ pub enum Content {
         /// The text.
         text: String,
     },
-    /// A tool is called.
+    /// A tool call.
     ToolCall {
         /// The tool's name or title.
         tool: String,
         /// Identifies the call within the launch.
         call_id: String,
-        /// The input, as the agent shows it.
+        /// The input, as reported by the agent.
         input: serde_json::Value,
     },
-    /// A tool has returned.
+    /// A tool's result.
     ToolResult {
         /// The call.
         call_id: String,
-        /// The output, as the agent shows it.
+        /// The output, as reported by the agent.
         output: serde_json::Value,
         /// Whether the call failed.
         is_error: bool,
     },
-    /// Something that people should know, such as an error of the agent.
+    /// Something for people to know, such as an error of the agent.
     Error {
-        /// A code in capitals.
+        /// A code in capital letters.
         code: String,
         /// The text.
         text: String,
     },
-    /// A file that the agent sends.
+    /// A file from the agent.
     File {
         /// Its name.
         filename: String,
@@ -304,7 +304,7 @@ pub enum Content {
         mime_type: String,
         /// Its bytes, in base64. At most 512 KiB.
         base64: String,
-        /// What the agent says about it.
+        /// The agent's description of it.
         caption: Option<String>,
     },
 }
@@ -314,32 +314,32 @@ pub enum Content {
 pub struct TurnEnd {
     /// The turn.
     pub turn_id: i64,
-    /// How.
+    /// The outcome.
     pub outcome: TurnOutcome,
-    /// Why, in words, unless it is DONE.
+    /// The reason in words, unless it is DONE.
     pub error: Option<String>,
-    /// The model that was used, if the agent says so.
+    /// The model used, if the agent reports it.
     pub model: Option<String>,
-    /// What was spent; null where the agent doesn't say.
+    /// Tokens and cost; null where the agent does not report them.
     #[serde(default)]
     pub usage: Usage,
-    /// How full the session's context is, in tokens.
+    /// The size of the session's context, in tokens.
     pub context_tokens: Option<i64>,
 }
 
-/// How a turn ended.
+/// The outcome of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum TurnOutcome {
-    /// The agent has said everything.
+    /// The agent finished.
     Done,
-    /// It could not be finished.
+    /// It could not be completed.
     Failed,
     /// It was cancelled.
     Cancelled,
 }
 
-/// What a turn has spent, in tokens and money. Null is unknown.
+/// The tokens and cost of a turn. Null is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Usage {
@@ -356,37 +356,37 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Tokens of all classes that are known.
+    /// All known tokens, of all classes.
     #[must_use]
     pub fn tokens(&self) -> i64 {
         [self.input, self.output, self.cache_read, self.cache_write].into_iter().flatten().sum()
     }
 }
 
-/// What an agent asks.
+/// A request from an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Request {
-    /// Identifies the request: `<generation>.<rpc id>`, or a name of the host's own.
+    /// Identifies the request: `<generation>.<rpc id>`, or a name that the host chose.
     pub request: String,
-    /// The conversation it is asked in.
+    /// Its conversation.
     pub conversation_id: i64,
-    /// The turn it is asked in.
+    /// Its turn.
     pub turn_id: Option<i64>,
-    /// What it asks.
+    /// Its content.
     pub asked: Asked,
 }
 
-/// What an agent asks.
+/// The content of an agent's request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Asked {
-    /// Whether it may do something.
+    /// Permission for an action.
     Action {
-        /// The tool's name, if the agent gives it.
+        /// The tool's name, if the agent reports it.
         tool: Option<String>,
         /// The kind of tool, as in ACP: `read`, `edit`, `delete`, `move`, `search`, `execute`, `think`, `fetch`, `other`.
         tool_kind: String,
-        /// What the agent calls it.
+        /// The agent's title for it.
         title: String,
         /// The complete input.
         input: serde_json::Value,
@@ -397,9 +397,9 @@ pub enum Asked {
         text: String,
         /// The options to choose from.
         options: Vec<Choice>,
-        /// Whether several may be chosen.
+        /// Whether several options may be chosen.
         multiple: bool,
-        /// Whether text may be given.
+        /// Whether a text is allowed.
         allow_text: bool,
     },
 }
@@ -409,7 +409,7 @@ pub enum Asked {
 pub struct Choice {
     /// Identifies it within the question.
     pub id: String,
-    /// What people read.
+    /// For people.
     pub label: String,
     /// A longer description.
     pub description: Option<String>,

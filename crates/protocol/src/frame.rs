@@ -13,45 +13,45 @@
 //!  │ ── DELTA, LOAD ───────────► │  may be lost
 //! ```
 //!
-//! Both sides answer WebSocket pings, and close a connection that has been silent for 45 seconds.
+//! Both sides answer WebSocket pings, and close a connection that was silent for 45 seconds.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    command::Order,
+    command::CommandEnvelope,
     event::Event,
     join::Machine,
-    plan::{Given, Wanted},
+    plan::{PlanRequest, PlanResponse},
 };
 
 /// A frame from a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "frame", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum FromHost {
-    /// The first frame: what the host is, and what runs there.
+    /// The first frame: the host's facts and its agents.
     Hello(Hello),
-    /// The commands up to this number are in the host's journal.
+    /// The host's journal has the commands up to this number.
     Received {
         /// The last of them.
         through: i64,
     },
     /// Something happened.
     Event(Event),
-    /// The host needs to know something before it acts.
+    /// The host needs information before it acts.
     Ask {
-        /// Identifies the question on this connection.
+        /// Identifies the request on this connection.
         id: i64,
         /// The agent.
         agent_id: i64,
         /// The agent's launch.
         generation: i64,
-        /// What it needs.
-        wanted: Wanted,
+        /// The requested information.
+        wanted: PlanRequest,
     },
-    /// Text that an agent is writing, for those who watch it.
+    /// Text that an agent is writing, for live viewers.
     Delta(Delta),
-    /// How busy the machine is.
+    /// The machine's load.
     Load(Load),
 }
 
@@ -59,19 +59,19 @@ pub enum FromHost {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "frame", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ToHost {
-    /// The answer to HELLO: the connection stands.
+    /// Accepts HELLO: the connection is established.
     Welcome(Welcome),
-    /// The answer to HELLO, or the last frame: the connection ends.
+    /// Rejects HELLO, or ends the connection.
     Refused {
-        /// Why, as a code.
+        /// The reason, as a code.
         code: RefusedCode,
-        /// Why, and what to do, in words.
+        /// The reason and what to do, in words.
         reason: String,
-        /// When to come back, in seconds. Null: not without someone's help.
+        /// When to reconnect, in seconds. Null: not without a person's help.
         retry_after: Option<i64>,
     },
-    /// Do something.
-    Command(Order),
+    /// A command.
+    Command(CommandEnvelope),
     /// The events up to this number are stored.
     Ack {
         /// The last of them.
@@ -79,10 +79,10 @@ pub enum ToHost {
     },
     /// The answer to ASK.
     Told {
-        /// The question.
+        /// The request.
         id: i64,
         /// The answer.
-        given: Given,
+        given: PlanResponse,
     },
 }
 
@@ -90,36 +90,36 @@ pub enum ToHost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RefusedCode {
-    /// No common version of the protocol.
+    /// There is no common protocol version.
     Version,
-    /// The token is not valid, or no longer.
+    /// The token is invalid or no longer valid.
     Token,
-    /// The host's journal lacks what it had acknowledged or reported before.
+    /// The host's journal lacks commands or events that it acknowledged or reported before.
     JournalLost,
-    /// The service has forgotten what the host's journal knows: its database was restored from an older backup.
+    /// The database was restored from an older backup and lacks what the host's journal has.
     Restored,
-    /// A newer connection of this host has taken over.
+    /// A newer connection of this host took over.
     Superseded,
-    /// A frame that is invalid.
+    /// A frame was invalid.
     Malformed,
-    /// The host reports about agents that are not its own.
+    /// The host reported about agents of other servers.
     Foreign,
-    /// An event was left out. Send again from the last acknowledged one.
+    /// An event is missing. Send again from the last acknowledged one.
     Gap,
-    /// The service is stopping. Another replica may answer.
+    /// The service is shutting down. Another replica may answer.
     Stopping,
     /// The service can't reach its database.
     Unavailable,
 }
 
-/// What a host says first.
+/// The host's first frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hello {
-    /// The oldest and the newest version of the protocol it speaks.
+    /// The oldest and newest supported protocol version.
     pub versions: [u16; 2],
     /// The machine.
     pub machine: Machine,
-    /// How it runs agents.
+    /// Its runtime for agents.
     pub runtime: Runtime,
     /// The version of the container engine.
     pub runtime_version: Option<String>,
@@ -127,13 +127,13 @@ pub struct Hello {
     pub commands: i64,
     /// The last event in its journal.
     pub events: i64,
-    /// The last event of which its journal knows that it was acknowledged.
+    /// The last event that the journal knows to be acknowledged.
     pub acknowledged: i64,
-    /// The agents it has.
+    /// Its agents.
     pub agents: Vec<Running>,
 }
 
-/// How a host runs agents.
+/// A host's runtime for agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Runtime {
@@ -145,7 +145,7 @@ pub enum Runtime {
     Process,
 }
 
-/// An agent that a host has.
+/// An agent on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Running {
     /// The agent.
@@ -157,17 +157,17 @@ pub struct Running {
 /// The answer to [`Hello`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Welcome {
-    /// The version of the protocol to speak.
+    /// The protocol version to use.
     pub version: u16,
-    /// Counts the host's connections. What an older one writes is refused.
+    /// Counts the host's connections. Frames of an older one are refused.
     pub epoch: i64,
-    /// The last event that is stored.
+    /// The last stored event.
     pub events: i64,
-    /// How many bytes of events may wait for their acknowledgement.
+    /// How many bytes of events may await acknowledgement.
     pub window: u32,
-    /// The control plane's time.
+    /// The control plane's clock.
     pub time: i64,
-    /// The agents that should run here. Any other is stopped.
+    /// The agents that should run here. All others are stopped.
     pub agents: Vec<Running>,
 }
 
@@ -184,34 +184,34 @@ pub struct Delta {
     pub message: String,
     /// Whether it is a thought.
     pub thinking: bool,
-    /// Where the text begins in the message, in UTF-8 bytes.
+    /// The offset of the text in the message, in UTF-8 bytes.
     pub offset: i64,
     /// The text. At most 4 KiB.
     pub text: String,
 }
 
-/// How busy a machine is. Null is unknown.
+/// A machine's load. Null is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Load {
-    /// Processors in use, in per cent.
+    /// Processor usage, in per cent.
     pub cpu_pct: Option<f64>,
-    /// Memory in use, in per cent.
+    /// Memory usage, in per cent.
     pub ram_pct: Option<f64>,
     /// The load averages over 1, 5 and 15 minutes.
     pub load: Option<[f64; 3]>,
-    /// Since when the machine runs, in seconds.
+    /// The machine's uptime, in seconds.
     pub uptime_seconds: Option<i64>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Command, Happening, event::Message};
+    use crate::{Command, HostEvent, event::Message};
 
     #[test]
     fn frames_are_tagged_json() {
-        let order = Order {
+        let order = CommandEnvelope {
             seq: 1,
             id: 7,
             agent_id: 3,
@@ -234,7 +234,7 @@ mod tests {
     fn a_message_is_one_flat_event() {
         let content = crate::event::Content::Text { text: "Hi".to_owned() };
         let message = Message { conversation_id: 1, turn_id: Some(2), key: "1.2".to_owned(), content };
-        let event = Event { seq: 1, agent_id: 3, generation: 1, at: 0, what: Happening::Message(message) };
+        let event = Event { seq: 1, agent_id: 3, generation: 1, at: 0, what: HostEvent::Message(message) };
         let text = serde_json::to_value(FromHost::Event(event.clone())).unwrap();
         assert_eq!(text["what"]["kind"], "MESSAGE");
         assert_eq!(text["what"]["content"]["text"], "Hi");

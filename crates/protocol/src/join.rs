@@ -1,10 +1,10 @@
-//! Joining: a host exchanges its server's provisioning token for a token of its own, once.
+//! Joining: a host exchanges its server's provisioning token for its own token, once.
 //!
-//! `POST /gateway/join` with `Authorization: Bearer mst_prov_…`. The host makes its own token and stores it before it
-//! sends it, so a lost response costs nothing: the same host can ask again. Errors are problem documents.
+//! `POST /gateway/join` with `Authorization: Bearer mst_prov_…`. The host creates its own token and stores it before
+//! sending it, so a lost response costs nothing: the same host can repeat the request. Errors are problem documents.
 //!
-//! A host that begins again in its folder, after a backup was restored on either side, asks the same way. It may show its own
-//! token instead: `Authorization: Bearer mst_host_…`. Commands and events are counted from one again.
+//! A host that starts over in its folder, after a backup was restored on either side, sends the same request. It may
+//! present its own token instead: `Authorization: Bearer mst_host_…`. Commands and events are counted from one again.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,48 +17,49 @@ pub const PATH: &str = "/gateway/join";
 /// The request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Join {
-    /// The token that the host will use from now on: `mst_host_…`.
+    /// The host's future token: `mst_host_…`.
     pub host_token: Secret,
     /// The machine.
     pub machine: Machine,
-    /// What the folder has, if the host begins again in it.
+    /// The folder's contents, if the host starts over in it.
     #[serde(default)]
-    pub again: Option<Again>,
+    pub again: Option<FolderState>,
 }
 
 /// How many agents a folder may name.
 pub const MOST_AGENTS: usize = 10_000;
 
-/// What a host knows that begins again.
+/// The state of a host that starts over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Again {
-    /// The agents that have something in the folder, at most [`MOST_AGENTS`].
+pub struct FolderState {
+    /// The agents with files in the folder, at most [`MOST_AGENTS`].
     pub agents: Vec<i64>,
     /// The last command in its journal.
     pub commands: i64,
-    /// The last event of which its journal knows that it was acknowledged.
+    /// The last event that the journal knows to be acknowledged.
     pub acknowledged: i64,
 }
 
-/// What the control plane knows of a host that begins again.
+/// What the control plane knows about a host that starts over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Known {
-    /// Those of the folder's agents whose numbers the organization has given.
+pub struct KnownState {
+    /// The folder's agents whose ids belong to the organization.
     pub agents: Vec<KnownAgent>,
-    /// The last command that it has sent.
+    /// The last command sent.
     pub commands: i64,
-    /// The last event that it has stored.
+    /// The last event stored.
     pub events: i64,
 }
 
-/// An agent of a host that begins again.
+/// An agent of a host that starts over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KnownAgent {
     /// The agent.
     pub agent_id: i64,
-    /// [`crate::plan::LaunchPlan::created_at`]. If launches in the folder had another one, the number was another agent's then.
+    /// [`crate::plan::LaunchPlan::created_at`]. If the folder's launches have a different one, the id belonged to
+    /// another agent then.
     pub created_at: i64,
     /// Its name, if it is on the host's server.
     pub name: Option<String>,
@@ -70,7 +71,7 @@ pub struct KnownAgent {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Machine {
-    /// Identifies the host's folder: random, made when it joined.
+    /// Identifies the host's folder: random, created at the first join.
     pub id: String,
     /// The machine's name.
     pub hostname: String,
@@ -88,7 +89,7 @@ pub struct Machine {
     pub version: String,
 }
 
-/// The response: whom the host serves now.
+/// The response: the host's organization and server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Joined {
     /// The organization.
@@ -97,7 +98,7 @@ pub struct Joined {
     pub server_id: i64,
     /// The server's name.
     pub server_name: String,
-    /// What is known of the host, if it begins again.
+    /// What is known about the host, if it starts over.
     #[serde(default)]
-    pub known: Option<Known>,
+    pub known: Option<KnownState>,
 }

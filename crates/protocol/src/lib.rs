@@ -1,11 +1,11 @@
-//! What the control plane and the hosts of servers say to each other (`docs/gateway.md`).
+//! The protocol between the control plane and hosts (`docs/gateway.md`).
 //!
 //! A host joins once over HTTP ([`join`]), then keeps one WebSocket open. On it both sides send JSON text frames: the
 //! host [`FromHost`], the control plane [`ToHost`]. Commands and events are numbered, kept until they are acknowledged,
 //! and take effect once; everything else may be lost.
 //!
-//! Both sides build on this crate, so it knows neither the database nor GraphQL. Ids are the numbers that `/v1` shows;
-//! times are milliseconds since 1970.
+//! Both sides build on this crate, so it knows neither the database nor GraphQL. Ids are the numbers in `/v1`; times
+//! are milliseconds since 1970.
 
 #![forbid(unsafe_code)]
 
@@ -23,12 +23,12 @@ use serde_json::Value;
 
 pub use self::{
     command::Command,
-    event::{Event, Happening},
+    event::{Event, HostEvent},
     frame::{FromHost, ToHost},
     secret::Secret,
 };
 
-/// The JSON Schema of everything that both sides send: `schema/gateway.json`.
+/// The JSON Schema of all messages in both directions: `schema/gateway.json`.
 #[must_use]
 pub fn schema() -> Value {
     /// Everything that is sent on the gateway.
@@ -42,23 +42,23 @@ pub fn schema() -> Value {
         to_host: ToHost,
         /// The body of `POST /gateway/join`.
         join: join::Join,
-        /// Its answer.
+        /// Its response.
         joined: join::Joined,
     }
     schemars::schema_for!(Gateway).to_value()
 }
 
-/// The versions of this protocol that this build speaks: the oldest and the newest.
+/// The oldest and newest protocol version that this build supports.
 pub const VERSIONS: [u16; 2] = [1, 1];
 
 /// The largest frame, in bytes. A larger one closes the connection.
 pub const LARGEST_FRAME: usize = 1024 * 1024;
 
-/// How deep lists and objects may be nested in the input or the output of a tool. Readers of JSON stop at 128 levels, and what
-/// an agent says is written deeper than it came: in a frame, in the host's journal, in an answer of the API.
+/// The maximum nesting of lists and objects in a tool's input or output. JSON readers stop at 128 levels, and an
+/// agent's output is wrapped further: in a frame, in the host's journal, in an API response.
 pub const DEEPEST: usize = 64;
 
-/// Whether lists and objects are nested deeper than that in a value.
+/// Whether a value is nested deeper than [`DEEPEST`].
 #[must_use]
 pub fn is_too_deep(value: &Value) -> bool {
     is_deeper(value, DEEPEST)
@@ -72,5 +72,5 @@ fn is_deeper(value: &Value, most: usize) -> bool {
     }
 }
 
-/// The path of the WebSocket. A host sends `Authorization: Bearer <its token>` with the handshake.
+/// The WebSocket's path. The handshake carries `Authorization: Bearer <the host's token>`.
 pub const PATH: &str = "/gateway";

@@ -1,4 +1,4 @@
-//! What a host asks for just before it acts. The answers hold secrets: a host keeps them in memory alone.
+//! Requests that a host sends just before it acts. The responses hold secrets: a host keeps them only in memory.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,42 +9,42 @@ use crate::{
     spending::{Lease, LeaseAsked, Price},
 };
 
-/// A host's question.
+/// A host's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Wanted {
-    /// How to launch the agent, and what its sessions get.
+pub enum PlanRequest {
+    /// How to launch the agent, and what its sessions need.
     Launch,
-    /// What to say in this turn.
+    /// The content of a turn.
     Turn {
         /// The turn.
         turn_id: i64,
     },
-    /// What was decided.
+    /// A person's decision.
     Answer {
         /// The approval.
         approval_id: i64,
     },
-    /// Whether something that crosses the agent's boundary may: a call of a tool, a connection.
+    /// Whether the agent may cross its sandbox's boundary: call a tool or open a connection.
     Judgement(Crossing),
-    /// The right to spend on its model. One that is spent or over has to be followed by another.
+    /// Permission to spend on its model. A used-up or expired lease must be renewed.
     Lease(LeaseAsked),
 }
 
-/// What crosses an agent's boundary.
+/// A crossing of an agent's sandbox boundary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Crossing {
     /// The tool: `<MCP server>.<tool>`, or `network`.
     pub tool: String,
     /// Its kind, as in [`crate::event::Asked::Action`].
     pub tool_kind: String,
-    /// The MCP server's id. Null: it is not a tool of one.
+    /// The MCP server's id. Null if the tool belongs to none.
     pub mcp_server_id: Option<i64>,
     /// The complete input; for `network`, its `host` and `port`.
     pub input: serde_json::Value,
 }
 
-/// What the rules say.
+/// The verdict of the rules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "verdict", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Judgement {
@@ -52,60 +52,61 @@ pub enum Judgement {
     Allowed,
     /// It may not.
     Refused {
-        /// Why, for the agent to read.
+        /// The reason, for the agent.
         reason: String,
     },
-    /// A person decides: report it as [`crate::event::Happening::Asked`].
+    /// A person decides: report it as [`crate::event::HostEvent::Asked`].
     Asked,
 }
 
-/// The control plane's answer.
+/// The control plane's response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Given {
-    /// To [`Wanted::Launch`].
+pub enum PlanResponse {
+    /// To [`PlanRequest::Launch`].
     Launch(Box<LaunchPlan>),
-    /// To [`Wanted::Turn`].
+    /// To [`PlanRequest::Turn`].
     Turn(TurnPlan),
-    /// To [`Wanted::Answer`].
+    /// To [`PlanRequest::Answer`].
     Answer(Answer),
-    /// To [`Wanted::Judgement`].
+    /// To [`PlanRequest::Judgement`].
     Judgement(Judgement),
-    /// To [`Wanted::Lease`].
+    /// To [`PlanRequest::Lease`].
     Lease(Lease),
-    /// To [`Wanted::Lease`]: nothing may be spent now.
+    /// To [`PlanRequest::Lease`]: nothing may be spent now.
     Spent {
-        /// Why, for the agent to read.
+        /// The reason, for the agent.
         reason: String,
-        /// When to ask again; null: once someone has allowed more.
+        /// When to ask again; null: once a person has allowed more.
         until: Option<i64>,
     },
-    /// The host may not have it, or it no longer exists.
+    /// It does not exist, or the host has no access to it.
     Refused {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// Everything an agent is launched with.
+/// Everything needed to launch an agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LaunchPlan {
     /// The agent's name.
     pub name: String,
-    /// When the agent was created. A restored control plane may give the number of an agent to another one, but not this as well.
+    /// When the agent was created. After a restore the control plane may reuse an id for another agent, but not with
+    /// the same time.
     pub created_at: i64,
     /// The image's reference. A host that runs plain processes looks it up in its operator's list.
     pub image: String,
-    /// The digest that the image must have, if its record names one.
+    /// The digest that the image must have, if its record has one.
     pub digest: Option<String>,
-    /// The agent's revision, of which this is the launch.
+    /// The agent's revision being launched.
     pub revision: i64,
-    /// What the agent is told at the beginning of each session: its role, how it answers, what it must ask.
+    /// The instructions for each session: the agent's role, how it answers, what needs approval.
     pub instructions: String,
-    /// The model to use, if one is chosen.
+    /// The selected model, if any.
     pub model: Option<String>,
-    /// The mode that its sessions are to be in, if one is chosen.
+    /// The selected mode of its sessions, if any.
     pub mode: Option<String>,
     /// Access to the model, if the agent has its own.
     pub model_access: Option<ModelAccess>,
@@ -117,36 +118,36 @@ pub struct LaunchPlan {
     pub mcp_servers: Vec<McpServer>,
     /// The limits of its processes.
     pub limits: Limits,
-    /// How its program is wired; without one, as the host's operator lists it.
+    /// How its program is wired; by default as in the operator's list.
     pub profile: Option<Profile>,
-    /// What it may reach.
+    /// Its network access.
     pub network: Network,
     /// Credentials that the host adds to the agent's requests. The agent never holds them.
     pub injected: Vec<Injected>,
-    /// Secrets that the agent may read, as files in its home.
+    /// Secret files in the agent's home, which it may read.
     pub files: Vec<SecretFile>,
-    /// Names of MCP servers, and kinds of tools, that it may not use.
+    /// MCP servers and kinds of tools that it may not use.
     pub disabled_tool_groups: Vec<String>,
-    /// What calls of models cost.
+    /// The prices of models.
     pub prices: Vec<Price>,
-    /// Whether each call of its model needs a lease.
+    /// Whether each model call needs a lease.
     pub metered: bool,
-    /// Whether nothing may leave its sandbox any more: an emergency stop. Its gate refuses everything, and ends what is open. The
-    /// plan of an agent that is up may then have nothing else; a new one comes with the release.
+    /// Emergency stop: nothing may leave the sandbox. The gate refuses everything and closes open connections. For a
+    /// running agent the rest of the plan may be missing; a complete plan follows the release.
     pub stopped: bool,
 }
 
-/// What an agent may reach beside its model, its MCP servers and the destinations of its credentials.
+/// An agent's network access, in addition to its model, its MCP servers and the destinations of its credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Network {
-    /// Whether its container has a network interface of its own, past the proxy.
+    /// Whether its container has its own network interface, which bypasses the proxy.
     pub privileged: bool,
-    /// Where it may connect to, through the proxy.
+    /// The destinations allowed through the proxy.
     pub allowed: Vec<Destination>,
 }
 
-/// Where an agent may connect to.
+/// A destination for connections.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Destination {
     /// A name, or `*.` and a name of at least two labels.
@@ -155,10 +156,10 @@ pub struct Destination {
     pub port: u16,
 }
 
-/// A credential that the host adds to requests for one address.
+/// A credential that the host adds to requests to one address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Injected {
-    /// The credential's name, as a part of a path: `/c/<name>/`.
+    /// The credential's name in paths: `/c/<name>/`.
     pub name: String,
     /// The address.
     pub url: String,
@@ -183,7 +184,7 @@ pub struct ModelAccess {
     pub credential_id: Option<i64>,
     /// The provider, such as `anthropic` or `openai`.
     pub provider: String,
-    /// Where its interface is, unless it is the provider's own.
+    /// The address of its API, unless it is the provider's own.
     pub base_url: Option<String>,
     /// The key.
     pub key: Secret,
@@ -198,7 +199,7 @@ pub struct Variable {
     pub value: Secret,
 }
 
-/// A skill: a file that the agent finds in its folder.
+/// A skill: a file in the agent's folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Skill {
     /// The name.
@@ -220,18 +221,19 @@ pub struct McpServer {
     pub name: String,
     /// How to reach it.
     pub transport: McpTransport,
-    /// Whether it may read the agent's home, as a program outside of the agent's sandbox.
+    /// Whether it may read the agent's home from outside the agent's sandbox.
     pub reads_workspace: bool,
 }
 
 impl McpServer {
-    /// Whether it runs in the agent's sandbox: a program without secrets. All others run, or are reached, outside of it.
+    /// Whether it runs in the agent's sandbox: a program without secrets. All others run, or are reached, outside of
+    /// it.
     #[must_use]
     pub fn runs_in_sandbox(&self) -> bool {
         matches!(&self.transport, McpTransport::Stdio { environment, .. } if environment.is_empty())
     }
 
-    /// Whether sessions with it go on when it has become this one. New headers count with the next request.
+    /// Whether sessions survive a change to this server. New headers apply from the next request.
     #[must_use]
     pub fn goes_on_as(&self, now: &Self) -> bool {
         use McpTransport::{Http, Sse};
@@ -272,7 +274,7 @@ pub enum McpTransport {
     },
 }
 
-/// Limits of an agent's processes; null is the host's own limit.
+/// Resource limits of an agent; null stands for the host's own limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Limits {
@@ -280,43 +282,43 @@ pub struct Limits {
     pub memory_mb: Option<i64>,
     /// Processors.
     pub cpus: Option<f64>,
-    /// How long it may take to start, in seconds.
+    /// The maximum time to start, in seconds.
     pub start_seconds: Option<i64>,
 }
 
-/// What to say in a turn.
+/// The content of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnPlan {
     /// The conversation.
     pub conversation_id: i64,
-    /// The session to resume; without one, a new session begins.
+    /// The session to resume; null starts a new one.
     pub session: Option<String>,
-    /// What each session of the conversation is told behind the agent's own instructions: what to know about its channel. Told
-    /// again when it has changed. May be empty.
+    /// Instructions for the conversation's sessions, in addition to the agent's own: information about its channel.
+    /// Sent again after a change. May be empty.
     pub instructions: String,
     /// The messages, oldest first.
     pub prompt: Vec<Part>,
-    /// Whether several people write in the conversation, now or before: then each text begins with its author's name.
+    /// Whether several people have written in the conversation: each text then starts with its author's name.
     pub is_shared: bool,
 }
 
-/// A part of what is said.
+/// A part of a turn's content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Part {
     /// Text.
     Text {
-        /// Who says it.
+        /// The author.
         author: Option<String>,
         /// The text.
         text: String,
     },
-    /// What the agent should know about what follows. No one says it, so it is not answered.
+    /// Context for what follows. It has no author and needs no answer.
     Note {
         /// The text.
         text: String,
     },
-    /// A file. Its bytes are given up to 512 KiB in all; a larger one is named only.
+    /// A file. The bytes are included up to 512 KiB in total; beyond that, only the name.
     File {
         /// The name.
         filename: String,
@@ -329,29 +331,29 @@ pub enum Part {
     },
 }
 
-/// What was decided.
+/// A decision with its author.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
-    /// The request that it answers.
+    /// The answered request.
     pub request: String,
     /// The decision.
     pub decision: Decision,
-    /// Who decided, for the agent to read.
+    /// The author, for the agent.
     pub by: Option<String>,
 }
 
-/// What was decided.
+/// A decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Decision {
-    /// The action may be done.
+    /// The action is allowed.
     Approved {
-        /// What the person said about it.
+        /// The person's comment.
         comment: Option<String>,
     },
-    /// It may not.
+    /// The action is not allowed.
     Denied {
-        /// What the person said about it.
+        /// The person's comment.
         comment: Option<String>,
     },
     /// The question is answered.
@@ -361,9 +363,9 @@ pub enum Decision {
         /// Text.
         text: Option<String>,
     },
-    /// No one will answer: it was dismissed, or no one answered in time.
+    /// There will be no answer: the request was dismissed or has expired.
     Closed {
-        /// Why, in words.
+        /// The reason, in words.
         reason: String,
     },
 }

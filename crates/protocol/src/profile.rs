@@ -5,35 +5,35 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a program is wired. In values, `{name}` stands for what the host knows: see [`Profile::PLACES`].
+/// How a program is wired. In values, `{name}` is a placeholder that the host fills: see [`Profile::PLACES`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Profile {
-    /// Its name, as people choose it in a list.
+    /// Its name in lists.
     pub name: String,
     /// The program and its arguments, inside the container.
     pub command: Vec<String>,
-    /// The interface with which it speaks to its model.
+    /// The API with which it calls its model.
     pub interface: Interface,
-    /// The environment. A variable that names a place which this agent doesn't have is left out.
+    /// The environment. A variable with a placeholder that this agent has no value for is omitted.
     pub environment: BTreeMap<String, String>,
-    /// Files in its home, written before it starts: the path, and the text. One that names a place which this agent
-    /// doesn't have is left out. Places stand between double quotes; what is put there is escaped as in JSON, which
-    /// TOML and YAML read alike.
+    /// Files in its home, written before it starts: path and text. A file with a placeholder that this agent has no
+    /// value for is omitted. Placeholders are inside double quotes; values are escaped as in JSON, which TOML and YAML
+    /// read alike.
     pub files: BTreeMap<String, String>,
-    /// The model, where neither the agent nor its image names one.
+    /// The model, if neither the agent nor its image names one.
     pub model: Option<String>,
-    /// Models that it can't work with.
+    /// Models that it does not support.
     pub refused_models: Vec<String>,
-    /// Whether it can't do without a model: then it isn't launched without access to one, and its name.
+    /// Whether it requires a model: without access to one, and its name, it is not launched.
     pub needs_model: bool,
-    /// The HTTP status that makes it stop, and not try again, when nothing may be spent on its model.
+    /// The HTTP status that makes it stop, instead of retrying, when nothing may be spent on its model.
     pub stop_status: u16,
 }
 
 impl Profile {
-    /// What `{name}` may be: the address of the model's interface as the program's library wants it, what stands in for
-    /// the key, the model, its provider, the home.
+    /// The placeholders: the address of the model's API as the program's library expects it, the placeholder for the
+    /// key, the model, its provider, the home.
     pub const PLACES: [&str; 5] = ["model_url", "placeholder", "model", "provider", "home"];
 }
 
@@ -53,14 +53,14 @@ impl Default for Profile {
     }
 }
 
-/// The interface of a model.
+/// A model's API.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Interface {
-    /// OpenAI's chat completions. Addresses end in `/v1`, or what stands for it.
+    /// OpenAI's chat completions. Addresses end in `/v1` or its equivalent.
     #[default]
     OpenaiChat,
-    /// OpenAI's responses. Addresses end in `/v1`, or what stands for it.
+    /// OpenAI's responses. Addresses end in `/v1` or its equivalent.
     OpenaiResponses,
     /// Anthropic's messages. Addresses end before `/v1`.
     Anthropic,
@@ -69,7 +69,7 @@ pub enum Interface {
 }
 
 impl Interface {
-    /// It as a word: `OPENAI_CHAT`.
+    /// The wire name: `OPENAI_CHAT`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

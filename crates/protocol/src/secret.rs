@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Secret(String);
 
 impl Secret {
-    /// The text itself. Don't log it, and don't write it to a file.
+    /// The text. Never log it or write it to a file.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0

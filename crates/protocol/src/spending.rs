@@ -1,17 +1,17 @@
-//! Money and tokens: what a call of a model costs, the leases from which it is paid, and what it did cost.
+//! Money and tokens: prices of model calls, leases to pay for them, and actual costs.
 //!
-//! The control plane grants a host a part of what may still be spent. The host takes from it in memory, before each call,
-//! and reports what the call really did cost. So a host that is cut off spends at most what it has a lease for.
+//! The control plane leases a part of the remaining budget to a host. The host deducts from it in memory before each
+//! call and reports the actual cost. So a disconnected host spends at most its leases.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Usage;
 
-/// What a model costs, in millionths of the currency for a million tokens. Null is unknown.
+/// The prices of a model, in millionths of the currency per million tokens. Null is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Price {
-    /// The model; a name that ends in `*` stands for all that begin so. The longest one that matches counts.
+    /// The model; a trailing `*` matches any suffix. The longest match wins.
     pub model: String,
     /// Tokens read, except cached ones.
     pub input: i64,
@@ -24,8 +24,8 @@ pub struct Price {
 }
 
 impl Price {
-    /// What these tokens cost in addition, because they are kept in a cache for an hour, in millionths and rounded up. Anthropic,
-    /// which alone offers that, takes twice the price of input for it.
+    /// The surcharge for caching these tokens for an hour, in millionths, rounded up. Only Anthropic offers that, at
+    /// twice the input price.
     #[must_use]
     pub fn of_hour(&self, tokens: i64) -> i64 {
         let usual = self.cache_write.unwrap_or(self.input);
@@ -35,8 +35,8 @@ impl Price {
     }
 }
 
-/// The price of a model: the longest name that matches; a whole name counts for more than the same one with a star. A provider
-/// in front (`anthropic/claude-…`) doesn't matter.
+/// The price of a model: the longest matching name; an exact name beats the same one with a star. A provider prefix
+/// (`anthropic/claude-…`) is ignored.
 #[must_use]
 pub fn price_of<'a>(prices: impl IntoIterator<Item = &'a Price>, model: &str) -> Option<&'a Price> {
     let bare = model.rsplit('/').next().unwrap_or(model);
@@ -48,7 +48,7 @@ pub fn price_of<'a>(prices: impl IntoIterator<Item = &'a Price>, model: &str) ->
     prices.into_iter().filter(matches).max_by_key(worth)
 }
 
-/// The right to spend. Null is unlimited.
+/// Permission to spend. Null is unlimited.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lease {
     /// Identifies it.
@@ -57,22 +57,23 @@ pub struct Lease {
     pub cost_micro: Option<i64>,
     /// Tokens: input, output and those written to a cache.
     pub tokens: Option<i64>,
-    /// Until when.
+    /// When it expires.
     pub until: i64,
 }
 
-/// The question for a lease.
+/// A request for a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeaseAsked {
-    /// The model of the call that waits.
+    /// The model of the waiting call.
     pub model: String,
-    /// Identifies the question among those about the agent. Asked again, because the answer was lost, it gets the same lease.
+    /// Identifies the request among those about the agent. If it is repeated because the answer was lost, it gets the
+    /// same lease.
     pub question: i64,
-    /// Leases from which nothing more is taken. What is left of them goes back before the question is judged.
+    /// Leases that are no longer drawn on. Their remainders are returned before the request is decided.
     pub finished: Vec<Finished>,
 }
 
-/// A lease from which nothing more is taken, and what its calls have taken. Some of them may not have been reported yet.
+/// A lease that is no longer drawn on, and the total drawn by its calls. Some of them may not be reported yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finished {
     /// The lease.
@@ -83,10 +84,10 @@ pub struct Finished {
     pub tokens: i64,
 }
 
-/// A call of a model, when it is over.
+/// A completed model call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelCall {
-    /// The turn. Null: none runs, or several do.
+    /// The turn. Null if none or several were running.
     pub turn_id: Option<i64>,
     /// The provider.
     pub provider: String,
@@ -96,13 +97,13 @@ pub struct ModelCall {
     pub started_at: i64,
     /// How long it took, in milliseconds.
     pub millis: i64,
-    /// The HTTP status; null: the model could not be reached, or the agent hung up.
+    /// The HTTP status; null: the model could not be reached, or the agent disconnected.
     pub status: Option<u16>,
-    /// What it has spent.
+    /// Its usage.
     pub usage: Usage,
-    /// How many of the tokens written to a cache are kept there for an hour; null: none, or it is unknown.
+    /// How many of the cached tokens are kept for an hour; null: none or unknown.
     pub cache_hour: Option<i64>,
-    /// The lease it was paid from.
+    /// The lease that paid for it.
     pub lease_id: Option<i64>,
 }
 

@@ -1,8 +1,8 @@
-//! The text of tokens: a prefix for the kind (by which a scanner finds a leaked one), 256 random bits in base62, and the
+//! The text of tokens: a prefix for the kind (which lets scanners detect leaks), 256 random bits in base62, and the
 //! CRC-32 of both in base62, which detects a mistyped or truncated token without a database.
 //!
-//! Both sides make and check tokens: the control plane all kinds, a host its own. What is stored, and for how long a
-//! token is valid, is theirs to know.
+//! Both sides create and check tokens: the control plane all kinds, a host its own. Storage and validity are up to
+//! them.
 
 use zeroize::Zeroizing;
 
@@ -17,7 +17,7 @@ const RANDOM_LEN: usize = 43;
 /// 62^6 > 2^32.
 const CHECKSUM_LEN: usize = 6;
 
-/// The token made of these 256 secret bits, which are zero afterwards.
+/// Creates a token from these 256 secret bits, and zeroes them.
 #[must_use]
 pub fn of_secret(prefix: &str, secret: &mut [u8; 32]) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::with_capacity(prefix.len() + RANDOM_LEN + CHECKSUM_LEN));
@@ -27,7 +27,7 @@ pub fn of_secret(prefix: &str, secret: &mut [u8; 32]) -> Zeroizing<String> {
     text
 }
 
-/// Whether the text has the form of a token of this kind. It may still be unknown.
+/// Whether the text is a well-formed token of this kind. It may still be unknown.
 #[must_use]
 pub fn is_well_formed(prefix: &str, text: &str) -> bool {
     let Some(body) = text.strip_prefix(prefix) else { return false };
@@ -44,7 +44,7 @@ fn push_checksum(text: &mut String) {
     push_base62(text, &mut checksum, CHECKSUM_LEN);
 }
 
-/// Appends a big-endian number in exactly `width` digits, with leading zeros; leaves zero in `number`.
+/// Appends a big-endian number as exactly `width` digits with leading zeros; leaves zero in `number`.
 fn push_base62(out: &mut String, number: &mut [u8], width: usize) {
     let mut digits = Zeroizing::new(vec![0_u8; width]);
     for digit in digits.iter_mut().rev() {

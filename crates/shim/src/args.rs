@@ -164,13 +164,12 @@ pub(crate) enum Subcommand {
     Help,
 }
 
-/// An invalid argument.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Wrong(String);
+pub struct InvalidArgument(String);
 
-impl std::error::Error for Wrong {}
+impl std::error::Error for InvalidArgument {}
 
-impl Display for Wrong {
+impl Display for InvalidArgument {
     fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
         to.write_str(&self.0)
     }
@@ -243,7 +242,7 @@ impl ProgramSpec {
 }
 
 impl Subcommand {
-    pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, Wrong> {
+    pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, InvalidArgument> {
         let mut args = args.into_iter();
         let verb = args.next().unwrap_or_default();
         let subcommand = match verb.to_str() {
@@ -253,13 +252,13 @@ impl Subcommand {
                 let launch = launch(&mut args)?;
                 if launch.contained.is_none_or(|users| users.agent == 0 || users.agent == users.uid) {
                     let why = "contain needs --agent-uid, which is neither root nor --uid";
-                    return Err(Wrong(why.to_owned()));
+                    return Err(InvalidArgument(why.to_owned()));
                 }
                 Self::Contain(launch)
             }
             Some("read") => {
                 let (Some(file), Some(most)) = (args.next(), args.next()) else {
-                    return Err(Wrong("read needs a file and a number of bytes".to_owned()));
+                    return Err(InvalidArgument("read needs a file and a number of bytes".to_owned()));
                 };
                 Self::Read(file.into(), number("read", &most)?)
             }
@@ -271,23 +270,26 @@ impl Subcommand {
                 Self::Exec(program(spec, &mut args)?)
             }
             Some("gate") => {
-                let mut word = |what| args.next().ok_or_else(|| Wrong(format!("gate needs {what}")));
+                let mut word =
+                    |what| args.next().ok_or_else(|| InvalidArgument(format!("gate needs {what}")));
                 let socket = path("gate", &word("the path of a socket")?)?;
                 let port = number("gate", &word("a port")?)?;
                 if word("-- and a program")? != "--" {
-                    return Err(Wrong("gate needs -- before the program".to_owned()));
+                    return Err(InvalidArgument("gate needs -- before the program".to_owned()));
                 }
                 let ProgramSpec { program, args, .. } = program(ProgramSpec::default(), &mut args)?;
                 Self::Gate(Gate { socket, port }, program, args)
             }
             Some("serve-gate") => {
-                let mut word = |what| args.next().ok_or_else(|| Wrong(format!("serve-gate needs {what}")));
+                let mut word =
+                    |what| args.next().ok_or_else(|| InvalidArgument(format!("serve-gate needs {what}")));
                 let socket = word("the path of a socket")?;
                 Self::ServeGate(socket.into(), number("serve-gate", &word("the number of its parent")?)?)
             }
             Some(name @ ("connect" | "mcp")) => {
-                let socket =
-                    args.next().ok_or_else(|| Wrong(format!("{name} needs the path of a socket")))?;
+                let socket = args
+                    .next()
+                    .ok_or_else(|| InvalidArgument(format!("{name} needs the path of a socket")))?;
                 match args.next() {
                     Some(word) if name == "mcp" && word == "--" => {
                         let ProgramSpec { program, args, .. } = program(ProgramSpec::default(), &mut args)?;
@@ -299,8 +301,8 @@ impl Subcommand {
             }
             Some("isolation") => Self::Isolation,
             Some("help" | "--help" | "-h") => Self::Help,
-            Some("") => return Err(Wrong("a command is missing".to_owned())),
-            _ => return Err(Wrong(format!("unknown command {}", verb.display()))),
+            Some("") => return Err(InvalidArgument("a command is missing".to_owned())),
+            _ => return Err(InvalidArgument(format!("unknown command {}", verb.display()))),
         };
         match args.next() {
             Some(more) => Err(too_many(&more)),
@@ -309,21 +311,22 @@ impl Subcommand {
     }
 }
 
-fn too_many(more: &OsStr) -> Wrong {
-    Wrong(format!("{} is one argument too many", more.display()))
+fn too_many(more: &OsStr) -> InvalidArgument {
+    InvalidArgument(format!("{} is one argument too many", more.display()))
 }
 
 /// Reads `--name value` up to `--`. `take` returns false for an unknown name.
 fn options(
     args: &mut impl Iterator<Item = OsString>,
-    mut take: impl FnMut(&str, &OsStr) -> Result<bool, Wrong>,
-) -> Result<(), Wrong> {
+    mut take: impl FnMut(&str, &OsStr) -> Result<bool, InvalidArgument>,
+) -> Result<(), InvalidArgument> {
     loop {
-        let name = args.next().ok_or_else(|| Wrong("-- and a program are missing".to_owned()))?;
+        let name = args.next().ok_or_else(|| InvalidArgument("-- and a program are missing".to_owned()))?;
         if name == "--" {
             return Ok(());
         }
-        let unknown = || Wrong(format!("unknown option {} (the program comes after --)", name.display()));
+        let unknown =
+            || InvalidArgument(format!("unknown option {} (the program comes after --)", name.display()));
         let text = name.to_str().filter(|name| name.starts_with("--")).ok_or_else(unknown)?;
         if text == "--no-network" {
             // The only option without a value.
@@ -332,15 +335,15 @@ fn options(
             }
             continue;
         }
-        let value = args.next().ok_or_else(|| Wrong(format!("{text} needs a value")))?;
+        let value = args.next().ok_or_else(|| InvalidArgument(format!("{text} needs a value")))?;
         if !take(text, &value)? {
             return Err(unknown());
         }
     }
 }
 
-fn home_task(args: &mut impl Iterator<Item = OsString>) -> Result<Subcommand, Wrong> {
-    let mut word = |what| args.next().ok_or_else(|| Wrong(format!("keep needs {what}")));
+fn home_task(args: &mut impl Iterator<Item = OsString>) -> Result<Subcommand, InvalidArgument> {
+    let mut word = |what| args.next().ok_or_else(|| InvalidArgument(format!("keep needs {what}")));
     let socket = path("keep", &word("the path of a socket")?)?;
     let home = path("keep", &word("the path of a home")?)?;
     let task = word("pack, restore or drop")?;
@@ -351,12 +354,12 @@ fn home_task(args: &mut impl Iterator<Item = OsString>) -> Result<Subcommand, Wr
             reserve: number("restore", &word("a number of bytes")?)?,
         },
         Some("drop") => Task::Drop,
-        _ => return Err(Wrong(format!("keep can't {}", task.display()))),
+        _ => return Err(InvalidArgument(format!("keep can't {}", task.display()))),
     };
     Ok(Subcommand::HomeTask(socket, home, task))
 }
 
-fn launch(args: &mut impl Iterator<Item = OsString>) -> Result<Launch, Wrong> {
+fn launch(args: &mut impl Iterator<Item = OsString>) -> Result<Launch, InvalidArgument> {
     let mut launch = Launch::new("", 0, "");
     let mut generation = None;
     options(args, |name, value| {
@@ -373,21 +376,21 @@ fn launch(args: &mut impl Iterator<Item = OsString>) -> Result<Launch, Wrong> {
         }
         Ok(true)
     })?;
-    launch.generation = generation.ok_or_else(|| Wrong("--generation is missing".to_owned()))?;
+    launch.generation = generation.ok_or_else(|| InvalidArgument("--generation is missing".to_owned()))?;
     if launch.dir.as_os_str().is_empty() {
-        return Err(Wrong("--dir is missing".to_owned()));
+        return Err(InvalidArgument("--dir is missing".to_owned()));
     }
     if launch.line_bytes == 0 || launch.line_bytes > 1 << 30 {
-        return Err(Wrong("--line-bytes must be from 1 to 1073741824".to_owned()));
+        return Err(InvalidArgument("--line-bytes must be from 1 to 1073741824".to_owned()));
     }
     if launch.spool_bytes < 64 << 10 {
-        return Err(Wrong("--spool-bytes must be at least 65536".to_owned()));
+        return Err(InvalidArgument("--spool-bytes must be at least 65536".to_owned()));
     }
     launch.spec = program(launch.spec, args)?;
     Ok(launch)
 }
 
-fn spec_option(spec: &mut ProgramSpec, name: &str, value: &OsStr) -> Result<bool, Wrong> {
+fn spec_option(spec: &mut ProgramSpec, name: &str, value: &OsStr) -> Result<bool, InvalidArgument> {
     let limits = &mut spec.limits;
     match name {
         "--nofile" => limits.nofile = Some(number(name, value)?),
@@ -403,7 +406,9 @@ fn spec_option(spec: &mut ProgramSpec, name: &str, value: &OsStr) -> Result<bool
         "--gate-port" => gate(spec).port = number(name, value)?,
         "--no-network" => sandbox(spec, name)?.no_network = true,
         "--isolate" if value == "bwrap" => spec.sandbox = Some(Sandbox::default()),
-        "--isolate" => return Err(Wrong(format!("--isolate supports only bwrap, got {}", value.display()))),
+        "--isolate" => {
+            return Err(InvalidArgument(format!("--isolate supports only bwrap, got {}", value.display())));
+        }
         "--bind" => sandbox(spec, name)?.writable.push(path(name, value)?),
         "--ro-bind" => sandbox(spec, name)?.readable.push(path(name, value)?),
         _ => return Ok(false),
@@ -411,29 +416,33 @@ fn spec_option(spec: &mut ProgramSpec, name: &str, value: &OsStr) -> Result<bool
     Ok(true)
 }
 
-fn sandbox<'a>(spec: &'a mut ProgramSpec, name: &str) -> Result<&'a mut Sandbox, Wrong> {
-    spec.sandbox.as_mut().ok_or_else(|| Wrong(format!("{name} needs --isolate bwrap before it")))
+fn sandbox<'a>(spec: &'a mut ProgramSpec, name: &str) -> Result<&'a mut Sandbox, InvalidArgument> {
+    spec.sandbox.as_mut().ok_or_else(|| InvalidArgument(format!("{name} needs --isolate bwrap before it")))
 }
 
 fn gate(spec: &mut ProgramSpec) -> &mut Gate {
     spec.gate.get_or_insert_with(|| Gate { socket: PathBuf::new(), port: Gate::PORT })
 }
 
-fn program(mut spec: ProgramSpec, args: &mut impl Iterator<Item = OsString>) -> Result<ProgramSpec, Wrong> {
-    spec.program = args.next().ok_or_else(|| Wrong("the program is missing after --".to_owned()))?;
+fn program(
+    mut spec: ProgramSpec,
+    args: &mut impl Iterator<Item = OsString>,
+) -> Result<ProgramSpec, InvalidArgument> {
+    spec.program =
+        args.next().ok_or_else(|| InvalidArgument("the program is missing after --".to_owned()))?;
     spec.args = args.collect();
     Ok(spec)
 }
 
-fn number<T: FromStr>(name: &str, value: &OsStr) -> Result<T, Wrong> {
+fn number<T: FromStr>(name: &str, value: &OsStr) -> Result<T, InvalidArgument> {
     let read = value.to_str().and_then(|value| value.parse().ok());
-    read.ok_or_else(|| Wrong(format!("{name} expects a number, got {}", value.display())))
+    read.ok_or_else(|| InvalidArgument(format!("{name} expects a number, got {}", value.display())))
 }
 
-fn path(name: &str, value: &OsStr) -> Result<PathBuf, Wrong> {
+fn path(name: &str, value: &OsStr) -> Result<PathBuf, InvalidArgument> {
     let path = Path::new(value);
     if value.is_empty() || !is_plain(path) {
-        return Err(Wrong(format!("{name} needs a path in one line")));
+        return Err(InvalidArgument(format!("{name} needs a path in one line")));
     }
     Ok(path.to_owned())
 }

@@ -22,7 +22,7 @@ pub struct Client {
 }
 
 /// A frame of the shim, with its payload.
-pub type Said = (FromShim, Vec<u8>);
+pub type ReceivedFrame = (FromShim, Vec<u8>);
 
 impl Client {
     /// Connects to the shim of a launch's folder. Lines longer than `longest` are an error.
@@ -58,7 +58,7 @@ impl Client {
     }
 
     /// Reads the next frame; `None`: the connection is closed.
-    pub fn read(&mut self) -> io::Result<Option<Said>> {
+    pub fn read(&mut self) -> io::Result<Option<ReceivedFrame>> {
         let Some(line) = read_header(&mut self.from)? else { return Ok(None) };
         let header = FromShim::parse(&line)?;
         if header.payload() > self.longest {

@@ -166,7 +166,7 @@ impl Pairs {
     }
 
     /// A value that may be `-`.
-    pub(crate) fn maybe<T: std::str::FromStr>(&self, key: &str) -> io::Result<Option<T>> {
+    pub(crate) fn optional<T: std::str::FromStr>(&self, key: &str) -> io::Result<Option<T>> {
         if self.text(key)? == "-" { Ok(None) } else { self.value(key).map(Some) }
     }
 

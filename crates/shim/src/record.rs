@@ -147,8 +147,8 @@ impl Exit {
         Ok(Self {
             generation: pairs.value("generation")?,
             ended: Ended {
-                code: pairs.maybe("code")?,
-                signal: pairs.maybe("signal")?,
+                code: pairs.optional("code")?,
+                signal: pairs.optional("signal")?,
                 at: pairs.value("at")?,
                 reason: pairs.value("reason")?,
             },

@@ -308,7 +308,6 @@ impl Spool {
         self.renamed || self.segments.iter().any(|segment| !segment.synced)
     }
 
-    /// The unsynced files.
     pub(crate) fn unsynced(&mut self) -> io::Result<Vec<Arc<File>>> {
         let mut files = Vec::new();
         if std::mem::take(&mut self.renamed) {

@@ -261,8 +261,8 @@ impl FromShim {
             "SPOOL" => Self::Spool(words.value()?),
             "STDERR" => Self::Stderr { len: words.value()? },
             "EXIT" => Self::Exit(Ended {
-                code: words.maybe()?,
-                signal: words.maybe()?,
+                code: words.optional()?,
+                signal: words.optional()?,
                 at: words.value()?,
                 reason: words.value()?,
             }),
@@ -361,7 +361,7 @@ impl<'a> Words<'a> {
         self.next()?.parse().map_err(|_| self.malformed())
     }
 
-    fn maybe<T: FromStr>(&mut self) -> Result<Option<T>, Malformed> {
+    fn optional<T: FromStr>(&mut self) -> Result<Option<T>, Malformed> {
         match self.next()? {
             "-" => Ok(None),
             word => word.parse().map(Some).map_err(|_| self.malformed()),

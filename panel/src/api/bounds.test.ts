@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { boundsOf, type Place, refusal } from './bounds'
+import { type BoundsKey, boundsOf, refusal } from './bounds'
 
 test('a text is measured in characters as people count them, not in UTF-16 units', () => {
   expect(refusal('🙂🙂', { maxLength: 2 })).toBeNull()
@@ -24,5 +24,5 @@ test('a list is measured, and each of its values', () => {
 })
 
 test('a place without bounds refuses nothing', () => {
-  expect(refusal('PAUSE', boundsOf('UpdateAgentInput.costGuardAction' as Place))).toBeNull()
+  expect(refusal('PAUSE', boundsOf('UpdateAgentInput.costGuardAction' as BoundsKey))).toBeNull()
 })

@@ -1,4 +1,4 @@
-// The bounds of what people type, as the schema states them, checked before anything is sent.
+// The input bounds from the schema, checked before sending.
 import all from './bounds.json'
 
 export interface Bounds {
@@ -12,15 +12,15 @@ export interface Bounds {
   digits?: boolean
 }
 
-/** A place in the schema: `UpdateAgentInput.name`, or `changeName.name` for an argument of a mutation. */
-export type Place = keyof typeof all
+/** A place in the schema: `UpdateAgentInput.name`, or `changeName.name` for a mutation's argument. */
+export type BoundsKey = keyof typeof all
 
-/** The bounds of a place; none where its type alone bounds it, as for a choice that may be empty. */
-export function boundsOf(place: Place): Bounds {
+/** The bounds of a place; none if only its type bounds it, as for an optional enum. */
+export function boundsOf(place: BoundsKey): Bounds {
   return (all as Partial<Record<string, Bounds>>)[place] ?? {}
 }
 
-/** Why a value is not accepted, in words; null if it is. */
+/** Why a value is invalid, in words; null if it is valid. */
 export function refusal(value: unknown, bounds: Bounds): string | null {
   if (Array.isArray(value)) {
     if (bounds.maxItems !== undefined && value.length > bounds.maxItems)

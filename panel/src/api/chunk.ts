@@ -1,13 +1,13 @@
-// Parts of the panel that are fetched when they are needed. While the service is away they do not come: that is neither an
-// error of the page nor final. No React here.
+// Loads parts of the panel on demand. While the service is down they can't load, which is neither a page error nor
+// final. No React here.
 import { connectionNow, onReturn } from './connection'
 
 const PAUSE_MS = 2_000
-const MOST_REFUSALS = 2
+const MAX_REFUSALS = 2
 
 /**
- * Fetches until it is there: `lazy(() => fetched(() => import('./part')))`. Gives up only if the service answers and the
- * part is still not there: a newer panel was installed, which app/page-failed says.
+ * Retries until loaded: `lazy(() => fetched(() => import('./part')))`. Gives up only if the service responds and the
+ * part is still missing: a newer panel was installed, which app/page-failed explains.
  */
 export async function fetched<T>(load: () => Promise<T>): Promise<T> {
   for (let refusals = 0; ; ) {
@@ -15,13 +15,13 @@ export async function fetched<T>(load: () => Promise<T>): Promise<T> {
       return await load()
     } catch (error) {
       if (connectionNow().state === 'live') refusals += 1
-      if (refusals > MOST_REFUSALS) throw error
+      if (refusals > MAX_REFUSALS) throw error
       await pause()
     }
   }
 }
 
-/** Until the connection is there again, and no longer than a moment. */
+/** Waits for the connection, but only briefly. */
 function pause(): Promise<void> {
   return new Promise((resolve) => {
     const go = () => {

@@ -1,4 +1,4 @@
-// The GraphQL client: one cache of records, one address, the socket for what is live.
+// The GraphQL client: one record cache, one endpoint, and the socket for subscriptions.
 import { Client, type Exchange, fetchExchange, mapExchange, subscriptionExchange } from '@urql/core'
 import { cacheExchange } from '@urql/exchange-graphcache'
 import { isSignedOut } from './errors'
@@ -7,7 +7,7 @@ import { withSocket } from './lazy-socket'
 import { requestsExchange, sentExchange } from './requests'
 import { sessionEnded } from './session'
 
-/** Tells the panel when an answer says that no one is signed in. The page keeps what it shows. */
+/** Notices answers that say the user is signed out. The page keeps its content. */
 const sessionExchange: Exchange = mapExchange({
   onError: (error) => {
     if (isSignedOut(error)) sessionEnded()
@@ -19,7 +19,7 @@ const liveExchange: Exchange = subscriptionExchange({
     subscribe: (sink) => {
       let stopped = false
       let stop = () => {}
-      // The client takes a refusal for one answer of many, unless it knows that no other follows.
+      // The client expects further answers after an error, unless told that none follows.
       const error = (problem: unknown) =>
         Array.isArray(problem) ? sink.next({ errors: problem, hasNext: false }) : sink.error(problem)
       void withSocket().then((socket) => {
@@ -39,7 +39,7 @@ const liveExchange: Exchange = subscriptionExchange({
   }),
 })
 
-/** A client with an empty cache, which sends nothing once it is over. Someone else who signs in gets a new one. */
+/** A client with an empty cache, which sends nothing once `over` is aborted. Each new user gets a new one. */
 export function makeClient(over: AbortSignal): Client {
   return new Client({
     url: '/graphql',
@@ -54,7 +54,7 @@ export function makeClient(over: AbortSignal): Client {
     preferGetMethod: false,
     fetch: (...asked: Parameters<typeof fetch>) =>
       over.aborted ? Promise.reject(over.reason) : fetch(...asked),
-    // Shows what is cached at once, and reads it again in the background.
+    // Shows cached data at once and refreshes it in the background.
     requestPolicy: 'cache-and-network',
     fetchOptions: () => ({
       credentials: 'same-origin',

@@ -1,9 +1,9 @@
-// Whether live changes reach the panel: one state that the banner shows and that live queries act on. No React here.
+// Whether live changes reach the panel: the state behind the banner and live queries. No React here.
 
 export type Connection =
   | { state: 'connecting' }
   | { state: 'live' }
-  /** Lost; what is shown is as old as `since`. */
+  /** Lost; the page is as old as `since`. */
   | { state: 'lost'; since: number }
 
 type Listener = () => void
@@ -19,7 +19,7 @@ export function onConnection(listener: Listener): () => void {
   return () => listeners.delete(listener)
 }
 
-/** Calls back whenever the connection is there again after a loss: what is shown may be out of date. */
+/** Calls back on each reconnection: the page may be out of date. */
 export function onReturn(listener: Listener): () => void {
   returned.add(listener)
   return () => returned.delete(listener)
@@ -35,7 +35,7 @@ export function disconnected(): void {
   if (connection.state !== 'lost') set({ state: 'lost', since: Date.now() })
 }
 
-/** No one is signed in: there is nothing to be connected to. */
+/** Signed out: there is nothing to connect to. */
 export function idle(): void {
   set({ state: 'connecting' })
 }

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { clientNow, startOver } from './current-client'
+import { clientNow, resetClient } from './current-client'
 import { graphql } from './graphql'
 
 const SignOut = graphql(`
@@ -15,7 +15,7 @@ test('a replaced client sends nothing more', async () => {
   const send = async (client = clientNow()) => (await client.mutation(SignOut, {}).toPromise()).error
   const before = clientNow()
   expect(await send()).toBeUndefined()
-  startOver()
+  resetClient()
   expect(await send(before)).toBeDefined()
   expect(sent).toHaveBeenCalledTimes(1)
   expect(await send()).toBeUndefined()

@@ -1,5 +1,5 @@
-// The client of the signed-in person. Someone else gets a new one: nothing of the first is left in its cache, and what the
-// first has not sent yet it never sends, because the cookie is the other's by then.
+// The signed-in user's client. Another user gets a new one: nothing of the first remains in the cache, and its unsent
+// changes are dropped, because the cookie now belongs to the other user.
 import type { Client } from '@urql/core'
 import { makeClient } from './client'
 
@@ -14,8 +14,8 @@ export function onClient(listener: () => void): () => void {
   return () => listeners.delete(listener)
 }
 
-/** Forgets everything that was read, and sends nothing more of what was begun. */
-export function startOver(): void {
+/** Discards all data and cancels everything in progress. */
+export function resetClient(): void {
   over.abort()
   over = new AbortController()
   client = makeClient(over.signal)

@@ -1,20 +1,20 @@
-// What the service says when it refuses, as people can read it. One place, so that every page speaks alike.
+// Turns the service's errors into readable text, the same for every page.
 import type { CombinedError } from '@urql/core'
 
-/** One refusal. */
+/** One error. */
 export interface Problem {
-  /** The service's stable code, such as `CONFLICT`; `OFFLINE` if there was no answer. */
+  /** The service's stable code, such as `CONFLICT`; `OFFLINE` without an answer. */
   code: string
   message: string
-  /** The root field that failed, as the document names it. */
+  /** The failed root field, by its name in the document. */
   field?: string
-  /** What is wrong with single values: JSON pointer into the arguments, and why. */
+  /** Invalid values: a JSON pointer into the arguments, and the reason. */
   violations: { pointer: string; detail: string }[]
   details: Record<string, unknown>
   requestId?: string
 }
 
-/** All refusals of an answer, the first one first. */
+/** All errors of an answer, in order. */
 export function problemsOf(error: CombinedError | undefined): Problem[] {
   if (!error) return []
   if (error.networkError && error.graphQLErrors.length === 0) return [offline()]
@@ -28,12 +28,12 @@ export function problemsOf(error: CombinedError | undefined): Problem[] {
   }))
 }
 
-/** The first refusal, if there is one. */
+/** The first error, if any. */
 export function problemOf(error: CombinedError | undefined): Problem | undefined {
   return problemsOf(error)[0]
 }
 
-/** One sentence for a toast or below a form: what is wrong, and what to do. */
+/** One sentence for a toast or a form: what is wrong, and what to do. */
 export function wordsOf(error: CombinedError | undefined): string {
   const problem = problemOf(error)
   return problem ? wordsOfProblem(problem) : 'Something went wrong. Try again.'
@@ -46,7 +46,7 @@ export function wordsOfProblem({ code, message, violations, details, requestId }
     case 'RATE_LIMITED': {
       const wait = Number(details.retry_after)
       return wait > 0
-        ? `Too many attempts. Try again in ${inWords(wait)}.`
+        ? `Too many attempts. Try again in ${waitText(wait)}.`
         : 'Too many attempts. Wait a moment and try again.'
     }
     case 'INTERNAL':
@@ -61,25 +61,25 @@ export function wordsOfProblem({ code, message, violations, details, requestId }
   }
 }
 
-/** Whether the caller's session is over. */
+/** Whether the session is over. */
 export function isSignedOut(error: CombinedError | undefined): boolean {
   return problemsOf(error).some(({ code }) => code === 'UNAUTHENTICATED' || code === 'TOKEN_EXPIRED')
 }
 
-/** Whether the service did not answer, failed, or was asked too often. Asking again may help. */
+/** Whether the service did not answer, failed, or limited the rate. Retrying may help. */
 export function isUnanswered(error: CombinedError | undefined): boolean {
   return ['OFFLINE', 'INTERNAL', 'RATE_LIMITED', 'UNAVAILABLE'].includes(problemOf(error)?.code ?? '')
 }
 
-/** "40 seconds", "3 minutes": for waits. */
-function inWords(seconds: number): string {
+/** A waiting time: "40 seconds", "3 minutes". */
+function waitText(seconds: number): string {
   if (seconds < 90) return `${Math.ceil(seconds)} second${Math.ceil(seconds) === 1 ? '' : 's'}`
   return `${Math.ceil(seconds / 60)} minutes`
 }
 
 /**
- * The service quotes in backticks; people read words. What begins a sentence keeps its quotes, because it stays as it was
- * typed: no capital is made of its first letter.
+ * Replaces the service's backticks for people. At the start of a sentence the quotes stay, because the quoted text must
+ * not be capitalised.
  */
 export function plain(text: string): string {
   return text

@@ -1,8 +1,8 @@
-// Refusals of what was typed: at which field, and of a stale edit. Apart from the other words: the first pages do without.
+// Validation errors per field, and conflicts. Separate from the other errors, because the first pages do without.
 import type { CombinedError } from '@urql/core'
 import { isRecord, plain, problemsOf, textOf, wordsOf } from './errors'
 
-/** Why single fields were refused, by the last part of their pointer: `/input/name` → `name`. */
+/** Errors by the last segment of their pointer: `/input/name` → `name`. */
 export function fieldErrors(error: CombinedError | undefined): Record<string, string> {
   const found: Record<string, string> = {}
   for (const { violations } of problemsOf(error)) {
@@ -15,10 +15,10 @@ export function fieldErrors(error: CombinedError | undefined): Record<string, st
 }
 
 /**
- * The refusals of the fields that a form shows, and what is left over for below it: no refusal is lost.
- * A refusal inside a field (`repos.0`) stands at the field.
+ * The errors of a form's visible fields, and the rest to show below it: no error is lost.
+ * An error inside a field (`repos.0`) shows at the field.
  */
-export function placed(
+export function placeErrors(
   error: CombinedError | undefined,
   fields: readonly string[],
 ): { errors: Record<string, string>; problem: string | null } {

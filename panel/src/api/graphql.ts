@@ -1,4 +1,4 @@
-// Typed documents. `graphql(…)` knows the schema; a fragment stands beside the component that reads it.
+// Typed documents. `graphql(…)` knows the schema; fragments are defined beside the component that reads them.
 import { initGraphQLTada } from 'gql.tada'
 import type { introspection } from './schema'
 
@@ -16,7 +16,7 @@ export const graphql = initGraphQLTada<{
   }
 }>()
 
-/** Any JSON value, as agents and integrations send it. */
+/** Any JSON value, as sent by agents and integrations. */
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
 
 export type { FragmentOf, ResultOf, VariablesOf } from 'gql.tada'

@@ -1,16 +1,16 @@
-// How the cache tells records apart: by `__typename` and `id`. Here is what differs. A test compares both lists with
-// the schema, so that a new type is not forgotten.
+// How the cache identifies records: by `__typename` and `id`, with these exceptions. A test compares both lists with
+// the schema, so that no new type is forgotten.
 import type { KeyingConfig } from '@urql/exchange-graphcache'
 
 const names = (list: string) => list.trim().split(/\s+/)
 
-/** Types whose `id` is not their identity: kept inside the record that shows them. */
+/** Types whose `id` is not unique: cached inside the record that contains them. */
 export const EMBEDDED = names(`
   AgentAssignment ApprovalDecider ApprovalOption Change ChannelCalendarChoice CredentialField
   IssuedServiceToken MessageHit NotifyConversation OfferedChoice ProvisionedServer SearchHit
 `)
 
-/** Types without an id are kept so by themselves. Only the checks of development ask for their names. */
+/** Types without an id are embedded by default. Only development checks need their names. */
 export const WITHOUT_ID = import.meta.env.DEV
   ? names(`
   AcceptedInvitation AgentBackupPage AgentFeed AgentLaunch AgentLimit AgentPage AgentRestart
@@ -31,12 +31,12 @@ export const WITHOUT_ID = import.meta.env.DEV
 const text = (value: unknown) =>
   typeof value === 'number' || typeof value === 'string' ? String(value) : null
 
-/** Types that are identified by something other than `id`. */
+/** Types identified by something other than `id`. */
 export const COMPOSED: KeyingConfig = {
   Member: ({ userId, organizationId }) =>
     text(userId) && text(organizationId) ? `${text(userId)}:${text(organizationId)}` : null,
   Membership: ({ organizationId }) => text(organizationId),
-  // One for each cache: what a mutation answers of it is what every page shows.
+  // One per cache: a mutation's result updates every page.
   Viewer: () => 'viewer',
 }
 

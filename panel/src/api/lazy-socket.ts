@@ -1,4 +1,4 @@
-// The socket is fetched with the first subscription: the first paint does without.
+// Loads the socket with the first subscription, to keep it out of the first paint.
 import { fetched } from './chunk'
 import { disconnected } from './connection'
 
@@ -9,7 +9,7 @@ export function withSocket() {
   return loading.then(({ socket }) => socket())
 }
 
-/** Opens a new socket, with the credentials of now: after signing in again. */
+/** Opens a new socket with the current credentials: after signing in again. */
 export function reopenSocket(): void {
   void loading?.then(({ reopenSocket }) => reopenSocket())
 }

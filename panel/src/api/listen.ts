@@ -1,20 +1,20 @@
-// Subscriptions that last. The service ends one when it stops or can't check a permission, and a session takes all of its own
-// along: it begins again, until no one wants it. What was refused waits longer, unless something changes about the
-// session. No React here.
+// Lasting subscriptions. The service ends one when it stops or can't check a permission, and the end of a session ends
+// all of its own: each restarts until it is unsubscribed. A refused one waits longer, unless the session changes. No
+// React here.
 import type { AnyVariables, Client, TypedDocumentNode } from '@urql/core'
 import { onEnd, pipe, subscribe } from 'wonka'
 import { problemsOf } from './errors'
 import { onSession, sessionNow } from './session'
 
-/** When what could not be done is tried again. */
+/** Delay before retrying after a failure. */
 export const RETRY_MS = 5_000
-/** When what was refused is tried again: someone may have let the person in meanwhile. */
+/** Delay before retrying after a refusal: someone may have granted access meanwhile. */
 const REFUSED_MS = 60_000
 
-/** What the service says to those who may not hear it. */
+/** The codes that deny a subscription. */
 const REFUSALS = ['NOT_A_MEMBER', 'NOT_FOUND', 'PERMISSION_DENIED', 'SECOND_FACTOR_REQUIRED']
 
-/** Calls back with all that a subscription tells, and when it is refused, until the returned function is called. */
+/** Calls back with each event of a subscription, and on refusals, until the returned function is called. */
 export function listen<Data, Variables extends AnyVariables>(
   client: Client,
   document: TypedDocumentNode<Data, Variables>,
@@ -33,7 +33,7 @@ export function listen<Data, Variables extends AnyVariables>(
         if (!isOver) stop = later(begin, isRefused ? REFUSED_MS : RETRY_MS)
       }),
       subscribe(({ data, error }) => {
-        // An answer repeats the data and the errors of those before it.
+        // Each answer repeats the data and errors of the previous ones.
         if (data && data !== before) {
           before = data
           isRefused = false
@@ -53,7 +53,7 @@ export function listen<Data, Variables extends AnyVariables>(
   return () => stop()
 }
 
-/** Does something after a while, or as soon as something changes about the session; never while no one is signed in. */
+/** Acts after a delay, or as soon as the session changes; never while signed out. */
 function later(act: () => void, wait: number): () => void {
   const go = () => {
     if (sessionNow() !== 'in') return

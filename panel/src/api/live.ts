@@ -1,6 +1,6 @@
-// What others change: one `changes` subscription for the organization that is shown. It names records; anyone who shows
-// them reads them again. Whenever the service begins to send changes, also after a lost connection, it says RESYNC
-// first. No React here.
+// Changes by others: one `changes` subscription for the current organization. It names records; views that show them
+// read them again. Whenever the service starts sending changes, also after a lost connection, it sends RESYNC first. No
+// React here.
 import type { Client } from '@urql/core'
 import { graphql, type ResultOf } from './graphql'
 import { listen, RETRY_MS } from './listen'
@@ -14,21 +14,21 @@ const Changes = graphql(`
 export type Change = ResultOf<typeof Changes>['changes']
 export type Kind = NonNullable<Change['kind']>
 
-/** What a view depends on: kinds of records, or a test of its own. */
+/** The changes a view depends on: kinds of records, or its own test. */
 export type Interest = Kind[] | ((change: Change) => boolean)
 
 const RESYNC: Change = { kind: null, id: null, op: 'RESYNC' }
 const listeners = new Set<(change: Change) => void>()
 
 /**
- * Follows an organization until the returned function is called. The shell does this, once. Anyone who no longer may
- * learns why from what is read again: nothing else comes.
+ * Follows an organization until the returned function is called. The shell does this once. Users who lose access
+ * learn why when their views reload: no further event arrives.
  */
 export function follow(client: Client, orgId: number): () => void {
   return listen(client, Changes, { orgId }, ({ changes }) => tell(changes), resync)
 }
 
-/** Calls back for each change that matters to a view. A RESYNC matters to all. */
+/** Calls back for each change that concerns a view. A RESYNC concerns all. */
 export function onChange(interest: Interest, listener: (change: Change) => void): () => void {
   const heard = (change: Change) => {
     if (concerns(interest, change)) listener(change)
@@ -37,7 +37,7 @@ export function onChange(interest: Interest, listener: (change: Change) => void)
   return () => listeners.delete(heard)
 }
 
-/** Makes everything that is shown be read again: after signing in again, for example. */
+/** Makes all views reload: after signing in again, for example. */
 export function resync(): void {
   tell(RESYNC)
 }
@@ -52,8 +52,8 @@ function tell(change: Change): void {
 }
 
 /**
- * Runs `work` now or as soon as it may: never twice at once, never more often than once in `gap` milliseconds, and
- * always once more if it was asked for meanwhile, so that no change is lost. Work that answers false is tried again.
+ * Runs `work` now or as soon as allowed: never concurrently, at most once per `gap` milliseconds, and once more if
+ * requested meanwhile, so that no change is lost. If it resolves to false, it runs again.
  */
 export function paced(work: () => Promise<boolean>, gap: number): { ask: () => void; stop: () => void } {
   let running = false

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { clientNow, startOver } from './current-client'
+import { clientNow, resetClient } from './current-client'
 import { graphql } from './graphql'
-import { readAnew } from './requests'
+import { readFresh } from './requests'
 
 const Name = graphql(`
   query NameRead { viewer { user { id name } } }
@@ -15,11 +15,11 @@ async function answers(index: number, name: string) {
   asked[index]?.(name)
 }
 
-const nameRead = async () => (await readAnew(clientNow(), Name, {})).data?.viewer?.user.name
+const nameRead = async () => (await readFresh(clientNow(), Name, {})).data?.viewer?.user.name
 
 beforeEach(() => {
   asked = []
-  startOver()
+  resetClient()
   const answer = (name: string) => {
     const viewer = { __typename: 'Viewer', user: { __typename: 'User', id: 1, name } }
     const headers = { 'content-type': 'application/json' }

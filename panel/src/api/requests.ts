@@ -1,5 +1,5 @@
-// What is being read at the moment: the queries of everything on the screen, for those who want the same from a program. And
-// reading from the service what the cache may have from before. No React here.
+// The queries of everything on screen, for users who want to repeat them in a program; and reads that bypass the cache.
+// No React here.
 import {
   type AnyVariables,
   type Client,
@@ -12,12 +12,12 @@ import {
 } from '@urql/core'
 
 const reading = new Map<number, Operation>()
-/** The keys of queries that the service has not answered yet. */
+/** Keys of queries that the service has not answered yet. */
 const sent = new Set<number>()
 
 export const requestsNow = () => [...reading.values()]
 
-/** Stands before the cache, where a query is as the page has written it. */
+/** Placed before the cache, where queries are as the page wrote them. */
 export const requestsExchange: Exchange = mapExchange({
   onOperation(operation) {
     if (operation.kind === 'query') reading.set(operation.key, operation)
@@ -25,7 +25,7 @@ export const requestsExchange: Exchange = mapExchange({
   },
 })
 
-/** Stands after the cache: what passes goes to the service. */
+/** Placed after the cache: queries that get here go to the service. */
 export const sentExchange: Exchange = mapExchange({
   onOperation({ kind, key }) {
     if (kind === 'query') sent.add(key)
@@ -37,10 +37,10 @@ export const sentExchange: Exchange = mapExchange({
 })
 
 /**
- * Asks the service, even if the cache has the answer. The client takes two equal requests for one, and one that was
- * sent before may not know yet what is looked for: another follows it.
+ * Asks the service even if the cache has the answer. The client merges equal requests, and one sent earlier may predate
+ * the change in question: another one follows it.
  */
-export async function readAnew<Data, Variables extends AnyVariables>(
+export async function readFresh<Data, Variables extends AnyVariables>(
   client: Client,
   query: TypedDocumentNode<Data, Variables>,
   variables: Variables,

@@ -1,12 +1,12 @@
-// Whether someone is signed in. The session itself is a cookie that no script can read; this only remembers what the
-// service said last. No React here.
+// Whether someone is signed in. The session is a cookie that scripts can't read; this only remembers the service's last
+// answer. No React here.
 
 export type SessionState =
-  /** Not asked yet. */
+  /** Not known yet. */
   | 'unknown'
   | 'in'
   | 'out'
-  /** It was there and has ended: the page stays. Unless another tab has signed in, the panel asks to sign in over it. */
+  /** The session has ended; the page stays. Unless another tab has signed in, a dialog asks to sign in again. */
   | 'ended'
 
 let state: SessionState = 'unknown'
@@ -24,23 +24,23 @@ export function signedIn(): void {
   set('in')
 }
 
-/** The person is signing out. The socket may end before the answer arrives: that is not a session that has ended by itself. */
-export function leaving(now: boolean): void {
+/** The user is signing out. The socket may close before the answer arrives, which is not an expired session. */
+export function setSigningOut(now: boolean): void {
   isLeaving = now
 }
 
-/** The person has signed out here. */
+/** The user signed out here. */
 export function signedOut(): void {
   set('out')
 }
 
-/** The service refused: what was there is over. */
+/** The service refused: the session is over. */
 export function sessionEnded(): void {
   if (isLeaving) return
   set(state === 'in' || state === 'ended' ? 'ended' : 'out')
 }
 
-/** The session may do more or less than before. */
+/** The session's permissions may have changed. */
 export function sessionChanged(): void {
   for (const listener of listeners) listener()
 }

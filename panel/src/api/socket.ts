@@ -1,23 +1,23 @@
-// The one WebSocket: opened with the first subscription, reopened forever, closed when the session ends.
+// The only WebSocket: opened with the first subscription, reopened forever, closed when the session ends.
 import { type Client, CloseCode, createClient } from 'graphql-ws'
 import { connected, disconnected, idle } from './connection'
 import { sessionEnded } from './session'
 
 /** How long the service may be silent before the socket counts as dead. */
 const SILENCE_MS = 12_000
-/** The session has ended: trying again changes nothing, unless the browser has another by now (app/sign-in-again). */
+/** The session ended: retrying is useless, unless the browser has a new one by now (app/sign-in-again). */
 const UNAUTHORIZED = CloseCode.Unauthorized
 
 let client: Client | null = null
 let restart: (() => void) | null = null
 
-/** The socket's client, made at the first use. */
+/** The socket's client, created on first use. */
 export function socket(): Client {
   client ??= open()
   return client
 }
 
-/** Opens a new socket, with the credentials of now: after signing in again. */
+/** Opens a new socket with the current credentials: after signing in again. */
 export function reopenSocket(): void {
   if (restart) restart()
 }
@@ -32,7 +32,7 @@ function open(): Client {
     keepAlive: 10_000,
     lazyCloseTimeout: 5_000,
     retryAttempts: Number.POSITIVE_INFINITY,
-    // A service that restarts is back within seconds: start fast, never wait longer than ten.
+    // A restarting service is back within seconds: retry quickly at first, and never wait more than ten.
     retryWait: (attempt) => new Promise((resolve) => setTimeout(resolve, waitOf(attempt))),
     shouldRetry: (reason) => !(isClose(reason) && reason.code === UNAUTHORIZED),
     on: {
@@ -42,7 +42,7 @@ function open(): Client {
       },
       connected: () => connected(),
       ping: (received) => {
-        // Our own ping: the answer has to come.
+        // The response to our ping must arrive in time.
         if (!received) watchdog = setTimeout(() => restart?.(), SILENCE_MS)
       },
       pong: (received) => {

@@ -1,4 +1,4 @@
-// Changing records: runs a mutation once, says what came of it, and offers to take it back.
+// Changes records: runs a mutation once, reports the outcome, and offers to undo it.
 import type { AnyVariables, CombinedError, TypedDocumentNode } from '@urql/core'
 import { useCallback, useState } from 'react'
 import { useClient } from 'urql'
@@ -6,13 +6,13 @@ import { say, sayProblem } from '../ui/toast-store'
 import { wordsOf } from './errors'
 
 export interface ActOptions {
-  /** What to say when it is done: "Archived Stripe key". Nothing is said without it. */
+  /** The confirmation: "Archived Stripe key". None by default. */
   said?: string
-  /** Takes it back; the toast then has "Undo". */
+  /** Undoes the change; the toast then has "Undo". */
   undo?: () => unknown
-  /** The caller shows the refusal itself, at its field for example. */
+  /** The caller shows errors itself, at a field for example. */
   quiet?: boolean
-  /** The key of the request. The same one is never carried out twice; without it each call is one of its own. */
+  /** The idempotency key. A key is never executed twice; by default each call has its own. */
   key?: string
 }
 
@@ -28,7 +28,7 @@ export type Act<Data, Variables> = ((
   pending: boolean
 }
 
-/** A function that runs a mutation. `act.pending` while it runs. */
+/** Returns a function that runs a mutation. `act.pending` while it runs. */
 export function useAct<Data, Variables extends AnyVariables>(
   document: TypedDocumentNode<Data, Variables>,
 ): Act<Data, Variables> {
@@ -51,7 +51,7 @@ export function useAct<Data, Variables extends AnyVariables>(
   return Object.assign(act, { pending: running > 0 })
 }
 
-/** Runs what it is given one after the other: for changes that read first what they change. */
+/** Runs functions one after another: for changes that first read what they change. */
 export function queue(): <T>(act: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   return (act) => {
@@ -61,7 +61,7 @@ export function queue(): <T>(act: () => Promise<T>) => Promise<T> {
   }
 }
 
-/** The context of a change that must happen once, also if the answer is lost and the browser sends it again. */
+/** The context of a change that must happen once, even if the answer is lost and the browser sends it again. */
 export function once(key: string = randomKey()) {
   return {
     fetchOptions: {
@@ -71,7 +71,7 @@ export function once(key: string = randomKey()) {
   }
 }
 
-/** `crypto.randomUUID` is missing on plain http in a local network. */
+/** `crypto.randomUUID` is unavailable over plain HTTP on a local network. */
 export function randomKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, '0'))

@@ -1,14 +1,14 @@
-// Reading long lists: pages behind a cursor, as one list that stays up to date while it is shown.
+// Reads long lists: cursor pages as one list that stays up to date.
 import type { AnyVariables, CombinedError, TypedDocumentNode } from '@urql/core'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { pipe, subscribe } from 'wonka'
 import { isUnanswered } from './errors'
 import { concerns, type Interest, onChange, paced } from './live'
-import { readAnew } from './requests'
+import { readFresh } from './requests'
 
-/** The most that the service gives at a time. */
-const MOST = 200
+/** The service's maximum page size. */
+const MAX_PAGE = 200
 const FIRST = 50
 
 export interface Page<Item> {
@@ -19,12 +19,12 @@ export interface Page<Item> {
 
 export interface Feed<Item> {
   items: Item[]
-  /** What they are the answer to: changes with the variables, as soon as the new answer is there. */
+  /** Identifies the query: changes with the variables, once the new answer is there. */
   question: string
   total: number | undefined
-  /** Nothing to show yet. */
+  /** There is nothing to show yet. */
   loading: boolean
-  /** More pages are there; `loadMore` reads the next one. */
+  /** More pages exist; `loadMore` reads the next one. */
   hasMore: boolean
   loadMore: () => void
   error: CombinedError | undefined
@@ -32,7 +32,7 @@ export interface Feed<Item> {
 }
 
 interface Options<Data, Variables extends AnyVariables, Item> {
-  /** Takes `$after: String` and `$limit: Int` beside its own variables. */
+  /** Takes `$after: String` and `$limit: Int` in addition to its own variables. */
   query: TypedDocumentNode<Data, Variables & { after?: string | null; limit?: number | null }>
   variables: Variables
   pageOf: (data: Data) => Page<Item> | null
@@ -62,9 +62,9 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
     let alive = true
     let unfollow: (() => void)[] = []
     let pages: State<Item>['pages'] = []
-    // What is known may be out of date: it is read from the top.
+    // The data may be out of date: read from the top.
     let isOld = true
-    // While it is, the cache has read some pages again and others not yet.
+    // Meanwhile the cache has refreshed some pages but not others.
     let isReading = false
     wanted.current = FIRST
     const { query } = options
@@ -74,8 +74,8 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
       limit,
     })
 
-    // Reads what is missing at the end; if anything has changed, all of it from the top, so that pages neither overlap
-    // nor leave a hole.
+    // Reads the missing pages at the end or, after a change, all pages from the top, so that they neither overlap nor
+    // leave a gap.
     const read = async () => {
       isReading = true
       const found = isOld ? [] : [...pages]
@@ -83,8 +83,8 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
       let missing = wanted.current - asked(found)
       let after = found.at(-1)?.page.next ?? null
       while (missing > 0 && alive && (after || found.length === 0)) {
-        const limit = Math.min(MOST, missing)
-        const result: { data?: Data; error?: CombinedError } = await readAnew(
+        const limit = Math.min(MAX_PAGE, missing)
+        const result: { data?: Data; error?: CombinedError } = await readFresh(
           client,
           query,
           variablesOf(after, limit),
@@ -102,7 +102,7 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
           return !isUnanswered(result.error)
         }
         found.push({ after, limit, page })
-        // An empty page is not the end: a search may skip what does not match.
+        // An empty page is not the end: a search may skip items that do not match.
         if (page.data.length > 0) missing -= limit
         after = page.next
       }
@@ -113,7 +113,7 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
       follow()
       return true
     }
-    // What is changed elsewhere in the panel shows here at once: the cache tells the pages that are shown.
+    // Changes made elsewhere in the panel show at once: the cache updates the displayed pages.
     const follow = () => {
       for (const stop of unfollow) stop()
       unfollow = pages.map(({ after, limit }, index) => {
@@ -124,7 +124,7 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
           const page = data ? latest.current.pageOf(data) : null
           const before = pages[index]?.page
           if (!alive || !page || !before || before === page) return
-          // A row that has moved on to the next page would be in neither until that one is read.
+          // A row that moved to the next page would be missing from both until that page is read.
           if (isReading && !hasSameRows(before, page, latest.current.idOf)) return
           pages = pages.with(index, { after, limit, page })
           setState({ key, pages, error: undefined })
@@ -137,7 +137,7 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
       isOld = true
       pace.ask()
     }
-    // Only one page at a time, however often the end is reached meanwhile.
+    // One page at a time, however often the end is reached.
     const more = () => {
       wanted.current = asked(pages) + FIRST * 2
       pace.ask()
@@ -175,7 +175,7 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
   }
 }
 
-/** How many items were asked for. */
+/** How many items were requested. */
 const asked = (pages: readonly { limit: number }[]) => pages.reduce((sum, { limit }) => sum + limit, 0)
 
 function hasSameRows<Item>(

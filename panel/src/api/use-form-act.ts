@@ -1,12 +1,13 @@
-// What a form changes. It stays open when no answer comes, and may be sent again though the change was made.
+// Mutations of forms. A form stays open if no answer arrives, and may be sent again although the change was made.
 import type { AnyVariables, CombinedError, TypedDocumentNode } from '@urql/core'
 import { useRef } from 'react'
 import { isSignedOut, isUnanswered, problemOf } from './errors'
 import { type Act, type ActOptions, randomKey, useAct } from './use-act'
 
 /**
- * Like `useAct`, but the same values sent again after a try without an answer are the same request: they can't count twice.
- * Not for what shows a secret once, which no second answer has, nor for what may be meant twice, such as Start and Stop.
+ * Like `useAct`, but equal values sent again after an unanswered attempt are the same request: they can't count twice.
+ * Not for secrets shown once, which a repeated answer omits, nor for actions that may be meant twice, such as Start and
+ * Stop.
  */
 export function useFormAct<Data, Variables extends AnyVariables>(
   document: TypedDocumentNode<Data, Variables>,
@@ -23,9 +24,9 @@ export function useFormAct<Data, Variables extends AnyVariables>(
   return Object.assign(send, { pending: act.pending })
 }
 
-/** Whether the change may have been made, or be made yet. */
+/** Whether the change may have been made, or may still be. */
 const mayBeMade = (error: CombinedError | undefined) =>
   isUnanswered(error) ||
-  // It says nothing about the try before.
+  // This says nothing about the previous attempt.
   isSignedOut(error) ||
   ['IDEMPOTENCY_IN_PROGRESS', 'IDEMPOTENCY_IN_DOUBT'].includes(problemOf(error)?.code ?? '')

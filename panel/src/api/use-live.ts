@@ -1,18 +1,18 @@
-// Keeps what was read up to date: the query runs again when something that it depends on changes.
+// Keeps a query up to date: it runs again when a record that it depends on changes.
 import type { AnyVariables, CombinedError, TypedDocumentNode } from '@urql/core'
 import { useCallback, useEffect, useRef } from 'react'
 import { useClient, useQuery } from 'urql'
 import { isSignedOut, isUnanswered } from './errors'
 import { concerns, type Interest, onChange, paced } from './live'
-import { readAnew } from './requests'
+import { readFresh } from './requests'
 
-/** Changes come in bursts; a view is read again at most this often. */
+/** Changes come in bursts; reload a view at most this often. */
 const GAP_MS = 250
 
 export interface Live<Data> {
   data: Data | undefined
   error: CombinedError | undefined
-  /** There is nothing to show yet. Otherwise content stays while it is read again. */
+  /** There is nothing to show yet. Reloads keep the content. */
   loading: boolean
   refetch: () => void
 }
@@ -20,12 +20,12 @@ export interface Live<Data> {
 interface Options<Data, Variables extends AnyVariables> {
   query: TypedDocumentNode<Data, Variables>
   variables: Variables
-  /** Kinds of records, or a test: what makes this be read again. */
+  /** Kinds of records, or a test: these changes trigger a reload. */
   on: Interest
   pause?: boolean
 }
 
-/** The records of a query, always as they are now. */
+/** The current result of a query. */
 export function useLive<Data, Variables extends AnyVariables>(options: Options<Data, Variables>): Live<Data> {
   const { query, variables, pause = false } = options
   const client = useClient()
@@ -38,9 +38,9 @@ export function useLive<Data, Variables extends AnyVariables>(options: Options<D
   // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for the variables
   useEffect(() => {
     if (pause) return
-    // The answer goes into the cache, and from there to everybody who shows these records.
+    // The answer updates the cache, and thereby every view of these records.
     const read = async () => {
-      const { error } = await readAnew(client, query, variables)
+      const { error } = await readFresh(client, query, variables)
       return !isUnanswered(error)
     }
     const pace = paced(read, GAP_MS)
@@ -53,7 +53,7 @@ export function useLive<Data, Variables extends AnyVariables>(options: Options<D
   }, [client, query, key, pause])
 
   const refetch = useCallback(() => ask.current(), [])
-  // While other variables are asked for, urql still has the error of those before.
+  // While new variables load, urql still has the previous error.
   const settled = useRef('')
   if (!state.fetching) settled.current = key
   const error = settled.current === key ? state.error : undefined
@@ -64,8 +64,8 @@ export function useLive<Data, Variables extends AnyVariables>(options: Options<D
 const isAway = (error: CombinedError | undefined) => isUnanswered(error) || isSignedOut(error)
 
 /**
- * What was shown stays while it is read again, because the cache has lost a part of it, and while the service is away or
- * the session has ended. What was refused goes.
+ * Keeps the content while it reloads because the cache lost a part of it, while the service is down, and after the
+ * session ended. Refused content is removed.
  */
 function useDraft<Data>(data: Data | undefined, stays: boolean, ...asked: unknown[]): Data | undefined {
   const kept = useRef<{ asked: unknown[]; data: Data }>(undefined)

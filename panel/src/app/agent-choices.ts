@@ -1,4 +1,4 @@
-// The servers and images that an agent can be given, for pickers.
+// The servers and images an agent can use, for pickers.
 import { useMemo } from 'react'
 import { graphql } from '../api/graphql'
 import { useLive } from '../api/use-live'
@@ -18,7 +18,7 @@ export interface AgentChoices {
   loading: boolean
   servers: Choice[]
   images: Choice[]
-  /** What an agent runs from if nothing is chosen. */
+  /** The image an agent runs if none is selected. */
   defaultImage: { id: number; name: string } | null
 }
 

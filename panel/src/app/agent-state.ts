@@ -1,4 +1,4 @@
-// What an agent's state means, in words, and what to do about it. No React here.
+// Explains an agent's state and the next step. No React here.
 
 export type Reason =
   | 'AUTH_REQUIRED'
@@ -29,7 +29,7 @@ const REASONS: Record<Reason, { what: string; todo: string }> = {
   },
   BACKUP_FAILED: {
     what: 'Its home could not be backed up.',
-    todo: 'It keeps running. Its backups say why; the next one that succeeds clears this.',
+    todo: 'It keeps running. Its backups show the cause; the next successful one clears this.',
   },
   DISK_FULL: {
     what: 'The disk of its server is full.',
@@ -37,14 +37,14 @@ const REASONS: Record<Reason, { what: string; todo: string }> = {
   },
   ENGINE_AWAY: {
     what: 'Its server can’t reach its container engine, and keeps trying.',
-    todo: 'Start the engine there. Its state says which.',
+    todo: 'Start the engine there. The details name it.',
   },
   EXITED: {
-    what: 'Its program ended by itself.',
+    what: 'Its program exited.',
     todo: 'Read its output below, then start it again.',
   },
   HOST_AWAY: {
-    what: 'Its server is not connected. The agent keeps running meanwhile.',
+    what: 'Its server is not connected. The agent keeps running.',
     todo: 'Look at the server: its machine may be off, or its host program may have stopped.',
   },
   HOST_NOT_CONFIRMED: {
@@ -56,7 +56,7 @@ const REASONS: Record<Reason, { what: string; todo: string }> = {
     todo: 'Choose another image, or have the server’s operator list this one.',
   },
   KILLED: {
-    what: 'Something on its server ended it.',
+    what: 'Something on its server killed it.',
     todo: 'Ask the server’s operator, then start it again.',
   },
   LIMIT_REACHED: {
@@ -65,7 +65,7 @@ const REASONS: Record<Reason, { what: string; todo: string }> = {
   },
   LINE_TOO_LONG: {
     what: 'It wrote a line that is too long.',
-    todo: 'Start it again. If it happens again, the agent’s program has to be fixed.',
+    todo: 'Start it again. If it happens again, the agent’s program needs a fix.',
   },
   NO_PROTOCOL: {
     what: 'Its program does not speak the Agent Client Protocol, or did not in time.',
@@ -84,20 +84,20 @@ const REASONS: Record<Reason, { what: string; todo: string }> = {
     todo: 'Stop it to keep it down.',
   },
   SHIM_LOST: {
-    what: 'The program that watches it is gone, so the reason is unknown.',
-    todo: 'Its server was perhaps restarted. Start it again.',
+    what: 'Its supervisor is gone, so the reason is unknown.',
+    todo: 'Its server may have restarted. Start it again.',
   },
   SPAWN_FAILED: {
     what: 'Its program could not be started.',
-    todo: 'See why below. The server’s operator can run “muster host doctor”.',
+    todo: 'The cause is below. The server’s operator can run “muster host doctor”.',
   },
   START_TIMEOUT: {
     what: 'It did not start in time.',
     todo: 'Start it again. If it happens again, look at the load of its server.',
   },
   SYNC_FAILED: {
-    what: 'A change of its skills, MCP servers or credentials does not reach it.',
-    todo: 'It keeps running without the change. Its state says why.',
+    what: 'A change to its skills, MCP servers or credentials failed to apply.',
+    todo: 'It keeps running without the change. See the details for the cause.',
   },
   WAITING_FOR_HOST: {
     what: 'It waits for its server, which is not connected.',
@@ -114,7 +114,7 @@ const STATES: Record<string, string> = {
   ERROR: 'It has failed.',
 }
 
-/** What the state means, and what to do. */
+/** Explains the state and the next step. */
 export function stateInWords(status: string, reason: string | null): { what: string; todo: string | null } {
   const known = reason ? REASONS[reason as Reason] : undefined
   return known ?? { what: STATES[status] ?? '', todo: null }

@@ -1,4 +1,4 @@
-// Archives a record or brings it back. No question is asked: it can be undone.
+// Archives or restores a record. It does not ask first, because it can be undone.
 import { Archive, ArchiveRestore } from 'lucide-react'
 import type { ActOptions } from '../api/use-act'
 import type { Governed } from '../permissions/can'
@@ -8,11 +8,11 @@ import { ActionButton } from '../ui/actions'
 import type { Size } from '../ui/button'
 
 interface Props {
-  /** What it is: "skill". */
+  /** The kind of record: "skill". */
   what: string
-  /** Without `viewerCan`: the organization is asked. */
+  /** A record without `viewerCan` is checked against the organization. */
   record: Partial<Governed> & { name: string; archivedAt: string | null }
-  /** Who may archive, and who may bring it back. */
+  /** The permissions to archive and to restore. */
   may: { archive: Permission; restore: Permission }
   onArchive: (options?: ActOptions) => unknown
   onRestore: (options?: ActOptions) => unknown
@@ -23,12 +23,12 @@ export function ArchiveButton({ what, record, may, onArchive, onRestore, size }:
   const { name, archivedAt, viewerCan } = record
   const refused = useRefused(archivedAt ? may.restore : may.archive, viewerCan ? { viewerCan } : undefined)
   const group = what.charAt(0).toUpperCase() + what.slice(1)
-  const restore = () => onRestore({ said: `${name} is back` })
+  const restore = () => onRestore({ said: `Restored ${name}` })
   if (archivedAt) {
-    const bringBack = { id: 'record.restore', label: `Bring back the ${what}`, group, refused, run: restore }
+    const unarchive = { id: 'record.restore', label: `Restore the ${what}`, group, refused, run: restore }
     return (
-      <ActionButton size={size} icon={ArchiveRestore} action={bringBack}>
-        Bring back
+      <ActionButton size={size} icon={ArchiveRestore} action={unarchive}>
+        Restore
       </ActionButton>
     )
   }

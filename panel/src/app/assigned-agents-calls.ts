@@ -1,9 +1,9 @@
-// Who has a record: its agents, its people. The service takes the whole set, so it is read right before each change, and one
-// change waits for the one before: what was taken away meanwhile is not given back.
+// Assigns records to agents or members. The service takes the whole set, so each change first reads the current one,
+// and changes run one after another: a change must not restore a concurrent removal.
 import { useClient } from 'urql'
 import { wordsOf } from '../api/errors'
 import { graphql } from '../api/graphql'
-import { readAnew } from '../api/requests'
+import { readFresh } from '../api/requests'
 import { type ActOptions, queue, useAct } from '../api/use-act'
 import { sayProblem } from '../ui/toast-store'
 import { useOrg } from './organization'
@@ -44,18 +44,18 @@ const AGENTS = { credential: CredentialAgents, mcp: McpAgents, skill: SkillAgent
 export type Kind = keyof typeof AGENTS
 
 interface SetChange {
-  /** Who gets it, or loses it. */
+  /** The agent or member to add or remove. */
   id: number
   has: boolean
   said: string
-  /** Those who have it now, as the service says. Null: it refused, and a toast says why. */
+  /** Reads the current ids from the service. Null: it refused, and a toast explains why. */
   read: () => Promise<number[] | null>
   send: (ids: number[], options: ActOptions) => Promise<unknown>
 }
 
 const inTurn = queue()
 
-/** Gives a record to one, or takes it away, and offers to undo that alone. */
+/** Adds or removes one id, and offers to undo only that. */
 export function changeSet({ id, has, said, read, send }: SetChange): Promise<void> {
   const change = (gives: boolean, options: ActOptions) =>
     inTurn(async () => {
@@ -64,17 +64,17 @@ export function changeSet({ id, has, said, read, send }: SetChange): Promise<voi
       const others = ids.filter((other) => other !== id)
       await send(gives ? [...others, id] : others, options)
     })
-  return change(has, { said, undo: () => change(!has, { said: 'Taken back' }) })
+  return change(has, { said, undo: () => change(!has, { said: 'Undone' }) })
 }
 
 interface Assignment {
-  /** The credential, the MCP server or the skill, and what it is called: "this skill". */
+  /** The credential, MCP server or skill, and its name in a sentence: "this skill". */
   record: { id: number; name: string }
   agent: { id: number; name: string }
   has: boolean
 }
 
-/** A function that gives a record to an agent, or takes it away. */
+/** Returns a function that assigns a record to an agent or unassigns it. */
 export function useAssign(kind: Kind): (assignment: Assignment) => Promise<void> {
   const { id: orgId } = useOrg()
   const client = useClient()
@@ -85,7 +85,7 @@ export function useAssign(kind: Kind): (assignment: Assignment) => Promise<void>
       has,
       said: `${agent.name} ${has ? 'has' : 'no longer has'} ${record.name}`,
       read: async () => {
-        const { data, error } = await readAnew(client, AGENTS[kind], { orgId, id: record.id })
+        const { data, error } = await readFresh(client, AGENTS[kind], { orgId, id: record.id })
         if (!data?.it) sayProblem(wordsOf(error))
         return data?.it?.agents.map(({ id }) => id) ?? null
       },

@@ -1,4 +1,4 @@
-// The agents that a credential, an MCP server or a skill is given to. Each change takes effect at once, and can be undone.
+// The agents that have a credential, an MCP server or a skill. Each change applies at once and can be undone.
 import { Link } from '@tanstack/react-router'
 import { X } from 'lucide-react'
 import { useCallback } from 'react'
@@ -23,7 +23,7 @@ const FindAgents = graphql(`
 
 interface Props {
   kind: Kind
-  /** What they get: "this skill". */
+  /** The record in a sentence: "this skill". */
   what: string
   record: Governed & {
     id: number
@@ -33,7 +33,7 @@ interface Props {
   about?: string
 }
 
-/** Finds agents by a part of their name, for a picker. */
+/** Finds agents by part of their name, for pickers. */
 export function useFindAgents(): (text: string) => Promise<Choice[]> {
   const client = useClient()
   const { id: orgId } = useOrg()
@@ -67,7 +67,7 @@ export function AssignedAgents({ kind, what, record, may, about }: Props) {
               <IconButton
                 icon={X}
                 size="sm"
-                label={`Take ${what} from ${name}`}
+                label={`Remove ${what} from ${name}`}
                 onClick={() => set({ id, name }, false)}
               />
             </Gate>
@@ -76,8 +76,8 @@ export function AssignedAgents({ kind, what, record, may, about }: Props) {
       </ul>
       <Gate on={record} may={may}>
         <Picker
-          aria-label={`Give ${what} to an agent`}
-          placeholder="Give it to an agent…"
+          aria-label={`Assign ${what} to an agent`}
+          placeholder="Assign to an agent…"
           value={null}
           search={find}
           disabled={!mayEdit}

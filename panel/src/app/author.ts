@@ -1,4 +1,4 @@
-// Who did something, in words. What no person or program did, Muster did by itself.
+// Names the author of an action; without a person or program it was Muster itself.
 
 export function authorOf(kind: string, name: string | null): string {
   if (kind === 'SYSTEM') return 'Muster'

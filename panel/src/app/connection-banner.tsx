@@ -1,4 +1,4 @@
-// Says when what is shown may be old. Silent while all is well, and for the first seconds of a hiccup.
+// Warns that the page may be out of date. Hidden while connected, and during the first seconds of an interruption.
 import { WifiOff } from 'lucide-react'
 import { useSyncExternalStore } from 'react'
 import { connectionNow, onConnection } from '../api/connection'

@@ -1,4 +1,4 @@
-// What a conversation is called, wherever it shows, also if no one gave it a subject.
+// The title of a conversation, with a fallback if it has no subject.
 
 interface Titled {
   title?: string | null

@@ -1,4 +1,4 @@
-// What ends early when a person stops something, and who did it. Pure, tested.
+// Describes the work that a stop interrupts, and who stopped it. Pure, tested.
 
 const DID: Record<string, string> = {
   TURN: 'cancelled the turn',
@@ -11,7 +11,7 @@ const DID: Record<string, string> = {
 export const cutWords = (by: string | null | undefined, cut: string | null | undefined): string | null =>
   by && cut ? `${by} ${DID[cut] ?? 'ended it'}` : null
 
-/** "ends 2 turns and withdraws 1 approval". Null: nothing. */
+/** "ends 2 turns and withdraws 1 approval". Null: nothing ends. */
 export function endsInWords(turns: number, approvals: number): string | null {
   const parts = [
     turns > 0 && `ends ${turns === 1 ? '1 turn' : `${turns} turns`}`,

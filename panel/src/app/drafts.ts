@@ -1,27 +1,27 @@
-// Drafts: unsent texts, kept in this browser by person, organization and place. They outlast a reload and
-// a closed tab. They go when they are sent, when the person signs out, and when another person signs in here.
+// Drafts: unsent texts, stored in this browser by user, organization and place. They survive a reload and a closed tab,
+// and are deleted when sent, at sign-out, and when another user signs in here.
 const PREFIX = 'muster.draft.'
 
-/** The id while no one is signed in. */
+/** The owner id while signed out. */
 export const SIGNED_OUT = 0
 
 let person = SIGNED_OUT
-/** What storage did not take: kept until the page is closed. */
+/** Drafts that storage rejected, kept until the page closes. */
 const memory = new Map<string, string>()
 
-/** The owner of the drafts, including those that are only in memory. */
+/** The owner of the drafts, including those only in memory. */
 export const draftsOwner = (): number => person
 
 const keyOf = (org: number, place: string) => `${PREFIX}${person}.${org}.${place}`
 
-/** Sets the owner of the drafts, and forgets those of other users of this browser. At signing out: all. */
+/** Sets the owner and deletes the drafts of this browser's other users. At sign-out: all drafts. */
 export function setDraftsOwner(user: number): void {
   if (user === person) return
   person = user
   forget((key) => !key.startsWith(`${PREFIX}${user}.`))
 }
 
-/** The draft of a place: `conversation.7`. */
+/** The draft for a place: `conversation.7`. */
 export function draftOf(org: number, place: string): string {
   const key = keyOf(org, place)
   const known = memory.get(key)
@@ -33,7 +33,7 @@ export function draftOf(org: number, place: string): string {
   }
 }
 
-/** Saves a draft; an empty text is forgotten. */
+/** Saves a draft; empty text deletes it. */
 export function saveDraft(org: number, place: string, text: string): void {
   const key = keyOf(org, place)
   memory.delete(key)
@@ -51,6 +51,6 @@ function forget(which: (key: string) => boolean): void {
     const keys = Object.keys(localStorage).filter((key) => key.startsWith(PREFIX) && which(key))
     for (const key of keys) localStorage.removeItem(key)
   } catch {
-    // Without storage there is nothing to forget.
+    // Storage is blocked, so there is nothing to delete.
   }
 }

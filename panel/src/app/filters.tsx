@@ -1,4 +1,4 @@
-// Filters as small buttons with a menu. What is chosen stands in the address; `Chip` alone is yes or no.
+// Filters as small buttons with menus. The address holds the selection. A plain `Chip` is a toggle.
 import { ChevronDown } from 'lucide-react'
 import { useCallback, useState } from 'react'
 import { useClient } from 'urql'
@@ -41,7 +41,7 @@ interface SeveralProps<Value extends string> {
   options: readonly { value: Value; label: string }[]
   value: readonly Value[] | undefined
   onValue: (value: Value[] | undefined) => void
-  /** One at most. */
+  /** At most one option. */
   single?: boolean
 }
 
@@ -96,7 +96,7 @@ const AgentNamed = graphql(`
   query AgentNamed($orgId: Id!, $id: Id!) { agent(orgId: $orgId, id: $id) { id name } }
 `)
 
-/** Finds agents by a part of their name. */
+/** Finds agents by part of their name. */
 export function useAgentSearch(): (text: string) => Promise<Choice[]> {
   const org = useOrg()
   const client = useClient()
@@ -118,7 +118,7 @@ interface RecordProps {
   onValue: (id: number | undefined) => void
 }
 
-/** Chooses an agent for a filter. */
+/** Filters by agent. */
 export function AgentFilter({ value, onValue }: RecordProps) {
   const org = useOrg()
   const { data } = useLive({
@@ -138,13 +138,13 @@ const ChannelNamed = graphql(`
   query ChannelNamed($orgId: Id!, $id: Id!) { channel(orgId: $orgId, id: $id) { id name } }
 `)
 
-/** Chooses a channel for a filter. */
+/** Filters by channel. */
 export function ChannelFilter({ value, onValue }: RecordProps) {
   const org = useOrg()
   const client = useClient()
   const search = useCallback(
     async (text: string) => {
-      // The service finds channels by their agent alone: all are read when the list opens, and looked through from then on.
+      // The service searches channels by agent only, so read all when the list opens and filter them here.
       const requestPolicy = text ? 'cache-first' : 'network-only'
       const { data } = await client.query(ChannelsFound, { orgId: org.id }, { requestPolicy }).toPromise()
       const wanted = text.trim().toLocaleLowerCase()
@@ -175,7 +175,7 @@ const ContactNamed = graphql(`
   query ContactNamed($orgId: Id!, $id: Id!) { contact(orgId: $orgId, id: $id) { id name } }
 `)
 
-/** Chooses a contact for a filter: someone outside who writes to agents. */
+/** Filters by contact: an outside person who writes to agents. */
 export function ContactFilter({ value, onValue }: RecordProps) {
   const org = useOrg()
   const client = useClient()
@@ -205,7 +205,7 @@ interface RecordFilterProps extends RecordProps, Pick<PickerProps, 'search' | 'p
   name: string | undefined
 }
 
-/** The address has the id alone. */
+/** The address holds only the id, so the name is looked up. */
 function RecordFilter({ label, name, value, onValue, ...found }: RecordFilterProps) {
   return (
     <div className="w-44 [&_.control]:h-7 [&_.control]:rounded-full [&_.control]:py-0 [&_.control]:text-sm coarse:[&_.control]:h-10">
@@ -234,10 +234,10 @@ interface Span {
   to?: string
 }
 
-/** A span of time up to now. The address has its beginning, so that a link shows the same tomorrow. */
+/** A time span up to now. The address holds its start, so that a link shows the same span tomorrow. */
 export function useSpan({ from, to }: Span, onSpan: (span: Span) => void) {
   const [chosen, setChosen] = useState<{ value: string; from: string | undefined } | null>(null)
-  // A saved view, or the way back, may have put another span in the place of the chosen one.
+  // A saved view or Back may have replaced the selected span.
   const isChosen = chosen !== null && chosen.from === from && !to
   const value = !from && !to ? 'ALL' : isChosen ? chosen.value : 'OWN'
   const choose = (next: string) => {
@@ -249,7 +249,7 @@ export function useSpan({ from, to }: Span, onSpan: (span: Span) => void) {
   return { value, choose, options: SPANS.filter((span) => span.value !== 'OWN' || value === 'OWN') }
 }
 
-/** Chooses a span of time for a filter. */
+/** Filters by time span. */
 export function SpanFilter({ span, onSpan }: { span: Span; onSpan: (span: Span) => void }) {
   const { value, choose, options } = useSpan(span, onSpan)
   const chosen = value === 'ALL' ? undefined : [value]

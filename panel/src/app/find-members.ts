@@ -1,4 +1,4 @@
-// Finds members by a part of their name or address, for a picker.
+// Finds members by part of their name or address, for pickers.
 import { useCallback } from 'react'
 import { useClient } from 'urql'
 import { graphql } from '../api/graphql'

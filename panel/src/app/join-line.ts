@@ -1,16 +1,16 @@
-// The line that turns a machine into a server of Muster. No React here.
+// The command that joins a machine to Muster as a server. No React here.
 
-/** What to run on the machine. The token comes by standard input, so that other users of it can't read it. */
+/** The command to run on the machine. It reads the token from standard input, hidden from the machine's other users. */
 export function joinLine(token: string, serverId: number, origin: string = location.origin): string {
   const folder = `~/muster-host-${serverId}`
   const insecure = needsInsecure(origin) ? ' --insecure-http' : ''
   return `echo '${token}' | muster host join --url ${origin} --token-stdin --dir ${folder}${insecure} && ${runLine(serverId)}`
 }
 
-/** What to run when the machine has joined, and its host is not running. */
+/** Starts the host on a machine that has joined. */
 export const runLine = (serverId: number): string => `muster host run --dir ~/muster-host-${serverId}`
 
-/** A host takes plain http from its own machine alone, unless an option says that the way is private. */
+/** A host accepts plain HTTP only from its own machine, unless an option confirms that the network is private. */
 function needsInsecure(origin: string): boolean {
   const { protocol, hostname } = new URL(origin)
   return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)

@@ -1,4 +1,4 @@
-// Which organization was shown last in this browser. A number, nothing secret.
+// Remembers the last organization shown in this browser: only its id, no secret.
 const KEY = 'muster.organization'
 
 export function lastOrganization(): number | null {
@@ -14,6 +14,6 @@ export function rememberOrganization(id: number | null): void {
     if (id === null) localStorage.removeItem(KEY)
     else localStorage.setItem(KEY, String(id))
   } catch {
-    // Storage is off: the first organization will be shown.
+    // Storage is blocked: the first organization is shown instead.
   }
 }

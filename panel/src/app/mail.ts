@@ -1,5 +1,5 @@
-// All that the panel says about mail of Muster's own. Whether there is any, the service says: nothing here claims more. The
-// words are pure and tested; a test keeps such sentences out of other files.
+// All texts about Muster's own mail. Whether mail works is known only from the service, so no other text may claim it.
+// Pure and tested; a test keeps such sentences out of other files.
 import { useQuery } from 'urql'
 import { graphql, type ResultOf } from '../api/graphql'
 
@@ -7,13 +7,13 @@ const MailWayQuery = graphql(`query MailWay { mailWay }`)
 
 export type MailWay = NonNullable<ResultOf<typeof MailWayQuery>['mailWay']>
 
-/** How this installation sends mail. Null until it is known. */
+/** How this installation sends mail. Null until known. */
 export function useMailWay(): MailWay | null {
   const [{ data }] = useQuery({ query: MailWayQuery, requestPolicy: 'cache-first' })
   return data?.mailWay ?? null
 }
 
-/** What becomes of mail here, if it reaches no one. */
+/** Explains where mail goes if it reaches no one. */
 export const noMail = (way: MailWay | null): string | null =>
   way === 'OFF'
     ? 'This installation sends no mail.'
@@ -21,14 +21,14 @@ export const noMail = (way: MailWay | null): string | null =>
       ? 'This is a demo: it writes its mail to its terminal and sends none.'
       : null
 
-/** The one function for what is said after a mail was asked for. */
+/** The confirmation after requesting a mail. */
 export function mailed(way: MailWay | null, what: string, to: string): string {
   if (way === 'SENT') return `${what} is on its way to ${to}`
   if (way === 'LOGGED') return `${what} for ${to} is on the demo’s terminal`
   return `${what} was not mailed to ${to}. ${noMail('OFF')}`
 }
 
-/** What the page for a forgotten password says before. */
+/** The text of the forgotten-password page before the request. */
 export const resetAbout = (way: MailWay | null): string =>
   way === 'OFF'
     ? 'This installation sends no mail. Ask your administrator for a link to set a new password.'
@@ -36,7 +36,7 @@ export const resetAbout = (way: MailWay | null): string =>
       ? 'The demo writes a link for setting a new one to its terminal. It works for one hour.'
       : 'We mail you a link for setting a new one. It works for one hour.'
 
-/** And after. Never reveals whether there is such an account. */
+/** The text after the request. Never reveals whether the account exists. */
 export const resetAsked = (way: MailWay | null): string =>
   way === 'LOGGED'
     ? 'If there is an account for that address, the link is on the demo’s terminal.'
@@ -55,8 +55,8 @@ export const notNotified = (way: MailWay | null, email: string): string =>
 export const notificationsAbout = (way: MailWay | null): string => {
   const none = noMail(way)
   return none
-    ? `${none} What you choose here counts for linked chats, and for mail as soon as it is set up.`
-    : 'What Muster mails you. A mail decides nothing: its link opens the approval here. “Collected” sends one mail for several events.'
+    ? `${none} Your choice applies to linked chats, and to mail once it is set up.`
+    : 'What Muster mails you. Mails only link to approvals; you decide here. “Collected” combines several events in one mail.'
 }
 
 export const askedWhere = (way: MailWay | null): string =>

@@ -1,4 +1,4 @@
-// How MCP servers are doing, as the agents' servers say: at the agent one line for each server, at the server one for each agent.
+// MCP server states as reported by hosts: one line per MCP server on an agent, one per agent on an MCP server.
 import { Badge, type Tone } from '../ui/badge'
 import { Time } from '../ui/time'
 
@@ -12,12 +12,12 @@ type State = {
 
 const SHOWN: Record<State['status'], { word: string; tone: Tone; tip: string }> = {
   IDLE: { word: 'Idle', tone: 'plain', tip: 'No session of the agent is open.' },
-  STARTING: { word: 'Starting', tone: 'info', tip: 'It was started, and has not answered yet.' },
+  STARTING: { word: 'Starting', tone: 'info', tip: 'It was started and has not responded yet.' },
   RUNNING: { word: 'Running', tone: 'ok', tip: 'It answers.' },
   FAILED: {
     word: 'Failed',
     tone: 'danger',
-    tip: 'It could not be started or reached, or has ended by itself.',
+    tip: 'It could not be started or reached, or it exited.',
   },
 }
 
@@ -30,7 +30,7 @@ export function McpStates<S extends State>({
 }) {
   if (states.length === 0) return null
   return (
-    <ul className="space-y-2 text-sm" aria-label="How it is doing">
+    <ul className="space-y-2 text-sm" aria-label="MCP status">
       {states.map((state, at) => {
         const { word, tone, tip } = SHOWN[state.status]
         return (

@@ -1,4 +1,4 @@
-// The navigation: at the side, and on narrow screens a bar with a menu. Badges say what waits.
+// The navigation: a sidebar, or a bar with a menu on narrow screens. Badges count pending items.
 import { Link, useLocation } from '@tanstack/react-router'
 import { Menu as MenuIcon, Search, X } from 'lucide-react'
 import { useEffect, useState } from 'react'
@@ -11,7 +11,7 @@ import { Kbd } from '../ui/kbd'
 import { useOrgIfAny } from './organization'
 import { OrganizationSwitch } from './organization-switch'
 import { PersonMenu } from './person-menu'
-import { GROUPS, PLACES, type Place } from './places'
+import { GROUPS, NAV_ITEMS, type NavItem } from './places'
 import { useBadges } from './use-badges'
 import { useShellActions } from './use-shell-actions'
 
@@ -19,9 +19,9 @@ export function Nav() {
   const org = useOrgIfAny()
   const [open, setOpen] = useState(false)
   const { pathname } = useLocation()
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the menu
+  // biome-ignore lint/correctness/useExhaustiveDependencies: navigating closes the menu
   useEffect(() => setOpen(false), [pathname])
-  // It covers the page: anyone who tabs out of it sees where they are.
+  // The menu covers the page, so close it when the focus leaves.
   useEffect(() => {
     if (!open) return
     const main = document.getElementById('main')
@@ -32,7 +32,7 @@ export function Nav() {
   useEscape(() => setOpen(false), open)
   useShellActions()
   const badges = useBadges()
-  const places = org ? PLACES.filter(({ needs }) => org.can(needs)) : []
+  const places = org ? NAV_ITEMS.filter(({ needs }) => org.can(needs)) : []
   return (
     <>
       <header className="flex h-12 shrink-0 items-center gap-1 border-b border-line bg-sunken px-2 md:hidden">
@@ -104,7 +104,7 @@ function PlaceLink({
   org,
   badge,
 }: {
-  place: Place
+  place: NavItem
   org: number
   badge: number
 }) {

@@ -1,4 +1,4 @@
-// An address that leads nowhere.
+// The page for unknown addresses.
 import { Link } from '@tanstack/react-router'
 import { buttonClass } from '../ui/button'
 import { Empty } from '../ui/empty'

@@ -1,4 +1,4 @@
-// An organization that can't be shown: it asks for a second factor, or the person does not belong to it.
+// An organization that can't be shown: it requires a second factor, or the user is not a member.
 import { Link } from '@tanstack/react-router'
 import type { CombinedError } from '@urql/core'
 import { ShieldCheck, Users } from 'lucide-react'

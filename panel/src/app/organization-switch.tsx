@@ -1,4 +1,4 @@
-// Which organization is shown, and the others.
+// Shows the current organization and switches to another.
 import { useNavigate } from '@tanstack/react-router'
 import { ChevronsUpDown } from 'lucide-react'
 import { Avatar } from '../ui/avatar'

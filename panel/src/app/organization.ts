@@ -1,4 +1,4 @@
-// The organization that is shown, as every page below /o/$org knows it.
+// The current organization, for every page below /o/$org.
 import { createContext, useContext } from 'react'
 import { graphql, type ResultOf } from '../api/graphql'
 import type { Permission } from '../permissions/names'
@@ -22,18 +22,18 @@ export const OrganizationQuery = graphql(`
 export type OrganizationRecord = NonNullable<ResultOf<typeof OrganizationQuery>['organization']>
 
 export interface Org extends OrganizationRecord {
-  /** Whether the person may do this anywhere in the organization. */
+  /** Whether the user has this permission anywhere in the organization. */
   can: (permission: Permission) => boolean
 }
 
 export const OrganizationContext = createContext<Org | null>(null)
 
-/** The organization that is shown. Only below /o/$org. */
+/** The current organization. Only below /o/$org. */
 export function useOrg(): Org {
   const org = useContext(OrganizationContext)
   if (!org) throw new Error('useOrg needs a page of an organization')
   return org
 }
 
-/** The same, or null: for what stands above the organizations as well. */
+/** The current organization, or null outside of one. */
 export const useOrgIfAny = () => useContext(OrganizationContext)

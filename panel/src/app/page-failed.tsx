@@ -1,4 +1,4 @@
-// A page that broke: by a fault of ours, or because a newer panel was installed while this one was open.
+// A crashed page: caused by a bug, or by a newer panel installed while this one was open.
 import type { ErrorComponentProps } from '@tanstack/react-router'
 import { Button } from '../ui/button'
 import { Empty } from '../ui/empty'
@@ -8,14 +8,14 @@ export function PageFailed({ error }: ErrorComponentProps) {
   const isOld = /dynamically imported module|Importing a module script/i.test(message)
   return (
     <Empty
-      title={isOld ? 'Muster was updated' : 'This page broke'}
+      title={isOld ? 'Muster was updated' : 'This page crashed'}
       action={
         <Button look="primary" onClick={() => location.reload()}>
           Load again
         </Button>
       }
     >
-      {isOld ? 'Load the page again to continue with the new version.' : `Nothing was changed. ${message}`}
+      {isOld ? 'Reload the page to continue with the new version.' : `Nothing was changed. ${message}`}
     </Empty>
   )
 }

@@ -1,4 +1,4 @@
-// Records by name, short code or id, as the service finds them among what the person may see.
+// Finds the records the user may see, by name, short code or id.
 import { type LinkProps, useParams } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import { useQuery } from 'urql'
@@ -17,7 +17,7 @@ export interface Hit extends Found {
   link: LinkProps
 }
 
-/** Where each kind of record is shown. Kinds without a page are not offered. */
+/** The page of each kind of record. Kinds without a page are not offered. */
 export function linkOf({ kind, id }: Pick<Found, 'kind' | 'id'>, org: number): LinkProps | null {
   const params = { org, id } as never
   const list = (to: string, tab?: string) =>
@@ -57,7 +57,7 @@ export function linkOf({ kind, id }: Pick<Found, 'kind' | 'id'>, org: number): L
 }
 
 export function useHits(text: string): { hits: Hit[]; searching: boolean } {
-  // The palette stands above the pages: the address says which organization is shown.
+  // The palette sits above the pages, so read the organization from the address.
   const org = useParams({ strict: false }).org ?? lastOrganization()
   const wanted = text.trim()
   const [q, setQ] = useState('')

@@ -1,4 +1,4 @@
-// Which actions fit what was typed, best first. Pure, tested.
+// Ranks the actions that match the typed text. Pure, tested.
 
 interface Ranked {
   id: string
@@ -7,10 +7,7 @@ interface Ranked {
   also?: string
 }
 
-/**
- * All that fit, by their label or by what else they are found by, the best first; with nothing typed, all as they are, one
- * for each id, groups together.
- */
+/** The actions that match by label or keywords, best first. Without text: all in their order, one per id, grouped. */
 export function ranked<A extends Ranked>(actions: A[], text: string): A[] {
   const seen = new Set<string>()
   const first = actions.filter(({ id }) => !seen.has(id) && seen.add(id))
@@ -40,7 +37,7 @@ function score(label: string, text: string): number {
   return typed.every((word) => plain.includes(word)) ? 2 : 0
 }
 
-/** Without case and accents. */
+/** Ignores case and accents. */
 function fold(text: string): string {
   return text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase().trim()
 }

@@ -1,8 +1,8 @@
-// Finds anything: records of the organization, places, and what can be done on the present page.
+// The command palette: records of the organization, pages, and actions on the current page.
 import { useNavigate } from '@tanstack/react-router'
 import { CornerDownLeft, Search } from 'lucide-react'
 import { useEffect, useId, useMemo, useRef, useState, useSyncExternalStore } from 'react'
-import { type Action, actionsNow, keysOf, onActions, runAction, takeAhead } from '../keys/registry'
+import { type Action, actionsNow, keysOf, onActions, runAction, takeTypedAhead } from '../keys/registry'
 import { cx } from '../ui/cx'
 import { Dialog } from '../ui/dialog'
 import { Kbd } from '../ui/kbd'
@@ -28,7 +28,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   const input = useRef<HTMLInputElement>(null)
   const navigate = useNavigate()
   const actions = useSyncExternalStore(onActions, actionsNow)
-  // As the page was when the palette was opened.
+  // The page's requests when the palette opened.
   const [requests] = useState(requestActions)
   const { hits, searching } = useHits(text)
   const base = useId()
@@ -46,7 +46,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   }, [actions, hits, navigate, requests, text])
   const current = Math.min(at, lines.length - 1)
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: other words begin at the top
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new text starts at the top
   useEffect(() => setAt(0), [text])
   useEffect(() => {
     list.current?.querySelector(`[data-at="${current}"]`)?.scrollIntoView({ block: 'nearest' })
@@ -75,7 +75,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
           value={text}
           onChange={(event) => setText(event.target.value)}
           onFocus={() => {
-            const ahead = takeAhead()
+            const ahead = takeTypedAhead()
             if (ahead) setText(ahead)
           }}
           onKeyDown={(event) => {
@@ -105,7 +105,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
                 {line.group}
               </div>
             )}
-            {/* biome-ignore lint/a11y/useKeyWithClickEvents: the input has the keys */}
+            {/* biome-ignore lint/a11y/useKeyWithClickEvents: the input handles the keys */}
             <div
               id={`${base}-${index}`}
               data-at={index}

@@ -1,4 +1,4 @@
-// Who is signed in, and what concerns them.
+// The menu of the signed-in user.
 import { useNavigate } from '@tanstack/react-router'
 import { Keyboard, LogOut, Monitor, Moon, Settings, Sun } from 'lucide-react'
 import { runNamed } from '../keys/registry'

@@ -1,4 +1,4 @@
-// Where one can go in an organization: the one list that the navigation, the palette and the keys share.
+// The pages of an organization: one list for the navigation, the palette and the shortcuts.
 import type { LinkProps } from '@tanstack/react-router'
 import {
   Bot,
@@ -19,18 +19,18 @@ import {
 } from 'lucide-react'
 import type { Permission } from '../permissions/names'
 
-export interface Place {
+export interface NavItem {
   id: string
   label: string
   icon: LucideIcon
   to: LinkProps['to']
   keys?: string
-  /** Who lacks it does not see the place. */
+  /** Without this permission the page is not listed. */
   needs: Permission
   group: 'work' | 'build' | 'organization'
 }
 
-export const PLACES: Place[] = [
+export const NAV_ITEMS: NavItem[] = [
   {
     id: 'overview',
     label: 'Overview',

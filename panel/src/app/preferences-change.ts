@@ -1,8 +1,8 @@
-// Changes preferences as they are with the account now: another tab may have changed them, too. One change waits for the other.
+// Changes preferences based on the account's current state, which another tab may have changed. Changes run one by one.
 import type { Client } from '@urql/core'
 import { wordsOf } from '../api/errors'
 import { graphql, type Json } from '../api/graphql'
-import { readAnew } from '../api/requests'
+import { readFresh } from '../api/requests'
 import { once, queue } from '../api/use-act'
 import { sayProblem } from '../ui/toast-store'
 import { type Preferences, read } from './preferences'
@@ -18,10 +18,10 @@ const SetPreferences = graphql(`
 
 const inTurn = queue()
 
-/** Sets a part, and leaves the rest as it is. A toast says why, if the service refuses. */
+/** Changes a part of the preferences and keeps the rest. A toast explains a refusal. */
 export const changePreferences = (client: Client, to: (before: Preferences) => Preferences): Promise<void> =>
   inTurn(async () => {
-    const now = await readAnew(client, PreferencesNow, {})
+    const now = await readFresh(client, PreferencesNow, {})
     if (!now.data?.viewer) return void sayProblem(wordsOf(now.error))
     const before = read(now.data.viewer.preferences)
     const preferences = { ...before, ...to(before) } as Json

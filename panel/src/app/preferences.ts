@@ -1,4 +1,4 @@
-// What the person has set for the panel: kept with the account, so that it follows to the next browser.
+// The user's preferences for the panel, stored with the account, so that they apply in every browser.
 import { useClient } from 'urql'
 import { fetched } from '../api/chunk'
 import type { Json } from '../api/graphql'
@@ -12,20 +12,20 @@ export interface Preferences {
   theme?: Theme
   density?: Density
   timeZone?: Zone
-  /** False: letters and signs by themselves are no shortcuts. */
+  /** False: single letters and characters are not shortcuts. */
   singleKeys?: boolean
-  /** Saved views by page: a name and the search of an address. */
+  /** Saved views by page: a name and the address's search string. */
   views?: { [page: string]: { name: string; search: string }[] }
 }
 
-/** What to set, or what follows from what is stored. */
+/** New preferences, or a function of the stored ones. */
 type Change = Preferences | ((before: Preferences) => Preferences)
 
-/** What was chosen here and is not stored yet: what is read meanwhile does not undo it. */
+/** Choices that are not stored yet: reading the stored preferences must not undo them. */
 let chosen: Preferences = {}
 let running = 0
 
-/** Applies them in this browser. */
+/** Applies preferences in this browser. */
 export function applyPreferences(json: Json | null | undefined): void {
   const { theme, density, timeZone, singleKeys = true } = { ...read(json), ...chosen }
   if (theme) setTheme(theme)
@@ -34,7 +34,7 @@ export function applyPreferences(json: Json | null | undefined): void {
   setSingleKeys(singleKeys)
 }
 
-/** What is set, and a function that changes a part of it: at once here, then with the account. */
+/** The preferences, and a function that changes a part: here at once, then in the account. */
 export function usePreferences(): [Preferences, (change: Change) => Promise<void>] {
   const client = useClient()
   const now = read(useViewer().preferences)
@@ -54,7 +54,7 @@ export function usePreferences(): [Preferences, (change: Change) => Promise<void
   return [now, change]
 }
 
-/** Of preferences as they are stored, those that are known. */
+/** Picks the known preferences from the stored JSON. */
 export function read(json: Json | null | undefined): Preferences {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return {}
   const { theme, density, timeZone, singleKeys, views } = json

@@ -1,4 +1,4 @@
-// How Muster's program gets onto a machine that is to run agents.
+// How to install Muster's program on a machine for agents.
 import { Code, CodeBlock } from '../ui/code'
 
 const COPY = 'scp "$(command -v muster)" you@the-machine:/usr/local/bin/muster'
@@ -12,8 +12,8 @@ export function ProgramHint() {
       </summary>
       <div className="mt-2 space-y-2 text-muted">
         <p>
-          It is one program, which is also the service. On the machine that Muster itself runs on, it is there
-          already. To another machine with the same kind of Linux, copy it from there:
+          It is one program, which is also the service. On the machine that runs Muster it is already there.
+          Copy it from there to another machine with the same kind of Linux:
         </p>
         <CodeBlock text={COPY} label="the line that copies the program" />
         <p>Or build it on the machine, in a copy of Muster’s source (it needs Rust and a C compiler):</p>

@@ -1,4 +1,4 @@
-// Actions for the requests of the present page: copy them, or open one in the explorer. The palette offers it.
+// Palette actions for the current page's requests: copy them, or open one in the explorer.
 import { getOperationName, stringifyDocument } from '@urql/core'
 import { requestsNow } from '../api/requests'
 import type { Action } from '../keys/registry'
@@ -6,7 +6,7 @@ import { copyText } from '../ui/copy'
 import { say, sayProblem } from '../ui/toast-store'
 import { asCurl, asGraphql, inExplorer, type Request } from './request-text'
 
-/** How the names begin of what the shell reads on every page, and the palette itself. */
+/** Prefix of the names of queries that the shell and the palette use on every page. */
 const OF_THE_SHELL = 'Shell'
 
 export function requestActions(): Action[] {
@@ -44,7 +44,7 @@ function requestsOfPage(): Request[] {
     query: stringifyDocument(query),
     variables: variables as Record<string, unknown>,
   }))
-  // Of a list that goes on, its first page.
+  // For a paginated list, only the first page.
   const first = all.filter(({ name }, index) => all.findIndex((other) => other.name === name) === index)
   return first.filter(({ name }) => name !== '' && !name.startsWith(OF_THE_SHELL))
 }

@@ -1,13 +1,13 @@
-// The requests of a page as text, to be run elsewhere. Pure, tested.
+// Exports a page's requests as text, to run them elsewhere. Pure, tested.
 
 export interface Request {
   name: string
-  /** A document of GraphQL with this one operation. */
+  /** A GraphQL document with only this operation. */
   query: string
   variables: Record<string, unknown>
 }
 
-/** A document for each, with its variables as JSON in a comment. */
+/** One document per request, with its variables as JSON in a comment. */
 export const asGraphql = (requests: Request[]): string =>
   requests
     .map(({ query, variables }) => {
@@ -16,7 +16,7 @@ export const asGraphql = (requests: Request[]): string =>
     })
     .join('\n')
 
-/** A command for each. The token comes from the environment, so that it stands in no history. */
+/** One command per request. The token comes from the environment, so that it stays out of the shell's history. */
 export function asCurl(requests: Request[], address: string): string {
   const commands = requests.map(({ name, query, variables }) => {
     const body = JSON.stringify({ query: query.trim(), variables })
@@ -33,6 +33,6 @@ export function asCurl(requests: Request[], address: string): string {
   return `# MUSTER_TOKEN is a service token: the page “Service tokens” makes one.\n\n${commands.join('\n')}`
 }
 
-/** Where the explorer shows a request. It runs nothing by itself. */
+/** The explorer's address for a request. It does not run on opening. */
 export const inExplorer = ({ query, variables }: Request): string =>
   `/graphql?${new URLSearchParams({ query: query.trim(), variables: JSON.stringify(variables, null, 2) })}`

@@ -1,4 +1,4 @@
-// A page of records that are found by name: a list in numbered pages, one of them open beside it, a new one in a dialog.
+// A page of named records: a paginated list, one record open beside it, and a dialog to create one.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import type { TypedDocumentNode } from '@urql/core'
 import { type LucideIcon, Plus } from 'lucide-react'
@@ -32,23 +32,23 @@ interface Variables {
 }
 
 interface Props<Data, Row> {
-  /** Its address below the organization's. */
+  /** The path below the organization. */
   path: 'credentials' | 'mcp-servers' | 'skills' | 'tokens'
   title: string
   about: string
   icon: LucideIcon
-  /** What one and several of them are called in a sentence. */
+  /** Singular and plural within a sentence. */
   names: [one: string, several: string]
   query: TypedDocumentNode<Data, Variables>
   pageOf: (data: Data) => { total: number; data: Row[] } | null
   on: Interest
   columns: Column<Row>[]
-  /** Who may make a new one, and what else the palette finds that by. */
+  /** The permission to create one, and further palette keywords. */
   may: Parameters<typeof useRefused>[0]
   also?: string
-  /** The word for records that are out of use. */
+  /** The word for inactive records. */
   past?: string
-  /** Below the title where no name matches. */
+  /** The hint below the title if no name matches. */
   hint?: string
   empty: { title: string; about: string; command: (org: number) => string }
   peek: (of: { id: number; onClose: () => void }) => ReactNode
@@ -58,7 +58,7 @@ interface Props<Data, Row> {
 export function ResourcePage<Data, Row extends { id: number; name: string }>(props: Props<Data, Row>) {
   const { path, title, icon, names, past = 'archived', empty } = props
   const org = useOrg()
-  // All these addresses carry the same.
+  // These routes share their search parameters.
   const search = useSearch({ from: `/inside/o/$org/${path}` as '/inside/o/$org/skills' })
   const navigate = useNavigate({ from: `/o/$org/${path}` as '/o/$org/skills' })
   const set = (change: Partial<typeof search>) =>
@@ -164,7 +164,7 @@ interface Named {
   archivedAt: string | null
 }
 
-/** The column of names, with what each is for. */
+/** The name column, with a description below each name. */
 export const nameColumn = (width: string): Column<Named> => ({
   id: 'name',
   head: 'Name',
@@ -182,7 +182,7 @@ export const nameColumn = (width: string): Column<Named> => ({
   ),
 })
 
-/** How many agents have it. */
+/** The number of assigned agents. */
 export const AGENTS_COLUMN: Column<{ assignmentCount: number }> = {
   id: 'agents',
   head: 'Agents',

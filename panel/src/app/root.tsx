@@ -1,11 +1,11 @@
-// What stands around every page: the client, messages, tooltips, keys, and the layers that are loaded when needed.
+// Surrounds every page: the client, toasts, tooltips, shortcuts, and lazily loaded layers.
 import { Outlet } from '@tanstack/react-router'
 import { lazy, Suspense, useEffect, useState, useSyncExternalStore } from 'react'
 import { Provider } from 'urql'
 import { fetched } from '../api/chunk'
 import { clientNow, onClient } from '../api/current-client'
 import { onSession, sessionNow } from '../api/session'
-import { expectField, listen, takeAhead } from '../keys/registry'
+import { expectField, listen, takeTypedAhead } from '../keys/registry'
 import { useActions, useEscape } from '../keys/use-actions'
 import { onWhy, whyNow } from '../permissions/why-store'
 import { loadOverlays } from '../ui/overlays'
@@ -21,7 +21,7 @@ export function Root() {
   const client = useSyncExternalStore(onClient, clientNow)
   useEffect(listen, [])
   useEffect(() => {
-    // After the first paint, while nothing else is to be done.
+    // After the first paint, when the browser is idle.
     const timer = setTimeout(() => void loadOverlays(), 600)
     return () => clearTimeout(timer)
   }, [])
@@ -42,7 +42,7 @@ function Layers() {
   const why = useSyncExternalStore(onWhy, whyNow)
   const [layer, open] = useState<'palette' | 'keys' | null>(null)
   const close = () => {
-    takeAhead()
+    takeTypedAhead()
     open(null)
   }
   const find = () => {
@@ -50,7 +50,7 @@ function Layers() {
     expectField()
     open('palette')
   }
-  // Also while it is being fetched.
+  // Also while it loads.
   useEscape(close, layer !== null)
   useActions([
     {

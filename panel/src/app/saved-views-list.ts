@@ -1,20 +1,20 @@
-// The views of a list that a person has named: what of an address makes one, and the list of them. Pure, tested.
+// Saved views of a list: which parts of an address they hold, and their list. Pure, tested.
 import { parseSearch, stringifySearch } from './search'
 
 export interface View {
   name: string
-  /** Filters and order, as an address has them, without the `?`. */
+  /** Filters and order as in the address, without the `?`. */
   search: string
 }
 
-/** The most for one list, so that all of them fit into the account's preferences. */
-export const MOST = 30
-export const LONGEST = 60
+/** The maximum per list, so that all of them fit into the account's preferences. */
+export const MAX_VIEWS = 30
+export const MAX_NAME = 60
 
-/** What is open or paged through is a moment's, not the view's. */
+/** Open records and page numbers are transient, not part of a view. */
 const PASSING = new Set(['peek', 'open', 'page', 'entry', 'turn'])
 
-/** The view that an address shows: the same filters are the same text. */
+/** The view in an address: equal filters give equal text. */
 export function viewOf(search: object): string {
   const lasting = Object.entries(search)
     .filter(([name]) => !PASSING.has(name))
@@ -24,17 +24,19 @@ export function viewOf(search: object): string {
 
 export const searchOfView = (view: View) => parseSearch(view.search)
 
-/** Why a view can't have this name, or null. `now`: the name that it has. */
+/** Why the name is rejected, or null. `now`: the view's current name. */
 export function refusalOf(views: readonly View[], name: string, now?: string): string | null {
   const wanted = name.trim()
   if (!wanted) return 'This can’t be empty.'
-  if ([...wanted].length > LONGEST) return `At most ${LONGEST} characters.`
+  if ([...wanted].length > MAX_NAME) return `At most ${MAX_NAME} characters.`
   const taken = views.some((view) => view.name !== now && folded(view.name) === folded(wanted))
   if (taken) return 'Another view has this name.'
-  return now === undefined && views.length >= MOST ? `At most ${MOST} views. Delete one first.` : null
+  return now === undefined && views.length >= MAX_VIEWS
+    ? `At most ${MAX_VIEWS} views. Delete one first.`
+    : null
 }
 
-/** In the order of their names, with this one put in the place of the one that had `now` as its name. */
+/** The views sorted by name, with this one replacing the one named `now`. */
 export function withView(views: readonly View[], view: View, now = view.name): View[] {
   const rest = views.filter(({ name }) => name !== now)
   return [...rest, { ...view, name: view.name.trim() }].sort((a, b) => a.name.localeCompare(b.name))
@@ -43,7 +45,7 @@ export function withView(views: readonly View[], view: View, now = view.name): V
 export const withoutView = (views: readonly View[], name: string): View[] =>
   views.filter((view) => view.name !== name)
 
-/** Preferences may be any JSON: what isn't a view is left out. */
+/** Preferences may be any JSON: invalid views are dropped. */
 export function readViews(json: unknown): View[] {
   if (!Array.isArray(json)) return []
   return json

@@ -1,4 +1,4 @@
-// Asks for the name of a view.
+// Asks for a view's name.
 import { useState } from 'react'
 import { Field } from '../ui/field'
 import { FormDialog } from '../ui/form-dialog'
@@ -7,7 +7,7 @@ import { refusalOf, type View } from './saved-views-list'
 
 interface Props {
   views: readonly View[]
-  /** The name that it has. Without: a new view. */
+  /** The current name. Undefined for a new view. */
   now: string | undefined
   onSave: (name: string) => Promise<void>
   onClose: () => void

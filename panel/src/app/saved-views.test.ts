@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import {
-  LONGEST,
-  MOST,
+  MAX_NAME,
+  MAX_VIEWS,
   readViews,
   refusalOf,
   searchOfView,
@@ -24,14 +24,14 @@ test('a view leads to the address that it was made from', () => {
 
 test('a name is not empty, not too long and not taken in any case', () => {
   expect(refusalOf([risky], '  ')).toMatch('empty')
-  expect(refusalOf([risky], 'x'.repeat(LONGEST + 1))).toMatch('At most')
+  expect(refusalOf([risky], 'x'.repeat(MAX_NAME + 1))).toMatch('At most')
   expect(refusalOf([risky], 'risky ')).toMatch('Another view')
   expect(refusalOf([risky], 'RISKY', 'Risky')).toBeNull()
   expect(refusalOf([risky], 'Mine')).toBeNull()
 })
 
 test('there is an end to them, but a full list can be renamed', () => {
-  const full = Array.from({ length: MOST }, (_, index) => ({ name: String(index), search: '' }))
+  const full = Array.from({ length: MAX_VIEWS }, (_, index) => ({ name: String(index), search: '' }))
   expect(refusalOf(full, 'One more')).toMatch('At most')
   expect(refusalOf(full, 'First', '0')).toBeNull()
 })

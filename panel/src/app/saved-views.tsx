@@ -1,5 +1,5 @@
-// Views of a list that a person has named: filters and order, one menu away. They are kept with the account, by organization
-// and page; what one shows stands in the address, so that a link to it works for everybody.
+// Saved views of a list: filters and order under a name, one menu away. They are stored with the account, by
+// organization and page. Selecting one sets the address, so links to it work for everyone.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Bookmark, Pencil, Plus, RefreshCw, Trash2 } from 'lucide-react'
 import { useState } from 'react'
@@ -12,13 +12,13 @@ import { type Preferences, usePreferences } from './preferences'
 import { readViews, searchOfView, type View, viewOf, withoutView, withView } from './saved-views-list'
 import { NameView } from './saved-views-name'
 
-/** `page`: the list that they are of, such as `approvals`. Stands beside its filters: chips, or `tall` ones. */
+/** `page` names the list, such as `approvals`. Placed beside its filters: chips, or `tall` ones. */
 export function SavedViews({ page, tall }: { page: string; tall?: boolean }) {
   const { views, change } = useViews(page)
   const navigate = useNavigate()
   const shown = viewOf(useSearch({ strict: false }))
   const current = views.find(({ search }) => search === shown)
-  // The view that was chosen, while its filters are changed.
+  // The selected view, while its filters are being changed.
   const [chosen, choose] = useState<string | null>(null)
   const changed = current ? undefined : views.find(({ name }) => name === chosen)
   const [naming, setNaming] = useState<'new' | 'rename' | null>(null)
@@ -103,7 +103,7 @@ export function SavedViews({ page, tall }: { page: string; tall?: boolean }) {
   )
 }
 
-/** The views of a page, and a function that changes them as they are now: another tab may have changed them, too. */
+/** A page's views, and a function that changes their current state, which another tab may have changed. */
 function useViews(page: string) {
   const org = useOrg()
   const [preferences, set] = usePreferences()

@@ -1,11 +1,11 @@
-// What a page's address may carry after its `?`. Everything that a page shows has an address; what is not understood is
-// dropped, so that an old or mistyped link still opens. Lists are written with commas: `?status=OPEN,PENDING`.
+// Search parameters. Everything a page shows has an address; unknown or invalid values are dropped, so that old or
+// mistyped links still open. Lists are comma-separated: `?status=OPEN,PENDING`.
 
 type Raw = Record<string, unknown>
 type Reader<T> = (value: string | undefined) => T | undefined
 type Read<S> = { [K in keyof S]?: S[K] extends Reader<infer T> ? T : never }
 
-/** Makes a route's `validateSearch` out of what each parameter is. */
+/** Builds a route's `validateSearch` from one reader per parameter. */
 export function searchOf<S extends Record<string, Reader<unknown>>>(readers: S): (raw: Raw) => Read<S> {
   return (raw) => {
     const found: Record<string, unknown> = {}
@@ -17,19 +17,19 @@ export function searchOf<S extends Record<string, Reader<unknown>>>(readers: S):
   }
 }
 
-/** Any text, at most 200 characters. */
+/** Text, cut to 200 characters. */
 export const text: Reader<string> = (value) => (value ? value.slice(0, 200) : undefined)
-/** A record's id. */
+/** A record id. */
 export const id: Reader<number> = (value) =>
   value && /^[1-9]\d{0,15}$/.test(value) ? Number(value) : undefined
 export const flag: Reader<boolean> = (value) =>
   value === 'true' ? true : value === 'false' ? false : undefined
-/** One of a few words. */
+/** One of these words. */
 export const one =
   <T extends string>(...words: readonly T[]): Reader<T> =>
   (value) =>
     words.find((word) => word === value)
-/** Several of a few words. */
+/** Several of these words. */
 export const some =
   <T extends string>(...words: readonly T[]): Reader<T[]> =>
   (value) => {
@@ -37,12 +37,12 @@ export const some =
     return found.length > 0 ? found : undefined
   }
 
-/** The search of an address as texts. */
+/** Parses a search string into texts. */
 export function parseSearch(search: string): Raw {
   return Object.fromEntries(new URLSearchParams(search))
 }
 
-/** Parameters as an address has them; what is empty is left out. */
+/** Formats parameters as a search string, without empty ones. */
 export function stringifySearch(search: Raw): string {
   const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(search)) {

@@ -1,4 +1,4 @@
-// Waits for a server's host, live, and says when it has joined.
+// Shows live whether a server's host has joined.
 import { CircleCheck, Loader } from 'lucide-react'
 import { graphql } from '../api/graphql'
 import { useLive } from '../api/use-live'
@@ -8,7 +8,7 @@ const JoinedQuery = graphql(`
   query ServerJoined($orgId: Id!, $id: Id!) { server(orgId: $orgId, id: $id) { id name status hostname } }
 `)
 
-/** Whether a server's host is connected, as it is now. */
+/** Whether a server's host is connected now. */
 export function useJoined(id: number): { joined: boolean; hostname: string | null } {
   const { id: orgId } = useOrg()
   const { data } = useLive({

@@ -1,4 +1,4 @@
-// The frame of everything behind the sign-in: who is signed in, the organization that is shown, the navigation.
+// The frame of all signed-in pages: the user, the current organization, the navigation.
 import { Outlet, useLocation, useNavigate, useParams } from '@tanstack/react-router'
 import {
   Fragment,
@@ -23,7 +23,7 @@ import { setDraftsOwner } from './drafts'
 import { lastOrganization, rememberOrganization } from './last-organization'
 import { Nav } from './nav'
 import { type Org, OrganizationContext, OrganizationQuery } from './organization'
-import { asked } from './person'
+import { trackViewerRequest } from './person'
 import { applyPreferences } from './preferences'
 import { StopAction } from './stop-action'
 import { setTitleFrame } from './title'
@@ -41,9 +41,9 @@ export function Shell() {
     pause: session === 'out',
   })
   const viewer = data?.viewer
-  // Before it is painted: whether single keys do something is settled when the page is seen.
+  // Before painting, because single-key shortcuts must be settled when the page appears.
   useLayoutEffect(() => {
-    if (!viewer) return asked()
+    if (!viewer) return trackViewerRequest()
     signedIn()
     applyPreferences(viewer.preferences)
   }, [viewer])
@@ -52,7 +52,7 @@ export function Shell() {
     return <ToSignIn />
   }
   if (!viewer) return error ? <ProblemView error={error} retry={refetch} /> : null
-  // Before any page looks for what was kept.
+  // Before any page reads a draft.
   setDraftsOwner(viewer.user.id)
   return (
     <ViewerContext value={viewer}>
@@ -61,7 +61,7 @@ export function Shell() {
   )
 }
 
-/** Goes there once: while the page is fetched, this is still shown, with the next address already. */
+/** Redirects once: this stays rendered while the page loads, with the new address already set. */
 function ToSignIn() {
   const { href } = useLocation()
   const navigate = useNavigate()
@@ -75,24 +75,24 @@ function ToSignIn() {
   return null
 }
 
-/** With an organization in the address, everything of it; the account keeps the last one around it. */
+/** With an organization in the address, all of it; on the account page, the last one. */
 function Frame() {
   const { org: orgId } = useParams({ strict: false })
   const { memberships } = useViewer()
   const { pathname } = useLocation()
-  // The account belongs to no organization, but the way back stays visible.
+  // The account belongs to no organization, but the navigation back stays.
   const last = lastOrganization()
   const around =
     pathname === '/account' && memberships.some(({ organizationId }) => organizationId === last) ? last : null
   const shown = orgId ?? around
   const { org, error, refetch } = useOrganization(shown)
   const isKnown = shown === null || org || (!orgId && error)
-  // One navigation for all organizations, before one is known as well: a menu that was opened early stays.
+  // One navigation element throughout, so that a menu opened early survives.
   return (
     <OrganizationContext value={org}>
       <Columns>
         <Fragment key={shown}>
-          {/* Always there: what covers the page shuts off what is here, also a banner that arrives later. */}
+          {/* Always rendered: a peek that covers the page makes this inert, including banners that appear later. */}
           <div className="shrink-0">
             {org?.stopped && (
               <Suspense>
@@ -112,7 +112,7 @@ function Frame() {
   )
 }
 
-/** The organization with this id, once it is known. */
+/** The organization with this id, once loaded. */
 function useOrganization(orgId: number | null) {
   const client = useClient()
   const { data, error, refetch } = useLive({
@@ -121,7 +121,7 @@ function useOrganization(orgId: number | null) {
     on: ['ORGANIZATION', 'MEMBER', 'POLICY'],
     pause: orgId === null,
   })
-  // Until there is an answer, this is still the one before.
+  // Until the answer arrives, `data` is about the previous organization.
   const record = data?.organization?.id === orgId ? data?.organization : null
   useEffect(() => (orgId === null ? undefined : follow(client, orgId)), [client, orgId])
   useEffect(() => {

@@ -1,6 +1,6 @@
-// The session ended while someone worked: they sign in again over the page, and nothing that they typed is lost. Tabs share
-// the cookie, and a sign-in in one of them ends the session that the others began with: before anyone is asked, and whenever
-// another tab tells of a sign-in, the service is asked whose the cookie is now.
+// The session ended during work: a dialog asks the user to sign in again, and nothing typed is lost. Tabs share the
+// cookie, and a sign-in in one ends the others' session. So before asking, and after another tab announces a sign-in,
+// check whose cookie it is now.
 import { useEffect, useState } from 'react'
 import { useQuery } from 'urql'
 import { makeClient } from '../api/client'
@@ -12,24 +12,24 @@ import { SignInForm } from '../pages/sign-in/sign-in-form'
 import { Button } from '../ui/button'
 import { Dialog } from '../ui/dialog'
 import { draftsOwner } from './drafts'
-import { enter, tabs } from './person'
+import { startSession, tabs } from './person'
 import { ViewerQuery } from './viewer'
 
 const CookieQuery = graphql(`
   query CookieHolder { viewer { user { id } } }
 `)
 
-/** With a client of its own: until it is known whose the answer is, it does not belong with what is shown. */
+/** Uses a separate client: until the owner is known, the answer must stay out of the page's cache. */
 async function cookieHolder(over: AbortSignal): Promise<number | undefined> {
   const { data } = await makeClient(over).query(CookieQuery, {}).toPromise()
   return data?.viewer?.user.id
 }
 
-/** Goes on as the person who is signed in now. Returns whether that is who it was before. */
+/** Continues as the current user. Returns whether that is the same user. */
 function goOn(userId: number): boolean {
   if (draftsOwner() !== userId) {
-    // Someone else: nothing of what is shown is theirs.
-    enter(userId)
+    // Another user: drop everything shown.
+    startSession(userId)
     location.assign('/')
     return false
   }
@@ -39,7 +39,7 @@ function goOn(userId: number): boolean {
   return true
 }
 
-/** Whether no one is signed in by the cookie. If someone is, the page goes on. */
+/** Whether the cookie has no session. If it has one, the page continues. */
 function useIsOver(): boolean {
   const [isOver, setIsOver] = useState(false)
   useEffect(() => {
@@ -59,7 +59,7 @@ function useIsOver(): boolean {
 }
 
 export default function SignInAgain() {
-  // From the cache, if it still has it: without a session the service no longer answers this.
+  // From the cache if possible: without a session the service no longer answers this.
   const [{ data }] = useQuery({ query: ViewerQuery, requestPolicy: 'cache-only' })
   const isOver = useIsOver()
   if (!isOver) return null
@@ -73,7 +73,7 @@ export default function SignInAgain() {
       onClose={() => {}}
       width="sm"
       title="Your session has ended"
-      about="Sign in again to go on. What you see and what you typed stays."
+      about="Sign in again to continue. Nothing you typed is lost."
       footer={
         <Button look="quiet" onClick={() => location.assign('/sign-in')}>
           Leave this page instead

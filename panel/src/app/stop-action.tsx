@@ -1,4 +1,4 @@
-// Stopping the whole organization, from the palette and wherever else it is offered. The dialog loads when it is needed.
+// The action that stops the whole organization, for the palette and other places. The dialog loads on demand.
 import { lazy, Suspense, useSyncExternalStore } from 'react'
 import { fetched } from '../api/chunk'
 import { useActions } from '../keys/use-actions'

@@ -1,4 +1,4 @@
-// The whole organization is stopped: who, why, since when, and letting go of it.
+// The banner of a stopped organization: who stopped it, why and when, and a button to release it.
 import { OctagonX } from 'lucide-react'
 import { useState } from 'react'
 import { graphql } from '../api/graphql'
@@ -49,7 +49,7 @@ export default function StopBanner() {
         busy={release.pending}
         onConfirm={letGo}
       >
-        All agents resume at once: messages that came meanwhile start turns, a few each second. {by} stopped
+        All agents resume at once: messages received meanwhile start turns, a few per second. {by} stopped
         them: “{reason}”.
       </ConfirmDialog>
     </section>

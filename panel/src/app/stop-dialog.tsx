@@ -1,4 +1,4 @@
-// Stops the whole organization: says what happens, and takes the reason that everybody will see.
+// Stops the whole organization: explains the consequences and asks for a reason, which everyone will see.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../api/bounds'
 import { graphql } from '../api/graphql'

@@ -1,4 +1,4 @@
-// Opens the question before the whole organization is stopped, from wherever that is offered.
+// Opens the dialog that stops the whole organization, from anywhere.
 let isOpen = false
 const listeners = new Set<() => void>()
 

@@ -1,4 +1,4 @@
-// The title of the browser's tab: how many decisions wait, where one is, and whose it is.
+// The browser tab's title: the number of pending decisions, the page and the organization.
 let page = ''
 let organization = ''
 let waiting = 0

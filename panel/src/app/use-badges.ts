@@ -1,4 +1,4 @@
-// What waits, in numbers, for the navigation and the browser's tab.
+// Counts of pending items, for the navigation and the tab's title.
 import { useEffect } from 'react'
 import { graphql } from '../api/graphql'
 import { useLive } from '../api/use-live'
@@ -23,7 +23,7 @@ export function useBadges(): { approvals: number; conversations: number } {
     on: ['APPROVAL', 'CONVERSATION'],
     pause: org === null,
   })
-  // Until there is an answer, these are still the numbers of the organization before.
+  // Until the answer arrives, these are the previous organization's numbers.
   const overview = data?.organization?.id === org?.id ? data?.overview : null
   const approvals = overview?.pendingApprovals?.total ?? 0
   const conversations = overview?.unreadConversations ?? 0

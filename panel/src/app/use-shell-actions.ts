@@ -1,10 +1,10 @@
-// What can be done from everywhere: go to a place, change the organization, the account, the theme.
+// Actions available everywhere: open a page, switch the organization, the account, the theme.
 import { useNavigate } from '@tanstack/react-router'
 import { useActions } from '../keys/use-actions'
 import { setTheme, themeNow } from '../ui/theme'
 import { useOrgIfAny } from './organization'
 import { useSignOut } from './person'
-import { PLACES } from './places'
+import { NAV_ITEMS } from './places'
 import { useViewer } from './viewer'
 
 export function useShellActions(): void {
@@ -12,7 +12,7 @@ export function useShellActions(): void {
   const navigate = useNavigate()
   const { memberships } = useViewer()
   const signOut = useSignOut()
-  const places = org ? PLACES.filter(({ needs }) => org.can(needs)) : []
+  const places = org ? NAV_ITEMS.filter(({ needs }) => org.can(needs)) : []
   useActions([
     ...places.map(({ id, label, keys, to }) => ({
       id: `go.${id}`,

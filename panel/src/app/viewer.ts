@@ -1,4 +1,4 @@
-// Who is signed in, as every page knows it.
+// The signed-in user, for every page.
 import { createContext, useContext } from 'react'
 import { graphql, type ResultOf } from '../api/graphql'
 
@@ -16,7 +16,7 @@ export type Viewer = NonNullable<ResultOf<typeof ViewerQuery>['viewer']>
 
 export const ViewerContext = createContext<Viewer | null>(null)
 
-/** Who is signed in. Not on the pages before. */
+/** The signed-in user. Not available on sign-in pages. */
 export function useViewer(): Viewer {
   const viewer = useContext(ViewerContext)
   if (!viewer) throw new Error('useViewer needs a signed-in person')

@@ -1,4 +1,4 @@
-// The keyboard shortcuts of the page, from the registry: what `?` shows.
+// The `?` dialog: the page's keyboard shortcuts, from the registry.
 import { Link } from '@tanstack/react-router'
 import { useSyncExternalStore } from 'react'
 import { Dialog } from '../ui/dialog'
@@ -61,7 +61,7 @@ function grouped<A extends Pick<Action, 'group'>>(actions: A[]): Map<string, A[]
   return groups
 }
 
-/** The newest of those with the same name; those without keys that work are the palette's. */
+/** The latest action per label; actions without enabled shortcuts are for the palette. */
 function unique<A extends Pick<Action, 'label' | 'keys'>>(actions: A[]): A[] {
   const seen = new Set<string>()
   return actions.filter((action) => {

@@ -1,4 +1,4 @@
-// What keys mean. Pure, tested. Combinations are written `a`, `shift+a`, `mod+k`, `mod+enter`; sequences `g a`.
+// Parses shortcuts. Pure, tested. Combinations are written `a`, `shift+a`, `mod+k`, `mod+enter`; sequences `g a`.
 
 export interface Pressed {
   key: string
@@ -8,7 +8,7 @@ export interface Pressed {
   altKey: boolean
 }
 
-/** A pressed key as it is written in the registry. */
+/** A pressed key in the registry's notation. */
 export function nameOf({ key, ctrlKey, metaKey, shiftKey, altKey }: Pressed): string {
   const name = key === ' ' ? 'space' : key.toLowerCase()
   const parts: string[] = []
@@ -20,21 +20,21 @@ export function nameOf({ key, ctrlKey, metaKey, shiftKey, altKey }: Pressed): st
 }
 
 /**
- * Whether keys are characters by themselves: a letter or a sign, also with shift, or several one after the other. `shift`
- * alone does not make a command of them.
+ * Whether a shortcut consists of characters only: a letter or sign, also with shift, or a sequence. `shift` is not a
+ * modifier in this sense.
  */
 export function isSingle(keys: string): boolean {
   return keys.split(' ').every((step) => step.replace(/^shift\+/, '').length === 1)
 }
 
-/** How far a sequence has got: `no`, `part` of one, or `full`. */
+/** How far a sequence has matched: `no`, `part` or `full`. */
 export function progress(typed: string[], wanted: string): 'no' | 'part' | 'full' {
   const steps = wanted.toLowerCase().split(' ')
   if (typed.length > steps.length || typed.some((key, index) => key !== steps[index])) return 'no'
   return typed.length === steps.length ? 'full' : 'part'
 }
 
-/** Whether a key belongs to the field that has the focus. With mod it is a command, but for what edits text. */
+/** Whether the focused field handles a key. With mod it is a command, except for text editing. */
 export function belongsToField(pressed: Pressed, isField: boolean): boolean {
   if (!isField) return false
   const name = nameOf(pressed)

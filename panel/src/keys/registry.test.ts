@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { expectField, listen, takeAhead } from './registry'
+import { expectField, listen, takeTypedAhead } from './registry'
 
 let answer: (event: unknown) => void
 beforeEach(() => {
@@ -25,7 +25,7 @@ test('what is typed for a field that is on its way is kept for it', () => {
   const stop = listen()
   expectField()
   expect(isTaken('a')).toBe(true)
-  expect(takeAhead()).toBe('a')
+  expect(takeTypedAhead()).toBe('a')
   expect(isTaken('b')).toBe(false)
   stop()
 })

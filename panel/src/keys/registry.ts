@@ -1,22 +1,22 @@
-// The one registry of what can be done here. It answers keys, fills the palette and the `?` sheet, and gives tooltips
-// their keys. No React here; components register with keys/use-actions.
+// The registry of available actions. It handles keys, fills the palette and the `?` dialog, and supplies tooltips with
+// shortcuts. No React here; components register with keys/use-actions.
 import { belongsToField, isSingle, nameOf, progress } from './match'
 
 export interface Action {
   /** Unique: `approvals.approve`. */
   id: string
-  /** A verb and what it is done to: "Approve". */
+  /** A verb, with its object if needed: "Approve". */
   label: string
-  /** Heads its group in the sheet and the palette: "Approval", "Go to". */
+  /** The group heading in the dialog and the palette: "Approval", "Go to". */
   group: string
   /** `a`, `mod+enter`, `g a`. Several are alternatives. */
   keys?: string | string[]
   run: () => void
-  /** Why the person may not do it: shows it instead of running. */
+  /** Set if the user lacks the permission: explains why instead of running. */
   refused?: (() => void) | null
-  /** Works, but the palette does not offer it: moving in a list. */
+  /** Works, but is not in the palette: moving in a list. */
   hidden?: boolean
-  /** Words to be found by. */
+  /** Search keywords. */
   also?: string
 }
 
@@ -25,13 +25,13 @@ const SEQUENCE_MS = 1200
 
 let actions: Action[] = []
 let typed: string[] = []
-/** When the last of them was pressed: on a busy page that is long before it is answered. */
+/** When the last key was pressed; a busy page handles it much later. */
 let typedAt = 0
-/** What was typed for a field that is still on its way; null if none is. */
+/** Text typed for a field that is still loading; null if none is. */
 let ahead: string | null = null
 const escapes: (() => void)[] = []
 const listeners = new Set<() => void>()
-/** Off until it is known who is signed in, and what they want. */
+/** Off until the user and their preference are known. */
 let singleKeys = false
 
 export const actionsNow = () => actions
@@ -41,13 +41,13 @@ export function onActions(listener: () => void): () => void {
   return () => listeners.delete(listener)
 }
 
-/** What was registered last comes first: a peek's keys hold over its page's. */
+/** The last registered comes first: a peek's shortcuts override its page's. */
 export function register(added: Action[]): () => void {
   set([...added, ...actions])
   return () => set(actions.filter((action) => !added.includes(action)))
 }
 
-/** What Esc does next; the last one registered is asked first. */
+/** Handlers for Esc; the last registered runs first. */
 export function registerEscape(run: () => void): () => void {
   escapes.push(run)
   return () => {
@@ -57,10 +57,9 @@ export function registerEscape(run: () => void): () => void {
 }
 
 /**
- * Switches keys that are a character by themselves on or off: who speaks to the computer, or hits keys by mistake, would
- * set them off unawares (WCAG 2.1.4). Of what it allows, one switch is the simplest: all that they do is also in the
- * palette, which has a modifier, or on the page. Keys of one's own would be a second table, to be kept free of the
- * browser's and the screen reader's.
+ * Turns single-character shortcuts on or off: people who use speech input or hit keys by mistake would trigger them
+ * (WCAG 2.1.4). A switch is the simplest permitted way: the actions remain in the palette, which needs a modifier, or
+ * on the page. Configurable shortcuts would have to avoid those of browsers and screen readers.
  */
 export function setSingleKeys(on: boolean): void {
   if (on === singleKeys) return
@@ -70,30 +69,30 @@ export function setSingleKeys(on: boolean): void {
 
 export const singleKeysNow = () => singleKeys
 
-/** Whether these keys do something for this person. */
+/** Whether this shortcut is enabled for the user. */
 export const works = (keys: string): boolean => singleKeys || !isSingle(keys)
 
-/** The keys of an action that work. */
+/** The enabled shortcuts of an action. */
 export const keysOf = ({ keys = [] }: Pick<Action, 'keys'>): string[] => [keys].flat().filter(works)
 
-/** Something with a field was asked for and may have to be fetched: what is typed meanwhile is for it, not for the page. */
+/** A field was requested and may have to load: text typed meanwhile belongs to it, not to the page. */
 export function expectField(): void {
   ahead ??= ''
 }
 
-/** The field is there, or no longer wanted. Answers what was typed meanwhile. */
-export function takeAhead(): string {
+/** The field is ready or no longer wanted. Returns the text typed meanwhile. */
+export function takeTypedAhead(): string {
   const text = ahead ?? ''
   ahead = null
   return text
 }
 
-/** Listens for keys. The panel starts it once. */
+/** Listens for keys. Called once, at startup. */
 export function listen(): () => void {
   document.addEventListener('keydown', press)
   return () => {
-    // The field may be what could not be fetched and broke the page.
-    takeAhead()
+    // The pending field may be what failed to load and broke the page.
+    takeTypedAhead()
     document.removeEventListener('keydown', press)
   }
 }
@@ -112,11 +111,11 @@ function press(event: KeyboardEvent): void {
   }
   const target = event.target instanceof HTMLElement ? event.target : null
   if (belongsToField(event, isField(target))) return
-  // Arrows choose among the options of a question.
+  // Arrow keys choose among a question's options.
   if (event.key.startsWith('Arrow') && isOption(target)) return
-  // Over a dialog, only the dialog acts.
+  // Over a dialog, only the dialog handles keys.
   if (inDialog(target) && !nameOf(event).startsWith('mod+')) return
-  // Enter and Space press what has the focus.
+  // Enter and Space press the focused element.
   if (['Enter', ' '].includes(event.key) && !event.ctrlKey && !event.metaKey && isPressable(target)) return
   if (event.repeat && !/^(j|k|arrow)/i.test(event.key)) return
   answer(event)
@@ -137,7 +136,7 @@ function answer(event: KeyboardEvent): void {
   } else if (!states.some(({ at }) => at === 'part')) {
     const isBroken = typed.length > 1
     typed = []
-    // The last key of a broken sequence may begin another.
+    // The last key of a broken sequence may start another.
     if (isBroken) answer(event)
   }
 }
@@ -147,13 +146,13 @@ export function runAction({ run, refused }: Action): void {
   else run()
 }
 
-/** Does what is registered under this id, on any page. */
+/** Runs the action with this id, on any page. */
 export function runNamed(id: string): void {
   const action = actions.find((each) => each.id === id)
   if (action) runAction(action)
 }
 
-/** Esc in stages: leaves the field, then closes what was opened last. Dialogs close themselves. */
+/** Esc in stages: leave the field, then close what was opened last. Dialogs close themselves. */
 function leave(event: KeyboardEvent): void {
   typed = []
   const target = event.target instanceof HTMLElement ? event.target : null

@@ -1,8 +1,8 @@
-// Registers what a component can do, as long as it is shown. Before it is painted: who sees a page may press its keys.
+// Registers a component's actions while it is mounted. Before painting: a visible page must respond to its shortcuts.
 import { useLayoutEffect, useRef } from 'react'
 import { type Action, register, registerEscape } from './registry'
 
-/** The actions may close over anything: the newest ones run. They are registered again only if their names change. */
+/** Actions may close over anything: the latest ones run. They are registered again only if their names change. */
 export function useActions(actions: (Action | false | null | undefined)[]): void {
   const present = actions.filter((action): action is Action => Boolean(action))
   const latest = useRef(present)
@@ -30,7 +30,7 @@ export function useActions(actions: (Action | false | null | undefined)[]): void
   }, [shape])
 }
 
-/** What Esc does while `active`. */
+/** Handles Esc while `active`. */
 export function useEscape(run: () => void, active = true): void {
   const latest = useRef(run)
   latest.current = run

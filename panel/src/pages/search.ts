@@ -1,4 +1,4 @@
-// What the addresses of plain list and detail pages carry.
+// Search parameters of plain list and detail pages.
 import { flag, id, one, searchOf, text } from '../app/search'
 
 export const listSearch = searchOf({
@@ -8,11 +8,11 @@ export const listSearch = searchOf({
   agent: id,
   /** Servers in this state. */
   status: one('ONLINE', 'OFFLINE', 'PENDING', 'DEGRADED'),
-  /** Channels through which no messages pass. */
+  /** Channels that carry no messages. */
   inactive: flag,
   peek: id,
   page: id,
-  /** `new`: the form for a new one is open. */
+  /** `new`: the creation form is open. */
   open: one('new'),
   tab: text,
 })

@@ -1,7 +1,7 @@
-// Whether the person may do something with a record: what the service said with the record itself.
+// Whether the user may act on a record, according to the `viewerCan` that the service sent with it.
 import type { Permission } from './names'
 
-/** A record that was read with its `viewerCan`. */
+/** A record that was fetched with its `viewerCan`. */
 export interface Governed {
   viewerCan: readonly string[]
 }

@@ -1,5 +1,5 @@
-// The one place that handles what a person may not do. A refused control stays visible, greyed out; pressing it says why,
-// and who can change that.
+// Handles denied permissions in one place. A denied control stays visible but greyed out; pressing it explains why, and
+// who can change that.
 import { type ReactNode, useMemo } from 'react'
 import { useOrg } from '../app/organization'
 import { can, type Governed } from './can'
@@ -8,7 +8,7 @@ import { RefusalContext } from './refusal'
 import { explain } from './why-store'
 
 interface Props {
-  /** The record it is done to. Without: the organization itself, for what is created. */
+  /** The record to check. Defaults to the organization, as for creating records. */
   on?: Governed | null
   may: Permission
   children: ReactNode
@@ -20,7 +20,7 @@ export function Gate({ on, may, children }: Props) {
   return <RefusalContext value={value}>{children}</RefusalContext>
 }
 
-/** Null if the person may; otherwise what shows why not. For menu entries and actions. */
+/** Null if the user has the permission; otherwise a function that explains the denial. For menu entries and actions. */
 export function useRefused(may: Permission, on?: Governed | null): (() => void) | null {
   const org = useOrg()
   const allowed = on ? can(on, may) : org.can(may)

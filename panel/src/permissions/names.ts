@@ -1,4 +1,4 @@
-// The permissions, as the service names them. A test compares them with policies/policy.csv.
+// Permission names, as in the service. A test compares them with policies/policy.csv.
 export const PERMISSIONS = [
   ...(['organization.view', 'organization.edit', 'organization.stop', 'organization.release'] as const),
   ...([

@@ -1,8 +1,8 @@
-// How a gate tells the buttons inside it that they are refused. Apart from the gate, so that buttons stay light.
+// Tells buttons inside a gate that they are denied. Separate from the gate to keep buttons small.
 import { createContext, useContext } from 'react'
 
 export interface Refusal {
-  /** Shows why, and who can change it. */
+  /** Explains the denial and who can change it. */
   explain: () => void
 }
 

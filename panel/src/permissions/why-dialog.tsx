@@ -1,4 +1,4 @@
-// Why the person lacks a permission, in the service's own words: the rule that decides, and who can change it.
+// Explains why the user lacks a permission: the deciding rule and who can change it, as the service words it.
 import type { ReactNode } from 'react'
 import { useQuery } from 'urql'
 import { wordsOf } from '../api/errors'

@@ -1,4 +1,4 @@
-// Which refusal is being explained. The dialog is permissions/why-dialog, loaded when it is needed.
+// The denial being explained. permissions/why-dialog shows it and is loaded on demand.
 export interface Why {
   orgId: number
   permission: string
@@ -14,7 +14,7 @@ export function onWhy(listener: () => void): () => void {
   return () => listeners.delete(listener)
 }
 
-/** Shows why the person lacks a permission, and who can change it. */
+/** Explains why the user lacks a permission, and who can change that. */
 export function explain(orgId: number, permission: string): void {
   set({ orgId, permission })
 }

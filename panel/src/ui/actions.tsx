@@ -1,4 +1,4 @@
-// What can be done here, once for all who offer it: a button, or a menu, and the palette with it.
+// Defines an action once and offers it as a button or menu entry and in the palette.
 import { type ReactNode, useMemo } from 'react'
 import { type Action, keysOf } from '../keys/registry'
 import { useActions } from '../keys/use-actions'
@@ -6,18 +6,18 @@ import { RefusalContext } from '../permissions/refusal'
 import { Button, type ButtonProps } from './button'
 import type { MenuEntry } from './menu'
 
-/** An action that says whether the person may: `refused: useRefused('skill.create')`. */
+/** An action with its permission check: `refused: useRefused('skill.create')`. */
 export interface Offered extends Action {
   refused: (() => void) | null
 }
 
 interface Props extends Omit<ButtonProps, 'onClick' | 'keys' | 'type'> {
   action: Offered
-  /** What the button says, if the action's label says more than its place needs. */
+  /** The button's text, if shorter than the action's label. */
   children?: ReactNode
 }
 
-/** A button of an action. The palette and its keys offer the same. */
+/** A button for an action, which the palette and the shortcuts offer as well. */
 export function ActionButton({ action, busy, disabled, children, ...look }: Props) {
   const { label, refused, run } = action
   useActions([!disabled && { ...action, run: () => !busy && run() }])
@@ -31,7 +31,7 @@ export function ActionButton({ action, busy, disabled, children, ...look }: Prop
   )
 }
 
-/** Has the palette offer what a menu does. `group` is what it is done to: "Conversation". */
+/** Adds a menu's entries to the palette. `group` names their subject: "Conversation". */
 export function useMenuActions(group: string, entries: MenuEntry[]): void {
   useActions(
     entries.map((entry) =>

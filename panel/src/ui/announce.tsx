@@ -1,11 +1,11 @@
-// Reads out what has come, for those who hear the page: the first at once, then at most every few seconds, with all that
-// came meanwhile in one sentence. Polite: it waits until what is being read is over.
+// Announces arrivals to screen readers: the first at once, later ones combined into one sentence every few seconds.
+// Polite: it never interrupts.
 import { type ReactNode, useCallback, useEffect, useRef, useState } from 'react'
 import { paced } from '../api/live'
 
 const GAP_MS = 5_000
 
-/** `wordsOf` says what came in a sentence. Show the region; call the function with what has come. */
+/** `wordsOf` describes the arrivals in one sentence. Render the region; call the function with each arrival. */
 export function useAnnounced<Item>(wordsOf: (items: Item[]) => string): [ReactNode, (come: Item[]) => void] {
   const [said, say] = useState({ turn: 0, text: '' })
   const words = useRef(wordsOf)
@@ -22,7 +22,7 @@ export function useAnnounced<Item>(wordsOf: (items: Item[]) => string): [ReactNo
     ask.current = pace.ask
     return pace.stop
   }, [])
-  // Anyone who reads the page later no longer meets it. What has come in the same moment stays.
+  // Clear the text, so that later visitors do not read it. Keep arrivals from the same moment.
   useEffect(() => {
     if (!said.text) return
     const timer = setTimeout(() => say((now) => (now === said ? { ...now, text: '' } : now)), GAP_MS)
@@ -33,7 +33,7 @@ export function useAnnounced<Item>(wordsOf: (items: Item[]) => string): [ReactNo
     waiting.current.push(...come)
     ask.current()
   }, [])
-  // Another element each time: the same words twice are read twice.
+  // A new element each time, so that repeated text is read again.
   const region = (
     <p role="status" className="sr-only">
       <span key={said.turn}>{said.text}</span>

@@ -1,10 +1,10 @@
-// A picture of someone, or the first letters of the name.
+// A picture, or the initials of the name.
 import { cx } from './cx'
 
 interface Props {
   name: string
   url?: string | null
-  /** Organizations and agents; people are round. */
+  /** For organizations and agents; people are round. */
   square?: boolean
   size?: 'sm' | 'md' | 'lg'
 }

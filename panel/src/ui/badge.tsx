@@ -1,4 +1,4 @@
-// A state in a word with its colour and its sign: never colour alone.
+// A state as a word with a colour and an icon: never by colour only.
 import type { LucideIcon } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { cx } from './cx'
@@ -17,7 +17,7 @@ const TONES: Record<Tone, string> = {
 interface Props {
   tone?: Tone
   icon?: LucideIcon
-  /** It is going on: the sign pulses. */
+  /** In progress: the icon pulses. */
   moving?: boolean
   tip?: string
   children: ReactNode
@@ -41,7 +41,7 @@ export function Badge({ tone = 'plain', icon: Icon, moving, tip, children }: Pro
   )
 }
 
-/** A number beside a name: what waits. Nothing if there is nothing. */
+/** The number of pending items beside a name. Renders nothing for zero. */
 export function Count({ value, label, tone = 'accent' }: { value: number; label: string; tone?: Tone }) {
   if (value <= 0) return null
   return (

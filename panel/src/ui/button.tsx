@@ -1,4 +1,4 @@
-// Buttons. A refused one (see permissions/gate) stays in the order of focus and says why instead of acting.
+// Buttons. A denied button (see permissions/gate) stays focusable and explains itself instead of acting.
 import type { LucideIcon } from 'lucide-react'
 import type { ComponentProps, ReactNode } from 'react'
 import { useRefusal } from '../permissions/refusal'
@@ -22,15 +22,15 @@ export interface ButtonProps extends ComponentProps<'button'> {
   look?: Look
   size?: Size
   icon?: LucideIcon
-  /** Something runs: the label stays, a second click does nothing. */
+  /** Pending: the label stays and further clicks are ignored. */
   busy?: boolean
-  /** Shown as a tooltip: what it does, if the label leaves that open. */
+  /** Tooltip, where the label is not clear enough. */
   tip?: string
-  /** The keys that do the same, for the tooltip: `a`, `mod+k`. */
+  /** Keyboard shortcut for the tooltip: `a`, `mod+k`. */
   keys?: string
 }
 
-/** The classes of a button, for links that look like one. */
+/** Button classes, for links that look like buttons. */
 export function buttonClass(look: Look = 'secondary', size: Size = 'md', className?: string): string {
   return cx(
     'inline-flex shrink-0 select-none items-center justify-center gap-1.5 whitespace-nowrap rounded-control font-medium',
@@ -85,7 +85,7 @@ export function Button(props: ButtonProps) {
 
 interface IconButtonProps extends Omit<ButtonProps, 'children' | 'tip' | 'icon'> {
   icon: LucideIcon
-  /** Its name for everybody: read out, and shown as a tooltip. */
+  /** The accessible name, also shown as a tooltip. */
   label: string
   badge?: ReactNode
 }
@@ -99,7 +99,7 @@ export function IconButton({
   className,
   ...rest
 }: IconButtonProps) {
-  // Important: the padding of a button with words would squeeze the sign.
+  // Important, to override the padding of text buttons, which would squeeze the icon.
   const square = size === 'sm' ? 'size-7 px-0! coarse:size-10' : 'size-8 px-0! coarse:size-11'
   return (
     <Button

@@ -1,4 +1,4 @@
-// Yes or no, and one of several: the browser's own controls in our looks.
+// Switches, checkboxes and radio buttons: native controls with our styles.
 import { type ReactNode, useId } from 'react'
 import { useRefusal } from '../permissions/refusal'
 import { cx } from './cx'
@@ -13,12 +13,12 @@ interface ToggleProps {
   hideLabel?: boolean
 }
 
-/** Takes effect by itself or with its section. */
+/** A toggle that applies immediately or with its section. */
 export function Switch(props: ToggleProps) {
   return <Toggle {...props} role="switch" />
 }
 
-/** One of several that are sent together. */
+/** A checkbox that is submitted with others. */
 export function Checkbox(props: ToggleProps) {
   return <Toggle {...props} />
 }
@@ -93,7 +93,7 @@ interface RadioProps<Value extends string> {
   onValue: (value: Value) => void
   options: readonly { value: Value; label: ReactNode; hint?: ReactNode; disabled?: boolean }[]
   hideLabel?: boolean
-  /** Side by side. */
+  /** Lays the options out side by side. */
   row?: boolean
   error?: string | null
 }

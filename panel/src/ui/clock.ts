@@ -1,4 +1,4 @@
-// One ticking clock for all times on the page, so that a list of a thousand has one timer.
+// One ticking clock for all times on the page, so that a list of a thousand rows needs one timer.
 import { useSyncExternalStore } from 'react'
 import type { Zone } from './time-format'
 
@@ -21,12 +21,12 @@ function subscribe(listener: () => void): () => void {
   }
 }
 
-/** The time as a number that changes once in `step` milliseconds and not more often. */
+/** The current time, updated once every `step` milliseconds. */
 export function useNow(step = 1000): number {
   return useSyncExternalStore(subscribe, () => Math.floor(now / step) * step)
 }
 
-// The zone that all times are shown in: one switch, remembered by the account's preferences.
+// The time zone for all displayed times, from the account's preferences.
 interface Zoned {
   zone: Zone
   organization: string | undefined
@@ -34,7 +34,7 @@ interface Zoned {
 let zoned: Zoned = { zone: 'local', organization: undefined }
 const zoneListeners = new Set<() => void>()
 
-/** The zone, if this browser knows it: the service's list may be newer, and times of an unknown zone can't be shown. */
+/** The zone if this browser supports it. The service's list may be newer, and an unknown zone can't be formatted. */
 export function knownZone(name: string | undefined): string | undefined {
   try {
     return name && new Intl.DateTimeFormat('en', { timeZone: name }) ? name : undefined

@@ -1,4 +1,4 @@
-// Text as a machine reads it: commands, logs, documents. Hidden characters are shown.
+// Machine-readable text: commands, logs, documents. Reveals hidden characters.
 import { Copy } from './copy'
 import { cx } from './cx'
 import { Visible } from './visible'
@@ -7,7 +7,7 @@ interface Props {
   text: string
   label?: string
   wrap?: boolean
-  /** Higher texts scroll. */
+  /** Taller text scrolls. */
   maxHeight?: 'sm' | 'md' | 'lg' | 'none'
   className?: string
 }
@@ -38,7 +38,7 @@ export function CodeBlock({ text, label, wrap = true, maxHeight = 'md', classNam
   )
 }
 
-/** A name or value inside a sentence. */
+/** An inline name or value. */
 export function Code({ children }: { children: string }) {
   return (
     <code className="rounded bg-sunken px-1 py-px font-mono text-[0.92em]">

@@ -1,4 +1,4 @@
-// Asks before something final. What can be taken back is not asked, but done with an undo (ui/toast-store).
+// Asks before an irreversible action. Reversible actions offer Undo instead (ui/toast-store).
 import { type ReactNode, useState } from 'react'
 import { Button } from './button'
 import { Dialog } from './dialog'
@@ -10,14 +10,14 @@ interface Props {
   onClose: () => void
   /** "Delete agent?" */
   title: string
-  /** What will happen, in plain words: what goes with it, what stays. */
+  /** The consequences in plain words: what is deleted and what stays. */
   children?: ReactNode
-  /** The button: a verb, "Delete agent". */
+  /** The button's label, a verb: "Delete agent". */
   action: string
-  /** The name that has to be typed, if it can't be taken back and much is lost. */
+  /** The name to type as confirmation, for irreversible actions with great loss. */
   typed?: string
   look?: 'danger' | 'primary'
-  /** A milder way: "Pause instead". */
+  /** A milder alternative: "Pause instead". */
   other?: { label: string; run: () => void }
   busy?: boolean
   onConfirm: () => unknown

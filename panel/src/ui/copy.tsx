@@ -1,10 +1,10 @@
-// Copies a text, and says so.
+// Copies a text and confirms it.
 import { Check, Copy as Icon } from 'lucide-react'
 import { useEffect, useState } from 'react'
 import { Button, IconButton } from './button'
 import { sayProblem } from './toast-store'
 
-/** `navigator.clipboard` is missing on plain http in a local network. */
+/** `navigator.clipboard` is unavailable over plain HTTP on a local network. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text)
@@ -25,9 +25,9 @@ export async function copyText(text: string): Promise<boolean> {
 
 interface Props {
   text: string
-  /** What is copied: "Copy the token". */
+  /** Accessible label: "Copy the token". */
   label?: string
-  /** Shows the label. */
+  /** Shows the label beside the icon. */
   wide?: boolean
   onCopied?: () => void
 }

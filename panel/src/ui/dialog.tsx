@@ -1,5 +1,5 @@
-// A dialog. Nothing of it is loaded until one opens. It carries what must be answered before anything else; what only
-// adds to the page belongs beside it (ui/peek).
+// A dialog, loaded when the first one opens. Use it for what must be answered before anything else; additional details
+// belong in a peek beside the list (ui/peek).
 import type { ReactNode, RefObject } from 'react'
 import { useOverlays } from './overlays'
 
@@ -9,14 +9,14 @@ export interface DialogProps {
   title: string
   /** A sentence below the title. */
   about?: ReactNode
-  /** Buttons; the one that acts comes last. */
+  /** Buttons; the primary action comes last. */
   footer?: ReactNode
   width?: 'sm' | 'md' | 'lg'
-  /** Esc, a click outside and an X don't close it: for what would be lost. */
+  /** Ignores Esc and outside clicks and has no X, to protect content that would be lost. */
   firm?: boolean
-  /** Interrupts with a question (role alertdialog): a click outside does not answer it, Esc takes the way back. */
+  /** A question (role alertdialog): outside clicks do not answer it, and Esc cancels. */
   alert?: boolean
-  /** No header and no padding: the content brings its own. The title is still read out. */
+  /** No header or padding: the content supplies its own. The title is still read out. */
   bare?: boolean
   children?: ReactNode
   initialFocus?: RefObject<HTMLElement | null>

@@ -1,21 +1,21 @@
-// Where nothing is yet: says what belongs here, the one next step, and how a program does the same.
+// An empty state: explains what belongs here, the next step, and the equivalent for programs.
 import type { LucideIcon } from 'lucide-react'
 import { lazy, type ReactNode, Suspense } from 'react'
 import { fetched } from '../api/chunk'
 
-// The first page does without it.
+// Keeps the code block out of the first page.
 const CodeBlock = lazy(() => fetched(async () => ({ default: (await import('./code')).CodeBlock })))
 
 interface Props {
   icon?: LucideIcon
   title: string
-  /** It is all that the page has: its title is the page's. */
+  /** The page has nothing else, so this title is the page's heading. */
   isPage?: boolean
-  /** What this is and what it is good for, in a sentence or two. */
+  /** What this is and why it is useful, in one or two sentences. */
   children?: ReactNode
-  /** The one next step: a button. */
+  /** The next step: a button. */
   action?: ReactNode
-  /** The same from a terminal or by the API. */
+  /** The equivalent in a terminal or through the API. */
   command?: string
 }
 

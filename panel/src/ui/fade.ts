@@ -1,15 +1,14 @@
-// Fades what a live change has altered, once, so that people notice it without anything moving. Times that only grow older
-// don't count as changes, and neither do values that are measured all the time (`data-ticking`). For people who want less
-// motion nothing fades.
+// Briefly highlights what a live change altered, so that people notice it without movement. Ageing times do not count
+// as changes, nor do constantly measured values (`data-ticking`). Disabled for people who prefer reduced motion.
 import { type RefObject, useLayoutEffect, useRef } from 'react'
 
 const LASTS_MS = 1_600
 
-/** Give the answer to the element whose contents are watched. */
+/** Pass the returned ref to the element to watch. */
 export function useFade<E extends HTMLElement>(): RefObject<E | null> {
   const ref = useRef<E>(null)
   const shown = useRef<string | null>(null)
-  // After each render, since the content may have changed.
+  // After each render, because the content may have changed.
   useLayoutEffect(() => {
     if (!ref.current) return
     const now = contentOf(ref.current)
@@ -27,7 +26,7 @@ function fade(element: HTMLElement): void {
   element.animate([{ backgroundColor: from }, { backgroundColor: 'transparent' }], options)
 }
 
-/** The text of an element, with moments instead of how long they are ago. */
+/** An element's text, with absolute instead of relative times. */
 function contentOf(node: Node): string {
   if (node.nodeType === Node.TEXT_NODE) return node.nodeValue ?? ''
   if (node instanceof HTMLTimeElement) return node.dateTime

@@ -1,4 +1,4 @@
-// A labelled control with its hint and what is wrong with it, tied together for everybody who can't see them together.
+// A control with its label, hint and error, linked for screen readers.
 import { cloneElement, type ReactElement, type ReactNode, useId } from 'react'
 import { cx } from './cx'
 
@@ -10,16 +10,16 @@ interface ControlProps {
 
 interface Props {
   label: ReactNode
-  /** What it is for, or what it may be. */
+  /** What the value is for, or what is allowed. */
   hint?: ReactNode
   error?: string | null
   optional?: boolean
-  /** Beside the label, at the right: a link or a small button. */
+  /** A link or small button at the right of the label. */
   aside?: ReactNode
-  /** The label is only read out. */
+  /** Hides the label visually; screen readers still read it. */
   hideLabel?: boolean
   className?: string
-  /** One control. It gets its id and its descriptions. */
+  /** One control. It receives its id and its descriptions. */
   children: ReactElement<ControlProps>
 }
 
@@ -32,7 +32,7 @@ export function Field({ label, hint, error, optional, aside, hideLabel, classNam
       <div className={cx('flex items-baseline justify-between gap-2', hideLabel && 'sr-only')}>
         <label htmlFor={id} className="text-sm font-medium">
           {label}
-          {/* The blank is for those who hear it. */}
+          {/* The space separates the words for screen readers. */}
           {optional && <span className="ml-0.5 font-normal text-faint"> optional</span>}
         </label>
         {aside}

@@ -1,6 +1,5 @@
-// A dialog with a form in it: Cancel, and the button that sends the form. Enter in a field sends it too, and Ctrl+Enter in a
-// text of several lines. While one try is under way, another does nothing. Once something was typed, what would close
-// it by the way asks first; Cancel does not.
+// A dialog with a form, its submit button and Cancel. Enter in a field submits, as does Ctrl+Enter in multi-line text.
+// Ignores submissions while one is pending. Once something was typed, closing asks first, except through Cancel.
 import { useBlocker } from '@tanstack/react-router'
 import { type ReactNode, useId, useRef, useState } from 'react'
 import { Gate } from '../permissions/gate'
@@ -10,14 +9,14 @@ import { Dialog, type DialogProps } from './dialog'
 import { DIALOG_PARTS, LeaveDialog, leaves } from './leave'
 
 interface Props extends Pick<DialogProps, 'title' | 'about' | 'width' | 'onClose'> {
-  /** The button that sends it: a verb, "Create the agent". */
+  /** The submit button's label, a verb: "Create the agent". */
   action: string
   look?: 'primary' | 'danger'
-  /** The permission that sending takes, if people without it can open the dialog. */
+  /** The permission needed to submit, if people without it can open the dialog. */
   may?: Permission
   busy: boolean
   onSubmit: () => unknown
-  /** `off` keeps the browser from filling in what it remembers. */
+  /** `off` stops the browser from autofilling. */
   autoComplete?: 'off'
   children: ReactNode
 }
@@ -36,7 +35,7 @@ export function FormDialog({
   const form = useId()
   const [typed, setTyped] = useState(false)
   const [closing, setClosing] = useState(false)
-  // Sent or given up: it goes by itself, and what follows is often another address.
+  // Submitting or closing: a navigation that this causes must not ask.
   const goes = useRef(false)
   const left = useBlocker({
     shouldBlockFn: ({ current, next }) => !goes.current && leaves(current, next, DIALOG_PARTS),
@@ -52,7 +51,7 @@ export function FormDialog({
   const submit = async () => {
     goes.current = true
     await onSubmit()
-    // Still there if it was refused.
+    // Still open after a refusal.
     goes.current = false
   }
   const send = (

@@ -1,15 +1,15 @@
-// A button that acts only when it is held: for what can't be taken back. The same by keyboard: Enter or Space held down.
+// A button that acts only when held, for irreversible actions. On the keyboard, hold Enter or Space.
 
 import type { Ref } from 'react'
 import { useEffect, useImperativeHandle, useRef, useState } from 'react'
 import { useRefusal } from '../permissions/refusal'
 import { Button, type ButtonProps } from './button'
 
-/** How long it has to be held. */
+/** How long to hold. */
 export const HOLD_MS = 1_200
 
 export interface HoldHandle {
-  /** Focuses it and says that it has to be held. */
+  /** Focuses the button and tells the user to hold it. */
   point: () => void
 }
 

@@ -1,8 +1,8 @@
-// What people type into. All take `value` and `onValue`; a Field gives them label, hint and error.
+// Text inputs. All take `value` and `onValue`; a Field adds label, hint and error.
 import type { ComponentProps } from 'react'
 import { useLayoutEffect, useRef, useState } from 'react'
 import { cx } from './cx'
-import { parse, written } from './number'
+import { format, parse } from './number'
 
 interface TextProps extends Omit<ComponentProps<'input'>, 'value' | 'onChange'> {
   value: string
@@ -24,13 +24,13 @@ export function TextInput({ value, onValue, className, type = 'text', ...rest }:
 interface AreaProps extends Omit<ComponentProps<'textarea'>, 'value' | 'onChange'> {
   value: string
   onValue: (value: string) => void
-  /** Grows with its text, up to this many lines. */
+  /** Grows with its text up to this many lines. */
   maxRows?: number
 }
 
 export function TextArea({ value, onValue, rows = 3, maxRows = 14, className, ref: _, ...rest }: AreaProps) {
   const area = useRef<HTMLTextAreaElement>(null)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new text may need another height
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new text may need a different height
   useLayoutEffect(() => {
     const element = area.current
     if (!element) return
@@ -52,19 +52,19 @@ export function TextArea({ value, onValue, rows = 3, maxRows = 14, className, re
 
 interface NumberProps extends Omit<ComponentProps<'input'>, 'value' | 'onChange' | 'type'> {
   value: number | null
-  /** Null: nothing was typed. NaN: something that isn't a number; `refusal` reports it. */
+  /** Null: empty. NaN: not a number; `refusal` reports it. */
   onValue: (value: number | null) => void
-  /** What the number counts: "minutes". */
+  /** The unit: "minutes". */
   unit?: string
 }
 
-/** A number as text, so that a half-typed one is kept and the mouse wheel doesn't change it. */
+/** A text input for numbers, so that half-typed numbers survive and the mouse wheel changes nothing. */
 export function NumberInput({ value, onValue, unit, className, ...rest }: NumberProps) {
-  const [text, setText] = useState(value === null ? '' : written(value))
+  const [text, setText] = useState(value === null ? '' : format(value))
   const read = parse(text)
-  // Someone else's change, or "discard": shows it.
+  // After someone else's change, or "Discard", show the new value.
   const shown =
-    Object.is(read, value) || (read === null && value === null) ? text : value === null ? '' : written(value)
+    Object.is(read, value) || (read === null && value === null) ? text : value === null ? '' : format(value)
   return (
     <span className="relative block">
       <input
@@ -91,11 +91,11 @@ interface SelectProps<Value extends string> extends Omit<ComponentProps<'select'
   value: Value | null
   onValue: (value: Value) => void
   options: readonly { value: Value; label: string; disabled?: boolean }[]
-  /** Shown while nothing is chosen. */
+  /** Shown while nothing is selected. */
   placeholder?: string
 }
 
-/** One of a few: the browser's own list, which every phone and screen reader knows. More than ten: a Picker. */
+/** A native select, which all phones and screen readers support. For more than ten options use a Picker. */
 export function Select<Value extends string>({
   value,
   onValue,

@@ -1,13 +1,13 @@
-// JSON as a tree that unfolds, with hidden characters shown; and raw, exactly as it was sent.
+// JSON as a collapsible tree that reveals hidden characters, and raw, exactly as sent.
 import { useState } from 'react'
 import type { Json } from '../api/graphql'
 import { Button } from './button'
 import { CodeBlock } from './code'
 import { Visible } from './visible'
 
-/** Deeper levels start folded. */
+/** Deeper levels start collapsed. */
 const OPEN_LEVELS = 2
-/** More entries than this are shown on request. */
+/** Further entries are shown on request. */
 const FIRST = 100
 
 export function JsonTree({ value, label = 'Value' }: { value: Json; label?: string }) {

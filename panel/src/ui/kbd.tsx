@@ -1,4 +1,4 @@
-// A key combination as it stands on the person's keyboard. Keys that are switched off are not shown.
+// A shortcut as labelled on the user's keyboard. Disabled shortcuts are not shown.
 import { works } from '../keys/registry'
 
 const MAC = /Mac|iPhone|iPad/.test(navigator.userAgent)

@@ -1,29 +1,29 @@
-// Asks before a form with unsaved changes closes: with its page, its tab, its dialog, or what was open beside a list.
+// Asks before a form with unsaved changes closes: with its page, tab, dialog or peek.
 import { useState } from 'react'
 import { Button } from './button'
 import { Dialog } from './dialog'
 
-interface Place {
+interface Address {
   pathname: string
   search: object
 }
 
-/** Parts of an address that a form lives in. Other changes of the address keep it open. */
+/** Search parameters that close a form when they change. Other parameters keep it open. */
 const PARTS = ['tab', 'peek']
-/** Those of a dialog. */
+/** The same for a dialog. */
 export const DIALOG_PARTS = [...PARTS, 'open']
 
-/** Whether a form that is shown at one address is gone at the other. */
-export function leaves(from: Place, to: Place, parts: readonly string[] = PARTS): boolean {
-  const part = (place: Place, name: string) => String((place.search as Record<string, unknown>)[name] ?? '')
+/** Whether navigating between these locations closes a form. */
+export function leaves(from: Address, to: Address, parts: readonly string[] = PARTS): boolean {
+  const part = (place: Address, name: string) => String((place.search as Record<string, unknown>)[name] ?? '')
   return from.pathname !== to.pathname || parts.some((name) => part(from, name) !== part(to, name))
 }
 
 interface Props {
-  /** What the form is called. */
+  /** Names the form. */
   title: string
   leaving: { status: 'idle' | 'blocked'; proceed?: () => void; reset?: () => void }
-  /** Answers whether it was saved. Without: it can only be left. */
+  /** Resolves to whether it was saved. Omit it for forms that can only be discarded. */
   save?: () => Promise<boolean>
 }
 
@@ -34,7 +34,7 @@ export function LeaveDialog({ title, leaving: { status, proceed, reset }, save }
     setSaving(true)
     const saved = await save?.()
     setSaving(false)
-    // The refusal is shown at its field, so the person stays there.
+    // A refusal shows at its field, so stay here.
     if (saved) proceed?.()
     else stay()
   }

@@ -13,7 +13,7 @@ interface Props {
 
 export function LinesInput({ value, onValue, ...rest }: Props) {
   const [text, setText] = useState(value.join('\n'))
-  // Someone else's change, or "discard": shows it. A line that is being typed may still be empty.
+  // After someone else's change, or "Discard", show the new value. A line being typed may still be empty.
   const shown = same(linesOf(text), value) ? text : value.join('\n')
   return (
     <TextArea

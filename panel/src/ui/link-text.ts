@@ -1,8 +1,8 @@
-// Whether a link of an agent may be followed, and what to show so that no one is misled. Pure, tested.
+// Whether a link from an agent may be followed, and which host to show so that it misleads no one. Pure, tested.
 
 export interface SafeLink {
   href: string
-  /** To be shown beside the link, because its text does not say where it leads. */
+  /** Shown beside the link if its text hides where it leads. */
   host: string | null
 }
 
@@ -11,7 +11,7 @@ export function linkOf(url: string, text: string): SafeLink | null {
   try {
     parsed = new URL(url)
   } catch {
-    // Relative addresses would lead into the panel.
+    // Relative links would lead into the panel.
     return null
   }
   if (parsed.protocol === 'mailto:') {
@@ -19,13 +19,13 @@ export function linkOf(url: string, text: string): SafeLink | null {
     return { href: parsed.href, host: text.includes(address) ? null : address }
   }
   if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') return null
-  // Name and password before the host are only there to mislead.
+  // A user name or password before the host only misleads.
   parsed.username = ''
   parsed.password = ''
   return { href: parsed.href, host: namesHost(text, parsed.host) ? null : parsed.host }
 }
 
-/** The text is the address itself. `example.com` as text of a link to elsewhere is not. */
+/** Whether the text is the address itself. `example.com` as the text of a link to another host is not. */
 function namesHost(text: string, host: string): boolean {
   const plain = text
     .trim()

@@ -1,4 +1,4 @@
-// Where a record of a list leads: its own page, here or in a tab of its own.
+// Opens a record of a list on its own page, in this tab or a new one.
 import { type LinkProps, useNavigate, useRouter } from '@tanstack/react-router'
 
 export function useOpen<Item>(linkOf: ((item: Item) => LinkProps) | undefined) {
@@ -11,7 +11,7 @@ export function useOpen<Item>(linkOf: ((item: Item) => LinkProps) | undefined) {
   }
 }
 
-/** A link or button in the row does its own thing. */
+/** Whether the target is a link or button in the row with its own behaviour. */
 export function isInteractive(target: EventTarget, row: Element): boolean {
   const hit =
     target instanceof Element

@@ -1,5 +1,5 @@
-// A list of records: virtual, so that a thousand rows cost as much as thirty; J/K and the arrows move, Enter opens
-// beside it, Mod+Enter on its own page. Its order holds still while someone works in it or reads further down.
+// A virtual list of records: a thousand rows cost as much as thirty. J/K and the arrows move, Enter opens the record
+// beside the list, Mod+Enter on its own page. The order is frozen while someone works in the list or has scrolled down.
 
 import type { LinkProps } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
@@ -17,13 +17,13 @@ import { Button } from './button'
 import { cx } from './cx'
 import { focusRow, isFocusFree, isInHand } from './list-focus'
 import { isInteractive, useOpen } from './list-open'
-import { useSteady } from './steady-order'
 import type { Selection } from './use-selection'
+import { useStableOrder } from './use-stable-order'
 
 export interface ListHandle {
-  /** The focus is in the list, or on nothing: it may be moved. */
+  /** The focus is in the list or nowhere, so it may be moved. */
   isFocusFree: () => boolean
-  /** Goes to a row as J and K do. The focus goes along if it may be moved. */
+  /** Moves to a row like J and K. The focus follows if it may be moved. */
   goTo: (id: string | number) => void
 }
 
@@ -32,32 +32,32 @@ export interface ListProps<Item> {
   items: Item[]
   idOf: (item: Item) => string | number
   row: (item: Item, state: { active: boolean; open: boolean }) => ReactNode
-  /** What one is called when it is read out. */
+  /** The accessible name of an item. */
   nameOf: (item: Item) => string
-  /** Its own page. */
+  /** The link to the item's own page. */
   linkOf?: (item: Item) => LinkProps
-  /** Opens it beside the list. Without: Enter goes to its page. */
+  /** Opens the item beside the list. By default Enter opens its page. */
   onOpen?: (item: Item) => void
-  /** The one that is open beside the list. */
+  /** The item that is open beside the list. */
   openId?: string | number | null
-  /** The row under the keys changed: J/K while something is open steps through it. */
+  /** The active row changed: with a record open, J/K step through the list. */
   onActive?: (item: Item) => void
-  /** A row has got the focus, in any way. */
+  /** A row received the focus. */
   onMark?: (item: Item) => void
-  /** What it shows now, and in which order: new items may wait while the order is held. Told before it is painted. */
+  /** Reports the rendered items in order, before painting. New items may be held back while the order is frozen. */
   onShown?: (items: Item[]) => void
   handle?: Ref<ListHandle>
   rowHeight?: number
   selection?: Selection
   /**
-   * What the items are the answer to: filters, order, page. Another one begins at its top. With it, the order also holds
-   * still for someone who has scrolled down.
+   * Identifies the query: filters, order, page. A new one starts at the top. If set, the order is also frozen for
+   * anyone who has scrolled down.
    */
   question?: string
-  /** The end is near: reads the next page. */
+  /** Called near the end, to load the next page. */
   onEnd?: () => void
   hasMore?: boolean
-  /** Above the rows; scrolls with them sideways. */
+  /** Rendered above the rows; scrolls sideways with them. */
   head?: ReactNode
   /** Shown instead of rows. */
   empty?: ReactNode
@@ -89,7 +89,7 @@ function Rows<Item>(props: ListProps<Item>) {
   } = props
   const box = useRef<HTMLDivElement>(null)
   const scroller = useRef<HTMLDivElement>(null)
-  const { items, waiting, settle, refresh } = useSteady(props.items, idOf, () => {
+  const { items, waiting, settle, refresh } = useStableOrder(props.items, idOf, () => {
     const isDown = props.question !== undefined && (scroller.current?.scrollTop ?? 0) > 0
     return isDown || isInHand(box.current)
   })
@@ -117,13 +117,13 @@ function Rows<Item>(props: ListProps<Item>) {
     if (hasMore && lastShown >= items.length - 15) onEnd?.()
   }, [hasMore, lastShown, items.length, onEnd])
 
-  // What is opened from elsewhere is where J and K go on.
+  // J and K continue from a record that was opened elsewhere.
   const shownOpen = useRef<string | number | null | undefined>(null)
   useEffect(() => {
     if (openId === shownOpen.current) return
     shownOpen.current = openId
     if (openId === null || openId === undefined) return
-    // The row under the keys is in view, and must not move under a pointer that is pressed.
+    // The active row is in view and must not move under a pressed pointer.
     if (openId === activeId) return
     setActiveId(openId)
     const index = items.findIndex((item) => idOf(item) === openId)
@@ -135,7 +135,7 @@ function Rows<Item>(props: ListProps<Item>) {
     if (item === undefined) return
     setActiveId(idOf(item))
     virtual.scrollToIndex(index)
-    // At once: the next key is for this row. One that is not drawn yet is there in the next frame.
+    // Immediately, since the next key is for this row. A row that is not rendered yet exists in the next frame.
     if (focus && !focusRow(scroller.current, index))
       requestAnimationFrame(() => focusRow(scroller.current, index))
     onActive?.(item)
@@ -207,7 +207,7 @@ function Rows<Item>(props: ListProps<Item>) {
 
   if (items.length === 0 && waiting === 0) return <div className="min-h-0 grow overflow-y-auto">{empty}</div>
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: nothing is operated here, it only notices where the hands are
+    // biome-ignore lint/a11y/noStaticElementInteractions: not operable, only tracks the pointer
     <div
       ref={box}
       className="relative flex min-h-0 grow flex-col"

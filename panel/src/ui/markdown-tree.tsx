@@ -1,5 +1,5 @@
-// From parsed markdown to React elements. Raw HTML becomes text, images become their description and address (nothing is
-// ever fetched), links lead to http, https and mailto alone and show their host if their text hides it.
+// Converts parsed Markdown to React elements. Raw HTML becomes text, images become their description and address (never
+// fetched), links accept only http, https and mailto and show their host if the text hides it.
 import type { Nodes, RootContent } from 'mdast'
 import { fromMarkdown } from 'mdast-util-from-markdown'
 import { gfmFromMarkdown } from 'mdast-util-gfm'
@@ -8,7 +8,7 @@ import { createElement, Fragment, memo, type ReactNode, useMemo } from 'react'
 import { linkOf } from './link-text'
 import { Visible } from './visible'
 
-/** Nested deeper than this is text: a browser's stack has an end. */
+/** Deeper nesting becomes text, to protect the browser's stack. */
 const DEEPEST = 40
 
 export default memo(function MarkdownTree({ text }: { text: string }) {
@@ -21,7 +21,7 @@ export default memo(function MarkdownTree({ text }: { text: string }) {
 
 function children(node: { children: RootContent[] }, depth: number): ReactNode[] {
   return node.children.map((child, index) => (
-    // biome-ignore lint/suspicious/noArrayIndexKey: a parsed text's nodes have no identity but their place
+    // biome-ignore lint/suspicious/noArrayIndexKey: nodes have no identity but their position
     <Fragment key={index}>{depth > DEEPEST ? plain(child) : element(child, depth + 1)}</Fragment>
   ))
 }
@@ -36,7 +36,7 @@ function element(node: Nodes, depth: number): ReactNode {
     case 'paragraph':
       return <p>{inside()}</p>
     case 'heading':
-      // A page has one h1; what an agent writes starts below the page's own headings.
+      // The page owns h1 and h2; agents' headings start below them.
       return createElement(`h${Math.min(6, node.depth + 2)}`, { className: 'font-semibold' }, inside())
     case 'emphasis':
       return <em>{inside()}</em>
@@ -107,7 +107,7 @@ function Anchor({ url, text, inside }: { url: string; text: string; inside: Reac
   )
 }
 
-/** A node as the text that it holds. */
+/** A node's plain text. */
 function textOf(node: Nodes): string {
   if ('value' in node) return node.value
   return 'children' in node ? node.children.map(textOf).join('') : ''

@@ -1,6 +1,5 @@
-// What agents write, as elements. Never as HTML: the tree is built from the parsed text, and what it does not know is
-// text. The parser is a chunk of its own; until it is there, and where it would take too long, the text stands as it was
-// written.
+// Renders text from agents as elements, never as HTML: the tree is built from the parsed text, and unknown nodes become
+// text. The parser is its own chunk; until it has loaded, and for text that takes too long to parse, the source is shown.
 import { lazy, Suspense } from 'react'
 import { fetched } from '../api/chunk'
 import { isParsable } from './parsable'

@@ -1,4 +1,4 @@
-// A button that opens a menu. Until the overlays are there, the button alone.
+// A button that opens a menu. Only the button renders until the overlays have loaded.
 import type { LucideIcon } from 'lucide-react'
 import { cloneElement, type ReactElement, useState } from 'react'
 import { useStandIn } from './overlays'
@@ -7,7 +7,7 @@ export type MenuEntry =
   | 'line'
   | {
       label: string
-      /** What the palette calls it, where the label is nothing without its menu: "Give the role Admin". */
+      /** The palette's label, if the menu's label is unclear on its own: "Give the role Admin". */
       inFull?: string
       onSelect: () => void
       icon?: LucideIcon
@@ -16,13 +16,13 @@ export type MenuEntry =
       look?: 'danger'
       checked?: boolean
       disabled?: boolean
-      /** The person may not: shows why instead (permissions/use-refused). */
+      /** Denied: explains why instead (permissions/gate). */
       refused?: (() => void) | null
     }
 
 export interface MenuProps {
   entries: MenuEntry[]
-  /** The button, without an `onClick` of its own. */
+  /** The button, without its own `onClick`. */
   trigger: ReactElement<{ onClick?: () => void; 'aria-haspopup'?: 'menu'; 'aria-expanded'?: boolean }>
   align?: 'start' | 'end'
 }

@@ -1,9 +1,9 @@
-// How much of something is used, as a bar. The words beside it say the same.
+// A usage bar. The text beside it says the same.
 interface Props {
   label: string
   value: number
   most: number
-  /** The same in words. */
+  /** The value in words. */
   text: string
 }
 

@@ -1,5 +1,5 @@
-// Dialogs, menus and pickers are a chunk of their own, which the first load does without. It is fetched as soon as the
-// first page is shown, or at once if someone needs it earlier.
+// Dialogs, menus and pickers are one chunk, which the first load omits. It loads right after the first page is shown,
+// or earlier on demand.
 import { useEffect, useState, useSyncExternalStore } from 'react'
 import { fetched } from '../api/chunk'
 
@@ -18,7 +18,7 @@ export function loadOverlays(): Promise<Overlays> {
   return loading
 }
 
-/** The overlays, or null until they are there. Fetches them if they are `wanted`. */
+/** The overlays, or null until loaded. Loads them if `wanted`. */
 export function useOverlays(wanted = false): Overlays | null {
   const overlays = useSyncExternalStore(
     (listener) => {
@@ -33,7 +33,7 @@ export function useOverlays(wanted = false): Overlays | null {
   return overlays
 }
 
-/** The overlays, for a button that stands in for them. While it has the focus it stays, since the focus would go with it. */
+/** For a button that stands in for an overlay. It stays while focused, because removing it would lose the focus. */
 export function useStandIn(wanted: boolean) {
   const overlays = useOverlays(wanted)
   const [isFocused, focus] = useState(false)

@@ -1,21 +1,21 @@
-// The frame of every page: a header that stays, and below it what scrolls.
+// The frame of every page: a fixed header above scrolling content.
 import { type ReactNode, type Ref, useEffect } from 'react'
 import { setTitle } from '../app/title'
 import { cx } from './cx'
 
 interface HeaderProps {
   title: ReactNode
-  /** For the browser's tab, if `title` is more than text. */
+  /** The browser tab's title, if `title` is not a string. */
   name?: string
-  /** For a page that gives its title the focus. */
+  /** For pages that focus their title. */
   titleRef?: Ref<HTMLHeadingElement>
-  /** Above the title: where this belongs, as a link. */
+  /** A link to the parent, above the title. */
   above?: ReactNode
-  /** Beside the title: a state. */
+  /** A state beside the title. */
   beside?: ReactNode
   about?: ReactNode
   actions?: ReactNode
-  /** Tabs or filters: the header's last line. */
+  /** Tabs or filters, in the header's last row. */
   children?: ReactNode
 }
 
@@ -46,7 +46,7 @@ export function PageHeader({ title, name, titleRef, above, beside, about, action
   )
 }
 
-/** What scrolls. `narrow` for text and forms; lists fill the width. */
+/** The scrolling content. `narrow` suits text and forms; lists fill the width. */
 export function PageBody({
   narrow,
   children,
@@ -63,7 +63,7 @@ export function PageBody({
   )
 }
 
-/** A part of a page with a heading. Forms use ui/section-form, which looks the same. */
+/** A page section with a heading. Forms use ui/section-form, which looks the same. */
 export function Panel({
   title,
   about,
@@ -89,7 +89,7 @@ export function Panel({
   )
 }
 
-/** A name and its value, in two columns where there is room. */
+/** Names and values, in two columns where there is room. */
 export function Facts({ children }: { children: ReactNode }) {
   return <dl className="grid grid-cols-[minmax(7rem,auto)_1fr] gap-x-6 gap-y-2">{children}</dl>
 }

@@ -1,4 +1,4 @@
-// Steps through a list that comes in numbered pages. For history; live lists are feeds (api/use-feed).
+// Steps through numbered pages. For history; live lists are feeds (api/use-feed).
 import { ChevronLeft, ChevronRight } from 'lucide-react'
 import { IconButton } from './button'
 

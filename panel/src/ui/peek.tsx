@@ -1,19 +1,19 @@
-// A record beside its list. The list keeps the keys, so J/K step through it; Esc closes. On a phone it is the page.
+// A record beside its list. The list keeps the shortcuts, so J/K step through it; Esc closes. Fills the page on phones.
 import { Link, type LinkProps } from '@tanstack/react-router'
 import { ExternalLink, X } from 'lucide-react'
 import { type ReactNode, useRef } from 'react'
 import { useEscape } from '../keys/use-actions'
 import { buttonClass, IconButton } from './button'
-import { useAlone } from './use-alone'
+import { useInertBackground } from './use-inert-background'
 import { Visible } from './visible'
 
 interface Props {
   title: string
   onClose: () => void
-  /** Its own page. */
+  /** The link to the record's own page. */
   link?: LinkProps
   actions?: ReactNode
-  /** Stays at the bottom: the decision. */
+  /** Fixed at the bottom, for the decision. */
   footer?: ReactNode
   children: ReactNode
 }
@@ -21,7 +21,7 @@ interface Props {
 export function Peek({ title, onClose, link, actions, footer, children }: Props) {
   const box = useRef<HTMLElement>(null)
   useEscape(onClose)
-  useAlone(box)
+  useInertBackground(box)
   return (
     <aside
       ref={box}
@@ -53,7 +53,7 @@ export function Peek({ title, onClose, link, actions, footer, children }: Props)
   )
 }
 
-/** A list and, if something is open, its peek beside it. */
+/** A list with its peek, if one is open. */
 export function WithPeek({ list, peek }: { list: ReactNode; peek: ReactNode }) {
   return (
     <div className="flex min-h-0 grow overflow-x-clip">

@@ -1,11 +1,11 @@
-// Chooses one record by name: no one types an id. Give `choices` for few, `search` for what the service knows.
+// Chooses a record by name: no one types ids. Pass `choices` for a few, `search` to query the service.
 import { type AriaAttributes, useState } from 'react'
 import { useOverlays } from './overlays'
 
 export interface Choice {
   id: number | string
   name: string
-  /** What tells it from others of the same name. */
+  /** Distinguishes records of the same name. */
   detail?: string | null
 }
 
@@ -15,10 +15,10 @@ export interface PickerProps
   value: Choice | null
   onValue: (choice: Choice | null) => void
   choices?: Choice[]
-  /** Asked while the list is open. Stable between renders (useCallback), or it is asked again each time. */
+  /** Called while the list is open. Must be stable between renders (useCallback), or it runs on each render. */
   search?: (text: string) => Promise<Choice[]>
   placeholder?: string
-  /** What to say if nothing is found. */
+  /** Shown if nothing matches. */
   empty?: string
   clearable?: boolean
   disabled?: boolean
@@ -27,7 +27,7 @@ export interface PickerProps
 export function Picker(props: PickerProps) {
   const overlays = useOverlays(true)
   const [isFocused, focus] = useState(false)
-  // The focus stays in the field.
+  // Keep the focus in the field.
   if (overlays) return <overlays.Picker {...props} autoFocus={isFocused} />
   const { id, value, placeholder, ...rest } = props
   return (

@@ -1,4 +1,4 @@
-// Makes a picture small before it is sent: 256 pixels, as the service keeps it. Also takes out what cameras add.
+// Scales a picture down to 256 pixels, as the service stores it. Also strips camera metadata.
 const SIDE = 256
 const TYPES = ['image/png', 'image/jpeg', 'image/webp', 'image/gif']
 

@@ -1,4 +1,4 @@
-// Something could not be shown: what, why, and what to do. Takes the place of what is missing, never of the whole page.
+// Reports content that failed to load: what, why, and what to do. Replaces only the missing part, never the whole page.
 import type { CombinedError } from '@urql/core'
 import { Lock, TriangleAlert } from 'lucide-react'
 import type { ReactNode } from 'react'
@@ -39,7 +39,7 @@ export function ProblemView({
   )
 }
 
-/** A refusal above or below a form. */
+/** An error above or below a form. */
 export function Notice({
   tone = 'danger',
   children,

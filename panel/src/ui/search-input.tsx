@@ -1,4 +1,4 @@
-// Narrows a list by words. Waits until someone has stopped typing; the list and its address follow.
+// Filters a list by text. Debounced: the list and its address follow when typing pauses.
 import { useEffect, useRef, useState } from 'react'
 import { cx } from './cx'
 import { TextInput } from './inputs'
@@ -12,15 +12,15 @@ interface Props {
 
 export function SearchInput({ label, value = '', onValue, className }: Props) {
   const [typed, setTyped] = useState(value)
-  // What the address says, or will say. Coming back from there, it takes nothing from what is being typed: no blank at the
-  // end, and none of the letters that have followed.
+  // The value that the address has or will have. An update from the address must not change the typed text: neither
+  // trim a trailing space nor drop newer letters.
   const reported = useRef(value)
   useEffect(() => {
     if (value === reported.current) return
     reported.current = value
     setTyped(value)
   }, [value])
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only what is typed starts the wait
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only typing starts the delay
   useEffect(() => {
     const next = typed.trim()
     if (next === reported.current) return

@@ -1,21 +1,21 @@
-// A secret can be set, replaced and removed, but never read: the service does not give it back.
+// A secret can be set, replaced and removed, but never read: the service does not return it.
 import { KeyRound } from 'lucide-react'
 import { useId, useState } from 'react'
 import { Button } from './button'
 import { Field } from './field'
 import { TextArea, TextInput } from './inputs'
 
-/** What to do with the secret: nothing, a new value, or none. */
+/** The pending change: keep, replace or remove. */
 export type SecretEdit = { kind: 'keep' } | { kind: 'set'; value: string } | { kind: 'remove' }
 
-/** For an input field that takes the value, null to remove it, and nothing to keep it. */
+/** The input value: a string replaces the secret, null removes it, undefined keeps it. */
 export function secretInput(edit: SecretEdit): string | null | undefined {
   return edit.kind === 'set' ? edit.value : edit.kind === 'remove' ? null : undefined
 }
 
 interface Props {
   label: string
-  /** Whether the service has one. */
+  /** Whether the service has a value. */
   isSet: boolean
   edit: SecretEdit
   onEdit: (edit: SecretEdit) => void

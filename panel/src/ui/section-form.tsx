@@ -1,5 +1,5 @@
-// A section of a form that is saved by itself. Its Save appears once something was changed; Mod+Enter saves too.
-// Inside a Gate that refuses, it shows what is stored, greyed, and says why it can't be changed.
+// A form section with its own Save, which appears after a change; Mod+Enter saves too. Inside a Gate that denies, it
+// shows the stored values greyed out and explains why they can't be changed.
 import { useBlocker } from '@tanstack/react-router'
 import { cloneElement, type ReactElement, type ReactNode, useEffect } from 'react'
 import { useRefusal } from '../permissions/refusal'
@@ -22,7 +22,7 @@ export function SectionForm<V extends Values>({ title, about, form, children }: 
   const refusal = useRefusal()
   const leaving = useBlocker({
     shouldBlockFn: ({ current, next }) => leaves(current, next),
-    // Closing the tab is for the browser to ask.
+    // The browser itself asks when the tab closes.
     enableBeforeUnload: true,
     disabled: !form.dirty,
     withResolver: true,
@@ -60,7 +60,7 @@ export function SectionForm<V extends Values>({ title, about, form, children }: 
             </button>
           </p>
         )}
-        {/* Disabled all at once: inputs, choices and pickers. */}
+        {/* Disables inputs, choices and pickers together. */}
         <fieldset disabled={refusal !== null} className="min-w-0 space-y-4">
           {children}
         </fieldset>
@@ -84,13 +84,13 @@ export function SectionForm<V extends Values>({ title, about, form, children }: 
 interface PartProps<V extends Values> {
   form: Section<V>
   name: keyof V & string
-  /** How a value reads, for someone else's change. */
+  /** Formats a value, to display someone else's change. */
   asText?: (value: unknown) => string
-  /** One control, with a label of its own. */
+  /** One control with its own label. */
   children: ReactElement<{ error?: string | null }>
 }
 
-/** A part of a section: with its refusal, and what someone else made of it meanwhile. */
+/** A part of a section, with its error and any concurrent change by someone else. */
 export function SectionPart<V extends Values>({ form, name, asText = inWords, children }: PartProps<V>) {
   const { place } = form
   useEffect(() => place(name), [place, name])
@@ -115,7 +115,7 @@ export function SectionPart<V extends Values>({ form, name, asText = inWords, ch
   )
 }
 
-/** How one of some options reads: for `asText`. */
+/** Formats a value by its option's label, for `asText`. */
 export const labelIn = (options: readonly { value: string; label: string }[]) => (value: unknown) =>
   options.find((option) => option.value === value)?.label ?? String(value)
 
@@ -125,11 +125,11 @@ interface FieldProps<V extends Values> extends Omit<PartProps<V>, 'children'> {
   label: ReactNode
   hint?: ReactNode
   optional?: boolean
-  /** One control, which the label is for. */
+  /** The control that the label belongs to. */
   children: ReactElement<{ id?: string }>
 }
 
-/** A part of a section whose control gets its label here. */
+/** A labelled part of a section. */
 export function SectionField<V extends Values>({ form, name, asText, ...field }: FieldProps<V>) {
   return (
     <SectionPart form={form} name={name} asText={asText}>
@@ -143,7 +143,7 @@ interface SwitchProps<V extends Values> extends Pick<PartProps<V>, 'form' | 'nam
   hint?: string
 }
 
-/** A part of a section that is on or off. */
+/** An on/off part of a section. */
 export function SectionSwitch<V extends Values>({ form, name, label, hint }: SwitchProps<V>) {
   return (
     <SectionPart form={form} name={name}>

@@ -1,4 +1,4 @@
-// A token or a command that is shown once. It can't be lost by Esc or a stray click: only by saying that it is stored.
+// A token or command that is shown once. Esc and stray clicks don't close it: the user confirms that it is stored.
 import { type ReactNode, useState } from 'react'
 import { Button } from './button'
 import { Checkbox } from './choices'
@@ -10,12 +10,12 @@ interface Props {
   open: boolean
   title: string
   about: string
-  /** What is shown once, with what each is. */
+  /** The secrets with their labels. */
   secrets: { label: string; text: string }[]
   onDone: () => void
-  /** It has done its work: nothing has to be stored. */
+  /** Already used: nothing has to be stored. */
   used?: boolean
-  /** What happens meanwhile: whether it was used, for example. */
+  /** Live status: whether it was used, for example. */
   children?: ReactNode
 }
 

@@ -1,4 +1,4 @@
-// The shape of what comes, for the very first load of something. Later, content stays while it is read again.
+// A placeholder for the very first load. Later reloads keep the content.
 import { cx } from './cx'
 
 export function Skeleton({ className }: { className?: string }) {
@@ -12,7 +12,7 @@ export function ListSkeleton({ rows = 6 }: { rows?: number }) {
     <div role="status" className="space-y-px">
       <span className="sr-only">Loading…</span>
       {Array.from({ length: rows }, (_, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: they are all alike
+        // biome-ignore lint/suspicious/noArrayIndexKey: the rows are identical
         <div key={index} className="flex h-row items-center gap-4 border-b border-line px-4">
           <Skeleton className="size-5 rounded-full" />
           <Skeleton className={WIDTHS[index % WIDTHS.length]} />

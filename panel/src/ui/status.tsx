@@ -1,4 +1,4 @@
-// The states of records as badges: each has one word, one sign and one colour, in one place.
+// Record states as badges: each has one word, icon and colour, defined here.
 import {
   Ban,
   CircleCheck,
@@ -82,7 +82,7 @@ const KINDS = {
   severity: SEVERITY,
 }
 
-/** The state of a record. One that is not known here shows its own name. */
+/** The badge of a state. An unknown state shows its own name. */
 export function Status({ of, value, tip }: { of: keyof typeof KINDS; value: string; tip?: string }) {
   const { word, tone, icon, moving } = stateOf(of, value)
   return (

@@ -1,4 +1,4 @@
-// A list in columns. Where there is little room, beside a peek or on a phone, the columns that matter less go.
+// A list in columns. Where space is short, beside a peek or on a phone, less important columns are hidden.
 import type { ReactNode } from 'react'
 import { cx } from './cx'
 import { useFade } from './fade'
@@ -8,9 +8,9 @@ export interface Column<Item> {
   id: string
   head: ReactNode
   cell: (item: Item) => ReactNode
-  /** A part of CSS's grid-template-columns: `2fr`, `8rem`. */
+  /** A CSS grid track: `2fr`, `8rem`. */
   width?: string
-  /** Where the list itself is narrower than 32, 42, 56 or 64 rem it is not shown. */
+  /** Hidden in lists narrower than 32, 42, 56 or 64 rem. */
   from?: 'sm' | 'md' | 'lg' | 'xl'
   align?: 'end'
 }
@@ -22,7 +22,7 @@ const FROM = {
   xl: 'hidden @5xl:flex',
 }
 
-/** Give `columns` once, outside of the component or memoised. */
+/** Define `columns` outside the component or memoise them. */
 export function Table<Item>({
   columns,
   ...list
@@ -82,7 +82,7 @@ function Cell({ role, column: { width, from, align }, children }: CellProps) {
   )
 }
 
-/** `2fr` → grows twice; `8rem` → stays. */
+/** `2fr` grows with weight 2; `8rem` is fixed. */
 function flexOf(width = '1fr'): string {
   return width.endsWith('fr') ? `${Number.parseFloat(width)} 1 0` : `0 0 ${width}`
 }

@@ -1,4 +1,4 @@
-// Parts of a page. Each has an address, so these are links.
+// The tabs of a page. Each has its own address, so they are links.
 import { Link, type LinkProps } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { Count } from './badge'
@@ -8,7 +8,7 @@ interface Tab {
   id: string
   label: ReactNode
   count?: number
-  /** Where it leads: by default the same page with `?tab=` of its id. */
+  /** The target; by default the same page with `?tab=` and its id. */
   link?: LinkProps
 }
 

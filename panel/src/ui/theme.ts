@@ -1,5 +1,5 @@
-// Theme and density: in the browser at once, in the person's preferences for the next browser. The first paint is
-// public/assets/theme.js, which reads the same keys.
+// Theme and density: applied in this browser at once and stored in the account's preferences. public/assets/theme.js
+// reads the same keys before the first paint.
 
 export type Theme = 'system' | 'light' | 'dark'
 export type Density = 'comfortable' | 'compact'
@@ -18,7 +18,7 @@ function keep(key: string, value: string): void {
   try {
     localStorage.setItem(key, value)
   } catch {
-    // Storage is off: it holds for this page.
+    // Storage is blocked: the choice lasts as long as the page.
   }
 }
 
@@ -47,7 +47,7 @@ function paint(): void {
     theme === 'dark' || (theme === 'system' && dark.matches) ? 'dark' : 'light'
 }
 
-/** Follows the system while it is asked to. */
+/** Follows the system theme while that is the setting. */
 export function followSystem(): void {
   dark.addEventListener('change', paint)
 }

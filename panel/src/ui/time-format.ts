@@ -1,4 +1,4 @@
-// Times as people read them. Pure, tested.
+// Formats times for people. Pure, tested.
 
 export type Zone = 'local' | 'utc' | 'organization'
 
@@ -20,17 +20,17 @@ export function relative(
 ): string {
   const seconds = (at - now) / 1000
   const size = Math.abs(seconds)
-  // Always a number: "yesterday" is a day of the calendar, which what was 40 hours ago may not be.
+  // Always numeric: "yesterday" means a calendar day, but 40 hours ago may be two days back.
   const format = new Intl.RelativeTimeFormat(locale, { style })
   for (const [unit, length] of STEPS) {
     if (size >= length) return format.format(Math.trunc(seconds / length), unit)
   }
-  // The clock of lists ticks every five seconds: what is a little ahead of it has just been.
+  // The list clock ticks every five seconds, so a time slightly ahead of it is in the past.
   if (size < 10) return seconds < 5 ? 'just now' : 'now'
   return format.format(Math.trunc(seconds), 'second')
 }
 
-/** The whole time, in a time zone that is named. */
+/** The full time, with its time zone named. */
 export function absolute(at: number, timeZone: string | undefined, locale?: string): string {
   return new Intl.DateTimeFormat(locale, {
     year: 'numeric',
@@ -44,7 +44,7 @@ export function absolute(at: number, timeZone: string | undefined, locale?: stri
   }).format(at)
 }
 
-/** A day and a time, without seconds, as in a list. The year only if it is another one. */
+/** Date and time without seconds, for lists. The year only if it is not the current one. */
 export function stamp(at: number, now: number, timeZone: string | undefined, locale?: string): string {
   const day = (time: number) =>
     new Intl.DateTimeFormat('en-CA', { timeZone, dateStyle: 'short' }).format(time)
@@ -54,7 +54,7 @@ export function stamp(at: number, now: number, timeZone: string | undefined, loc
   return new Intl.DateTimeFormat(locale, { ...clock, day: 'numeric', month: 'short', year }).format(at)
 }
 
-/** "1:05", "2:03:09": of what runs or is left. Never negative. */
+/** "1:05", "2:03:09": elapsed or remaining time. Never negative. */
 export function clock(milliseconds: number): string {
   const whole = Math.max(0, Math.floor(milliseconds / 1000))
   const [hours, minutes, seconds] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60]
@@ -62,7 +62,7 @@ export function clock(milliseconds: number): string {
   return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds)}` : `${minutes}:${two(seconds)}`
 }
 
-/** "840 ms", "3.2 s", "4 min 5 s", "2 h 7 min", "3 d 4 h": of what took or lasts so long. */
+/** A duration: "840 ms", "3.2 s", "4 min 5 s", "2 h 7 min", "3 d 4 h". */
 export function duration(milliseconds: number): string {
   const ms = Math.max(0, milliseconds)
   if (ms < 1000) return `${Math.round(ms)} ms`
@@ -74,7 +74,7 @@ export function duration(milliseconds: number): string {
   return pair(Math.floor(seconds / 86_400), 'd', Math.floor(seconds / 3600) % 24, 'h')
 }
 
-/** The same without parts of a second, for what still runs: "6 s". */
+/** A running duration, in whole seconds: "6 s". */
 export function wholeSeconds(milliseconds: number): string {
   const seconds = Math.max(0, Math.floor(milliseconds / 1000))
   return seconds < 60 ? `${seconds} s` : duration(milliseconds)

@@ -1,12 +1,12 @@
-// A time, relative and live, with the whole of it on hover; and how long something takes.
+// A relative, live time with the full time on hover; and durations.
 import { useNow, useZone } from './clock'
 import { absolute, clock, duration, relative, stamp, wholeSeconds } from './time-format'
 
 interface Props {
   at: string | number | null | undefined
-  /** `stamp`: the day and the time instead. */
+  /** `stamp` shows date and time instead. */
   as?: 'relative' | 'short' | 'stamp'
-  /** What to show if there is none. */
+  /** Shown if there is no time. */
   none?: string
 }
 
@@ -27,7 +27,7 @@ export function Time({ at, as = 'relative', none = 'never' }: Props) {
   )
 }
 
-/** How long something took, or has taken so far. `whole`: no parts of a second, for what still runs. */
+/** A finished or running duration. `whole` omits fractions of a second, for running ones. */
 export function Duration({
   from,
   to,
@@ -48,7 +48,7 @@ export function Duration({
   )
 }
 
-/** What is left until a time: "4:32", with words before it, or `over` when it is over. */
+/** The time left: "4:32" after `before`, or `over` once it has passed. */
 export function Countdown({
   to,
   before = '',

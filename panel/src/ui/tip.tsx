@@ -1,5 +1,5 @@
-// One tooltip for the whole panel: shows `data-tip` and `data-keys` of what the pointer rests on or the focus is at.
-// One listener instead of one component for each button keeps lists of a thousand rows fast.
+// The panel's only tooltip: shows `data-tip` and `data-keys` of the hovered or focused element.
+// One listener instead of a component per button keeps lists of a thousand rows fast.
 import { useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { Kbd } from './kbd'
 
@@ -61,7 +61,7 @@ export default function Tips() {
   }, [shown])
 
   if (!shown) return null
-  // The names are already read out with the buttons: this is for eyes.
+  // Visual only: screen readers get the names from the buttons.
   return (
     <div
       ref={box}

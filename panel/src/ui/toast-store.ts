@@ -1,12 +1,12 @@
-// Short words about what just happened, from anywhere. ui/toasts shows them.
+// Shows a short message from anywhere. ui/toasts renders it.
 
 export interface Toast {
   id: number
   text: string
   look: 'done' | 'problem'
-  /** Takes it back. */
+  /** Undoes the action. */
   undo?: () => unknown
-  /** Another step: "Open", for example. */
+  /** A follow-up: "Open", for example. */
   action?: { label: string; run: () => void }
 }
 
@@ -15,7 +15,7 @@ let last = 0
 const listeners = new Set<() => void>()
 const timers = new Map<number, ReturnType<typeof setTimeout>>()
 
-/** How long a toast stays; longer if something can be done with it. */
+/** How long a toast stays; longer if it has an action. */
 const STAYS_MS = 5_000
 const STAYS_WITH_ACTION_MS = 10_000
 
@@ -26,12 +26,12 @@ export function onToasts(listener: () => void): () => void {
   return () => listeners.delete(listener)
 }
 
-/** Says that something is done. */
+/** Confirms a finished action. */
 export function say(text: string, options: Pick<Toast, 'undo' | 'action'> = {}): number {
   return add({ text, look: 'done', ...options })
 }
 
-/** Says that something was refused, and why. Stays until it is closed. */
+/** Reports a refusal and its reason. Stays until closed. */
 export function sayProblem(text: string): number {
   return add({ text, look: 'problem' })
 }
@@ -42,10 +42,10 @@ export function dismiss(id: number): void {
   set(toasts.filter((toast) => toast.id !== id))
 }
 
-/** They are someone else's: what they offer must no longer be done. */
+/** Drops toasts of the previous user, whose actions must no longer run. */
 export const dismissAll = (): void => set([])
 
-/** Keeps all while the pointer or the focus is on them. */
+/** Keeps all toasts while one is hovered or focused. */
 export function hold(): void {
   for (const timer of timers.values()) clearTimeout(timer)
 }
@@ -57,7 +57,7 @@ export function release(): void {
 function add(toast: Omit<Toast, 'id'>): number {
   last += 1
   const added = { ...toast, id: last }
-  // The same words twice are one toast; more than four are a wall.
+  // Repeated text is one toast; show at most four.
   set([...toasts.filter(({ text }) => text !== toast.text), added].slice(-4))
   count(added)
   return added.id

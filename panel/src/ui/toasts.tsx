@@ -1,4 +1,4 @@
-// Shows what ui/toast-store says, and reads it out.
+// Renders the toasts from ui/toast-store and announces them to screen readers.
 import { CircleCheck, TriangleAlert, X } from 'lucide-react'
 import { useSyncExternalStore } from 'react'
 import { Button, IconButton } from './button'

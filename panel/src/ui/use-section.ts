@@ -1,23 +1,23 @@
-// The state of a form's section: what was typed, what the service has, and what someone else changed meanwhile.
-// What a person types is never lost: not by a refusal, not by a conflict, not by a record that changes under it.
+// The state of a form section: the user's edits, the stored values, and concurrent changes by others.
+// Edits are never lost: not through a refusal, a conflict, or a record that changes underneath.
 import type { CombinedError } from '@urql/core'
 import { useCallback, useMemo, useRef, useState } from 'react'
-import { type Bounds, boundsOf, type Place, refusal } from '../api/bounds'
+import { type Bounds, type BoundsKey, boundsOf, refusal } from '../api/bounds'
 import { wordsOf } from '../api/errors'
-import { type Conflict, conflictOf, placed } from '../api/form-errors'
+import { type Conflict, conflictOf, placeErrors } from '../api/form-errors'
 import { say, sayProblem } from './toast-store'
 
 export type Values = Record<string, unknown>
 
 interface Options<V extends Values> {
-  /** The record as the service has it, only the fields of this section. */
+  /** The stored record, with this section's fields only. */
   stored: V
   revision?: number
-  /** Where the bounds stand in the schema: `{ name: 'UpdateAgentInput.name' }`. */
-  bounds?: Partial<Record<keyof V, Place>>
-  /** Sends what differs. */
+  /** Where the schema defines the bounds: `{ name: 'UpdateAgentInput.name' }`. */
+  bounds?: Partial<Record<keyof V, BoundsKey>>
+  /** Sends the changed fields. */
   save: (changes: Partial<V>, ifRevision: number | undefined) => Promise<{ error: CombinedError | undefined }>
-  /** The fields of this section in the record that a conflict shows. */
+  /** Extracts this section's fields from the record in a conflict. */
   ofCurrent?: (current: never) => V
   said?: string
 }
@@ -29,14 +29,14 @@ export interface Section<V extends Values> {
   saving: boolean
   save: () => Promise<boolean>
   discard: () => void
-  /** What to show at a field: refused by its bounds or by the service. */
+  /** The error of a field: from its bounds or from the service. */
   errorOf: (name: keyof V) => string | null
-  /** What someone else made of a field meanwhile, if it differs from what was typed. */
+  /** Someone else's concurrent change of a field, if it differs from the edit. */
   theirsOf: (name: keyof V) => { value: unknown; by: string | null; take: () => void } | null
   conflict: Conflict<unknown> | null
-  /** What is wrong with the whole, or with a field that is not shown. */
+  /** An error of the whole form, or of a field that is not shown. */
   problem: string | null
-  /** A field is shown from now on, until the returned function is called. */
+  /** Registers a visible field until the returned function is called. */
   place: (name: keyof V & string) => () => void
 }
 
@@ -53,8 +53,8 @@ export function useSection<V extends Values>({
   const [saving, setSaving] = useState(false)
   const [error, setError] = useState<CombinedError | undefined>()
   const [conflict, setConflict] = useState<Conflict<unknown> | null>(null)
-  // What stood here when the first change was typed. The record may move on under the form: what was typed is still an
-  // edit of this, so the service gets this revision.
+  // The stored values when the first edit began. The record may change underneath: the edit is still based on this
+  // revision, which is sent to the service.
   const [begun, begin] = useState<{ stored: V; revision?: number } | null>(null)
 
   const theirs = conflict && ofCurrent ? ofCurrent(conflict.current as never) : null
@@ -67,11 +67,11 @@ export function useSection<V extends Values>({
     setPlaces((before) => [...before, name])
     return () => setPlaces((before) => before.filter((other) => other !== name))
   }, [])
-  const { errors, problem } = useMemo(() => placed(error, places), [error, places])
+  const { errors, problem } = useMemo(() => placeErrors(error, places), [error, places])
   const unseen = asked ? Object.keys(refused).find((name) => !places.includes(name)) : undefined
 
-  /** Begins again, without what was `saved`: what was typed while it was being saved stays, as an edit of `next`. */
-  const beginAgain = useCallback((saved?: Partial<V>, next: typeof begun = null) => {
+  /** Starts over without the `saved` edits. What was typed during the save stays, as an edit of `next`. */
+  const restart = useCallback((saved?: Partial<V>, next: typeof begun = null) => {
     setMine((before) => (saved ? withoutSaved(before, saved) : {}))
     setError(undefined)
     setConflict(null)
@@ -79,9 +79,9 @@ export function useSection<V extends Values>({
     setAsked(false)
   }, [])
 
-  const discard = useCallback(() => beginAgain(), [beginAgain])
+  const discard = useCallback(() => restart(), [restart])
 
-  /** Puts `next` in the place of `before`: also if someone has changed another part of the record meanwhile. */
+  /** Replaces `before` with `next`, even if someone changed another part of the record meanwhile. */
   const put = async (next: Partial<V>, before: Partial<V> | undefined, ifRevision: number | undefined) => {
     const { error: refusedBy } = await save(next, ifRevision)
     const stale = conflictOf<unknown>(refusedBy)
@@ -92,12 +92,12 @@ export function useSection<V extends Values>({
 
   const latest = useRef({ stored, revision, mine })
   latest.current = { stored, revision, mine }
-  /** Takes a new name back, unless someone has given another one since. */
+  /** Restores the previous name, unless someone has set a newer one. */
   const takeBack = async (given: Partial<V>, before: Partial<V>, sent: number) => {
-    // A form that is gone has not heard of its own edit: what is sent is refused then, with what is there now.
+    // An unmounted form has not seen its own edit: the service then refuses and returns the current record.
     const isKnown = same(latest.current.stored.name, given.name)
     const refusedBy = await put(before, given, isKnown ? latest.current.revision : sent)
-    if (!refusedBy) say('Taken back')
+    if (!refusedBy) say('Undone')
     else if (conflictOf(refusedBy)) sayProblem('It was changed meanwhile. It stays as it is.')
     else sayProblem(wordsOf(refusedBy))
   }
@@ -113,9 +113,9 @@ export function useSection<V extends Values>({
     setError(stale ? undefined : refusedBy)
     if (stale) setConflict(stale)
     if (refusedBy) return false
-    // No one has told the revision that this made. With the one before, the service says what stands there, and `put` compares.
+    // The resulting revision is unknown. With the previous one the service reports a conflict, and `put` compares.
     const isLeft = Object.keys(withoutSaved(latest.current.mine, changes)).length > 0
-    beginAgain(changes, isLeft && ofCurrent ? { stored: { ...base, ...changes }, revision: sent } : null)
+    restart(changes, isLeft && ofCurrent ? { stored: { ...base, ...changes }, revision: sent } : null)
     const isRename = Object.keys(changes).join() === 'name' && ofCurrent && sent !== undefined
     const undo = () => takeBack(nameOnly<V>(changes.name), nameOnly<V>(base.name), sent ?? 0)
     say(said, isRename ? { undo } : {})
@@ -155,15 +155,15 @@ export function useSection<V extends Values>({
   }
 }
 
-/** A change of the name alone, as the service keeps it: without blanks around it. */
+/** A change of the name only, trimmed as the service stores it. */
 const nameOnly = <V extends Values>(name: unknown) => ({ name: String(name).trim() }) as Values as Partial<V>
 
-/** While someone types, only texts that are too long are reported; what is missing can wait until the form is sent. */
+/** While typing, report only texts that are too long; missing values can wait until submission. */
 const isLong = (text: string | undefined) => text?.startsWith('At most') ?? false
 
 function refusals<V extends Values>(
   changes: Partial<V>,
-  bounds: Partial<Record<keyof V, Place>> = {},
+  bounds: Partial<Record<keyof V, BoundsKey>> = {},
 ): Partial<Record<keyof V, string>> {
   const found: Partial<Record<keyof V, string>> = {}
   for (const name of Object.keys(changes) as (keyof V)[]) {
@@ -175,13 +175,13 @@ function refusals<V extends Values>(
   return found
 }
 
-/** What was typed and is not what is stored. */
+/** The edits that differ from the stored values. */
 export function differing<V extends Values>(mine: Partial<V>, stored: V): Partial<V> {
   const entries = Object.entries(mine).filter(([name, value]) => !same(value, stored[name]))
   return Object.fromEntries(entries) as Partial<V>
 }
 
-/** What was typed and is not what was saved. */
+/** The edits that differ from the saved values. */
 export function withoutSaved<V extends Values>(mine: Partial<V>, saved: Partial<V>): Partial<V> {
   const entries = Object.entries(mine).filter(
     ([name, value]) => !(name in saved) || !same(value, saved[name]),
@@ -191,7 +191,7 @@ export function withoutSaved<V extends Values>(mine: Partial<V>, saved: Partial<
 
 export function same(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true
-  // What is not a number is not nothing, although JSON writes both alike.
+  // NaN is not null, although JSON serialises both alike.
   if (Number.isNaN(a) || Number.isNaN(b)) return false
   return JSON.stringify(a ?? null) === JSON.stringify(b ?? null)
 }

@@ -1,4 +1,4 @@
-// Which rows of a list are selected, for acting on several.
+// The selected rows of a list, for bulk actions.
 import { useMemo, useState } from 'react'
 
 type Id = string | number
@@ -6,7 +6,7 @@ type Id = string | number
 export interface Selection {
   ids: ReadonlySet<Id>
   has: (id: Id) => boolean
-  /** One, or with `range` (all ids in their order) everything since the last one. */
+  /** Toggles one row; with `range` (all ids in order), everything since the last toggled one. */
   toggle: (id: Id, range?: Id[]) => void
   all: (ids: Id[]) => void
   clear: () => void

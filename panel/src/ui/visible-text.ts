@@ -1,10 +1,10 @@
-// biome-ignore-all lint/suspicious/noControlCharactersInRegex: they are what it looks for
-// biome-ignore-all lint/suspicious/noMisleadingCharacterClass: each is looked for by itself
-// Finds characters that hide, reorder or imitate: what a person approves must be what runs. Pure, tested.
+// biome-ignore-all lint/suspicious/noControlCharactersInRegex: it looks for them
+// biome-ignore-all lint/suspicious/noMisleadingCharacterClass: each is matched on its own
+// Finds characters that hide, reorder or imitate text: what a person approves must be what runs. Pure, tested.
 
 export interface Part {
   text: string
-  /** For a hidden character, what it is: `U+202E right-to-left override`. */
+  /** Describes a hidden character: `U+202E right-to-left override`. */
   hidden?: string
 }
 
@@ -43,10 +43,10 @@ const NAMES: Record<number, string> = {
   65440: 'Hangul filler',
 }
 
-// Controls but tab and line feed; formats (Cf), which hold bidi and zero-width; odd spaces; private use; lone halves.
+// Controls except tab and line feed; formats (Cf: bidi, zero-width); odd spaces; private use; lone surrogates.
 const HIDDEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u00a0\u034f\u115f\u1160\u2000-\u200a\u2028\u2029\u202f\u205f\u2800\u3000\u3164\uffa0]|\p{Cf}|\p{Co}|\p{Cs}|[\u{e0100}-\u{e01ef}]/gu
-// In an emoji of several parts, the joiner hides nothing.
+// Joiners in a composite emoji hide nothing.
 const EMOJI_JOINER =
   /(?<=[\p{Extended_Pictographic}\ufe0f\u{1f3fb}-\u{1f3ff}])\u200d(?=\p{Extended_Pictographic})/u
 
@@ -57,7 +57,7 @@ export function partsOf(text: string): Part[] {
     const at = match.index
     const around = text.slice(Math.max(0, at - 2), at + 3)
     if (match[0] === '\u200d' && EMOJI_JOINER.test(around)) continue
-    // Windows line ends are ordinary.
+    // Windows line endings are fine.
     if (match[0] === '\r' && text[at + 1] === '\n') continue
     if (at > from) parts.push({ text: text.slice(from, at) })
     parts.push({ text: match[0], hidden: nameOf(match[0].codePointAt(0) ?? 0) })
@@ -67,7 +67,7 @@ export function partsOf(text: string): Part[] {
   return parts
 }
 
-/** How many characters hide in a text. */
+/** The number of hidden characters in a text. */
 export function hiddenCount(text: string): number {
   return partsOf(text).filter(({ hidden }) => hidden).length
 }

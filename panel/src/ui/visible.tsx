@@ -1,5 +1,5 @@
-// biome-ignore-all lint/suspicious/noArrayIndexKey: parts have no identity but their place
-// A text with everything that hides in it made visible. For what people decide about.
+// biome-ignore-all lint/suspicious/noArrayIndexKey: parts have no identity but their position
+// Reveals hidden characters in a text that people decide about.
 import { Fragment } from 'react'
 import { partsOf } from './visible-text'
 
@@ -10,7 +10,7 @@ export function Visible({ text }: { text: string }) {
     <bdi>
       {parts.map(({ text: part, hidden }, index) =>
         hidden ? (
-          // Relative, so that what is for ears alone is cut off where the text is.
+          // Relative, so that the screen-reader text is clipped together with the visible text.
           <mark
             key={index}
             data-tip={hidden}

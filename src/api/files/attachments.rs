@@ -36,7 +36,7 @@ use crate::{
     core::{
         Core,
         access::{Caller, Permit, Scope},
-        resource_limits::{Holder, Settled, What},
+        resource_limits::{AlreadyCounted, Holder, Resource},
     },
     domain::conversations::{File, Upload},
     resolvers::{authorize, authorize_again},
@@ -84,7 +84,7 @@ async fn upload(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams, file:
     let instance = arrival.uri.path().to_owned();
     let work = move |claim: Option<Arc<Claim>>| async move {
         if let Some(claim) = claim {
-            scope.request.hold(claim);
+            scope.request.set_key(claim);
         }
         match take(&scope, Upload { filename, mime_type, content: content.into() }).await {
             Ok(taken) => Answer::created(taken),
@@ -130,11 +130,11 @@ async fn download(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> 
         // Reserve the place first, so that a refused file isn't read.
         let held = core
             .resource_limits
-            .line(What::Answers)
+            .limit(Resource::Answers)
             .take(Holder::of(&scope.request.caller, arrival.ip), file.bytes)?;
         let content = crate::domain::conversations::content(&scope, id).await?;
         let mut found = Response::new(Body::from(Arc::new(held).with_bytes(content.into())));
-        found.extensions_mut().insert(Settled);
+        found.extensions_mut().insert(AlreadyCounted);
         found
     };
     let headers = headers(&file, &etag)?;
@@ -166,7 +166,7 @@ fn parameter<'a>(path: &'a RawPathParams, name: &str) -> &'a str {
 }
 
 fn permit_of(core: &Core, operation: &str) -> Result<Permit> {
-    let permit = core.access.permits.of(operation);
+    let permit = core.access.permits.required_by(operation);
     permit.ok_or_else(|| Problem::internal(anyhow::anyhow!("no root field {operation}")))
 }
 

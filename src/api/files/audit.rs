@@ -47,7 +47,7 @@ async fn export(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> Re
     let operation = "auditLog";
     let caller = Visit::new(core, arrival).caller().await?;
     caller.require_identity()?;
-    let permit = core.access.permits.of(operation);
+    let permit = core.access.permits.required_by(operation);
     let permit = permit.ok_or_else(|| Problem::internal(anyhow::anyhow!("no root field {operation}")))?;
     let request = Arc::new(arrival.request(core, caller, DecidedVia::Rest));
     let org = path.iter().find(|(name, _)| *name == "org_id").map_or("", |(_, text)| text);

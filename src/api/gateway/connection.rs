@@ -24,7 +24,7 @@ use futures::{
 use muster_protocol::{
     Event, ToHost,
     frame::{Hello, RefusedCode},
-    plan::{Given, Wanted},
+    plan::{PlanRequest, PlanResponse},
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc, watch},
@@ -40,7 +40,7 @@ use crate::{
     core::{
         access::Scope,
         hosts::{Open, Woken},
-        resource_limits::{Held, Holder, What},
+        resource_limits::{Held, Holder, Resource},
         telemetry,
     },
     domain::hosts::{self, Ended, Identity, Link, Refusal},
@@ -81,7 +81,7 @@ pub(super) struct Ask {
     pub id: i64,
     pub agent: i64,
     pub generation: i64,
-    pub wanted: Wanted,
+    pub wanted: PlanRequest,
 }
 
 /// Serves a connection until it ends.
@@ -106,7 +106,7 @@ pub(super) async fn serve(scope: Scope, who: Identity, socket: WebSocket) {
 
 /// Shows people why the host was refused.
 async fn show(scope: &Scope, who: &Identity, refusal: &Refusal) {
-    if let Err(problem) = hosts::refusals(scope, who.server, refusal).await {
+    if let Err(problem) = hosts::record_refusal(scope, who.server, refusal).await {
         tracing::warn!(server = who.server.0, %problem, "host.refusal_not_shown");
     }
 }
@@ -154,7 +154,7 @@ async fn converse(
             Err(refusal) => return Some(refusal.into()),
         },
     };
-    let (link, welcome) = match hosts::greet(scope, who, &hello).await {
+    let (link, welcome) = match hosts::accept_connection(scope, who, &hello).await {
         Ok(accepted) => accepted,
         Err(ended) => return Some(ended),
     };
@@ -168,7 +168,7 @@ async fn converse(
         Err(_) => None,
     };
     tracing::info!(server = link.server.0, epoch = link.epoch, "host.disconnected");
-    if let Err(problem) = hosts::leave(&link).await {
+    if let Err(problem) = hosts::record_disconnect(&link).await {
         tracing::warn!(server = link.server.0, %problem, "host.not_signed_off");
     }
     ended
@@ -201,7 +201,7 @@ async fn run(
         foreign: AtomicU32::new(0),
     };
     let outlet = Outlet {
-        line: Arc::clone(link.scope.core.resource_limits.line(What::Answers)),
+        line: Arc::clone(link.scope.core.resource_limits.limit(Resource::Answers)),
         holder: holder(link),
     };
     tokio::select! {
@@ -227,7 +227,7 @@ impl Connection {
         while events.recv_many(&mut waiting, hosts::MOST_EVENTS).await > 0 {
             let (batch, held): (Vec<Event>, Vec<_>) =
                 waiting.drain(..).map(|Waiting { event, held }| (event, held)).unzip();
-            let foreign = match hosts::store(&self.link, &batch).await {
+            let foreign = match hosts::store_events(&self.link, &batch).await {
                 Ok(foreign) => foreign,
                 Err(ended) => return ended,
             };
@@ -248,7 +248,7 @@ impl Connection {
             let through = *received.borrow();
             let orders = async {
                 let sent = self.sent.load(Ordering::Relaxed);
-                hosts::next(&self.link, sent, through).await
+                hosts::next_commands(&self.link, sent, through).await
             };
             let orders = match orders.await {
                 Ok(orders) => orders,
@@ -264,7 +264,7 @@ impl Connection {
                 () = woken.next() => {}
                 _ = received.changed() => {
                     let through = *received.borrow();
-                    if let Err(ended) = hosts::received(&self.link, through).await {
+                    if let Err(ended) = hosts::acknowledge_commands(&self.link, through).await {
                         return ended;
                     }
                 }
@@ -304,7 +304,7 @@ impl Connection {
             Some(given) => given,
             None => {
                 self.foreign(1)?;
-                Given::Refused { reason: "The agent is not on this server.".to_owned() }
+                PlanResponse::Refused { reason: "The agent is not on this server.".to_owned() }
             }
         };
         Ok(ToHost::Told { id, given })

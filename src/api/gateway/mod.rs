@@ -31,7 +31,7 @@ use crate::{
         access::{Caller, Scope},
         audit,
         limits::Class,
-        resource_limits::{Holder, What},
+        resource_limits::{Holder, Resource},
     },
     domain::hosts,
 };
@@ -89,7 +89,7 @@ async fn connect(
     arrival: &Arrival,
     handshake: std::result::Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response> {
-    let token = arrival.bearer().and_then(hosts::recognize);
+    let token = arrival.bearer().and_then(hosts::parse_host_token);
     let identity = async { hosts::identify(core, token.clone()?).await };
     let identity = match &token {
         // Others at its address can't lock out a host that was here before.
@@ -100,8 +100,10 @@ async fn connect(
         Ok(handshake) => handshake,
         Err(rejection) => return Ok(rejection.into_response()),
     };
-    let place =
-        core.resource_limits.line(What::Hosts).take(Holder::Server(identity.org.0, identity.server.0), 1)?;
+    let place = core
+        .resource_limits
+        .limit(Resource::Hosts)
+        .take(Holder::Server(identity.org.0, identity.server.0), 1)?;
     let scope = Scope::host(core, identity.org, arrival.ip, &arrival.request_id);
     let handshake = handshake.max_message_size(LARGEST_FRAME).max_frame_size(LARGEST_FRAME);
     let arrival = arrival.clone();

@@ -12,7 +12,7 @@ use tokio::{
 
 use super::connection::{Ask, Connection, Waiting, holder};
 use crate::{
-    core::resource_limits::{SMALL, What},
+    core::resource_limits::{Resource, SMALL},
     domain::hosts::{self, Ended, Link, Readings, Refusal, Viewing},
 };
 
@@ -140,7 +140,7 @@ impl Reader<'_> {
                     connection.foreign(1)?;
                 }
             }
-            FromHost::Load(load) => self.readings.take(&connection.link, load).await?,
+            FromHost::Load(load) => self.readings.record(&connection.link, load).await?,
             FromHost::Hello(_) => connection.malformed("HELLO is sent once.")?,
         }
         Ok(())
@@ -157,7 +157,7 @@ impl Reader<'_> {
             return Err(hosts::gap(self.last + 1).into());
         }
         let resource_limits = &connection.link.scope.core.resource_limits;
-        let line = resource_limits.line(What::Bodies);
+        let line = resource_limits.limit(Resource::Bodies);
         let entered = (bytes > SMALL).then(|| line.take(holder(&connection.link), bytes)).transpose()?;
         let part = Arc::clone(&self.window).acquire_many_owned(bytes as u32).await;
         let part = part.map_err(crate::base::problem::Problem::internal)?;

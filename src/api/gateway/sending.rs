@@ -5,20 +5,20 @@ use std::{sync::Arc, time::Duration};
 use axum::extract::ws::{Message, WebSocket};
 use bytes::Bytes;
 use futures::{SinkExt, stream::SplitSink};
-use muster_protocol::{LARGEST_FRAME, ToHost, plan::Given};
+use muster_protocol::{LARGEST_FRAME, ToHost, plan::PlanResponse};
 use tokio::{
     sync::{mpsc, watch},
     time::{MissedTickBehavior, interval},
 };
 
 use crate::{
-    core::resource_limits::{Holder, Line},
+    core::resource_limits::{Holder, ResourceLimit},
     domain::hosts::Ended,
 };
 
 /// What writes to a host.
 pub(super) struct Outlet {
-    pub line: Arc<Line>,
+    pub line: Arc<ResourceLimit>,
     pub holder: Holder,
 }
 
@@ -44,7 +44,7 @@ impl Outlet {
                 _ = ping.tick() => Message::Ping(Bytes::new()),
             };
             let bytes = if let Message::Text(text) = &message { text.len() } else { 0 };
-            let waiting = match self.line.piece(self.holder, bytes) {
+            let waiting = match self.line.take_piece(self.holder, bytes) {
                 Ok(waiting) => waiting,
                 Err(problem) => return Some(problem.into()),
             };
@@ -63,7 +63,7 @@ pub(super) fn text(frame: &ToHost) -> String {
     // Only an answer can be that large: it holds the texts of skills, or files.
     let ToHost::Told { id, .. } = *frame else { return whole };
     let reason = format!("The answer has {} bytes; a frame has at most {LARGEST_FRAME}.", whole.len());
-    serde_json::to_string(&ToHost::Told { id, given: Given::Refused { reason } }).unwrap_or_default()
+    serde_json::to_string(&ToHost::Told { id, given: PlanResponse::Refused { reason } }).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_too_large_says_so() {
-        let large = Given::Refused { reason: "x".repeat(LARGEST_FRAME) };
+        let large = PlanResponse::Refused { reason: "x".repeat(LARGEST_FRAME) };
         let told = text(&ToHost::Told { id: 7, given: large });
         assert!(told.len() < 200 && told.contains("\"id\":7") && told.contains("bytes"), "{told}");
     }

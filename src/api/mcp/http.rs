@@ -148,7 +148,7 @@ async fn batch(service: &Service, parts: &Parts, messages: &[&RawValue]) -> Resu
             refused.push((head.status, answer.clone()));
         }
         // They are kept until the last one is answered.
-        if let Err(full) = room.keep(&answer) {
+        if let Err(full) = room.count_answer(&answer) {
             answer = error(&id_of(message), OTHER, &full.to_string()).into();
         }
         if answers.len() > 1 {
@@ -189,7 +189,7 @@ fn classes(
     tool_routes: &ToolRoutes,
 ) -> Vec<Class> {
     match sent {
-        _ if method != Method::POST => vec![Class::of(method)],
+        _ if method != Method::POST => vec![Class::of_method(method)],
         Ok(Sent::One) => vec![class(body, tool_routes)],
         Ok(Sent::Batch(messages)) => {
             messages.iter().map(|message| class(message.get().as_bytes(), tool_routes)).collect()

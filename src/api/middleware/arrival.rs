@@ -11,7 +11,7 @@ use http::{HeaderMap, Method, StatusCode, Uri, header, request::Parts};
 use super::connections::Connection;
 use crate::core::{
     limits::{Class, RateLimiter, RequestNotes, client_address},
-    resource_limits::{Holder, Place},
+    resource_limits::{ConnectionPermit, Holder},
 };
 
 use crate::{
@@ -46,7 +46,7 @@ pub struct Arrival {
     pub listener: Option<SocketAddr>,
     pub(super) notes: RequestNotes,
     /// The connection's place in the resource limits, held for as long as the arrival lives.
-    _place: Option<Place>,
+    _place: Option<ConnectionPermit>,
 }
 
 /// An interface's state, which may contain more.
@@ -106,7 +106,7 @@ impl Arrival {
     /// `UNAUTHENTICATED` or `TOKEN_EXPIRED` for a bad credential; `RATE_LIMITED`.
     pub async fn caller(&self, core: &Arc<Core>) -> Result<Caller> {
         let caller = self.caller_uncharged(core).await?;
-        self.charge(core, &caller, Class::of(&self.method))?;
+        self.charge(core, &caller, Class::of_method(&self.method))?;
         Ok(caller)
     }
 

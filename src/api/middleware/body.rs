@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 
 use super::Arrival;
-use crate::core::resource_limits::{Held, Holder, SMALL, What};
+use crate::core::resource_limits::{Held, Holder, Resource, SMALL};
 use crate::{
     base::problem::{Code, Problem, Result},
     core::{
@@ -101,7 +101,8 @@ impl Reading<'_> {
         match &mut self.held {
             Some(held) => held.grow(length - held.amount()),
             None => {
-                self.held = Some(self.core.resource_limits.line(What::Bodies).take(self.holder, length)?);
+                self.held =
+                    Some(self.core.resource_limits.limit(Resource::Bodies).take(self.holder, length)?);
                 Ok(())
             }
         }

@@ -22,7 +22,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::slow_client::Paced;
 use crate::core::Core;
-use crate::core::resource_limits::Place;
+use crate::core::resource_limits::ConnectionPermit;
 
 /// How long a reserve connection may take to send the head of its one request: a flood must not hold it.
 const IN_RESERVE: Duration = Duration::from_millis(500);
@@ -37,7 +37,7 @@ pub struct Connection {
     /// The address that accepted the connection, as it was bound.
     pub listener: Option<SocketAddr>,
     /// Its place in the resource limits.
-    pub place: Place,
+    pub place: ConnectionPermit,
 }
 
 /// Serves connections until `stopping`, then accepts no more and returns when the last one is done.
@@ -51,7 +51,7 @@ pub async fn serve(listener: TcpListener, router: Router, core: &Core, stopping:
     loop {
         let next = async {
             let accepted = accept(&listener).await;
-            Some((Place::next(&core.resource_limits).await?, accepted))
+            Some((ConnectionPermit::acquire(&core.resource_limits).await?, accepted))
         };
         let Some(Some((place, (stream, peer)))) = stopping.run_until_cancelled(next).await else { break };
         let http = if place.reserved { &reserve } else { &http };

@@ -62,7 +62,7 @@ impl<'a> Visit<'a> {
     /// Those of [`Self::caller_uncharged`]; `RATE_LIMITED`.
     pub async fn caller(self) -> Result<Caller> {
         let caller = self.caller_uncharged().await?;
-        self.arrival.charge(self.core, &caller, Class::of(&self.arrival.method))?;
+        self.arrival.charge(self.core, &caller, Class::of_method(&self.arrival.method))?;
         Ok(caller)
     }
 
@@ -195,7 +195,7 @@ impl<'a> Visit<'a> {
 /// # Errors
 /// Never, unless a token is not ASCII.
 pub fn put(visit: Visit<'_>, jar: &Jar, response: &mut Response) -> Result<()> {
-    if let Some(change) = jar.take() {
+    if let Some(change) = jar.take_change() {
         response.headers_mut().append(header::SET_COOKIE, visit.header(&change)?);
     }
     Ok(())

@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::{connections::Connection, refusals::as_problem};
 use crate::core::{
     limits::{RequestNotes, client_address},
-    resource_limits::{Holder, Line, OWED, SMALL, Settled, What, count_refusal},
+    resource_limits::{AlreadyCounted, Holder, OWED, Resource, ResourceLimit, SMALL, count_refusal},
 };
 use crate::{
     api::middleware::problem_response,
@@ -123,17 +123,17 @@ fn check(request: &Request, is_probe: bool) -> Result<()> {
 
 /// Enters an answer that isn't small into the resource limits until it is sent. Streams are entered piece by piece.
 fn enter(core: &Core, response: Response, notes: &RequestNotes, ip: Option<IpAddr>) -> Result<Response> {
-    let (line, holder) =
-        (core.resource_limits.line(What::Answers), notes.holder().unwrap_or_else(|| Holder::at(ip)));
+    let (limit, holder) =
+        (core.resource_limits.limit(Resource::Answers), notes.holder().unwrap_or_else(|| Holder::at(ip)));
     let Some(bytes) = http_body::Body::size_hint(response.body()).exact() else {
-        return Ok(response.map(|body| in_pieces(body, Arc::clone(line), holder)));
+        return Ok(response.map(|body| in_pieces(body, Arc::clone(limit), holder)));
     };
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    if bytes <= SMALL || response.extensions().get::<Settled>().is_some() {
+    if bytes <= SMALL || response.extensions().get::<AlreadyCounted>().is_some() {
         return Ok(response);
     }
-    let held = Arc::new(match line.take(holder, bytes) {
-        Err(_) if notes.is_change() && bytes <= OWED => line.enter(holder, bytes),
+    let held = Arc::new(match limit.take(holder, bytes) {
+        Err(_) if notes.is_change() && bytes <= OWED => limit.take_unchecked(holder, bytes),
         Err(_) if notes.is_change() => {
             let detail =
                 "The service has no room for the answer right now. Any change the request made is kept.";
@@ -146,10 +146,10 @@ fn enter(core: &Core, response: Response, notes: &RequestNotes, ip: Option<IpAdd
 }
 
 /// A streaming body. Each piece is entered when it is produced; a piece without room ends the stream.
-fn in_pieces(body: Body, line: Arc<Line>, holder: Holder) -> Body {
+fn in_pieces(body: Body, limit: Arc<ResourceLimit>, holder: Holder) -> Body {
     Body::from_stream(body.into_data_stream().map(move |piece| {
         let piece = piece?;
-        match line.piece(holder, piece.len()) {
+        match limit.take_piece(holder, piece.len()) {
             Ok(None) => Ok(piece),
             Ok(Some(held)) => Ok(Arc::new(held).with_bytes(piece)),
             Err(problem) => Err(axum::Error::new(std::io::Error::other(problem.detail))),
@@ -253,20 +253,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let config = crate::core::config::Config::in_folder(folder.path()).unwrap();
         let resource_limits = crate::core::resource_limits::ResourceLimits::new(&config);
-        let line = resource_limits.line(What::Answers);
+        let limit = resource_limits.limit(Resource::Answers);
         let pieces = [100, 50_000, 100_000].map(|bytes| Ok::<_, std::io::Error>(vec![7_u8; bytes]));
         let body = Body::from_stream(futures::stream::iter(pieces));
-        let mut sent = in_pieces(body, Arc::clone(line), Holder::Person(1)).into_data_stream();
+        let mut sent = in_pieces(body, Arc::clone(limit), Holder::Person(1)).into_data_stream();
         for held in [0, 50_000, 100_000] {
             let piece = sent.next().await.unwrap().unwrap();
-            assert_eq!(line.total(), held);
+            assert_eq!(limit.total(), held);
             drop(piece);
         }
-        assert_eq!(line.total(), 0);
+        assert_eq!(limit.total(), 0);
         // A piece without room ends the stream.
-        let _others = line.enter(Holder::Person(1), config.limits.answers_bytes);
+        let _others = limit.take_unchecked(Holder::Person(1), config.limits.answers_bytes);
         let body = Body::from_stream(futures::stream::iter([Ok::<_, std::io::Error>(vec![7_u8; 100_000])]));
-        let mut sent = in_pieces(body, Arc::clone(line), Holder::Person(1)).into_data_stream();
+        let mut sent = in_pieces(body, Arc::clone(limit), Holder::Person(1)).into_data_stream();
         assert!(sent.next().await.unwrap().is_err());
     }
 

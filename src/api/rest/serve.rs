@@ -131,7 +131,7 @@ async fn under_key(
     let work = move |claim: Option<Arc<Claim>>| async move {
         let request = Arc::clone(&scope.request);
         if let Some(claim) = claim {
-            request.hold(claim);
+            request.set_key(claim);
         }
         match execute(&graphql, &working, scope, variables).await {
             Ok(body) => Answer {

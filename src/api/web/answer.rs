@@ -8,7 +8,7 @@ use flate2::{Compression, write::GzEncoder};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
 use super::site::Asset;
-use crate::{api::middleware::etag::is_known, core::resource_limits::Settled};
+use crate::{api::middleware::etag::is_known, core::resource_limits::AlreadyCounted};
 
 /// How long a browser may keep a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(super) async fn answer(asset: &Arc<Asset>, asked: &HeaderMap, kept: Kept) ->
         Response::new(Body::from(bytes))
     };
     // Every answer shares the same bytes.
-    response.extensions_mut().insert(Settled);
+    response.extensions_mut().insert(AlreadyCounted);
     let headers = response.headers_mut();
     headers.extend(PROTECTION);
     headers.insert(header::CONTENT_TYPE, asset.media_type.clone());

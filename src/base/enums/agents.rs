@@ -1,4 +1,4 @@
-//! What agents and the servers that they run on can be.
+//! States and settings of agents, and of the servers on which they run.
 
 use super::UnknownValue;
 
@@ -7,13 +7,13 @@ text_enum! {
     pub ServerStatus {
         Pending = "PENDING": "Never connected.",
         Online = "ONLINE": "Its host is connected.",
-        Degraded = "DEGRADED": "Its host is connected, but the machine's load is above a threshold of the organization.",
+        Degraded = "DEGRADED": "Its host is connected, but the machine's load is above one of the organization's thresholds.",
         Offline = "OFFLINE": "Its host was connected before, but is not now.",
     }
 }
 
 text_enum! {
-    /// Why a server's host was refused, if a person has to fix it.
+    /// Why a server's host was refused, if a person has to fix the cause.
     pub HostRefusal {
         Version = "VERSION": "The host and Muster have no version of the protocol in common.",
         JournalLost = "JOURNAL_LOST": "The host has forgotten what it had confirmed: its folder was restored from a backup.",
@@ -54,25 +54,25 @@ impl AgentStatus {
 text_enum! {
     /// Why an agent waits or has failed.
     pub StatusReason {
-        HostAway = "HOST_AWAY": "Its host is not connected. The agent goes on meanwhile.",
+        HostAway = "HOST_AWAY": "Its host is not connected. The agent keeps running meanwhile.",
         WaitingForHost = "WAITING_FOR_HOST": "No host is connected that could launch it.",
         HostNotConfirmed = "HOST_NOT_CONFIRMED": "It needs secrets, and the host of its server is not confirmed. It starts once a person confirms the host.",
         Restarting = "RESTARTING": "It starts again as soon as it is down.",
-        EngineAway = "ENGINE_AWAY": "Its host can't reach its container engine, and goes on trying.",
+        EngineAway = "ENGINE_AWAY": "Its host can't reach its container engine, and keeps trying.",
         ImageNotFound = "IMAGE_NOT_FOUND": "The host does not know its image, or can't find it.",
         OutOfMemory = "OUT_OF_MEMORY": "It ran out of memory.",
-        ShimLost = "SHIM_LOST": "It is gone, and so is the program on its server that watched over it: the reason is unknown.",
+        ShimLost = "SHIM_LOST": "It is gone, and so is the program on its server that supervised it: the reason is unknown.",
         Exited = "EXITED": "It ended by itself.",
         Killed = "KILLED": "It was ended by a signal that did not come from its host.",
         SpawnFailed = "SPAWN_FAILED": "Its program could not be started.",
         NoProtocol = "NO_PROTOCOL": "It does not speak the Agent Client Protocol, or did not in time.",
         LineTooLong = "LINE_TOO_LONG": "It wrote a line that is too long.",
         DiskFull = "DISK_FULL": "The disk of its host is full.",
-        StartTimeout = "START_TIMEOUT": "It was not up in time.",
+        StartTimeout = "START_TIMEOUT": "It did not start in time.",
         AuthRequired = "AUTH_REQUIRED": "Its model refuses its credential.",
-        SyncFailed = "SYNC_FAILED": "A change can't reach it. It goes on without the change.",
+        SyncFailed = "SYNC_FAILED": "A change can't reach it. It continues without the change.",
         BackupFailed = "BACKUP_FAILED": "Its home could not be backed up.",
-        LimitReached = "LIMIT_REACHED": "It was stopped because what it may spend is used up.",
+        LimitReached = "LIMIT_REACHED": "It was stopped because its budget is used up.",
         OrganizationStopped = "ORGANIZATION_STOPPED": "The organization is stopped.",
     }
 }
@@ -81,13 +81,13 @@ text_enum! {
     /// When an agent that has ended is started again without a person.
     pub RestartPolicy {
         Never = "NEVER": "Never.",
-        OnFailure = "ON_FAILURE": "When it has failed: five times in a row, or as often as it takes if its host lost it.",
+        OnFailure = "ON_FAILURE": "When it has failed: up to five times in a row, or without limit if its host lost it.",
         Always = "ALWAYS": "When it has failed, or ended by itself without an error. Otherwise like ON_FAILURE.",
     }
 }
 
 text_enum! {
-    /// What the caller may do with an agent. Computed, never stored.
+    /// The caller's rights on an agent. Computed, never stored.
     pub ViewerAccess {
         None = "NONE": "Nothing.",
         View = "VIEW": "Read.",
@@ -156,7 +156,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// How far a backup, or a restore from it, is.
+    /// The progress of a backup, or of a restore from it.
     pub BackupState {
         Pending = "PENDING": "The host has yet to do it.",
         Done = "DONE": "It is complete.",
@@ -182,7 +182,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What happens when an agent spends too much.
+    /// The consequence when an agent spends too much.
     pub CostGuardAction {
         Notify = "NOTIFY": "Send a notification.",
         Pause = "PAUSE": "Pause the agent.",
@@ -191,7 +191,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What the model's provider reports about usage so far.
+    /// The model provider's report on the usage so far.
     pub UsageStatus {
         Allowed = "ALLOWED": "Within the limit.",
         AllowedWarning = "ALLOWED_WARNING": "Near the limit.",
@@ -202,8 +202,8 @@ text_enum! {
 text_enum! {
     /// What keeps an agent from calling its model.
     pub LimitKind {
-        Money = "MONEY": "A budget of the month is spent.",
-        Tokens = "TOKENS": "It has used the tokens of an hour.",
-        Usage = "USAGE": "The model's provider takes no more requests for now.",
+        Money = "MONEY": "A budget of the month is used up.",
+        Tokens = "TOKENS": "It has used up its tokens for an hour.",
+        Usage = "USAGE": "The model's provider accepts no more requests for now.",
     }
 }

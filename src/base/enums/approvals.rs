@@ -1,14 +1,14 @@
-//! What agents ask, and what becomes of it.
+//! Requests of agents, and their decisions.
 
 use super::UnknownValue;
 
 text_enum! {
-    /// How far the decision on an agent's request has come.
+    /// The progress of delivering a decision to an agent.
     pub AnswerDelivery {
         Sent = "SENT": "It is on its way to the waiting agent.",
-        Direct = "DIRECT": "What waited for it has got it.",
-        Turn = "TURN": "Nothing waited for it: the agent gets it in a turn.",
-        None = "NONE": "Nothing waited for it, and there is nothing to report.",
+        Direct = "DIRECT": "The waiting request has received it.",
+        Turn = "TURN": "No request was waiting: the agent gets it in a turn.",
+        None = "NONE": "No request was waiting, and there is nothing to report.",
     }
 }
 
@@ -18,7 +18,7 @@ text_enum! {
         Pending = "PENDING": "Waiting for a decision.",
         Resolved = "RESOLVED": "Decided.",
         Dismissed = "DISMISSED": "No longer applies.",
-        Expired = "EXPIRED": "There was no decision in time.",
+        Expired = "EXPIRED": "No decision was made in time.",
     }
 }
 
@@ -36,7 +36,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What an approval is about.
+    /// The subject of an approval.
     pub ApprovalKind {
         Question = "QUESTION": "The agent asks a question.",
         Action = "ACTION": "The agent wants to do something.",
@@ -69,7 +69,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// How far a question to a member in a chat has come.
+    /// The progress of a question to a member in a chat.
     pub AskState {
         ToAsk = "TO_ASK": "It is to be sent.",
         Asked = "ASKED": "It is there, and waits for an answer.",

@@ -26,7 +26,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// Which way messages go.
+    /// The direction of messages.
     pub ChannelDirection {
         Inbound = "INBOUND": "To the agent.",
         Outbound = "OUTBOUND": "From the agent.",
@@ -69,20 +69,20 @@ text_enum! {
 text_enum! {
     /// Whether a channel's vendor is reached.
     pub LinkState {
-        Up = "UP": "Messages come as they are written.",
-        Down = "DOWN": "It is not reached. Muster goes on trying.",
+        Up = "UP": "Messages arrive as they are written.",
+        Down = "DOWN": "It can't be reached. Muster keeps trying.",
     }
 }
 
 text_enum! {
-    /// Why a message was not sent for good.
+    /// Why sending a message was given up.
     pub DeliveryCode {
-        Refused = "refused": "The vendor does not take it.",
-        TargetGone = "target_gone": "The chat or address takes no messages of ours.",
+        Refused = "refused": "The vendor does not accept it.",
+        TargetGone = "target_gone": "The chat or address accepts no messages from Muster.",
         UnknownOutcome = "unknown_outcome": "It is unknown whether it was sent.",
         GaveUp = "gave_up": "Every attempt failed.",
         EarlierPart = "earlier_part": "An earlier part of the message was not sent.",
-        Bounced = "bounced": "The vendor took it, and could not deliver it.",
+        Bounced = "bounced": "The vendor accepted it, but could not deliver it.",
     }
 }
 
@@ -132,10 +132,10 @@ text_enum! {
 text_enum! {
     /// A turn's state.
     pub TurnState {
-        Queued = "QUEUED": "It waits until the agent can take it.",
+        Queued = "QUEUED": "It waits until the agent is free.",
         Running = "RUNNING": "The agent works on it.",
         WaitingApproval = "WAITING_APPROVAL": "The agent has asked a person, and waits for the answer.",
-        WaitingLimit = "WAITING_LIMIT": "The agent may not call its model at the moment. It goes on by itself: `Agent.limit` says when.",
+        WaitingLimit = "WAITING_LIMIT": "The agent may not call its model at the moment. It continues by itself: `Agent.limit` says when.",
         Done = "DONE": "The agent has finished it.",
         Failed = "FAILED": "The agent could not finish it. `error` says why.",
         Cancelled = "CANCELLED": "It was cancelled, or another turn has its messages. `error` says so.",
@@ -166,7 +166,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// How far the delivery of a message to the outside has progressed.
+    /// The progress of delivering a message to the outside.
     pub DeliveryStatus {
         Pending = "PENDING": "Waiting to be sent.",
         Sending = "SENDING": "Being sent.",
@@ -179,7 +179,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What a person ended, and with it a turn.
+    /// The action of a person that also ended a turn.
     pub TurnCut {
         Turn = "TURN": "The turn.",
         Agent = "AGENT": "The agent: it was stopped.",
@@ -189,7 +189,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// How far a limit of its agent concerns a turn. Not shown.
+    /// The effect of an agent's limit on a turn. Not shown.
     pub TurnLimit {
         Refused = "REFUSED": "A call of its model was refused, and none has passed since.",
         Parked = "PARKED": "The agent has given it up because of that. It is sent again.",
@@ -198,7 +198,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What a turn has waited for, other than people. Only its trace shows it.
+    /// Waits of a turn, other than for people. Only its trace shows them.
     pub TurnWait {
         Budget = "BUDGET": "Money: a budget of the month was spent.",
         Tokens = "TOKENS": "Tokens: those of an hour were used up.",

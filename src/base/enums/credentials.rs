@@ -1,4 +1,4 @@
-//! What agents are given.
+//! Credentials and MCP servers of agents.
 
 use async_graphql::{InputValueError, InputValueResult, Scalar, ScalarType, Value};
 
@@ -14,7 +14,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What an MCP server that runs outside of its agent's sandbox sees of the agent's home.
+    /// The part of the agent's home that is visible to an MCP server outside its agent's sandbox.
     pub McpWorkspace {
         None = "NONE": "Nothing.",
         Read = "READ": "All of it, to read. `MUSTER_WORKSPACE` names the folder.",
@@ -47,7 +47,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What a credential's field holds.
+    /// The kind of value in a credential's field.
     pub FieldType {
         Text = "text": "A single line that is not secret.",
         Secret = "secret": "A single secret line.",

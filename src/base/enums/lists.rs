@@ -16,7 +16,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// The sort key of a list that has only these.
+    /// The sort key of a list with only these options.
     pub ListSort {
         Created = "CREATED": "In the list's own order: as they were created.",
         Name = "NAME": "By name.",
@@ -27,8 +27,8 @@ text_enum! {
     /// The sort key of a feed of agents.
     pub AgentSort {
         Name = "NAME": "The name.",
-        Status = "STATUS": "The status: those that have failed first, then those that run, then the others.",
-        Activity = "ACTIVITY": "When something was last said in one of its conversations, latest first.",
+        Status = "STATUS": "The status: failed agents first, then running ones, then the others.",
+        Activity = "ACTIVITY": "The time of the last message in its conversations, latest first.",
         Created = "CREATED": "The time of creation, latest first.",
     }
 }
@@ -36,8 +36,8 @@ text_enum! {
 text_enum! {
     /// The sort key of a feed of approvals.
     pub ApprovalSort {
-        Risk = "RISK": "Pending ones first, then the highest risk, then what expires first. Without a risk, the severity counts.",
-        Expires = "EXPIRES": "What expires first; last what never does.",
+        Risk = "RISK": "Pending approvals first, then the highest risk, then the earliest expiry. Without a risk, the severity counts.",
+        Expires = "EXPIRES": "The earliest expiry first, and approvals that never expire last.",
         Created = "CREATED": "The time it was raised, latest first.",
     }
 }

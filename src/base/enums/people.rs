@@ -50,7 +50,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What proves that a request belongs to a session.
+    /// The proof that a request belongs to a session.
     pub SessionKind {
         Browser = "BROWSER": "A cookie that a browser holds.",
         Tokens = "TOKENS": "Tokens that a program holds.",

@@ -99,7 +99,7 @@ impl Demo {
         config.listen = address;
         let shop = Shop::open(&mut config).await?;
         open::make_folder(&config)?;
-        let mut owner = Owner::take(&config, "muster demo")?;
+        let mut owner = Owner::acquire(&config, "muster demo")?;
         // Its own policy folder, so that docs/policies.md can be followed.
         if let Some(policies) = &config.policy_dir {
             write_defaults(policies)?;

@@ -33,7 +33,7 @@ pub(super) async fn found(db: &Db, config: &Config) -> Vec<Finding> {
     };
     let asked = async {
         let stored = org_policies::all_newest(db).await?.into_iter();
-        policy.give(stored.map(|(org, text)| (org, Some(text.to_string()))));
+        policy.set_given(stored.map(|(org, text)| (org, Some(text.to_string()))));
         Ok::<_, Problem>([
             Some(rules(&policy)),
             stray_files(db, &policy).await?,

@@ -27,7 +27,7 @@ pub(super) async fn tried(config: &Config, name: Option<&str>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for provider in chosen {
         let found = try_out(provider, &Clock::system()).await;
-        findings.extend(found.into_iter().map(|finding| finding.of(&provider.name)));
+        findings.extend(found.into_iter().map(|finding| finding.about(&provider.name)));
     }
     findings
 }

@@ -1,15 +1,15 @@
 //! From a bearer token to a [`Caller`], and from a caller to a [`Membership`].
 //!
-//! Both results are cached for two seconds (`cache.rs`), so that a burst of requests asks the database once. What this
-//! process revokes is dropped at once; what another replica revokes ends here within those two seconds. Expiry needs no
-//! database and is checked every time.
+//! Both results are cached for two seconds (`cache.rs`), so that a burst of requests asks the database once. A
+//! revocation in this process takes effect at once, and one on another replica within those two seconds. Expiry needs
+//! no database and is checked every time.
 //!
-//! A bearer token is recognized by [`recognize`], a browser's cookie by [`recognize_cookie`] alone, so that neither can
+//! A bearer token is recognized by [`recognize`], a browser's cookie only by [`recognize_cookie`], so that neither can
 //! stand in for the other (`browser.rs`).
 //!
-//! Authentication takes two steps: [`recognize`] does what is possible without the database, and [`Recognized::caller`]
-//! asks it. Between the two, [`Recognized::is_vouched_for`] says whether the token could have been made up, so that a
-//! request with such a token can be charged to a rate limit first.
+//! Authentication takes two steps: [`recognize`] works without the database, and [`Recognized::caller`] queries it. In
+//! between, [`Recognized::is_vouched_for`] tells whether the token could be made up, so that its request can be charged
+//! to a rate limit first.
 
 use std::sync::Arc;
 
@@ -35,7 +35,8 @@ use crate::{
     },
 };
 
-/// How stale a recorded last use may be, in milliseconds, so that a caller who floods the service costs one write a minute.
+/// How stale a recorded last use may be, in milliseconds, so that a caller who floods the service costs one write a
+/// minute.
 pub(super) const LAST_USE_STEP: i64 = 60_000;
 
 /// A token that may be valid, as far as that can be determined without the database.
@@ -64,7 +65,7 @@ enum Credential<'b> {
 /// token.
 pub fn recognize<'b>(core: &Core, bearer: &'b str) -> Result<Recognized<'b>> {
     let hash = TokenHash::of(bearer);
-    // A cookie's token is worth nothing in a header: what protects the cookie does not apply there.
+    // A cookie's token is refused in a header, where the cookie's protection does not apply.
     if bearer.starts_with(TokenKind::Session.prefix()) {
         return Err(unknown());
     }
@@ -98,8 +99,8 @@ pub fn recognize_cookie(core: &Core, token: &str) -> Result<Recognized<'static>>
 }
 
 impl Recognized<'_> {
-    /// Whether more than its form, which anyone could imitate, speaks for the token: our signature, or that it was
-    /// valid before.
+    /// Whether the token has more than a valid form, which anyone could imitate: our signature, or a past use as a
+    /// valid token.
     #[must_use]
     pub fn is_vouched_for(&self, core: &Core) -> bool {
         match self.is {
@@ -184,7 +185,7 @@ pub async fn still_good(core: &Arc<Core>, caller: &Caller) -> Result<()> {
 /// `NOT_A_MEMBER`, whether or not the organization exists; `SECOND_FACTOR_REQUIRED`.
 pub async fn membership(core: &Arc<Core>, caller: &Caller, org: OrgId) -> Result<Membership> {
     let membership = match caller {
-        // What someone may do in a chat is asked where they do it (`domain/chat_approvals`).
+        // A chat's decisions are authorized where they come in (`domain/chat_approvals`).
         Caller::Anonymous | Caller::Chatting(_) => None,
         Caller::System => {
             Some(Membership { role: None, permissions: Permission::ALL.iter().copied().collect() })
@@ -237,7 +238,7 @@ async fn belonging(core: &Arc<Core>, user: UserId, org: OrgId) -> Result<Option<
 
 row! {
     /// A service token, with the hint and the last use of the given secret.
-    struct Issued {
+    struct IssuedToken {
         organization_id: OrgId,
         id: TokenId,
         name: String,
@@ -259,7 +260,7 @@ async fn service_token(core: &Arc<Core>, hash: TokenHash) -> Result<Caller> {
          (token_hash = $1) AS is_current \
          FROM service_tokens WHERE (token_hash = $1 OR previous_token_hash = $1) AND revoked_at IS NULL"
     );
-    let row = core.db.installation().one::<Issued>(sql, [hash.as_bytes().to_vec().into()]).await?;
+    let row = core.db.installation().one::<IssuedToken>(sql, [hash.as_bytes().to_vec().into()]).await?;
     let row = row.ok_or_else(unknown)?;
     let names: Vec<String> = serde_json::from_value(row.permissions).map_err(Problem::internal)?;
     // The earlier of the two.
@@ -347,7 +348,7 @@ fn note_session_use(core: &Arc<Core>, session: SessionId) {
     note_use(core, sql, vec![now.into(), session.into(), (now.0 - LAST_USE_STEP).into()]);
 }
 
-/// Records a use in the background: no one waits for it, and a failure loses only the note.
+/// Records a use in the background. A failure loses only the record.
 pub(super) fn note_use(core: &Arc<Core>, sql: InstallationSql, values: Vec<Value>) {
     let worker = Arc::clone(core);
     core.tasks.spawn(async move {

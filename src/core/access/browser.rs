@@ -1,8 +1,8 @@
 //! From a browser's session cookie to a [`Caller`].
 //!
-//! The cookie holds a token that says nothing by itself; the session is a row, so the cookie ends with the row.
-//! Its end moves with its use: it is `sessions.browser_idle_days` after the last one, but never later than
-//! `sessions.browser_max_days` after the sign-in. The row is written once a minute at most, in the background.
+//! The cookie holds an opaque token; the session is a row, so the cookie ends with the row. Its end moves with its use:
+//! it is `sessions.browser_idle_days` after the last one, but never later than `sessions.browser_max_days` after the
+//! sign-in. The row is written once a minute at most, in the background.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ row! {
 /// The person whose browser holds this token.
 ///
 /// # Errors
-/// `UNAUTHENTICATED` if there is no such session, or it has ended.
+/// `UNAUTHENTICATED` if the session does not exist or has ended.
 pub(super) async fn person(core: &Arc<Core>, hash: TokenHash) -> Result<Caller> {
     let now = core.clock.now();
     let sql = installation_sql!(

@@ -1,4 +1,4 @@
-//! What is known of credentials and memberships for a short time, so that a burst of requests asks the database once.
+//! Caches credentials and memberships briefly, so that a burst of requests asks the database once.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::{
 /// How long results are cached by default.
 pub const CREDENTIALS_KEPT: Duration = Duration::from_secs(2);
 
-/// What is known about a member.
+/// A cached membership.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Belonging {
     pub role: Role,
@@ -30,12 +30,12 @@ pub(super) struct Belonging {
 #[derive(Clone)]
 pub struct CredentialCache {
     pub(super) callers: Cache<TokenHash, Caller>,
-    /// What the database refused recently; refused again without asking it.
+    /// Tokens that the database refused recently. They are refused again without a query.
     pub(super) refused: Cache<TokenHash, ()>,
-    /// What the database accepted in the last day: not made up, even if it was revoked since.
+    /// Tokens that the database accepted in the last day: not made up, even if revoked since.
     pub(super) proven: Cache<TokenHash, ()>,
     pub(super) roles: Cache<(UserId, OrgId), Option<Belonging>>,
-    /// Tells long-lived connections that something was dropped.
+    /// Signals long-lived connections that something was dropped.
     invalidated: watch::Sender<u64>,
 }
 
@@ -79,7 +79,7 @@ impl CredentialCache {
         self.proven.contains_key(token)
     }
 
-    /// Notes that this token is valid.
+    /// Records that this token is valid.
     pub fn note_proven(&self, token: TokenHash) {
         self.proven.insert(token, ());
     }
@@ -90,7 +90,7 @@ impl CredentialCache {
         tx.after_commit(move || cache.invalidate_all());
     }
 
-    /// Signals every future [`CredentialCache::invalidate_all`], so that those who serve a caller for a long time check
+    /// Signals every future [`CredentialCache::invalidate_all`], so that long-lived connections check their callers
     /// again ([`still_good`](super::authn::still_good)).
     #[must_use]
     pub fn invalidated(&self) -> watch::Receiver<u64> {

@@ -1,4 +1,4 @@
-//! Who is asking.
+//! The callers of a request.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -11,14 +11,14 @@ use crate::base::{
     time::Timestamp,
 };
 
-/// Who sent a request.
+/// The sender of a request.
 #[derive(Clone, Debug)]
 pub enum Caller {
     /// No credential.
     Anonymous,
-    /// A person with a session.
     Person(Arc<Person>),
-    /// A person in a chat that they have linked. Made where a decision comes in, for that decision alone: no request has it.
+    /// A person in a chat that they have linked. Created for a decision that comes in through the chat; no request has
+    /// it.
     Chatting(Arc<Chatting>),
     /// A service token: an integration.
     Token(Arc<ServiceToken>),
@@ -26,20 +26,15 @@ pub enum Caller {
     System,
 }
 
-/// A person with a session.
 #[derive(Debug)]
 pub struct Person {
-    /// The user.
     pub id: UserId,
     /// The session that the access token or the cookie belongs to.
     pub session: SessionId,
-    /// Which of the two it was.
+    /// Access token or cookie.
     pub kind: SessionKind,
-    /// The display name.
     pub name: String,
-    /// The e-mail address.
     pub email: String,
-    /// Whether the address is confirmed.
     pub email_confirmed: bool,
     /// When the access token expires; for a cookie, when its session ends at the latest.
     pub expires_at: Timestamp,
@@ -48,22 +43,16 @@ pub struct Person {
 /// A person in a chat that they have linked.
 #[derive(Debug)]
 pub struct Chatting {
-    /// The user.
     pub id: UserId,
-    /// The display name.
     pub name: String,
-    /// The channel of the chat.
     pub channel: ChannelId,
 }
 
 /// A service token: it belongs to one organization and has its own permissions.
 #[derive(Debug)]
 pub struct ServiceToken {
-    /// The token.
     pub id: TokenId,
-    /// The organization that issued it.
     pub org: OrgId,
-    /// The name that its issuer gave it.
     pub name: String,
     /// The last characters, to tell tokens apart.
     pub hint: String,
@@ -75,7 +64,7 @@ pub struct ServiceToken {
     pub secret: TokenHash,
 }
 
-/// What a caller may do in one organization.
+/// A caller's rights in one organization.
 #[derive(Clone, Copy, Debug)]
 pub struct Membership {
     /// The role; `None` for a service token.
@@ -86,15 +75,14 @@ pub struct Membership {
 
 /// A credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Who {
-    /// A person's session.
+pub enum CredentialKey {
     Session(SessionId),
     /// A service token, identified also by the secret that was used: it has two while one replaces the other.
     Token(TokenId, TokenHash),
 }
 
-/// The memberships of callers in one organization, by credential. A caller who is missing must be checked individually.
-pub type Admitted = HashMap<Who, Membership>;
+/// The memberships of callers in one organization, by credential. A missing caller must be checked individually.
+pub type Admitted = HashMap<CredentialKey, Membership>;
 
 impl Caller {
     /// Refuses a credential that has expired since it was checked.
@@ -145,7 +133,7 @@ impl Caller {
         match self {
             Self::Anonymous => false,
             Self::Person(person) => person.email_confirmed,
-            // Who is not reached by mail is not let in by chat either.
+            // Chats only accept decisions from people with a confirmed address.
             Self::Chatting(_) | Self::Token(_) | Self::System => true,
         }
     }
@@ -208,15 +196,14 @@ impl Caller {
 
     /// The credential, if there is one.
     #[must_use]
-    pub fn who(&self) -> Option<Who> {
+    pub fn who(&self) -> Option<CredentialKey> {
         match self {
-            Self::Person(person) => Some(Who::Session(person.session)),
-            Self::Token(token) => Some(Who::Token(token.id, token.secret)),
+            Self::Person(person) => Some(CredentialKey::Session(person.session)),
+            Self::Token(token) => Some(CredentialKey::Token(token.id, token.secret)),
             Self::Anonymous | Self::Chatting(_) | Self::System => None,
         }
     }
 
-    /// The display name.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

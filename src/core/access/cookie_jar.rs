@@ -1,7 +1,7 @@
 //! The browser's cookie jar, as far as the answer to a request can change it.
 //!
-//! A mutation changes it; the interface that sends the answer writes the header. Most interfaces have no headers left to
-//! write, or no browser to write them for: there the jar is closed, and says why.
+//! A mutation changes it; the interface that sends the answer writes the header. Most interfaces have no headers left
+//! to write, or no browser to write them for: their jar is closed and gives the reason.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -10,7 +10,7 @@ use secrecy::SecretString;
 
 use crate::base::problem::{Problem, Result};
 
-/// What an answer does to the session cookie.
+/// An answer's change to the session cookie.
 #[derive(Debug)]
 pub enum JarChange {
     /// Sets it to this token.
@@ -42,13 +42,14 @@ impl Jar {
         Self(Lid::Open(Arc::default()))
     }
 
-    /// A jar that the answer can't reach. `why` says what to do instead.
+    /// A jar that the answer can't reach. `why` names the alternative.
     #[must_use]
     pub fn closed(why: impl Into<Cow<'static, str>>) -> Self {
         Self(Lid::Closed(why.into()))
     }
 
-    /// Refuses the argument `cookie` if the answer can't set one, or sets one already: no one would hold the first session.
+    /// Refuses the argument `cookie` if the answer can't set one, or sets one already: no one would hold the first
+    /// session.
     ///
     /// # Errors
     /// `VALIDATION_FAILED`, with the reason.
@@ -74,7 +75,7 @@ impl Jar {
 
     /// The change to write into the answer, once.
     #[must_use]
-    pub fn take(&self) -> Option<JarChange> {
+    pub fn take_change(&self) -> Option<JarChange> {
         match &self.0 {
             Lid::Open(slot) => slot.lock().take(),
             Lid::Closed(_) => None,

@@ -1,8 +1,8 @@
-//! Counts what was allowed and refused, so that a candidate policy can be simulated on real calls.
+//! Counts allowed and refused calls, so that a candidate policy can be simulated on them.
 //!
 //! A request adds one to a counter in memory; the counters are sharded so that requests don't wait for each other. A
-//! round moves them to the table `decisions`, one row per day; a crash loses the last few seconds of counts. Of a
-//! request only the operation's name is kept.
+//! round moves them to the table `decisions`, one row per day; a crash loses the last few seconds of counts. Only the
+//! operation's name is kept of a request.
 
 use std::{
     cell::Cell,
@@ -36,7 +36,6 @@ use crate::{
 /// How a permission check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// Allowed.
     Allowed,
     /// Refused by the policy.
     Refused,
@@ -45,7 +44,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// As stored.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -56,7 +54,7 @@ impl Outcome {
     }
 }
 
-/// What is counted together.
+/// Calls with the same key are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     org: i64,
@@ -70,11 +68,10 @@ struct Key {
     outcome: Outcome,
 }
 
-/// The most distinct keys in a shard: while the database is away, the counts stay in memory. Anything beyond is not counted, and
-/// a warning says so.
+/// The most distinct keys in a shard: while the database is away, the counts stay in memory. Calls beyond that are not
+/// counted, and a warning is logged.
 const MAX_KEYS: usize = 4_096;
 
-/// The counters.
 pub struct Decisions {
     /// Few enough to empty quickly, and enough that two cores rarely meet.
     shards: [Mutex<HashMap<Key, i64>>; 16],
@@ -126,7 +123,7 @@ impl Decisions {
     }
 
     /// Takes out all counts.
-    fn take(&self) -> Vec<(Key, i64)> {
+    fn take_counts(&self) -> Vec<(Key, i64)> {
         let take = |shard: &Mutex<HashMap<Key, i64>>| std::mem::take(&mut *shard.lock());
         self.shards.iter().flat_map(take).collect()
     }
@@ -151,7 +148,6 @@ fn own_number() -> usize {
 /// One day's count, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// The organization.
     pub org: OrgId,
     /// The role; `None` for a service token.
     pub role: Option<Role>,
@@ -159,20 +155,17 @@ pub struct Decision {
     pub token: i64,
     /// The root field.
     pub operation: String,
-    /// The permission it needed.
     pub permission: Permission,
-    /// The decision.
     pub outcome: Outcome,
-    /// The number of calls.
     pub count: i64,
 }
 
-/// Moves the counters to the database. Returns 0: this runs all the time, and the log should not report it.
+/// Moves the counters to the database. Returns 0, so that the log does not report each run.
 ///
 /// # Errors
-/// The database can't be reached; the counters keep what they have.
+/// The database can't be reached; the counters keep their values.
 pub async fn flush(core: &Core) -> Result<u64> {
-    let counts = merged(core.access.decisions.take());
+    let counts = merged(core.access.decisions.take_counts());
     let dropped = core.access.decisions.dropped.swap(0, Ordering::Relaxed);
     if dropped > 0 {
         tracing::warn!(dropped, "decisions.not_counted");
@@ -186,7 +179,6 @@ pub async fn flush(core: &Core) -> Result<u64> {
         }
         written += batch.len();
     }
-    // Runs all the time, so the log does not report it.
     Ok(0)
 }
 
@@ -239,7 +231,7 @@ pub async fn prune(core: &Arc<Core>) -> Result<u64> {
 
 row! {
     /// The calls of one kind, as stored.
-    struct Counted {
+    struct CountedCalls {
         organization_id: OrgId,
         subject: String,
         token_id: i64,
@@ -250,14 +242,14 @@ row! {
     }
 }
 
-/// What was decided in the last days, including today, in one organization or in all.
+/// The decisions of the last days, including today, in one organization or in all.
 pub async fn recorded(core: &Core, org: Option<OrgId>, days: i64) -> Result<Vec<Decision>> {
     const SUM: &str = "SELECT organization_id, subject, token_id, operation, permission, outcome, \
          CAST(SUM(count) AS BIGINT) AS count FROM decisions WHERE day >= $1";
     const BY: &str = " GROUP BY organization_id, subject, token_id, operation, permission, outcome";
     let first = core.clock.now().0.div_euclid(DAY_MS) - days + 1;
     let door = core.db.every_org();
-    let counted: Vec<Counted> = match org {
+    let counted: Vec<CountedCalls> = match org {
         Some(org) => {
             let sql = every_org_sql!(SUM, " AND organization_id = $2", BY);
             door.all(sql, [first.into(), org.into()]).await?
@@ -265,10 +257,10 @@ pub async fn recorded(core: &Core, org: Option<OrgId>, days: i64) -> Result<Vec<
         None => door.all(every_org_sql!(SUM, BY), [first.into()]).await?,
     };
     // A permission that this version does not know can't be simulated.
-    Ok(counted.into_iter().filter_map(Counted::decision).collect())
+    Ok(counted.into_iter().filter_map(CountedCalls::decision).collect())
 }
 
-impl Counted {
+impl CountedCalls {
     fn decision(self) -> Option<Decision> {
         Some(Decision {
             permission: self.permission.parse().ok()?,

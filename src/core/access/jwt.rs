@@ -1,9 +1,9 @@
-//! Access tokens: short-lived JWTs that say which user and session a request comes from.
+//! Access tokens: short-lived JWTs that name the user and the session of a request.
 //!
 //! Only Ed25519 is accepted: the token's algorithm is compared, never followed. The header's `kid` names the key; any
 //! key of the [`KeySet`] verifies until it is retired, and the active one signs. Signature, type, issuer and audience
 //! are checked first and the expiry last, against the [`Clock`](crate::base::time::Clock) and without leeway, so
-//! `Expired` is only returned for a token that was valid. Whether the session still exists is for the caller to check.
+//! `Expired` is only returned for a token that was valid. The caller must check that the session still exists.
 //!
 //! The set changes while the service runs (`keys/signing.rs` maintains it); readers never wait for that.
 
@@ -33,13 +33,11 @@ const MAX_LENGTH: usize = 2048;
 /// The contents of an access token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claims {
-    /// The user.
     pub user: UserId,
     /// The session, which may have ended since.
     pub session: SessionId,
     /// When it was issued, in whole seconds.
     pub issued_at: Timestamp,
-    /// When it expires.
     pub expires_at: Timestamp,
 }
 
@@ -71,7 +69,7 @@ pub struct PublicKey {
 impl PublicKey {
     /// The public half of `key`.
     #[must_use]
-    pub fn of(key: &SigningKey) -> Self {
+    pub fn from_signing_key(key: &SigningKey) -> Self {
         let public = ed25519_dalek::SigningKey::from_bytes(&key.seed).verifying_key();
         Self { kid: key.kid.clone(), bytes: public.to_bytes(), until: None }
     }
@@ -80,7 +78,6 @@ impl PublicKey {
 /// The keys in use at one time.
 #[derive(Clone, Debug)]
 pub struct KeySet {
-    /// The key that signs.
     pub active: SigningKey,
     /// The keys that verify: the active one, the next one, and retired ones.
     pub verifying: Vec<PublicKey>,
@@ -94,7 +91,10 @@ impl KeySet {
     pub fn of_file(keys: &KeyFile) -> Result<Self, JwtError> {
         let active =
             keys.signing().iter().find(|key| key.kid == keys.active_signing()).ok_or(JwtError::Invalid)?;
-        Ok(Self { active: active.clone(), verifying: keys.signing().iter().map(PublicKey::of).collect() })
+        Ok(Self {
+            active: active.clone(),
+            verifying: keys.signing().iter().map(PublicKey::from_signing_key).collect(),
+        })
     }
 }
 
@@ -124,7 +124,7 @@ struct Current {
 }
 
 impl Current {
-    fn of(set: &KeySet) -> Self {
+    fn from_set(set: &KeySet) -> Self {
         let mut header = Header::new(Algorithm::EdDSA);
         header.typ = Some(TYPE.to_owned());
         header.kid = Some(set.active.kid.clone());
@@ -156,13 +156,12 @@ impl JwtKeys {
     /// See [`KeySet::of_file`].
     pub fn new(keys: &KeyFile, issuer: &str) -> Result<Self, JwtError> {
         eddsa::provide();
-        let current = ArcSwap::from_pointee(Current::of(&KeySet::of_file(keys)?));
+        let current = ArcSwap::from_pointee(Current::from_set(&KeySet::of_file(keys)?));
         Ok(Self { issuer: issuer.to_owned(), validation: validation(issuer), current })
     }
 
-    /// Replaces the keys.
     pub fn replace(&self, set: &KeySet) {
-        self.current.store(std::sync::Arc::new(Current::of(set)));
+        self.current.store(std::sync::Arc::new(Current::from_set(set)));
     }
 
     /// The name of the key that signs.
@@ -267,8 +266,8 @@ fn is_kid(text: &str) -> bool {
     matches!(text.len(), 8 | 16) && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// What the library checks: algorithm, signature, issuer and audience. Not the expiry, for which it would use the
-/// system time.
+/// The library's checks: algorithm, signature, issuer and audience. Not the expiry, for which it would use the system
+/// time.
 fn validation(issuer: &str) -> Validation {
     let mut validation = Validation::new(Algorithm::EdDSA);
     validation.validate_exp = false;
@@ -373,7 +372,7 @@ mod tests {
         let bad = [
             forged(&keys, |h| h.typ = Some("JWT".into()), |_| ()),
             forged(&keys, |h| h.kid = None, |_| ()),
-            forged(&keys, |h| h.kid = Some("nobody".into()), |_| ()),
+            forged(&keys, |h| h.kid = Some("unknown".into()), |_| ()),
             forged(&keys, |h| h.crit = Some(vec!["b64".into()]), |_| ()),
             forged(&keys, |_| (), |c| c["aud"] = json!("another")),
             forged(&keys, |_| (), |c| c["aud"] = json!(["another"])),

@@ -1,8 +1,8 @@
-//! Who is asking, and what may they do: authentication, membership, permissions.
+//! Callers and their rights: authentication, membership, permissions.
 //!
-//! The order is fixed in `fields/context.rs`: authentication (`authn.rs`) yields a [`Caller`], membership of an
-//! organization yields a [`Scope`], and the scope is asked for a permission. What a role may do is decided by casbin
-//! from the policy files ([`policy`](crate::core::policy)), never here.
+//! The order is fixed in `resolvers/context.rs`: authentication (`authn.rs`) yields a [`Caller`], membership of an
+//! organization yields a [`Scope`], and the scope is asked for a permission. Casbin decides on the rights of roles,
+//! from the policy files ([`policy`](crate::core::policy)); nothing here does.
 
 pub mod authn;
 mod browser;
@@ -21,7 +21,7 @@ pub mod token;
 
 pub use self::{
     cache::{CREDENTIALS_KEPT, CredentialCache},
-    caller::{Admitted, Caller, Chatting, Membership, Person, ServiceToken, Who},
+    caller::{Admitted, Caller, Chatting, CredentialKey, Membership, Person, ServiceToken},
     cookie_jar::{Jar, JarChange},
     permits::{Permit, Permits},
     recheck::admitted,
@@ -30,7 +30,7 @@ pub use self::{
 use self::{decisions::Decisions, jwt::JwtKeys, org_policies::Rules, password::Passwords};
 use super::{Options, config::Config, keys::Lookups, sealing::KeyFile};
 
-/// What the service needs to recognize callers and decide what they may do.
+/// Recognizes callers and decides what they may do.
 pub struct Access {
     /// Known credentials and memberships.
     pub cache: CredentialCache,
@@ -38,13 +38,11 @@ pub struct Access {
     pub jwt: JwtKeys,
     /// Keeps tokens with made-up signing keys from querying the database.
     pub lookups: Lookups,
-    /// Hashes passwords.
     pub passwords: Passwords,
-    /// What the schema's root fields require.
+    /// The requirements of the schema's root fields.
     pub permits: Permits,
-    /// Which versions of the organizations' own rules are in force here.
+    /// The versions of the organizations' own rules in force here.
     pub rules: Rules,
-    /// Recent decisions.
     pub decisions: Decisions,
 }
 

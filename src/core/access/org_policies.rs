@@ -1,7 +1,7 @@
-//! Organizations' own rules in the database: puts the newest version of each in force, whichever replica stored it.
+//! Organizations' own rules in the database: puts the newest version of each in force, from any replica.
 //!
-//! The feature `policies` creates versions. The policy decides which of them apply: those of organizations without a file
-//! in the policy folder.
+//! The feature `policies` creates versions. The policy decides which of them apply: those of organizations without a
+//! file in the policy folder.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// Which versions are in force here.
+/// The versions in force here.
 #[derive(Default)]
 pub struct Rules(Mutex<Seen>);
 
@@ -30,7 +30,7 @@ impl Rules {
     /// Whether there is something to [`follow`]: other versions, or another policy than the last time.
     #[must_use]
     pub fn differ(&self, mark: Mark, policy: &str) -> bool {
-        // Someone who follows right now reads both.
+        // A running [`follow`] reads both.
         self.0.try_lock().is_ok_and(|seen| seen.mark != Some(mark) || seen.policy != policy)
     }
 }
@@ -46,14 +46,14 @@ struct Seen {
 /// Call it once before the service serves, then repeatedly.
 pub async fn follow(core: &Arc<Core>) -> Result<u64> {
     let mut seen = core.access.rules.0.lock().await;
-    // Read before the versions, so that what arrives in between is read the next time.
-    let mark = mark(core).await?;
+    // Read before the versions, so that later ones are found the next time.
+    let mark = read_mark(core).await?;
     if seen.mark != Some(mark) {
         let (texts, worker) = (newest_since(&core.db, seen.mark).await?, core.policy.clone());
-        tokio::task::spawn_blocking(move || worker.give(texts)).await.map_err(Problem::internal)?;
+        tokio::task::spawn_blocking(move || worker.set_given(texts)).await.map_err(Problem::internal)?;
         seen.mark = Some(mark);
     }
-    // Also after a file was saved: anyone who was admitted under the old policy is checked again.
+    // Also after a file was saved: callers admitted under the old policy are checked again.
     let policy = core.policy.status().version;
     if seen.policy == policy {
         return Ok(0);
@@ -70,18 +70,17 @@ row! {
     /// The newest version's number, and the sum of the newest numbers.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Mark {
-        /// The newest number.
         newest: i64,
         /// The sum of the newest [`AT_ONCE`].
         sum: i64,
     }
 }
 
-/// The newest versions: a cheap check for news, however many versions there are. It takes the greatest number and the sum,
-/// because a transaction that began earlier may commit later.
+/// The newest versions: a cheap check for news, regardless of the number of versions. It takes the greatest number and
+/// the sum, because a transaction that began earlier may commit later.
 pub const NEWEST: &str = "(SELECT id FROM policy_versions ORDER BY id DESC LIMIT 100) newest";
 
-async fn mark(core: &Core) -> Result<Mark> {
+async fn read_mark(core: &Core) -> Result<Mark> {
     let sql = installation_sql!(
         "SELECT COALESCE(MAX(id), 0) AS newest, CAST(COALESCE(SUM(id), 0) AS BIGINT) AS sum FROM ",
         NEWEST

@@ -22,14 +22,11 @@ pub const MIN_LENGTH: usize = 8;
 /// The maximum length of a password, in characters: anyone can have one hashed.
 pub const MAX_LENGTH: usize = 256;
 
-/// The cost of one hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// Memory in KiB.
     pub memory_kib: u32,
     /// Passes over the memory.
     pub iterations: u32,
-    /// Lanes.
     pub lanes: u32,
 }
 
@@ -84,7 +81,7 @@ pub enum PasswordError {
 pub struct Passwords {
     argon2: Argon2<'static>,
     slots: Arc<Semaphore>,
-    /// Compared against when there is no such user, at the cost of a real hash.
+    /// Compared against if the user does not exist, at the cost of a real hash.
     decoy: Arc<str>,
 }
 
@@ -117,8 +114,8 @@ impl Passwords {
         self.run(move |argon2| Ok(argon2.hash_password(password.as_bytes())?.to_string())).await
     }
 
-    /// Whether this is the password. If there is no such user, `stored` is `None`: the answer is no, after the same
-    /// time.
+    /// Whether this is the password. `stored` is `None` if the user does not exist: the answer is then no, after the
+    /// same time.
     ///
     /// # Errors
     /// The stored hash is damaged, or the process is shutting down.

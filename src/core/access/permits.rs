@@ -1,11 +1,11 @@
-//! What the schema's root fields require of their callers: read from their directives at start, and checked at each
-//! call.
+//! The requirements of the schema's root fields for their callers: read from their directives at start, and checked at
+//! each call.
 
 use std::{collections::HashMap, sync::Arc};
 
 use crate::base::permission::Permission;
 
-/// What a root field requires of its caller.
+/// A root field's requirement for its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permit {
     /// Nothing: signing in.
@@ -16,14 +16,13 @@ pub enum Permit {
     Member,
     /// A permission in the organization that the argument `orgId` names.
     InOrganization {
-        /// The permission.
         permission: Permission,
         /// Whether the caller's e-mail address must be confirmed.
         confirmed_email: bool,
     },
 }
 
-/// What each root field requires.
+/// The requirements of all root fields.
 #[derive(Clone, Debug, Default)]
 pub struct Permits(Arc<HashMap<Arc<str>, Permit>>);
 
@@ -34,9 +33,9 @@ impl FromIterator<(Arc<str>, Permit)> for Permits {
 }
 
 impl Permits {
-    /// What the root field of this name requires.
+    /// The requirement of the root field with this name.
     #[must_use]
-    pub fn of(&self, field: &str) -> Option<Permit> {
+    pub fn required_by(&self, field: &str) -> Option<Permit> {
         self.0.get(field).copied()
     }
 

@@ -1,6 +1,6 @@
-//! Re-checks many callers at once: two statements, however many there are.
+//! Re-checks many callers at once, with two statements in total.
 
-use super::{Admitted, Caller, Membership, ServiceToken, Who};
+use super::{Admitted, Caller, CredentialKey, Membership, ServiceToken};
 use crate::{
     base::{
         ids::{OrgId, SessionId, TokenId},
@@ -37,7 +37,7 @@ fn token(caller: &Caller, org: OrgId) -> Option<&ServiceToken> {
 
 row! {
     /// A session in force, and its person's role in the organization.
-    struct Live {
+    struct LiveSession {
         id: SessionId,
         role: Option<String>,
     }
@@ -53,18 +53,18 @@ async fn of_sessions(core: &Core, org: OrgId, sessions: Vec<i64>, admitted: &mut
          AND EXISTS (SELECT 1 FROM organizations o WHERE o.id = $1 AND o.require_second_factor))"
     );
     let values = [org.into(), core.db.keys(&sessions), core.clock.now().into()];
-    for Live { id, role } in core.db.installation().all(sql, values).await? {
+    for LiveSession { id, role } in core.db.installation().all(sql, values).await? {
         let Some(role) = role else { continue };
         let role = role.parse().map_err(Problem::internal)?;
         let permissions = core.policy.role_permissions(org, role);
-        admitted.insert(Who::Session(id), Membership { role: Some(role), permissions });
+        admitted.insert(CredentialKey::Session(id), Membership { role: Some(role), permissions });
     }
     Ok(())
 }
 
 row! {
     /// A service token that is not revoked.
-    struct Issued {
+    struct IssuedToken {
         id: TokenId,
         token_hash: Vec<u8>,
         previous_token_hash: Option<Vec<u8>>,
@@ -80,7 +80,7 @@ async fn of_tokens(core: &Core, org: OrgId, tokens: &[&ServiceToken], admitted: 
     );
     let ids: Vec<i64> = tokens.iter().map(|token| token.id.0).collect();
     let (now, cap) = (core.clock.now(), core.policy.token_cap());
-    for row in core.db.installation().all::<Issued>(sql, [org.into(), core.db.keys(&ids)]).await? {
+    for row in core.db.installation().all::<IssuedToken>(sql, [org.into(), core.db.keys(&ids)]).await? {
         let is_live = row.expires_at.is_none_or(|end| end > now);
         let overlaps = row.previous_expires_at.is_some_and(|end| end > now);
         for token in tokens.iter().filter(|token| token.id == row.id) {
@@ -88,7 +88,10 @@ async fn of_tokens(core: &Core, org: OrgId, tokens: &[&ServiceToken], admitted: 
             let is_previous = overlaps && row.previous_token_hash.as_deref() == Some(secret);
             if is_live && (row.token_hash == secret || is_previous) {
                 let permissions = token.permissions.intersection(cap);
-                admitted.insert(Who::Token(row.id, token.secret), Membership { role: None, permissions });
+                admitted.insert(
+                    CredentialKey::Token(row.id, token.secret),
+                    Membership { role: None, permissions },
+                );
             }
         }
     }

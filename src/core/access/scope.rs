@@ -13,20 +13,18 @@ use crate::{
     },
 };
 
-/// Who acts, where, and with which rights. Cheap to clone.
+/// The acting caller, the organization, and the caller's rights there. Cheap to clone.
 ///
-/// There is no other way to an organization's rows, and no way to a scope except through membership
-/// (`fields/context.rs`).
+/// An organization's rows are reached only through a scope, and a scope only through membership
+/// (`resolvers/context.rs`).
 #[derive(Clone)]
 pub struct Scope(Arc<Inner>);
 
 /// The contents of a [`Scope`].
 pub struct Inner {
-    /// The service.
     pub core: Arc<Core>,
     /// The request that the scope belongs to.
     pub request: Arc<Request>,
-    /// The organization.
     pub org: OrgId,
     /// The caller's membership there.
     pub membership: Membership,
@@ -34,7 +32,7 @@ pub struct Inner {
     pub operation: Option<Arc<str>>,
     /// Shared with other subscribers of the same event.
     pub(crate) memo: Option<Arc<Memo>>,
-    /// What the first transaction must find.
+    /// The precondition of the first transaction.
     pub(crate) expected: Option<Arc<dyn Precondition>>,
 }
 
@@ -58,12 +56,12 @@ impl Scope {
         Self(Arc::new(Inner { core, request, org, membership, operation, memo: None, expected: None }))
     }
 
-    /// The same, for a subscriber who shares an event with others.
+    /// A copy for a subscriber who shares an event with others.
     pub(crate) fn sharing(&self, memo: Arc<Memo>) -> Self {
         self.with(Some(memo), None)
     }
 
-    /// The same, whose first transaction must find what is expected.
+    /// A copy whose first transaction must meet the precondition.
     pub(crate) fn expecting(&self, expected: Arc<dyn Precondition>) -> Self {
         self.with(self.memo.clone(), Some(expected))
     }
@@ -87,14 +85,13 @@ impl Scope {
         Self::system_for(&Request::system(core), org)
     }
 
-    /// The service's own scope for a request whose link has proved what it may do; it also applies the request's
-    /// idempotency key.
+    /// The service's own scope for a request that a link has authorized; it also applies the request's idempotency key.
     #[must_use]
     pub fn system_for(request: &Request, org: OrgId) -> Self {
         Self::own(request.on_behalf(), org)
     }
 
-    /// The service's own scope for what a host does, from this address.
+    /// The service's own scope for a host's actions, from this address.
     #[must_use]
     pub fn host(core: &Arc<Core>, org: OrgId, ip: Option<IpAddr>, request_id: &str) -> Self {
         let mut own = Request::system(core);
@@ -120,7 +117,7 @@ impl Scope {
         self.membership.permissions.contains(permission)
     }
 
-    /// The caller's permissions here of these kinds, as JSON: what a record lets its reader do with it.
+    /// The caller's permissions of these kinds, as JSON: the actions that a record offers its reader.
     #[must_use]
     pub fn can(&self, kinds: &[&str]) -> String {
         let of_kind = |name: &&str| {
@@ -130,8 +127,8 @@ impl Scope {
         serde_json::Value::from(names).to_string()
     }
 
-    /// What the policy says about the caller and `permission`. `None` where it does not apply: to the service itself,
-    /// and to a service token that was not issued with the permission.
+    /// The policy's explanation for the caller and `permission`. `None` where the policy does not apply: to the service
+    /// itself, and to a service token that was not issued with the permission.
     #[must_use]
     pub fn why(&self, permission: Permission) -> Option<Explanation> {
         let subject = match (self.membership.role, &self.request.caller) {
@@ -142,7 +139,7 @@ impl Scope {
         Some(self.core.policy.explain(Some(self.org), subject, permission))
     }
 
-    /// Why the caller may or may not use `permission` here, in a sentence; with policy lines for those who may read the
+    /// Why the caller may or may not use `permission` here, in a sentence; with policy lines if the caller may read the
     /// policy.
     #[must_use]
     pub fn reason(&self, permission: Permission) -> String {

@@ -13,7 +13,6 @@ use zeroize::Zeroizing;
 
 use crate::core::sealing::{SecretKey, random_bytes};
 
-/// The purpose of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TokenKind {
     /// An organization's service token, for integrations.
@@ -35,7 +34,6 @@ pub enum TokenKind {
 }
 
 impl TokenKind {
-    /// Every kind.
     pub const ALL: [Self; 8] = [
         Self::Service,
         Self::Provisioning,
@@ -63,7 +61,7 @@ impl TokenKind {
     }
 }
 
-/// The SHA-256 of a token: what is stored and looked up. It reveals nothing about the token.
+/// The SHA-256 of a token, for storage and lookups. It reveals nothing about the token.
 #[derive(Clone, Copy, Eq)]
 pub struct TokenHash(pub [u8; 32]);
 
@@ -80,7 +78,6 @@ impl TokenHash {
         bytes.try_into().ok().map(Self)
     }
 
-    /// The bytes to store.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -109,7 +106,6 @@ impl std::fmt::Debug for TokenHash {
 /// A well-formed token that a client presented; it is not yet known to exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// Its purpose.
     pub kind: TokenKind,
     /// The key for looking it up.
     pub hash: TokenHash,

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::line::Line;
+use super::line::AuditLine;
 use crate::core::store::sql::Row;
 
 /// The previous hash of the first line.
@@ -20,23 +20,20 @@ pub const INSTANCE: i64 = 0;
 
 /// A line with its place in the chain.
 pub(super) struct Sealed {
-    /// The line and its place.
-    pub line: Line,
+    pub line: AuditLine,
     /// The hash of the previous line.
     pub prev_hash: Vec<u8>,
-    /// Its own hash.
     pub hash: Vec<u8>,
 }
 
 impl Row for Sealed {
     fn read(row: &QueryResult) -> Result<Self, DbErr> {
         let (prev_hash, hash) = (row.try_get_by("prev_hash")?, row.try_get_by("hash")?);
-        Ok(Self { line: Line::read(row)?, prev_hash, hash })
+        Ok(Self { line: AuditLine::read(row)?, prev_hash, hash })
     }
 }
 
 impl Sealed {
-    /// The line as exported.
     #[must_use]
     pub fn exported(&self) -> Value {
         let mut line = self.line.value();
@@ -53,7 +50,6 @@ pub fn hash(prev: &[u8], canonical: &[u8]) -> [u8; 32] {
     Sha256::new().chain_update(prev).chain_update(canonical).finalize().into()
 }
 
-/// The canonical form of a value.
 #[must_use]
 pub fn canonical(value: &Value) -> Vec<u8> {
     canonical_bytes(&Sorted(value))

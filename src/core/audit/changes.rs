@@ -1,4 +1,4 @@
-//! What an edit changed, as the log shows it: each value before and after. Secrets appear only as "changed".
+//! An edit's changes as the log shows them: each value before and after. Secrets appear only as "changed".
 
 use sea_orm::{ActiveModelTrait, ActiveValue, EntityTrait, Iden, Iterable, ModelTrait};
 use serde_json::{Value, json};
@@ -19,18 +19,18 @@ pub fn changed<A: ActiveModelTrait>(before: &<A::Entity as EntityTrait>::Model, 
     Value::Object(changes)
 }
 
-/// A field that was one value and is another now: `{ "before": …, "after": … }`.
+/// A changed field: `{ "before": …, "after": … }`.
 pub fn from_to(before: impl serde::Serialize, after: impl serde::Serialize) -> Value {
     json!({ "before": before, "after": after })
 }
 
-/// Stands for values that the log does not repeat.
+/// Stands for values that the log does not show.
 pub const CHANGED: &str = "changed";
 
-/// Columns that may contain a secret although their names don't say so: people write keys into command lines.
+/// Columns that may contain a secret despite their names: people write keys into command lines.
 const UNSHOWN: [&str; 1] = ["args"];
 
-/// Both values, if the log repeats both and they look different.
+/// Both values, if the log shows both and they look different.
 fn both(column: &str, before: sea_orm::Value, after: sea_orm::Value) -> Value {
     match (shown(column, before), shown(column, after)) {
         (Some(before), Some(after)) if before != after => from_to(before, after),
@@ -38,7 +38,7 @@ fn both(column: &str, before: sea_orm::Value, after: sea_orm::Value) -> Value {
     }
 }
 
-/// A value as the log repeats it. None: not at all.
+/// A value as the log shows it. `None` if it is not shown.
 fn shown(column: &str, value: sea_orm::Value) -> Option<Value> {
     if column.ends_with("_sealed") || column.ends_with("_hash") || UNSHOWN.contains(&column) {
         return None;
@@ -66,24 +66,31 @@ fn origin(text: &str) -> Option<Value> {
 mod tests {
     use super::*;
 
-    fn of(column: &str, before: Option<&str>, after: Option<&str>) -> Value {
+    fn change_of(column: &str, before: Option<&str>, after: Option<&str>) -> Value {
         both(column, sea_orm::Value::from(before), sea_orm::Value::from(after))
     }
 
     #[test]
     fn what_may_hold_a_secret_is_not_repeated() {
         for column in ["bot_token_sealed", "token_hash", "args"] {
-            assert_eq!(of(column, Some("canary"), Some("canary too")), "changed");
-            assert_eq!(of(column, Some("canary"), None), "changed");
+            assert_eq!(change_of(column, Some("canary"), Some("canary too")), "changed");
+            assert_eq!(change_of(column, Some("canary"), None), "changed");
         }
         let hook = "https://me:canary@hooks.example/T0/canary?key=canary";
-        assert_eq!(of("outbound_url", None, Some(hook)), from_to(Value::Null, "https://hooks.example"));
+        assert_eq!(
+            change_of("outbound_url", None, Some(hook)),
+            from_to(Value::Null, "https://hooks.example")
+        );
         let other = "https://hooks.example/T0/canary";
-        assert_eq!(of("outbound_url", Some(hook), Some(other)), "changed", "where it goes stays the same");
-        assert_eq!(of("url", Some("canary"), Some(hook)), "changed");
+        assert_eq!(
+            change_of("outbound_url", Some(hook), Some(other)),
+            "changed",
+            "where it goes stays the same"
+        );
+        assert_eq!(change_of("url", Some("canary"), Some(hook)), "changed");
         let long = "canary ".repeat(100);
-        assert_eq!(of("content", Some("short"), Some(&long)), "changed");
-        assert_eq!(of("content", Some(&long), Some("short")), "changed");
-        assert_eq!(of("name", Some("Dispatch"), Some("Desk")), from_to("Dispatch", "Desk"));
+        assert_eq!(change_of("content", Some("short"), Some(&long)), "changed");
+        assert_eq!(change_of("content", Some(&long), Some("short")), "changed");
+        assert_eq!(change_of("name", Some("Dispatch"), Some("Desk")), from_to("Dispatch", "Desk"));
     }
 }

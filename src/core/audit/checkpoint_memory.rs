@@ -1,12 +1,12 @@
-//! What the service believes of what stands in the database before it signs.
+//! Decides whether the database's log can be believed before the service signs it.
 //!
-//! Anyone who can write to the database but has no keys can forge everything in it except signatures. So the service signs
-//! only what continues what it signed last: it verifies that statement, hashes the lines since then again, and compares
-//! the result with the end that it is about to sign. The cost is in proportion to the new lines.
+//! An attacker who can write to the database but has no keys can forge everything in it except signatures. So the
+//! service only signs what continues its last signed statement: it verifies that statement, rehashes the lines since
+//! then, and compares the result with the end that it is about to sign. The cost is in proportion to the new lines.
 //!
 //! Statements can also be deleted. A process remembers the last one that it signed for each chain, and refuses a chain
-//! that has lost it. Across restarts, `muster audit verify --at-least` notices that. Lines that were not signed yet can be
-//! replaced together with everything after them: nothing in the database can prevent that.
+//! that has lost it. Across restarts, `muster audit verify --at-least` notices that. Lines that were not signed yet can
+//! be replaced together with everything after them: nothing in the database can prevent that.
 
 use std::{cmp::Ordering, collections::HashMap};
 
@@ -15,7 +15,7 @@ use sea_orm::Value;
 
 use super::{
     chain::{GENESIS, hash},
-    database::{STATED, Stated, page},
+    database::{STATED, StoredStatement, page},
     key::{AuditKey, PublicKey},
     seal::{begin_alone, note_checkpoint},
     statement::mistrust,
@@ -35,30 +35,28 @@ use crate::{
 row! {
     /// A line that ends a chain, or a part of it.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub(super) struct End {
-        /// Its place.
+    pub(super) struct ChainEnd {
         seq: i64,
-        /// Its hash.
         hash: Vec<u8>,
     }
 }
 
 row! {
     /// A chain, and the line that ends it.
-    pub(super) struct Head {
+    pub(super) struct ChainHead {
         chain: i64,
         seq: i64,
         hash: Vec<u8>,
     }
 }
 
-/// The rows of [`Head`]s.
+/// The rows of [`ChainHead`]s.
 pub(super) const HEADS: &str = "SELECT chain, last_seq AS seq, last_hash AS hash FROM audit_chains ";
 
-/// What was signed last, or why a chain can't be believed.
-type Belief = std::result::Result<End, String>;
+/// The last signed end, or why the chain can't be believed.
+type Belief = std::result::Result<ChainEnd, String>;
 
-/// What this process knows that no one can change in the database.
+/// This process's own memory, which no one can change through the database.
 pub(super) struct Trust {
     keys: Vec<PublicKey>,
     memory: Mutex<Memory>,
@@ -66,14 +64,13 @@ pub(super) struct Trust {
 
 #[derive(Default)]
 struct Memory {
-    /// What this process signed last, by chain.
-    signed: HashMap<i64, End>,
+    /// The last end that this process signed, by chain.
+    signed: HashMap<i64, ChainEnd>,
     /// The refused chains, and when they were refused.
     refused: HashMap<i64, Timestamp>,
 }
 
 impl Trust {
-    /// Trusts the keys of the key file.
     pub fn new(keys: &KeyFile) -> Self {
         Self { keys: AuditKey::known(keys), memory: Mutex::default() }
     }
@@ -88,33 +85,34 @@ impl Trust {
         self.memory().refused.len()
     }
 
-    /// Whether a chain was refused in the last ten minutes: it stays as it is, and looking at it costs more with every new line.
+    /// Whether a chain was refused in the last ten minutes. Until then it is not checked again, because the check costs
+    /// more with every new line.
     pub fn rests(&self, chain: i64, now: Timestamp) -> bool {
         let memory = self.memory();
         memory.refused.get(&chain).is_some_and(|at| at.0.abs_diff(now.0) < 600_000)
     }
 
-    /// Records what was signed.
-    pub fn remember(&self, chain: i64, end: End) {
+    /// Records a signed end.
+    pub fn remember(&self, chain: i64, end: ChainEnd) {
         let mut memory = self.memory();
         memory.refused.remove(&chain);
         memory.signed.insert(chain, end);
     }
 
-    /// Records that nothing was signed, and says why.
+    /// Refuses to sign a chain, and logs the reason.
     pub fn refuse(&self, chain: i64, now: Timestamp, why: &str) {
         self.memory().refused.insert(chain, now);
         tracing::error!(chain, why, "audit.refused: the log does not continue what was signed");
     }
 
-    /// Keeps only the refusals of these chains: the others have been signed since, by whomever.
+    /// Keeps only the refusals of these chains: the others have been signed since.
     pub fn refuses_only(&self, chains: &[i64]) {
         self.memory().refused.retain(|chain, _| chains.contains(chain));
     }
 
-    /// What this process signed last. Anyone who compares it with the database takes it before a snapshot: the snapshot then
-    /// contains everything up to it.
-    pub fn signed(&self, chain: i64) -> Option<End> {
+    /// The last end that this process signed. To compare it with the database, read it before taking a snapshot: the
+    /// snapshot then contains everything up to it.
+    pub fn signed(&self, chain: i64) -> Option<ChainEnd> {
         self.memory().signed.get(&chain).cloned()
     }
 
@@ -123,16 +121,16 @@ impl Trust {
     }
 }
 
-/// What was signed last in a chain, if its end may be signed. Otherwise the chain is refused.
+/// The last signed end of a chain, if its current end may be signed. Otherwise the chain is refused.
 pub(super) async fn believe(
     core: &Core,
     state: &impl Door<Sql = InstallationSql>,
     chain: i64,
-    end: &End,
-) -> Result<Option<End>> {
+    end: &ChainEnd,
+) -> Result<Option<ChainEnd>> {
     let trust = &core.audit.trust;
     let mut belief = continued(state, trust.keys(), chain, end, i64::MAX).await?;
-    // Only the job that asks this signs, so memory is not newer than its snapshot.
+    // Only the calling job signs, so the memory is not newer than its snapshot.
     if let Ok(signed) = &belief
         && let Some(known) = trust.signed(chain)
         && let Some(why) = forgotten(state, chain, &known, signed).await?
@@ -142,14 +140,15 @@ pub(super) async fn believe(
     Ok(belief.map_err(|why| trust.refuse(chain, core.clock.now(), &why)).ok())
 }
 
-/// What contradicts an export that ends at this line. The lines must lead to it from the statement before, and from it to the
-/// next one, or to the chain's end; and the newest statement must be one that a process can believe that signed `known` last.
+/// Why an export that ends at this line can't be believed; `None` if it can. The lines must lead to it from the
+/// statement before, and from it to the next one, or to the chain's end; and the newest statement must be credible to a
+/// process that signed `known` last.
 pub(super) async fn contradicted(
     core: &Core,
     state: &impl Door<Sql = InstallationSql>,
     chain: i64,
-    end: End,
-    known: Option<End>,
+    end: ChainEnd,
+    known: Option<ChainEnd>,
 ) -> Result<Option<String>> {
     let keys = core.audit.trust.keys();
     if let Err(why) = continued(state, keys, chain, &end, end.seq).await? {
@@ -173,13 +172,13 @@ pub(super) async fn contradicted(
     }
 }
 
-/// Why a statement can't be the newest for a process that signed `known` last; `None` if it can. Another process may have
-/// signed after it: then the line that this one signed must still be there, unless retention has removed it.
+/// Why a statement can't be the newest for a process that signed `known` last; `None` if it can. Another process may
+/// have signed after it: then the line that this one signed must still be there, unless retention has removed it.
 async fn forgotten(
     door: &impl Door<Sql = InstallationSql>,
     chain: i64,
-    known: &End,
-    newest: &End,
+    known: &ChainEnd,
+    newest: &ChainEnd,
 ) -> Result<Option<String>> {
     let is_there = match newest.seq.cmp(&known.seq) {
         Ordering::Less => false,
@@ -196,7 +195,7 @@ async fn forgotten(
 async fn emptied(
     door: &impl Door<Sql = InstallationSql>,
     chain: i64,
-    newest: &End,
+    newest: &ChainEnd,
 ) -> Result<Option<String>> {
     let removed = installation_sql!(
         "SELECT k.seq FROM audit_checkpoints k JOIN audit_chains c ON c.chain = k.chain AND c.last_seq = k.seq \
@@ -211,7 +210,7 @@ async fn next(
     door: &impl Door<Sql = InstallationSql>,
     keys: &[PublicKey],
     chain: i64,
-    from: &End,
+    from: &ChainEnd,
 ) -> Result<Belief> {
     let sql = installation_sql!(STATED, "WHERE chain = $1 AND seq >= $2 ORDER BY seq, kind LIMIT 1");
     if let Some(stated) = door.one(sql, [chain.into(), from.seq.into()]).await? {
@@ -221,13 +220,13 @@ async fn next(
 }
 
 /// The end of a chain; `None` without a line.
-pub(super) async fn head(door: &impl Door<Sql = InstallationSql>, chain: i64) -> Result<Option<End>> {
+pub(super) async fn head(door: &impl Door<Sql = InstallationSql>, chain: i64) -> Result<Option<ChainEnd>> {
     door.one(installation_sql!(HEADS, "WHERE chain = $1"), [chain.into()]).await
 }
 
 row! {
     /// A chain whose row does not match its checkpoints.
-    struct Wrong {
+    struct WrongChainRow {
         chain: i64,
         seq: i64,
         at: Timestamp,
@@ -236,8 +235,8 @@ row! {
     }
 }
 
-/// Corrects the rows of chains that claim more checkpoints, or later ones, than there are: they would suppress checkpoints.
-/// Returns the number of rows.
+/// Corrects the rows of chains that claim more checkpoints, or later ones, than there are: they would suppress
+/// checkpoints. Returns the number of rows.
 pub async fn mend(core: &Core) -> Result<u64> {
     let wrong = installation_sql!(
         "SELECT c.chain AS chain, COALESCE(k.seq, 0) AS seq, COALESCE(k.at, $1) AS at, \
@@ -249,12 +248,12 @@ pub async fn mend(core: &Core) -> Result<u64> {
     );
     let now = core.clock.now();
     let values: [Value; 2] = [now.into(), now.plus(bounds::CLOCK_SKEW).into()];
-    if core.db.installation().one::<Wrong>(wrong, values.clone()).await?.is_none() {
+    if core.db.installation().one::<WrongChainRow>(wrong, values.clone()).await?.is_none() {
         return Ok(0);
     }
     let Some(tx) = begin_alone(core).await? else { return Ok(0) };
-    let rows: Vec<Wrong> = tx.all(wrong, values).await?;
-    for &Wrong { chain, seq, at, claimed, claimed_at } in &rows {
+    let rows: Vec<WrongChainRow> = tx.all(wrong, values).await?;
+    for &WrongChainRow { chain, seq, at, claimed, claimed_at } in &rows {
         note_checkpoint(&tx, chain, seq, at.min(now)).await?;
         if claimed != seq || (seq > 0 && claimed_at > at) {
             tracing::error!(
@@ -274,13 +273,13 @@ pub async fn mend(core: &Core) -> Result<u64> {
     Ok(rows.len() as u64)
 }
 
-/// Why chains in the database can't be believed, by chain: those for which the service refuses to sign.
+/// The chains that the service refuses to sign, each with the reason.
 pub async fn doubts(db: &Db, keys: &KeyFile) -> Result<Vec<(i64, String)>> {
     let keys = AuditKey::known(keys);
     let state = db.snapshot().await?;
     let mut doubts = Vec::new();
-    for Head { chain, seq, hash } in state.all(installation_sql!(HEADS, "ORDER BY chain"), []).await? {
-        if let Err(why) = continued(&state, &keys, chain, &End { seq, hash }, i64::MAX).await? {
+    for ChainHead { chain, seq, hash } in state.all(installation_sql!(HEADS, "ORDER BY chain"), []).await? {
+        if let Err(why) = continued(&state, &keys, chain, &ChainEnd { seq, hash }, i64::MAX).await? {
             doubts.push((chain, why));
         }
     }
@@ -288,12 +287,12 @@ pub async fn doubts(db: &Db, keys: &KeyFile) -> Result<Vec<(i64, String)>> {
     Ok(doubts)
 }
 
-/// What was signed last among the lines up to a place, if the lines since then lead to `end`.
+/// The last signed end up to a place, if the lines since then lead to `end`.
 pub(super) async fn continued(
     door: &impl Door<Sql = InstallationSql>,
     keys: &[PublicKey],
     chain: i64,
-    end: &End,
+    end: &ChainEnd,
     up_to: i64,
 ) -> Result<Belief> {
     let signed = match newest(door, keys, chain, up_to).await? {
@@ -313,23 +312,23 @@ pub(super) async fn newest(
 ) -> Result<Belief> {
     let sql = installation_sql!(STATED, "WHERE chain = $1 AND seq <= $2 ORDER BY seq DESC, kind LIMIT 1");
     let found = door.one(sql, [chain.into(), up_to.into()]).await?;
-    Ok(found.map_or(Ok(End { seq: 0, hash: GENESIS.to_vec() }), |stated| believed(stated, keys)))
+    Ok(found.map_or(Ok(ChainEnd { seq: 0, hash: GENESIS.to_vec() }), |stated| believed(stated, keys)))
 }
 
-/// What a statement is about, if we signed it.
-pub(super) fn believed(stated: Stated, keys: &[PublicKey]) -> Belief {
+/// The end that a statement vouches for, if we signed it.
+pub(super) fn believed(stated: StoredStatement, keys: &[PublicKey]) -> Belief {
     match mistrust(&stated.said(), keys) {
         Some(why) => Err(format!("the {} at {}: {why}", stated.word(), stated.seq)),
-        None => Ok(End { seq: stated.seq, hash: stated.hash }),
+        None => Ok(ChainEnd { seq: stated.seq, hash: stated.hash }),
     }
 }
 
-/// Hashes the lines from one place to another again. Returns what is wrong with them.
+/// Rehashes the lines between two places. Returns the first fault.
 async fn broken(
     door: &impl Door<Sql = InstallationSql>,
     chain: i64,
-    signed: &End,
-    end: &End,
+    signed: &ChainEnd,
+    end: &ChainEnd,
 ) -> Result<Option<String>> {
     if end.seq < signed.seq {
         return Ok(Some(format!("it ends at {}, and was signed up to {}", end.seq, signed.seq)));
@@ -350,7 +349,7 @@ async fn broken(
             if row.prev_hash != last.hash || row.hash != own {
                 return Ok(Some(format!("line {next} is not as it was sealed")));
             }
-            last = End { seq: next, hash: own.to_vec() };
+            last = ChainEnd { seq: next, hash: own.to_vec() };
         }
     }
     Ok((last != *end).then(|| format!("line {} is not the end that audit_chains has", end.seq)))

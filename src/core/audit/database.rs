@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::{
     chain::{GENESIS, INSTANCE, Sealed},
-    checkpoint_memory::{End, contradicted, head},
+    checkpoint_memory::{ChainEnd, contradicted, head},
     key::PublicKey,
     line::READ_COLUMNS,
     statement::{sign, statement, with_signature},
-    verify::{Known, Report, Verifier},
+    verify::{KnownLine, Report, Verifier},
 };
 use crate::{
     base::{
@@ -42,7 +42,7 @@ pub async fn verify(
     core: &Core,
     chain: i64,
     keys: &[PublicKey],
-    known: impl IntoIterator<Item = Known>,
+    known: impl IntoIterator<Item = KnownLine>,
 ) -> Result<Report> {
     let state = core.db.snapshot().await?;
     let mut verifier = Verifier::new(organization(chain), keys);
@@ -127,8 +127,8 @@ fn is_gapless(rows: &[Sealed], after: i64, last: i64) -> bool {
     rows.len().cast_signed() as i64 == whole && rows.last().is_none_or(|row| row.line.seq == after + whole)
 }
 
-/// Fails if retention has removed lines after `after`: what was written so far would not verify. Gaps that no one
-/// signed for are exported as they are, so that anyone who verifies the export finds them.
+/// Fails if retention has removed lines after `after`: the export so far would not verify. Gaps without a signed
+/// tombstone are exported as they are, so that verification of the export finds them.
 async fn require_kept(core: &Core, chain: i64, after: i64) -> Result<()> {
     let newer = installation_sql!(
         "SELECT seq FROM audit_checkpoints WHERE chain = $1 AND kind = 'TOMBSTONE' AND seq > $2"
@@ -173,14 +173,14 @@ async fn range(
     }
 }
 
-/// The header of an export, signed if what was signed before and after its last line agrees with it, and with what this
-/// process knew before the snapshot.
+/// The header of an export, signed if the statements before and after its last line agree with it, and with this
+/// process's memory from before the snapshot.
 async fn header(
     core: &Core,
     state: &impl Door<Sql = InstallationSql>,
     chain: i64,
     (first, last): (i64, i64),
-    known: Option<End>,
+    known: Option<ChainEnd>,
 ) -> Result<Value> {
     let hash = |row: Option<&Sealed>| row.map_or(GENESIS.to_vec(), |row| row.hash.clone());
     let ends = page(state, chain, last - 1, last).await?;
@@ -193,7 +193,7 @@ async fn header(
     header["from_seq"] = first.into();
     header["from_hash"] = hex::encode(&before).into();
     let Some(key) = key else { return Ok(header) };
-    if let Some(why) = contradicted(core, state, chain, End { seq: last, hash: end }, known).await? {
+    if let Some(why) = contradicted(core, state, chain, ChainEnd { seq: last, hash: end }, known).await? {
         tracing::error!(chain, why, "audit.export_unsigned: the log does not continue what was signed");
         return Ok(header);
     }
@@ -223,19 +223,19 @@ async fn statements(
     chain: i64,
     first: i64,
     last: i64,
-) -> Result<Vec<Stated>> {
+) -> Result<Vec<StoredStatement>> {
     let sql =
         installation_sql!(STATED, "WHERE chain = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq, kind DESC");
     door.all(sql, [chain.into(), first.into(), last.into()]).await
 }
 
-/// The rows of [`Stated`]s.
+/// The rows of [`StoredStatement`]s.
 pub(super) const STATED: &str =
     "SELECT chain, kind, seq, hash, at, key_id, signature FROM audit_checkpoints c ";
 
 row! {
     /// A statement about a chain up to a place.
-    pub(super) struct Stated {
+    pub(super) struct StoredStatement {
         chain: i64,
         kind: String,
         seq: i64,
@@ -246,7 +246,7 @@ row! {
     }
 }
 
-impl Stated {
+impl StoredStatement {
     fn is_tombstone(&self) -> bool {
         self.kind == "TOMBSTONE"
     }

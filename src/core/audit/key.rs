@@ -1,7 +1,7 @@
 //! The key that signs statements about the log, and the public keys that verify them.
 //!
-//! It is derived one way from a seed in the key file: anyone who knows the audit key learns no other, and an installation
-//! needs no extra file. It differs from the key that signs access tokens.
+//! It is derived one way from a seed in the key file: the audit key reveals no other key, and an installation needs no
+//! extra file. It differs from the key that signs access tokens.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
@@ -24,9 +24,8 @@ pub struct PublicKey {
 }
 
 impl AuditKey {
-    /// The key of an installation.
     #[must_use]
-    pub fn of(keys: &KeyFile) -> Option<Self> {
+    pub fn derive(keys: &KeyFile) -> Option<Self> {
         let active = keys.signing().iter().find(|key| key.kid == keys.active_signing())?;
         Some(Self::derive(&active.seed))
     }
@@ -46,7 +45,6 @@ impl AuditKey {
         Self { signing, public }
     }
 
-    /// The public half.
     #[must_use]
     pub fn public(&self) -> &PublicKey {
         &self.public

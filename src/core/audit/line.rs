@@ -37,8 +37,8 @@ macro_rules! columns {
 /// The columns of a line, apart from its id and its place.
 pub(super) const COLUMNS: &str = columns!("changes");
 
-/// [`COLUMNS`], with the changes as text: a line that someone has made unreadable in the database must neither end its verification nor
-/// keep the lines behind it from being sealed.
+/// [`COLUMNS`], with the changes as text: a line with damaged JSON must neither abort the verification nor keep later
+/// lines from being sealed.
 pub(super) const READ_COLUMNS: &str = columns!("CAST(changes AS TEXT) AS changes");
 
 const INSERT: InstallationSql = installation_sql!(
@@ -53,16 +53,16 @@ const DEPTH: usize = 100;
 /// A wire text of an enumeration. It is a string because the log keeps the values of every version.
 pub(super) type Word = Cow<'static, str>;
 
-/// Who did what, or was refused what. It stores names as they were, and refers to nothing that may be deleted.
+/// An action or a refusal, with its actor. It stores names as they were, and refers to nothing that may be deleted.
 ///
-/// All fields are serialized, in alphabetical order: that makes the JSON canonical, and this JSON is what is hashed.
+/// All fields are serialized, in alphabetical order: that makes the JSON canonical, and it is this JSON that is hashed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Line {
+pub(super) struct AuditLine {
     pub actor_id: Option<i64>,
     pub actor_kind: Word,
     pub actor_name: Option<String>,
     pub at: Timestamp,
-    /// What changed: an object.
+    /// The changes: an object.
     #[serde(serialize_with = "sorted")]
     pub changes: serde_json::Value,
     /// The problem's code, if something was refused.
@@ -94,9 +94,9 @@ pub(super) struct Line {
     pub v: u8,
 }
 
-impl Line {
-    /// Something that the service did.
-    pub fn of(operation: impl Into<Word>, at: Timestamp) -> Self {
+impl AuditLine {
+    /// A line about the service itself.
+    pub fn new(operation: impl Into<Word>, at: Timestamp) -> Self {
         Self {
             actor_id: None,
             actor_kind: ActorKind::System.as_str().into(),
@@ -154,13 +154,11 @@ impl Line {
         canonical_bytes(self)
     }
 
-    /// The same as a value.
     pub fn value(&self) -> serde_json::Value {
         // An object of texts and numbers, which can't fail.
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// The values of [`COLUMNS`].
     fn values(self) -> [Value; 20] {
         [
             self.organization_id.into(),
@@ -188,7 +186,7 @@ impl Line {
 }
 
 /// Reads `id`, [`READ_COLUMNS`] and `chain_seq`.
-impl Row for Line {
+impl Row for AuditLine {
     fn read(row: &QueryResult) -> Result<Self, DbErr> {
         let word = |column: &str| row.try_get_by::<String, _>(column).map(Word::Owned);
         let some_word =
@@ -226,8 +224,8 @@ fn read_changes(text: String) -> serde_json::Value {
     muster_json::from_str(&text).unwrap_or(serde_json::Value::String(text))
 }
 
-/// The changes, with values that are nested too deeply as their text. A tenant chooses them, and a line that can't be read would keep
-/// all lines behind it from being sealed.
+/// The changes, in which values that are nested too deeply are replaced by their text. Tenants choose the values, and
+/// an unreadable line would keep all later lines from being sealed.
 fn legible(changes: serde_json::Value) -> serde_json::Value {
     let serde_json::Value::Object(mut fields) = changes else { return changes };
     for value in fields.values_mut().filter(|value| is_deeper(value, DEPTH)) {
@@ -246,7 +244,7 @@ fn is_deeper(value: &serde_json::Value, levels: usize) -> bool {
 }
 
 /// Writes lines just before the commit of the changes they describe.
-pub(super) fn write(tx: &Transaction, lines: impl IntoIterator<Item = Line>) {
+pub(super) fn write(tx: &Transaction, lines: impl IntoIterator<Item = AuditLine>) {
     for line in lines {
         tx.execute_before_commit(INSERT, line.values());
     }
@@ -260,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_line_is_written_as_its_value_would_be() {
-        let line = Line {
+        let line = AuditLine {
             id: 7,
             seq: 5,
             organization_id: Some(3),
@@ -268,7 +266,7 @@ mod tests {
             count: 2,
             actor_name: Some("\"Ada\" é".to_owned()),
             changes: json!({ "b": [{ "d": 1, "c": 2 }], "a": null }),
-            ..Line::of("updateSkill", Timestamp(1000))
+            ..AuditLine::new("updateSkill", Timestamp(1000))
         };
         assert_eq!(line.canonical(), canonical(&line.value()));
         let value = line.value();

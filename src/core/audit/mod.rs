@@ -1,13 +1,14 @@
-//! The audit log: who did what, or was refused what, with which credential, to which record.
+//! The audit log: every action and refusal, with its actor, credential and record.
 //!
 //! - this file: a line for a change, written in the transaction of the change, so that neither exists without the
 //!   other.
-//! - `line.rs`: what a line contains, and how it is written.
-//! - `changes.rs`: what an edit changed. Secrets never get here; the log only says that they changed.
-//! - `refusals.rs`: lines for refusals, collected in memory and written in the background; `required.rs`: what they are about.
-//! - `chain.rs`, `statement.rs`, `key.rs`: how lines are hashed, and what is signed with which key.
+//! - `line.rs`: the contents of a line, and how it is written.
+//! - `changes.rs`: the changes of an edit. Secrets never get here; the log only says that they changed.
+//! - `refusals.rs`: lines for refusals, collected in memory and written in the background; `required.rs`: the checks
+//!   that refuse.
+//! - `chain.rs`, `statement.rs`, `key.rs`: hashing of lines, signed statements, and the key that signs them.
 //! - `seal.rs`: gives committed lines their places and signs checkpoints; `retention.rs`: removes old lines.
-//! - `checkpoint_memory.rs`: what may be believed of the database before something is signed.
+//! - `checkpoint_memory.rs`: whether the database's log can be believed before it is signed.
 //! - `verify.rs`: checks that a chain is as it was sealed; `database.rs`: reads and exports chains.
 //!
 //! Lines are only ever added. Events outside any organization (accounts, bad credentials, unknown callers) go to the
@@ -44,9 +45,9 @@ pub use self::{
     },
     retention::retain,
     seal::{Lag, UNSEALED, checkpoint, floor, lag, resume, seal},
-    verify::{Broken, Fault, Known, Report, Verifier},
+    verify::{BrokenLine, Fault, KnownLine, Report, Verifier},
 };
-use self::{checkpoint_memory::Trust, line::Line, seal::Floor};
+use self::{checkpoint_memory::Trust, line::AuditLine, seal::Floor};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -62,9 +63,8 @@ use crate::{
     },
 };
 
-/// What the service needs for its log.
+/// The state of the audit log in this process.
 pub struct Recorder {
-    /// Recent refusals.
     pub(crate) refusals: Refusals,
     /// Signs checkpoints.
     pub(crate) key: Option<AuditKey>,
@@ -72,7 +72,7 @@ pub struct Recorder {
     audited: bool,
     /// Where the sealer starts to look.
     floor: Floor,
-    /// What may be believed of the database.
+    /// The last ends that this process signed.
     trust: Trust,
     /// The organizations whose log is being exported.
     pub(crate) exporting: Arc<Mutex<HashSet<OrgId>>>,
@@ -84,7 +84,7 @@ impl Recorder {
     pub fn new(keys: &KeyFile, audited: bool) -> Self {
         Self {
             refusals: Refusals::default(),
-            key: AuditKey::of(keys),
+            key: AuditKey::derive(keys),
             audited,
             floor: Floor::default(),
             trust: Trust::new(keys),
@@ -92,24 +92,22 @@ impl Recorder {
         }
     }
 
-    /// The number of chains for which this process refuses to sign, because they do not continue what was signed.
+    /// The number of chains for which this process refuses to sign, because they do not continue the last signed
+    /// statement.
     pub(crate) fn refused(&self) -> usize {
         self.trust.refused()
     }
 }
 
-/// What happened, for the log.
+/// An event for the log.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The root field of the schema: `createServer`.
     pub operation: &'static str,
-    /// What it does to the record.
     pub op: ChangeOp,
-    /// The kind of the record.
     pub kind: RecordKind,
-    /// The record's id.
     pub id: i64,
-    /// What changed: an object.
+    /// The changes: an object.
     pub changes: Value,
 }
 
@@ -122,24 +120,24 @@ pub fn record(tx: &Tx, entry: Entry) {
     }
 }
 
-/// The line of what the transaction's caller does.
-fn line_of(tx: &Tx, entry: Entry) -> Line {
+/// The line for an action of the transaction's caller.
+fn line_of(tx: &Tx, entry: Entry) -> AuditLine {
     let (scope, request) = (&tx.scope, &tx.scope.request);
-    let permission = match scope.core.access.permits.of(entry.operation) {
+    let permission = match scope.core.access.permits.required_by(entry.operation) {
         Some(Permit::InOrganization { permission, .. }) => Some(permission),
         _ => None,
     };
     let decided_by = permission.and_then(|permission| {
         deciding_line(&scope.core, scope.org, &scope.membership, &request.caller, permission)
     });
-    let line = Line {
+    let line = AuditLine {
         organization_id: Some(scope.org.0),
         permission: permission.map(|permission| permission.as_str().into()),
         decided_by,
         target_kind: Some(entry.kind.noun().into()),
         target_id: Some(entry.id),
         changes: entry.changes,
-        ..Line::of(entry.operation, tx.now)
+        ..AuditLine::new(entry.operation, tx.now)
     };
     line.by(&request.caller).from(request.ip, &request.id)
 }

@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use serde_json::Value;
 
-use super::line::{self, Line};
+use super::line::{self, AuditLine};
 use crate::{
     base::{
         enums::{ActorKind, CredentialUsed},
@@ -15,25 +15,23 @@ use crate::{
     core::{Core, Request, access::Caller, store::Transaction},
 };
 
-/// What happened to an account.
+/// An event of an account.
 #[derive(Clone, Debug)]
 pub struct PersonalEntry<'a> {
     /// The root field of the schema: `changePassword`.
     pub operation: &'static str,
-    /// Whose account.
     pub user: UserId,
     /// The name of the person, if a link or a password in the request identified them rather than the request itself.
     pub proven: Option<&'a str>,
     /// The session that was opened or ended, if the request was not made through one.
     pub session: Option<SessionId>,
-    /// The organization, if one is concerned.
     pub organization: Option<OrgId>,
-    /// What changed: an object.
+    /// The changes: an object.
     pub changes: Value,
 }
 
 impl<'a> PersonalEntry<'a> {
-    /// Something that the request's caller did to an account, outside any organization.
+    /// An action of the request's caller on an account, outside any organization.
     #[must_use]
     pub fn done(operation: &'static str, user: UserId, changes: Value) -> Self {
         Self { operation, user, proven: None, session: None, organization: None, changes }
@@ -51,7 +49,6 @@ impl<'a> PersonalEntry<'a> {
         Self { session: Some(session), ..self }
     }
 
-    /// Adds the organization.
     #[must_use]
     pub fn in_org(self, org: OrgId) -> Self {
         Self { organization: Some(org), ..self }
@@ -61,11 +58,8 @@ impl<'a> PersonalEntry<'a> {
 /// Where an action comes from: usually a request.
 #[derive(Clone, Copy)]
 pub struct Origin<'a> {
-    /// The service.
     pub core: &'a Core,
-    /// The caller.
     pub caller: &'a Caller,
-    /// The client's address.
     pub ip: Option<IpAddr>,
     /// The request's id, or empty.
     pub request_id: &'a str,
@@ -86,11 +80,11 @@ impl<'a> Origin<'a> {
         (target_kind, target_id): (&'static str, Option<i64>),
         changes: Value,
     ) {
-        let line = Line {
+        let line = AuditLine {
             target_kind: Some(target_kind.into()),
             target_id,
             changes,
-            ..Line::of(operation, self.core.clock.now())
+            ..AuditLine::new(operation, self.core.clock.now())
         };
         line::write(tx, [line.by(self.caller).from(self.ip, self.request_id)]);
     }
@@ -126,17 +120,17 @@ impl<'a> From<&'a Arc<Request>> for Origin<'a> {
 /// Writes a line when the transaction commits.
 pub fn record_personal<'a>(tx: &Transaction, origin: impl Into<Origin<'a>>, entry: PersonalEntry<'_>) {
     let origin = origin.into();
-    let line = Line {
+    let line = AuditLine {
         organization_id: entry.organization.map(|org| org.0),
         target_kind: Some("user".into()),
         target_id: Some(entry.user.0),
         changes: entry.changes,
-        ..Line::of(entry.operation, origin.core.clock.now())
+        ..AuditLine::new(entry.operation, origin.core.clock.now())
     };
     let line = line.from(origin.ip, origin.request_id);
     let is_theirs = matches!(origin.caller, Caller::Anonymous) || entry.session.is_some();
     let line = match entry.proven.filter(|_| is_theirs) {
-        Some(name) => Line {
+        Some(name) => AuditLine {
             actor_kind: ActorKind::User.as_str().into(),
             actor_id: Some(entry.user.0),
             actor_name: Some(name.to_owned()),

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use super::{
     Entry, deciding_line,
-    line::{self, Line, Word},
+    line::{self, AuditLine, Word},
     line_of,
 };
 use crate::{
@@ -46,13 +46,13 @@ const MOST_OF_ONE: usize = 32;
 /// Refusals that have not been written yet.
 #[derive(Default)]
 pub struct Refusals {
-    kept: Mutex<Kept>,
+    kept: Mutex<PendingRefusals>,
     /// How many did not fit and have not been reported yet.
     lost: AtomicU64,
 }
 
 #[derive(Default)]
-struct Kept {
+struct PendingRefusals {
     lines: HashMap<Key, Burst>,
     unknown: usize,
     of_one: HashMap<Actor, usize>,
@@ -60,7 +60,7 @@ struct Kept {
 
 type Actor = (ActorKind, Option<i64>);
 
-/// What makes two refusals the same.
+/// Refusals with the same key are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     org: Option<OrgId>,
@@ -84,7 +84,7 @@ impl Key {
 /// Repeats of the same refusal.
 struct Burst {
     /// The line of the first one.
-    line: Line,
+    line: AuditLine,
     first: Timestamp,
     last: Timestamp,
     /// How many have not been written.
@@ -94,7 +94,7 @@ struct Burst {
 }
 
 impl Refusals {
-    fn add(&self, key: Key, now: Timestamp, line: impl FnOnce() -> Line) {
+    fn add(&self, key: Key, now: Timestamp, line: impl FnOnce() -> AuditLine) {
         let mut kept = self.kept.lock();
         if let Some(burst) = kept.lines.get_mut(&key) {
             if burst.count == 0 {
@@ -111,8 +111,8 @@ impl Refusals {
         kept.lines.insert(key, Burst { line: line(), first: now, last: now, count: 1, due: now });
     }
 
-    /// Takes what is due. `all`: does not wait for the windows to end.
-    fn take(&self, now: Timestamp, all: bool) -> Vec<(Key, Line, i64)> {
+    /// Takes the refusals that are due; with `all`, every one.
+    fn take_due(&self, now: Timestamp, all: bool) -> Vec<(Key, AuditLine, i64)> {
         let mut kept = self.kept.lock();
         let mut due = Vec::new();
         kept.lines.retain(|key, burst| {
@@ -122,7 +122,7 @@ impl Refusals {
             if burst.count == 0 {
                 return false;
             }
-            let line = Line {
+            let line = AuditLine {
                 at: burst.first,
                 last_at: (burst.last != burst.first).then_some(burst.last),
                 count: burst.count,
@@ -138,7 +138,7 @@ impl Refusals {
     }
 
     /// Puts back lines that the database did not accept, to be written with the next ones.
-    fn put_back(&self, now: Timestamp, lines: Vec<(Key, Line, i64)>) {
+    fn put_back(&self, now: Timestamp, lines: Vec<(Key, AuditLine, i64)>) {
         let mut kept = self.kept.lock();
         for (key, line, count) in lines {
             if let Some(burst) = kept.lines.get_mut(&key) {
@@ -152,7 +152,7 @@ impl Refusals {
     }
 }
 
-impl Kept {
+impl PendingRefusals {
     fn make_room(&mut self, key: &Key) -> bool {
         if key.is_unknown() {
             let room = self.unknown < MOST_UNKNOWN;
@@ -177,8 +177,8 @@ impl Kept {
     }
 }
 
-/// Notes that a caller was refused `operation`. Skips errors that are not refusals (an invalid value, a state that does
-/// not allow the call) and callers without any credential.
+/// Records that a caller was refused `operation`. Skips errors that are not refusals (an invalid value, a state that
+/// does not allow the call) and callers without any credential.
 pub fn refused(
     request: &Request,
     operation: &str,
@@ -214,10 +214,10 @@ pub fn refused(
     };
     let now = core.clock.now();
     core.audit.refusals.add(key, now, || {
-        let line = Line {
+        let line = AuditLine {
             organization_id: org.map(|org| org.0),
             permission: permission.map(|permission| permission.as_str().into()),
-            // The caller holds the permission that the operation requires, if that was not what was missing: its line would
+            // If another permission was missing, the caller holds the one that the operation requires: its line would
             // be one that allows.
             decided_by: membership.zip(org).zip(missing).and_then(|((membership, org), missing)| {
                 deciding_line(core, org, membership, caller, missing)
@@ -226,7 +226,7 @@ pub fn refused(
             code: Some(problem.code.as_str().into()),
             target_kind: target.map(|_| "organization".into()),
             target_id: target.map(|org| org.0),
-            ..Line::of(operation.to_owned(), now)
+            ..AuditLine::new(operation.to_owned(), now)
         };
         line.by(caller).from(request.ip, &request.id)
     });
@@ -237,16 +237,15 @@ fn missing(problem: &Problem) -> Option<Permission> {
     problem.details.get("permission").and_then(serde_json::Value::as_str)?.parse().ok()
 }
 
-/// The permission that the operation requires.
 fn required(core: &Core, operation: &str) -> Option<Permission> {
-    match core.access.permits.of(operation)? {
+    match core.access.permits.required_by(operation)? {
         Permit::InOrganization { permission, .. } => Some(permission),
         Permit::Anyone | Permit::SignedIn | Permit::Member => None,
     }
 }
 
-/// Notes that an agent was refused an action without anyone being asked. What else it is refused for the same reason within
-/// the window is counted, and has no line of its own: an agent can try as often as it likes.
+/// Records that an agent was refused an action without asking a person. Further refusals for the same reason within the
+/// window are only counted, because an agent can try as often as it likes.
 pub fn refused_action(tx: &Tx, agent: AgentId, reason: &str, entry: Entry) {
     let core = &tx.scope.core;
     if !core.audit.audited {
@@ -266,7 +265,7 @@ pub fn refused_action(tx: &Tx, agent: AgentId, reason: &str, entry: Entry) {
     core.audit.refusals.add(key, tx.now, || line_of(tx, entry));
 }
 
-/// Notes a refused sign-in or similar. `user` is the owner of the account, if it exists; the input itself is not
+/// Records a refused sign-in or similar. `user` is the owner of the account, if it exists; the input itself is not
 /// logged.
 pub fn refused_account(
     core: &Core,
@@ -287,19 +286,19 @@ pub fn refused_account(
     };
     let now = core.clock.now();
     core.audit.refusals.add(key, now, || {
-        let line = Line {
+        let line = AuditLine {
             actor_kind: ActorKind::Anonymous.as_str().into(),
             outcome: AuditOutcome::Refused.as_str().into(),
             code: Some(code.as_str().into()),
             target_kind: user.map(|_| "user".into()),
             target_id: user.map(|id| id.0),
-            ..Line::of(operation, now)
+            ..AuditLine::new(operation, now)
         };
         line.from(ip, request_id)
     });
 }
 
-/// Notes that a caller, or an address without a credential, hit the rate limit. What they wanted is not known yet.
+/// Records that a caller, or an address without a credential, hit the rate limit. The operation is not known yet.
 pub fn rate_limited(core: &Core, caller: &Caller, ip: Option<IpAddr>, request_id: &str) {
     let org = match caller {
         Caller::Token(token) => Some(token.org),
@@ -317,17 +316,17 @@ pub fn rate_limited(core: &Core, caller: &Caller, ip: Option<IpAddr>, request_id
     };
     let now = core.clock.now();
     core.audit.refusals.add(key, now, || {
-        let line = Line {
+        let line = AuditLine {
             organization_id: org.map(|org| org.0),
             outcome: AuditOutcome::Refused.as_str().into(),
             code: Some(Code::RateLimited.as_str().into()),
-            ..Line::of("request", now)
+            ..AuditLine::new("request", now)
         };
         line.by(caller).from(ip, request_id)
     });
 }
 
-/// Notes an invalid credential. The credential itself is not logged: it may be one letter off a valid one.
+/// Records an invalid credential. The credential itself is not logged: it may be one letter off a valid one.
 pub fn refused_credential(core: &Core, problem: &Problem, ip: Option<IpAddr>, request_id: &str) {
     if matches!(problem.code, Code::Unauthenticated | Code::TokenExpired) {
         refused_account(core, "authenticate", None, problem.code, (ip, request_id));
@@ -340,7 +339,7 @@ pub fn refused_credential(core: &Core, problem: &Problem, ip: Option<IpAddr>, re
 /// The database did not accept them; they are kept for the next time.
 pub async fn write_refusals(core: &Core, all: bool) -> Result<usize> {
     let now = core.clock.now();
-    let mut lines = core.audit.refusals.take(now, all);
+    let mut lines = core.audit.refusals.take_due(now, all);
     let lost = core.audit.refusals.lost.swap(0, Ordering::Relaxed);
     if lines.is_empty() && lost == 0 {
         return Ok(0);
@@ -353,13 +352,13 @@ pub async fn write_refusals(core: &Core, all: bool) -> Result<usize> {
     written
 }
 
-async fn insert(core: &Core, lines: &[(Key, Line, i64)], lost: u64) -> Result<usize> {
-    let mut rows: Vec<Line> = lines.iter().map(|(_, line, _)| line.clone()).collect();
+async fn insert(core: &Core, lines: &[(Key, AuditLine, i64)], lost: u64) -> Result<usize> {
+    let mut rows: Vec<AuditLine> = lines.iter().map(|(_, line, _)| line.clone()).collect();
     if lost > 0 {
-        rows.push(Line {
+        rows.push(AuditLine {
             outcome: AuditOutcome::Failed.as_str().into(),
             count: i64::try_from(lost).unwrap_or(i64::MAX),
-            ..Line::of("auditOverflow", core.clock.now())
+            ..AuditLine::new("auditOverflow", core.clock.now())
         });
     }
     let written = rows.len();
@@ -388,14 +387,14 @@ mod tests {
     }
 
     fn add(refusals: &Refusals, key: Key, at: i64) {
-        refusals.add(key, Timestamp(at), || Line::of("a", Timestamp(at)));
+        refusals.add(key, Timestamp(at), || AuditLine::new("a", Timestamp(at)));
     }
 
     #[test]
     fn a_burst_is_a_line_at_once_and_one_a_minute() {
         let refusals = Refusals::default();
         let take = |at, all| -> Vec<i64> {
-            refusals.take(Timestamp(at), all).into_iter().map(|(.., count)| count).collect()
+            refusals.take_due(Timestamp(at), all).into_iter().map(|(.., count)| count).collect()
         };
         (0..5).for_each(|at| add(&refusals, key(Some(1), "a"), at));
         assert_eq!(take(5, false), [5]);
@@ -411,15 +410,15 @@ mod tests {
     #[test]
     fn a_later_line_shows_the_first_of_its_own() {
         let refusals = Refusals::default();
-        let shown = |at| refusals.take(Timestamp(at), true).remove(0).1.operation;
+        let shown = |at| refusals.take_due(Timestamp(at), true).remove(0).1.operation;
         for (at, operation) in [(1, "a"), (2, "b"), (3, "c")] {
-            refusals.add(key(Some(1), "x"), Timestamp(at), || Line::of(operation, Timestamp(at)));
+            refusals.add(key(Some(1), "x"), Timestamp(at), || AuditLine::new(operation, Timestamp(at)));
             assert_eq!(shown(at), operation);
         }
     }
 
     #[test]
-    fn nobody_crowds_out_another() {
+    fn no_caller_crowds_out_another() {
         let refusals = Refusals::default();
         for n in 0..10_000 {
             add(&refusals, key(None, &format!("o{n}")), 1);
@@ -427,7 +426,7 @@ mod tests {
         }
         add(&refusals, key(Some(8), "a"), 1);
         assert_eq!(refusals.lost.load(Ordering::Relaxed) as usize, 20_000 - MOST_UNKNOWN - MOST_OF_ONE);
-        let taken = refusals.take(Timestamp(1), false);
+        let taken = refusals.take_due(Timestamp(1), false);
         assert_eq!(taken.len(), MOST_UNKNOWN + MOST_OF_ONE + 1);
         assert!(taken.iter().any(|(key, ..)| key.actor.1 == Some(8)));
     }
@@ -436,10 +435,10 @@ mod tests {
     fn what_the_database_did_not_take_is_written_later() {
         let refusals = Refusals::default();
         add(&refusals, key(Some(1), "a"), 1);
-        let lines = refusals.take(Timestamp(2), false);
+        let lines = refusals.take_due(Timestamp(2), false);
         add(&refusals, key(Some(1), "a"), 3);
         refusals.put_back(Timestamp(4), lines);
-        let again = refusals.take(Timestamp(4), false);
+        let again = refusals.take_due(Timestamp(4), false);
         assert_eq!(again[0].2, 2);
         assert_eq!(again[0].1.at, Timestamp(1));
     }

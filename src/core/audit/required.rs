@@ -1,4 +1,4 @@
-//! What a caller must be or hold for an operation. Who does not is refused, and the log says so.
+//! Checks a caller's identity and permissions for an operation. Refusals go to the audit log.
 
 use super::refusals::refused;
 use crate::{
@@ -13,8 +13,8 @@ use crate::{
 };
 
 impl Scope {
-    /// Notes in the audit log that the caller was refused the operation, and hands the problem on. What the service does itself
-    /// has no operation, and isn't noted.
+    /// Records in the audit log that the caller was refused the operation, and returns the problem. The service's own
+    /// work has no operation, and is not recorded.
     #[must_use]
     pub fn refused(&self, problem: Problem) -> Problem {
         if let Some(operation) = &self.operation {

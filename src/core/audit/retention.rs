@@ -1,18 +1,18 @@
 //! Retention removes old lines from the start of a chain, up to a checkpoint, and leaves a signed tombstone in their
 //! place. So the rest still verifies, and no one without the key can pass off a deletion as retention.
 //!
-//! Age is measured by the checkpoints: there are few, so the log itself need not be read. A clock that jumped would make
-//! everything old at once. So nothing is removed while the checkpoints of all chains show a gap longer than
+//! Age is measured by the checkpoints: there are few, so the log itself need not be read. A clock that jumped would
+//! make everything old at once. So nothing is removed while the checkpoints of all chains show a gap longer than
 //! [`LONGEST_GAP`] within the time to keep, or just before it.
 //!
-//! Only signed times count: anyone who writes to the database could make recent lines look old. What removes lines, a
-//! checkpoint or a tombstone, must bear a signature of ours.
+//! Only signed times count: an attacker who writes to the database could make recent lines look old. A checkpoint or
+//! tombstone that removes lines must bear our signature.
 
 use sea_orm::Value;
 
 use super::{
-    checkpoint_memory::{End, believed},
-    database::{STATED, Stated},
+    checkpoint_memory::{ChainEnd, believed},
+    database::{STATED, StoredStatement},
     seal::{begin_alone, store},
 };
 use crate::{
@@ -88,7 +88,7 @@ async fn tombstone(core: &Core, chain: i64, (kept, now): (Timestamp, Timestamp))
          AND kind = 'CHECKPOINT' AND at >= $2 AND at <= $3), $4) ORDER BY seq DESC LIMIT 1"
     );
     let last = tx.one(last, [chain.into(), kept.into(), now.into(), i64::MAX.into()]).await?;
-    let Some(End { seq, hash }) = last.and_then(|last| vouched(core, last)) else { return Ok(()) };
+    let Some(ChainEnd { seq, hash }) = last.and_then(|last| vouched(core, last)) else { return Ok(()) };
     store(core, &tx, "TOMBSTONE", (chain, seq, &hash), now).await?;
     let older = installation_sql!(
         "DELETE FROM audit_checkpoints WHERE chain = $1 AND (seq < $2 OR (seq = $2 AND kind = 'CHECKPOINT'))"
@@ -106,13 +106,13 @@ async fn behind_tombstones(core: &Core) -> Result<Vec<(i64, i64)>> {
         "WHERE c.kind = 'TOMBSTONE' AND EXISTS (SELECT 1 \
          FROM audit_log l WHERE COALESCE(l.organization_id, 0) = c.chain AND l.chain_seq <= c.seq)"
     );
-    let behind: Vec<Stated> = core.db.installation().all(behind, []).await?;
-    let ours = |stated: Stated| Some((stated.chain, vouched(core, stated)?.seq));
+    let behind: Vec<StoredStatement> = core.db.installation().all(behind, []).await?;
+    let ours = |stated: StoredStatement| Some((stated.chain, vouched(core, stated)?.seq));
     Ok(behind.into_iter().filter_map(ours).collect())
 }
 
-/// What a statement is about, if we signed it, and with it its time. Nothing is removed because of another one.
-fn vouched(core: &Core, stated: Stated) -> Option<End> {
+/// The end that a statement vouches for, if we signed it, including its time. No other statement removes anything.
+fn vouched(core: &Core, stated: StoredStatement) -> Option<ChainEnd> {
     let chain = stated.chain;
     believed(stated, core.audit.trust.keys())
         .inspect_err(|why| tracing::error!(chain, why, "audit.retention_refused: a statement is not ours"))

@@ -1,9 +1,10 @@
 //! The sealer gives committed lines their place in their organization's chain, and signs checkpoints.
 //!
-//! It does not slow changes down: a change's transaction writes the line to a waiting table, without a place. Some
-//! process moves it to the log a moment later, in the order of ids among the lines committed by then. A transaction
-//! that commits late gets a later place: gaps in ids mean nothing, gaps in places do. Only one sealer works at a time:
-//! SQLite has one writer, and on PostgreSQL it holds an advisory lock. Tampering is detectable once a line is sealed.
+//! It does not slow changes down: a change's transaction writes the line to a waiting table, without a place. One of
+//! the processes moves it to the log a moment later, in the order of ids among the lines committed by then. A
+//! transaction that commits late gets a later place: gaps in ids mean nothing, gaps in places do. Only one sealer works
+//! at a time: SQLite has one writer, and on PostgreSQL it holds an advisory lock. Tampering is detectable once a line
+//! is sealed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,9 +14,9 @@ use serde_json::json;
 
 use super::{
     chain::{GENESIS, hash},
-    checkpoint_memory::{End, HEADS, Head, believe, continued, head, newest},
-    database::{STATED, Stated},
-    line::{COLUMNS, Line, READ_COLUMNS},
+    checkpoint_memory::{ChainEnd, ChainHead, HEADS, believe, continued, head, newest},
+    database::{STATED, StoredStatement},
+    line::{AuditLine, COLUMNS, READ_COLUMNS},
     personal::Origin,
     statement::{mistrust, sign, statement},
 };
@@ -41,9 +42,9 @@ const LOCK: i64 = 7_210_012;
 
 /// The id after which to look.
 ///
-/// PostgreSQL keeps deleted rows for as long as anyone has an older snapshot: hours, during a backup. Looking from the
-/// start would read past all of them, every second. So the sealer starts after what was sealed a while ago. A
-/// transaction that was slow to commit may have written a line with a lower id; to find it, the sealer looks from the
+/// PostgreSQL keeps deleted rows for as long as an older snapshot exists: hours, during a backup. Looking from the
+/// start would read past all of them, every second. So the sealer starts after the lines that were sealed a while ago.
+/// A transaction that was slow to commit may have written a line with a lower id; to find it, the sealer looks from the
 /// start: every ten seconds while there are new lines, and otherwise every minute, as its round comes.
 #[derive(Default)]
 pub(super) struct Floor(Mutex<Floors>);
@@ -51,13 +52,11 @@ pub(super) struct Floor(Mutex<Floors>);
 #[derive(Default)]
 struct Floors {
     now: i64,
-    /// The next floor.
     next: i64,
     looked_at_all: Option<Timestamp>,
 }
 
 impl Floor {
-    /// The current floor.
     fn now(&self) -> i64 {
         self.0.lock().now
     }
@@ -78,8 +77,8 @@ impl Floor {
 
 /// Seals committed lines, unless another process is doing so. Returns the number of lines.
 ///
-/// While a transaction runs, PostgreSQL keeps every version of a replaced row and reads past them all: with 500 lines in each
-/// instead of [`BATCH`], the cheapest changes were 5% slower.
+/// While a transaction runs, PostgreSQL keeps every version of a replaced row and reads past them all: with 500 lines
+/// in each instead of [`BATCH`], the cheapest changes were 5% slower.
 pub async fn seal(core: &Core) -> Result<u64> {
     let (mut after, mut sealed) = (begin_look(core).await?, 0);
     while is_waiting(core, after).await? {
@@ -133,7 +132,7 @@ pub(super) async fn begin_alone(core: &Core) -> Result<Option<Transaction>> {
     Ok(None)
 }
 
-async fn seal_batch(core: &Core, tx: Transaction, after: i64) -> Result<Vec<Line>> {
+async fn seal_batch(core: &Core, tx: Transaction, after: i64) -> Result<Vec<AuditLine>> {
     let mut lines = claim_batch(&tx, after).await?;
     if lines.is_empty() {
         return Ok(lines);
@@ -150,12 +149,13 @@ async fn seal_batch(core: &Core, tx: Transaction, after: i64) -> Result<Vec<Line
         tx.execute(upsert, [chain.into(), last.into(), head.into(), core.clock.now().into()]).await?;
     }
     tx.commit().await?;
-    tell(core, &lines);
+    notify_subscribers(core, &lines);
     Ok(lines)
 }
 
-/// Tells each organization of its newest entry. Only now are the entries shown: their changes were told before.
-fn tell(core: &Core, sealed: &[Line]) {
+/// Notifies each organization's subscribers of its newest entry. Entries are only visible once they are sealed, unlike
+/// the changes that they describe.
+fn notify_subscribers(core: &Core, sealed: &[AuditLine]) {
     let newest: BTreeMap<OrgId, i64> =
         sealed.iter().filter_map(|line| Some((OrgId(line.organization_id?), line.id))).collect();
     for (org, id) in newest {
@@ -164,7 +164,7 @@ fn tell(core: &Core, sealed: &[Line]) {
 }
 
 /// The first waiting lines.
-async fn claim_batch(tx: &Transaction, after: i64) -> Result<Vec<Line>> {
+async fn claim_batch(tx: &Transaction, after: i64) -> Result<Vec<AuditLine>> {
     let first = installation_sql!(
         "SELECT id, ",
         READ_COLUMNS,
@@ -177,16 +177,16 @@ async fn claim_batch(tx: &Transaction, after: i64) -> Result<Vec<Line>> {
 type Heads = BTreeMap<i64, (i64, Vec<u8>)>;
 
 /// The ends of these lines' chains.
-async fn chain_heads(core: &Core, tx: &Transaction, lines: &[Line]) -> Result<Heads> {
-    let chains: BTreeSet<i64> = lines.iter().map(Line::chain).collect();
+async fn chain_heads(core: &Core, tx: &Transaction, lines: &[AuditLine]) -> Result<Heads> {
+    let chains: BTreeSet<i64> = lines.iter().map(AuditLine::chain).collect();
     let chains: Vec<i64> = chains.into_iter().collect();
     let known = installation_sql!(HEADS, "WHERE chain = ANY($1)");
     let heads = tx.all(known, [core.db.keys(&chains)]).await?.into_iter();
-    Ok(heads.map(|Head { chain, seq, hash }| (chain, (seq, hash))).collect())
+    Ok(heads.map(|ChainHead { chain, seq, hash }| (chain, (seq, hash))).collect())
 }
 
 /// Gives a line the next place of its chain. Returns the values that seal it.
-fn place(line: &mut Line, heads: &mut Heads) -> serde_json::Value {
+fn assign_place(line: &mut AuditLine, heads: &mut Heads) -> serde_json::Value {
     let (last, head) = heads.entry(line.chain()).or_insert_with(|| (0, GENESIS.to_vec()));
     *last += 1;
     line.seq = *last;
@@ -237,18 +237,19 @@ async fn move_to_log(core: &Core, tx: &Transaction, places: serde_json::Value) -
 }
 
 /// Signs a checkpoint for every chain that has grown by the configured number of lines since the last one, or has grown
-/// at all and waited for the configured time, if it continues what was signed last. Returns the number of checkpoints.
+/// at all and waited for the configured time, if it continues the last signed statement. Returns the number of
+/// checkpoints.
 pub async fn checkpoint(core: &Core) -> Result<u64> {
     let Some(key) = &core.audit.key else { return Ok(0) };
     let now = core.clock.now();
     let believed = believed_ends(core, now).await?;
-    // Usually none is due, and checking must not make anyone wait.
+    // Usually none is due, and the check must not block writers.
     if believed.is_empty() {
         return Ok(0);
     }
     let Some(tx) = begin_alone(core).await? else { return Ok(0) };
     let mut signed = Vec::new();
-    for Due { chain, signed: last, end } in believed {
+    for DueChain { chain, signed: last, end } in believed {
         // Another process may have signed in the meantime.
         if newest(&tx, core.audit.trust.keys(), chain, i64::MAX).await?.as_ref() != Ok(&last) {
             continue;
@@ -268,16 +269,16 @@ pub async fn checkpoint(core: &Core) -> Result<u64> {
 }
 
 /// A chain that is due, and can be believed.
-struct Due {
+struct DueChain {
     chain: i64,
-    /// What was signed last.
-    signed: End,
-    /// What is to be signed now.
-    end: End,
+    /// The last signed end.
+    signed: ChainEnd,
+    /// The end to sign now.
+    end: ChainEnd,
 }
 
-/// The chains that are due. No one waits while their lines are read.
-async fn believed_ends(core: &Core, now: Timestamp) -> Result<Vec<Due>> {
+/// The chains that are due. Reading their lines blocks no writer.
+async fn believed_ends(core: &Core, now: Timestamp) -> Result<Vec<DueChain>> {
     let settings = &core.config.audit;
     let before = now.0 - i64::from(settings.checkpoint_minutes) * 60_000;
     let due = installation_sql!(
@@ -286,32 +287,32 @@ async fn believed_ends(core: &Core, now: Timestamp) -> Result<Vec<Due>> {
     );
     let values: [Value; 2] = [i64::from(settings.checkpoint_lines).into(), before.into()];
     let mut believed = Vec::new();
-    let chains: Vec<Head> = core.db.installation().all(due, values.clone()).await?;
+    let chains: Vec<ChainHead> = core.db.installation().all(due, values.clone()).await?;
     let chains: Vec<i64> = chains.iter().map(|head| head.chain).collect();
     core.audit.trust.refuses_only(&chains);
     if chains.is_empty() {
         return Ok(believed);
     }
     let state = core.db.snapshot().await?;
-    for Head { chain, seq, hash } in state.all(due, values).await? {
-        let end = End { seq, hash };
+    for ChainHead { chain, seq, hash } in state.all(due, values).await? {
+        let end = ChainEnd { seq, hash };
         if core.audit.trust.rests(chain, now) {
             continue;
         }
         if let Some(signed) = believe(core, &state, chain, &end).await? {
-            believed.push(Due { chain, signed, end });
+            believed.push(DueChain { chain, signed, end });
         }
     }
     state.rollback().await?;
     Ok(believed)
 }
 
-/// Signs the end of a chain that does not continue what was signed, so that later lines are signed again. It is for the
-/// operator, who has secured the evidence: verification still reports what is broken. Returns the place.
+/// Signs the end of a chain that does not continue the last signed statement, so that later lines are signed again. It
+/// is for an operator who has secured the evidence: verification still reports the break. Returns the place.
 ///
 /// # Errors
-/// `NOT_FOUND` without a line; `CONFLICT` if there is nothing to resume, or a statement of ours stands at the chain's end or after
-/// it. What others have put there is removed.
+/// `NOT_FOUND` without a line; `CONFLICT` if there is nothing to resume, or a statement of ours stands at the chain's
+/// end or after it. Foreign statements there are removed.
 pub async fn resume(core: &Core, chain: i64) -> Result<i64> {
     let conflict = |detail: String| Problem::new(Code::Conflict, detail);
     let Some(tx) = begin_alone(core).await? else {
@@ -331,11 +332,12 @@ pub async fn resume(core: &Core, chain: i64) -> Result<i64> {
     Ok(end.seq)
 }
 
-/// Removes the statements at a chain's end and after it that are not ours: nothing could be signed beside them. Returns how many.
-async fn remove_foreign(core: &Core, tx: &Transaction, chain: i64, end: &End) -> Result<u64> {
+/// Removes the statements at a chain's end and after it that are not ours: nothing could be signed beside them. Returns
+/// how many.
+async fn remove_foreign(core: &Core, tx: &Transaction, chain: i64, end: &ChainEnd) -> Result<u64> {
     let behind = installation_sql!(STATED, "WHERE chain = $1 AND seq >= $2");
-    for stated in tx.all::<Stated>(behind, [chain.into(), end.seq.into()]).await? {
-        let (said, Stated { seq, kind, .. }) = (stated.said(), stated);
+    for stated in tx.all::<StoredStatement>(behind, [chain.into(), end.seq.into()]).await? {
+        let (said, StoredStatement { seq, kind, .. }) = (stated.said(), stated);
         if mistrust(&said, core.audit.trust.keys()).is_none() {
             let detail = format!("There is a checkpoint at {seq}, and the log ends at {}.", end.seq);
             return Err(Problem::new(Code::Conflict, detail));
@@ -346,13 +348,13 @@ async fn remove_foreign(core: &Core, tx: &Transaction, chain: i64, end: &End) ->
     tx.execute(remove, [chain.into(), end.seq.into()]).await
 }
 
-/// Signs a checkpoint, and notes it in the chain's row.
-async fn sign_end(core: &Core, tx: &Transaction, chain: i64, end: &End, now: Timestamp) -> Result<()> {
+/// Signs a checkpoint, and records it in the chain's row.
+async fn sign_end(core: &Core, tx: &Transaction, chain: i64, end: &ChainEnd, now: Timestamp) -> Result<()> {
     store(core, tx, "CHECKPOINT", (chain, end.seq, &end.hash), now).await?;
     note_checkpoint(tx, chain, end.seq, now).await
 }
 
-/// Notes the newest checkpoint in a chain's row.
+/// Records the newest checkpoint in a chain's row.
 pub(super) async fn note_checkpoint(tx: &Transaction, chain: i64, seq: i64, at: Timestamp) -> Result<()> {
     let sql =
         installation_sql!("UPDATE audit_chains SET checkpoint_seq = $1, checkpoint_at = $2 WHERE chain = $3");

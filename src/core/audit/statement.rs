@@ -24,7 +24,6 @@ fn signed_bytes(statement: &Value) -> Vec<u8> {
     [b"muster audit statement\n".as_slice(), &canonical(statement)].concat()
 }
 
-/// A statement's signature.
 #[must_use]
 pub fn sign(key: &AuditKey, statement: &Value) -> [u8; 64] {
     key.sign(&signed_bytes(statement))

@@ -14,7 +14,7 @@ use super::{
     statement::mistrust,
 };
 
-/// What is wrong with a line.
+/// The kind of fault of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Fault {
@@ -36,18 +36,16 @@ pub enum Fault {
 
 /// The first line that is not as it was sealed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Broken {
+pub struct BrokenLine {
     /// Its place in the chain.
     pub seq: i64,
     /// Its id, if known.
     pub id: Option<i64>,
-    /// What is wrong with it.
+    /// The kind of fault.
     pub fault: Fault,
-    /// An explanation for people.
     pub detail: String,
 }
 
-/// The result of a verification.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The organization; `None` for the instance's own log.
@@ -71,16 +69,15 @@ pub struct Report {
     /// The number of lines not sealed yet, which can't be verified.
     pub unsealed: u64,
     /// The first line that is not as it was sealed.
-    pub broken: Option<Broken>,
+    pub broken: Option<BrokenLine>,
 }
 
-/// Verifies one chain.
 pub struct Verifier<'a> {
     keys: &'a [PublicKey],
     report: Report,
     next: i64,
     prev: Vec<u8>,
-    /// What valid statements say about lines still to come, by place.
+    /// The hashes that valid statements give for lines still to come, by place.
     expected: BTreeMap<i64, String>,
     /// The place of a missing line, which may still turn up before the end.
     gap: Option<i64>,
@@ -90,15 +87,13 @@ pub struct Verifier<'a> {
 
 /// A line known from elsewhere, such as the service's own log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// Its place.
+pub struct KnownLine {
     pub seq: i64,
     /// Its hash, if that is known.
     pub hash: Option<[u8; 32]>,
 }
 
 impl<'a> Verifier<'a> {
-    /// Starts a chain.
     #[must_use]
     pub fn new(organization_id: Option<i64>, keys: &'a [PublicKey]) -> Self {
         let report = Report {
@@ -119,7 +114,7 @@ impl<'a> Verifier<'a> {
     }
 
     /// Takes the next line of an export: an entry, a checkpoint, a tombstone or the header.
-    pub fn see(&mut self, mut line: Value) {
+    pub fn take_line(&mut self, mut line: Value) {
         let fields = line.as_object_mut();
         let kind = fields.as_ref().and_then(|fields| fields.get("type")?.as_str().map(str::to_owned));
         match (kind.as_deref(), fields) {
@@ -189,21 +184,20 @@ impl<'a> Verifier<'a> {
     }
 
     /// Takes a line known from elsewhere, which the chain must reach. Call it before any line.
-    pub fn expect(&mut self, known: Known) {
+    pub fn expect(&mut self, known: KnownLine) {
         self.reach = self.reach.max(known.seq);
         if let Some(hash) = known.hash {
             self.expected.insert(known.seq, hex::encode(hash));
         }
     }
 
-    /// Takes an entry.
     pub fn entry(&mut self, content: Value, prev: &[u8], own: &[u8]) {
         let (seq, id) = (content["seq"].as_i64().unwrap_or(-1), content["id"].as_i64());
         if let Some(gap) = self.gap {
             // The missing line turns up after all: it was moved, not removed.
             if seq == gap && is_hash(own, prev, &content) {
                 let detail = "it is in the wrong place".to_owned();
-                self.report.broken = Some(Broken { seq, id, fault: Fault::Reordered, detail });
+                self.report.broken = Some(BrokenLine { seq, id, fault: Fault::Reordered, detail });
                 self.gap = None;
             }
             return;
@@ -249,7 +243,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Compares the line at `seq`, the last one taken, with what a statement says about it.
+    /// Compares the line at `seq`, the last one taken, with a statement about it.
     fn compare(&mut self, seq: i64, said: &str) {
         if hex::encode(&self.prev) == said {
             self.report.signed_up_to = seq;
@@ -263,7 +257,7 @@ impl<'a> Verifier<'a> {
     }
 
     fn fail(&mut self, seq: i64, id: Option<i64>, fault: Fault, detail: impl Into<String>) {
-        self.report.broken.get_or_insert_with(|| Broken { seq, id, fault, detail: detail.into() });
+        self.report.broken.get_or_insert_with(|| BrokenLine { seq, id, fault, detail: detail.into() });
     }
 
     /// The result. `last` is the chain's end according to its row in the database, 0 without one; `None` for a file.
@@ -304,7 +298,7 @@ impl std::fmt::Display for Report {
             Some(org) => write!(f, "organization {org}: ")?,
             None => f.write_str("instance: ")?,
         }
-        if let Some(Broken { seq, id, fault, detail }) = &self.broken {
+        if let Some(BrokenLine { seq, id, fault, detail }) = &self.broken {
             let id = id.map(|id| format!(" (id {id})")).unwrap_or_default();
             return write!(f, "BROKEN at line {seq}{id}: {fault:?}: {detail}");
         }

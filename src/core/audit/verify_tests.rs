@@ -12,7 +12,7 @@ use crate::{
 
 /// An export of organization 7 with this many lines and a checkpoint after every third.
 fn exported(lines: i64) -> (Vec<Value>, AuditKey) {
-    let key = AuditKey::of(&KeyFile::generate()).unwrap();
+    let key = AuditKey::derive(&KeyFile::generate()).unwrap();
     let mut prev = GENESIS.to_vec();
     let mut out = Vec::new();
     for seq in 1..=lines {
@@ -49,7 +49,7 @@ fn looked_at(lines: &[Value], key: &AuditKey) -> Report {
     let keys = [key.public().clone()];
     let mut verifier = Verifier::new(Some(7), &keys);
     for line in lines {
-        verifier.see(line.clone());
+        verifier.take_line(line.clone());
     }
     verifier.finish(None, 0)
 }
@@ -64,7 +64,7 @@ fn at(lines: &[Value], seq: i64) -> usize {
     lines.iter().position(|line| line["type"] == "entry" && line["seq"] == seq).unwrap()
 }
 
-/// Rehashes every entry from this place on, as someone could who can write but not sign.
+/// Rehashes every entry from this place on, as an attacker who can write but not sign could.
 fn rehash(lines: &mut [Value], from: i64) {
     let mut prev: Option<Vec<u8>> = None;
     for line in lines.iter_mut().filter(|line| line["type"] == "entry" && line["seq"].as_i64() >= Some(from))
@@ -143,7 +143,7 @@ fn statements_count_only_with_a_good_signature_of_a_known_key() {
     let mut forged = log.clone();
     forged[n]["hash"] = hex::encode([7; 32]).into();
     assert_eq!(broken(&forged, &key), (3, Fault::BadStatement));
-    let other = AuditKey::of(&KeyFile::generate()).unwrap();
+    let other = AuditKey::derive(&KeyFile::generate()).unwrap();
     let report = looked_at(&log, &other);
     assert_eq!(report.broken.as_ref().unwrap().fault, Fault::BadStatement);
     assert!(report.to_string().contains("--key"), "{report}");
@@ -164,7 +164,7 @@ fn a_tombstone_stands_for_what_was_removed() {
     let report = looked_at(&left, &key);
     assert!(report.ok && report.begins_after_tombstone, "{report}");
     assert_eq!((report.first_seq, report.lines), (Some(7), 4));
-    // Without it, or with one that says something else, the lines are missing.
+    // Without it, or with a different one, the lines are missing.
     assert_eq!(broken(&left[1..], &key), (1, Fault::Missing));
     left[0] = said(&key, "tombstone", 6, &[1; 32], |_| ());
     assert_eq!(broken(&left, &key), (7, Fault::Missing));
@@ -174,7 +174,7 @@ fn a_tombstone_stands_for_what_was_removed() {
 
 #[test]
 fn a_key_is_read_back_and_nothing_else_is_one() {
-    let key = AuditKey::of(&KeyFile::generate()).unwrap();
+    let key = AuditKey::derive(&KeyFile::generate()).unwrap();
     assert_eq!(PublicKey::parse(&key.public().to_string()).as_ref(), Some(key.public()));
     for wrong in ["", "AAAA", "not base64!", &"A".repeat(1000)] {
         assert_eq!(PublicKey::parse(wrong), None, "{wrong}");

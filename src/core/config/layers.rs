@@ -1,4 +1,4 @@
-//! How a configuration comes about: its layers are read, put on each other, and checked as a whole.
+//! Builds a configuration: reads its layers, merges them, and checks the result as a whole.
 
 use std::{
     collections::BTreeMap,
@@ -41,8 +41,8 @@ impl Config {
         Self::read(None, BTreeMap::from([("MUSTER_DATA_DIR".to_owned(), name.to_owned())]))
     }
 
-    /// The same settings for a separate installation in this folder, with its own database, key file and policies
-    /// regardless of what the settings say about them.
+    /// The same settings for a separate installation in this folder, with its own database, key file and policies,
+    /// regardless of their settings.
     ///
     /// # Errors
     /// The folder's name is not UTF-8.
@@ -58,7 +58,7 @@ impl Config {
         })
     }
 
-    /// The configuration that these variables and this file result in.
+    /// The configuration from these variables and this file.
     ///
     /// # Errors
     /// Lists every mistake.
@@ -140,7 +140,7 @@ impl Config {
     }
 }
 
-/// Describes what passed the table of settings but not the structs: names the setting, not its value.
+/// Describes a value that passed the table of settings but not the structs: names the setting, not the value.
 fn describe(error: &figment::Error) -> String {
     match &error.kind {
         figment::error::Kind::MissingField(field) => format!("{field}: missing"),

@@ -49,25 +49,21 @@ pub struct RequestLimits {
 }
 
 impl RequestLimits {
-    /// How long a connection may be idle, or a request's head may take.
     #[must_use]
     pub fn header_timeout(&self) -> Duration {
         Duration::from_secs(self.header_timeout_seconds)
     }
 
-    /// How long one request may take.
     #[must_use]
     pub fn request_timeout(&self) -> Duration {
         Duration::from_secs(self.request_timeout_seconds)
     }
 
-    /// How long a client may take to read 64 KiB.
     #[must_use]
     pub fn write_timeout(&self) -> Duration {
         Duration::from_secs(self.write_timeout_seconds)
     }
 
-    /// How long a socket may be open without a credential.
     #[must_use]
     pub fn socket_init(&self) -> Duration {
         Duration::from_secs(self.socket_init_seconds)

@@ -5,7 +5,7 @@
 //! full against the table of settings (`config/settings.rs`) before anything is used, so that a single start reports
 //! every mistake. A message names the setting and where it is set, never its value: it may be a password.
 //!
-//! - `layers`: how a [`Config`] comes about · `settings`: the table
+//! - `layers`: builds a [`Config`] · `settings`: the table
 //! - its sections: `limits`, `operating`, `outside`, `records`, `sessions`, `tokens`
 //! - `keys`: the keys · `named`: the files that settings name, which are in `oidc`, `plans`, `prices` and `risk`
 
@@ -77,7 +77,7 @@ pub struct Config {
     /// A folder with more profiles of agents' programs. `MUSTER_PROFILES_DIR`, none: the built-in ones. Read with
     /// [`Config::profiles`].
     pub profiles_dir: Option<PathBuf>,
-    /// What models cost. `MUSTER_PRICES_FILE`, none: the built-in list. Read with [`Config::prices`].
+    /// The prices of models. `MUSTER_PRICES_FILE`, none: the built-in list. Read with [`Config::prices`].
     pub prices_file: Option<PathBuf>,
     /// The OpenID providers. `MUSTER_OIDC_FILE`, none.
     pub oidc_file: Option<PathBuf>,
@@ -94,7 +94,7 @@ pub struct Config {
     pub shutdown_grace_seconds: u64,
     /// Where the records are.
     pub database: Database,
-    /// What is logged, and how.
+    /// The log.
     pub log: Log,
     /// Limits on requests and connections.
     pub limits: RequestLimits,
@@ -108,7 +108,7 @@ pub struct Config {
     pub traces: Traces,
     /// How many requests a caller may send.
     pub rate_limits: RateLimits,
-    /// Who may use MCP.
+    /// Access to MCP.
     pub mcp: Mcp,
     /// How the signing keys of access tokens are rotated.
     pub signing: Signing,
@@ -118,9 +118,9 @@ pub struct Config {
     pub policy: PolicySettings,
     /// How agents are run.
     pub agents: Agents,
-    /// What channels may reach.
+    /// The services that channels may reach.
     pub channels: Channels,
-    /// What is kept of mails that channels read.
+    /// How long the source of incoming mail is kept.
     pub email: Email,
     /// How mail is sent.
     pub mail: Mail,
@@ -136,7 +136,6 @@ impl Config {
         self.policy_dir.as_deref()
     }
 
-    /// How long a shutdown waits for requests in progress.
     #[must_use]
     pub fn shutdown_grace(&self) -> Duration {
         Duration::from_secs(self.shutdown_grace_seconds)

@@ -1,4 +1,4 @@
-//! What stands in the files that settings name: plans, rules, profiles, prices, providers.
+//! Reads the files that settings name: plans, rules, profiles, prices, providers.
 
 use muster_profiles::Profiles;
 
@@ -29,7 +29,7 @@ impl Config {
         Profiles::read(self.profiles_dir.as_deref()).map_err(|mistakes| ConfigError(mistakes.0))
     }
 
-    /// Reads what models cost.
+    /// Reads the prices of models.
     ///
     /// # Errors
     /// Lists every mistake in the file.

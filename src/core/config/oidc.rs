@@ -65,7 +65,7 @@ fn scopes() -> Vec<String> {
     vec!["email".to_owned(), "profile".to_owned()]
 }
 
-/// Reads the file. An error message says what is wrong but never includes a value, which may be a secret.
+/// Reads the file. An error message names the mistake but never includes a value, which may be a secret.
 pub(super) fn read(path: &Path) -> Result<OidcProviders, ConfigError> {
     let mut mistakes = Vec::new();
     let shown = path.display().to_string();
@@ -132,7 +132,7 @@ fn is_issuer(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Result<OidcProviders, ConfigError> {
+    fn parse(text: &str) -> Result<OidcProviders, ConfigError> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("oidc.toml");
         std::fs::write(&path, text).unwrap();
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_provider_is_read_and_its_secret_is_not_printed() {
         let text = "[acme]\nissuer = \"https://id.example.com\"\nclient_id = \"muster\"\nclient_secret = \"hunter2\"";
-        let providers = of(text).unwrap();
+        let providers = parse(text).unwrap();
         assert_eq!(providers["acme"].scopes, ["email", "profile"]);
         assert!(!providers["acme"].join_by_invitation && providers["acme"].audiences.is_empty());
         assert_eq!(providers["acme"].response_mode, ResponseMode::Query);
@@ -154,19 +154,19 @@ mod tests {
         let of = |mode: &str| {
             let text =
                 format!("[a]\nissuer = \"https://a.example\"\nclient_id = \"m\"\nresponse_mode = {mode}");
-            of(&text).map(|providers| providers["a"].response_mode)
+            parse(&text).map(|providers| providers["a"].response_mode)
         };
-        assert_eq!(of("\"query\"").unwrap(), ResponseMode::Query);
-        assert_eq!(of("\"form_post\"").unwrap(), ResponseMode::FormPost);
+        assert_eq!(parse("\"query\"").unwrap(), ResponseMode::Query);
+        assert_eq!(parse("\"form_post\"").unwrap(), ResponseMode::FormPost);
         for wrong in ["\"fragment\"", "\"\"", "1", "[\"query\"]"] {
-            assert!(of(wrong).unwrap_err().0[0].contains(".response_mode: must be"), "{wrong}");
+            assert!(parse(wrong).unwrap_err().0[0].contains(".response_mode: must be"), "{wrong}");
         }
     }
 
     #[test]
     fn every_mistake_is_named_and_no_value() {
         let text = "x = 1\n[Acme]\nissuer = \"http://id.example.com\"\nclient_secrt = \"hunter2\"\n[b]\nissuer = \"https://b.example\"\nclient_id = [\"hunter2\"]";
-        let ConfigError(mistakes) = of(text).unwrap_err();
+        let ConfigError(mistakes) = parse(text).unwrap_err();
         let all = mistakes.join("\n");
         assert_eq!(mistakes.len(), 6, "{all}");
         assert!(!all.contains("hunter2") && all.contains("did you mean client_secret?"), "{all}");

@@ -1,4 +1,4 @@
-//! What Muster works with: agents, channels, mail, and who uses MCP.
+//! Settings for the outside world: agents, channels, mail, and MCP.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -9,15 +9,17 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agents {
-    /// How long the start of an agent may take while its host is connected. `MUSTER_AGENTS_START_DEADLINE_SECONDS`, 300.
+    /// How long the start of an agent may take while its host is connected. `MUSTER_AGENTS_START_DEADLINE_SECONDS`,
+    /// 300.
     pub start_deadline_seconds: u64,
 }
 
-/// What channels may reach.
+/// The services that channels may reach.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Channels {
-    /// Networks that are not public, and that channels' addresses may nevertheless name. `MUSTER_CHANNELS_NETWORKS`, none.
+    /// Networks that are not public, and that channels' addresses may nevertheless name. `MUSTER_CHANNELS_NETWORKS`,
+    /// none.
     #[serde(deserialize_with = "super::settings::networks")]
     pub networks: Vec<ipnet::IpNet>,
     /// Where Slack's Web API is. `MUSTER_CHANNELS_SLACK_URL`, <https://slack.com/api/>.
@@ -26,11 +28,12 @@ pub struct Channels {
     pub slack_files_url: url::Url,
     /// Where Telegram's Bot API is. `MUSTER_CHANNELS_TELEGRAM_URL`, <https://api.telegram.org/>.
     pub telegram_url: url::Url,
-    /// Whether Telegram sends messages to `public_url`, instead of being asked. `MUSTER_CHANNELS_TELEGRAM_WEBHOOKS`, false.
+    /// Whether Telegram sends messages to `public_url`, instead of being asked. `MUSTER_CHANNELS_TELEGRAM_WEBHOOKS`,
+    /// false.
     pub telegram_webhooks: bool,
 }
 
-/// What is kept of mails that channels read.
+/// How long the source of incoming mail is kept.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Email {
@@ -39,7 +42,7 @@ pub struct Email {
 }
 
 impl Email {
-    /// How long mails are kept as they came.
+    /// How long the source of incoming mail is kept.
     #[must_use]
     pub fn keep_source(&self) -> Duration {
         Duration::from_hours(24).saturating_mul(self.keep_source)
@@ -58,8 +61,8 @@ pub struct Mail {
     pub ca_file: Option<PathBuf>,
 }
 
-/// Who may use MCP: `/mcp` answers only under these host names, so that a page in someone's browser can't reach it by
-/// pointing its own name at this machine.
+/// Access to MCP: `/mcp` answers only under these host names, so that a page in a browser can't reach it by pointing
+/// its own name at this machine.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mcp {

@@ -10,7 +10,7 @@ use crate::base::enums::Plan;
 
 /// The limits that are built in.
 const BUILT_IN: &str = include_str!("plans.toml");
-/// The largest value of a limit: sums with it must not overflow, however much senders and hosts add.
+/// The largest value of a limit: sums with it must not overflow, regardless of senders and hosts.
 const MOST: i64 = 1_000_000_000;
 
 /// The limits of an organization on a plan.

@@ -1,4 +1,4 @@
-//! What models cost: data, from `policies/prices.toml` or the operator's file in its place.
+//! The prices of models: data, from `policies/prices.toml` or the operator's file in its place.
 
 use std::path::Path;
 
@@ -14,17 +14,17 @@ use crate::base::bounds;
 const BUILT_IN: &str = include_str!("../../../policies/prices.toml");
 /// The most prices: a host is sent all of a currency, and a frame of the protocol must hold them.
 const MOST: usize = 500;
-/// Prices are for so many tokens.
+/// Prices are for this many tokens.
 const MILLION: i128 = 1_000_000;
 
 /// The prices in force.
 #[derive(Clone, Debug)]
-pub struct Prices(Vec<Line>);
+pub struct Prices(Vec<PriceLine>);
 
 /// A price as it is written.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct PriceLine {
     model: String,
     #[serde(default = "dollars")]
     currency: String,
@@ -39,7 +39,7 @@ struct Line {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    price: Vec<Line>,
+    price: Vec<PriceLine>,
 }
 
 fn dollars() -> String {
@@ -84,7 +84,7 @@ impl Prices {
             if !line.amounts().all(|amount| (0..=bounds::AMOUNT).contains(&amount)) {
                 note("an amount is negative or too large");
             }
-            let is_same = |other: &Line| other.key() == line.key();
+            let is_same = |other: &PriceLine| other.key() == line.key();
             if file.price[..n].iter().any(is_same) {
                 note("it is given twice for this currency and day");
             }
@@ -97,14 +97,14 @@ impl Prices {
     pub fn on(&self, currency: &str, day: Date) -> Vec<Since> {
         let of_currency = self.0.iter().filter(|line| line.currency == currency);
         let mut held: Vec<Since> =
-            of_currency.filter_map(Line::since).filter(|one| one.from <= day).collect();
+            of_currency.filter_map(PriceLine::since).filter(|one| one.from <= day).collect();
         held.sort_by(|one, other| (&one.price.model, other.from).cmp(&(&other.price.model, one.from)));
         held.dedup_by(|next, kept| next.price.model == kept.price.model);
         held
     }
 }
 
-impl Line {
+impl PriceLine {
     fn day(&self) -> Option<Date> {
         let date = self.from.date.filter(|_| self.from.time.is_none())?;
         let (year, month, day) = (i16::try_from(date.year).ok()?, date.month, date.day);
@@ -131,7 +131,7 @@ impl Line {
     }
 }
 
-/// What this usage costs, in millionths, rounded up. Null: the usage is unknown.
+/// The cost of this usage, in millionths, rounded up. `None` if the usage is unknown.
 #[must_use]
 pub fn cost_of(price: &Price, usage: &Usage) -> Option<i64> {
     let classes = [
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(input("anthropic/claude-opus-4-1-20250805"), Some(15_000_000));
         assert_eq!(input("gpt-4o-mini-2024-07-18"), Some(150_000));
         assert_eq!(input("models/gemini-2.5-flash-lite"), Some(100_000));
-        assert_eq!((input("gpt-5-pro"), input("nobody-knows"), input("")), (None, None, None));
+        assert_eq!((input("gpt-5-pro"), input("unknown-model"), input("")), (None, None, None));
         let before = built_in(date(2025, 11, 23));
         assert_eq!(price_of(&before, "claude-opus-4-5"), None, "there was none");
         assert!(Prices::read(None).unwrap().on("EUR", date(2026, 6, 1)).is_empty());

@@ -1,4 +1,4 @@
-//! Where records are, and how long those are kept that no one removes.
+//! Where records are stored, and how long those are kept that are never deleted explicitly.
 
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;

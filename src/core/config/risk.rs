@@ -1,7 +1,8 @@
-//! The rules that judge how risky an agent's action is: data, from `policies/risk.toml` or the operator's file in its place.
+//! The rules that judge how risky an agent's action is: data, from `policies/risk.toml` or the operator's file in its
+//! place.
 //!
-//! Everything a rule looks at is what the agent says about itself, so the rules guard against accidents, not against an agent
-//! that lies. There are no conditions beyond matching, and no model judges.
+//! A rule only sees the agent's own description of its action, so the rules guard against accidents, not against an
+//! agent that lies. There are no conditions beyond matching, and no model judges.
 
 use std::path::Path;
 
@@ -50,7 +51,7 @@ pub struct RuleText {
     pub arguments: Option<String>,
     /// From 0 to 100.
     pub risk: i64,
-    /// What people call such actions.
+    /// The kind of action, in words.
     pub category: String,
 }
 
@@ -61,7 +62,7 @@ struct File {
     rule: Vec<RuleText>,
 }
 
-/// What the rules say about an action.
+/// The rules' judgment of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgment<'a> {
     /// From 0 to 100.
@@ -94,7 +95,7 @@ impl RiskRules {
             if rules.iter().any(|known| known.text.name == rule.name) {
                 mistakes.push(format!("{place}: another rule has this name"));
             }
-            match RiskRule::of(rule) {
+            match RiskRule::from_text(rule) {
                 Ok(rule) => rules.push(rule),
                 Err(wrong) => mistakes.extend(wrong.into_iter().map(|wrong| format!("{place}: {wrong}"))),
             }
@@ -116,7 +117,7 @@ impl RiskRules {
         all
     }
 
-    /// How risky an action is. `tool` is the tool's name, or what the agent calls the action.
+    /// How risky an action is. `tool` is the tool's name, or the agent's name for the action.
     #[must_use]
     pub fn judge(&self, kind: &str, tool: &str, input: &serde_json::Value) -> Judgment<'_> {
         let mut arguments = vec![input.to_string()];
@@ -136,7 +137,7 @@ impl RiskRules {
 }
 
 impl Judgment<'_> {
-    /// Whether people want to be asked about actions of one of its categories.
+    /// Whether one of its categories is among these.
     #[must_use]
     pub fn is_of(&self, categories: &[String]) -> bool {
         let wanted: Vec<String> = categories.iter().map(|category| folded(category)).collect();
@@ -150,8 +151,8 @@ pub fn folded(category: &str) -> String {
     category.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
 }
 
-/// The texts in the arguments as a shell would read them: in JSON a new line is the letter n, and a command given as a list has
-/// quotes and commas between its words.
+/// The texts in the arguments as a shell would read them: in JSON a new line is the letter n, and a command given as a
+/// list has quotes and commas between its words.
 fn collect_texts(value: &serde_json::Value, texts: &mut Vec<String>) {
     use serde_json::Value;
     match value {
@@ -173,7 +174,7 @@ fn collect_texts(value: &serde_json::Value, texts: &mut Vec<String>) {
 }
 
 impl RiskRule {
-    fn of(text: RuleText) -> Result<Self, Vec<String>> {
+    fn from_text(text: RuleText) -> Result<Self, Vec<String>> {
         let mut wrong = Vec::new();
         if text.name.trim().is_empty() || text.name.chars().count() > 80 {
             wrong.push("name must have 1 to 80 characters".to_owned());
@@ -216,7 +217,7 @@ impl RiskRule {
 
 fn compiled(pattern: &str) -> Result<Regex, String> {
     let built = RegexBuilder::new(pattern).size_limit(bounds::FILE).build();
-    // The last line says what is wrong; those above draw it.
+    // The last line names the mistake; the lines above only point at it.
     built.map_err(|error| error.to_string().lines().last().unwrap_or_default().trim().to_owned())
 }
 

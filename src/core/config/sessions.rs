@@ -22,13 +22,11 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// How long an access token is valid.
     #[must_use]
     pub fn access_token_ttl(&self) -> Duration {
         Duration::from_secs(self.access_token_minutes * 60)
     }
 
-    /// How long a session lives after its last refresh.
     #[must_use]
     pub fn refresh_token_ttl(&self) -> Duration {
         days(self.refresh_token_days)

@@ -136,7 +136,7 @@ pub const SETTINGS: &[Setting] = settings! {
 };
 
 impl Kind {
-    /// Checks a value; the error says what a valid one looks like.
+    /// Checks a value; the error describes a valid one.
     fn check(self, value: &Value) -> Result<(), String> {
         let good = match (self, value) {
             (Self::Path, Value::String(text)) => !text.is_empty(),
@@ -221,7 +221,7 @@ pub fn listed(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
-/// A lone target is one, too, for the library. Here it is a level that someone mistyped, which would log nothing.
+/// The library also accepts a lone target. Here that is a mistyped level, which would log nothing.
 fn is_filter(text: &str) -> bool {
     let says_level = |part: &str| part.contains('=') || part.parse::<LevelFilter>().is_ok();
     text.split(',').all(|part| part == part.trim() && says_level(part)) && EnvFilter::try_new(text).is_ok()
@@ -341,7 +341,7 @@ fn is_service_link(name: &str) -> bool {
         || name.ends_with("_PORT")
 }
 
-/// Those of `muster host` (docs/hosts.md). A demo passes them on to its host.
+/// Variables of `muster host` (docs/hosts.md), which a demo passes on to its host.
 fn is_of_hosts(name: &str) -> bool {
     name.starts_with("MUSTER_HOST_") || ["MUSTER_SHIM", "MUSTER_AGENT"].contains(&name)
 }

@@ -21,7 +21,6 @@ impl Signing {
         (self.rotation_days > 0).then(|| days(self.rotation_days))
     }
 
-    /// How long a new key is published before it signs.
     #[must_use]
     pub fn publish(&self) -> Duration {
         Duration::from_secs(self.publish_minutes * 60)
@@ -52,7 +51,6 @@ impl ServiceTokens {
     }
 }
 
-/// So many days.
 pub(super) fn days(count: u64) -> Duration {
     Duration::from_secs(count * 24 * 60 * 60)
 }

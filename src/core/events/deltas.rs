@@ -1,8 +1,8 @@
-//! The text of messages that are being written, for those who watch.
+//! Streams the text of messages to viewers while it is written.
 //!
 //! Deltas are the one kind of news that carries content, so that text appears as it is written. They may be lost: a
-//! viewer that sees a hole in the offsets reads the message. Each viewer has a bounded queue. Between replicas they have
-//! a NOTIFY channel of their own, and are only sent while another replica has said that someone there watches the
+//! viewer that sees a hole in the offsets reads the message. Each viewer has a bounded queue. Between replicas they
+//! have a NOTIFY channel of their own, and are only sent while another replica has announced a viewer of the
 //! conversation.
 
 use std::{
@@ -28,24 +28,19 @@ use crate::{
 
 /// The channel's name in the database.
 pub(super) const CHANNEL: &str = "muster_deltas";
-/// How many deltas a viewer may fall behind. Each watched conversation holds this many slots, so that someone who watches many
+/// How many deltas a viewer may fall behind. Each watched conversation holds this many slots, so that a viewer of many
 /// takes little memory.
 const BEHIND: usize = 256;
 
-/// A piece of text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delta {
-    /// The organization.
     pub org: OrgId,
-    /// The conversation.
     pub conversation: ConversationId,
     /// Identifies the message within the launch of its agent.
     pub message: String,
-    /// Whether it is a thought.
     pub thinking: bool,
     /// Where the text begins in the message, in UTF-8 bytes.
     pub offset: i64,
-    /// The text.
     pub text: String,
 }
 
@@ -59,8 +54,8 @@ struct Message {
     deltas: Vec<Delta>,
 }
 
-enum Told {
-    /// Someone has begun to watch.
+enum DeltaSignal {
+    /// A conversation has its first viewer.
     Watched,
     Delta(Arc<Delta>),
 }
@@ -70,11 +65,11 @@ type Key = (OrgId, ConversationId);
 /// Distributes deltas to viewers.
 pub struct Deltas {
     rooms: Mutex<HashMap<Key, broadcast::Sender<Arc<Delta>>>>,
-    /// The conversations that are watched on other replicas, and until when they have said so.
+    /// The conversations watched on other replicas, and until when each announcement holds.
     elsewhere: Mutex<HashMap<ConversationId, Instant>>,
-    sender: mpsc::Sender<Told>,
+    sender: mpsc::Sender<DeltaSignal>,
     /// Taken by the relay.
-    waiting: Mutex<Option<mpsc::Receiver<Told>>>,
+    waiting: Mutex<Option<mpsc::Receiver<DeltaSignal>>>,
 }
 
 impl Default for Deltas {
@@ -104,17 +99,17 @@ impl Deltas {
         self.rooms().contains_key(&(org, conversation)) || self.are_watched_elsewhere(conversation)
     }
 
-    /// Shows a delta to anyone who watches.
+    /// Sends a delta to all viewers.
     pub fn publish(&self, delta: Delta) {
         let delta = Arc::new(delta);
-        self.tell(&delta);
+        self.show(&delta);
         if self.are_watched_elsewhere(delta.conversation) {
-            // Lost when too much waits.
-            let _ = self.sender.try_send(Told::Delta(delta));
+            // Dropped if the queue is full.
+            let _ = self.sender.try_send(DeltaSignal::Delta(delta));
         }
     }
 
-    fn tell(&self, delta: &Arc<Delta>) {
+    fn show(&self, delta: &Arc<Delta>) {
         if let Some(room) = self.rooms().get(&(delta.org, delta.conversation)) {
             let _ = room.send(Arc::clone(delta));
         }
@@ -132,8 +127,8 @@ impl Deltas {
         }
     }
 
-    /// Takes what another process has sent.
-    pub(super) fn hear(&self, text: &str, own: u64) {
+    /// Handles a message from another process.
+    pub(super) fn receive(&self, text: &str, own: u64) {
         let Ok(message) = muster_json::from_str::<Message>(text) else { return };
         if message.from == own {
             return;
@@ -145,7 +140,7 @@ impl Deltas {
             elsewhere.extend(message.watched.into_iter().map(|conversation| (conversation, now + SILENT)));
         }
         for delta in message.deltas {
-            self.tell(&Arc::new(delta));
+            self.show(&Arc::new(delta));
         }
     }
 
@@ -159,7 +154,6 @@ impl Deltas {
 }
 
 impl super::Hub {
-    /// Watches a conversation.
     #[must_use]
     pub fn watch_deltas(self: &Arc<Self>, org: OrgId, conversation: ConversationId) -> Watching {
         let key = (org, conversation);
@@ -168,7 +162,7 @@ impl super::Hub {
         let deltas = rooms.entry(key).or_insert_with(|| broadcast::Sender::new(BEHIND)).subscribe();
         drop(rooms);
         if is_first {
-            let _ = self.deltas.sender.try_send(Told::Watched);
+            let _ = self.deltas.sender.try_send(DeltaSignal::Watched);
         }
         Watching { deltas: Some(deltas), hub: Arc::clone(self), key }
     }
@@ -191,7 +185,7 @@ impl Watching {
 impl Drop for Watching {
     fn drop(&mut self) {
         let mut rooms = self.hub.deltas.rooms();
-        // Counted out while the rooms are locked, so that of two who leave at once the second removes the room.
+        // Dropped while the rooms are locked, so that the second of two viewers leaving at once removes the room.
         drop(self.deltas.take());
         if rooms.get(&self.key).is_some_and(|room| room.receiver_count() == 0) {
             rooms.remove(&self.key);
@@ -199,29 +193,29 @@ impl Drop for Watching {
     }
 }
 
-/// Sends this process's deltas, and which conversations are watched here.
+/// Sends this process's deltas, and the conversations watched here.
 pub(super) async fn send(core: &Core, from: u64) {
     let waiting = core.events.deltas.waiting.lock().take();
     let Some(mut waiting) = waiting else { return };
     let mut tick = interval(EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut told = Vec::new();
+    let mut signals = Vec::new();
     loop {
-        let tells_all = tokio::select! {
+        let is_tick = tokio::select! {
             () = core.tasks.stopping.cancelled() => return,
             _ = tick.tick() => true,
-            _ = waiting.recv_many(&mut told, bounds::QUEUE) => false,
+            _ = waiting.recv_many(&mut signals, bounds::QUEUE) => false,
         };
-        let watched = if tells_all || told.iter().any(|told| matches!(told, Told::Watched)) {
+        let watched = if is_tick || signals.iter().any(|signal| matches!(signal, DeltaSignal::Watched)) {
             core.events.deltas.watched()
         } else {
             Vec::new()
         };
-        let deltas = told.drain(..).filter_map(|told| match told {
-            Told::Delta(delta) => Some(delta),
-            Told::Watched => None,
+        let deltas = signals.drain(..).filter_map(|signal| match signal {
+            DeltaSignal::Delta(delta) => Some(delta),
+            DeltaSignal::Watched => None,
         });
-        // So many fit into a message.
+        // This many fit into a message.
         let watched = watched.chunks(300);
         let watched = watched.map(|part| Message { from, watched: part.to_vec(), deltas: Vec::new() });
         for text in
@@ -334,37 +328,37 @@ mod tests {
     #[test]
     fn what_is_watched_elsewhere_is_sent_there_in_small_pieces() {
         let hub = Arc::new(Hub::default());
-        hub.deltas.publish(delta(5, 0, "nobody"));
+        hub.deltas.publish(delta(5, 0, "unseen"));
         let said =
             serde_json::to_string(&Message { from: 2, watched: vec![ConversationId(5)], deltas: vec![] });
-        hub.deltas.hear(said.as_ref().unwrap(), 2);
+        hub.deltas.receive(said.as_ref().unwrap(), 2);
         assert!(!hub.deltas.are_watched(OrgId(1), ConversationId(5)), "it has said so itself");
-        hub.deltas.hear(&said.unwrap(), 1);
+        hub.deltas.receive(&said.unwrap(), 1);
         assert!(hub.deltas.are_watched(OrgId(1), ConversationId(5)));
         let texts = ["\u{1}".repeat(4096), "é".repeat(2048), "plain".to_owned()];
         for text in &texts {
             hub.deltas.publish(delta(5, 0, text));
         }
         let mut waiting = hub.deltas.waiting.lock().take().unwrap();
-        let mut told = Vec::new();
+        let mut published = Vec::new();
         while let Ok(next) = waiting.try_recv() {
-            if let Told::Delta(delta) = next {
-                told.push(delta);
+            if let DeltaSignal::Delta(delta) = next {
+                published.push(delta);
             }
         }
-        let messages = packed(u64::MAX, told.into_iter());
+        let messages = packed(u64::MAX, published.into_iter());
         assert!(messages.len() > 1 && messages.iter().all(|text| text.len() <= LARGEST));
         let other = Arc::new(Hub::default());
         let mut viewer = other.watch_deltas(OrgId(1), ConversationId(5));
         for message in &messages {
-            other.deltas.hear(message, 1);
+            other.deltas.receive(message, 1);
         }
         let (mut heard, mut at) = (String::new(), 0);
         while let Some(Some(delta)) = viewer.next().now_or_never() {
             if delta.offset == 0 {
                 at = 0;
             }
-            assert_eq!(delta.offset, at, "there is no hole");
+            assert_eq!(delta.offset, at, "no text is missing");
             at += i64::try_from(delta.text.len()).unwrap();
             heard.push_str(&delta.text);
         }

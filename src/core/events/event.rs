@@ -10,32 +10,30 @@ use crate::base::{
 pub struct Event {
     /// The record's organization.
     pub org: OrgId,
-    /// The record's kind.
     pub kind: RecordKind,
     /// The record's id; for a member, the user's.
     pub id: i64,
-    /// What happened to it.
     pub op: ChangeOp,
     /// The parent record, where subscribers filter by it: a conversation's agent, a message's conversation.
     pub of: Option<i64>,
-    /// The only person who is notified: of a change to what is theirs alone, such as how far they have read.
+    /// The only person to notify, for a change to private state such as how far they have read.
     pub only: Option<UserId>,
 }
 
 impl Event {
-    /// A change of which everyone who may see the record is notified.
+    /// A change announced to everyone who may see the record.
     #[must_use]
     pub fn new(org: OrgId, op: ChangeOp, kind: RecordKind, id: impl Into<i64>) -> Self {
         Self { org, kind, id: id.into(), op, of: None, only: None }
     }
 
-    /// The same, of a record with this parent.
+    /// Sets the record's parent.
     #[must_use]
-    pub fn of(self, parent: impl Into<i64>) -> Self {
+    pub fn with_parent(self, parent: impl Into<i64>) -> Self {
         Self { of: Some(parent.into()), ..self }
     }
 
-    /// The same, of which only this person is notified.
+    /// Restricts the notification to this person.
     #[must_use]
     pub fn only(self, person: UserId) -> Self {
         Self { only: Some(person), ..self }

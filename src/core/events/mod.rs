@@ -6,12 +6,12 @@
 //!                └─► relay ─ NOTIFY ──┘ from every other replica (PostgreSQL)
 //! ```
 //!
-//! News carry ids only; what a subscriber may see is read when the news arrive. Each organization has its own [`Room`]
-//! and each subscriber a bounded queue in it, so a burst in one organization affects no other. A subscriber who falls
-//! behind, and everyone after a gap between replicas, receives [`News::Resync`] and reads again, so nothing goes stale
-//! unnoticed.
+//! News only carry ids; the records that a subscriber may see are read when the news arrive. Each organization has its
+//! own [`Room`] and each subscriber a bounded queue in it, so a burst in one organization affects no other. A
+//! subscriber who falls behind, and everyone after a gap between replicas, receives [`News::Resync`] and reads again,
+//! so nothing goes stale unnoticed.
 //!
-//! - `shared_lookups.rs`: what all subscribers of one event need, fetched once for all of them.
+//! - `shared_lookups.rs`: lookups that all subscribers of one event need, made once for all of them.
 //! - `relay.rs`: from replica to replica.
 //! - `deltas.rs`: the exception: the text of messages that are being written.
 
@@ -38,7 +38,7 @@ pub use self::{
     shared_lookups::Memo,
 };
 use self::{
-    relay::{Outgoing, Told},
+    relay::{Outgoing, OutgoingNews},
     shared_lookups::Memos,
 };
 use super::access::Caller;
@@ -47,7 +47,7 @@ use crate::base::{
     ids::{OrgId, ServerId},
 };
 
-/// What a subscriber receives.
+/// An item that a subscriber receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
     /// A record has changed.
@@ -71,7 +71,7 @@ pub struct Hub {
 struct Room {
     org: OrgId,
     news: broadcast::Sender<(u64, News)>,
-    told: AtomicU64,
+    sent: AtomicU64,
     places: AtomicU64,
     callers: Mutex<HashMap<u64, Caller>>,
     memos: Memos,
@@ -94,16 +94,15 @@ impl Publish for Hub {
 impl Hub {
     /// Notifies subscribers here and on every other replica.
     pub fn publish(&self, event: Event) {
-        self.tell(event);
-        self.outgoing.add(Told::Event(event));
+        self.notify_here(event);
+        self.outgoing.add(OutgoingNews::Event(event));
     }
 
     /// Wakes the host of a server that is connected to another replica.
     pub fn wake_host(&self, server: ServerId) {
-        self.outgoing.add(Told::Host(server));
+        self.outgoing.add(OutgoingNews::Host(server));
     }
 
-    /// Subscribes `caller` to `org`.
     #[must_use]
     pub fn subscribe(self: &Arc<Self>, org: OrgId, caller: &Caller) -> Subscription {
         let mut rooms = self.rooms();
@@ -117,26 +116,26 @@ impl Hub {
 
     /// Makes every subscription check its caller's rights again.
     pub fn recheck(&self) {
-        self.tell_all(News::Recheck);
+        self.notify_all(News::Recheck);
     }
 
     /// Notifies the subscribers in this process.
-    fn tell(&self, event: Event) {
+    fn notify_here(&self, event: Event) {
         let room = self.rooms().get(&event.org).cloned();
         if let Some(room) = room {
-            room.tell(News::Changed(event));
+            room.send(News::Changed(event));
         }
     }
 
-    /// Tells everyone here that something may have been missed.
+    /// Notifies all subscribers here that something may have been missed.
     fn resync(&self) {
-        self.tell_all(News::Resync);
+        self.notify_all(News::Resync);
     }
 
-    fn tell_all(&self, news: News) {
+    fn notify_all(&self, news: News) {
         let rooms: Vec<_> = self.rooms().values().cloned().collect();
         for room in rooms {
-            room.tell(news);
+            room.send(news);
         }
     }
 
@@ -150,15 +149,15 @@ impl Room {
         Self {
             org,
             news: broadcast::Sender::new(bounds::QUEUE),
-            told: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
             places: AtomicU64::new(0),
             callers: Mutex::default(),
             memos: Memos::default(),
         }
     }
 
-    fn tell(&self, news: News) {
-        let number = self.told.fetch_add(1, Ordering::Relaxed);
+    fn send(&self, news: News) {
+        let number = self.sent.fetch_add(1, Ordering::Relaxed);
         // Having no subscribers is not an error.
         let _ = self.news.send((number, news));
     }
@@ -172,24 +171,24 @@ impl Subscription {
     /// The next news, with the memo shared by everyone who receives them. `None` when the hub is gone.
     pub async fn next(&mut self) -> Option<(News, Arc<Memo>)> {
         let (number, news) = match self.news.recv().await {
-            Ok(told) => told,
+            Ok(numbered) => numbered,
             Err(broadcast::error::RecvError::Lagged(_)) => {
-                // Anyone who reads everything again has no use for what still waits.
+                // A subscriber that reads everything again does not need the news still waiting.
                 self.news = self.news.resubscribe();
                 // A burst makes many fall behind at once: they share the memo of the latest event. Later events bring
                 // memos of their own.
-                let latest = self.room.told.load(Ordering::Relaxed).saturating_sub(1);
-                return Some((News::Resync, self.room.memos.of(latest)));
+                let latest = self.room.sent.load(Ordering::Relaxed).saturating_sub(1);
+                return Some((News::Resync, self.room.memos.get(latest)));
             }
             Err(broadcast::error::RecvError::Closed) => return None,
         };
-        Some((news, self.room.memos.of(number)))
+        Some((news, self.room.memos.get(number)))
     }
 
-    /// The memo for everyone who checks again after this process's n-th invalidation of credentials.
+    /// The memo for subscribers that check again after this process's n-th invalidation of credentials.
     #[must_use]
     pub fn forgotten(&self, n: u64) -> Arc<Memo> {
-        self.room.memos.of(u64::MAX - n)
+        self.room.memos.get(u64::MAX - n)
     }
 
     /// Everyone currently subscribed to the organization.

@@ -2,11 +2,11 @@
 //!
 //! Events wait after their commit for the next batch: NOTIFY inside the change's transaction would serialize commits. A
 //! process sends one batch at a time, numbers its batches, and announces its position every two seconds. So a listener
-//! notices when a batch is missing, when a process has gone silent, and when its own connection was lost; it then tells
-//! everyone here to read again.
+//! notices when a batch is missing, when a process has gone silent, and when its own connection was lost; it then makes
+//! every subscriber here read again.
 //!
-//! Batches also name servers whose host must be woken, on whichever replica it is connected. The same connection hears
-//! the text of messages that are being written (`deltas.rs`), on a channel of its own.
+//! Batches also name servers whose host must be woken, on whichever replica it is connected. The same connection
+//! receives the text of messages that are being written (`deltas.rs`), on a channel of its own.
 
 use std::{
     collections::HashMap,
@@ -39,14 +39,14 @@ use crate::{
 const CHANNEL: &str = "muster_events";
 /// The largest message, in bytes; PostgreSQL accepts 8,000.
 pub(super) const LARGEST: usize = 7_500;
-/// How often a process announces its position, and what is watched there.
+/// How often a process announces its position, and the conversations watched there.
 pub(super) const EVERY: Duration = Duration::from_secs(2);
 /// When a process that has not said goodbye counts as silent: it has died, or the network to it.
 pub(super) const SILENT: Duration = Duration::from_secs(6);
 /// How many events may wait to be sent while the database is slow or away.
 const WAITING: usize = 10_000;
 
-/// An event on the wire: organization, kind, operation, id, parent record, and the only person who is notified.
+/// An event on the wire: organization, kind, operation, id, parent record, and the only person to notify.
 type Sent = (OrgId, RecordKind, ChangeOp, i64, Option<i64>, Option<UserId>);
 
 /// A message from one process to the others.
@@ -74,21 +74,21 @@ impl Message {
     }
 }
 
-/// What one process tells the others.
+/// News for the other processes.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Told {
+pub(super) enum OutgoingNews {
     /// A change.
     Event(Event),
     /// The host of this server must be woken.
     Host(ServerId),
 }
 
-/// What waits to be relayed.
+/// The news waiting to be relayed.
 pub(super) struct Outgoing {
-    sender: mpsc::Sender<Told>,
+    sender: mpsc::Sender<OutgoingNews>,
     /// Taken by the relay.
-    waiting: Mutex<Option<mpsc::Receiver<Told>>>,
-    /// How many did not fit. Skipping a batch number tells listeners.
+    waiting: Mutex<Option<mpsc::Receiver<OutgoingNews>>>,
+    /// How many did not fit. A skipped batch number reveals this to listeners.
     lost: AtomicU64,
 }
 
@@ -100,38 +100,38 @@ impl Default for Outgoing {
 }
 
 impl Outgoing {
-    pub fn add(&self, told: Told) {
-        if self.sender.try_send(told).is_err() {
+    pub fn add(&self, news: OutgoingNews) {
+        if self.sender.try_send(news).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn take(&self) -> Option<mpsc::Receiver<Told>> {
+    fn take_receiver(&self) -> Option<mpsc::Receiver<OutgoingNews>> {
         self.waiting.lock().take()
     }
 }
 
-/// Relays news between this process and the other replicas: hears them until the service stops, and sends until the last
-/// request has finished. Does nothing on SQLite, where there is only one process.
+/// Relays news between this process and the other replicas: receives news until the service stops, and sends news until
+/// the last request has finished. Does nothing on SQLite, where there is only one process.
 pub async fn relay(core: Arc<Core>) {
-    // Taken on SQLite too, so that nothing is kept for no one.
-    let Some(events) = core.events.outgoing.take() else { return };
+    // Taken on SQLite too, so that nothing accumulates.
+    let Some(events) = core.events.outgoing.take_receiver() else { return };
     let Some(options) = core.db.postgres() else { return };
     let from = u64::from_be_bytes(random_bytes());
     let listening = core.tasks.stopping.run_until_cancelled(Box::pin(listen(&core, options, from)));
     tokio::join!(listening, send(&core, from, events), deltas::send(&core, from));
 }
 
-/// Sends what a process without a relay has published: a command changes something and ends.
+/// Sends the news of a process without a relay: a command that changes something and ends.
 pub async fn send_rest(core: &Core) {
-    let Some(mut events) = core.events.outgoing.take() else { return };
+    let Some(mut events) = core.events.outgoing.take_receiver() else { return };
     if events.is_empty() || core.db.postgres().is_none() {
         return;
     }
     let mut waiting = Vec::new();
     events.recv_many(&mut waiting, WAITING).await;
     for (events, hosts) in batches(&waiting) {
-        // Each is from someone who has nothing more to say.
+        // Each message comes from a process of its own that then says goodbye.
         let message =
             Message { from: u64::from_be_bytes(random_bytes()), batch: 1, events, hosts, bye: true };
         if let Err(error) = notify(core, &message).await {
@@ -141,7 +141,7 @@ pub async fn send_rest(core: &Core) {
 }
 
 /// Sends this process's events, and a goodbye at the end.
-async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<Told>) {
+async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<OutgoingNews>) {
     let mut tick = interval(EVERY);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut message = Message { from, batch: 0, events: Vec::new(), hosts: Vec::new(), bye: false };
@@ -171,25 +171,25 @@ async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<Told>) {
     let _ = timeout(bounds::RETRY, notify(core, &bye)).await;
 }
 
-/// Splits what is to be sent into messages that are small enough; one empty message if there is nothing.
-fn batches(told: &[Told]) -> Vec<(Vec<Sent>, Vec<ServerId>)> {
-    if told.is_empty() {
+/// Splits news into messages that are small enough; one empty message if there are none.
+fn batches(news: &[OutgoingNews]) -> Vec<(Vec<Sent>, Vec<ServerId>)> {
+    if news.is_empty() {
         return vec![Default::default()];
     }
-    let split = |batch: &[Told]| {
+    let split = |batch: &[OutgoingNews]| {
         let (mut events, mut hosts) = (Vec::new(), Vec::new());
-        for told in batch {
-            match told {
-                Told::Event(event) => {
+        for news in batch {
+            match news {
+                OutgoingNews::Event(event) => {
                     events.push((event.org, event.kind, event.op, event.id, event.of, event.only));
                 }
-                Told::Host(server) => hosts.push(*server),
+                OutgoingNews::Host(server) => hosts.push(*server),
             }
         }
         (events, hosts)
     };
     // No event takes 120 bytes.
-    told.chunks(LARGEST / 120).map(split).collect()
+    news.chunks(LARGEST / 120).map(split).collect()
 }
 
 async fn notify(core: &Core, message: &Message) -> anyhow::Result<()> {
@@ -200,7 +200,7 @@ async fn notify(core: &Core, message: &Message) -> anyhow::Result<()> {
 /// Receives the other processes' events.
 async fn listen(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) {
     loop {
-        if let Err(error) = hear(core, options.clone(), own).await {
+        if let Err(error) = listen_once(core, options.clone(), own).await {
             tracing::warn!(%error, "events.not_heard");
         }
         core.events.resync();
@@ -209,7 +209,11 @@ async fn listen(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64
 }
 
 /// Listens on one connection for as long as it lasts.
-async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) -> Result<(), sqlx::Error> {
+async fn listen_once(
+    core: &Core,
+    options: sqlx::postgres::PgConnectOptions,
+    own: u64,
+) -> Result<(), sqlx::Error> {
     let connecting = timeout(SILENT, async {
         let pool = sqlx::postgres::PgPoolOptions::new().max_connections(1).connect_with(options).await?;
         let mut listener = PgListener::connect_with(&pool).await?;
@@ -217,15 +221,15 @@ async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) 
         Ok::<_, sqlx::Error>(listener)
     });
     let mut listener = connecting.await.map_err(|_| sqlx::Error::PoolTimedOut)??;
-    // What came before was missed.
+    // Earlier messages were missed.
     core.events.resync();
     let mut peers = Peers::new(Instant::now());
-    // Hearing nothing of oneself reveals a connection that looks alive and is not.
+    // A connection that does not deliver our own messages is dead, even if it looks alive.
     let mut heard_own = Instant::now();
     while heard_own.elapsed() < SILENT {
         match timeout(EVERY, listener.try_recv()).await {
             Ok(Ok(Some(heard))) if heard.channel() == deltas::CHANNEL => {
-                core.events.deltas.hear(heard.payload(), own);
+                core.events.deltas.receive(heard.payload(), own);
             }
             Ok(Ok(Some(heard))) => {
                 let Ok(message) = muster_json::from_str::<Message>(heard.payload()) else {
@@ -236,7 +240,7 @@ async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) 
                 if message.from == own {
                     heard_own = Instant::now();
                 } else {
-                    take(core, &mut peers, message);
+                    handle_message(core, &mut peers, message);
                 }
             }
             // The connection was lost.
@@ -251,13 +255,13 @@ async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) 
     Ok(())
 }
 
-fn take(core: &Core, peers: &mut Peers, message: Message) {
+fn handle_message(core: &Core, peers: &mut Peers, message: Message) {
     let hub = &core.events;
     if peers.has_gap(&message, Instant::now()) {
         hub.resync();
     }
     for (org, kind, op, id, of, only) in message.events {
-        hub.tell(Event { org, kind, id, op, of, only });
+        hub.notify_here(Event { org, kind, id, op, of, only });
     }
     for server in message.hosts {
         core.hosts.wake(server);
@@ -274,7 +278,6 @@ struct Peers {
 struct Peer {
     batch: u64,
     heard: Instant,
-    /// Whether it was reported as silent.
     is_silent: bool,
 }
 
@@ -292,11 +295,13 @@ impl Peers {
         } else {
             self.known.insert(message.from, peer)
         };
-        // Those that were there when we began to listen have said so by `SILENT`; a later one begins with nothing sent.
+        // A process that was running when we began to listen has announced itself by `SILENT`; a later one begins with
+        // nothing sent.
         before.map_or(sent > 0 && now.duration_since(self.since) > SILENT, |before| before.batch != sent)
     }
 
-    /// Whether a process has gone silent; reports each one once. Its position is kept for an hour, because it may come back.
+    /// Whether a process has gone silent; reports each one once. Its position is kept for an hour, because it may come
+    /// back.
     fn are_silent(&mut self, now: Instant) -> bool {
         self.known.retain(|_, peer| now.duration_since(peer.heard) < Duration::from_hours(1));
         let silent = self.known.values_mut().filter(|peer| !peer.is_silent);
@@ -326,8 +331,10 @@ mod tests {
             of: Some(longest),
             only: Some(UserId(longest)),
         };
-        let batches =
-            batches(&[vec![Told::Event(event); 1000], vec![Told::Host(ServerId(longest)); 500]].concat());
+        let batches = batches(
+            &[vec![OutgoingNews::Event(event); 1000], vec![OutgoingNews::Host(ServerId(longest)); 500]]
+                .concat(),
+        );
         assert_eq!(batches.iter().map(|(events, hosts)| events.len() + hosts.len()).sum::<usize>(), 1500);
         for (events, hosts) in batches {
             let message = Message { from: u64::MAX, batch: u64::MAX, events, hosts, bye: false };

@@ -1,7 +1,8 @@
-//! What all subscribers of one event need: who may still receive it, and the record. Fetched by the first one who asks.
+//! Lookups that all subscribers of one event share: who may still receive it, and the record. The first subscriber
+//! makes them.
 //!
-//! A memo is shared by those who receive the event at about the same time, and not kept for later ones: its contents
-//! were true after the event, but only briefly.
+//! A memo is shared by subscribers that receive the event at about the same time, and not kept for later ones: its
+//! contents were true after the event, but only briefly.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -18,7 +19,7 @@ use crate::{
     core::access::{Admitted, Caller, Membership},
 };
 
-/// What the subscribers of one event share.
+/// The lookups shared by the subscribers of one event.
 pub struct Memo {
     made: Instant,
     admitted: OnceCell<Admitted>,
@@ -28,7 +29,6 @@ pub struct Memo {
 /// A statement and its keys.
 type Question = (String, Vec<i64>);
 
-/// Shared rows.
 pub type Rows = Vec<Arc<QueryResult>>;
 
 impl Default for Memo {
@@ -54,7 +54,7 @@ impl Memo {
     /// The rows that `read` fetches for a statement and its keys, fetched once for everyone with the same question.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// The errors of `read`.
     pub async fn rows(
         &self,
         question: Question,
@@ -81,8 +81,7 @@ impl Memo {
 pub(super) struct Memos(Mutex<VecDeque<(u64, Arc<Memo>)>>);
 
 impl Memos {
-    /// The memo of the event with this number.
-    pub fn of(&self, number: u64) -> Arc<Memo> {
+    pub fn get(&self, number: u64) -> Arc<Memo> {
         let mut kept = self.0.lock();
         kept.retain(|(_, memo)| memo.is_fresh());
         if let Some((_, memo)) = kept.iter().find(|(of, _)| *of == number) {

@@ -1,5 +1,5 @@
-//! THE list of sealed columns. Rotation goes through it, and a law (`tests/it/operations/sealing_keys.rs`) compares it with the
-//! tables of both databases, so that no column whose name ends in `_sealed` can be forgotten.
+//! The list of sealed columns. Rotation goes through it, and a law (`tests/it/operations/sealing_keys.rs`) compares it
+//! with the tables of both databases, so that no column whose name ends in `_sealed` can be forgotten.
 
 use crate::{
     base::ids::OrgId,
@@ -9,7 +9,6 @@ use crate::{
 /// A column of sealed values, and the context that its values are bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedColumn {
-    /// The table.
     pub table: &'static str,
     /// The column: the field's name followed by `_sealed`.
     pub column: &'static str,
@@ -26,7 +25,6 @@ pub struct SealedColumn {
 /// A column of digests of bots' tokens ([`bot_digests`](super::bot_digests)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest {
-    /// The column.
     pub column: &'static str,
     /// The column with the transport, for which it counts.
     pub transport: &'static str,
@@ -44,7 +42,7 @@ pub enum Record {
 /// The organization of values that belong to none.
 const NONE: &str = "CAST(0 AS BIGINT)";
 
-const fn of(
+const fn sealed_column(
     table: &'static str,
     column: &'static str,
     organization: &'static str,
@@ -54,11 +52,11 @@ const fn of(
 }
 
 const fn of_tenant(table: &'static str, column: &'static str) -> SealedColumn {
-    of(table, column, "organization_id", Record::Id("id"))
+    sealed_column(table, column, "organization_id", Record::Id("id"))
 }
 
 const fn of_organization(column: &'static str) -> SealedColumn {
-    of("organizations", column, "id", Record::Id("id"))
+    sealed_column("organizations", column, "id", Record::Id("id"))
 }
 
 /// Every sealed column of every table.
@@ -78,28 +76,27 @@ pub const SEALED: &[SealedColumn] = &[
     of_tenant("credential_fields", "value_sealed"),
     SealedColumn {
         is_long: true,
-        ..of("message_sources", "source_sealed", "organization_id", Record::Id("message_id"))
+        ..sealed_column("message_sources", "source_sealed", "organization_id", Record::Id("message_id"))
     },
     of_tenant("model_credentials", "secret_sealed"),
     of_organization("provider_oauth_secret_sealed"),
     of_organization("transcription_key_sealed"),
     of_organization("voice_key_sealed"),
-    of("idempotency_keys", "answer_sealed", "organization_id", Record::Name("holder")),
-    of("signing_keys", "private_key_sealed", NONE, Record::Name("kid")),
-    of("users", "totp_secret_sealed", NONE, Record::Id("id")),
+    sealed_column("idempotency_keys", "answer_sealed", "organization_id", Record::Name("holder")),
+    sealed_column("signing_keys", "private_key_sealed", NONE, Record::Name("kid")),
+    sealed_column("users", "totp_secret_sealed", NONE, Record::Id("id")),
 ];
 
 impl SealedColumn {
     /// The context in which this record's value was sealed.
     #[must_use]
-    pub fn place<'a>(&self, organization: OrgId, record: Locator<'a>) -> SealContext<'a> {
+    pub fn seal_context<'a>(&self, organization: OrgId, record: Locator<'a>) -> SealContext<'a> {
         let field = self.column.strip_suffix("_sealed").unwrap_or(self.column);
         SealContext { organization, table: self.table, record, field }
     }
 }
 
 impl Record {
-    /// The column.
     #[must_use]
     pub fn column(self) -> &'static str {
         match self {

@@ -3,7 +3,7 @@
 //! Reading, changing and replacing the file are three steps. Two processes doing this at once would start with the same
 //! keys, and the slower one's file would lack the key that the faster one has announced, with which the service may
 //! already have sealed. So a process that changes the file holds a lock next to it (`keys.toml.lock`) from before the
-//! read until the file is replaced. The operating system releases the lock when the process ends, however it ends. The
+//! read until the file is replaced. The operating system releases the lock when the process ends, even by a crash. The
 //! empty file stays: removing it would let two processes hold locks of the same name.
 
 use std::{
@@ -27,7 +27,6 @@ use crate::{
 /// The key file, locked against changes by others.
 #[derive(Debug)]
 pub(super) struct Change {
-    /// The keys to change.
     pub(super) file: KeyFile,
     path: PathBuf,
     /// Held until this is dropped.
@@ -42,9 +41,9 @@ impl Change {
     /// can't be read.
     pub(super) async fn begin(core: &Core) -> Result<Self> {
         let path = core.config.rotatable_keys()?.to_owned();
-        // Ten seconds, many times what a change takes.
-        let lock = hold(&path, 200).await?;
-        // Never created: a missing file is no reason to start with other keys.
+        // Ten seconds, many times the duration of a change.
+        let lock = acquire_lock(&path, 200).await?;
+        // Never created: if the file is missing, new keys would be the wrong ones.
         let file = KeyFile::load(&path).map_err(Problem::internal)?;
         Ok(Self { file, path, _lock: lock })
     }
@@ -74,7 +73,7 @@ pub async fn rotate_sealing(core: &Core, only_prepare: bool) -> Result<(u32, boo
     Ok((id, is_active))
 }
 
-async fn hold(keys: &Path, tries: u32) -> Result<File> {
+async fn acquire_lock(keys: &Path, tries: u32) -> Result<File> {
     let path = beside(keys);
     let failed = |error: io::Error| Problem::internal(anyhow::anyhow!("{}: {error}", path.display()));
     let file = files::private().create(true).truncate(false).open(&path).map_err(failed)?;
@@ -106,12 +105,12 @@ mod tests {
     async fn waiting_too_long_fails_and_the_lock_ends_with_its_holder() {
         let folder = tempfile::tempdir().unwrap();
         let keys = folder.path().join("keys.toml");
-        let held = hold(&keys, 1).await.unwrap();
-        let refused = hold(&keys, 2).await.unwrap_err();
+        let held = acquire_lock(&keys, 1).await.unwrap();
+        let refused = acquire_lock(&keys, 2).await.unwrap_err();
         assert_eq!(refused.code, Code::Conflict);
         assert!(refused.detail.contains("keys.toml.lock"), "{refused}");
         drop(held);
-        hold(&keys, 1).await.unwrap();
-        assert!(hold(&folder.path().join("nowhere/keys.toml"), 1).await.is_err());
+        acquire_lock(&keys, 1).await.unwrap();
+        assert!(acquire_lock(&folder.path().join("nowhere/keys.toml"), 1).await.is_err());
     }
 }

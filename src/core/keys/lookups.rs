@@ -1,4 +1,4 @@
-//! What keeps made-up names of signing keys from querying the database (`signing.rs`).
+//! Keeps made-up names of signing keys from causing database queries (`signing.rs`).
 
 use std::time::Instant;
 
@@ -9,9 +9,9 @@ use crate::base::bounds;
 
 /// Keeps unknown names from querying the database.
 pub struct Lookups {
-    /// The names that were unknown at the last look.
+    /// The names that were unknown at the last lookup.
     pub(super) unknown: Cache<String, ()>,
-    /// The looks of the present second.
+    /// The lookups of the current second.
     pub(super) recent: Mutex<(Option<Instant>, u32)>,
 }
 

@@ -1,11 +1,11 @@
-//! The keys of an installation: rotated while the service runs, without signing or locking anyone out.
+//! The keys of an installation: rotated while the service runs, without signing anyone out.
 //!
 //! There are two kinds, in two places:
 //!
 //! - *sealing keys* (in the key file) wrap the data keys of everything that is sealed in the database. A running
-//!   service notices a changed file within a second (`watch.rs`); `file.rs` changes it, one process at a time; [`rewrap`]
-//!   reseals everything with the active key, and [`retire`] removes a key that wraps nothing.
-//!   `columns.rs` lists where sealed values are; `bot_tokens.rs` has the one digest that is derived from these keys and kept.
+//!   service notices a changed file within a second (`watch.rs`); `file.rs` changes it, one process at a time;
+//!   [`rewrap`] reseals everything with the active key, and [`retire`] removes a key that wraps nothing. `columns.rs`
+//!   lists where sealed values are; `bot_tokens.rs` has the one digest that is derived from these keys and kept.
 //! - *signing keys* (in the table `signing_keys`, with the private half sealed) sign access tokens (`signing.rs`). All
 //!   replicas read the table, though not for every made-up name (`lookups.rs`); `api/files/jwks.rs` publishes the
 //!   public halves.
@@ -28,6 +28,9 @@ pub use self::{
     lookups::Lookups,
     present::require_presence,
     rewrap::{Pace, Progress, in_use, open_one, require_unused, retire, rewrap},
-    signing::{Listed, Rotated, State, keep, list, load, look_for, retire as retire_signing_key, rotate},
+    signing::{
+        ListedKey, Rotated, State, list, load, look_for, maintain as maintain_signing,
+        retire as retire_signing_key, rotate,
+    },
     watch::{reload, watch},
 };

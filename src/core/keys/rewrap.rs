@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// After how many bytes of values others get the database, however few values they were: a mail may be as long as thousands of secrets.
+/// The job rests after this many bytes, however few values they were: a mail may be as long as thousands of secrets.
 const BYTES: usize = 1 << 20;
 
 /// How fast values are resealed.
@@ -37,11 +37,11 @@ const BYTES: usize = 1 << 20;
 pub struct Pace {
     /// How many values are read and written at a time. Long ones are moved one by one.
     pub batch: u64,
-    /// How long to wait after so many values, to leave the database to others.
+    /// How long to wait after a batch, to leave the database to others.
     pub rest: Duration,
 }
 
-/// What was moved since the last rest.
+/// The values moved since the last rest.
 #[derive(Default)]
 struct SinceRest {
     values: u64,
@@ -49,8 +49,8 @@ struct SinceRest {
 }
 
 impl SinceRest {
-    /// Adds what was moved. Returns whether it is time to rest, after which it counts from zero.
-    fn add(&mut self, pace: Pace, batch: &[Found]) -> bool {
+    /// Adds moved values. Returns whether it is time to rest; the count then restarts at zero.
+    fn add(&mut self, pace: Pace, batch: &[FoundValue]) -> bool {
         self.values += batch.len() as u64;
         self.bytes += batch.iter().map(|found| found.sealed.len()).sum::<usize>();
         let is_due = self.values >= pace.batch || self.bytes >= BYTES;
@@ -67,7 +67,7 @@ impl Default for Pace {
     }
 }
 
-/// What has been done so far.
+/// The progress so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Progress {
     /// Values examined because they were under another key.
@@ -81,7 +81,7 @@ pub struct Progress {
 }
 
 /// A value and its location.
-struct Found {
+struct FoundValue {
     organization: OrgId,
     record: Value,
     sealed: Vec<u8>,
@@ -89,39 +89,39 @@ struct Found {
     transport: String,
 }
 
-impl Found {
-    /// What it was sealed for, if its record has an id or a name.
-    fn place(&self, column: &SealedColumn) -> Option<SealContext<'_>> {
+impl FoundValue {
+    /// The context in which it was sealed, if its record has an id or a name.
+    fn seal_context(&self, column: &SealedColumn) -> Option<SealContext<'_>> {
         let locator = match &self.record {
             Value::String(Some(name)) => Locator::Name(name),
             Value::BigInt(Some(id)) => Locator::Id(*id),
             _ => return None,
         };
-        Some(column.place(self.organization, locator))
+        Some(column.seal_context(self.organization, locator))
     }
 }
 
 /// A value under the active key, and its digest if its column has one.
-struct Moved {
+struct MovedValue {
     sealed: Vec<u8>,
     digest: Option<Vec<u8>>,
 }
 
-/// Reseals every value with the active key of the current ring; `told` receives the progress after each batch.
+/// Reseals every value with the active key of the current ring; `report` receives the progress after each batch.
 ///
 /// # Errors
 /// The database can't be reached. Values already resealed stay so; the next call continues.
 pub async fn rewrap(
     core: &Arc<Core>,
     pace: Pace,
-    mut told: impl FnMut(&SealedColumn, Progress),
+    mut report: impl FnMut(&SealedColumn, Progress),
 ) -> Result<Progress> {
     let mut all = Progress::default();
     loop {
         let ring = core.keys.current();
         let mut round = Progress::default();
         for column in SEALED {
-            walk(core, &ring, column, pace, &mut round, |now| told(column, add(all, now))).await?;
+            walk(core, &ring, column, pace, &mut round, |now| report(column, add(all, now))).await?;
         }
         let broken = round.broken;
         all = Progress { broken, ..add(all, round) };
@@ -152,7 +152,7 @@ async fn walk(
     column: &SealedColumn,
     pace: Pace,
     done: &mut Progress,
-    mut told: impl FnMut(Progress),
+    mut report: impl FnMut(Progress),
 ) -> Result<()> {
     let (mut after, mut since) = (None, SinceRest::default());
     loop {
@@ -160,7 +160,7 @@ async fn walk(
         let Some(last) = batch.last() else { return Ok(()) };
         after = Some((last.organization, last.record.clone()));
         write(core, ring, column, &batch, done).await?;
-        told(*done);
+        report(*done);
         if since.add(pace, &batch) {
             tokio::time::sleep(pace.rest).await;
         }
@@ -174,7 +174,7 @@ async fn read(
     column: &SealedColumn,
     after: Option<&(OrgId, Value)>,
     limit: u64,
-) -> Result<Vec<Found>> {
+) -> Result<Vec<FoundValue>> {
     let SealedColumn { column: name, organization, record, is_long, .. } = *column;
     let limit = if is_long { 1 } else { limit };
     let key = record.column();
@@ -198,11 +198,17 @@ pub async fn open_one(
     column: &SealedColumn,
 ) -> Result<Option<Result<(), SealError>>, DbErr> {
     let found = find(db, column, "LIMIT 1", vec![]).await?;
-    let opened = |found: &Found| Some(ring.open_bytes(&found.sealed, &found.place(column)?).map(drop));
+    let opened =
+        |found: &FoundValue| Some(ring.open_bytes(&found.sealed, &found.seal_context(column)?).map(drop));
     Ok(found.first().and_then(opened))
 }
 
-async fn find(db: &Db, column: &SealedColumn, which: &str, values: Vec<Value>) -> Result<Vec<Found>, DbErr> {
+async fn find(
+    db: &Db,
+    column: &SealedColumn,
+    which: &str,
+    values: Vec<Value>,
+) -> Result<Vec<FoundValue>, DbErr> {
     let SealedColumn { table, column: name, organization, record, digest, .. } = *column;
     let (key, transport) = (record.column(), digest.map_or("''", |digest| digest.transport));
     // A value of zero bytes is a destroyed secret.
@@ -213,12 +219,12 @@ async fn find(db: &Db, column: &SealedColumn, which: &str, values: Vec<Value>) -
     db.all(sql, values).await?.iter().map(|row| found(row, record)).collect()
 }
 
-fn found(row: &QueryResult, record: Record) -> Result<Found, DbErr> {
+fn found(row: &QueryResult, record: Record) -> Result<FoundValue, DbErr> {
     let record = match record {
         Record::Id(_) => row.try_get_by::<i64, _>("record")?.into(),
         Record::Name(_) => row.try_get_by::<String, _>("record")?.into(),
     };
-    Ok(Found {
+    Ok(FoundValue {
         organization: row.try_get_by("organization")?,
         record,
         sealed: row.try_get_by("sealed")?,
@@ -230,28 +236,28 @@ async fn write(
     core: &Core,
     ring: &KeyRing,
     column: &SealedColumn,
-    batch: &[Found],
+    batch: &[FoundValue],
     done: &mut Progress,
 ) -> Result<()> {
-    let moved: Vec<(&Found, Option<Moved>)> =
+    let moved: Vec<(&FoundValue, Option<MovedValue>)> =
         batch.iter().map(|found| (found, moved(ring, column, found))).collect();
     if core.db.backend() == DbBackend::Sqlite {
         // One write to disk for all of them. It blocks other writers, but only briefly.
         let tx = core.db.begin().await?;
         let mut written = Progress::default();
-        put(&tx, column, moved, &mut written).await?;
+        replace_value(&tx, column, moved, &mut written).await?;
         tx.commit().await?;
         *done = add(*done, written);
         return Ok(());
     }
     // One by one: a transaction that locks several rows could deadlock with another.
-    put(core.db.writer(), column, moved, done).await
+    replace_value(core.db.writer(), column, moved, done).await
 }
 
-async fn put(
+async fn replace_value(
     db: &impl ConnectionTrait,
     column: &SealedColumn,
-    moved: Vec<(&Found, Option<Moved>)>,
+    moved: Vec<(&FoundValue, Option<MovedValue>)>,
     done: &mut Progress,
 ) -> Result<()> {
     let SealedColumn { table, column: name, organization, record, digest, .. } = column;
@@ -269,7 +275,7 @@ async fn put(
     );
     for (found, value) in moved {
         done.seen += 1;
-        let Some(Moved { sealed, digest }) = value else {
+        let Some(MovedValue { sealed, digest }) = value else {
             done.broken += 1;
             continue;
         };
@@ -285,8 +291,8 @@ async fn put(
     Ok(())
 }
 
-fn moved(ring: &KeyRing, column: &SealedColumn, found: &Found) -> Option<Moved> {
-    let place = found.place(column)?;
+fn moved(ring: &KeyRing, column: &SealedColumn, found: &FoundValue) -> Option<MovedValue> {
+    let place = found.seal_context(column)?;
     match resealed(ring, column, found, &place) {
         Ok(moved) => moved,
         Err(error) => {
@@ -300,16 +306,16 @@ fn moved(ring: &KeyRing, column: &SealedColumn, found: &Found) -> Option<Moved> 
 fn resealed(
     ring: &KeyRing,
     column: &SealedColumn,
-    found: &Found,
+    found: &FoundValue,
     place: &SealContext<'_>,
-) -> std::result::Result<Option<Moved>, SealError> {
+) -> std::result::Result<Option<MovedValue>, SealError> {
     let Some(sealed) = ring.rewrap(&found.sealed, place)? else { return Ok(None) };
     if column.digest.is_none() {
-        return Ok(Some(Moved { sealed, digest: None }));
+        return Ok(Some(MovedValue { sealed, digest: None }));
     }
     let token = ring.open(&sealed, place)?;
     let digest = bot_digests(ring, &found.transport, &token).into_iter().next();
-    Ok(Some(Moved { sealed, digest }))
+    Ok(Some(MovedValue { sealed, digest }))
 }
 
 /// How many values are wrapped with the key `id`, by column; columns without any are left out.
@@ -364,7 +370,7 @@ pub async fn require_unused(core: &Core, ring: &KeyRing, id: u32) -> Result<()> 
 /// Removes the sealing key `id` from the key file.
 ///
 /// # Errors
-/// Those of [`require_unused`].
+/// See [`require_unused`].
 pub async fn retire(core: &Core, id: u32) -> Result<()> {
     let mut change = Change::begin(core).await?;
     require_unused(core, change.file.ring(), id).await?;
@@ -380,7 +386,7 @@ mod tests {
 
     #[test]
     fn others_get_the_database_after_so_many_values_or_bytes() {
-        let found = |bytes: usize| Found {
+        let found = |bytes: usize| FoundValue {
             organization: OrgId(1),
             record: 1_i64.into(),
             sealed: vec![0; bytes],

@@ -2,10 +2,10 @@
 //!
 //! A key is first *next* (published, so that other verifiers know it before it is used), then *active* (it signs), then
 //! *retired* (it verifies until the last token that it signed has expired; its private half is destroyed at once).
-//! There is one active key, and at most one next key. The first replica to see that a step is due makes it, under a
-//! lock on the table; the others notice when they look (`jobs/mod.rs`). A replica that receives a token with an unknown
-//! key looks at once ([`look_for`]), but not for every made-up text: only a few times a second, and for the same name
-//! once in a while.
+//! There is one active key, and at most one next key. The first replica to see that a step is due takes it, under a
+//! lock on the table; the others notice at their next look (`jobs/mod.rs`). A replica that receives a token with an
+//! unknown key looks at once ([`look_for`]), but not for every made-up name: only a few times a second, and rarely for
+//! the same name.
 //!
 //! An installation starts with the signing keys of its key file.
 
@@ -35,14 +35,13 @@ use crate::{
     },
 };
 
-/// How much longer than its tokens a retired key verifies: a replica that can't reach the database signs with it until its next
-/// look.
+/// How much longer than its tokens a retired key verifies: a replica that can't reach the database signs with it until
+/// its next look.
 const GRACE: Duration = Duration::from_secs(60);
-/// How many looks per second unknown names may cause: anyone can make them up.
+/// How many lookups per second unknown names may cause: anyone can make names up.
 const LOOKS_PER_SECOND: u32 = 5;
 const ALGORITHM: &str = "EdDSA";
 
-/// The state of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -50,7 +49,7 @@ pub enum State {
     Next,
     /// Signs.
     Active,
-    /// Verifies what it has signed.
+    /// Verifies its own signatures.
     Retired,
     /// No longer in use.
     Expired,
@@ -58,12 +57,10 @@ pub enum State {
 
 /// A key as shown to the operator.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct Listed {
+pub struct ListedKey {
     /// Its name in a token's header.
     pub kid: String,
-    /// Its state.
     pub state: State,
-    /// When it was created.
     pub created_at: Timestamp,
     /// When it started to sign, or will.
     pub activates_at: Option<Timestamp>,
@@ -84,7 +81,7 @@ pub enum Rotated {
 
 row! {
     /// A key as stored.
-    struct Row {
+    struct KeyRow {
         kid: String,
         public_key: String,
         private_key_sealed: Vec<u8>,
@@ -96,7 +93,7 @@ row! {
     }
 }
 
-impl Row {
+impl KeyRow {
     fn public(&self) -> Result<PublicKey> {
         let bytes = URL_SAFE_NO_PAD.decode(&self.public_key).map_err(Problem::internal)?;
         let bytes = <[u8; 32]>::try_from(bytes)
@@ -126,7 +123,7 @@ pub async fn load(core: &Core) -> Result<()> {
 }
 
 /// Takes the step that is due, if any, and loads the table's keys. Returns the number of steps.
-pub async fn keep(core: &Core) -> Result<u64> {
+pub async fn maintain(core: &Core) -> Result<u64> {
     let known = rows(core.db.read()).await?;
     if due(core, &known).is_none() {
         put_in_force(core, &known)?;
@@ -167,14 +164,13 @@ pub async fn look_for(core: &Core, kid: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// All keys, newest first.
-pub async fn list(core: &Core) -> Result<Vec<Listed>> {
+pub async fn list(core: &Core) -> Result<Vec<ListedKey>> {
     let now = core.clock.now();
     let rows = rows(core.db.read()).await?;
     Ok(rows
         .into_iter()
         .rev()
-        .map(|row| Listed {
+        .map(|row| ListedKey {
             state: row.state(now),
             kid: row.kid,
             created_at: row.created_at,
@@ -197,7 +193,7 @@ pub async fn rotate(core: &Core, at_once: bool) -> Result<Rotated> {
             Some(row) => row.kid.clone(),
             None => publish(core, &tx, now).await?,
         };
-        make(core, &tx, &Step::Activate(kid.clone())).await?;
+        apply_step(core, &tx, &RotationStep::Activate(kid.clone())).await?;
         Rotated::Active(kid)
     } else {
         match next {
@@ -235,7 +231,7 @@ pub async fn retire(core: &Core, kid: &str) -> Result<()> {
     let now = core.clock.now();
     let row = known.iter().find(|row| row.kid == kid);
     let row = row.ok_or_else(|| {
-        Problem::new(Code::NotFound, format!("There is no key {kid}: `muster key list` shows them."))
+        Problem::new(Code::NotFound, format!("Key {kid} does not exist: `muster key list` shows all keys."))
     })?;
     if row.state(now) == State::Active {
         let detail =
@@ -254,34 +250,33 @@ pub async fn retire(core: &Core, kid: &str) -> Result<()> {
 }
 
 /// A step in the life of the keys.
-enum Step {
+enum RotationStep {
     /// Publish a next key, which becomes active at this time.
     Publish(Timestamp),
     /// Make this key the active one.
     Activate(String),
 }
 
-/// The step that is due.
-fn due(core: &Core, known: &[Row]) -> Option<Step> {
+fn due(core: &Core, known: &[KeyRow]) -> Option<RotationStep> {
     let (now, settings) = (core.clock.now(), &core.config.signing);
     if let Some(next) = known.iter().find(|row| row.state(now) == State::Next) {
         let is_due = next.activate_at.is_some_and(|at| at <= now);
-        return is_due.then(|| Step::Activate(next.kid.clone()));
+        return is_due.then(|| RotationStep::Activate(next.kid.clone()));
     }
     let active = known.iter().find(|row| row.state(now) == State::Active)?;
     let ends = active.activated_at?.plus(settings.rotation()?);
     let earliest = now.plus(settings.publish());
-    (ends <= earliest).then(|| Step::Publish(ends.max(earliest)))
+    (ends <= earliest).then(|| RotationStep::Publish(ends.max(earliest)))
 }
 
-async fn make(core: &Core, tx: &Transaction, step: &Step) -> Result<()> {
+async fn apply_step(core: &Core, tx: &Transaction, step: &RotationStep) -> Result<()> {
     let now = core.clock.now();
     match step {
-        Step::Publish(at) => {
+        RotationStep::Publish(at) => {
             let kid = publish(core, tx, *at).await?;
             tracing::info!(kid, %at, "keys.signing_key_published");
         }
-        Step::Activate(kid) => {
+        RotationStep::Activate(kid) => {
             let until = now.plus(core.config.sessions.access_token_ttl()).plus(GRACE);
             let sql = installation_sql!(
                 "UPDATE signing_keys SET retired_at = $1, verify_until = $2, private_key_sealed = $3 \
@@ -329,7 +324,7 @@ async fn insert(
     let until = retired_at.map(|at| at.plus(core.config.sessions.access_token_ttl()).plus(GRACE));
     let sealed = match retired_at {
         Some(_) => Vec::new(),
-        None => core.keys.seal_bytes(&key.seed[..], &place(&key.kid)),
+        None => core.keys.seal_bytes(&key.seed[..], &seal_context(&key.kid)),
     };
     let sql = installation_sql!(
         "INSERT INTO signing_keys (kid, algorithm, public_key, private_key_sealed, created_at, activate_at, \
@@ -338,7 +333,7 @@ async fn insert(
     let values = [
         key.kid.clone().into(),
         ALGORITHM.into(),
-        URL_SAFE_NO_PAD.encode(PublicKey::of(key).bytes).into(),
+        URL_SAFE_NO_PAD.encode(PublicKey::from_signing_key(key).bytes).into(),
         sealed.into(),
         core.clock.now().into(),
         activate_at.into(),
@@ -354,14 +349,15 @@ async fn reload(core: &Core) -> Result<()> {
     put_in_force(core, &rows(core.db.read()).await?)
 }
 
-fn put_in_force(core: &Core, rows: &[Row]) -> Result<()> {
+fn put_in_force(core: &Core, rows: &[KeyRow]) -> Result<()> {
     let now = core.clock.now();
     let active = rows.iter().find(|row| row.state(now) == State::Active);
     let active = active.ok_or_else(|| Problem::internal(anyhow::anyhow!("no signing key is active")))?;
-    let opened = core.keys.open_bytes(&active.private_key_sealed, &place(&active.kid)).map_err(|error| {
-        let hint = "does the key file belong to this database?";
-        Problem::internal(anyhow::anyhow!("signing key {}: {error}; {hint}", active.kid))
-    })?;
+    let opened =
+        core.keys.open_bytes(&active.private_key_sealed, &seal_context(&active.kid)).map_err(|error| {
+            let hint = "does the key file belong to this database?";
+            Problem::internal(anyhow::anyhow!("signing key {}: {error}; {hint}", active.kid))
+        })?;
     let mut seed = Zeroizing::new([0; 32]);
     if opened.expose_secret().len() != seed.len() {
         return Err(Problem::internal(anyhow::anyhow!("signing key {} is not a valid key", active.kid)));
@@ -370,14 +366,14 @@ fn put_in_force(core: &Core, rows: &[Row]) -> Result<()> {
     let verifying = rows.iter().filter(|row| row.state(now) != State::Expired);
     let set = KeySet {
         active: SigningKey { kid: active.kid.clone(), seed },
-        verifying: verifying.map(Row::public).collect::<Result<_>>()?,
+        verifying: verifying.map(KeyRow::public).collect::<Result<_>>()?,
     };
     core.access.jwt.replace(&set);
     Ok(())
 }
 
 /// The context in which the private half is sealed.
-fn place(kid: &str) -> SealContext<'_> {
+fn seal_context(kid: &str) -> SealContext<'_> {
     SealContext::new(OrgId(0), "signing_keys", kid, "private_key")
 }
 
@@ -391,7 +387,7 @@ async fn locked(core: &Core) -> Result<Transaction> {
 }
 
 /// All keys, oldest first.
-async fn rows(door: &impl Door<Sql = InstallationSql>) -> Result<Vec<Row>> {
+async fn rows(door: &impl Door<Sql = InstallationSql>) -> Result<Vec<KeyRow>> {
     let sql = installation_sql!(
         "SELECT kid, public_key, private_key_sealed, created_at, activate_at, activated_at, retired_at, \
          verify_until FROM signing_keys WHERE algorithm = $1 ORDER BY created_at, kid"

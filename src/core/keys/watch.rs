@@ -13,10 +13,10 @@ pub async fn watch(core: Arc<Core>) {
         return;
     }
     let path = core.config.keys_file.clone();
-    let mut seen = mark(&path);
+    let mut seen = fingerprint(&path);
     loop {
         tokio::time::sleep(bounds::POLL).await;
-        let now = mark(&path);
+        let now = fingerprint(&path);
         if now != seen && now.is_some() {
             seen = now;
             reload(&core);
@@ -37,7 +37,7 @@ pub fn reload(core: &Core) {
 }
 
 /// Changes when the file does.
-fn mark(path: &Path) -> Option<(u64, std::time::SystemTime, u64)> {
+fn fingerprint(path: &Path) -> Option<(u64, std::time::SystemTime, u64)> {
     let about = std::fs::metadata(path).ok()?;
     Some((about.len(), about.modified().ok()?, inode(&about)))
 }

@@ -1,9 +1,9 @@
 //! Letters: built-in templates, filled in, in two forms.
 //!
-//! A template is plain text. Its first line is the subject, the paragraph `{{link}}` becomes a button in the HTML form, and
-//! `{{items}}` stands for a list of paragraphs. Both forms come from one text, so they can't differ. Values are inserted in
-//! one pass (a value that looks like a placeholder stays as it is), lose their control characters and those that change the
-//! direction of text, and are escaped in HTML.
+//! A template is plain text. Its first line is the subject, the paragraph `{{link}}` becomes a button in the HTML form,
+//! and `{{items}}` stands for a list of paragraphs. Both forms come from one text, so they can't differ. Values are
+//! inserted in one pass (a value that looks like a placeholder stays as it is), lose their control characters and those
+//! that change the direction of text, and are escaped in HTML.
 
 /// The frame of the HTML form.
 const LAYOUT: &str = include_str!("templates/layout.html");
@@ -19,12 +19,11 @@ pub enum Template {
     Invitation,
     /// Reports something that happened to an account.
     Notice,
-    /// Tells what waits for a person.
+    /// Lists what waits for a person.
     Notifications,
 }
 
 impl Template {
-    /// Every template.
     pub const ALL: [Self; 5] =
         [Self::ConfirmEmail, Self::ResetPassword, Self::Invitation, Self::Notice, Self::Notifications];
 
@@ -44,7 +43,6 @@ impl Template {
 pub struct Letter {
     /// The subject: one line.
     pub subject: String,
-    /// The plain text.
     pub text: String,
     /// The same in HTML.
     pub html: String,
@@ -53,7 +51,6 @@ pub struct Letter {
 /// A paragraph of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Paragraph {
-    /// A text.
     Text(String),
     /// A URL, shown as a button.
     Link(String),
@@ -66,7 +63,8 @@ impl Letter {
         Self::with_items(template, values, &[])
     }
 
-    /// The same, with these paragraphs where the template has `{{items}}`. A paragraph that comes out empty is left out.
+    /// The same, with these paragraphs where the template has `{{items}}`. A paragraph that comes out empty is left
+    /// out.
     #[must_use]
     pub fn with_items(template: Template, values: &[(&str, &str)], items: &[Paragraph]) -> Self {
         let (subject, body) = template.text().split_once('\n').unwrap_or_default();
@@ -77,7 +75,7 @@ impl Letter {
                     Paragraph::Text(text) => Paragraph::Text(plain(text).collect()),
                     Paragraph::Link(url) => Paragraph::Link(plain(url).collect()),
                 })),
-                // Only the template makes something a link: values may be the words of others.
+                // Only the template can create a link: values may come from anyone.
                 "{{link}}" => paragraphs.push(Paragraph::Link(fill(paragraph, values))),
                 text => paragraphs.push(Paragraph::Text(fill(text, values))),
             }
@@ -85,7 +83,7 @@ impl Letter {
         paragraphs.retain(|paragraph| !paragraph.text().trim().is_empty());
         let subject = fill(subject, values);
         let html: String = paragraphs.iter().map(in_html).collect();
-        // The body first: a subject has names in it, which may be anything.
+        // The body first: a subject contains names, which may be anything.
         let html = LAYOUT.replacen("{{body}}", &html, 1).replacen("{{title}}", &escape(&subject), 1);
         let texts: Vec<&str> = paragraphs.iter().map(Paragraph::text).collect();
         Self { subject, text: texts.join("\n\n") + "\n", html }

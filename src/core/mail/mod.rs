@@ -1,4 +1,4 @@
-//! Mail: what the service tells people outside the panel.
+//! Mail: messages to people outside the panel.
 //!
 //! A mail waits in a table as a reference to its subject matter, without link or token. The
 //! responsible feature writes the letter when it is sent, and only then creates the token of its link: neither the

@@ -36,7 +36,6 @@ enum Transport {
     Smtp(Smtp),
 }
 
-/// Sends letters.
 pub struct Mailer {
     transport: Transport,
     from: Option<Mailbox>,
@@ -106,7 +105,7 @@ impl Mailer {
         format!("{}/{path}#token={token}", self.links)
     }
 
-    /// What letters call this installation.
+    /// The name of this installation in letters.
     #[must_use]
     pub fn site(&self) -> &str {
         let name = self.links.split_once("://").map_or(self.links.as_str(), |(_, name)| name);
@@ -134,9 +133,8 @@ impl Mailer {
                 }
                 Err(error) => Err(SendError::Later(brief(&error))),
             },
-            Transport::Folder(folder) => {
-                put(folder, &message.formatted()).map_err(|error| SendError::Later(error.to_string()))
-            }
+            Transport::Folder(folder) => write_letter(folder, &message.formatted())
+                .map_err(|error| SendError::Later(error.to_string())),
             Transport::Off | Transport::Log => Err(SendError::Later("mail is off".to_owned())),
         }
     }
@@ -169,7 +167,7 @@ pub fn can_be_sent_to(email: &str) -> bool {
 }
 
 /// Writes a letter to a folder, readable by its owner only: links in it open accounts.
-fn put(folder: &Path, letter: &[u8]) -> std::io::Result<()> {
+fn write_letter(folder: &Path, letter: &[u8]) -> std::io::Result<()> {
     let name = format!("{}.eml", uuid::Uuid::now_v7());
     create_private(&folder.join(name))?.write_all(letter)
 }
@@ -250,7 +248,7 @@ fn code(error: &lettre::transport::smtp::Error) -> Option<u16> {
     error.status().map(u16::from)
 }
 
-/// The reason of a failure, without anything of the mail that the server may repeat.
+/// The reason for a failure, without the parts of the mail that a server may echo.
 fn brief(error: &lettre::transport::smtp::Error) -> String {
     match code(error) {
         Some(code) => format!("the mail server answered {code}"),

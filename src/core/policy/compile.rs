@@ -9,8 +9,8 @@
 //! - `p.dom == "*" || p.dom == r.dom`: a line does not affect other organizations. So an organization is asked only
 //!   about the permissions that its own rules name; for all others it has the answers of `*`.
 //! - The matcher only compares domains for equality: two organizations whose files say the same about a permission get
-//!   the same answer, and casbin is asked for the first of them. So however many organizations there are, there are at
-//!   most 81 questions per permission (each role allowed, denied or not named).
+//!   the same answer, and casbin is asked for the first of them. So there are at most 81 questions per permission (each
+//!   role allowed, denied or not named), regardless of the number of organizations.
 //!
 //! One enforcer serves for all of this: role links are built once, and only the `p` lines change. When a policy is read
 //! again, it reuses the rows of organizations whose rules did not change.
@@ -100,7 +100,7 @@ pub(super) fn compile(rules: &Rules, before: Option<(&Rules, &Table)>) -> casbin
         (table.base, table.token_cap) = (known.base, known.token_cap);
     }
     for permission in Permission::ALL.into_iter().filter(|_| before.is_none()) {
-        judge.hear(about(permission, &rules.base).map(|grant| (EVERYWHERE, grant)));
+        judge.replace_lines(about(permission, &rules.base).map(|grant| (EVERYWHERE, grant)));
         for role in Role::ALL {
             let answer = judge.ask(role.as_str(), EVERYWHERE, permission)?;
             table.base[role.index()].set(permission, answer);
@@ -131,7 +131,7 @@ pub(super) fn lockouts(rules: &Rules, table: &Table, sources: &Sources) -> Vec<L
     }
     let mut problems = Vec::new();
     for (own, (org, file)) in rules.orgs.iter().zip(&sources.orgs) {
-        // A higher role has everything that a lower one has: what the OWNER lacks, no one has.
+        // A higher role has everything that a lower one has: a permission that the OWNER lacks is lost for everyone.
         let owner = table.role_permissions(*org, Role::Owner);
         let lost = OWNER_KEEPS
             .into_iter()
@@ -144,13 +144,13 @@ pub(super) fn lockouts(rules: &Rules, table: &Table, sources: &Sources) -> Vec<L
             };
             let takes = |grant: &&Grant| grant.permission == lost && grant.effect == Effect::Deny;
             let line = own.grants.iter().find(takes).map(|grant| grant.line);
-            LintProblem { line, ..LintProblem::of_file(&file.name, reason).of(Some(*org)) }
+            LintProblem { line, ..LintProblem::of_file(&file.name, reason).in_org(Some(*org)) }
         }));
     }
     problems
 }
 
-/// What an organization's file says about a permission, role by role.
+/// An organization's rules for a permission, role by role.
 type Said = [Option<Effect>; Role::ALL.len()];
 
 /// Answers for organizations, by what their files say.
@@ -170,7 +170,7 @@ fn org_row(
             None => {
                 let domain = org.to_string();
                 let base = about(permission, base).map(|grant| (EVERYWHERE, grant));
-                judge.hear(base.chain(about(permission, own).map(|grant| (domain.as_str(), grant))));
+                judge.replace_lines(base.chain(about(permission, own).map(|grant| (domain.as_str(), grant))));
                 let mut answers = [false; Role::ALL.len()];
                 for role in Role::ALL {
                     answers[role.index()] = judge.ask(role.as_str(), &domain, permission)?;
@@ -207,7 +207,6 @@ fn about(permission: Permission, grants: &[Grant]) -> impl Iterator<Item = &Gran
     grants.iter().filter(move |grant| grant.permission == permission)
 }
 
-/// Casbin.
 struct Judge(Enforcer);
 
 impl Judge {
@@ -225,8 +224,7 @@ impl Judge {
         made.now_or_never().unwrap_or_else(waits).map(Self)
     }
 
-    /// Replaces the lines.
-    fn hear<'a>(&mut self, lines: impl Iterator<Item = (&'a str, &'a Grant)>) {
+    fn replace_lines<'a>(&mut self, lines: impl Iterator<Item = (&'a str, &'a Grant)>) {
         let model = self.0.get_mut_model();
         model.clear_policy();
         for (domain, grant) in lines {

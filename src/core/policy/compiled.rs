@@ -1,8 +1,7 @@
 //! A policy as a whole: read, judged, and compiled into a table that can be queried.
 //!
 //! A problem in the files for every organization makes the whole policy invalid. A problem in one organization's own
-//! rules affects only that organization: its denials still apply, but nothing that its rules allow
-//! ([`Rules::fall_back`]).
+//! rules affects only that organization: its denials still apply, but not its grants ([`Rules::fall_back`]).
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
@@ -12,7 +11,7 @@ use super::{
     compile::{self, Table},
     diff::{self, CellChange},
     expectations,
-    explain::{Book, Explanation, Line},
+    explain::{Book, Explanation, PolicyLine},
     folder::Folder,
     line::{LintProblem, Subject},
     lint,
@@ -97,7 +96,6 @@ impl Compiled {
         self.table.row(org, subject)
     }
 
-    /// The roles that hold `permission` in `org`.
     pub fn roles(&self, org: OrgId, permission: Permission) -> impl Iterator<Item = Role> + '_ {
         Role::ALL.into_iter().filter(move |role| self.table.role_permissions(org, *role).contains(permission))
     }
@@ -128,9 +126,9 @@ impl Compiled {
         diff::cells(&from.table, (&self.table, &self.book))
     }
 
-    /// Every line with its place, to find those that never decided anything.
+    /// Every line with its place, to find lines that never decided anything.
     #[must_use]
-    pub fn lines(&self) -> Vec<Line> {
+    pub fn lines(&self) -> Vec<PolicyLine> {
         self.book.all_lines()
     }
 
@@ -158,7 +156,7 @@ pub(super) fn sources(dir: Option<&Path>) -> Sources {
     dir.map_or_else(Sources::embedded, |dir| Folder::read(dir).sources)
 }
 
-/// Reduces the rules of organizations with problems to what is safe, unless that was already done.
+/// Reduces the rules of organizations with problems to their safe part, unless that was already done.
 fn fall_back(rules: &mut Rules, problems: &[LintProblem], fallen: &BTreeSet<OrgId>) -> BTreeSet<OrgId> {
     let wrong: BTreeSet<OrgId> = problems.iter().filter_map(|it| it.org).collect();
     let wrong: BTreeSet<OrgId> = wrong.difference(fallen).copied().collect();

@@ -1,4 +1,4 @@
-//! What a candidate changes: cell by cell in the table, and line by line in a file.
+//! The changes of a candidate: cell by cell in the table, and line by line in a file.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     compile::Table,
-    explain::{Book, Line, NO_LINE},
+    explain::{Book, NO_LINE, PolicyLine},
     line::Subject,
 };
 use crate::base::{
@@ -21,12 +21,11 @@ pub struct CellChange {
     pub organization_id: Option<OrgId>,
     /// A role, or `service_token` for the most that a token can have.
     pub subject: String,
-    /// The permission.
     pub permission: Permission,
     /// Whether the candidate allows it; the policy in force does the opposite.
     pub allowed: bool,
     /// The candidate's deciding line; `null` if no line applies.
-    pub decided_by: Option<Line>,
+    pub decided_by: Option<PolicyLine>,
 }
 
 impl fmt::Display for CellChange {
@@ -74,8 +73,8 @@ pub(super) fn cells(before: &Table, (after, book): (&Table, &Book)) -> Vec<CellC
     changes
 }
 
-/// Comparing takes the product of both lengths, and organizations write both texts. Beyond this many comparisons, all lines between
-/// the first and the last difference are shown as changed.
+/// Comparing takes the product of both lengths, and organizations write both texts. Beyond this many comparisons, all
+/// lines between the first and the last difference are shown as changed.
 const MAX_COMPARISONS: usize = 4_000_000;
 
 /// The lines that an edit removes and adds, marked with `-` and `+`, in the order of the text.

@@ -1,8 +1,8 @@
-//! Expectations: what the policy must result in, written next to it and checked before any edit takes effect.
+//! Expectations: required results of the policy, written next to it and checked before any edit takes effect.
 //!
 //! `expectations.csv` has one per line: `<who>, <where>, <permission>, <allow or deny>`. *Where* is `*` (every
-//! organization, no matter what its own file says), `default` (organizations without rules of their own) or an organization's
-//! id. A policy that fails an expectation is refused as a whole, like one that can't be read.
+//! organization, no matter what its own file says), `default` (organizations without rules of their own) or an
+//! organization's id. A policy that fails an expectation is refused as a whole, like one that can't be read.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::{
     explain::Book,
     line::{Effect, LintProblem, POLICY_CSV, Subject, numbered},
     reader::{effect_of, noted, shown, subject_of, unknown, without_mark, wrong_count},
-    rules::{Expectation, Place},
+    rules::{Expectation, ExpectationScope},
     source::{File, Sources},
 };
 use crate::base::{
@@ -71,9 +71,11 @@ fn read_line(line: usize, text: &str) -> Result<Expectation, Vec<String>> {
     let permission = noted(permission.parse::<Permission>().map_err(unknown), &mut reasons);
     let effect = noted(effect_of(effect), &mut reasons);
     match (subject, place, permission, effect) {
-        (Some(Subject::ServiceToken), Some(Place::Default | Place::Organization(_)), ..) => {
-            Err(vec!["the cap of service_token applies everywhere: write *".to_owned()])
-        }
+        (
+            Some(Subject::ServiceToken),
+            Some(ExpectationScope::Default | ExpectationScope::Organization(_)),
+            ..,
+        ) => Err(vec!["the cap of service_token applies everywhere: write *".to_owned()]),
         (Some(subject), Some(place), Some(permission), Some(effect)) => {
             Ok(Expectation { line, subject, place, permission, effect })
         }
@@ -81,15 +83,15 @@ fn read_line(line: usize, text: &str) -> Result<Expectation, Vec<String>> {
     }
 }
 
-fn place_of(text: &str) -> Result<Place, String> {
+fn place_of(text: &str) -> Result<ExpectationScope, String> {
     match text {
-        "*" => Ok(Place::Everywhere),
-        "default" => Ok(Place::Default),
+        "*" => Ok(ExpectationScope::Everywhere),
+        "default" => Ok(ExpectationScope::Default),
         _ => text
             .parse()
             .ok()
             .filter(|id| (1..=MAX_ID).contains(id))
-            .map(|id| Place::Organization(OrgId(id)))
+            .map(|id| ExpectationScope::Organization(OrgId(id)))
             .ok_or_else(|| {
                 format!("unknown place \"{}\": must be *, default or an organization's id", shown(text))
             }),
@@ -104,17 +106,19 @@ pub(super) fn unmet(table: &Table, book: &Book) -> Vec<LintProblem> {
     for one in &book.rules.expectations {
         let is_met = |org| table.allows(org, one.subject, one.permission) == (one.effect == Effect::Allow);
         for org in places(one.place, table).filter(|org| !is_met(*org)) {
-            problems.push(LintProblem::at(name, one.line, shortfall(one, org, book)).of(org));
+            problems.push(LintProblem::at(name, one.line, shortfall(one, org, book)).in_org(org));
         }
     }
     problems
 }
 
-fn places(place: Place, table: &Table) -> Box<dyn Iterator<Item = Option<OrgId>> + '_> {
+fn places(place: ExpectationScope, table: &Table) -> Box<dyn Iterator<Item = Option<OrgId>> + '_> {
     match place {
-        Place::Default => Box::new([None].into_iter()),
-        Place::Organization(org) => Box::new([Some(org)].into_iter()),
-        Place::Everywhere => Box::new([None].into_iter().chain(table.overridden().into_iter().map(Some))),
+        ExpectationScope::Default => Box::new([None].into_iter()),
+        ExpectationScope::Organization(org) => Box::new([Some(org)].into_iter()),
+        ExpectationScope::Everywhere => {
+            Box::new([None].into_iter().chain(table.overridden().into_iter().map(Some)))
+        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! Why a caller may or may not do something: the line that decides, and the change that would reverse it.
 //!
-//! A pure function over the lines as read. It does not decide: casbin has, and a law compares this verdict with
+//! A pure function over the lines as read. It does not decide: casbin has, and a law compares this explanation with
 //! casbin's table for every cell, for the committed files and for generated ones. If several lines agree, it names the
 //! one that an administrator would look at first:
 //!
 //! - a deny before an allow, since it overrides all of them; `policy.csv` before the organization's own file, since it
-//!   applies no matter what that file says;
+//!   applies regardless of that file;
 //! - then the line whose role is closest to the role in question.
 
 use serde::Serialize;
@@ -22,43 +22,35 @@ use crate::base::{
 
 /// A line of a policy file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Line {
+pub struct PolicyLine {
     /// The file, relative to the policy folder: `policy.csv` or `orgs/7.csv`.
     pub file: String,
     /// The line's number, starting at 1.
     pub line: i64,
-    /// The line's text.
     pub text: String,
 }
 
-impl std::fmt::Display for Line {
+impl std::fmt::Display for PolicyLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}: {}", self.file, self.line, self.text)
     }
 }
 
-/// The kind of change to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ChangeKind {
-    /// Add a line.
     Add,
-    /// Replace a line.
     Replace,
-    /// Remove a line.
     Remove,
 }
 
-/// A change that would allow what is refused.
+/// A change that would lift a refusal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Remedy {
-    /// The kind of change.
     pub change: ChangeKind,
-    /// The file to change.
     pub file: String,
     /// The number of the line to replace or remove.
     pub line: Option<i64>,
-    /// The new text.
     pub text: Option<String>,
     /// Whether the organization's own file can do it; otherwise only the installation's operator can.
     pub within_ceiling: bool,
@@ -84,17 +76,15 @@ pub struct Explanation {
     pub organization_id: Option<OrgId>,
     /// A role, or `service_token` for the most that a token can have.
     pub subject: String,
-    /// The permission in question.
     pub permission: Permission,
-    /// Whether it is allowed.
     pub allowed: bool,
     /// The line that decides; `null` if no line applies, which means refused.
-    pub decided_by: Option<Line>,
+    pub decided_by: Option<PolicyLine>,
     /// How the line reaches the subject: each role includes the next one.
     pub inheritance: Vec<Role>,
     /// Every line that applies to the permission and the subject, including the deciding one.
-    pub lines: Vec<Line>,
-    /// What would allow it, if it is refused.
+    pub lines: Vec<PolicyLine>,
+    /// The change that would allow it, if it is refused.
     pub remedy: Option<Remedy>,
     /// The same in a sentence.
     pub reason: String,
@@ -133,14 +123,14 @@ impl Book {
         found
     }
 
-    fn line(&self, spoken: &Spoken<'_>) -> Line {
+    fn line(&self, spoken: &Spoken<'_>) -> PolicyLine {
         let (file, source) = match spoken.org {
             None => (POLICY_CSV.to_owned(), Some(&self.sources.policy)),
             Some(org) => (org_file(org), self.sources.org(org)),
         };
         let text = source.and_then(|file| file.text.as_deref().ok());
         let text = text.and_then(|text| text.lines().nth(spoken.grant.line - 1)).unwrap_or_default();
-        Line { file, line: number(spoken.grant.line), text: text.trim().to_owned() }
+        PolicyLine { file, line: number(spoken.grant.line), text: text.trim().to_owned() }
     }
 
     /// The line that decides; `None` if no line applies.
@@ -149,14 +139,14 @@ impl Book {
         org: Option<OrgId>,
         subject: Subject,
         permission: Permission,
-    ) -> Option<Line> {
+    ) -> Option<PolicyLine> {
         self.spoken(org, subject, permission).first().map(|spoken| self.line(spoken))
     }
 
     pub fn explain(&self, org: Option<OrgId>, subject: Subject, permission: Permission) -> Explanation {
         let spoken = self.spoken(org, subject, permission);
         let allowed = spoken.first().is_some_and(|first| first.grant.effect == Effect::Allow);
-        let mut lines: Vec<Line> = spoken.iter().map(|one| self.line(one)).collect();
+        let mut lines: Vec<PolicyLine> = spoken.iter().map(|one| self.line(one)).collect();
         let inheritance = spoken.first().map_or_else(Vec::new, |first| self.path(subject, first.grant));
         let remedy = (!allowed).then(|| remedy(org, subject, permission, &spoken));
         let decided_by = lines.first().cloned();
@@ -193,11 +183,11 @@ impl Book {
     }
 
     /// Every `p` line of every file.
-    pub fn all_lines(&self) -> Vec<Line> {
+    pub fn all_lines(&self) -> Vec<PolicyLine> {
         let base = self.rules.base.iter().map(|grant| (None, grant));
         let own =
             self.rules.orgs.iter().flat_map(|own| own.grants.iter().map(|grant| (Some(own.org), grant)));
-        let mut lines: Vec<Line> =
+        let mut lines: Vec<PolicyLine> =
             base.chain(own).map(|(org, grant)| self.line(&Spoken { org, grant, distance: 0 })).collect();
         // An unreadable line counts as many denials.
         lines.dedup();
@@ -205,7 +195,7 @@ impl Book {
     }
 }
 
-/// What would allow it.
+/// The change that would allow it.
 fn remedy(org: Option<OrgId>, subject: Subject, permission: Permission, spoken: &[Spoken<'_>]) -> Remedy {
     let denials: Vec<_> = spoken.iter().filter(|one| one.grant.effect == Effect::Deny).collect();
     let in_base = denials.iter().any(|one| one.org.is_none()) || subject == Subject::ServiceToken;
@@ -241,7 +231,7 @@ fn reason(
     subject: Subject,
     permission: Permission,
     allowed: bool,
-    decided_by: Option<&Line>,
+    decided_by: Option<&PolicyLine>,
     inheritance: &[Role],
     remedy: Option<&Remedy>,
 ) -> String {

@@ -27,7 +27,7 @@ struct Seen {
     file: File,
 }
 
-/// What the file system reports about a file.
+/// The file system's report on a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     file: (u64, u64),
@@ -37,7 +37,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(about: &Metadata) -> Self {
+    fn from_metadata(about: &Metadata) -> Self {
         Self {
             file: (about.dev(), about.ino()),
             size: about.size(),
@@ -55,7 +55,6 @@ impl Stamp {
 }
 
 impl Folder {
-    /// Reads the folder.
     pub fn read(dir: &Path) -> Self {
         let mut folder = Self { dir: dir.to_owned(), seen: HashMap::new(), sources: Sources::embedded() };
         folder.look(Clock::system().now());
@@ -67,7 +66,7 @@ impl Folder {
         let (mut before, mut seen, mut read) = (std::mem::take(&mut self.seen), HashMap::new(), 0);
         self.sources = Sources::read(&self.dir, &mut |root, name| {
             // Taken before the file is read, so that a change in between is noticed next time.
-            let stamp = root.about(name).map(|about| Stamp::of(&about));
+            let stamp = root.about(name).map(|about| Stamp::from_metadata(&about));
             let known = before.remove(name).filter(|it| it.settled && Some(it.stamp) == stamp);
             let file = known.map_or_else(
                 || {

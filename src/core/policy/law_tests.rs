@@ -8,7 +8,7 @@ use crate::base::{
     permission::{Permission, Role},
 };
 
-/// What each subject may do, according to the table.
+/// The permissions of each subject, according to the table.
 fn table_says(policy: &Compiled, org: OrgId, subject: Subject, permission: Permission) -> bool {
     policy.permissions(Some(org), subject).contains(permission)
 }

@@ -1,5 +1,4 @@
-//! The terms shared by all parts of the policy: who may or may not do what, in which line, and what is wrong with a
-//! line.
+//! Terms shared by all parts of the policy: subjects, grants, and problems with their lines.
 
 use std::fmt;
 
@@ -26,7 +25,6 @@ pub struct LintProblem {
     pub file: String,
     /// The line, starting at 1; `null` if the problem concerns the whole file.
     pub line: Option<usize>,
-    /// What is wrong with it.
     pub reason: String,
     /// The organization whose rules are wrong; `None` for the files for every organization.
     #[serde(skip)]
@@ -42,7 +40,7 @@ impl LintProblem {
         Self { line: Some(line), ..Self::of_file(file, reason) }
     }
 
-    pub(super) fn of(self, org: Option<OrgId>) -> Self {
+    pub(super) fn in_org(self, org: Option<OrgId>) -> Self {
         Self { org, ..self }
     }
 }
@@ -62,13 +60,12 @@ pub fn listed(problems: &[LintProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// The subject whose lines cap what a service token can have.
+/// The subject whose lines cap the permissions of service tokens.
 pub(super) const SERVICE_TOKEN: &str = "service_token";
 
 /// The subject of a line or a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
-    /// A member with this role.
     Role(Role),
     /// The most that a service token can have.
     ServiceToken,

@@ -7,7 +7,7 @@ use super::{
     expectations,
     line::{Effect, Grant, LintProblem, POLICY_CSV, Subject, numbered},
     reader::Reader,
-    rules::{Inheritance, Own, Rules},
+    rules::{Inheritance, OwnRules, Rules},
     source::{File, MODEL, Sources},
 };
 use crate::base::{
@@ -30,7 +30,7 @@ pub(super) fn lint(sources: &Sources) -> (Rules, Vec<LintProblem>) {
     for (org, file) in &sources.orgs {
         let mut own = Reader::new(file, Some(*org), &mut problems);
         own.read_all();
-        let own = Own { org: *org, grants: own.grants, unread: own.unread };
+        let own = OwnRules { org: *org, grants: own.grants, unread: own.unread };
         lint_ceiling((*org, file), &own.grants, &rules.base, &roles, &mut problems);
         rules.orgs.push(own);
     }
@@ -120,7 +120,7 @@ fn lint_ceiling(
             let (permission, line) = (grant.permission, denial.line);
             let reason =
                 format!("{role} can't be given {permission}: {POLICY_CSV}:{line} denies it everywhere");
-            problems.push(LintProblem::at(&file.name, grant.line, reason).of(Some(org)));
+            problems.push(LintProblem::at(&file.name, grant.line, reason).in_org(Some(org)));
         }
     }
 }

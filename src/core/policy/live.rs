@@ -1,8 +1,8 @@
 //! The policy in force: which texts it is made of, and how they are replaced.
 //!
-//! An organization's own rules are those in its file if the folder has one, and otherwise those that the caller gave
-//! ([`Policy::give`]). Reading files and compiling take time and must not happen on async threads; queries are answered
-//! from the policy in force and never wait.
+//! An organization's own rules come from its file if the folder has one, and otherwise from the caller
+//! ([`Policy::set_given`]). Reading files and compiling take time and must not happen on async threads; queries are
+//! answered from the policy in force and never wait.
 
 use std::{
     collections::BTreeSet,
@@ -51,8 +51,8 @@ struct Parts {
     /// The last texts that were valid as a whole.
     good: Sources,
     given: Given,
-    /// What was last logged. Empty at the start: given rules may resolve a problem.
-    told: Vec<LintProblem>,
+    /// The problems last logged. Empty at the start: given rules may resolve a problem.
+    logged: Vec<LintProblem>,
 }
 
 /// The result of the last look at the folder.
@@ -98,12 +98,12 @@ impl Policy {
     fn new(folder: Option<Folder>, dir: Option<PathBuf>) -> Result<Self, Vec<LintProblem>> {
         let good = folder.as_ref().map_or_else(Sources::embedded, |folder| folder.sources.clone());
         let compiled = Compiled::build(good.clone(), None)?;
-        let found = Found::of(&good, &good, compiled.problems().to_vec());
+        let found = Found::compare(&good, &good, compiled.problems().to_vec());
         Ok(Self(Arc::new(Inner {
             dir,
             live: ArcSwap::from_pointee(compiled),
             found: ArcSwap::from_pointee(found),
-            parts: Mutex::new(Parts { folder, good, given: Given::new(), told: Vec::new() }),
+            parts: Mutex::new(Parts { folder, good, given: Given::new(), logged: Vec::new() }),
             readings: Default::default(),
         })))
     }
@@ -174,7 +174,7 @@ impl Policy {
         self.0.found.load().files.iter().copied().collect()
     }
 
-    /// What is in force, and what is wrong with the current texts.
+    /// The policy in force, and the problems in the current texts.
     #[must_use]
     pub fn status(&self) -> PolicyStatus {
         let (live, found) = (self.0.live.load(), self.0.found.load());
@@ -214,7 +214,7 @@ impl Policy {
         if folder.sources.version == before {
             return false;
         }
-        let is_good = self.take(&mut parts);
+        let is_good = self.put_in_force(&mut parts);
         tracing::info!(folder = self.0.found.load().version, is_good, "policy.folder_read");
         self.0.readings[usize::from(!is_good)].fetch_add(1, Ordering::Relaxed);
         true
@@ -222,7 +222,7 @@ impl Policy {
 
     /// Sets or removes organizations' own rules, which apply if the folder has no file for them. Returns whether this
     /// changed the policy in force.
-    pub fn give(&self, texts: impl IntoIterator<Item = (OrgId, Option<String>)>) -> bool {
+    pub fn set_given(&self, texts: impl IntoIterator<Item = (OrgId, Option<String>)>) -> bool {
         let mut parts = self.parts();
         for (org, text) in texts {
             match text {
@@ -231,7 +231,7 @@ impl Policy {
             }
         }
         let before = self.now();
-        self.take(&mut parts);
+        self.put_in_force(&mut parts);
         before.version() != self.0.live.load().version()
     }
 
@@ -240,7 +240,7 @@ impl Policy {
     }
 
     /// Puts the parts in force, as far as the folder's are valid. Returns whether there were no problems.
-    fn take(&self, parts: &mut Parts) -> bool {
+    fn put_in_force(&self, parts: &mut Parts) -> bool {
         let read = parts.folder.as_ref().map_or_else(|| parts.good.clone(), |it| it.sources.clone());
         let live = self.now();
         let (compiled, problems) = match judge(read.clone().completed(&parts.given), &live) {
@@ -254,9 +254,9 @@ impl Policy {
                 (before.ok().map(|(compiled, _)| compiled), problems)
             }
         };
-        log(problems.iter().filter(|problem| !parts.told.contains(problem)));
-        parts.told.clone_from(&problems);
-        let found = Found::of(&read, &parts.good, problems);
+        log(problems.iter().filter(|problem| !parts.logged.contains(problem)));
+        parts.logged.clone_from(&problems);
+        let found = Found::compare(&read, &parts.good, problems);
         let is_good = found.problems.is_empty();
         self.0.found.store(Arc::new(found));
         // Unchanged texts keep the time at which they came into force.
@@ -298,7 +298,7 @@ fn log<'a>(problems: impl Iterator<Item = &'a LintProblem>) {
 }
 
 impl Found {
-    fn of(read: &Sources, good: &Sources, problems: Vec<LintProblem>) -> Self {
+    fn compare(read: &Sources, good: &Sources, problems: Vec<LintProblem>) -> Self {
         // A file missing from a refused folder still decides.
         let files = read.orgs.iter().chain(&good.orgs).map(|(org, _)| *org).collect();
         Self { version: read.version.clone(), files, problems }

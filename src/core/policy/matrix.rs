@@ -1,5 +1,5 @@
-//! Renders the base policy as the table committed as `policies/matrix.txt`, whose diff is what a reviewer of a policy
-//! change reads first.
+//! Renders the base policy as the table committed as `policies/matrix.txt`, whose diff a reviewer of a policy change
+//! reads first.
 
 use std::fmt::Write;
 

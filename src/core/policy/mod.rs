@@ -1,11 +1,11 @@
-//! The policy: who may do what, read from the files in `policies/` and decided by casbin.
+//! The policy: the rules for permissions, read from the files in `policies/` and decided by casbin.
 //!
 //! Only casbin decides, but it is a poor reader: it drops lines with an unknown prefix, joins a trailing comment to the
 //! last field, notices a short line only when a request reaches it, and panics at an unknown effect expression. So a
 //! policy goes through four stages, without exception:
 //!
-//! 1. `source` and `folder`: the texts of all files at one moment, and their hash; plus the rules of organizations that
-//!    are kept elsewhere, which the caller gives.
+//! 1. `source` and `folder`: the texts of all files at one moment, and their hash; plus organizations' rules that are
+//!    kept elsewhere, given by the caller.
 //! 2. `reader` and `lint`: texts become typed lines, or problems with file and line. *All* problems of all files are
 //!    found in one pass.
 //! 3. `compile`: casbin is asked once for every cell (organization, role, permission) and for the cap of service
@@ -16,8 +16,8 @@
 //! problem in an organization's own rules affects only that organization (`compiled`, `live`). Nothing here writes a
 //! file.
 //!
-//! What may be changed: a new rule in `lint` needs a check and a test. The matcher in `policies/model.conf` may only
-//! change together with `compile`, whose shortcut for organizations relies on it.
+//! To change this: a new rule in `lint` needs a check and a test. The matcher in `policies/model.conf` may only change
+//! together with `compile`, whose shortcut for organizations relies on it.
 
 mod compile;
 mod compiled;
@@ -39,7 +39,7 @@ pub use self::{
     compile::Table,
     compiled::Compiled,
     diff::{CellChange, lines as changed_lines},
-    explain::{ChangeKind, Explanation, Line, NO_LINE, Remedy},
+    explain::{ChangeKind, Explanation, NO_LINE, PolicyLine, Remedy},
     line::{LintProblem, Subject, listed, org_file},
     live::{Policy, PolicyStatus},
     matrix::matrix,

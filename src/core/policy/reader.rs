@@ -1,6 +1,6 @@
 //! Our own reader of policy files: each line becomes a typed line, or a problem with line number and reason.
 //!
-//! Casbin can neither misread nor choke on what passes: it receives the typed lines, not the text.
+//! Casbin receives the typed lines, not the text, so it can neither misread them nor fail on them.
 
 use std::collections::HashMap;
 
@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
 
     fn problem(&mut self, line: Option<usize>, reason: impl Into<String>) {
         self.unread = self.unread.or(line).or(Some(1));
-        let problem = LintProblem::of_file(&self.file.name, reason).of(self.org);
+        let problem = LintProblem::of_file(&self.file.name, reason).in_org(self.org);
         self.problems.push(LintProblem { line, ..problem });
     }
 

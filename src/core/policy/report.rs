@@ -23,7 +23,6 @@ pub struct Report {
     pub files: usize,
     /// The number of organizations with a file of their own.
     pub organizations: usize,
-    /// The number of expectations.
     pub expectations: usize,
     /// All problems, by file and line.
     pub problems: Vec<LintProblem>,

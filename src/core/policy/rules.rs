@@ -6,7 +6,7 @@ use crate::base::{
     permission::{Permission, Role},
 };
 
-/// What no organization's own rules may take from its OWNER: without these, an organization can't repair itself.
+/// The permissions that an organization's own rules can't take from its OWNER: without them, it can't repair itself.
 pub(super) const OWNER_KEEPS: [Permission; 5] = [
     Permission::OrganizationView,
     Permission::MemberView,
@@ -23,13 +23,13 @@ pub(super) struct Rules {
     /// The lines of `policy.csv`.
     pub base: Vec<Grant>,
     /// Each organization's own rules, ordered by organization.
-    pub orgs: Vec<Own>,
-    /// What the policy must result in.
+    pub orgs: Vec<OwnRules>,
+    /// The required results of the policy.
     pub expectations: Vec<Expectation>,
 }
 
 /// One organization's own rules.
-pub(super) struct Own {
+pub(super) struct OwnRules {
     pub org: OrgId,
     pub grants: Vec<Grant>,
     /// The first unreadable line.
@@ -42,8 +42,8 @@ impl Rules {
         self.orgs.binary_search_by_key(&org, |own| own.org).map_or(&[], |at| self.orgs[at].grants.as_slice())
     }
 
-    /// Reduces an organization's invalid rules to what is safe: their denials, without anything they allow. An
-    /// unreadable line may have denied something, so it denies everything except what every OWNER keeps.
+    /// Reduces an organization's invalid rules to their safe part: the denials, without the grants. An unreadable line
+    /// may have denied something, so it denies everything except what every OWNER keeps.
     pub fn fall_back(&mut self, org: OrgId) {
         let Ok(at) = self.orgs.binary_search_by_key(&org, |own| own.org) else { return };
         let own = &mut self.orgs[at];
@@ -67,9 +67,9 @@ fn locked(line: usize) -> Vec<Grant> {
     all.filter(|grant| !is_kept(grant)).collect()
 }
 
-/// Where an expectation applies.
+/// The organizations to which an expectation applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum ExpectationScope {
     Everywhere,
     Default,
     Organization(OrgId),
@@ -80,7 +80,7 @@ pub(super) enum Place {
 pub(super) struct Expectation {
     pub line: usize,
     pub subject: Subject,
-    pub place: Place,
+    pub place: ExpectationScope,
     pub permission: Permission,
     pub effect: Effect,
 }

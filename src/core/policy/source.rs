@@ -63,9 +63,8 @@ pub type Given = BTreeMap<OrgId, Arc<str>>;
 pub(super) struct Sources {
     pub model: File,
     pub policy: File,
-    /// The expectations; `None` if there is no such file.
+    /// The expectations; `None` without such a file.
     pub expectations: Option<File>,
-    /// By organization.
     pub orgs: Vec<(OrgId, File)>,
     /// Entries of `orgs/` that don't belong there.
     pub strays: Vec<LintProblem>,
@@ -74,7 +73,6 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// The built-in files.
     pub fn embedded() -> Self {
         let expectations = Some(File::built_in(EXPECTATIONS_CSV, EXPECTATIONS));
         let (model, policy) = (File::built_in("model.conf", MODEL), File::built_in(POLICY_CSV, POLICY));
@@ -160,7 +158,6 @@ impl Sources {
         Some(&self.orgs[at].1)
     }
 
-    /// The number of files.
     pub fn len(&self) -> usize {
         2 + usize::from(self.expectations.is_some()) + self.orgs.len()
     }
@@ -171,7 +168,6 @@ impl Sources {
 pub(super) struct Root<'a>(&'a Path);
 
 impl Root<'_> {
-    /// Reads one file.
     pub fn read(&self, name: &str) -> File {
         let path = self.0.join(name);
         let text = self.stays_inside(&path).and_then(|()| read_text(&path));
@@ -179,7 +175,6 @@ impl Root<'_> {
         File::new(name, text, false)
     }
 
-    /// A file's metadata.
     pub fn about(&self, name: &str) -> Option<fs::Metadata> {
         fs::metadata(self.0.join(name)).ok()
     }

@@ -313,16 +313,16 @@ fn rules_that_are_given_decide_where_there_is_no_file() {
     let (policy, file) = (Policy::load(dir.path()).unwrap(), dir.path().join("orgs/7.csv"));
     let may = |permission| policy.allows(OrgId(7), Role::Viewer, permission);
     let text = "# why\np, VIEWER, 7, contact.view, allow\n";
-    assert!(policy.give([(OrgId(7), Some(text.to_owned()))]) && may(Permission::ContactView));
-    assert!(!policy.give([(OrgId(7), Some(text.to_owned()))]), "nothing new");
+    assert!(policy.set_given([(OrgId(7), Some(text.to_owned()))]) && may(Permission::ContactView));
+    assert!(!policy.set_given([(OrgId(7), Some(text.to_owned()))]), "nothing new");
     assert_eq!(policy.now().org_text(OrgId(7)).as_deref(), Some(text));
     assert!(!policy.has_file(OrgId(7)));
-    // A file takes over, no matter what is given meanwhile; when it goes, the newest given rules apply again.
+    // A file takes over, whichever rules are given meanwhile; when it goes, the newest given rules apply again.
     fs::write(&file, "p, VIEWER, 7, skill.edit, allow\n").unwrap();
     policy.reload().unwrap();
     assert!(policy.has_file(OrgId(7)) && may(Permission::SkillEdit) && !may(Permission::ContactView));
     let newer = "p, VIEWER, 7, mcp.edit, allow\n";
-    assert!(!policy.give([(OrgId(7), Some(newer.to_owned()))]) && !may(Permission::McpEdit));
+    assert!(!policy.set_given([(OrgId(7), Some(newer.to_owned()))]) && !may(Permission::McpEdit));
     fs::remove_file(&file).unwrap();
     policy.reload().unwrap();
     assert!(!policy.has_file(OrgId(7)) && may(Permission::McpEdit) && !may(Permission::SkillEdit));
@@ -333,7 +333,7 @@ fn rules_that_are_given_decide_where_there_is_no_file() {
     fs::remove_file(&file).unwrap();
     policy.reload().unwrap();
     assert!(!policy.has_file(OrgId(7)));
-    assert!(policy.give([(OrgId(7), None)]) && !may(Permission::McpEdit));
+    assert!(policy.set_given([(OrgId(7), None)]) && !may(Permission::McpEdit));
     assert_eq!(policy.now().org_text(OrgId(7)), None);
 }
 
@@ -362,7 +362,7 @@ fn a_broken_file_keeps_its_last_good_rules_and_no_others() {
     assert!(policy.allows(OrgId(8), Role::Viewer, Permission::SkillEdit));
     assert!(policy.has_file(OrgId(8)), "given rules don't override its file");
     let given = Some("p, VIEWER, 10, skill.edit, allow\n".to_owned());
-    assert!(policy.give([(OrgId(10), given)]));
+    assert!(policy.set_given([(OrgId(10), given)]));
     assert!(policy.allows(OrgId(10), Role::Viewer, Permission::SkillEdit));
 }
 
@@ -374,7 +374,7 @@ fn a_start_with_a_wrong_file_locks_only_its_organization() {
     let unread = "p, VIEWER, 7, skill.edit, allow\np, OPERATOR, 7, agent.create, dney\n";
     let policy = Policy::load(folder(&[("orgs/7.csv", unread)]).path()).unwrap();
     assert_eq!(policy.status().problems.len(), 1);
-    // No one knows what the line was meant to deny.
+    // The line's intended denial is unknown.
     let owner: PermissionSet = OWNER_KEEPS.into_iter().collect();
     assert_eq!(policy.role_permissions(OrgId(7), Role::Owner), owner);
     for role in [Role::Admin, Role::Operator, Role::Viewer] {
@@ -394,7 +394,7 @@ fn of_given_rules_that_are_no_longer_good_only_the_denials_hold() {
     for (file, changed) in [("policy.csv", ceiling.as_str()), ("expectations.csv", expected)] {
         let dir = folder(&[]);
         let policy = Policy::load(dir.path()).unwrap();
-        policy.give([(OrgId(7), Some(text.to_owned()))]);
+        policy.set_given([(OrgId(7), Some(text.to_owned()))]);
         assert!(policy.allows(OrgId(7), Role::Viewer, Permission::ContactView));
         fs::write(dir.path().join(file), changed).unwrap();
         let problems = policy.reload().unwrap_err();

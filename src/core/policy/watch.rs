@@ -16,7 +16,7 @@ use crate::base::bounds;
 
 impl Policy {
     /// Puts every saved change in force, for as long as the future is polled. Needs tokio's timer. Before each look it
-    /// awaits `given`, which gives new rules: anyone who deletes a file has published its text first.
+    /// awaits `given`, which loads new rules: an operator who deletes a file has published its text first.
     pub async fn watch(self, given: impl Fn() -> BoxFuture<'static, ()>) {
         watch(self, given).await;
     }

@@ -13,17 +13,16 @@ pub const WAITS: [Duration; 7] = [
     LONGEST,
 ];
 
-/// The longest of them.
 pub const LONGEST: Duration = Duration::from_hours(6);
 
-/// The wait after so many failures in a row. `None`: there were too many.
+/// The wait after this many failures in a row. `None` if there were too many.
 #[must_use]
 pub fn after(failures: i64) -> Option<Duration> {
     usize::try_from(failures - 1).ok().and_then(|place| WAITS.get(place)).copied()
 }
 
-/// The wait that a vendor has asked for, within bounds: one that says "at once" would be asked without end, and one that names
-/// a year would never be asked again.
+/// The wait that a vendor has requested, within bounds: a vendor that requests no wait would get requests without end,
+/// and one that requests a year would never get another.
 #[must_use]
 pub fn asked_for(wait: Duration) -> Duration {
     wait.clamp(WAITS[0], Duration::from_hours(24))

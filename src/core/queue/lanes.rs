@@ -1,5 +1,5 @@
-//! The queue of this process: how it is woken, and the lanes that it works in at the moment. An organization has its share of
-//! lanes, so that one whose receivers all hang holds up no other organization.
+//! The queue of this process: how it is woken, and the lanes in which it works at the moment. Each organization has a
+//! share of the lanes, so that one whose receivers all hang does not hold up the others.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -10,7 +10,7 @@ use super::send_limit::Pace;
 use crate::{
     base::ids::{ChannelId, OrgId},
     core::{
-        resource_limits::{Held, Holder, Line},
+        resource_limits::{Held, Holder, ResourceLimit},
         store::sql::row,
     },
 };
@@ -19,9 +19,7 @@ row! {
     /// A lane: a channel's jobs of one kind.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct ChannelLane {
-        /// The organization.
         organization_id: OrgId,
-        /// The channel.
         channel_id: ChannelId,
     }
 }
@@ -41,23 +39,28 @@ type Key = (&'static str, ChannelLane);
 #[derive(Clone, Default)]
 pub(super) struct Lanes(Arc<Mutex<HashSet<Key>>>);
 
-/// A lane that a task works in. Dropping it gives it up.
-pub(super) struct Entered {
+/// A lane in which a task works. Dropping it leaves the lane.
+pub(super) struct LaneGuard {
     lanes: Lanes,
     key: Key,
     _held: Held,
 }
 
 impl Lanes {
-    /// Enters a lane. `None`: someone is in it, or the organization has its share, or too many are taken.
-    pub(super) fn enter(&self, line: &Arc<Line>, kind: &'static str, lane: ChannelLane) -> Option<Entered> {
+    /// Enters a lane. `None` if a task is in it, the organization has used its share, or all lanes are taken.
+    pub(super) fn enter(
+        &self,
+        limit: &Arc<ResourceLimit>,
+        kind: &'static str,
+        lane: ChannelLane,
+    ) -> Option<LaneGuard> {
         let (mut all, key) = (self.all(), (kind, lane));
         if all.contains(&key) {
             return None;
         }
-        let held = line.take_free(Holder::Organization(lane.organization_id.0), 1)?;
+        let held = limit.take_free(Holder::Organization(lane.organization_id.0), 1)?;
         all.insert(key);
-        Some(Entered { lanes: self.clone(), key, _held: held })
+        Some(LaneGuard { lanes: self.clone(), key, _held: held })
     }
 
     fn all(&self) -> MutexGuard<'_, HashSet<Key>> {
@@ -65,15 +68,16 @@ impl Lanes {
     }
 }
 
-impl Drop for Entered {
+impl Drop for LaneGuard {
     fn drop(&mut self) {
         self.lanes.all().remove(&self.key);
     }
 }
 
-/// SQL for the channels in which something is due, the oldest first, without hiding those of one organization behind those of
-/// another. Between the two parts is what selects `organization_id`, `channel_id` and `available_at` of what is due. A look
-/// takes 128 channels of an organization: those that have a lane are among them, so twice a share.
+/// SQL for the channels with due jobs, the oldest first, so that no organization's channels are hidden behind
+/// another's. Between the two parts stands a SELECT of `organization_id`, `channel_id` and `available_at` of the due
+/// rows. A look takes 128 channels of an organization, twice its share, because channels that already have a lane are
+/// among them.
 pub const OLDEST_DUE: [&str; 2] = [
     "SELECT organization_id, channel_id FROM (SELECT organization_id, channel_id, MIN(available_at) AS since, \
      ROW_NUMBER() OVER (PARTITION BY organization_id ORDER BY MIN(available_at), channel_id) AS nth FROM (",
@@ -87,25 +91,25 @@ mod tests {
     use super::*;
     use crate::core::{
         config::Config,
-        resource_limits::{ResourceLimits, What},
+        resource_limits::{Resource, ResourceLimits},
     };
 
     #[test]
     fn a_channel_has_one_lane_and_an_organization_its_share() {
         let resource_limits = ResourceLimits::new(&Config::read(None, BTreeMap::new()).unwrap());
-        let (lanes, line) = (Lanes::default(), resource_limits.line(What::Lanes));
+        let (lanes, limit) = (Lanes::default(), resource_limits.limit(Resource::Lanes));
         let enter = |org, channel| {
             let lane = ChannelLane { organization_id: OrgId(org), channel_id: ChannelId(channel) };
-            lanes.enter(line, "DELIVERY", lane)
+            lanes.enter(limit, "DELIVERY", lane)
         };
         let lane = enter(1, 1).unwrap();
         assert!(enter(1, 1).is_none());
         drop(lane);
         let of_one: Vec<_> = (1..=300).filter_map(|channel| enter(1, channel)).collect();
-        assert_eq!((of_one.len(), line.total()), (64, 64));
+        assert_eq!((of_one.len(), limit.total()), (64, 64));
         assert!(enter(2, 1).is_some());
         drop(of_one);
         assert!(enter(1, 1).is_some());
-        assert_eq!(line.total(), 0);
+        assert_eq!(limit.total(), 0);
     }
 }

@@ -1,16 +1,16 @@
-//! The queue: work that is written in the transaction of the change that causes it, so that neither exists without the other,
-//! and done afterwards: mails, deliveries through channels, approvals in chats.
+//! The queue: work that is written in the transaction of the change that causes it, so that neither exists without the
+//! other, and done afterwards: mails, deliveries through channels, approvals in chats.
 //!
 //! Each kind of [`Job`] has a table of its own. A row waits until it is due, is claimed, run, and settled:
 //!
-//! - **Order.** Rows with the same key of order are run one after the other; those of other keys do not wait for them.
-//! - **Lanes.** Jobs that can hold each other up, such as those of one channel, have a lane: one task of a process that runs what
-//!   is due in it, so that a vendor that hangs holds up no one else. Replicas share lanes.
-//! - **Claims.** A claim is one conditional UPDATE that raises the attempts and postpones the row for the lease, which is how long
-//!   a run may take and [`MARGIN`]. If the replica dies, the row is due again.
-//! - **Retries.** What has failed waits, longer each time ([`backoff`]), until it is given up.
-//! - **Waking.** A commit wakes the queue of its own process ([`wake_after`]). A look at all tables every second finds the rest,
-//!   and what crashed processes left.
+//! - **Order.** Rows with the same order key are run one after the other; rows with other keys do not wait for them.
+//! - **Lanes.** Jobs that can hold each other up, such as those of one channel, have a lane: one task of a process that
+//!   runs the lane's due jobs, so that a vendor that hangs does not hold up others. Replicas share lanes.
+//! - **Claims.** A claim is one conditional UPDATE that raises the attempts and postpones the row for the lease: the
+//!   longest run plus [`MARGIN`]. If the replica dies, the row is due again.
+//! - **Retries.** A failed job waits, longer each time ([`backoff`]), until it is given up.
+//! - **Waking.** A commit wakes the queue of its own process ([`wake_after`]). A look at all tables every second finds
+//!   the rest, and the jobs of crashed processes.
 
 pub mod backoff;
 mod lanes;
@@ -27,16 +27,16 @@ pub use self::{
 };
 use super::{
     Core,
-    resource_limits::What,
+    resource_limits::Resource,
     store::{Transaction, sql::row},
     telemetry::metrics,
 };
 use crate::base::{problem::Result, time::Timestamp};
 
-/// How much longer than a run its claim lasts: for writing down its outcome.
+/// How much longer than a run its claim lasts: time to record the outcome.
 pub const MARGIN: Duration = Duration::from_secs(30);
 
-/// The longest wait that needs a wake: after a longer one, a look is about to come anyhow.
+/// The longest wait that needs a wake: a longer one ends with the next look.
 const SHORT: Duration = Duration::from_secs(1);
 
 /// Work of one kind, each a row of the kind's table.
@@ -45,7 +45,7 @@ pub trait Job: Sized + Send + 'static {
     const KIND: &'static str;
     /// Names a lane.
     type Key: Clone + Send + Sync + 'static;
-    /// What a lane's jobs need to run.
+    /// The state that a lane's jobs share.
     type Lane: Send + Sync;
     /// Room within a vendor's limits, held during a run.
     type Room: Send;
@@ -53,16 +53,16 @@ pub trait Job: Sized + Send + 'static {
     /// The id of its row, for the log.
     fn id(&self) -> i64;
 
-    /// Opens a lane. `None`: it is closed at the moment.
+    /// Opens a lane. `None` if it is closed at the moment.
     fn open(core: &Arc<Core>, key: &Self::Key) -> impl Future<Output = Result<Option<Self::Lane>>> + Send;
 
-    /// The jobs of a lane that are due, each the first of its key of order: as many as may run at a time.
+    /// The due jobs of a lane, each the first of its order key: as many as may run at a time.
     fn due(lane: &Self::Lane) -> impl Future<Output = Result<Vec<Self>>> + Send;
 
     /// Finds room for a job, or makes it wait for room.
     fn admit(&self, lane: &Self::Lane) -> impl Future<Output = Result<Admission<Self::Room>>> + Send;
 
-    /// Claims a job, runs it, and writes down the outcome. `None`: another replica has claimed it.
+    /// Claims a job, runs it, and records the outcome. `None` if another replica has claimed it.
     fn run(self, lane: &Self::Lane, room: Self::Room)
     -> impl Future<Output = Result<Option<Outcome>>> + Send;
 }
@@ -72,7 +72,7 @@ pub trait Job: Sized + Send + 'static {
 pub enum Admission<R> {
     /// There is room.
     Run(R),
-    /// There is none for so long, and the job was put off.
+    /// Room is not free yet, and the job was put off.
     Wait(Full),
     /// It is settled.
     Settled,
@@ -114,7 +114,7 @@ pub struct Worked {
     pub wait: Option<Duration>,
 }
 
-/// Runs what is due in a lane, until nothing is.
+/// Runs the due jobs of a lane until none is left.
 ///
 /// # Errors
 /// The database can't be reached; claimed jobs are due again when their lease ends.
@@ -150,11 +150,11 @@ pub async fn work<J: Job>(core: &Arc<Core>, key: &J::Key) -> Result<Worked> {
 async fn attempt<J: Job>(job: J, lane: &J::Lane, room: J::Room) -> Result<bool> {
     let id = job.id();
     let Some(outcome) = job.run(lane, room).await? else { return Ok(false) };
-    note(J::KIND, id, &outcome);
+    log_outcome(J::KIND, id, &outcome);
     Ok(outcome == Outcome::Done)
 }
 
-fn note(kind: &'static str, id: i64, outcome: &Outcome) {
+fn log_outcome(kind: &'static str, id: i64, outcome: &Outcome) {
     if let Some(meters) = metrics::on() {
         meters.attempted(kind, outcome.name());
     }
@@ -163,10 +163,10 @@ fn note(kind: &'static str, id: i64, outcome: &Outcome) {
     }
 }
 
-/// Starts a task for each of these lanes that has none in this process. `line` has the share of each organization.
-pub fn start<J: Job<Key = ChannelLane>>(core: &Arc<Core>, line: What, due: Vec<ChannelLane>) {
+/// Starts a task for each of these lanes that has none in this process. `resource` bounds each organization's share.
+pub fn start<J: Job<Key = ChannelLane>>(core: &Arc<Core>, resource: Resource, due: Vec<ChannelLane>) {
     for key in due {
-        let Some(held) = core.queue.lanes.enter(core.resource_limits.line(line), J::KIND, key) else {
+        let Some(held) = core.queue.lanes.enter(core.resource_limits.limit(resource), J::KIND, key) else {
             continue;
         };
         let task = Arc::clone(core);
@@ -178,7 +178,7 @@ pub fn start<J: Job<Key = ChannelLane>>(core: &Arc<Core>, line: What, due: Vec<C
                     if let Some(wait) = worked.wait {
                         wake_in(&task, wait);
                     }
-                    // What came while the lane was being given up would wait for the next look.
+                    // Jobs that arrived while the lane was being left would wait for the next look.
                     wake(&task);
                 }
                 Err(problem) => {
@@ -193,9 +193,7 @@ row! {
     /// How many jobs of a kind wait.
     #[derive(Clone, Debug)]
     pub struct Depth {
-        /// The kind.
         kind: String,
-        /// How many.
         depth: i64,
         /// Since when the oldest has waited.
         oldest: Option<Timestamp>,

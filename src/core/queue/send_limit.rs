@@ -1,12 +1,12 @@
-//! How often a channel may send, by its vendor's [limits](muster_channels::Limit): counted beforehand, so that a vendor seldom has to
-//! say no.
+//! How often a channel may send, by its vendor's [limits](muster_channels::Limit): counted beforehand, so that a vendor
+//! rarely has to refuse.
 //!
-//! It is a courtesy, and no truth: each process counts what it sends itself, and forgets that when it ends. A vendor that says no all
-//! the same is obeyed (`Failure::RateLimited`).
+//! It is a courtesy and not exact: each process counts only its own messages, and forgets them when it ends. A vendor
+//! that refuses nevertheless is obeyed (`Failure::RateLimited`).
 //!
-//! The windows slide: in no second, and in no minute, is more sent than allowed. governor, which counts requests (`core/limits.rs`),
-//! has buckets: one that holds a minute's messages lets nearly twice as many out in its first minute, and one that holds a single
-//! message lets no answer of three parts out at once.
+//! The windows slide: no second and no minute exceeds its limit. governor, which counts requests (`core/limits.rs`),
+//! has buckets: one that holds a minute's messages lets nearly twice as many out in its first minute, and one that
+//! holds a single message lets no answer of three parts out at once.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -22,11 +22,11 @@ use crate::base::{
     time::Clock,
 };
 
-/// What was sent lately. Cheap to clone.
+/// The messages sent lately. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Pace(Arc<Mutex<HashMap<Key, Window>>>);
 
-/// What a limit is counted for.
+/// The scope in which a limit is counted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     channel: (OrgId, ChannelId),
@@ -35,29 +35,29 @@ struct Key {
     chat: String,
 }
 
-/// What was sent, as far as it still counts.
+/// The messages that still count.
 #[derive(Debug, Default)]
 struct Window {
-    /// How many are on their way.
+    /// How many are being sent.
     flying: usize,
-    /// When the others arrived, at the latest; the oldest first.
+    /// The latest time at which each of the others arrived, the oldest first.
     landed: VecDeque<Duration>,
 }
 
-/// Room for one message. It counts as sent at this moment for as long as this lives, and from when it is dropped for as long as the limit
-/// says: the vendor got it somewhere between.
+/// Room for one message. The message counts as sent now for as long as this lives, and for the limit's period after it
+/// is dropped: the vendor received it somewhere in between.
 pub struct Room {
     pace: Pace,
     clock: Clock,
     keys: Vec<Key>,
 }
 
-/// There is no room for another message.
+/// Another message does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full {
-    /// In the whole channel, or only in this chat.
+    /// Whether the whole channel is full, or only this chat.
     pub is_for_all: bool,
-    /// When it is worth asking again, in whole milliseconds.
+    /// How long until room may be free, in whole milliseconds.
     pub wait: Duration,
 }
 
@@ -65,7 +65,7 @@ impl Pace {
     /// Takes room for a message to a target.
     ///
     /// # Errors
-    /// There is none. Nothing was counted.
+    /// No room is free; nothing was counted.
     pub fn take(
         &self,
         clock: &Clock,
@@ -89,7 +89,7 @@ impl Pace {
         Ok(Room { pace: self.clone(), clock: clock.clone(), keys })
     }
 
-    /// Forgets what no longer counts. Returns how much is left.
+    /// Forgets messages that no longer count. Returns how many windows are left.
     pub fn sweep(&self, clock: &Clock) -> usize {
         let (now, mut all) = (clock.elapsed(), self.all());
         all.retain(|key, window| {
@@ -105,7 +105,7 @@ impl Pace {
     }
 }
 
-/// What a message to this target counts for.
+/// The scopes in which a message to this target counts.
 fn keys(channel: (OrgId, ChannelId), transport: &dyn Transport, target: &str) -> Vec<Key> {
     let applies = |limit: &&Limit| limit.scope != Scope::Group || transport.is_group(target);
     let key = |limit: &Limit| {
@@ -122,13 +122,13 @@ impl Window {
         }
     }
 
-    /// How long until there is room. `None`: there is.
+    /// How long until there is room. `None` if there is room now.
     fn wait(&mut self, limit: Limit, now: Duration) -> Option<Duration> {
         self.forget(limit, now);
         let most = usize::try_from(limit.count).unwrap_or(usize::MAX);
         let over = (self.flying + self.landed.len() + 1).saturating_sub(most);
         let last = over.checked_sub(1)?;
-        // Those on their way count from when they land, which is later than now.
+        // Messages being sent count from their arrival, which is later than now.
         let wait = self.landed.get(last).map_or(limit.per, |at| (*at + limit.per).saturating_sub(now));
         Some(Duration::from_millis(u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)))
     }
@@ -184,7 +184,7 @@ mod tests {
         clock.advance(Duration::from_millis(999));
         assert_eq!(take("5").err(), Some(full(false, 1)));
         clock.advance(Duration::from_millis(1));
-        // What is on its way counts from when it arrives.
+        // A message being sent counts from its arrival.
         let room = take("5").unwrap();
         clock.advance(Duration::from_secs(5));
         assert_eq!(take("5").err(), Some(full(false, 1_000)));

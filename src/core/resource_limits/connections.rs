@@ -1,4 +1,4 @@
-//! Connections: how many the process can serve, and the place that each of them holds.
+//! Connections: how many the process can serve, and the permit that each of them holds.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::ResourceLimits;
 use crate::core::config::Config;
 
-/// Connections beyond `limits.connections`, on which probes are answered and everyone else is asked to come back later, however
-/// many connections a flood opens.
+/// Connections beyond `limits.connections`, so that probes are answered during a flood. All other requests on them are
+/// asked to come back later.
 pub(super) const RESERVED_CONNECTIONS: usize = 32;
 
-/// How many file descriptors the process needs for this many client connections.
+/// The file descriptors that the process needs for this many client connections.
 #[must_use]
 pub fn descriptors(config: &Config, connections: usize) -> usize {
     // Two pools, one for reading, one for writing, and a hundred for everything else.
     connections + RESERVED_CONNECTIONS + 2 * config.database.max_connections as usize + 100
 }
 
-/// The configured maximum, reduced to what the file descriptors allow after the database, files and probes.
+/// The configured maximum, or fewer if the database, files and probes leave too few file descriptors.
 pub(super) fn most_connections(config: &Config) -> usize {
     let wanted = config.limits.connections;
     let open = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
@@ -30,22 +30,22 @@ pub(super) fn most_connections(config: &Config) -> usize {
     wanted.min(possible).min(Semaphore::MAX_PERMITS)
 }
 
-/// A connection's place, held by everything that works for the connection; by a socket as long as it is open.
+/// The permit of a connection, held by everything that works for it; by a socket as long as it is open.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct ConnectionPermit {
     _permit: Arc<OwnedSemaphorePermit>,
-    /// Whether it is one of the reserve, for probes only.
+    /// Whether it comes from the reserve for probes.
     pub reserved: bool,
 }
 
-impl Place {
-    /// Waits for a place for the next connection. `None` if the resource limits is closed.
-    pub async fn next(resource_limits: &ResourceLimits) -> Option<Self> {
-        let (place, reserve) =
+impl ConnectionPermit {
+    /// Waits for a permit for the next connection. `None` if the semaphores are closed.
+    pub async fn acquire(resource_limits: &ResourceLimits) -> Option<Self> {
+        let (normal, reserve) =
             (Arc::clone(&resource_limits.connections), Arc::clone(&resource_limits.reserve));
         let (permit, reserved) = tokio::select! {
             biased;
-            permit = place.acquire_owned() => (permit, false),
+            permit = normal.acquire_owned() => (permit, false),
             permit = reserve.acquire_owned() => (permit, true),
         };
         Some(Self { _permit: Arc::new(permit.ok()?), reserved })

@@ -1,13 +1,13 @@
-//! The resource limits: what callers currently hold in this process's memory, with a limit for each of them and for all together.
+//! The resource limits: how much callers may hold in this process's memory, each of them and all together.
 //!
-//! Rate limits (`limits.rs`) bound how often callers may ask. The resource limits bounds what they hold meanwhile: connections, sockets,
-//! subscriptions, bodies being received, answers waiting to be sent. Each of these is a [`Line`]. Taking something from a line
-//! yields a [`Held`]; dropping that gives it back, however the work ends. Small items ([`SMALL`]) are not counted: the number
-//! of connections bounds them, and a normal request pays nothing.
+//! Rate limits (`limits.rs`) bound how often callers may ask. Resource limits bound the resources that they hold
+//! meanwhile: connections, sockets, subscriptions, bodies being received, answers waiting to be sent. Each has a
+//! [`ResourceLimit`]. Taking from it yields a [`Held`]; dropping that gives the amount back, however the work ends.
+//! Small items ([`SMALL`]) are not counted: the number of connections bounds them, and a normal request pays nothing.
 //!
-//! - `table.rs`: [`ENTRIES`], the table of all lines, which docs/operations.md repeats.
-//! - `line.rs`: what one line counts and refuses.
-//! - `connections.rs`: the places of connections, and how many there can be.
+//! - `table.rs`: [`ENTRIES`], the table of all limits, which docs/operations.md repeats.
+//! - `limit.rs`: one limit, which counts and refuses.
+//! - `connections.rs`: how many connections there can be, and the permit of each.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -26,23 +26,23 @@ use crate::{
 };
 
 mod connections;
-mod line;
+mod limit;
 mod table;
 
-pub use connections::{Place, descriptors};
-pub use line::{Held, Line, OWED, SMALL, count_refusal};
+pub use connections::{ConnectionPermit, descriptors};
+pub use limit::{Held, OWED, ResourceLimit, SMALL, count_refusal};
 pub use table::{ENTRIES, Entry};
 
 use connections::{RESERVED_CONNECTIONS, most_connections};
-use line::Most;
+use limit::Maxima;
 
-/// How many channels a process sends to at a time, and in how many it asks people: vendors that accept and say nothing hold them.
+/// How many channels a process sends to at a time, and in how many it asks people. A vendor that accepts a connection
+/// and never answers holds one.
 const LANES: usize = 256;
 
-/// A kind of thing that callers hold.
+/// Something that callers hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// WebSockets.
+pub enum Resource {
     Sockets,
     /// Connections of hosts.
     Hosts,
@@ -54,17 +54,17 @@ pub enum What {
     Bodies,
     /// Bytes of answers waiting to be sent.
     Answers,
-    /// Channels that are being sent to.
+    /// Channels to which messages are being sent.
     Lanes,
     /// Channels in which people are being asked.
     Asking,
-    /// Deliveries of vendors that wait for their commit.
+    /// Deliveries from vendors that wait for their commit.
     Arrivals,
     /// Bytes of mails being read.
     Mails,
 }
 
-/// A holder.
+/// The party that an amount is charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
     /// A person, with all of their sessions.
@@ -73,7 +73,6 @@ pub enum Holder {
     Token(i64, i64),
     /// Everyone at an address without a credential.
     Address(IpAddr),
-    /// An organization.
     Organization(i64),
     /// The host of a server of an organization.
     Server(i64, i64),
@@ -82,7 +81,6 @@ pub enum Holder {
 }
 
 impl Holder {
-    /// The holder for a caller at this address.
     #[must_use]
     pub fn of(caller: &Caller, ip: Option<IpAddr>) -> Self {
         match caller {
@@ -93,7 +91,7 @@ impl Holder {
         }
     }
 
-    /// The organization whose share it is part of. A person may belong to several, and an address to all.
+    /// The organization whose share this holder counts toward. A person may belong to several, and an address to all.
     const fn organization(self) -> Option<i64> {
         match self {
             Self::Token(org, _) | Self::Organization(org) | Self::Server(org, _) | Self::Channel(org, _) => {
@@ -103,40 +101,36 @@ impl Holder {
         }
     }
 
-    /// The holder for an address.
     #[must_use]
     pub fn at(ip: Option<IpAddr>) -> Self {
         Self::Address(ip.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), network))
     }
 }
 
-/// All lines.
 pub struct ResourceLimits {
-    /// The places of connections.
     pub connections: Arc<Semaphore>,
-    /// The places left when all others are taken.
+    /// For probes, when all other connections are taken.
     pub reserve: Arc<Semaphore>,
     most_connections: usize,
-    sockets: Arc<Line>,
-    hosts: Arc<Line>,
-    subscriptions: Arc<Line>,
-    watchers: Arc<Line>,
-    bodies: Arc<Line>,
-    answers: Arc<Line>,
-    lanes: Arc<Line>,
-    asking: Arc<Line>,
-    arrivals: Arc<Line>,
-    mails: Arc<Line>,
+    sockets: Arc<ResourceLimit>,
+    hosts: Arc<ResourceLimit>,
+    subscriptions: Arc<ResourceLimit>,
+    watchers: Arc<ResourceLimit>,
+    bodies: Arc<ResourceLimit>,
+    answers: Arc<ResourceLimit>,
+    lanes: Arc<ResourceLimit>,
+    asking: Arc<ResourceLimit>,
+    arrivals: Arc<ResourceLimit>,
+    mails: Arc<ResourceLimit>,
 }
 
 impl ResourceLimits {
-    /// Limits under which nothing is held yet.
     #[must_use]
     pub fn new(config: &Config) -> Self {
         let limits = &config.limits;
         let most_connections = most_connections(config);
-        // Without a credential, all callers together take a quarter: the rest remains for known callers.
-        let bytes = |together: usize| Most {
+        // All callers without a credential together get a quarter; the rest remains for known callers.
+        let bytes = |together: usize| Maxima {
             anonymous: together / 8,
             known: together / 8,
             strangers: together / 4,
@@ -146,45 +140,53 @@ impl ResourceLimits {
             connections: Arc::new(Semaphore::new(most_connections)),
             reserve: Arc::new(Semaphore::new(RESERVED_CONNECTIONS)),
             most_connections,
-            sockets: Line::new(
+            sockets: ResourceLimit::new(
                 "sockets",
                 "You have reached your maximum of open WebSockets",
                 sockets(limits),
             ),
-            hosts: Line::new(
+            hosts: ResourceLimit::new(
                 "hosts",
                 "This server's host has reached its maximum of connections",
                 // The current one, and older ones that are being closed.
                 each(8),
             ),
-            subscriptions: Line::new(
+            subscriptions: ResourceLimit::new(
                 "subscriptions",
                 "You have reached your maximum of open subscriptions",
                 each(limits.subscriptions_per_caller),
             ),
-            watchers: Line::new(
+            watchers: ResourceLimit::new(
                 "watchers",
                 "The organization has reached its maximum of open subscriptions",
                 each(limits.subscriptions_per_organization),
             ),
-            bodies: Line::new(
+            bodies: ResourceLimit::new(
                 "body_bytes",
                 "Your requests in progress have too many bytes in total",
                 bytes(limits.bodies_bytes),
             ),
-            answers: Line::new(
+            answers: ResourceLimit::new(
                 "answer_bytes",
                 "Too many bytes of answers are waiting for you to read them",
                 bytes(limits.answers_bytes),
             ),
-            lanes: Line::new("lanes", "The organization sends to its maximum of channels", places(LANES)),
-            asking: Line::new("asking", "The organization asks in its maximum of channels", places(LANES)),
-            arrivals: Line::new(
+            lanes: ResourceLimit::new(
+                "lanes",
+                "The organization sends to its maximum of channels",
+                places(LANES),
+            ),
+            asking: ResourceLimit::new(
+                "asking",
+                "The organization asks in its maximum of channels",
+                places(LANES),
+            ),
+            arrivals: ResourceLimit::new(
                 "arrivals",
                 "The organization has reached its maximum of waiting deliveries",
                 places(bounds::QUEUE),
             ),
-            mails: Line::new(
+            mails: ResourceLimit::new(
                 "mail_bytes",
                 "Too many bytes of the channel's mails are being read",
                 // Two of the largest, each counted three times.
@@ -193,20 +195,19 @@ impl ResourceLimits {
         }
     }
 
-    /// The line of this kind.
     #[must_use]
-    pub fn line(&self, what: What) -> &Arc<Line> {
-        match what {
-            What::Sockets => &self.sockets,
-            What::Hosts => &self.hosts,
-            What::Subscriptions => &self.subscriptions,
-            What::Watchers => &self.watchers,
-            What::Bodies => &self.bodies,
-            What::Answers => &self.answers,
-            What::Lanes => &self.lanes,
-            What::Asking => &self.asking,
-            What::Arrivals => &self.arrivals,
-            What::Mails => &self.mails,
+    pub fn limit(&self, resource: Resource) -> &Arc<ResourceLimit> {
+        match resource {
+            Resource::Sockets => &self.sockets,
+            Resource::Hosts => &self.hosts,
+            Resource::Subscriptions => &self.subscriptions,
+            Resource::Watchers => &self.watchers,
+            Resource::Bodies => &self.bodies,
+            Resource::Answers => &self.answers,
+            Resource::Lanes => &self.lanes,
+            Resource::Asking => &self.asking,
+            Resource::Arrivals => &self.arrivals,
+            Resource::Mails => &self.mails,
         }
     }
 
@@ -222,7 +223,7 @@ impl ResourceLimits {
     #[must_use]
     pub fn totals(&self) -> Vec<(&'static str, usize, Option<usize>)> {
         let connections = self.most_connections - self.connections.available_permits();
-        let lines = [
+        let limits = [
             &self.sockets,
             &self.hosts,
             &self.subscriptions,
@@ -234,26 +235,27 @@ impl ResourceLimits {
             &self.arrivals,
             &self.mails,
         ];
-        let lines = lines.into_iter().map(|line| {
-            (line.name, line.total(), (line.most.together < usize::MAX).then_some(line.most.together))
+        let limits = limits.into_iter().map(|limit| {
+            (limit.name, limit.total(), (limit.most.together < usize::MAX).then_some(limit.most.together))
         });
-        [("connections", connections, Some(self.most_connections))].into_iter().chain(lines).collect()
+        [("connections", connections, Some(self.most_connections))].into_iter().chain(limits).collect()
     }
 }
 
-fn sockets(limits: &RequestLimits) -> Most {
-    Most { anonymous: limits.sockets_anonymous, ..each(limits.sockets_per_caller) }
+fn sockets(limits: &RequestLimits) -> Maxima {
+    Maxima { anonymous: limits.sockets_anonymous, ..each(limits.sockets_per_caller) }
 }
 
-fn each(known: usize) -> Most {
-    Most { anonymous: 0, known, strangers: usize::MAX, together: usize::MAX }
+fn each(known: usize) -> Maxima {
+    Maxima { anonymous: 0, known, strangers: usize::MAX, together: usize::MAX }
 }
 
-/// Places of work, of which one organization may take a quarter: its vendors and receivers decide how long each is held.
-const fn places(together: usize) -> Most {
-    Most { anonymous: 0, known: together / 4, strangers: usize::MAX, together }
+/// Slots for work, of which one organization may take a quarter: its vendors and receivers decide how long each is
+/// held.
+const fn places(together: usize) -> Maxima {
+    Maxima { anonymous: 0, known: together / 4, strangers: usize::MAX, together }
 }
 
-/// Marks an answer whose bytes are already in the resource limits, or shared by everyone.
+/// Marks an answer whose bytes are already counted, or shared by everyone.
 #[derive(Clone, Copy, Debug)]
-pub struct Settled;
+pub struct AlreadyCounted;

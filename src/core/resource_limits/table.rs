@@ -1,6 +1,6 @@
-//! The table of all lines of the resource limits, for the documentation.
+//! The table of all resource limits, for the documentation.
 
-/// A line as documented.
+/// A limit as documented.
 pub struct Entry {
     /// The name in metrics and in the details of a refusal.
     pub name: &'static str,
@@ -16,8 +16,8 @@ pub struct Entry {
     pub beyond: &'static str,
 }
 
-/// Every line, and two similar limits that are enforced where the work is done. Names in braces are settings, whose defaults
-/// the documentation shows.
+/// Every resource limit, and two similar ones that are enforced where the work is done. Names in braces are settings,
+/// whose defaults the documentation shows.
 pub const ENTRIES: &[Entry] = &[
     Entry {
         name: "connections",
@@ -80,7 +80,7 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "lanes",
-        about: "Channels that a process sends to at the moment; `asking` counts those in which it asks people",
+        about: "Channels to which a process is sending; `asking` counts the channels in which it asks people",
         anonymous: "",
         known: "64 of an organization, and no more than stay free",
         together: "256",
@@ -88,7 +88,7 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "arrivals",
-        about: "Deliveries of vendors that wait for their commit",
+        about: "Deliveries from vendors that wait for their commit",
         anonymous: "",
         known: "256 of an organization, and no more than stay free",
         together: "1,024",
@@ -96,7 +96,7 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "mail_bytes",
-        about: "Bytes of mails being read, three for each that has come; only mails over 64 KiB count",
+        about: "Bytes of mails being read, three for each byte received; only mails over 64 KiB count",
         anonymous: "",
         known: "an eighth, or one mail; an organization's channels can hold at most as much as stays free",
         together: "256 MiB",

@@ -32,17 +32,12 @@ use zeroize::{Zeroize, Zeroizing};
 use super::{KeyRing, SecretKey, random_bytes};
 use crate::base::files::{create_private, put_in_place};
 
-/// What is wrong with the key file. Says where, but never includes its content.
+/// A fault of the key file. Names the place, but never includes the content.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// It can't be read or written.
     #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// Others can read it, or its group can write to it.
     #[error("{}: others can read it; run: chmod 600", .0.display())]
     Exposed(PathBuf),
@@ -80,7 +75,6 @@ impl std::fmt::Debug for SigningKey {
     }
 }
 
-/// All keys of an installation.
 #[derive(Clone, Debug)]
 pub struct KeyFile {
     ring: KeyRing,
@@ -99,7 +93,7 @@ impl KeyFile {
     /// Reads the file, or creates it with new keys if it does not exist.
     ///
     /// # Errors
-    /// It can't be read or created, is not valid, or others than its owner can read it.
+    /// It can't be read or created, is not valid, or users other than its owner can read it.
     pub fn load_or_create(path: &Path) -> Result<Self, KeyFileError> {
         match Self::load(path) {
             Err(KeyFileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
@@ -119,7 +113,7 @@ impl KeyFile {
     /// Reads the file.
     ///
     /// # Errors
-    /// It can't be read, is not valid, or others than its owner can read it.
+    /// It can't be read, is not valid, or users other than its owner can read it.
     pub fn load(path: &Path) -> Result<Self, KeyFileError> {
         let io = |source| KeyFileError::Io { path: path.to_owned(), source };
         let file = File::open(path).map_err(io)?;
@@ -140,7 +134,6 @@ impl KeyFile {
         wire.check()
     }
 
-    /// The keys that seal.
     #[must_use]
     pub fn ring(&self) -> &KeyRing {
         &self.ring
@@ -175,7 +168,7 @@ impl KeyFile {
         self.ring.active
     }
 
-    /// Removes a sealing key that is not active; returns false if there is no such key.
+    /// Removes a sealing key that is not active; returns false if it does not exist or is active.
     pub fn retire_sealing(&mut self, id: u32) -> bool {
         id != self.ring.active && self.ring.keys.remove(&id).is_some()
     }

@@ -12,19 +12,16 @@ use super::{KeyRing, SealContext, SealError};
 pub struct LiveRing(Arc<ArcSwap<KeyRing>>);
 
 impl LiveRing {
-    /// Starts with `ring`.
     #[must_use]
     pub fn new(ring: KeyRing) -> Self {
         Self(Arc::new(ArcSwap::from_pointee(ring)))
     }
 
-    /// The current ring.
     #[must_use]
     pub fn current(&self) -> Arc<KeyRing> {
         self.0.load_full()
     }
 
-    /// Replaces the ring.
     pub fn replace(&self, ring: KeyRing) {
         self.0.store(Arc::new(ring));
     }

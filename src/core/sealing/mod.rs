@@ -61,7 +61,7 @@ pub type SecretKey = Zeroizing<[u8; KEY_LEN]>;
 /// Bytes from the operating system's generator: the only source of randomness for keys and tokens.
 ///
 /// # Panics
-/// If the system can't provide randomness. There is no safe way to continue without it.
+/// If the system can't provide randomness. Continuing without it would not be safe.
 #[must_use]
 pub fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
@@ -74,7 +74,6 @@ pub fn random_bytes<const N: usize>() -> [u8; N] {
 /// The record that a sealed value belongs to: its id, or a name if it is sealed before it has an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locator<'a> {
-    /// The record's id.
     Id(i64),
     /// Another value that never changes and is unique in its table and organization.
     Name(&'a str),
@@ -97,9 +96,7 @@ impl<'a> From<&'a str> for Locator<'a> {
 pub struct SealContext<'a> {
     /// The organization that owns the record.
     pub organization: OrgId,
-    /// The record's table.
     pub table: &'a str,
-    /// The record.
     pub record: Locator<'a>,
     /// The record's column.
     pub field: &'a str,

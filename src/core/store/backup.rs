@@ -48,13 +48,10 @@ pub struct Manifest {
     pub format: u32,
     /// The Muster version that made it.
     pub muster: String,
-    /// When it was made.
     pub made_at: Timestamp,
-    /// The newest migration in it.
     pub migrated_to: i64,
-    /// The other entries.
     pub files: Vec<Entry>,
-    /// What is missing, and why.
+    /// The parts left out, and why.
     pub left_out: String,
 }
 
@@ -71,7 +68,6 @@ impl Manifest {
 pub struct Entry {
     /// Its name in the archive.
     pub name: String,
-    /// Its length.
     pub bytes: u64,
     /// Its SHA-256, in hexadecimal.
     pub sha256: String,
@@ -131,9 +127,10 @@ pub async fn backup(config: &Config, out: &Path, now: Timestamp) -> anyhow::Resu
     Ok(manifest)
 }
 
-/// Gives a finished file its name, which never holds half a file, and replaces nothing that someone else has created meanwhile.
-/// A link does that; where the file system has none (SMB, exFAT), a move; and where the two names are on different file systems
-/// (as in a union of several), a copy that is moved. If the name may not survive a power failure, it is taken back.
+/// Gives a finished file its name, which never holds half a file, and replaces nothing that someone else has created
+/// meanwhile. A link does that; where the file system has none (SMB, exFAT), a move; and where the two names are on
+/// different file systems (as in a union of several), a copy that is moved. If the name may not survive a power
+/// failure, it is taken back.
 fn put_new(finished: &Path, out: &Path) -> anyhow::Result<()> {
     let put = match fs::hard_link(finished, out) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => move_new(finished, out),
@@ -319,8 +316,8 @@ pub async fn restore(config: &Config, file: &Path) -> anyhow::Result<(Manifest, 
     Ok((manifest, policies.is_some()))
 }
 
-/// Copies the policy files of a backup into a folder, where they survive a power failure. `copied` names each of them, also if
-/// the last one is not complete.
+/// Copies the policy files of a backup into a folder, where they survive a power failure. `copied` names each of them,
+/// also if the last one is not complete.
 fn put_policies(
     manifest: &Manifest,
     work: &Workplace,

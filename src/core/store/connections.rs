@@ -4,12 +4,12 @@
 //! sqlx pings each connection that returns to its pool: a round trip and a task after every statement, which is half
 //! the cost of a read by key. Here a connection is reused as it is if its last statement has completed. One that was
 //! abandoned in the middle of a statement (by a client that left, or a request past its deadline) is closed, since its
-//! state is unknown. The database would go on with the statement, outside the pool's limit: so SQLite is asked to stop a
-//! read, which keeps its place in the pool until it has stopped, and PostgreSQL ends one that takes too long
+//! state is unknown. The database would go on with the statement, outside the pool's limit: so SQLite is asked to stop
+//! a read, which keeps its place in the pool until it has stopped, and PostgreSQL ends one that takes too long
 //! ([`Opener::ending_after`]). That limit does not help if the server or the network vanishes without closing the
-//! connection, so the service also stops waiting for an answer after a while, and the connection counts as lost. A read that
-//! finds its connection dead, because the database was restarted, is retried once on a new one: reading twice changes
-//! nothing.
+//! connection, so the service also stops waiting for an answer after a while, and the connection counts as lost. A read
+//! that finds its connection dead, because the database was restarted, is retried once on a new one: reading twice
+//! changes nothing.
 
 use std::{
     fmt, io,
@@ -80,7 +80,7 @@ impl Opener {
         }
     }
 
-    /// The same, but PostgreSQL ends a statement that takes longer than this, whether or not anyone waits for it.
+    /// The same, but PostgreSQL ends a statement that takes longer than this, even if its caller has gone.
     pub fn ending_after(self, longest: Duration) -> Self {
         match self {
             Self::Postgres(options) => {
@@ -98,14 +98,13 @@ impl Opener {
     }
 }
 
-/// A connection and its state.
 pub(super) struct Opened {
     driver: Driver,
     /// A statement has started and not ended.
     is_amid: bool,
     /// A transaction is open.
     is_open: bool,
-    /// No one waits for the statement. SQLite stops it then.
+    /// The statement was abandoned. SQLite then stops it.
     is_given_up: Arc<AtomicBool>,
 }
 
@@ -119,7 +118,7 @@ impl Manager for Opener {
         if let Driver::Sqlite(connection) = &mut driver {
             let seen = Arc::clone(&is_given_up);
             let mut handle = connection.lock_handle().await?;
-            // So many instructions take well under a millisecond.
+            // This many instructions take well under a millisecond.
             handle.set_progress_handler(1_000, move || !seen.load(Ordering::Relaxed));
         }
         Ok(Opened { driver, is_amid: false, is_open: false, is_given_up })
@@ -157,7 +156,7 @@ impl Connections {
         Ok(Self { pool, meter, longest: None, statements: Arc::default(), ending: TaskTracker::new() })
     }
 
-    /// The same, but a connection whose server has not answered for so long counts as lost.
+    /// The same, but a connection whose server has not answered for this long counts as lost.
     pub(super) fn waiting_at_most(self, longest: Option<Duration>) -> Self {
         Self { longest, ..self }
     }
@@ -173,7 +172,6 @@ impl Connections {
         Ok(Lent { held: Some(held), of: self.clone(), is_ending: false })
     }
 
-    /// The rows of a statement.
     pub(super) async fn rows(&self, sql: String, values: Values) -> Result<Vec<QueryResult>, DbErr> {
         self.statements.fetch_add(1, Ordering::Relaxed);
         let sql: Arc<str> = sql.into();
@@ -189,11 +187,11 @@ impl Connections {
         }
     }
 
-    /// What `read` makes of each row of a statement that reads, one after another: at no time are all rows in memory. It starts
-    /// over on another connection if this one is dead, and then keeps only what is made of the second answer.
+    /// Maps each row of a reading statement with `read`, one after another, so that the rows are never all in memory.
+    /// If the connection is dead, it starts over on another one, and returns only the results of the second answer.
     ///
     /// # Errors
-    /// Those of [`Self::rows`].
+    /// See [`Self::rows`].
     pub(super) async fn each<T>(
         &self,
         sql: String,
@@ -225,7 +223,7 @@ impl Connections {
         drop(self.pool.retain(|_, _| false));
     }
 
-    /// The number of statements run; of transactions only those that write.
+    /// The number of statements run, without those of read-only transactions.
     pub(super) fn statements(&self) -> u64 {
         self.statements.load(Ordering::Relaxed)
     }
@@ -315,11 +313,10 @@ impl Lent {
         }
     }
 
-    /// The rows of a statement.
     pub async fn rows(&mut self, sql: &Arc<str>, values: Values) -> Result<Vec<QueryResult>, DbErr> {
         let longest = self.of.longest;
         let opened = self.opened()?;
-        let began = opened.amid();
+        let began = opened.begin_statement();
         let query = AssertSqlSafe(Arc::clone(sql));
         let rows = with!(&mut opened.driver, connection => {
             let rows = sqlx::query_with(query, SqlxValues(values)).fetch_all(connection);
@@ -328,7 +325,7 @@ impl Lent {
         self.ended(sql, began, rows, DbErr::Query)
     }
 
-    /// What `read` makes of each row of a statement. Others have their turn between two rows.
+    /// Maps each row of a statement with `read`. Other tasks can run between two rows.
     pub async fn each<T>(
         &mut self,
         sql: &Arc<str>,
@@ -337,7 +334,7 @@ impl Lent {
     ) -> Result<Vec<T>, DbErr> {
         let longest = self.of.longest;
         let opened = self.opened()?;
-        let began = opened.amid();
+        let began = opened.begin_statement();
         let query = AssertSqlSafe(Arc::clone(sql));
         let made = with!(&mut opened.driver, connection => {
             let mut rows = sqlx::query_with(query, SqlxValues(values)).fetch(connection);
@@ -354,13 +351,12 @@ impl Lent {
         self.ended(sql, began, made, DbErr::Query)
     }
 
-    /// The result of a statement.
     pub async fn execute(&mut self, statement: Statement) -> Result<ExecResult, DbErr> {
         let (sql, values) = parts(statement);
         let sql: Arc<str> = sql.into();
         let longest = self.of.longest;
         let opened = self.opened()?;
-        let began = opened.amid();
+        let began = opened.begin_statement();
         let query = AssertSqlSafe(Arc::clone(&sql));
         let done = with!(&mut opened.driver, connection => {
             let done = sqlx::query_with(query, SqlxValues(values)).execute(connection);
@@ -373,7 +369,7 @@ impl Lent {
     pub async fn run(&mut self, sql: &str) -> Result<ExecResult, DbErr> {
         let longest = self.of.longest;
         let opened = self.opened()?;
-        let began = opened.amid();
+        let began = opened.begin_statement();
         let query = AssertSqlSafe(sql.to_owned());
         let done = with!(&mut opened.driver, connection => {
             within(longest, sqlx::raw_sql(query).execute(connection)).await.map(ExecResult::from)
@@ -406,7 +402,7 @@ impl Lent {
     /// The connection itself. After using it, call [`Self::at_rest`] if it is at rest.
     pub fn driver(&mut self) -> Result<&mut Driver, DbErr> {
         let opened = self.opened()?;
-        opened.amid();
+        opened.begin_statement();
         Ok(&mut opened.driver)
     }
 
@@ -445,7 +441,7 @@ impl Lent {
 
 impl Opened {
     /// A statement starts.
-    fn amid(&mut self) -> Instant {
+    fn begin_statement(&mut self) -> Instant {
         self.is_amid = true;
         Instant::now()
     }
@@ -467,7 +463,7 @@ impl Drop for Lent {
         if is_amid {
             self.of.ending.spawn(stop(lent));
         } else {
-            self.of.ending.spawn(undo(lent));
+            self.of.ending.spawn(roll_back(lent));
         }
     }
 }
@@ -496,7 +492,7 @@ async fn stop(mut lent: Lent) {
 
 /// Rolls back a transaction that was not ended. SQLite itself ends one whose commit finds the disk full: then this
 /// fails, and the connection is closed.
-async fn undo(mut lent: Lent) {
+async fn roll_back(mut lent: Lent) {
     if lent.run("ROLLBACK").await.is_ok() {
         lent.is_done();
     }

@@ -30,11 +30,10 @@ use crate::{
     },
 };
 
-/// How long the service waits for a write at least: what the jobs write is not bound by a request's time, and may wait
-/// for several locks.
+/// The minimum time to wait for a write: the jobs' writes are not bound by a request's deadline, and may wait for
+/// several locks.
 const WRITING: Duration = Duration::from_mins(1);
 
-/// The open database.
 #[derive(Clone, Debug)]
 pub struct Db {
     read: Connections,
@@ -54,7 +53,7 @@ impl Db {
     /// PostgreSQL that does not answer, although it should have by then, counts as lost.
     ///
     /// # Errors
-    /// Those of [`Self::open`].
+    /// See [`Self::open`].
     pub async fn open_with(settings: &Database, longest: Option<Duration>) -> anyhow::Result<Self> {
         let most = settings.max_connections;
         let writers = if settings.is_sqlite() { 1 } else { most };
@@ -73,7 +72,7 @@ impl Db {
         let write = Connections::new(writer, Pool::Write, writers, patience)?
             .waiting_at_most(longest.map(|longest| longest.max(WRITING) + ANSWER_WAIT));
         // Fails here if the database can't be reached.
-        drop(write.lend().await.map_err(|error| Unusable::of(write.opener(), error))?);
+        drop(write.lend().await.map_err(|error| Unusable::explain(write.opener(), error))?);
         Ok(Self { read, write })
     }
 
@@ -90,11 +89,11 @@ impl Db {
         self.read.rows(sql, Values(values)).await
     }
 
-    /// What `read` makes of each row of such a statement, in their order. For searches, whose rows are large: only what is made
-    /// of them is kept. If the connection is lost in between, the statement runs once more, so that `read` may see a row twice.
+    /// Maps each row of such a statement with `read`, in order. For searches, whose rows are large: only the results
+    /// are kept. If the connection is lost meanwhile, the statement runs once more, so `read` may see a row twice.
     ///
     /// # Errors
-    /// Those of [`Self::all`]. What was made until then is lost. Those of `read` are part of what it makes, and end nothing.
+    /// See [`Self::all`]; the results so far are lost. Errors of `read` are part of its results, and end nothing.
     pub async fn each<T>(
         &self,
         sql: String,
@@ -107,7 +106,7 @@ impl Db {
     /// The first row of such a statement, if any.
     ///
     /// # Errors
-    /// Those of [`Self::all`].
+    /// See [`Self::all`].
     pub async fn one(&self, sql: String, values: Vec<Value>) -> Result<Option<QueryResult>, DbErr> {
         Ok(self.all(sql, values).await?.into_iter().next())
     }
@@ -118,7 +117,7 @@ impl Db {
         Ok(self.write.execute_raw(statement).await?.rows_affected())
     }
 
-    /// Sends a text to all who listen on a channel of PostgreSQL.
+    /// Sends a text to all listeners of a PostgreSQL channel.
     pub(crate) async fn notify(&self, channel: &str, text: String) -> Result<(), DbErr> {
         self.execute("SELECT pg_notify($1, $2)", vec![channel.into(), text.into()]).await.map(drop)
     }
@@ -128,8 +127,8 @@ impl Db {
     pub(crate) async fn sweep(&self, table: &str, condition: &str, past: i64) -> Result<u64, DbErr> {
         let look = format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1");
         let places = match self.backend() {
-            // A row may change while the statement waits for it. Not every version then looks at its place again, but all
-            // look at the condition, which the statement repeats.
+            // A row may change while the statement waits for it. Not every PostgreSQL version then rechecks its place,
+            // but all recheck the condition, which the statement repeats.
             DbBackend::Postgres => {
                 format!("ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {condition} LIMIT {ROWS}))")
             }
@@ -147,9 +146,9 @@ impl Db {
         Ok(gone)
     }
 
-    /// The same for rows whose size counts for their organization: one organization after the other. Its sum is locked first, and
-    /// rows that others hold are left to the next time, since those wait for the sum: two who wait for each other would both hold
-    /// what they have.
+    /// The same for rows whose size counts for their organization, one organization after the other. Its sum is locked
+    /// first, and rows locked by other transactions are left for the next run: those transactions may wait for the sum,
+    /// so waiting for them could deadlock.
     pub(crate) async fn sweep_counted(&self, table: &str, condition: &str, past: i64) -> Result<u64, DbErr> {
         let owners = format!(
             "SELECT DISTINCT organization_id FROM {table} WHERE {condition} ORDER BY organization_id"
@@ -179,7 +178,6 @@ impl Db {
         Ok(gone)
     }
 
-    /// Closes idle connections.
     pub fn trim(&self) {
         self.read.trim();
         self.write.trim();
@@ -210,7 +208,7 @@ impl Db {
         }
     }
 
-    /// What a database error means for the operator.
+    /// A database error, explained to the operator.
     pub(super) fn explained(&self, error: &sqlx::Error) -> Option<Unusable> {
         Unusable::explained(self.write.opener(), error)
     }
@@ -227,7 +225,6 @@ impl Db {
         self.write.statements()
     }
 
-    /// SQLite or PostgreSQL.
     #[must_use]
     pub fn backend(&self) -> DbBackend {
         self.read.get_database_backend()
@@ -266,7 +263,6 @@ impl Db {
         EveryOrg(self)
     }
 
-    /// The version of the database.
     pub async fn version(&self) -> Result<String, DbErr> {
         let version = match self.backend() {
             DbBackend::Postgres => "current_setting('server_version')",
@@ -276,7 +272,7 @@ impl Db {
         Ok(row.map(|row| row.try_get_by("version")).transpose()?.unwrap_or_default())
     }
 
-    /// What time PostgreSQL says it is.
+    /// PostgreSQL's clock. Fails on SQLite.
     pub async fn time(&self) -> Result<Option<Timestamp>, DbErr> {
         let now = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now";
         self.one(now.to_owned(), vec![]).await?.map(|row| row.try_get_by("now")).transpose()
@@ -304,12 +300,11 @@ impl Db {
         self.write.begin().await
     }
 
-    /// Begins a read-only transaction, which sees one state of the database however long it lasts.
+    /// Begins a read-only transaction, which sees one state of the database from start to end.
     pub(crate) async fn snapshot(&self) -> Result<Transaction, DbErr> {
         self.read.begin().await
     }
 
-    /// Closes every connection.
     pub async fn close(&self) {
         self.read.close().await;
         self.write.close().await;

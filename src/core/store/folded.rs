@@ -10,14 +10,14 @@ pub fn holds(column: &str) -> String {
     format!(r"{column} LIKE ? ESCAPE '\'")
 }
 
-/// The pattern that finds `text`, in which wildcards stand for themselves. None for a text of which nothing is left, such as
-/// a lone accent: it finds nothing.
+/// The pattern that finds `text`, in which wildcards stand for themselves. `None` for a text that folds to nothing,
+/// such as a lone accent: it matches nothing.
 #[must_use]
 pub fn holding(text: &str) -> Option<String> {
     starting(text).map(|pattern| format!("%{pattern}"))
 }
 
-/// The same for what begins with `text`.
+/// The same for texts that begin with `text`.
 #[must_use]
 pub fn starting(text: &str) -> Option<String> {
     let folded = folding::name(text);

@@ -7,29 +7,21 @@ use crate::base::{ids::OrgId, problem::Result, time::Timestamp};
 
 /// An entity whose rows link one record, the owner, to its members.
 pub trait Link: TenantEntity {
-    /// The owner's id.
     type Owner: Copy + Into<Value> + Send + Sync;
-    /// The member's id.
     type Member: Copy + Ord + Into<Value> + Send + Sync;
 
-    /// The owner's column.
     const OWNER: Self::Column;
-    /// The member's column.
     const MEMBER: Self::Column;
 
-    /// The member of a row.
     fn member(row: &Self::Model) -> Self::Member;
 
-    /// A new row.
     fn row(org: OrgId, owner: Self::Owner, member: Self::Member, at: Timestamp) -> Self::ActiveModel;
 }
 
 /// The changes to an owner's members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relinked<M> {
-    /// Members that were added.
     pub added: Vec<M>,
-    /// Members that were removed.
     pub removed: Vec<M>,
 }
 

@@ -1,8 +1,8 @@
 //! The owner of an SQLite database: only one process at a time serves, migrates or restores it.
 //!
 //! The owner holds a lock on a file next to the database, and writes its name into it. The kernel releases the lock
-//! when the process ends, however it ends, so the file may stay. Commands that only look or change rows need no lock.
-//! On PostgreSQL any number of processes can serve, and there is no owner.
+//! when the process ends, even by a crash, so the file may stay. Commands that only look or change rows need no lock.
+//! On PostgreSQL any number of processes can serve, without an owner.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -23,7 +23,6 @@ use crate::{
 pub struct Owner {
     /// `None` on PostgreSQL.
     held: Option<File>,
-    /// The command that owns it.
     command: &'static str,
 }
 
@@ -45,14 +44,14 @@ impl Owner {
     ///
     /// # Errors
     /// Names the owner, if there is one; or the folder is not writable.
-    pub fn take(config: &Config, command: &'static str) -> anyhow::Result<Self> {
+    pub fn acquire(config: &Config, command: &'static str) -> anyhow::Result<Self> {
         let Ok(database) = database_file(config) else { return Ok(Self { held: None, command }) };
         let path = lock_file(&database);
         let opened = private().read(true).create(true).truncate(false).open(&path);
         let mut file = opened.with_context(|| format!("{} can't be written", path.display()))?;
         lock(&mut file, &database)?;
         let mut owner = Self { held: Some(file), command };
-        owner.say("")?;
+        owner.write_name("")?;
         Ok(owner)
     }
 
@@ -61,10 +60,10 @@ impl Owner {
     /// # Errors
     /// The file is not writable.
     pub fn serves_at(&mut self, address: &str) -> anyhow::Result<()> {
-        self.say(&format!(" at {address}"))
+        self.write_name(&format!(" at {address}"))
     }
 
-    fn say(&mut self, at: &str) -> anyhow::Result<()> {
+    fn write_name(&mut self, at: &str) -> anyhow::Result<()> {
         let Some(file) = &mut self.held else { return Ok(()) };
         file.set_len(0)?;
         file.rewind()?;
@@ -112,17 +111,17 @@ mod tests {
         let config = Config::in_folder(folder.path()).unwrap();
         Owner::check(&config).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "looking creates nothing");
-        let mut owner = Owner::take(&config, "muster serve").unwrap();
+        let mut owner = Owner::acquire(&config, "muster serve").unwrap();
         owner.serves_at("http://127.0.0.1:1").unwrap();
         let named = format!("`muster serve` (process {}) at http://127.0.0.1:1 owns", std::process::id());
-        for refused in [Owner::check(&config), Owner::take(&config, "muster migrate").map(drop)] {
+        for refused in [Owner::check(&config), Owner::acquire(&config, "muster migrate").map(drop)] {
             let refused = refused.unwrap_err().to_string();
             assert!(refused.starts_with(&named), "{refused}");
         }
         drop(owner);
         Owner::check(&config).unwrap();
         // The previous owner's text must not remain.
-        let _owner = Owner::take(&config, "muster migrate").unwrap();
+        let _owner = Owner::acquire(&config, "muster migrate").unwrap();
         let refused = Owner::check(&config).unwrap_err().to_string();
         assert!(refused.starts_with("`muster migrate` (process ") && !refused.contains("http"), "{refused}");
     }

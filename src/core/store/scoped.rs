@@ -1,5 +1,5 @@
-//! Tenancy by construction: entities and SQL texts reach an organization's rows through a scope or its transaction, which add
-//! the organization.
+//! Tenancy by construction: entities and SQL texts reach an organization's rows through a scope or its transaction,
+//! which add the organization.
 //!
 //! Everywhere else, `clippy.toml` bans sea-orm's own finders.
 
@@ -16,20 +16,18 @@ use crate::{
 
 /// An entity whose rows belong to organizations.
 pub trait TenantEntity: EntityTrait {
-    /// The organization's column.
     const ORG: Self::Column;
 }
 
 /// Locks the selected rows against changes until the transaction ends. FOR NO KEY UPDATE: rows that only refer to them
-/// can still be written. Writing such a row locks what its foreign key refers to, and with the stronger lock two
-/// transactions that had each written one would deadlock.
+/// can still be written. Writing such a row locks the row that its foreign key refers to, and with the stronger lock
+/// two transactions that had each written one would deadlock.
 pub fn held<E: EntityTrait>(found: Select<E>) -> Select<E> {
     found.lock(LockType::NoKeyUpdate)
 }
 
-/// A text, or none, of which a folded form is kept.
+/// A text, or none, with a folded form.
 pub trait Foldable {
-    /// The folded form.
     #[must_use]
     fn folded(&self, fold: fn(&str) -> String) -> Self;
 }
@@ -46,8 +44,9 @@ impl Foldable for Option<String> {
     }
 }
 
-/// What sea-orm requires of an entity apart from its columns, and which of them are the folded form of another
-/// (`email_folded = folding::address(email)`). Those are written here, together with the column they are made from.
+/// Implements the parts of an entity that sea-orm requires apart from its columns. Lists the columns that are the
+/// folded form of another (`email_folded = folding::address(email)`): they are written here, together with their
+/// source.
 macro_rules! entity {
     () => {
         $crate::core::store::entity!(@relations);
@@ -166,11 +165,11 @@ impl Door for Scope {
 }
 
 impl Scope {
-    /// What `read` makes of each row of a statement, in their order. For searches, whose rows are large: only what is made of them
-    /// is kept. If the connection is lost in between, the statement runs once more, so that `read` may see a row twice.
+    /// Maps each row of a statement with `read`, in order. For searches, whose rows are large: only the results are
+    /// kept. If the connection is lost meanwhile, the statement runs once more, so `read` may see a row twice.
     ///
     /// # Errors
-    /// Those of [`Door::query`]; a row can't be read.
+    /// See [`Door::query`]; or a row can't be read.
     pub async fn each<R: Row, T>(
         &self,
         sql: OrgSql,
@@ -178,16 +177,16 @@ impl Scope {
         mut read: impl FnMut(R) -> T,
     ) -> Result<Vec<T>> {
         let db = &self.core.db;
-        let text = sql.0.of(db.backend()).to_owned();
+        let text = sql.0.for_backend(db.backend()).to_owned();
         let made = db.each(text, of_org(self, values.into()), |row| R::read(&row).map(&mut read)).await?;
         Ok(made.into_iter().collect::<std::result::Result<_, _>>()?)
     }
 
-    /// The rows of these statements in one, which stand between `before` and `after`. For searches in places that are chosen when
-    /// they run.
+    /// The rows of these statements, joined into one between `before` and `after`. For searches whose places are chosen
+    /// at run time.
     ///
     /// # Errors
-    /// Those of [`Door::query`]; a row can't be read.
+    /// See [`Door::query`]; or a row can't be read.
     pub async fn union<R: Row>(
         &self,
         statements: &[OrgSql],
@@ -195,7 +194,7 @@ impl Scope {
         values: impl Into<Vec<Value>>,
     ) -> Result<Vec<R>> {
         let db = &self.core.db;
-        let texts: Vec<_> = statements.iter().map(|sql| sql.0.of(db.backend())).collect();
+        let texts: Vec<_> = statements.iter().map(|sql| sql.0.for_backend(db.backend())).collect();
         let text = [before, &texts.join(" UNION ALL "), after].concat();
         let rows = db.all(text, of_org(self, values.into())).await?;
         Ok(rows.iter().map(R::read).collect::<std::result::Result<_, _>>()?)

@@ -6,31 +6,29 @@
 //! | [`installation_sql!`] | [`Installation`], [`Transaction`], [`Connections`] | people, keys, the audit log's chains and other rows of no organization |
 //! | [`every_org_sql!`] | [`EveryOrg`] | jobs over all organizations: `organization_id` occurs where rows are selected |
 //!
-//! Texts are constants, in features those of `queries.rs` files, put together when they are compiled. They are PostgreSQL's: for SQLite
-//! `= ANY($2)` becomes a list, and locks (`FOR …`) go. Values are `$2, $3, …` beside `$org`, and `$1, $2, …` elsewhere.
+//! Texts are constants, which features keep in `queries.rs` files, and are joined at compile time. They are
+//! PostgreSQL's: for SQLite `= ANY($2)` becomes a list, and locks (`FOR …`) go. Values are `$2, $3, …` beside `$org`,
+//! and `$1, $2, …` elsewhere.
 
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, TryGetable, Value};
 
 use super::{Connections, EveryOrg, Installation, Transaction};
 use crate::base::problem::Result;
 
-/// A statement in the words of both databases.
+/// A statement in the dialects of both databases.
 #[derive(Clone, Copy, Debug)]
 pub struct Text {
-    /// PostgreSQL's.
     pub postgres: &'static str,
-    /// SQLite's.
     pub sqlite: &'static str,
 }
 
 impl Text {
-    pub(super) fn of(self, backend: DbBackend) -> &'static str {
+    pub(super) fn for_backend(self, backend: DbBackend) -> &'static str {
         if backend == DbBackend::Postgres { self.postgres } else { self.sqlite }
     }
 
-    /// With values.
     pub(crate) fn statement(self, backend: DbBackend, values: Vec<Value>) -> Statement {
-        Statement::from_sql_and_values(backend, self.of(backend), values)
+        Statement::from_sql_and_values(backend, self.for_backend(backend), values)
     }
 }
 
@@ -54,7 +52,7 @@ macro_rules! sql {
     }};
 }
 
-/// A statement about rows of no organization: people, sessions, keys; or about those whose organization is only asked for.
+/// A statement about rows of no organization (people, sessions, keys), or one that looks up a row's organization.
 macro_rules! installation_sql {
     ($($part:expr),+ $(,)?) => {{
         const { assert!(!$crate::core::store::sql::names(&[$($part),+], "$org"), "the text has an $org") };
@@ -76,7 +74,7 @@ macro_rules! every_org_sql {
     }};
 }
 
-/// Parts of a text, put together when they are compiled.
+/// Joins parts of a text at compile time.
 macro_rules! text {
     ($($part:expr),+) => {{
         const PARTS: &[&str] = &[$($part),+];
@@ -115,7 +113,6 @@ macro_rules! row {
 
 pub(crate) use {every_org_sql, installation_sql, row, sql, text};
 
-/// A row of an answer.
 pub trait Row: Sized + Send {
     /// Reads it.
     ///
@@ -135,20 +132,18 @@ impl<T: TryGetable + Send> Row for Only<T> {
 
 /// Where statements of one kind are run.
 pub trait Door: Sync {
-    /// The kind.
     type Sql: Send;
 
     /// The rows of a statement, as they come.
     ///
     /// # Errors
-    /// The database refused it, or can't be reached; so for all of these.
+    /// The database refused it, or can't be reached. This holds for all methods.
     fn query(
         &self,
         sql: Self::Sql,
         values: Vec<Value>,
     ) -> impl Future<Output = Result<Vec<QueryResult>>> + Send;
 
-    /// All rows.
     fn all<R: Row>(
         &self,
         sql: Self::Sql,
@@ -188,7 +183,7 @@ pub trait Door: Sync {
     }
 }
 
-/// A door through which is written, too.
+/// A door that also writes.
 pub trait Write: Door {
     /// Runs a writing statement. Returns the number of rows affected.
     ///
@@ -289,7 +284,6 @@ pub const fn is_select(parts: &[&str]) -> bool {
     starts(parts[0].as_bytes(), 0, b"SELECT")
 }
 
-/// The length of the parts.
 #[doc(hidden)]
 #[must_use]
 pub const fn length(parts: &[&str]) -> usize {
@@ -301,7 +295,7 @@ pub const fn length(parts: &[&str]) -> usize {
     length
 }
 
-/// The parts in one, in which `$org` is `$1`.
+/// The parts joined, with `$1` in place of `$org`.
 #[doc(hidden)]
 #[must_use]
 pub const fn joined<const N: usize>(parts: &[&str]) -> [u8; N] {
@@ -311,7 +305,7 @@ pub const fn joined<const N: usize>(parts: &[&str]) -> [u8; N] {
         let mut at = 0;
         while at < text.len() {
             if starts(text, at, b"$org") {
-                // As long as what it replaces: the rest is blank.
+                // Padded with blanks to the length of `$org`.
                 joined[end] = b'$';
                 joined[end + 1] = b'1';
                 at += 4;
@@ -331,7 +325,6 @@ const ANY: &[u8] = b"= ANY(";
 const LIST: &[u8] = b"IN (SELECT value FROM json_each(";
 const LOCKS: [&[u8]; 4] = [b" FOR UPDATE SKIP LOCKED", b" FOR NO KEY UPDATE", b" FOR UPDATE", b" FOR SHARE"];
 
-/// The length of the text for SQLite.
 #[doc(hidden)]
 #[must_use]
 pub const fn length_for_sqlite(text: &[u8]) -> usize {

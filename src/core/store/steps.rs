@@ -20,18 +20,15 @@ static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
 
 /// The advisory lock of a migration, so that replicas migrate one after another.
 const LOCK: i64 = 0x006d_7573_7465_7231;
-/// How many seconds a step waits for a table in use. Requests that queue behind it wait as long: a long statement must not become an
-/// outage.
+/// How many seconds a step waits for a table in use. Requests queue behind it for as long, so a long statement must not
+/// become an outage.
 const LOCK_SECONDS: u64 = 10;
 /// PostgreSQL's error code for a lock timeout.
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 
-/// A migration step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Step {
-    /// Its number.
+pub struct MigrationStep {
     pub version: i64,
-    /// Its name.
     pub name: String,
 }
 
@@ -51,7 +48,7 @@ impl Db {
     /// # Errors
     /// A later version has migrated the database, or a step fails.
     pub async fn migrate(&self) -> anyhow::Result<()> {
-        if let Some(Step { version, name }) = self.later().await? {
+        if let Some(MigrationStep { version, name }) = self.later().await? {
             bail!(
                 "a later version has migrated the database (step {version:04} {name}): start that version, or restore a backup \
                  from before it"
@@ -82,18 +79,18 @@ impl Db {
     }
 
     /// The steps that the database lacks, in order.
-    pub async fn pending(&self) -> Result<Vec<Step>, DbErr> {
+    pub async fn pending(&self) -> Result<Vec<MigrationStep>, DbErr> {
         let applied = self.applied().await?;
         let lacking = steps(self.backend()).iter().filter(|step| !applied.contains_key(&step.version));
         Ok(lacking
-            .map(|step| Step { version: step.version, name: step.description.clone().into_owned() })
+            .map(|step| MigrationStep { version: step.version, name: step.description.clone().into_owned() })
             .collect())
     }
 
     /// The database's newest step, if this version does not know it.
-    pub async fn later(&self) -> Result<Option<Step>, DbErr> {
+    pub async fn later(&self) -> Result<Option<MigrationStep>, DbErr> {
         let last = self.applied().await?.pop_last().filter(|(version, _)| *version > newest(self.backend()));
-        Ok(last.map(|(version, name)| Step { version, name }))
+        Ok(last.map(|(version, name)| MigrationStep { version, name }))
     }
 
     /// Whether no step was ever applied: the database has no Muster tables.

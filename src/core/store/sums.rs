@@ -1,10 +1,10 @@
-//! Sums of what others report.
+//! Sums of reported numbers.
 
-/// A sum that is so large counts no further. One that overflowed because of a single host would refuse every later change of
-/// its row, or come back as a number that no one can read.
+/// A sum this large stops growing. An overflow caused by a single host would make every later change of the row fail,
+/// or yield an unreadable number.
 pub const FULL: i64 = 1 << 60;
 
-/// SQL for a column and what is added to it.
+/// SQL for the sum of a column and `more`.
 #[must_use]
 pub fn added(column: &str, more: i64) -> String {
     format!("CASE WHEN {column} < {FULL} THEN {column} + {more} ELSE {column} END")

@@ -29,7 +29,7 @@ pub struct Transaction {
     is_refused: AtomicBool,
 }
 
-/// What surrounds the commit, in the order of its registration.
+/// The work around the commit, in the order of registration.
 #[derive(Default)]
 struct Hooks {
     before: Vec<BeforeCommit>,
@@ -77,13 +77,13 @@ impl Transaction {
         self.hooks().before.push(BeforeCommit { statement, is_demand: true });
     }
 
-    /// Does this after the commit, even if the caller has gone. Also if the connection was lost during the commit,
+    /// Does this work after the commit, even if the caller has gone. Also if the connection was lost during the commit,
     /// which may have succeeded.
     pub(crate) fn after_commit(&self, work: impl FnOnce() + Send + 'static) {
         self.hooks().after.push(AfterCommit::Run(Box::new(work)));
     }
 
-    /// Notifies subscribers after the commit: once per record, however often it changed.
+    /// Notifies subscribers after the commit, once per record.
     pub(crate) fn announce(&self, publisher: Arc<dyn Publish>, event: Event) {
         self.hooks().after.push(AfterCommit::Announce(event, publisher));
     }
@@ -138,7 +138,7 @@ impl Transaction {
         Ok(done)
     }
 
-    /// Marks this point: what follows may fail alone ([`Self::settle`]).
+    /// Marks this point: later statements may fail without the earlier ones ([`Self::close_mark`]).
     pub(super) async fn mark(&self) -> Result<Mark, DbErr> {
         self.lent.lock().await.run("SAVEPOINT mark").await?;
         let is_refused = self.is_refused.load(Ordering::Relaxed);
@@ -146,8 +146,8 @@ impl Transaction {
         Ok(Mark { before: hooks.before.len(), after: hooks.after.len(), is_refused })
     }
 
-    /// Keeps what was done since the mark, or undoes it.
-    pub(super) async fn settle(&self, mark: Mark, is_kept: bool) -> Result<(), DbErr> {
+    /// Keeps the changes since the mark, or undoes them.
+    pub(super) async fn close_mark(&self, mark: Mark, is_kept: bool) -> Result<(), DbErr> {
         let mut lent = self.lent.lock().await;
         if is_kept {
             return lent.run("RELEASE SAVEPOINT mark").await.map(drop);
@@ -203,7 +203,7 @@ impl ConnectionTrait for Transaction {
     }
 }
 
-/// Does what follows a commit: all other work first, so that subscribers find it done.
+/// Does the work after a commit. Subscribers are notified last, so that they find it done.
 fn follow(after: Vec<AfterCommit>) {
     let (mut events, mut publisher) = (Vec::new(), None);
     for work in after {
@@ -221,7 +221,7 @@ fn follow(after: Vec<AfterCommit>) {
     }
 }
 
-/// Runs work that must not be abandoned in the middle, even if no one waits for it.
+/// Runs work that must not be abandoned in the middle, even if its caller has gone.
 async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, DbErr>> + Send + 'static,
 ) -> Result<T, DbErr> {

@@ -11,7 +11,7 @@ use crate::{
     core::{Event, access::Scope},
 };
 
-/// What a request requires of a record before it changes it.
+/// A request's requirement on a record before it changes it.
 pub trait Precondition: Send + Sync {
     /// Checks it inside the change's transaction, before anything else happens there.
     fn check<'a>(&'a self, tx: &'a Tx) -> BoxFuture<'a, Result<()>>;
@@ -19,11 +19,11 @@ pub trait Precondition: Send + Sync {
 
 /// A transaction of one scope. Dropping it without [`Tx::commit`] rolls it back.
 pub struct Tx {
-    /// Who writes, and where.
+    /// The caller and the organization.
     pub scope: Scope,
     /// One instant for everything that the transaction writes.
     pub now: Timestamp,
-    /// Why, if the caller says so. Versions of records keep it.
+    /// The reason, if the caller gave one. Versions of records keep it.
     pub reason: Option<String>,
     connection: Transaction,
 }
@@ -40,19 +40,19 @@ impl Tx {
         &self.connection
     }
 
-    /// Notifies subscribers after the commit: once per record, however often it changed.
+    /// Notifies subscribers after the commit, once per record.
     pub fn announce(&self, event: Event) {
         self.connection.announce(Arc::clone(&self.scope.core.events) as _, event);
     }
 
-    /// Marks this point: what follows may fail alone.
+    /// Marks this point: later statements may fail without the earlier ones.
     pub async fn mark(&self) -> Result<Mark> {
         Ok(self.connection.mark().await?)
     }
 
-    /// Keeps what was done since the mark, or undoes it as if it had never begun.
-    pub async fn settle(&self, mark: Mark, is_kept: bool) -> Result<()> {
-        Ok(self.connection.settle(mark, is_kept).await?)
+    /// Keeps the changes since the mark, or undoes them completely.
+    pub async fn close_mark(&self, mark: Mark, is_kept: bool) -> Result<()> {
+        Ok(self.connection.close_mark(mark, is_kept).await?)
     }
 
     /// Rolls back now; dropping does it a moment later.
@@ -69,7 +69,7 @@ impl Tx {
     /// The database refused it: then nothing has happened. The connection was lost: then the outcome is unknown.
     pub async fn commit(self) -> Result<()> {
         let Self { scope, connection, .. } = self;
-        // What the request has loaded may have changed; its response shows the new state.
+        // Records that the request has loaded may have changed; its response shows the new state.
         connection.after_commit(move || scope.request.changed());
         Ok(connection.commit().await?)
     }

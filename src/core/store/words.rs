@@ -1,4 +1,4 @@
-//! Why a database can't be used, explained to the operator: which one, what is wrong, and what to do.
+//! Explains to the operator why a database can't be used: which one, what is wrong, and what to do.
 
 use std::io::ErrorKind;
 
@@ -18,8 +18,8 @@ pub struct Unusable {
 }
 
 impl Unusable {
-    /// What a connection error means.
-    pub(super) fn of(opener: &Opener, error: DbErr) -> anyhow::Error {
+    /// A connection error, explained.
+    pub(super) fn explain(opener: &Opener, error: DbErr) -> anyhow::Error {
         let explained = match &error {
             DbErr::Conn(RuntimeErr::SqlxError(error))
             | DbErr::Exec(RuntimeErr::SqlxError(error))
@@ -29,7 +29,7 @@ impl Unusable {
         explained.map_or_else(|| error.into(), Into::into)
     }
 
-    /// What a database error means, if there is more to say than the database does.
+    /// A database error, explained, if there is more to say than the database does.
     pub(super) fn explained(opener: &Opener, error: &sqlx::Error) -> Option<Self> {
         let words = match opener {
             Opener::Postgres(options) => of_postgres(options, error),

@@ -1,4 +1,4 @@
-//! Prometheus metrics: what is counted during operation, and what is collected at each scrape.
+//! Prometheus metrics: those counted during operation, and those collected at each scrape.
 //!
 //! Nothing is measured unless `metrics.listen` is set: then [`on`] is one load of a pointer. The handles used on a
 //! request's path are created in advance: a route's at its first request, a field's with the schema. Labels are routes,
@@ -21,13 +21,10 @@ use crate::base::problem::Code;
 
 /// One kind of measurement.
 pub struct Family {
-    /// Its name.
     pub name: &'static str,
     /// `counter`, `gauge` or `histogram`.
     pub kind: &'static str,
-    /// Its labels.
     pub labels: &'static [&'static str],
-    /// Its description.
     pub about: &'static str,
 }
 
@@ -36,7 +33,6 @@ macro_rules! families {
     ($($constant:ident = $name:literal, $kind:literal, [$($label:literal),*], $about:literal;)+) => {
         $(#[doc = $about]
         pub const $constant: &str = $name;)+
-        /// All metrics.
         pub const FAMILIES: &[Family] =
             &[$(Family { name: $name, kind: $kind, labels: &[$($label),*], about: $about },)+];
     };
@@ -109,7 +105,7 @@ pub fn on() -> Option<&'static Meters> {
 }
 
 /// Starts to measure. Calling it again has no effect.
-pub fn begin() -> &'static Meters {
+pub fn start() -> &'static Meters {
     ON.get_or_init(Meters::new)
 }
 
@@ -122,21 +118,16 @@ pub struct Meters {
     jobs: Table<JobMeters>,
     problems: Vec<Counter>,
     operations: [Counter; 3],
-    /// Open subscriptions.
     pub subscriptions: Gauge,
     limited: Table<Counter>,
     queue: Table<Counter>,
     sql: [Sql; 2],
 }
 
-/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Reads.
     Query = 0,
-    /// Changes.
     Mutation = 1,
-    /// Watches.
     Subscription = 2,
 }
 
@@ -206,7 +197,6 @@ impl Meters {
         }
     }
 
-    /// A request was answered.
     pub fn answered(&self, route: &str, method: &Method, status: StatusCode, took: Duration) {
         let name = if route.is_empty() { "none" } else { route };
         let meters = self.routes.get(name, || Route(std::array::from_fn(|_| OnceLock::new())));
@@ -234,7 +224,6 @@ impl Meters {
         self.fields.get(field, made).record(took.as_secs_f64());
     }
 
-    /// An operation starts.
     pub fn operation(&self, operation: Operation) {
         self.operations[operation as usize].increment(1);
     }
@@ -258,7 +247,6 @@ impl Meters {
         self.queue.get(&format!("{kind} {outcome}"), made).increment(1);
     }
 
-    /// A statement has ended.
     pub fn statement(&self, pool: Pool, took: Duration, failed: bool) {
         let meters = &self.sql[pool as usize];
         meters.seconds.record(took.as_secs_f64());
@@ -305,7 +293,6 @@ fn method_index(method: &Method) -> usize {
     }
 }
 
-/// Creates handles.
 struct Registry<'a>(&'a PrometheusRecorder);
 
 impl Registry<'_> {

@@ -1,5 +1,5 @@
-//! What the process reports about itself: the log, to standard error, in this file; [`metrics`] and [`traces`] next to
-//! it. `muster-printing` writes the log's lines, so that one that can't be written costs nothing else.
+//! The process's reports about itself: the log, to standard error, in this file; [`metrics`] and [`traces`] next to it.
+//! `muster-printing` writes the log's lines, so that a line that can't be written affects nothing else.
 //!
 //! No secret may get here. Secrets are `secrecy` types, whose `Debug` prints nothing; request headers and bodies are
 //! never fields of a span; SQL is logged without its values. A test with known secrets searches the output of
@@ -35,7 +35,7 @@ pub fn problem(problem: &Problem, request_id: &str) {
         meters.problem(problem.code);
     }
     let Some(cause) = problem.cause() else { return };
-    // What the caller can mend, such as a change that came second, is not a failure.
+    // Errors that the caller can fix, such as a lost edit race, are not failures.
     if problem.code.status().is_server_error() {
         tracing::error!(
             request_id,
@@ -126,7 +126,7 @@ where
     Ok(Box::new(tracing_subscriber::registry().with(log.with_filter(filter)).with(traced)))
 }
 
-/// A subscriber that writes to `writer`, so that a test can read what was logged.
+/// A subscriber that writes to `writer`, so that a test can read the log.
 ///
 /// # Errors
 /// The filter does not parse.
@@ -146,7 +146,6 @@ where
     })
 }
 
-/// What is logged.
 fn filter(log: &Log) -> Result<EnvFilter, TelemetryError> {
     // Below a warning rmcp logs whole messages, and a tool's result may contain a token.
     Ok(EnvFilter::try_new(&log.filter)?.add_directive("rmcp=warn".parse()?))

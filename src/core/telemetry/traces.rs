@@ -3,8 +3,8 @@
 //! None of this exists unless `traces.endpoint` is set: no layer, no spans, and [`on`] is one load of a flag. The spans
 //! are `tracing` spans with their own target, which the log leaves out; statements are added when they end, below the
 //! active span. A span contains routes, schema names and the text of statements with placeholders: no values, paths,
-//! query strings, bodies or headers. Each turn of an agent is a trace of its own, sent when it has ended ([`past`]); prompts
-//! and answers are in it only where the organization says so.
+//! query strings, bodies or headers. Each turn of an agent is a trace of its own, sent when it has ended
+//! ([`send_finished`]); it contains prompts and answers only if the organization allows it.
 
 use std::{
     sync::OnceLock,
@@ -48,7 +48,6 @@ struct Traces {
     system: OnceLock<&'static str>,
 }
 
-/// Whether traces are on.
 #[inline]
 pub fn on() -> bool {
     ON.get().is_some()
@@ -92,7 +91,7 @@ where
     Ok(layer)
 }
 
-/// Sends what is pending. Waits for the collector, within its time limit.
+/// Sends pending spans. Waits for the collector, within its time limit.
 pub async fn finish() {
     let Some(traces) = ON.get() else { return };
     let provider = traces.provider.clone();
@@ -140,7 +139,6 @@ pub fn answered(span: &Span, status: StatusCode) {
     }
 }
 
-/// The span of a root field.
 pub fn root_field(owner: &'static str, field: &str) -> Span {
     let name = format!("{owner} {field}");
     tracing::info_span!(
@@ -191,47 +189,47 @@ pub(super) fn statement(pool: Pool, sql: &str, took: Duration, failed: bool) {
 
 /// Something that has happened and ended: a span of a trace of its own.
 #[derive(Clone, Debug)]
-pub struct Past {
+pub struct FinishedSpan {
     /// The name, by the conventions.
     pub name: String,
-    /// When it began.
     pub from: Timestamp,
-    /// When it ended.
     pub until: Timestamp,
-    /// Whether it failed.
     pub failed: bool,
-    /// What is known about it, by the conventions.
-    pub attributes: Vec<(&'static str, Known)>,
+    /// Its attributes, by the conventions.
+    pub attributes: Vec<(&'static str, AttributeValue)>,
 }
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Known {
-    /// A number.
+pub enum AttributeValue {
     Number(i64),
-    /// A text.
     Text(String),
 }
 
-/// Sends a trace of something that has ended, with what happened in it. It is sampled like requests.
-pub fn past(whole: Past, parts: Vec<Past>) {
+/// Sends the trace of something that has ended, with its parts. It is sampled like requests.
+pub fn send_finished(whole: FinishedSpan, parts: Vec<FinishedSpan>) {
     let Some(traces) = ON.get() else { return };
     let context = Context::new();
     let until = at(whole.until);
-    let root = begin(traces, whole, SpanKind::Internal, &context);
+    let root = start_span(traces, whole, SpanKind::Internal, &context);
     let context = context.with_span(root);
     for part in parts {
         let until = at(part.until);
-        let mut span = begin(traces, part, SpanKind::Client, &context);
+        let mut span = start_span(traces, part, SpanKind::Client, &context);
         opentelemetry::trace::Span::end_with_timestamp(&mut span, until);
     }
     context.span().end_with_timestamp(until);
 }
 
-fn begin(traces: &Traces, past: Past, kind: SpanKind, context: &Context) -> opentelemetry_sdk::trace::Span {
+fn start_span(
+    traces: &Traces,
+    past: FinishedSpan,
+    kind: SpanKind,
+    context: &Context,
+) -> opentelemetry_sdk::trace::Span {
     let attributes = past.attributes.into_iter().map(|(name, known)| match known {
-        Known::Number(number) => KeyValue::new(name, number),
-        Known::Text(text) => KeyValue::new(name, text),
+        AttributeValue::Number(number) => KeyValue::new(name, number),
+        AttributeValue::Text(text) => KeyValue::new(name, text),
     });
     let builder = traces.tracer.span_builder(past.name).with_kind(kind).with_start_time(at(past.from));
     let mut span = traces.tracer.build_with_context(builder.with_attributes(attributes), context);

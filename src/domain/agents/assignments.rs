@@ -1,9 +1,9 @@
-//! What agents work with: credentials, MCP servers, skills. Each is assigned to agents as a complete list, and
-//! can be archived and restored. The three features share these operations.
+//! Operations that credentials, MCP servers and skills share: each is assigned to agents as a complete list, and can be
+//! archived and restored.
 //!
-//! Archiving hides a thing from lists and from launches but keeps its assignments, so restoring it gives the
-//! assigned agents everything back. Every change marks the agents it affects and tells the running ones at
-//! once.
+//! Archiving hides a record from lists and launches but keeps its assignments, so that restoring it gives the assigned
+//! agents access again. Every change marks the affected agents for synchronization and notifies the hosts of running
+//! ones.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,46 +35,36 @@ use crate::{
 
 /// An entity that is assigned to agents.
 pub trait Assignable: TenantEntity {
-    /// The id of a record.
     type Id: Copy + Display + Into<i64> + Into<sea_orm::Value> + Send + Sync;
-    /// The join table.
     type Assignments: Link<Owner = Self::Id, Member = AgentId>;
 
     /// The kind of record in the audit log; messages spell it with spaces.
     const KIND: RecordKind;
-    /// The id column.
     const ID: Self::Column;
     /// The name column. Names are unique among records that aren't archived.
     const NAME: Self::Column;
-    /// The column with the time of archiving.
     const ARCHIVED_AT: Self::Column;
-    /// The column with the time of the last change.
     const UPDATED_AT: Self::Column;
 
-    /// The name of a row.
     fn name(row: &Self::Model) -> &str;
 
-    /// When the row was archived, if it was.
     fn archived_at(row: &Self::Model) -> Option<Timestamp>;
 }
 
 /// Loads the record, archived or not, and locks it until the transaction ends.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn load<E: Assignable>(tx: &Tx, id: E::Id) -> Result<E::Model> {
     let found = held(tx.scope.find::<E>().filter(E::ID.eq(id)));
-    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found(&spoken::<E>(), id))
+    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found(&kind_in_words::<E>(), id))
 }
 
-/// Loads the record for a change.
+/// Loads and locks the record for a change.
 ///
 /// # Errors
 /// `NOT_FOUND`, `ARCHIVED`.
 pub async fn load_active<E: Assignable>(tx: &Tx, id: E::Id) -> Result<E::Model> {
     let row = load::<E>(tx, id).await?;
     if E::archived_at(&row).is_some() {
-        let detail = format!("The {} is archived. Restore it before changing it.", spoken::<E>());
+        let detail = format!("The {} is archived. Restore it before changing it.", kind_in_words::<E>());
         return Err(Problem::new(Code::Archived, detail));
     }
     Ok(row)
@@ -96,12 +86,12 @@ where
     if same.count(tx.connection()).await? == 0 {
         Ok(())
     } else {
-        Err(Problem::name_taken(&spoken::<E>(), name))
+        Err(Problem::name_taken(&kind_in_words::<E>(), name))
     }
 }
 
-/// Assigns a thing to exactly these agents and tells the agents added or removed. One unknown id fails the
-/// whole call.
+/// Assigns a record to exactly these agents and notifies the agents added or removed. One unknown id fails the whole
+/// call.
 ///
 /// # Errors
 /// `NOT_FOUND`, `ARCHIVED`, or `VALIDATION_FAILED` with the position of each unknown id.
@@ -115,9 +105,6 @@ pub async fn assign<E: Assignable>(
 }
 
 /// [`assign`] in the caller's transaction, which it commits.
-///
-/// # Errors
-/// As [`assign`].
 pub async fn assign_in<E: Assignable>(
     tx: Tx,
     id: E::Id,
@@ -130,9 +117,9 @@ pub async fn assign_in<E: Assignable>(
     if change.is_empty() {
         return Ok(());
     }
-    touch::<E>(&tx, id).await?;
+    count_edit::<E>(&tx, id).await?;
     super::sync::mark_for_sync(&tx, &change.touched()).await?;
-    record::<E>(
+    audit_change::<E>(
         &tx,
         (ChangeOp::Updated, operation),
         id,
@@ -141,13 +128,13 @@ pub async fn assign_in<E: Assignable>(
     tx.commit().await
 }
 
-/// Makes `wanted` everything of this kind that an agent works with, apart from what is archived. The agent is locked
-/// afterwards, and marked by the caller. Returns what changed, if anything did.
+/// Replaces an agent's assignments of this kind with `wanted`; assignments of archived records stay. The caller locks
+/// the agent afterwards, and marks it. Returns the changes, if there are any.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` naming what is archived or gone; `PERMISSION_DENIED` for a caller who may not assign, if anything
-/// would change.
-pub async fn equip<E: Assignable>(
+/// `VALIDATION_FAILED` naming archived and unknown records; `PERMISSION_DENIED` for a caller who may not assign, if
+/// anything would change.
+pub async fn replace_of_agent<E: Assignable>(
     tx: &Tx,
     agent: AgentId,
     wanted: &[E::Id],
@@ -161,7 +148,7 @@ pub async fn equip<E: Assignable>(
     let all: BTreeSet<i64> = present.iter().chain(wanted.keys()).copied().collect();
     let rows = tx.scope.find::<E>().filter(E::ID.is_in(all)).order_by_asc(E::ID);
     let rows = held(rows).all(tx.connection()).await?;
-    let usable = usable::<E>(&rows, wanted.keys())?;
+    let usable = usable_ids::<E>(&rows, wanted.keys())?;
     let added: Vec<i64> = wanted.keys().filter(|id| !present.contains(id)).copied().collect();
     let removed: Vec<i64> =
         present.into_iter().filter(|id| usable.contains(id) && !wanted.contains_key(id)).collect();
@@ -190,7 +177,7 @@ pub async fn equip<E: Assignable>(
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for each of `wanted` that isn't among them.
-fn usable<'a, E: Assignable>(
+fn usable_ids<'a, E: Assignable>(
     rows: &[E::Model],
     wanted: impl Iterator<Item = &'a i64>,
 ) -> Result<BTreeSet<i64>> {
@@ -204,11 +191,11 @@ fn usable<'a, E: Assignable>(
             Some(row) if E::archived_at(row).is_none() => {}
             Some(row) => {
                 let detail =
-                    format!("The {} `{}` is archived. Restore it first.", spoken::<E>(), E::name(row));
+                    format!("The {} `{}` is archived. Restore it first.", kind_in_words::<E>(), E::name(row));
                 violations.push(Violation::parameter("revision", "ARCHIVED", detail));
             }
             None => {
-                let detail = format!("There is no {} with id {wanted}.", spoken::<E>());
+                let detail = format!("There is no {} with id {wanted}.", kind_in_words::<E>());
                 violations.push(Violation::parameter("revision", "NOT_FOUND", detail));
             }
         }
@@ -224,8 +211,8 @@ pub fn unknown<T: Copy + PartialEq + Display>(
     missing: &[T],
     kind: &str,
 ) -> impl Iterator<Item = Violation> {
-    let places = given.iter().enumerate().filter(|(_, id)| missing.contains(id));
-    places.map(move |(n, id)| Violation::unknown(format!("{pointer}/{n}"), kind, id))
+    let unknown_ids = given.iter().enumerate().filter(|(_, id)| missing.contains(id));
+    unknown_ids.map(move |(n, id)| Violation::unknown(format!("{pointer}/{n}"), kind, id))
 }
 
 /// Refuses a list that contains unknown ids, naming all of them.
@@ -241,10 +228,7 @@ pub fn require_known<T: Copy + PartialEq + Display>(
     Problem::refuse(unknown(pointer, given, missing, kind).collect())
 }
 
-/// Archives a thing. Archiving it again does nothing. Its assignments are kept.
-///
-/// # Errors
-/// `NOT_FOUND`.
+/// Archives a record and keeps its assignments. Archiving it again does nothing.
 pub async fn archive<E: Assignable>(scope: &Scope, id: E::Id, operation: &'static str) -> Result<()> {
     let tx = scope.begin().await?;
     let row = load::<E>(&tx, id).await?;
@@ -255,7 +239,7 @@ pub async fn archive<E: Assignable>(scope: &Scope, id: E::Id, operation: &'stati
     set_archived::<E>(tx, id, &row, Some(now), operation).await
 }
 
-/// Restores an archived thing. Restoring it again does nothing.
+/// Restores an archived record. Restoring it again does nothing.
 ///
 /// # Errors
 /// `NOT_FOUND`, or `NAME_TAKEN` if another record took the name in the meantime.
@@ -268,9 +252,6 @@ where
 }
 
 /// [`restore`] in the caller's transaction, which it commits.
-///
-/// # Errors
-/// As [`restore`].
 pub async fn restore_in<E>(tx: Tx, id: E::Id, operation: &'static str) -> Result<()>
 where
     E: Assignable,
@@ -297,35 +278,40 @@ async fn set_archived<E: Assignable>(
     change.exec(tx.connection()).await?;
     edits::raise(&tx, E::KIND, id).await?;
     mark_assigned::<E>(&tx, id).await?;
-    record::<E>(&tx, (ChangeOp::Updated, operation), id, json!({ "name": E::name(row) }));
+    audit_change::<E>(&tx, (ChangeOp::Updated, operation), id, json!({ "name": E::name(row) }));
     tx.commit().await
 }
 
-/// Holds the assigned agents, before what is locked after agents. The record is held, so they stay assigned.
-pub async fn hold_assigned<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
+/// Locks the assigned agents, before rows that are locked after agents. The caller has locked the record, so they stay
+/// assigned.
+pub async fn lock_assigned<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
     let agents = linked::<E::Assignments>(tx, id).await?;
-    super::rows::lock_these(tx, &agents).await?;
+    super::rows::lock_agents(tx, &agents).await?;
     Ok(())
 }
 
-/// Marks the assigned agents for synchronization and tells the running ones.
+/// Marks the assigned agents for synchronization and notifies the hosts of running ones.
 pub async fn mark_assigned<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
     let agents = linked::<E::Assignments>(tx, id).await?;
     super::sync::mark_for_sync(tx, &agents).await
 }
 
-/// Counts an edit that changed none of the record's own columns.
-pub async fn touch<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
+/// Counts an edit that changed no other column of the record.
+pub async fn count_edit<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
     let change = tx.scope.update::<E>().filter(E::ID.eq(id)).col_expr(E::UPDATED_AT, Expr::value(tx.now));
     change.exec(tx.connection()).await?;
     edits::raise(tx, E::KIND, id).await
 }
 
-/// Writes the audit entry for a change to the record.
-pub fn record<E: Assignable>(tx: &Tx, (op, operation): (ChangeOp, &'static str), id: E::Id, changes: Value) {
+pub fn audit_change<E: Assignable>(
+    tx: &Tx,
+    (op, operation): (ChangeOp, &'static str),
+    id: E::Id,
+    changes: Value,
+) {
     audit::record(tx, audit::Entry { operation, op, kind: E::KIND, id: id.into(), changes });
 }
 
-fn spoken<E: Assignable>() -> String {
+fn kind_in_words<E: Assignable>() -> String {
     E::KIND.noun().replace('_', " ")
 }

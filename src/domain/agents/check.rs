@@ -1,5 +1,5 @@
-//! Validates an edit of an agent: the values that only the database or a library can judge, and whether the
-//! resulting settings agree with each other.
+//! Validates an edit of an agent: values that need the database or a library to check, and whether the resulting
+//! settings agree with each other.
 
 use async_graphql::MaybeUndefined;
 use icu_locale_core::subtags::{Language, Region, Script, Variant};
@@ -18,11 +18,11 @@ use crate::{
     },
 };
 
-/// A running agent stays on its server: the host that launched it must hear of the stop.
+/// Refuses to move a running agent: the host that launched it must learn of the stop.
 ///
 /// # Errors
 /// `AGENT_ALREADY_RUNNING`.
-pub(super) fn at_rest(agent: &agents::Model, edit: &UpdateAgentInput) -> Result<()> {
+pub(super) fn require_at_rest_to_move(agent: &agents::Model, edit: &UpdateAgentInput) -> Result<()> {
     let moves = edit.server_id.value().is_some_and(|server| *server != agent.server_id)
         || edit.image_id.value().is_some_and(|image| *image != agent.image_id);
     if !moves || agent.status.is_at_rest() {
@@ -32,8 +32,8 @@ pub(super) fn at_rest(agent: &agents::Model, edit: &UpdateAgentInput) -> Result<
     Err(Problem::new(Code::AgentAlreadyRunning, detail).with("status", agent.status.as_str()))
 }
 
-/// Checks each value of an edit by itself. `cron` is its schedule, judged.
-pub(super) async fn values(
+/// Checks each value of an edit by itself. `cron` is its parsed schedule.
+pub(super) async fn check_values(
     tx: &Tx,
     agent: &agents::Model,
     edit: &UpdateAgentInput,
@@ -42,7 +42,7 @@ pub(super) async fn values(
     let mut violations = Vec::new();
     if let MaybeUndefined::Value(server) = edit.server_id
         && server != agent.server_id
-        && !servers::hold(tx, server).await?
+        && !servers::lock_existing(tx, server).await?
     {
         violations.push(Violation::unknown("/server_id", "server", server));
     }
@@ -75,9 +75,9 @@ pub(super) async fn values(
     // Otherwise an editor could have the credential sent to someone else.
     let url = edit.model_credential_base_url.as_opt_ref();
     let provider = edit.model_credential_provider.as_opt_ref();
-    let moved = url.is_some_and(|url| url != agent.model_credential_base_url.as_ref())
+    let is_redirected = url.is_some_and(|url| url != agent.model_credential_base_url.as_ref())
         || provider.is_some_and(|provider| provider != agent.model_credential_provider.as_ref());
-    if moved && agent.model_credential_sealed.is_some() && edit.model_credential.is_undefined() {
+    if is_redirected && agent.model_credential_sealed.is_some() && edit.model_credential.is_undefined() {
         let detail = "`model_credential` is required when the provider or the base URL changes: a stored credential is only used with those it was set for.";
         violations.push(Violation::at("/model_credential", "REQUIRED", detail));
     }
@@ -95,11 +95,11 @@ fn is_language(text: &str) -> bool {
     parts.next().is_some_and(|part| Language::try_from_str(part).is_ok()) && parts.all(narrows)
 }
 
-/// Refuses an edit whose result contradicts itself.
+/// Refuses an edit with contradictory settings.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`.
-pub(super) fn settings(agent: &agents::ActiveModel) -> Result<()> {
+pub(super) fn check_settings(agent: &agents::ActiveModel) -> Result<()> {
     let agent = agent.clone().try_into_model()?;
     let mut violations = Vec::new();
     let mut needs = |is_missing: bool, pointer: &str, because: &str| {

@@ -1,4 +1,4 @@
-//! Edits an agent's settings. Measured values (usage, tokens, uptime) can't be set.
+//! Edits of an agent's settings. Measured values (usage, tokens, uptime) can't be set.
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, IdenStatic, IntoActiveModel, Iterable, Set};
@@ -35,8 +35,8 @@ use crate::{
 /// Edits an agent. An edit that changes nothing does nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`, `VALIDATION_FAILED`, `NAME_TAKEN`; `AGENT_ALREADY_RUNNING` when moving a running agent; `PERMISSION_DENIED` when
-/// moving one that has secrets without `credential.edit`.
+/// `NOT_FOUND`, `VALIDATION_FAILED`, `NAME_TAKEN`; `AGENT_ALREADY_RUNNING` when moving a running agent;
+/// `PERMISSION_DENIED` when moving one that has secrets without `credential.edit`.
 pub async fn update(
     scope: &Scope,
     id: AgentId,
@@ -46,12 +46,12 @@ pub async fn update(
     let cron = orgs::judge_cron(scope, edit.backup_cron.value()).await?;
     let mut tx = scope.begin().await?;
     let agent = load(&tx, id).await?;
-    let Some(mut edited) = write(&tx, agent, edit, cron.as_ref()).await? else { return Ok(()) };
+    let Some(mut edited) = write_edit(&tx, agent, edit, cron.as_ref()).await? else { return Ok(()) };
     tx.reason = reason;
     if edited.is_for_host {
         mark_for_sync(&tx, &[id]).await?;
     } else {
-        revisions::follow(&tx, &[edited.agent], None).await?;
+        revisions::record_revisions(&tx, &[edited.agent], None).await?;
     }
     if let Some(reason) = &tx.reason {
         edited.changes.insert("reason".to_owned(), json!(reason));
@@ -59,35 +59,31 @@ pub async fn update(
     finish(tx, (ChangeOp::Updated, "updateAgent"), id, Value::Object(edited.changes)).await
 }
 
-/// What an edit has done.
-pub(super) struct Written {
-    /// The agent as it is now.
+pub(super) struct AppliedEdit {
     pub agent: agents::Model,
-    /// The audit log's view of it.
+    /// As the audit log has them.
     pub changes: Map<String, Value>,
     is_for_host: bool,
 }
 
-/// Checks an edit and writes it, if it changes anything. The agent is locked. `cron` is the edit's schedule, judged.
-///
-/// # Errors
-/// As [`update`].
-pub(super) async fn write(
+/// Checks an edit and writes it, if it changes anything. The caller has locked the agent. `cron` is the edit's parsed
+/// schedule.
+pub(super) async fn write_edit(
     tx: &Tx,
     agent: agents::Model,
     edit: UpdateAgentInput,
     cron: Option<&JudgedCron>,
-) -> Result<Option<Written>> {
+) -> Result<Option<AppliedEdit>> {
     let id = agent.id;
-    check::at_rest(&agent, &edit)?;
-    Problem::refuse(check::values(tx, &agent, &edit, cron).await?)?;
+    check::require_at_rest_to_move(&agent, &edit)?;
+    Problem::refuse(check::check_values(tx, &agent, &edit, cron).await?)?;
     if let MaybeUndefined::Value(name) = &edit.name {
         require_free_name(tx, name.trim(), Some(id)).await?;
     }
     let before = agent.clone();
     let mut agent = agent.into_active_model();
-    apply(tx, &mut agent, edit, id);
-    check::settings(&agent)?;
+    patch_row(tx, &mut agent, edit, id);
+    check::check_settings(&agent)?;
     if !agent.is_changed() {
         return Ok(None);
     }
@@ -100,10 +96,10 @@ pub(super) async fn write(
     let is_for_host = is_for_host(&agent);
     let has_other_server = agent.server_id.is_set();
     if has_other_server || agent.image_id.is_set() {
-        emit(tx, Moved { agent: LockedAgent::of(&before), has_other_server }).await?;
+        emit(tx, Moved { agent: LockedAgent::from_row(&before), has_other_server }).await?;
     }
     if agent.image_id.is_set() {
-        // Another program offers something else.
+        // The new image's program offers other models and modes.
         agent.offered_models = Set(None);
         agent.offered_modes = Set(None);
     }
@@ -115,15 +111,15 @@ pub(super) async fn write(
     let has_other_access = agent.model_credential_sealed.is_set() || agent.credential_choice.is_set();
     let agent = agent.update(tx.connection()).await?;
     if has_other_limits || has_other_access {
-        emit(tx, Edited { agent: LockedAgent::of(&agent), has_other_limits, has_other_access }).await?;
+        emit(tx, Edited { agent: LockedAgent::from_row(&agent), has_other_limits, has_other_access }).await?;
     }
-    Ok(Some(Written { agent, changes, is_for_host }))
+    Ok(Some(AppliedEdit { agent, changes, is_for_host }))
 }
 
-/// Some settings need more than the right to edit agents.
+/// Some settings need more than `agent.edit`.
 async fn require_rights(tx: &Tx, before: &agents::Model, agent: &agents::ActiveModel) -> Result<()> {
     let scope = &tx.scope;
-    // The host that launches it is given them. A key that is inherited is every host's whose server has agents.
+    // The new server's host receives them. An inherited key is available to every host whose server has agents.
     if agent.server_id.is_set() && has_secrets(tx, before).await? {
         scope.require(Permission::CredentialEdit)?;
     }
@@ -136,13 +132,13 @@ async fn require_rights(tx: &Tx, before: &agents::Model, agent: &agents::ActiveM
     Ok(())
 }
 
-/// Whether the agent has secrets of its own: a model credential, or credentials, which are also what its MCP servers are given.
+/// Whether the agent has secrets of its own: a model credential, or credentials, which its MCP servers receive as well.
 async fn has_secrets(tx: &Tx, agent: &agents::Model) -> Result<bool> {
     Ok(agent.model_credential_sealed.is_some() || ask(tx, HasCredentials(agent.id)).await?)
 }
 
-/// Whether the edit concerns the agent's host. Some columns are only for people, and the host learns of a new
-/// server or image on the next launch.
+/// Whether the agent's host needs the edit. Some columns are only for people, and a new server or image takes effect on
+/// the next launch.
 fn is_for_host(agent: &agents::ActiveModel) -> bool {
     use agents::Column::{Description, ImageId, Name, RestartAt, RestartPolicy, Role, ServerId, UpdatedAt};
     let for_people = [Name, Description, Role, ServerId, ImageId, RestartPolicy, RestartAt, UpdatedAt];
@@ -151,14 +147,14 @@ fn is_for_host(agent: &agents::ActiveModel) -> bool {
     })
 }
 
-fn apply(tx: &Tx, agent: &mut agents::ActiveModel, edit: UpdateAgentInput, id: AgentId) {
+fn patch_row(tx: &Tx, agent: &mut agents::ActiveModel, edit: UpdateAgentInput, id: AgentId) {
     patch_required(&mut agent.name, edit.name.map_value(|name| name.trim().to_owned()));
     if edit.model_credential.is_null() {
-        // The type goes with the credential.
+        // Clearing the credential clears its type.
         patch(&mut agent.model_credential_type, MaybeUndefined::Null);
     }
     if edit.model_credential.is_value() && edit.credential_choice.is_undefined() {
-        // Whoever gives it a credential of its own wants it to be used.
+        // An agent that gets a credential of its own is meant to use it.
         agent.credential_choice.set_if_not_equals(CredentialChoice::Own);
     }
     if edit.restart_policy.as_opt_ref() == Some(Some(&RestartPolicy::Never)) {

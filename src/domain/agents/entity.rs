@@ -13,7 +13,6 @@ pub mod agents {
         time::Timestamp,
     };
 
-    /// A row of `agents`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "agents")]
     pub struct Model {
@@ -24,12 +23,12 @@ pub mod agents {
         pub server_id: ServerId,
         pub image_id: ImageId,
         pub name: String,
-        /// Written with the name.
+        /// Derived from the name.
         pub name_folded: String,
         pub description: Option<String>,
         pub role: Option<String>,
         pub status: AgentStatus,
-        /// Why it failed, or waits.
+        /// Why it failed, or what it waits for.
         pub status_reason: Option<StatusReason>,
         pub status_detail: Option<String>,
         /// The newest of its revisions.
@@ -38,7 +37,7 @@ pub mod agents {
         pub launched_revision: Option<i64>,
         /// Counts launches. Reports from an older generation are dropped.
         pub launch_generation: i64,
-        /// When the agent entered this state. The deadline for a start counts from here.
+        /// When the agent entered this state. The deadline of a start counts from here.
         pub status_changed_at: Option<Timestamp>,
         /// When the container came up. Uptime is computed from this.
         pub started_at: Option<Timestamp>,
@@ -108,22 +107,22 @@ pub mod agents {
         /// [{id, name, description, current}]
         pub offered_modes: Option<Json>,
         pub sync_pending: bool,
-        /// Counts the changes that its host must learn of.
+        /// Counts the changes that its host must apply.
         pub sync_version: i64,
-        /// How many of them the host was told of last.
+        /// The `sync_version` of the last plan that the host received.
         pub sync_given: i64,
-        /// Digests of what a launch alone can give it.
+        /// Digests of the parts of its plan that take effect only at a launch.
         pub launched_with_sealed: Option<Vec<u8>>,
-        /// What of that has changed since.
+        /// Which of those parts have changed since, in words.
         pub restart_reason: Option<String>,
         pub restart_policy: RestartPolicy,
-        /// How often it was started again in a row after failures.
+        /// Consecutive automatic restarts after failures.
         pub restarts: i64,
-        /// The same, after its host had lost it.
+        /// Consecutive automatic restarts after its host had lost it.
         pub losses: i64,
-        /// When it is started again.
+        /// When it is restarted automatically.
         pub restart_at: Option<Timestamp>,
-        /// What its launch lacks, as its host says.
+        /// What its launch lacks, as its host reports.
         pub launch_lacks: Option<String>,
         pub avatar_version: Option<i64>,
         pub created_by: Option<UserId>,
@@ -135,7 +134,7 @@ pub mod agents {
     crate::core::store::tenant_entity!(name_folded = folding::name(name));
 }
 
-/// What an agent was at a time. Rows are never changed.
+/// Past and present settings of agents. Rows are never changed.
 pub mod agent_revisions {
     use sea_orm::entity::prelude::*;
 
@@ -145,7 +144,6 @@ pub mod agent_revisions {
         time::Timestamp,
     };
 
-    /// A row of `agent_revisions`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "agent_revisions")]
     pub struct Model {
@@ -159,9 +157,9 @@ pub mod agent_revisions {
         pub content: String,
         /// SHA-256 of the content, in hexadecimal.
         pub content_hash: String,
-        /// Against the revision before.
+        /// Compared with the revision before.
         pub changes: Json,
-        /// The earlier revision whose content this is again.
+        /// The earlier revision whose content this restores.
         pub reverts_to: Option<i64>,
         pub author_kind: ActorKind,
         pub author_id: Option<i64>,

@@ -1,4 +1,4 @@
-//! What agents tell the features above them, and ask of them.
+//! Events and questions of agents for the features above them.
 
 use serde_json::Value;
 
@@ -17,10 +17,9 @@ pub struct Deleted {
 
 impl DomainEvent for Deleted {}
 
-/// The deletion of an agent was taken back.
+/// A deleted agent was restored.
 #[derive(Debug)]
 pub struct Restored {
-    /// The agent.
     pub agent: AgentId,
 }
 
@@ -31,20 +30,18 @@ impl DomainEvent for Restored {}
 pub struct Moved {
     /// The agent, as it was before.
     pub agent: LockedAgent,
-    /// Whether it gets another server.
     pub has_other_server: bool,
 }
 
 impl DomainEvent for Moved {}
 
-/// An edit has changed what an agent may spend, or its access to a model.
+/// An edit has changed an agent's spending limits, or its access to a model.
 #[derive(Debug)]
 pub struct Edited {
-    /// The agent.
     pub agent: LockedAgent,
-    /// Whether it has another budget or cost guard.
+    /// Another budget or cost guard.
     pub has_other_limits: bool,
-    /// Whether it has other access to a model.
+    /// Other access to a model.
     pub has_other_access: bool,
 }
 
@@ -58,16 +55,14 @@ impl Question for HasCredentials {
     type Answer = bool;
 }
 
-/// Makes these everything of their kind that an agent works with, apart from what is archived. The answer is what changed, if
-/// anything did.
+/// Replaces an agent's assignments of this kind with `wanted`; assignments of archived records stay. The answer is the
+/// changes, if there are any.
 #[derive(Debug)]
-pub struct Equip<Id> {
-    /// The agent.
+pub struct SetAssignments<Id> {
     pub agent: AgentId,
-    /// What it gets.
     pub wanted: Vec<Id>,
 }
 
-impl<Id: Send + Sync + 'static> Question for Equip<Id> {
+impl<Id: Send + Sync + 'static> Question for SetAssignments<Id> {
     type Answer = Option<Value>;
 }

@@ -117,7 +117,7 @@ pub struct UpdateAgentInput {
     /// The kinds of action that always need approval, in words.
     #[graphql(directive = bounds::apply(list(50, name(500)).not_null()))]
     pub approval_categories: MaybeUndefined<Vec<String>>,
-    /// What it may not use: names of MCP servers, or kinds of tools (`read`, `edit`, `delete`, `move`, `search`, `execute`,
+    /// Tools it may not use: names of MCP servers, or kinds of tools (`read`, `edit`, `delete`, `move`, `search`, `execute`,
     /// `think`, `fetch`, `other`).
     #[graphql(directive = bounds::apply(list(100, name(80)).not_null()))]
     pub disabled_tool_groups: MaybeUndefined<Vec<String>>,
@@ -140,7 +140,7 @@ pub struct UpdateAgentInput {
     /// The voice it speaks with. Not applied yet.
     #[graphql(directive = bounds::apply(name(120)))]
     pub voice_id: MaybeUndefined<String>,
-    /// When it is started again without a person, from its next end on. NEVER also takes back what is planned.
+    /// When it is restarted automatically, from its next end on. NEVER also cancels a planned restart.
     #[graphql(directive = bounds::apply(not_null()))]
     pub restart_policy: MaybeUndefined<RestartPolicy>,
     /// When it is backed up.
@@ -152,7 +152,7 @@ pub struct UpdateAgentInput {
     /// The cron expression, if the backup schedule is CRON.
     #[graphql(directive = bounds::apply(length(1, 120)))]
     pub backup_cron: MaybeUndefined<String>,
-    /// The number of backups to keep. Null: as the organization says, or 7.
+    /// The number of backups to keep. Null: the organization's setting, or 7.
     #[graphql(directive = bounds::apply(range(1, 10_000)))]
     pub backup_retention: MaybeUndefined<i64>,
     /// Whether to keep every backup, regardless of the retention.
@@ -166,7 +166,7 @@ pub struct UpdateAgentInput {
     pub cost_guard_tokens_per_hour: MaybeUndefined<i64>,
     /// What the cost guard does.
     pub cost_guard_action: MaybeUndefined<CostGuardAction>,
-    /// What it may spend in a calendar month, in millionths of the organization's currency. Null: no budget of its own.
+    /// Its budget for a calendar month, in millionths of the organization's currency. Null: no budget of its own.
     /// Needs the permission `organization.edit` as well.
     #[graphql(directive = bounds::apply(range(1, 1_000_000_000_000_000)))]
     pub monthly_budget_micro: MaybeUndefined<i64>,

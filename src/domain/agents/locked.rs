@@ -1,17 +1,16 @@
 //! An agent that the transaction has locked.
 //!
-//! Everything that concerns an agent's work is decided under the lock of its row: messages to it, its turns, its requests,
-//! and what its host reports. Functions that decide such things take a [`LockedAgent`], which only a lock makes. The agent is
-//! locked **before** conversations, turns and approvals ([`locks`](crate::domain::locks)), so that no two transactions wait
-//! for each other.
+//! Everything about an agent's work is decided under the lock of its row: messages to it, its turns, its requests, and
+//! its host's reports. Functions that decide such things take a [`LockedAgent`], which only a lock creates. The agent
+//! is locked **before** conversations, turns and approvals ([`locks`](crate::domain::locks)), so that no two
+//! transactions deadlock.
 
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 
 use super::{
     entity::agents,
-    explain,
     rows::{announce, find, find_any, living},
-    session,
+    session, set_status_reason,
 };
 use crate::{
     base::{
@@ -25,27 +24,24 @@ use crate::{
     domain::{commands::Host, orgs},
 };
 
-/// An agent, locked until the transaction ends: where it is, in which launch, and in which state.
+/// An agent, locked until the transaction ends: its server, launch and state.
 #[derive(Clone, Debug)]
 pub struct LockedAgent {
-    /// The agent.
     pub id: AgentId,
     /// The server it runs on.
     pub server: ServerId,
-    /// Its state.
     pub status: AgentStatus,
-    /// Its last launch.
     pub generation: i64,
     /// The revision it was last launched with.
     pub revision: Option<i64>,
-    /// Whether its model has rejected its credential.
+    /// Its model's provider has rejected its credential.
     pub auth_failed: bool,
-    /// Whether its model's provider took no more requests when it called last.
+    /// Its model's provider refused its last call because of a limit.
     pub usage_rejected: bool,
 }
 
 impl LockedAgent {
-    pub(in crate::domain) fn of(agent: &agents::Model) -> Self {
+    pub(in crate::domain) fn from_row(agent: &agents::Model) -> Self {
         Self {
             id: agent.id,
             server: agent.server_id,
@@ -66,22 +62,22 @@ impl LockedAgent {
 
 /// Locks the agent. None if the organization doesn't have it, or has deleted it.
 pub async fn lock_agent(tx: &Tx, id: AgentId) -> Result<Option<LockedAgent>> {
-    Ok(find(tx, id).await?.as_ref().map(LockedAgent::of))
+    Ok(find(tx, id).await?.as_ref().map(LockedAgent::from_row))
 }
 
-/// The same, also of a deleted agent: what it has spent is counted all the same.
+/// [`lock_agent`], including a deleted agent, whose late costs are still counted.
 pub async fn lock_agent_even_deleted(tx: &Tx, id: AgentId) -> Result<Option<LockedAgent>> {
-    Ok(find_any(tx, id).await?.as_ref().map(LockedAgent::of))
+    Ok(find_any(tx, id).await?.as_ref().map(LockedAgent::from_row))
 }
 
-/// Locks the agent for its host, which acts for this launch.
+/// Locks the agent for a host that acts for this launch.
 ///
 /// # Errors
-/// `NOT_FOUND`; `AGENT_NOT_RUNNING` unless it is the present launch and takes turns or is paused.
+/// `NOT_FOUND`; `AGENT_NOT_RUNNING` unless this is the current launch, and RUNNING or PAUSED.
 pub async fn lock_present(tx: &Tx, id: AgentId, generation: i64) -> Result<LockedAgent> {
     let agent = lock_agent(tx, id).await?.ok_or_else(|| Problem::not_found("agent", id))?;
     let detail = if agent.generation != generation {
-        format!("Launch {generation} is not the agent's present one.")
+        format!("Launch {generation} is not the agent's current one.")
     } else if matches!(agent.status, AgentStatus::Running | AgentStatus::Paused) {
         return Ok(agent);
     } else {
@@ -90,24 +86,23 @@ pub async fn lock_present(tx: &Tx, id: AgentId, generation: i64) -> Result<Locke
     Err(Problem::new(Code::AgentNotRunning, detail).with("status", agent.status.as_str()))
 }
 
-/// When an agent asks, and how long it waits.
+/// The rules for an agent's approvals: when it asks, and how long it waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The risk from which it asks.
     pub ask: Option<i64>,
     /// The risk from which actions are refused.
     pub block: Option<i64>,
-    /// How long it waits for a decision.
     pub timeout_minutes: Option<i64>,
     /// The kinds of action that it always asks about, in words.
     pub categories: Vec<String>,
-    /// What it may not use: names of MCP servers, or kinds of tools.
+    /// Tools it may not use: names of MCP servers, or kinds of tools.
     pub disabled: Vec<String>,
 }
 
 impl Limits {
-    /// Whether the agent may not use this tool. A tool of an MCP server is `server.tool`, or `mcp__server__tool` as some agents
-    /// write it.
+    /// Whether the agent may not use this tool. A tool of an MCP server is `server.tool`, or `mcp__server__tool` as
+    /// some agents write it.
     #[must_use]
     pub fn disables(&self, kind: &str, tool: &str) -> bool {
         let folded = |text: &str| text.to_lowercase().replace([' ', '-'], "_");
@@ -120,10 +115,7 @@ impl Limits {
     }
 }
 
-/// When the agent asks, and how long it waits.
-///
-/// # Errors
-/// `NOT_FOUND`.
+/// The agent's approval rules.
 pub async fn limits(tx: &Tx, id: AgentId) -> Result<Limits> {
     let agent = super::rows::load(tx, id).await?;
     Ok(Limits {
@@ -135,17 +127,14 @@ pub async fn limits(tx: &Tx, id: AgentId) -> Result<Limits> {
     })
 }
 
-/// The agents in this state, in the order in which several are held.
+/// The agents in this state, in locking order.
 pub async fn with_status(tx: &Tx, status: AgentStatus) -> Result<Vec<AgentId>> {
     let found = living(&tx.scope).filter(agents::Column::Status.eq(status)).order_by_asc(agents::Column::Id);
     let found = found.select_only().column(agents::Column::Id).into_tuple();
     Ok(found.all(tx.connection()).await?)
 }
 
-/// The number of tokens in the context at which the agent's sessions start over. None: they never do.
-///
-/// # Errors
-/// `NOT_FOUND`.
+/// The number of tokens in the context at which the agent's sessions start over. None: never.
 pub async fn session_limit(tx: &Tx, id: AgentId) -> Result<Option<i64>> {
     let agent = super::rows::load(tx, id).await?;
     let inherited = match agent.session_reset_mode {
@@ -155,8 +144,8 @@ pub async fn session_limit(tx: &Tx, id: AgentId) -> Result<Option<i64>> {
     Ok(session::limit(agent.session_reset_mode, agent.session_reset_tokens, inherited))
 }
 
-/// Adds up what a turn has cost.
-pub async fn spent(tx: &Tx, agent: &LockedAgent, tokens: i64, cost_micro: i64) -> Result<()> {
+/// Adds the cost of a turn.
+pub async fn add_cost(tx: &Tx, agent: &LockedAgent, tokens: i64, cost_micro: i64) -> Result<()> {
     if tokens == 0 && cost_micro == 0 {
         return Ok(());
     }
@@ -171,11 +160,11 @@ pub async fn spent(tx: &Tx, agent: &LockedAgent, tokens: i64, cost_micro: i64) -
 }
 
 /// Records that the agent's model accepts its credential again.
-pub async fn authorized(tx: &Tx, agent: &LockedAgent) -> Result<()> {
+pub async fn clear_auth_failure(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     let changed = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));
     let changed = changed.col_expr(agents::Column::AuthFailedAt, Expr::value(None::<Timestamp>));
     changed.exec(tx.connection()).await?;
-    explain(tx, agent.id, None).await?;
+    set_status_reason(tx, agent.id, None).await?;
     announce(tx, agent.id);
     Ok(())
 }

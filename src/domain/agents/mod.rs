@@ -1,9 +1,10 @@
 //! Agents: containers launched on a server.
 //!
-//! The record, its states (`state.rs`), its lock (`locked.rs`), what is assigned to it, and its revisions. A new agent is
-//! STOPPED; what starts and stops it is in `launch`. Permissions: `agent.*`; an OPERATOR can do everything except delete.
-//! Deleting hides an agent and keeps its conversations. Every change of what an agent is leaves a revision (`revisions.rs`).
-//! `launch` also uses the rows, because it writes the columns about launches; no other feature does.
+//! This feature has the record, its states (`state.rs`), its lock (`locked.rs`), its assignments and its revisions. A
+//! new agent is STOPPED; `launch` starts and stops it. Permissions: `agent.*`; an OPERATOR can do everything except
+//! delete. Deleting an agent hides it and keeps its conversations. Every change of its settings or assignments writes a
+//! revision (`revisions.rs`). `launch` also uses the rows, because it writes the columns about launches; no other
+//! feature does.
 
 pub mod assignments;
 mod check;
@@ -28,19 +29,19 @@ use serde_json::json;
 
 pub use self::{
     edit::update,
-    events::{Deleted, Edited, Equip, HasCredentials, Moved, Restored},
+    events::{Deleted, Edited, HasCredentials, Moved, Restored, SetAssignments},
     input::{CreateAgentInput, SetAgentsInput, UpdateAgentInput},
     locked::{
-        Limits, LockedAgent, authorized, limits, lock_agent, lock_agent_even_deleted, lock_present,
-        session_limit, spent, with_status,
+        Limits, LockedAgent, add_cost, clear_auth_failure, limits, lock_agent, lock_agent_even_deleted,
+        lock_present, session_limit, with_status,
     },
-    model::{Inherits, inheriting, inherits, usage},
+    model::{InheritingAgent, inheriting, inherits, store_usage},
     queries::{detail_sql, reason_sql},
     revert::revert,
     rows::{
-        announce, announce_of_image, backed_up, count_on_server, lock_all_agents, missing, require_agent,
+        announce, announce_of_image, count_on_server, lock_all_agents, missing, record_backup, require_agent,
     },
-    status::explain,
+    status::set_status_reason,
     sync::{mark_all, mark_for_spending, mark_for_sync, mark_inheriting},
 };
 use self::{
@@ -74,7 +75,7 @@ use crate::{
 /// `VALIDATION_FAILED` for a server or image that isn't the organization's, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
 pub async fn create(scope: &Scope, new: CreateAgentInput, restarts: RestartPolicy) -> Result<AgentId> {
     let tx = scope.begin().await?;
-    let image_id = require_home(&tx, new.server_id, new.image_id).await?;
+    let image_id = require_server_and_image(&tx, new.server_id, new.image_id).await?;
     orgs::check_limit(&tx, Limit::Agents).await?;
     let name = new.name.trim().to_owned();
     require_free_name(&tx, &name, None).await?;
@@ -98,7 +99,7 @@ pub async fn create(scope: &Scope, new: CreateAgentInput, restarts: RestartPolic
     .insert(tx.connection())
     .await?;
     let id = agent.id;
-    revisions::follow(&tx, &[agent], None).await?;
+    revisions::record_revisions(&tx, &[agent], None).await?;
     finish(tx, (ChangeOp::Created, "createAgent"), id, json!({ "name": name })).await?;
     Ok(id)
 }
@@ -114,7 +115,7 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
         return Err(Problem::new(Code::AgentAlreadyRunning, "Stop the agent first.")
             .with("status", agent.status.as_str()));
     }
-    let (name, locked) = (agent.name.clone(), LockedAgent::of(&agent));
+    let (name, locked) = (agent.name.clone(), LockedAgent::from_row(&agent));
     let mut agent = agent.into_active_model();
     agent.archived_at = Set(Some(tx.now));
     agent.restart_at = Set(None);
@@ -124,11 +125,11 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
     finish(tx, (ChangeOp::Deleted, "deleteAgent"), id, json!({ "name": name })).await
 }
 
-/// Takes the deletion of an agent back: it is stopped, and its channels are on again. Restoring it again does nothing.
+/// Restores a deleted agent: it is stopped, and its channels are on again. Restoring it again does nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`; `ARCHIVED` if its server has been deleted meanwhile; `PLAN_LIMIT_REACHED`; `NAME_TAKEN` if another agent took
-/// the name meanwhile.
+/// `NOT_FOUND`; `ARCHIVED` if its server has been deleted; `PLAN_LIMIT_REACHED`; `NAME_TAKEN` if another agent has its
+/// name.
 pub async fn restore(scope: &Scope, id: AgentId) -> Result<()> {
     let tx = scope.begin().await?;
     let any = || scope.find::<agents::Entity>().filter(agents::Column::Id.eq(id));
@@ -137,8 +138,8 @@ pub async fn restore(scope: &Scope, id: AgentId) -> Result<()> {
     if agent.archived_at.is_none() {
         return Ok(());
     }
-    // The server, the organization, the agent: always in this order.
-    if !servers::hold(&tx, agent.server_id).await? {
+    // Locking order: the server, the organization, the agent.
+    if !servers::lock_existing(&tx, agent.server_id).await? {
         let detail = "The agent's server has been deleted. Create a new agent on another server.";
         return Err(Problem::new(Code::Archived, detail));
     }
@@ -160,14 +161,11 @@ pub async fn restore(scope: &Scope, id: AgentId) -> Result<()> {
     let agent = agent.update(tx.connection()).await?;
     emit(&tx, Restored { agent: id }).await?;
     // Its skills may have changed meanwhile.
-    revisions::follow(&tx, &[agent], None).await?;
+    revisions::record_revisions(&tx, &[agent], None).await?;
     finish(tx, (ChangeOp::Updated, "restoreAgent"), id, json!({ "name": name })).await
 }
 
 /// Records the version of an agent's picture.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn set_avatar(tx: &Tx, id: AgentId, version: Option<i64>) -> Result<()> {
     let mut agent = load(tx, id).await?.into_active_model();
     agent.avatar_version = Set(version);
@@ -177,16 +175,16 @@ pub async fn set_avatar(tx: &Tx, id: AgentId, version: Option<i64>) -> Result<()
     Ok(())
 }
 
-/// The image to run from. Both it and the server must belong to the organization.
-async fn require_home(tx: &Tx, server: ServerId, image: Option<ImageId>) -> Result<ImageId> {
+/// Requires that the server and the image belong to the organization. Returns the image, or the default one.
+async fn require_server_and_image(tx: &Tx, server: ServerId, image: Option<ImageId>) -> Result<ImageId> {
     let mut violations = Vec::new();
-    if !servers::hold(tx, server).await? {
-        violations.push(Violation::at("/server_id", "NOT_FOUND", format!("There is no server {server}.")));
+    if !servers::lock_existing(tx, server).await? {
+        violations.push(Violation::unknown("/server_id", "server", server));
     }
     let image = match image {
         Some(image) if servers::image_is_usable(tx, image).await? => Some(image),
         Some(image) => {
-            violations.push(Violation::at("/image_id", "NOT_FOUND", format!("There is no image {image}.")));
+            violations.push(Violation::unknown("/image_id", "image", image));
             None
         }
         None => orgs::default_image(tx).await?,

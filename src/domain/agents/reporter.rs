@@ -1,4 +1,4 @@
-//! Which host reports, about which launch of which agent.
+//! The source of a report: which host, about which launch of which agent.
 
 use super::locked::{LockedAgent, lock_agent};
 use crate::{
@@ -10,42 +10,40 @@ use crate::{
     core::store::Tx,
 };
 
-/// What reports: a host, about a launch of one of its agents.
+/// The source of a report: a host, about a launch of one of its agents.
 #[derive(Clone, Copy, Debug)]
 pub struct Reporter {
-    /// The agent.
     pub agent: AgentId,
-    /// The host's server.
     pub server: ServerId,
-    /// The launch.
     pub generation: i64,
-    /// When it happened, by the host's clock.
+    /// By the host's clock.
     pub at: Timestamp,
 }
 
 impl Reporter {
-    /// When it happened, as far as the host's clock can be believed: not in the future, and not before this.
+    /// The time of the report, clamped because the host's clock may be wrong: not in the future, and not before
+    /// `not_before`.
     #[must_use]
     pub fn time(&self, tx: &Tx, not_before: Timestamp) -> Timestamp {
         self.at.max(not_before).min(tx.now)
     }
 }
 
-/// The agent, held, if this is its present launch.
-pub async fn current(tx: &Tx, from: &Reporter) -> Result<Option<LockedAgent>> {
+/// Locks the agent. `None` unless the report is about its current launch.
+pub async fn lock_current(tx: &Tx, from: &Reporter) -> Result<Option<LockedAgent>> {
     let agent = lock_agent(tx, from.agent).await?;
-    Ok(agent.filter(|agent| !of_no_launch(agent, from) && agent.generation == from.generation))
+    Ok(agent.filter(|agent| !is_of_unknown_launch(agent, from) && agent.generation == from.generation))
 }
 
-/// The same, unless the launch has ended, or there was none. Its end is the last that a host reports of a launch, so whatever
-/// was said or asked in it is stored by then. What comes later is nothing that the agent has said.
-pub async fn alive(tx: &Tx, from: &Reporter) -> Result<Option<LockedAgent>> {
-    let agent = current(tx, from).await?;
+/// [`lock_current`], unless the launch has ended. The end is the last report of a launch, so its messages and requests
+/// are stored by then. Later ones don't come from the agent.
+pub async fn lock_live(tx: &Tx, from: &Reporter) -> Result<Option<LockedAgent>> {
+    let agent = lock_current(tx, from).await?;
     Ok(agent.filter(|agent| !agent.status.is_at_rest()))
 }
 
-/// Whether the report is about a launch that never was.
-pub(in crate::domain) fn of_no_launch(agent: &LockedAgent, from: &Reporter) -> bool {
+/// Whether the report is about a launch that never took place.
+pub(in crate::domain) fn is_of_unknown_launch(agent: &LockedAgent, from: &Reporter) -> bool {
     let is_unknown = from.generation > agent.generation;
     if is_unknown {
         let (server, generation) = (from.server.0, from.generation);

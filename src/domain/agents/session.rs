@@ -1,9 +1,9 @@
-//! When a session of an agent starts over: the pure rule. Who ends turns applies it.
+//! When a session of an agent starts over: a pure rule, applied at the end of a turn.
 
 use crate::base::enums::OverrideMode;
 
-/// The number of tokens in the context at which a session starts over; `None`: it never does. `own` is the agent's
-/// setting and `inherited` the organization's.
+/// The number of tokens in the context at which a session starts over. `None`: never. `own` is the agent's setting and
+/// `inherited` the organization's.
 #[must_use]
 pub const fn limit(mode: OverrideMode, own: Option<i64>, inherited: Option<i64>) -> Option<i64> {
     match mode {
@@ -13,7 +13,7 @@ pub const fn limit(mode: OverrideMode, own: Option<i64>, inherited: Option<i64>)
     }
 }
 
-/// Whether the next turn begins a new session. An agent that does not tell its context keeps its session.
+/// Whether the next turn begins a new session. An agent that doesn't report the size of its context keeps its session.
 #[must_use]
 pub fn is_full(limit: Option<i64>, context_tokens: Option<i64>) -> bool {
     matches!((limit, context_tokens), (Some(limit), Some(tokens)) if tokens >= limit)

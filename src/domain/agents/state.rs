@@ -10,47 +10,41 @@ use crate::base::{
     problem::{Code, Problem},
 };
 
-/// What a person may ask of an agent.
+/// An action that a person can request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Launch it.
     Start,
-    /// Stop it.
     Stop,
-    /// Stop taking turns.
     Pause,
-    /// Take turns again.
     Resume,
 }
 
-/// What a host reports about an agent's present launch.
+/// A host's report about an agent's current launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// It runs.
     Started,
-    /// It has ended.
     Ended(EndReason),
 }
 
 impl Report {
-    /// The state that follows. None if the report is too late to matter.
+    /// The state that follows. None if the report comes too late.
     pub fn apply(self, from: AgentStatus) -> Option<AgentStatus> {
         use AgentStatus::{Error, Paused, Running, Spawning, Stopped, Stopping};
         match (self, from) {
             (Self::Started, Spawning | Running) => Some(Running),
             (Self::Started, from @ (Paused | Stopping)) => Some(from),
-            // This launch was given up; its host has been told to stop it.
+            // This launch was given up, and its host has a STOP for it.
             (Self::Started | Self::Ended(_), Stopped | Error) => None,
-            // However it ended: no one wanted it to run any more.
+            // It was to end, so the reason doesn't matter.
             (Self::Ended(_), Stopping) | (Self::Ended(EndReason::Stopped), _) => Some(Stopped),
             (Self::Ended(_), Spawning | Running | Paused) => Some(Error),
         }
     }
 }
 
-/// What follows from an action.
+/// The effect of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum Transition {
     /// Already in that state: nothing to write or send.
     Stay,
     /// A new state and a command for the host.
@@ -60,44 +54,41 @@ pub enum Step {
 /// An action that the current state doesn't allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an agent that is {from} can't {action:?}")]
-pub struct Refused {
-    /// The current state.
+pub struct TransitionError {
     pub from: AgentStatus,
-    /// The action that was requested.
     pub action: Action,
 }
 
 impl Action {
-    /// Every action.
     pub const ALL: [Self; 4] = [Self::Start, Self::Stop, Self::Pause, Self::Resume];
 
-    /// What this action does in the state `from`.
+    /// The effect of this action in the state `from`.
     ///
     /// # Errors
     /// The state doesn't allow the action.
-    pub fn apply(self, from: AgentStatus) -> Result<Step, Refused> {
+    pub fn apply(self, from: AgentStatus) -> Result<Transition, TransitionError> {
         use AgentStatus::{Error, Paused, Running, Spawning, Stopped, Stopping};
         match (self, from) {
-            (Self::Start, Stopped | Error) => Ok(Step::Move(Spawning, Command::Launch)),
-            (Self::Start, Spawning) | (Self::Stop, Stopping | Stopped) => Ok(Step::Stay),
-            (Self::Stop, Spawning | Running | Paused) => Ok(Step::Move(Stopping, Command::Stop)),
-            // Nothing is running, so there is no host to tell. Starting again clears the error.
-            (Self::Stop, Error) => Err(Refused { from, action: self }),
-            (Self::Pause, Running) => Ok(Step::Move(Paused, Command::Pause)),
-            (Self::Pause, Paused) | (Self::Resume, Running) => Ok(Step::Stay),
-            (Self::Resume, Paused) => Ok(Step::Move(Running, Command::Resume)),
-            (Self::Start | Self::Pause | Self::Resume, _) => Err(Refused { from, action: self }),
+            (Self::Start, Stopped | Error) => Ok(Transition::Move(Spawning, Command::Launch)),
+            (Self::Start, Spawning) | (Self::Stop, Stopping | Stopped) => Ok(Transition::Stay),
+            (Self::Stop, Spawning | Running | Paused) => Ok(Transition::Move(Stopping, Command::Stop)),
+            // Nothing is running, so the host needs no command. Starting again clears the error.
+            (Self::Stop, Error) => Err(TransitionError { from, action: self }),
+            (Self::Pause, Running) => Ok(Transition::Move(Paused, Command::Pause)),
+            (Self::Pause, Paused) | (Self::Resume, Running) => Ok(Transition::Stay),
+            (Self::Resume, Paused) => Ok(Transition::Move(Running, Command::Resume)),
+            (Self::Start | Self::Pause | Self::Resume, _) => Err(TransitionError { from, action: self }),
         }
     }
 }
 
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
-        let (code, detail) = match refused.action {
-            Action::Start => (Code::AgentAlreadyRunning, format!("The agent is already {}.", refused.from)),
-            _ => (Code::AgentNotRunning, format!("The agent is {}.", refused.from)),
+impl From<TransitionError> for Problem {
+    fn from(error: TransitionError) -> Self {
+        let (code, detail) = match error.action {
+            Action::Start => (Code::AgentAlreadyRunning, format!("The agent is already {}.", error.from)),
+            _ => (Code::AgentNotRunning, format!("The agent is {}.", error.from)),
         };
-        Self::new(code, detail).with("status", refused.from.as_str())
+        Self::new(code, detail).with("status", error.from.as_str())
     }
 }
 
@@ -112,8 +103,10 @@ mod tests {
         for from in AgentStatus::ALL {
             for action in Action::ALL {
                 let outcome = match action.apply(*from) {
-                    Ok(Step::Stay) => "stays".to_owned(),
-                    Ok(Step::Move(to, command)) => format!("{to}, sends {}", CommandKind::from(&command)),
+                    Ok(Transition::Stay) => "stays".to_owned(),
+                    Ok(Transition::Move(to, command)) => {
+                        format!("{to}, sends {}", CommandKind::from(&command))
+                    }
                     Err(_) => "refused".to_owned(),
                 };
                 table.push_str(&format!("{from} {action:?}: {outcome}\n"));

@@ -1,7 +1,7 @@
-//! What an agent waits for, and why it failed: the reason of its status.
+//! The reason of an agent's status: what it waits for, or why it failed.
 //!
-//! A reason that follows from other records (no host is connected, the organization is stopped) is computed when it is
-//! read, so that a host that goes away does not write to all of its agents. Everything else is stored with the status.
+//! A reason that follows from other records (no host is connected, the organization is stopped) is computed on reading,
+//! so that a lost connection doesn't write to all agents of the host. Other reasons are stored with the status.
 
 use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
 
@@ -11,9 +11,8 @@ use crate::{
     core::store::Tx,
 };
 
-/// Stores what the agent waits for, or that it no longer waits, without changing its status. Does nothing to a
-/// deleted agent.
-pub async fn explain(tx: &Tx, id: AgentId, why: Option<(StatusReason, &str)>) -> Result<()> {
+/// Sets or clears the reason of the agent's status without changing the status. Does nothing to a deleted agent.
+pub async fn set_status_reason(tx: &Tx, id: AgentId, why: Option<(StatusReason, &str)>) -> Result<()> {
     let Some(agent) = find(tx, id).await? else { return Ok(()) };
     let mut agent = agent.into_active_model();
     agent.status_reason.set_if_not_equals(why.map(|(reason, _)| reason));

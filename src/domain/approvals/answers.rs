@@ -1,8 +1,8 @@
-//! How a decision reaches the agent that waits for it: exactly once, by the call that waits or as a turn.
+//! Delivery of a decision to the agent that waits for it: exactly once, to the waiting call or as a turn.
 //!
-//! The decision sends a command. The host gives the decision to what waits and reports that it was delivered, or that nothing
-//! waits any more; if its launch ends first, nothing waits either. One compare-and-set on the column `delivery` settles which
-//! of them it was. Callers hold the agent.
+//! A decision sends a command. The host passes the decision to the waiting call and reports that it was delivered, or
+//! that no call waits any longer; once the launch has ended, no call waits either. A single compare-and-set on the
+//! column `delivery` picks one of these. Callers have locked the agent.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use muster_protocol::Command;
 use sea_orm::{ColumnTrait, Condition, PaginatorTrait, QueryFilter, QueryOrder, sea_query::Expr};
 use serde_json::json;
 
-use super::{decide::follow, end::End, entity::approvals, queries, rows::asked};
+use super::{decide::apply_consequences, end::ApprovalEnd, entity::approvals, queries, rows::question_of};
 use crate::{
     base::{
         enums::{
@@ -25,15 +25,20 @@ use crate::{
         agents::{self, LockedAgent},
         commands,
         conversations::{
-            self, NewMessage, Said,
+            self, NewMessage, PromptMessage,
             turns::{self, Cause},
         },
     },
 };
 
-/// Sends a decision on its way: as a message in the conversation, and as a command for the host.
-pub(super) async fn send(tx: &Tx, approval: &approvals::Model, agent: &LockedAgent, end: &End) -> Result<()> {
-    let message = write(tx, approval, end).await?;
+/// Sends a decision: as a message in the conversation, and as a command for the host.
+pub(super) async fn send_decision(
+    tx: &Tx,
+    approval: &approvals::Model,
+    agent: &LockedAgent,
+    end: &ApprovalEnd,
+) -> Result<()> {
+    let message = append_message(tx, approval, end).await?;
     let sent = tx.scope.update::<approvals::Entity>().filter(approvals::Column::Id.eq(approval.id));
     let sent = sent
         .col_expr(approvals::Column::Delivery, Expr::value(AnswerDelivery::Sent.as_str()))
@@ -43,12 +48,16 @@ pub(super) async fn send(tx: &Tx, approval: &approvals::Model, agent: &LockedAge
     Ok(())
 }
 
-/// Writes an answer or a verdict into the conversation. An ending that answers nothing is not a message.
-async fn write(tx: &Tx, approval: &approvals::Model, end: &End) -> Result<Option<MessageId>> {
+/// Appends an answer, approval or denial to the conversation. Other endings are not messages.
+async fn append_message(
+    tx: &Tx,
+    approval: &approvals::Model,
+    end: &ApprovalEnd,
+) -> Result<Option<MessageId>> {
     let (Some(conversation), Some(answer)) = (approval.conversation_id, &end.answer) else { return Ok(None) };
     let said = match approval.kind {
         ApprovalKind::Question => {
-            let question = asked(approval)?;
+            let question = question_of(approval)?;
             let chosen = question.options.iter().filter(|option| answer.options.contains(&option.id));
             chosen.map(|option| option.label.as_str()).collect::<Vec<_>>().join(", ")
         }
@@ -70,60 +79,64 @@ async fn write(tx: &Tx, approval: &approvals::Model, end: &End) -> Result<Option
     Ok(Some(conversations::append(tx, new).await?))
 }
 
-/// What waited has the decision. If it has no place for the text that was given with it, `untold` is the agent, which is told
-/// in its next turn.
-pub(super) async fn direct(tx: &Tx, approval: &approvals::Model, untold: Option<&LockedAgent>) -> Result<()> {
-    if !settle(tx, approval, AnswerDelivery::Direct).await? {
+/// Records that the waiting call has the decision. If the call could not carry the decision's text, `untold` is the
+/// agent, and the text becomes its next turn.
+pub(super) async fn settle_direct(
+    tx: &Tx,
+    approval: &approvals::Model,
+    untold: Option<&LockedAgent>,
+) -> Result<()> {
+    if !settle_delivery(tx, approval, AnswerDelivery::Direct).await? {
         return Ok(());
     }
-    let untold = untold.filter(|_| comment(approval).is_some());
+    let untold = untold.filter(|_| answer_text(approval).is_some());
     match (approval.answer_message_id, approval.conversation_id, untold) {
         (Some(message), Some(conversation), Some(agent)) => {
-            tell(tx, approval, agent, (message, conversation)).await
+            queue_turn(tx, approval, agent, (message, conversation)).await
         }
         (message, _, _) => {
             if let Some(message) = message {
-                conversations::deliver(tx, message).await?;
+                conversations::mark_delivered(tx, message).await?;
             }
-            go_on(tx, approval.turn_id).await
+            resume_turn(tx, approval.turn_id).await
         }
     }
 }
 
-/// The text that was given with a decision.
-fn comment(approval: &approvals::Model) -> Option<&str> {
+/// The text of a decision.
+fn answer_text(approval: &approvals::Model) -> Option<&str> {
     approval.answer.as_ref().and_then(|answer| answer["text"].as_str())
 }
 
-/// Nothing waits for it: the answer becomes the agent's next turn in the conversation.
-pub(super) async fn as_turn(tx: &Tx, approval: &approvals::Model, agent: &LockedAgent) -> Result<()> {
+/// No call waits for the decision: the answer becomes the agent's next turn in the conversation.
+pub(super) async fn settle_as_turn(tx: &Tx, approval: &approvals::Model, agent: &LockedAgent) -> Result<()> {
     let (Some(message), Some(conversation)) = (approval.answer_message_id, approval.conversation_id) else {
-        settle(tx, approval, AnswerDelivery::None).await?;
-        return go_on(tx, approval.turn_id).await;
+        settle_delivery(tx, approval, AnswerDelivery::None).await?;
+        return resume_turn(tx, approval.turn_id).await;
     };
-    if !settle(tx, approval, AnswerDelivery::Turn).await? {
+    if !settle_delivery(tx, approval, AnswerDelivery::Turn).await? {
         return Ok(());
     }
-    tell(tx, approval, agent, (message, conversation)).await
+    queue_turn(tx, approval, agent, (message, conversation)).await
 }
 
-/// Makes the decision's message the agent's next turn.
-async fn tell(
+/// Queues a turn for the decision's message.
+async fn queue_turn(
     tx: &Tx,
     approval: &approvals::Model,
     agent: &LockedAgent,
     (message, conversation): (MessageId, ConversationId),
 ) -> Result<()> {
     let cause = Cause::decision(approval.decided_by_user_id, approval.decided_by_token_id);
-    let turn = turns::queued(tx, agent, conversation, cause, None).await?;
-    let (_, seq) = conversations::assign(tx, message, turn).await?;
-    turns::reaches(tx, conversation, turn, (seq, seq)).await?;
-    go_on(tx, approval.turn_id).await?;
+    let turn = turns::queue_turn(tx, agent, conversation, cause, None).await?;
+    let (_, seq) = conversations::assign_to_turn(tx, message, turn).await?;
+    turns::extend_turn(tx, conversation, turn, (seq, seq)).await?;
+    resume_turn(tx, approval.turn_id).await?;
     turns::send(tx, agent, &[conversation]).await
 }
 
-/// The compare-and-set. Returns whether this call settled it.
-async fn settle(tx: &Tx, approval: &approvals::Model, delivery: AnswerDelivery) -> Result<bool> {
+/// The compare-and-set. Returns whether this call won it.
+async fn settle_delivery(tx: &Tx, approval: &approvals::Model, delivery: AnswerDelivery) -> Result<bool> {
     let at = (delivery == AnswerDelivery::Direct).then_some(tx.now);
     let settled = tx.scope.update::<approvals::Entity>().filter(approvals::Column::Id.eq(approval.id));
     let settled = settled
@@ -138,19 +151,19 @@ async fn settle(tx: &Tx, approval: &approvals::Model, delivery: AnswerDelivery) 
     Ok(is_settled)
 }
 
-/// The turn goes on if nothing that was asked in it waits any more.
-pub(super) async fn go_on(tx: &Tx, turn: Option<TurnId>) -> Result<()> {
+/// Resumes the turn unless another of its requests still waits.
+pub(super) async fn resume_turn(tx: &Tx, turn: Option<TurnId>) -> Result<()> {
     let Some(turn) = turn else { return Ok(()) };
     let waits = Condition::any()
         .add(approvals::Column::Status.eq(ApprovalStatus::Pending))
         .add(approvals::Column::Delivery.eq(AnswerDelivery::Sent));
     let waits = tx.scope.find::<approvals::Entity>().filter(approvals::Column::TurnId.eq(turn)).filter(waits);
-    if waits.count(tx.connection()).await? == 0 { turns::answered(tx, turn).await } else { Ok(()) }
+    if waits.count(tx.connection()).await? == 0 { turns::mark_answered(tx, turn).await } else { Ok(()) }
 }
 
-/// Ends a pending approval that the agent no longer waits for.
+/// Withdraws a pending approval that the agent no longer waits for.
 pub(super) async fn withdraw(tx: &Tx, approval: &approvals::Model) -> Result<()> {
-    let end = End::withdrawn();
+    let end = ApprovalEnd::withdrawn();
     let won = tx
         .scope
         .update::<approvals::Entity>()
@@ -162,13 +175,13 @@ pub(super) async fn withdraw(tx: &Tx, approval: &approvals::Model) -> Result<()>
     if won.rows_affected == 0 {
         return Ok(());
     }
-    follow(tx, approval, None, "withdrawApproval", &end).await?;
-    go_on(tx, approval.turn_id).await
+    apply_consequences(tx, approval, None, "withdrawApproval", &end).await?;
+    resume_turn(tx, approval.turn_id).await
 }
 
-/// Settles what the agent's launches up to `generation` asked: what is pending is withdrawn, and what was decided but has not
-/// arrived becomes a turn.
-pub async fn lose(tx: &Tx, agent: AgentId, generation: i64) -> Result<()> {
+/// Settles the requests of the agent's launches up to `generation`: pending ones are withdrawn, and decisions that have
+/// not arrived become turns.
+pub async fn settle_ended_launches(tx: &Tx, agent: AgentId, generation: i64) -> Result<()> {
     let Some(agent) = agents::lock_agent(tx, agent).await? else { return Ok(()) };
     let open = Condition::any()
         .add(approvals::Column::Status.eq(ApprovalStatus::Pending))
@@ -183,25 +196,25 @@ pub async fn lose(tx: &Tx, agent: AgentId, generation: i64) -> Result<()> {
         .order_by_asc(approvals::Column::Id);
     for approval in open.all(tx.connection()).await? {
         match approval.status {
-            // It has expired, and the job will say so.
+            // It has expired; the expiry job ends it.
             ApprovalStatus::Pending if approval.expires_at.is_some_and(|at| at <= tx.now) => {}
             ApprovalStatus::Pending => withdraw(tx, &approval).await?,
-            _ => as_turn(tx, &approval, &agent).await?,
+            _ => settle_as_turn(tx, &approval, &agent).await?,
         }
     }
     Ok(())
 }
 
-/// Records that the agent has got the decisions that this turn tells it.
-pub async fn told_in_turn(tx: &Tx, turn: TurnId) -> Result<()> {
-    for approval in queries::mark_told(tx, turn).await? {
+/// Records that this turn has delivered its decisions to the agent.
+pub async fn mark_delivered_in_turn(tx: &Tx, turn: TurnId) -> Result<()> {
+    for approval in queries::mark_delivered(tx, turn).await? {
         announce(tx, approval);
     }
     Ok(())
 }
 
-/// Writes answers that are told in a turn so that the agent knows what they answer.
-pub async fn in_words(tx: &Tx, said: &mut [Said]) -> Result<()> {
+/// Rewrites answers for a turn so that the agent knows which request they answer.
+pub async fn describe_answers(tx: &Tx, said: &mut [PromptMessage]) -> Result<()> {
     let ids = said.iter().map(|said| said.message);
     let found = tx.scope.find::<approvals::Entity>().filter(approvals::Column::AnswerMessageId.is_in(ids));
     let found = found.all(tx.connection()).await?;
@@ -209,31 +222,31 @@ pub async fn in_words(tx: &Tx, said: &mut [Said]) -> Result<()> {
         found.into_iter().filter_map(|approval| Some((approval.answer_message_id?, approval))).collect();
     for said in said {
         if let Some(approval) = found.get(&said.message) {
-            said.text = words(approval, &said.text)?;
+            said.text = describe_answer(approval, &said.text)?;
         }
     }
     Ok(())
 }
 
-/// An answer in words for an agent that has been doing something else since.
-fn words(approval: &approvals::Model, said: &str) -> Result<String> {
+/// The text of a decision, for an agent that has worked on other things since it asked.
+fn describe_answer(approval: &approvals::Model, said: &str) -> Result<String> {
     let by = approval.decided_by_name.as_deref().unwrap_or("Someone");
     if approval.kind == ApprovalKind::Question {
-        return Ok(format!("You asked: {}\n{by} answered: {said}", asked(approval)?.text));
+        return Ok(format!("You asked: {}\n{by} answered: {said}", question_of(approval)?.text));
     }
-    let verdict = match approval.outcome {
+    let decision = match approval.outcome {
         Some(ApprovalOutcome::Approved) => "allowed it",
         _ => "did not allow it",
     };
     if approval.delivery == Some(AnswerDelivery::Direct) {
-        let comment = comment(approval).unwrap_or_default();
+        let comment = answer_text(approval).unwrap_or_default();
         let title = &approval.title;
         return Ok(format!(
-            "About what you asked to do: {title}\n{by} {verdict}, as you know, and said: {comment}"
+            "About what you asked to do: {title}\n{by} {decision}, as you know, and said: {comment}"
         ));
     }
-    let comment = comment(approval).map(|comment| format!(" and said: {comment}")).unwrap_or_default();
-    Ok(format!("You asked whether you may do this: {}\n{by} {verdict}{comment}.", approval.title))
+    let comment = answer_text(approval).map(|comment| format!(" and said: {comment}")).unwrap_or_default();
+    Ok(format!("You asked whether you may do this: {}\n{by} {decision}{comment}.", approval.title))
 }
 
 fn announce(tx: &Tx, id: ApprovalId) {

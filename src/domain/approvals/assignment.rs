@@ -1,5 +1,4 @@
-//! Who looks after an approval: to whom it is assigned, who does not want to see it for now, and when people are reminded
-//! of it. None of this decides anything, restricts anyone or moves the expiry.
+//! Assigning, snoozing and reminding. None of these decides an approval, restricts anyone or moves the expiry.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,7 +7,7 @@ use sea_orm::{
 };
 use serde_json::json;
 
-use super::{entity::approvals, queries, rows::load, state::Refused};
+use super::{entity::approvals, queries, rows::load, state::TransitionError};
 use crate::{
     base::{
         bounds::BATCH,
@@ -32,20 +31,16 @@ use crate::{
 /// An approval was assigned to a member.
 #[derive(Debug)]
 pub struct Assigned {
-    /// The approval.
     pub approval: ApprovalId,
-    /// The member.
     pub to: UserId,
 }
 
 impl DomainEvent for Assigned {}
 
-/// A person does not want to see an approval for now.
+/// A person snoozed an approval.
 #[derive(Debug)]
 pub struct Snoozed {
-    /// The approval.
     pub approval: ApprovalId,
-    /// The person.
     pub by: UserId,
 }
 
@@ -54,29 +49,28 @@ impl DomainEvent for Snoozed {}
 /// An approval is about to expire.
 #[derive(Debug)]
 pub struct Expiring {
-    /// The approval.
     pub approval: ApprovalId,
 }
 
 impl DomainEvent for Expiring {}
 
-/// The earliest and the latest reminder, before the expiry. Between them, it comes when a tenth of the time is left.
+/// Bounds of the reminder's time before the expiry. Between them, it comes when a tenth of the time is left.
 const REMINDER: [Duration; 2] = [Duration::from_hours(1), Duration::from_mins(10)];
 
-/// Says who should decide, or that it is no one in particular. The assignee is notified.
+/// Assigns an approval to the member who should decide it, or to no one. The assignee is notified.
 ///
 /// # Errors
-/// `NOT_FOUND`; `APPROVAL_NOT_PENDING`; `VALIDATION_FAILED` for someone who isn't a member.
+/// `NOT_FOUND`; `APPROVAL_NOT_PENDING`; `VALIDATION_FAILED` for a person who isn't a member.
 pub async fn assign(scope: &Scope, id: ApprovalId, to: Option<UserId>) -> Result<()> {
     let tx = scope.begin().await?;
-    // The member first, as when one leaves: then it is either refused here or cleared there.
+    // Lock the member first, as when a member leaves: then it is either refused here or cleared there.
     if let Some(user) = to
         && !people::lock_member(&tx, user).await?
     {
-        let detail = format!("There is no member with id {user}.");
+        let detail = format!("No member has the id {user}.");
         return Err(Problem::invalid(vec![Violation::parameter("user_id", "NOT_FOUND", detail)]));
     }
-    let approval = pending(&tx, id).await?;
+    let approval = load_pending(&tx, id).await?;
     if approval.assignee_id == to {
         return Ok(());
     }
@@ -85,7 +79,7 @@ pub async fn assign(scope: &Scope, id: ApprovalId, to: Option<UserId>) -> Result
     let rows =
         scope.update::<approvals::Entity>().set(row).filter(approvals::Column::Id.eq(id)).filter(still);
     if rows.exec(tx.connection()).await?.rows_affected == 0 {
-        return Err(Refused::NotPending(load(&tx, id).await?.status).into());
+        return Err(TransitionError::NotPending(load(&tx, id).await?.status).into());
     }
     record(&tx, "assignApproval", id, json!({ "assignee_id": audit::from_to(approval.assignee_id, to) }));
     if let Some(to) = to {
@@ -94,7 +88,7 @@ pub async fn assign(scope: &Scope, id: ApprovalId, to: Option<UserId>) -> Result
     tx.commit().await
 }
 
-/// No one who leaves the organization stays assigned. Called once the member is gone.
+/// Unassigns a member who has left the organization.
 pub async fn forget_assignee(tx: &Tx, user: UserId) -> Result<()> {
     let row = approvals::ActiveModel { assignee_id: Set(None), ..Default::default() };
     let rows = tx.scope.update::<approvals::Entity>().set(row).filter(approvals::Column::AssigneeId.eq(user));
@@ -111,30 +105,30 @@ pub async fn forget_assignee(tx: &Tx, user: UserId) -> Result<()> {
     Ok(())
 }
 
-/// Hides an approval from the caller until then; without a time, shows it again.
+/// Hides an approval from the caller until a time; without a time, shows it again.
 ///
 /// # Errors
-/// `NOT_FOUND`; `APPROVAL_NOT_PENDING`; `PERMISSION_DENIED` for a service token; `VALIDATION_FAILED` for a time that is past
-/// or too late.
+/// `NOT_FOUND`; `APPROVAL_NOT_PENDING`; `PERMISSION_DENIED` for a service token; `VALIDATION_FAILED` for a time in the
+/// past or too late.
 pub async fn snooze(scope: &Scope, id: ApprovalId, until: Option<Timestamp>) -> Result<()> {
     let person = scope.person()?.id;
     let tx = scope.begin().await?;
-    let approval = pending(&tx, id).await?;
+    let approval = load_pending(&tx, id).await?;
     match until {
         None => queries::delete_snooze(&tx, id, person).await?,
         Some(until) => {
-            check(until, tx.now, approval.expires_at)?;
+            check_snooze(until, tx.now, approval.expires_at)?;
             queries::add_snooze(&tx, id, person, until).await?;
             emit(&tx, Snoozed { approval: id, by: person }).await?;
         }
     }
-    // No one else's business.
+    // A snooze is private to the caller.
     tx.announce(Event::new(scope.org, ChangeOp::Updated, RecordKind::Approval, id).only(person));
     tx.commit().await
 }
 
-/// Whether an approval can be snoozed until then: at most until ten minutes before it expires, or for 30 days.
-fn check(until: Timestamp, now: Timestamp, expires_at: Option<Timestamp>) -> Result<()> {
+/// Requires that a snooze ends ten minutes before the expiry at the latest, or within 30 days if there is none.
+fn check_snooze(until: Timestamp, now: Timestamp, expires_at: Option<Timestamp>) -> Result<()> {
     let latest =
         expires_at.map_or(now.plus(Duration::from_hours(30 * 24)), |at| at.minus(Duration::from_mins(10)));
     let (code, detail) = match expires_at {
@@ -157,32 +151,30 @@ fn check(until: Timestamp, now: Timestamp, expires_at: Option<Timestamp>) -> Res
     Err(Problem::invalid_parameter("until", code, detail))
 }
 
-/// When to remind people of an approval. One that lives for less than 20 minutes has no reminder: people have only just been told
-/// of it.
-pub(super) fn reminder(now: Timestamp, expires_at: Option<Timestamp>) -> Option<Timestamp> {
+/// When to remind people of an approval. One that lives for less than 20 minutes has no reminder, because people were
+/// notified of it recently.
+pub(super) fn reminder_time(now: Timestamp, expires_at: Option<Timestamp>) -> Option<Timestamp> {
     let expires_at = expires_at.filter(|at| *at >= now.plus(Duration::from_mins(20)))?;
     let life = Duration::from_millis(u64::try_from(expires_at.0 - now.0).ok()?);
     let [earliest, latest] = REMINDER;
     Some(expires_at.minus((life / 10).clamp(latest, earliest)))
 }
 
-/// Reminds people of approvals that are about to expire. Returns how many approvals that were.
-///
-/// # Errors
-/// The database is unreachable. Who was reminded by then stays reminded.
+/// Reminds people of approvals that are about to expire. Returns the number of approvals.
 pub async fn remind_due(core: &Arc<Core>) -> Result<u64> {
     let mut reminded = Tally::default();
     for org in queries::orgs_to_remind(core).await? {
-        reminded.add(org, remind_whole(&Scope::system(core, org)).await);
+        reminded.add(org, remind_of_all(&Scope::system(core, org)).await);
     }
     reminded.close()
 }
 
-/// Reminds people of all of an organization's approvals that are about to expire, a few at a time. Returns how many.
-async fn remind_whole(scope: &Scope) -> Result<u64> {
+/// Reminds people of all approvals of an organization that are about to expire, a batch at a time. Returns their
+/// number.
+async fn remind_of_all(scope: &Scope) -> Result<u64> {
     let mut reminded = 0;
     loop {
-        let now = remind(scope).await?;
+        let now = remind_batch(scope).await?;
         reminded += now;
         if now < u64::from(BATCH) {
             return Ok(reminded);
@@ -190,8 +182,9 @@ async fn remind_whole(scope: &Scope) -> Result<u64> {
     }
 }
 
-/// Reminds people of the first few approvals of an organization. The one who clears the time of a reminder writes it.
-async fn remind(scope: &Scope) -> Result<u64> {
+/// Reminds people of the first approvals of an organization. The transaction that clears `remind_at` emits the
+/// reminder.
+async fn remind_batch(scope: &Scope) -> Result<u64> {
     let tx = scope.begin().await?;
     // The literal status makes the partial index apply.
     let due = || {
@@ -219,12 +212,12 @@ async fn remind(scope: &Scope) -> Result<u64> {
     Ok(found.len() as u64)
 }
 
-/// The approval, which must be pending.
-async fn pending(tx: &Tx, id: ApprovalId) -> Result<approvals::Model> {
+/// Loads an approval that must be pending.
+async fn load_pending(tx: &Tx, id: ApprovalId) -> Result<approvals::Model> {
     let approval = load(tx, id).await?;
     match approval.status {
         ApprovalStatus::Pending => Ok(approval),
-        status => Err(Refused::NotPending(status).into()),
+        status => Err(TransitionError::NotPending(status).into()),
     }
 }
 
@@ -241,17 +234,19 @@ mod tests {
     fn a_reminder_leaves_a_tenth_and_at_least_ten_minutes() {
         let minutes = |minutes: i64| Timestamp(minutes * 60_000);
         let left =
-            |life: i64| reminder(minutes(5), Some(minutes(5 + life))).map(|at| 5 + life - at.0 / 60_000);
+            |life: i64| reminder_time(minutes(5), Some(minutes(5 + life))).map(|at| 5 + life - at.0 / 60_000);
         let lives = [19, 20, 60, 240, 600, 24 * 60].map(left);
         assert_eq!(lives, [None, Some(10), Some(10), Some(24), Some(60), Some(60)]);
-        assert_eq!(reminder(minutes(5), None), None);
+        assert_eq!(reminder_time(minutes(5), None), None);
     }
 
     #[test]
     fn a_snooze_ends_ten_minutes_before_the_expiry() {
         let minutes = |minutes: i64| Timestamp(minutes * 60_000);
         let refused = |until, expires_at: Option<i64>| {
-            check(minutes(until), minutes(0), expires_at.map(minutes)).err().map(|problem| problem.detail)
+            check_snooze(minutes(until), minutes(0), expires_at.map(minutes))
+                .err()
+                .map(|problem| problem.detail)
         };
         assert_eq!(refused(50, Some(60)), None);
         assert_eq!(refused(30 * 24 * 60, None), None);

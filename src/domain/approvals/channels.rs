@@ -1,4 +1,4 @@
-//! Approvals about channels that were switched off by themselves.
+//! Approvals about channels that the service switched off.
 
 use super::{NewApproval, raise};
 use crate::{
@@ -10,8 +10,8 @@ use crate::{
     domain::channels::Failed,
 };
 
-/// Tells people that a channel was switched off by itself.
-pub async fn channel_failed(tx: &Tx, failed: &Failed) -> Result<()> {
+/// Raises a CHANNEL_ERROR: a channel has failed and was switched off.
+pub async fn raise_channel_error(tx: &Tx, failed: &Failed) -> Result<()> {
     let title = format!("{} can no longer send or receive", failed.name);
     let new = NewApproval {
         body: Some(failed.why.clone()),

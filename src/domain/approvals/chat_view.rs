@@ -1,10 +1,11 @@
-//! What people are shown of a request outside of the panel, and a digest of it: a decision counts only for what was shown.
+//! A request as people see it outside of the panel, with a digest: a decision counts only for the content that was
+//! shown.
 
 use sea_orm::{ColumnTrait, QueryFilter};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{Question, entity::approvals, rows::asked};
+use super::{Question, entity::approvals, rows::question_of};
 use crate::{
     base::{
         enums::{ApprovalKind, ApprovalOutcome, ApprovalStatus},
@@ -14,37 +15,30 @@ use crate::{
     core::access::Scope,
 };
 
-/// A request, as people are shown it.
+/// A request as it is shown in chats.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// The approval.
     pub id: ApprovalId,
-    /// ACTION or QUESTION; others are not asked outside of the panel.
+    /// ACTION or QUESTION; other kinds appear only in the panel.
     pub kind: ApprovalKind,
-    /// Its state. One past its deadline has expired.
+    /// EXPIRED once past its deadline, even if the expiry job hasn't run.
     pub status: ApprovalStatus,
-    /// How it ended.
     pub outcome: Option<ApprovalOutcome>,
-    /// Who ended it.
     pub by: Option<String>,
-    /// What it is about, in one line.
     pub title: String,
-    /// In detail.
     pub body: Option<String>,
     /// {tool, input, digest}
     pub request: Option<Value>,
-    /// What can be answered.
     pub question: Question,
     /// From 0 to 100.
     pub risk: Option<i64>,
-    /// The agent that asks.
     pub agent: Option<AgentId>,
-    /// Of what is shown: hexadecimal.
+    /// Of the content that is shown, in hexadecimal.
     pub digest: String,
 }
 
-/// A request. `None`: the organization doesn't have it.
-pub async fn shown(scope: &Scope, id: ApprovalId) -> Result<Option<Shown>> {
+/// Loads a request. `None`: the organization doesn't have it.
+pub async fn load_shown(scope: &Scope, id: ApprovalId) -> Result<Option<Shown>> {
     let found = scope.find::<approvals::Entity>().filter(approvals::Column::Id.eq(id));
     let Some(approval) = found.one(scope.core.db.read()).await? else { return Ok(None) };
     let now = scope.core.clock.now();
@@ -55,7 +49,7 @@ pub async fn shown(scope: &Scope, id: ApprovalId) -> Result<Option<Shown>> {
         kind: approval.kind,
         status: if is_late { ApprovalStatus::Expired } else { approval.status },
         outcome: approval.outcome,
-        question: asked(&approval)?,
+        question: question_of(&approval)?,
         digest: digest(&approval),
         by: approval.decided_by_name,
         title: approval.title,
@@ -66,18 +60,18 @@ pub async fn shown(scope: &Scope, id: ApprovalId) -> Result<Option<Shown>> {
     }))
 }
 
-/// Half of a SHA-256 would do; a quarter of one fits into a button.
+/// A quarter of a SHA-256, so that it fits into a button.
 fn digest(approval: &approvals::Model) -> String {
     let shown = json!([approval.kind, approval.title, approval.body, approval.request, approval.question]);
     let digest = Sha256::digest(shown.to_string());
     hex::encode(&digest[..8])
 }
 
-/// Refuses a decision about something else than what was shown.
+/// Refuses a decision about other content than was shown.
 ///
 /// # Errors
 /// `CONFLICT`.
-pub(super) fn require_same(approval: &approvals::Model, shown: &str) -> Result<()> {
+pub(super) fn require_shown(approval: &approvals::Model, shown: &str) -> Result<()> {
     if digest(approval) == shown {
         return Ok(());
     }

@@ -1,8 +1,8 @@
-//! How an approval ends, as its row says it.
+//! The end of an approval, and the columns that store it.
 
 use sea_orm::Set;
 
-use super::{entity::approvals, question::Accepted};
+use super::{entity::approvals, question::AcceptedAnswer};
 use crate::{
     base::{
         enums::{ApprovalOutcome, ApprovalStatus, DecidedVia},
@@ -11,17 +11,16 @@ use crate::{
     core::{access::Caller, store::Tx},
 };
 
-/// How an approval ends.
-pub(super) struct End {
+pub(super) struct ApprovalEnd {
     pub status: ApprovalStatus,
     pub outcome: ApprovalOutcome,
-    pub answer: Option<Accepted>,
+    pub answer: Option<AcceptedAnswer>,
     pub comment: Option<String>,
-    /// Whether the service decided, regardless of the cause.
+    /// The service decided, even if a caller's change was the cause.
     pub by_service: bool,
 }
 
-impl End {
+impl ApprovalEnd {
     pub fn new(status: ApprovalStatus, outcome: ApprovalOutcome) -> Self {
         Self { status, outcome, answer: None, comment: None, by_service: false }
     }

@@ -1,6 +1,6 @@
 //! Database rows for approvals. Private to this feature.
 
-/// A decision that an agent is waiting for. Decided by one compare-and-set on status.
+/// Decisions that agents or the service wait for. Each is decided by one compare-and-set on `status`.
 pub mod approvals {
     use sea_orm::entity::prelude::*;
 
@@ -15,7 +15,6 @@ pub mod approvals {
         time::Timestamp,
     };
 
-    /// A row of `approvals`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "approvals")]
     pub struct Model {
@@ -27,7 +26,7 @@ pub mod approvals {
         pub status: ApprovalStatus,
         pub outcome: Option<ApprovalOutcome>,
         pub title: String,
-        /// Written with the title.
+        /// Derived from the title.
         pub title_folded: String,
         pub body: Option<String>,
         pub severity: Severity,
@@ -40,7 +39,7 @@ pub mod approvals {
         pub model_credential_id: Option<ModelCredentialId>,
         /// The channel that a CHANNEL_ERROR or an ACCESS_REQUEST is about.
         pub channel_id: Option<ChannelId>,
-        /// Whom an ACCESS_REQUEST would let in.
+        /// The sender that an ACCESS_REQUEST would admit.
         pub origin_id: Option<String>,
         pub conversation_id: Option<ConversationId>,
         pub message_seq: Option<i64>,
@@ -48,7 +47,7 @@ pub mod approvals {
         pub turn_id: Option<TurnId>,
         /// The launch that asked.
         pub generation: Option<i64>,
-        /// What the launch calls its request. None: nothing waits for the decision.
+        /// The launch's name for its request. None: no call waits for the decision.
         pub request_key: Option<String>,
         /// {tool, input, digest}
         pub request: Option<Json>,
@@ -67,7 +66,7 @@ pub mod approvals {
         pub expires_at: Option<Timestamp>,
         pub resolved_at: Option<Timestamp>,
         pub delivered_at: Option<Timestamp>,
-        /// How far the decision has come.
+        /// Whether and how the decision has reached the agent.
         pub delivery: Option<AnswerDelivery>,
         /// When an approval that came too late allowed the same action in the next launch.
         pub honoured_at: Option<Timestamp>,

@@ -1,12 +1,13 @@
-//! Approvals: decisions that agents wait for, and alerts that the service wants a person to look at.
+//! Approvals: decisions that agents wait for, and alerts that need a person.
 //!
-//! For the states see `state.rs`: PENDING until resolved, answered, dismissed, or expired, all of them final.
-//! Permissions: `approval.view`, `approval.resolve`. The agent's answer leaves as a command, written together with the decision.
+//! An approval is PENDING until it is resolved, answered, dismissed or expired; all of these are final (`state.rs`).
+//! Permissions: `approval.view`, `approval.resolve`. The decision's transaction also writes the command that takes it
+//! to the agent.
 //!
-//! `reports.rs`: what hosts report; `risk_check.rs`: what an agent may do without asking; `raise.rs`: asking people; `channels.rs`:
-//! channels that have failed; `auto_resolve.rs`: what ends because its cause was fixed; `assignment.rs`: who looks after it; `decide.rs`,
-//! `expiry.rs`: how an approval ends; `answers.rs`: how a decision reaches the agent; `plans.rs`: what its host gets; `chat_view.rs`:
-//! what people are shown of it in chats.
+//! `reports.rs`: reports of hosts; `risk_check.rs`: actions that need no decision; `raise.rs`: raising an approval;
+//! `channels.rs`: failed channels; `auto_resolve.rs`: approvals whose cause was fixed; `assignment.rs`: assigning and
+//! snoozing; `decide.rs`, `expiry.rs`: the end of an approval; `answers.rs`: delivery of a decision to the agent;
+//! `plans.rs`: decisions for hosts; `chat_view.rs`: requests in chats.
 
 mod answers;
 mod assignment;
@@ -27,21 +28,22 @@ mod rows;
 mod state;
 
 pub use self::{
-    answers::{in_words, lose, told_in_turn},
+    answers::{describe_answers, mark_delivered_in_turn, settle_ended_launches},
     assignment::{Assigned, Expiring, Snoozed, assign, forget_assignee, remind_due, snooze},
     auto_resolve::{
-        NETWORK, agent_deleted, channel_deleted, credential_accepted, guard_cost, host_allowed,
-        limits_changed, require_credential, server_deleted, spending_allowed, withdraw_access_requests,
-        withdraw_channel_errors,
+        NETWORK, approve_allowed_host, raise_cost_guard, request_credential, resolve_raised_limit,
+        withdraw_access_requests, withdraw_channel_errors, withdraw_credential_requests,
+        withdraw_for_deleted_agent, withdraw_for_deleted_channel, withdraw_for_deleted_server,
+        withdraw_outdated_guards,
     },
-    channels::channel_failed,
-    chat_view::{Shown, shown},
+    channels::raise_channel_error,
+    chat_view::{Shown, load_shown},
     decide::{Closed, answer, answer_shown, dismiss, resolve},
     expiry::{expire_due, overdue},
     queries::{OVERDUE, TO_REMIND},
     question::{Answer, Choice, Question},
-    raise::{NewApproval, Raised, ToolRequest, Waiting, raise},
-    reports::waited_for,
-    risk_check::{authorized, require_access, store_categories},
-    rows::pending_of,
+    raise::{NewApproval, Raised, ToolRequest, WaitingRequest, raise},
+    reports::count_waiting,
+    risk_check::{request_model_access, store_categories, withdraw_model_access_requests},
+    rows::count_pending,
 };

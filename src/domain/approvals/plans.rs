@@ -1,4 +1,4 @@
-//! Decisions, as hosts get them.
+//! Decisions in the form that hosts receive.
 
 use muster_protocol::plan::{Answer, Crossing, Decision, Judgement};
 use sea_orm::{ColumnTrait, QueryFilter};
@@ -6,8 +6,8 @@ use sea_orm::{ColumnTrait, QueryFilter};
 use super::{
     NETWORK, ToolRequest,
     entity::approvals,
-    reports::trace,
-    risk_check::{Verdict, judge},
+    reports::audit_assessment,
+    risk_check::{RiskDecision, assess_risk},
 };
 use crate::{
     base::{
@@ -21,14 +21,14 @@ use crate::{
     domain::{agents, mcp_servers, network, orgs},
 };
 
-/// What an agent reads while its organization is stopped.
+/// The refusal that an agent reads while its organization is stopped.
 const STOPPED: &str = "This is not allowed, because the whole organization is stopped.";
 
-/// What was decided.
+/// The decision on a request.
 ///
 /// # Errors
-/// `AGENT_NOT_RUNNING` for a launch that is not the agent's present one; `NOT_FOUND` for an approval that this launch doesn't
-/// wait for; `CONFLICT` while no one has decided.
+/// `AGENT_NOT_RUNNING` for a launch that is not the agent's current one; `NOT_FOUND` for an approval that this launch
+/// doesn't wait for; `CONFLICT` while it is undecided.
 pub async fn answer(scope: &Scope, agent: AgentId, generation: i64, approval: ApprovalId) -> Result<Answer> {
     let tx = scope.begin().await?;
     let agent = agents::lock_present(&tx, agent, generation).await?;
@@ -40,13 +40,13 @@ pub async fn answer(scope: &Scope, agent: AgentId, generation: i64, approval: Ap
         .filter(approvals::Column::Generation.eq(generation));
     let found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("approval", approval))?;
     tx.rollback().await?;
-    told(found)
+    to_answer(found)
 }
 
-/// Whether something that crosses the agent's boundary may. What no person has to decide leaves a line in the audit log.
+/// Judges a call that crosses the agent's boundary. A judgement that needs no person leaves an entry in the audit log.
 ///
 /// # Errors
-/// `AGENT_NOT_RUNNING` for a launch that is not the agent's present one.
+/// `AGENT_NOT_RUNNING` for a launch that is not the agent's current one.
 pub async fn judgement(
     scope: &Scope,
     agent: AgentId,
@@ -64,36 +64,36 @@ pub async fn judgement(
     if tool == NETWORK && !limits.disables(&crossing.tool_kind, &tool) && is_listed(&tx, &input).await? {
         return Ok(Judgement::Allowed);
     }
-    let mut judged = judge(&scope.core.risk, &limits, &crossing.tool_kind, &tool, &input);
-    // As what is switched off: the host learns of it later.
+    let mut judged = assess_risk(&scope.core.risk, &limits, &crossing.tool_kind, &tool, &input);
+    // The server was archived or taken from the agent, and its host has not learned of that yet.
     if let Some(server) = crossing.mcp_server_id
         && !mcp_servers::of_agent(&tx, agent.id).await?.iter().any(|callable| callable.id == server)
     {
-        judged.verdict = Verdict::Taken;
+        judged.decision = RiskDecision::Unassigned;
     }
-    let judgement = match judged.verdict {
-        Verdict::Asked => return Ok(Judgement::Asked),
-        Verdict::Allowed => Judgement::Allowed,
-        Verdict::Blocked | Verdict::Disabled | Verdict::Taken | Verdict::TooLong => {
+    let judgement = match judged.decision {
+        RiskDecision::Asked => return Ok(Judgement::Asked),
+        RiskDecision::Allowed => Judgement::Allowed,
+        RiskDecision::Blocked | RiskDecision::Disabled | RiskDecision::Unassigned | RiskDecision::TooLong => {
             Judgement::Refused { reason: format!("This is not allowed, because {}.", judged.refusal()) }
         }
     };
-    trace(&tx, &agent, None, (&judged, None), &ToolRequest { tool, input });
+    audit_assessment(&tx, &agent, None, (&judged, None), &ToolRequest { tool, input });
     tx.commit().await?;
     Ok(judgement)
 }
 
-/// Whether a host has been allowed since the agent's own host was last told the list.
+/// Whether the destination is on the list by now. The agent's host may have an older one.
 async fn is_listed(tx: &Tx, input: &serde_json::Value) -> Result<bool> {
     let (Some(host), Some(port)) = (input["host"].as_str(), input["port"].as_i64()) else { return Ok(false) };
     let list = network::allowed(tx).await?;
     Ok(list.iter().any(|entry| i64::from(entry.port) == port && network::covers(&entry.host, host)))
 }
 
-fn told(approval: approvals::Model) -> Result<Answer> {
+fn to_answer(approval: approvals::Model) -> Result<Answer> {
     let not_found = || Problem::not_found("approval", approval.id);
     let request = approval.request_key.clone().ok_or_else(not_found)?;
-    let undecided = || Problem::new(Code::Conflict, "There is no decision yet.");
+    let undecided = || Problem::new(Code::Conflict, "The request is still undecided.");
     let answer = approval.answer.unwrap_or_default();
     let text = answer["text"].as_str().map(str::to_owned);
     let closed = |reason: &str| Decision::Closed { reason: reason.to_owned() };

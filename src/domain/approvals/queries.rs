@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Hides an approval from a person until then.
+/// Hides an approval from a person until a time.
 pub(super) async fn add_snooze(tx: &Tx, id: ApprovalId, person: UserId, until: Timestamp) -> Result<()> {
     let sql = sql!(
         "INSERT INTO approval_snoozes (organization_id, approval_id, user_id, until) VALUES ($org, $2, $3, $4) \
@@ -51,8 +51,8 @@ pub(super) async fn orgs_with_overdue(core: &Core) -> Result<Vec<OrgId>> {
     core.db.every_org().column(sql, [core.clock.now().into()]).await
 }
 
-/// The agent has got the decisions that this turn tells it. Returns those that it had not got before.
-pub(super) async fn mark_told(tx: &Tx, turn: TurnId) -> Result<Vec<ApprovalId>> {
+/// Marks the decisions of this turn as delivered. Returns those that were not delivered before.
+pub(super) async fn mark_delivered(tx: &Tx, turn: TurnId) -> Result<Vec<ApprovalId>> {
     let sql = sql!(
         "UPDATE approvals SET delivered_at = $3, updated_at = $3 WHERE organization_id = $org \
          AND answer_message_id IN (SELECT m.id FROM messages m WHERE m.organization_id = $org AND m.turn_id = $2) \
@@ -61,20 +61,18 @@ pub(super) async fn mark_told(tx: &Tx, turn: TurnId) -> Result<Vec<ApprovalId>> 
     tx.column(sql, [turn.into(), tx.now.into()]).await
 }
 
-/// The categories of risks that are stored.
+/// The stored risk categories.
 pub(super) async fn risk_categories(core: &Core) -> Result<Vec<String>> {
     let sql = installation_sql!("SELECT folded FROM risk_categories ORDER BY folded");
     core.db.installation().column(sql, []).await
 }
 
-/// Stores a category.
 pub(super) async fn add_risk_category(core: &Core, folded: &str) -> Result<()> {
     let sql = installation_sql!("INSERT INTO risk_categories (folded) VALUES ($1) ON CONFLICT DO NOTHING");
     core.db.installation().execute(sql, [folded.into()]).await?;
     Ok(())
 }
 
-/// Removes a category.
 pub(super) async fn delete_risk_category(core: &Core, folded: &str) -> Result<()> {
     let sql = installation_sql!("DELETE FROM risk_categories WHERE folded = $1");
     core.db.installation().execute(sql, [folded.into()]).await?;

@@ -1,4 +1,4 @@
-//! Questions and answers. Pure, so that every rule can be tested without a database.
+//! Questions and answers. This module is pure, so that every rule can be tested without a database.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,6 @@ use crate::base::{
 /// A question from an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// The question itself.
     pub text: String,
     /// The options to choose from. May be empty.
     pub options: Vec<Choice>,
@@ -25,27 +24,21 @@ pub struct Question {
 pub struct Choice {
     /// Identifies the option within the question.
     pub id: String,
-    /// The label shown to people.
     pub label: String,
-    /// A longer description.
     pub description: Option<String>,
 }
 
 /// A person's answer: options by id or label, text, or both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The chosen options.
     pub options: Vec<String>,
-    /// Free text.
     pub text: Option<String>,
 }
 
 /// A valid answer: option ids without duplicates, in the question's order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Accepted {
-    /// The ids of the chosen options.
+pub struct AcceptedAnswer {
     pub options: Vec<String>,
-    /// Free text.
     pub text: Option<String>,
 }
 
@@ -57,14 +50,14 @@ const DENY: &str = "deny";
 impl Question {
     /// The question about an action: approve or deny, with room for a comment.
     #[must_use]
-    pub fn verdict(text: &str) -> Self {
+    pub fn approve_or_deny(text: &str) -> Self {
         let choice =
             |id: &str, label: &str| Choice { id: id.to_owned(), label: label.to_owned(), description: None };
         let options = vec![choice(APPROVE, "Approve"), choice(DENY, "Deny")];
         Self { text: text.to_owned(), options, multiple: false, allow_text: true }
     }
 
-    /// Refuses a question that no one could answer, or whose options can't be told apart.
+    /// Refuses a question without a possible answer, or with options that can't be told apart.
     ///
     /// # Errors
     /// `VALIDATION_FAILED`, with pointers under `/question`.
@@ -87,19 +80,19 @@ impl Question {
     /// Checks an answer against this question.
     ///
     /// # Errors
-    /// `VALIDATION_FAILED`, naming every unknown option, several options where only one is allowed, and text
-    /// where none is.
-    pub fn accept(&self, answer: &Answer) -> Result<Accepted> {
+    /// `VALIDATION_FAILED`, naming every unknown option, several options where only one is allowed, and text where none
+    /// is allowed.
+    pub fn accept(&self, answer: &Answer) -> Result<AcceptedAnswer> {
         answer.require_any()?;
         let mut wrong = Vec::new();
         let mut chosen = vec![false; self.options.len()];
         for (n, name) in answer.options.iter().enumerate() {
-            match self.position(name) {
+            match self.find_option(name) {
                 Some(at) => chosen[at] = true,
                 None => wrong.push(Violation::at(
                     format!("/options/{n}"),
                     "NOT_ALLOWED",
-                    format!("`{}` is not an option of this question; {}.", name.trim(), self.known()),
+                    format!("`{}` is not an option of this question; {}.", name.trim(), self.list_options()),
                 )),
             }
         }
@@ -120,17 +113,17 @@ impl Question {
         }
         let options = self.options.iter().zip(chosen).filter(|(_, chosen)| *chosen);
         let options = options.map(|(option, _)| option.id.clone()).collect();
-        Ok(Accepted { options, text: text.map(str::to_owned) })
+        Ok(AcceptedAnswer { options, text: text.map(str::to_owned) })
     }
 
     /// Ids win over labels: ids are for the agent, labels for people.
-    fn position(&self, name: &str) -> Option<usize> {
+    fn find_option(&self, name: &str) -> Option<usize> {
         let name = name.trim();
         let by_id = self.options.iter().position(|option| option.id == name);
         by_id.or_else(|| self.options.iter().position(|option| option.label.trim() == name))
     }
 
-    fn known(&self) -> String {
+    fn list_options(&self) -> String {
         if self.options.is_empty() {
             return "it has no options".to_owned();
         }
@@ -157,19 +150,19 @@ impl Answer {
     }
 }
 
-impl Accepted {
-    /// The verdict on an action.
+impl AcceptedAnswer {
+    /// APPROVED or DENIED, for an action.
     ///
     /// # Errors
-    /// `VALIDATION_FAILED` without a chosen option: a comment alone decides nothing.
-    pub fn verdict(&self) -> Result<ApprovalOutcome> {
+    /// `VALIDATION_FAILED` without a chosen option: a comment decides nothing.
+    pub fn outcome(&self) -> Result<ApprovalOutcome> {
         match self.options.first().map(String::as_str) {
             Some(APPROVE) => Ok(ApprovalOutcome::Approved),
             Some(_) => Ok(ApprovalOutcome::Denied),
             None => Err(Problem::invalid_at(
                 "/options",
                 "REQUIRED",
-                format!("Choose `{APPROVE}` or `{DENY}`. Text alone does not decide."),
+                format!("Choose `{APPROVE}` or `{DENY}`. Text without an option decides nothing."),
             )),
         }
     }

@@ -1,11 +1,11 @@
-//! Raising an approval. Only agents and the service itself do this, never a caller.
+//! Raises approvals. Only agents and the service itself do this, never a caller.
 
 use muster_protocol::is_too_deep;
 use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, Set, sea_query::Expr};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{assignment::reminder, entity::approvals, question::Question};
+use super::{assignment::reminder_time, entity::approvals, question::Question};
 use crate::{
     base::{
         enums::{ApprovalKind, ApprovalStatus, ChangeOp, MessageKind, MessageRole, RecordKind, Severity},
@@ -24,7 +24,6 @@ use crate::{
 /// An approval was raised.
 #[derive(Debug)]
 pub struct Raised {
-    /// The approval.
     pub approval: ApprovalId,
 }
 
@@ -33,50 +32,42 @@ impl DomainEvent for Raised {}
 /// A new approval.
 #[derive(Clone, Debug)]
 pub struct NewApproval {
-    /// The kind of approval.
     pub kind: ApprovalKind,
-    /// What it is about, in one line.
     pub title: String,
-    /// What it is about, in detail.
     pub body: Option<String>,
-    /// Its severity.
     pub severity: Severity,
     /// One of the agent's categories.
     pub category: Option<String>,
     /// The risk of the action, from 0 to 100.
     pub risk: Option<i64>,
-    /// The agent that asks.
     pub agent_id: Option<AgentId>,
     /// The server that a SERVER_ALERT is about.
     pub server_id: Option<ServerId>,
     /// The channel that a CHANNEL_ERROR or an ACCESS_REQUEST is about.
     pub channel_id: Option<ChannelId>,
-    /// Whom an ACCESS_REQUEST would let in.
+    /// The sender that an ACCESS_REQUEST would admit.
     pub origin_id: Option<String>,
-    /// The conversation it is raised in.
     pub conversation_id: Option<ConversationId>,
     /// The seq of the message it is raised at.
     pub message_seq: Option<i64>,
-    /// What the agent wants to do.
+    /// The tool call that the agent wants to make.
     pub request: Option<ToolRequest>,
-    /// What the agent asks. An ACTION without a question asks to approve or deny.
+    /// An ACTION without a question asks to approve or deny.
     pub question: Option<Question>,
     /// The model credential that an AUTH_REQUIRED is about.
     pub model_credential_id: Option<ModelCredentialId>,
-    /// What a COST_GUARD proposes to allow: {agent_id, cost_micro, tokens}.
+    /// The limit that a COST_GUARD proposes: {agent_id, cost_micro, tokens}.
     pub spending: Option<Value>,
     /// When it fails closed.
     pub expires_at: Option<Timestamp>,
-    /// The turn it is asked in.
     pub turn_id: Option<TurnId>,
-    /// What waits for the decision. Without it, no one is notified.
-    pub waiting: Option<Waiting>,
+    /// The request that waits for the decision. Without it, no agent is notified.
+    pub waiting: Option<WaitingRequest>,
 }
 
 /// A request of an agent's launch, which waits for the decision.
 #[derive(Clone, Debug)]
-pub struct Waiting {
-    /// The launch.
+pub struct WaitingRequest {
     pub generation: i64,
     /// The request's name, unique in the launch.
     pub request: String,
@@ -85,7 +76,6 @@ pub struct Waiting {
 /// A tool call that needs a decision.
 #[derive(Clone, Debug)]
 pub struct ToolRequest {
-    /// The tool.
     pub tool: String,
     /// The input of the call. Values under keys that name secrets are removed before it is stored.
     pub input: Value,
@@ -118,22 +108,23 @@ impl NewApproval {
     }
 }
 
-/// Raises an approval: it is PENDING, and so is its conversation. One that an agent waits for also shows as a message there.
+/// Raises an approval: it and its conversation are PENDING. One that an agent waits for is also a message of the
+/// conversation.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a question that no one could answer; `CONFLICT` for references to records the
+/// `VALIDATION_FAILED` for a question without a possible answer; `CONFLICT` for references to records that the
 /// organization doesn't have.
 pub async fn raise(tx: &Tx, new: NewApproval) -> Result<ApprovalId> {
     let question = match new.question {
-        None if new.kind == ApprovalKind::Action => Some(Question::verdict(&new.title)),
+        None if new.kind == ApprovalKind::Action => Some(Question::approve_or_deny(&new.title)),
         question => question,
     };
     question.as_ref().map_or(Ok(()), Question::check)?;
     let question = question.map(serde_json::to_value).transpose().map_err(Problem::internal)?;
-    // Nothing is lost when a limit is over before anyone has decided.
+    // A COST_GUARD needs no reminder: nothing is lost when its limit's period ends undecided.
     let fails_closed_at = new.expires_at.filter(|_| new.kind != ApprovalKind::CostGuard);
     let (generation, request_key) = match new.waiting {
-        Some(Waiting { generation, request }) => (Some(generation), Some(request)),
+        Some(WaitingRequest { generation, request }) => (Some(generation), Some(request)),
         None => (None, None),
     };
     let approval = approvals::ActiveModel {
@@ -152,7 +143,7 @@ pub async fn raise(tx: &Tx, new: NewApproval) -> Result<ApprovalId> {
         origin_id: Set(new.origin_id),
         conversation_id: Set(new.conversation_id),
         message_seq: Set(new.message_seq),
-        request: Set(new.request.map(ToolRequest::stored)),
+        request: Set(new.request.map(ToolRequest::into_stored)),
         question: Set(question),
         model_credential_id: Set(new.model_credential_id),
         spending: Set(new.spending),
@@ -160,7 +151,7 @@ pub async fn raise(tx: &Tx, new: NewApproval) -> Result<ApprovalId> {
         generation: Set(generation),
         request_key: Set(request_key),
         expires_at: Set(new.expires_at),
-        remind_at: Set(reminder(tx.now, fails_closed_at)),
+        remind_at: Set(reminder_time(tx.now, fails_closed_at)),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),
         ..Default::default()
@@ -169,7 +160,7 @@ pub async fn raise(tx: &Tx, new: NewApproval) -> Result<ApprovalId> {
     .await?;
     if let Some(conversation) = approval.conversation_id {
         if approval.request_key.is_some() {
-            show(tx, &approval, conversation).await?;
+            append_message(tx, &approval, conversation).await?;
         }
         conversations::await_decision(tx, conversation).await?;
     }
@@ -178,15 +169,15 @@ pub async fn raise(tx: &Tx, new: NewApproval) -> Result<ApprovalId> {
     Ok(approval.id)
 }
 
-/// Adds the approval to its conversation.
-async fn show(tx: &Tx, approval: &approvals::Model, conversation: ConversationId) -> Result<()> {
+/// Appends the approval to its conversation.
+async fn append_message(tx: &Tx, approval: &approvals::Model, conversation: ConversationId) -> Result<()> {
     let content = json!({ "approval_id": approval.id });
     let new = NewMessage::new(conversation, MessageRole::Assistant, MessageKind::Approval, content);
     let (_, seq) = conversations::add(tx, NewMessage { turn: approval.turn_id, ..new }).await?;
     let shown = tx.scope.update::<approvals::Entity>().filter(approvals::Column::Id.eq(approval.id));
     shown.col_expr(approvals::Column::MessageSeq, Expr::value(seq)).exec(tx.connection()).await?;
     match approval.turn_id {
-        Some(turn) => turns::asked(tx, turn).await,
+        Some(turn) => turns::mark_asked(tx, turn).await,
         None => Ok(()),
     }
 }
@@ -197,18 +188,18 @@ impl ToolRequest {
         hex::encode(Sha256::digest(self.input.to_string()))
     }
 
-    /// The digest covers the complete input, so that what is done later can be compared with what was approved.
-    pub(super) fn stored(self) -> Value {
+    /// The digest covers the complete input, so that a later action can be compared with the approved one.
+    pub(super) fn into_stored(self) -> Value {
         let digest = self.digest();
         json!({ "tool": self.tool, "input": without_secrets(self.input), "digest": digest })
     }
 }
 
-/// The longest input that a person decides on, in bytes of JSON as it is shown. What can't be shown whole is not asked: an agent
-/// could hide something in the rest.
+/// The longest input that people decide on, in bytes of JSON as it is shown. A longer one is refused, because an agent
+/// could hide something in the part that is not shown.
 pub(super) const INPUT_BYTES: usize = 256 * 1024;
 
-/// Whether an input is longer than that, or nested too deep to be read again in an answer.
+/// Whether an input exceeds [`INPUT_BYTES`], or is nested too deep for the parser of answers.
 pub(super) fn is_too_long(input: &Value) -> bool {
     is_too_deep(input) || without_secrets(input.clone()).to_string().len() > INPUT_BYTES
 }
@@ -259,7 +250,7 @@ mod tests {
             "url": "https://example.org", "headers": [{ "X-Api-Key": "canary", "Accept": "*/*" }],
             "auth": { "clientSecret": ["canary"], "user": "u" }, "GITHUB_TOKEN": "canary",
         });
-        let stored = ToolRequest { tool: "http".to_owned(), input }.stored();
+        let stored = ToolRequest { tool: "http".to_owned(), input }.into_stored();
         assert!(!stored.to_string().contains("canary"));
         assert_eq!(stored["input"]["headers"][0]["Accept"], "*/*");
         assert_eq!(stored["digest"].as_str().map(str::len), Some(64));
@@ -268,7 +259,8 @@ mod tests {
     #[test]
     fn inputs_that_differ_only_in_a_secret_have_different_digests() {
         let digest = |key: &str| {
-            ToolRequest { tool: "http".to_owned(), input: json!({ "token": key }) }.stored()["digest"].clone()
+            ToolRequest { tool: "http".to_owned(), input: json!({ "token": key }) }.into_stored()["digest"]
+                .clone()
         };
         assert_ne!(digest("one"), digest("two"));
     }

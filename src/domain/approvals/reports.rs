@@ -1,5 +1,5 @@
-//! What hosts report about requests: an agent asks, or no longer waits; a decision has arrived, or came too late. Reports
-//! of a launch that is not the agent's present one are ignored.
+//! Reports of hosts about requests: an agent asks, or no longer waits; a decision has arrived, or came too late.
+//! Reports of a launch that is not the agent's current one are ignored.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder, sea_query::E
 use serde_json::json;
 
 use super::{
-    NewApproval, ToolRequest, Waiting, answers,
+    NewApproval, ToolRequest, WaitingRequest, answers,
     entity::approvals,
     question::{Choice, Question},
     raise::raise,
-    risk_check::{Judged, Verdict, judge, severity},
+    risk_check::{RiskAssessment, RiskDecision, assess_risk, severity},
 };
 use crate::{
     base::{
@@ -30,44 +30,45 @@ use crate::{
     domain::{
         agents::{
             self, Limits, LockedAgent,
-            reporter::{Reporter, alive, current},
+            reporter::{Reporter, lock_current, lock_live},
         },
         commands,
         conversations::{self, turns},
     },
 };
 
-/// How many requests of one agent may wait. A hostile agent could hide the one that matters among more.
+/// How many requests of one agent may wait. Among more, a hostile agent could hide the one that matters.
 const MOST_WAITING: u64 = 50;
 
-/// What is asked, and where.
-struct Place {
+/// Where a request was made, and its name.
+struct RequestOrigin {
     conversation: ConversationId,
     turn: Option<TurnId>,
     request: String,
 }
 
-/// An agent asks, and waits. A request that has been asked before changes nothing.
+/// An agent asks, and waits. A repeated request changes nothing.
 ///
 /// # Errors
 /// `NOT_FOUND`: the conversation or the turn isn't the agent's. `VALIDATION_FAILED`: the request's name is invalid.
 pub async fn asked(tx: &Tx, from: &Reporter, request: Request) -> Result<()> {
-    let Some(agent) = alive(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_live(tx, from).await? else { return Ok(()) };
     let Request { request, conversation_id, turn_id, asked } = request;
-    if !is_name(&request) {
+    if !is_request_name(&request) {
         let detail = "A request's name has 1 to 200 bytes and no control characters.";
         return Err(Problem::invalid_at("/request", "NOT_ALLOWED", detail));
     }
-    let place = Place { conversation: ConversationId(conversation_id), turn: turn_id.map(TurnId), request };
-    match place.turn {
-        Some(turn) => drop(turns::require_of(tx, turn, agent.id, place.conversation).await?),
-        None => conversations::require_of(tx, place.conversation, agent.id).await?,
+    let origin =
+        RequestOrigin { conversation: ConversationId(conversation_id), turn: turn_id.map(TurnId), request };
+    match origin.turn {
+        Some(turn) => drop(turns::require_turn(tx, turn, agent.id, origin.conversation).await?),
+        None => conversations::require_agent(tx, origin.conversation, agent.id).await?,
     }
-    if is_known(tx, &agent, &place.request).await? {
+    if is_known(tx, &agent, &origin.request).await? {
         return Ok(());
     }
     let limits = agents::limits(tx, agent.id).await?;
-    let expires_at = expiry(tx.now, &limits);
+    let expires_at = expiry_time(tx.now, &limits);
     match asked {
         Asked::Question { text, options, multiple, allow_text } => {
             let options = options.into_iter().take(bounds::LIST).map(|option| Choice {
@@ -77,40 +78,43 @@ pub async fn asked(tx: &Tx, from: &Reporter, request: Request) -> Result<()> {
             });
             let text = bounded(&plain_lines(&text), bounds::TEXT);
             let question = Question { text, options: options.collect(), multiple, allow_text };
-            ask(tx, &agent, place, expires_at, question).await
+            ask_question(tx, &agent, origin, expires_at, question).await
         }
         Asked::Action { tool, tool_kind, title, input } => {
             let title = one_line(&title, bounds::NAME);
             let tool = tool.map_or_else(|| title.clone(), |tool| one_line(&tool, bounds::NAME));
             let input = plain::without_nul(input);
-            let judged = judge(&tx.scope.core.risk, &limits, &tool_kind, &tool, &input);
+            let judged = assess_risk(&tx.scope.core.risk, &limits, &tool_kind, &tool, &input);
             let request = ToolRequest { tool, input };
-            match judged.verdict {
-                Verdict::Asked => match honour(tx, &agent, &place, &request).await? {
+            match judged.decision {
+                RiskDecision::Asked => match use_late_approval(tx, &agent, &origin, &request).await? {
                     Some(approval) => {
-                        trace(tx, &agent, place.turn, (&judged, Some(approval)), &request);
-                        verdict(tx, &agent, place.request, true);
+                        audit_assessment(tx, &agent, origin.turn, (&judged, Some(approval)), &request);
+                        send_verdict(tx, &agent, origin.request, true);
                         Ok(())
                     }
-                    None => confirm(tx, &agent, place, expires_at, (title, request, judged)).await,
+                    None => ask_approval(tx, &agent, origin, expires_at, (title, request, judged)).await,
                 },
-                Verdict::Allowed => {
-                    trace(tx, &agent, place.turn, (&judged, None), &request);
-                    verdict(tx, &agent, place.request, true);
+                RiskDecision::Allowed => {
+                    audit_assessment(tx, &agent, origin.turn, (&judged, None), &request);
+                    send_verdict(tx, &agent, origin.request, true);
                     Ok(())
                 }
-                Verdict::Blocked | Verdict::Disabled | Verdict::Taken | Verdict::TooLong => {
+                RiskDecision::Blocked
+                | RiskDecision::Disabled
+                | RiskDecision::Unassigned
+                | RiskDecision::TooLong => {
                     let why = judged.refusal();
-                    trace(tx, &agent, place.turn, (&judged, None), &request);
+                    audit_assessment(tx, &agent, origin.turn, (&judged, None), &request);
                     let text = format!("The action was not allowed, because {why}: {title}");
-                    refuse(tx, &agent, place, "ACTION_BLOCKED", text).await
+                    refuse_request(tx, &agent, origin, "ACTION_BLOCKED", text).await
                 }
             }
         }
     }
 }
 
-/// Whether the launch has asked this before, and was not answered at once.
+/// Whether the launch has made this request before, and it was not answered at once.
 async fn is_known(tx: &Tx, agent: &LockedAgent, request: &str) -> Result<bool> {
     Ok(of_request(tx, agent, request).count(tx.connection()).await? > 0)
 }
@@ -123,7 +127,7 @@ fn of_request(tx: &Tx, agent: &LockedAgent, request: &str) -> sea_orm::Select<ap
         .filter(approvals::Column::RequestKey.eq(request))
 }
 
-/// Whether people have enough to decide of this agent.
+/// Whether the agent has too many pending requests.
 async fn is_flooding(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
     let waiting = tx
         .scope
@@ -133,49 +137,56 @@ async fn is_flooding(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
     Ok(waiting.count(tx.connection()).await? >= MOST_WAITING)
 }
 
-/// When the request fails closed: in an hour, unless the agent has a time of its own.
-fn expiry(now: Timestamp, limits: &Limits) -> Timestamp {
+/// When the request fails closed: in an hour, unless the agent's timeout differs.
+fn expiry_time(now: Timestamp, limits: &Limits) -> Timestamp {
     let minutes = limits.timeout_minutes.unwrap_or(60).max(1);
     now.plus(Duration::from_mins(minutes.cast_unsigned()))
 }
 
-/// Puts a question to people. One that no one could answer is refused.
-async fn ask(
+/// Raises a QUESTION. One without a possible answer is refused.
+async fn ask_question(
     tx: &Tx,
     agent: &LockedAgent,
-    place: Place,
+    origin: RequestOrigin,
     expires_at: Timestamp,
     question: Question,
 ) -> Result<()> {
     if let Err(problem) = question.check() {
         let why = problem.errors.first().map_or(problem.detail, |violation| violation.detail.clone());
-        return refuse(tx, agent, place, "QUESTION_UNCLEAR", format!("The question was not asked: {why}"))
-            .await;
+        return refuse_request(
+            tx,
+            agent,
+            origin,
+            "QUESTION_UNCLEAR",
+            format!("The question was not asked: {why}"),
+        )
+        .await;
     }
     if is_flooding(tx, agent).await? {
-        let text = format!("The question was not asked: {MOST_WAITING} requests of this agent wait already.");
-        return refuse(tx, agent, place, "TOO_MANY_REQUESTS", text).await;
+        let text =
+            format!("The question was not asked: {MOST_WAITING} requests of this agent are already waiting.");
+        return refuse_request(tx, agent, origin, "TOO_MANY_REQUESTS", text).await;
     }
     let title = one_line(question.text.trim().lines().next().unwrap_or_default(), bounds::NAME);
     let title = if title.is_empty() { "A question".to_owned() } else { title };
     let new = NewApproval { question: Some(question), ..NewApproval::new(ApprovalKind::Question, title) };
-    raise(tx, raised(agent, place, expires_at, new)).await?;
+    raise(tx, with_request(agent, origin, expires_at, new)).await?;
     Ok(())
 }
 
-/// Asks people whether the action may be done.
-async fn confirm(
+/// Raises an ACTION.
+async fn ask_approval(
     tx: &Tx,
     agent: &LockedAgent,
-    place: Place,
+    origin: RequestOrigin,
     expires_at: Timestamp,
-    (title, request, judged): (String, ToolRequest, Judged),
+    (title, request, judged): (String, ToolRequest, RiskAssessment),
 ) -> Result<()> {
     let title = if title.is_empty() { request.tool.clone() } else { title };
     if is_flooding(tx, agent).await? {
-        let why = format!("{MOST_WAITING} requests of this agent wait already");
+        let why = format!("{MOST_WAITING} requests of this agent are already waiting");
         let text = format!("The action was not allowed, because {why}: {title}");
-        return refuse(tx, agent, place, "TOO_MANY_REQUESTS", text).await;
+        return refuse_request(tx, agent, origin, "TOO_MANY_REQUESTS", text).await;
     }
     let new = NewApproval {
         severity: severity(judged.risk),
@@ -184,46 +195,57 @@ async fn confirm(
         request: Some(request),
         ..NewApproval::new(ApprovalKind::Action, title)
     };
-    raise(tx, raised(agent, place, expires_at, new)).await?;
+    raise(tx, with_request(agent, origin, expires_at, new)).await?;
     Ok(())
 }
 
-fn raised(agent: &LockedAgent, place: Place, expires_at: Timestamp, new: NewApproval) -> NewApproval {
+fn with_request(
+    agent: &LockedAgent,
+    origin: RequestOrigin,
+    expires_at: Timestamp,
+    new: NewApproval,
+) -> NewApproval {
     NewApproval {
         agent_id: Some(agent.id),
-        conversation_id: Some(place.conversation),
-        turn_id: place.turn,
+        conversation_id: Some(origin.conversation),
+        turn_id: origin.turn,
         expires_at: Some(expires_at),
-        waiting: Some(Waiting { generation: agent.generation, request: place.request }),
+        waiting: Some(WaitingRequest { generation: agent.generation, request: origin.request }),
         ..new
     }
 }
 
 /// Answers a request that no person decides.
-fn verdict(tx: &Tx, agent: &LockedAgent, request: String, allowed: bool) {
+fn send_verdict(tx: &Tx, agent: &LockedAgent, request: String, allowed: bool) {
     commands::enqueue(tx, agent.host(), &Command::Verdict { request, allowed });
 }
 
-/// Refuses a request, and says so in the conversation.
-async fn refuse(tx: &Tx, agent: &LockedAgent, place: Place, code: &str, text: String) -> Result<()> {
-    conversations::append_error(tx, place.conversation, place.turn, code, &text).await?;
-    verdict(tx, agent, place.request, false);
+/// Refuses a request, with an error in the conversation.
+async fn refuse_request(
+    tx: &Tx,
+    agent: &LockedAgent,
+    origin: RequestOrigin,
+    code: &str,
+    text: String,
+) -> Result<()> {
+    conversations::append_error(tx, origin.conversation, origin.turn, code, &text).await?;
+    send_verdict(tx, agent, origin.request, false);
     Ok(())
 }
 
-/// An approval that has come too late: a person allowed this very action in the launch before, which ended meanwhile. It
-/// allows the action once, until it would have expired if no one had decided.
-async fn honour(
+/// Finds and uses up an approval that came too late: a person allowed the same action for the previous launch, which
+/// had ended. It allows the action once, until the original deadline.
+async fn use_late_approval(
     tx: &Tx,
     agent: &LockedAgent,
-    place: &Place,
+    origin: &RequestOrigin,
     request: &ToolRequest,
 ) -> Result<Option<ApprovalId>> {
     let honourable = || {
         tx.scope
             .find::<approvals::Entity>()
             .filter(approvals::Column::AgentId.eq(agent.id))
-            .filter(approvals::Column::ConversationId.eq(place.conversation))
+            .filter(approvals::Column::ConversationId.eq(origin.conversation))
             .filter(approvals::Column::Kind.eq(ApprovalKind::Action))
             .filter(approvals::Column::Outcome.eq(ApprovalOutcome::Approved))
             .filter(approvals::Column::Delivery.eq(AnswerDelivery::Turn))
@@ -246,16 +268,16 @@ async fn honour(
     Ok(is_taken.then_some(approval.id))
 }
 
-/// A line in the audit log: what was judged, how, and by which rule, or which earlier approval allows it. The input is
-/// identified by its digest. Refusals for the same reason are counted together.
-pub(super) fn trace(
+/// Writes an assessment to the audit log, with the rule or the earlier approval that decided. A digest identifies the
+/// input. Refusals for the same reason are counted together.
+pub(super) fn audit_assessment(
     tx: &Tx,
     agent: &LockedAgent,
     turn: Option<TurnId>,
-    (judged, approval): (&Judged, Option<ApprovalId>),
+    (judged, approval): (&RiskAssessment, Option<ApprovalId>),
     request: &ToolRequest,
 ) {
-    let is_allowed = judged.verdict == Verdict::Allowed || approval.is_some();
+    let is_allowed = judged.decision == RiskDecision::Allowed || approval.is_some();
     let mut changes = json!({
         "tool": request.tool, "digest": request.digest(), "risk": judged.risk, "rule": judged.rule,
         "category": judged.category, "allowed": is_allowed,
@@ -278,10 +300,10 @@ pub(super) fn trace(
     audit::refused_action(tx, agent.id, &reason, entry);
 }
 
-/// The agent no longer waits for this request. If that is because a person took over, it stays open: what is decided
-/// is told with the next turn.
+/// The agent no longer waits for this request. If the reason is a takeover by a person, the request stays open, and the
+/// next turn carries the decision.
 pub async fn withdrawn(tx: &Tx, from: &Reporter, request: String) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     let found =
         of_request(tx, &agent, &request).filter(approvals::Column::Status.eq(ApprovalStatus::Pending));
     let Some(approval) = found.one(tx.connection()).await? else { return Ok(()) };
@@ -293,8 +315,8 @@ pub async fn withdrawn(tx: &Tx, from: &Reporter, request: String) -> Result<()> 
     answers::withdraw(tx, &approval).await
 }
 
-/// How many decisions the agent's present launch waits for. They are withdrawn when it ends.
-pub async fn waited_for(tx: &Tx, agent: &LockedAgent) -> Result<u64> {
+/// How many decisions the agent's current launch waits for. They are withdrawn when it ends.
+pub async fn count_waiting(tx: &Tx, agent: &LockedAgent) -> Result<u64> {
     let waiting = tx.scope.find::<approvals::Entity>().filter(approvals::Column::AgentId.eq(agent.id));
     let waiting = waiting.filter(approvals::Column::Generation.eq(agent.generation));
     let waiting = waiting.filter(approvals::Column::RequestKey.is_not_null());
@@ -302,38 +324,37 @@ pub async fn waited_for(tx: &Tx, agent: &LockedAgent) -> Result<u64> {
     Ok(waiting.count(tx.connection()).await?)
 }
 
-/// A decision has reached the agent, with the text that was given with it or without.
+/// A decision has reached the agent, with or without its text.
 ///
 /// # Errors
 /// `NOT_FOUND`: the approval isn't the launch's.
 pub async fn delivered(tx: &Tx, from: &Reporter, approval: ApprovalId, without_text: bool) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     let approval = load(tx, &agent, approval).await?;
-    answers::direct(tx, &approval, without_text.then_some(&agent)).await
+    answers::settle_direct(tx, &approval, without_text.then_some(&agent)).await
 }
 
-/// The report of a request could not be applied, so no one will decide: it is refused.
-pub async fn left_out(tx: &Tx, from: &Reporter, request: &str) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
-    if is_name(request) {
-        verdict(tx, &agent, request.to_owned(), false);
+/// Refuses a request whose report could not be applied, because no person will see it.
+pub async fn refuse_skipped(tx: &Tx, from: &Reporter, request: &str) -> Result<()> {
+    let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
+    if is_request_name(request) {
+        send_verdict(tx, &agent, request.to_owned(), false);
     }
     Ok(())
 }
 
-/// Whether a request can have this name.
-fn is_name(request: &str) -> bool {
+fn is_request_name(request: &str) -> bool {
     (1..=200).contains(&request.len()) && !request.contains(char::is_control)
 }
 
-/// Nothing waits for a decision any more: the agent is told in a turn.
+/// No call waits for the decision any longer: it becomes a turn.
 ///
 /// # Errors
 /// `NOT_FOUND`: the approval isn't the launch's.
 pub async fn not_waiting(tx: &Tx, from: &Reporter, approval: ApprovalId) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     let approval = load(tx, &agent, approval).await?;
-    answers::as_turn(tx, &approval, &agent).await
+    answers::settle_as_turn(tx, &approval, &agent).await
 }
 
 async fn load(tx: &Tx, agent: &LockedAgent, id: ApprovalId) -> Result<approvals::Model> {
@@ -343,7 +364,6 @@ async fn load(tx: &Tx, agent: &LockedAgent, id: ApprovalId) -> Result<approvals:
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("approval", id))
 }
 
-/// A text from an agent on one line, within bounds.
 fn one_line(text: &str, most: usize) -> String {
     bounded(&plain::one_line(text), most)
 }

@@ -1,7 +1,7 @@
-//! What an agent may do: at once, after asking a person, or not at all.
+//! Decides whether an action is allowed, needs a person's decision, or is refused.
 //!
-//! The risk rules (`core/config/risk.rs`) say how risky an action is; the agent's thresholds say what follows. Each judgment
-//! that no person makes leaves a line in the audit log, and a refusal is also shown in the conversation.
+//! The risk rules (`core/config/risk.rs`) rate the action; the agent's thresholds decide. Each decision that needs no
+//! person leaves an entry in the audit log, and a refusal is also shown in the conversation.
 
 use muster_protocol::DEEPEST;
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder};
@@ -27,43 +27,39 @@ pub const ASK: i64 = 40;
 /// The risk from which actions are refused, unless the agent has a threshold of its own.
 pub const BLOCK: i64 = 90;
 
-/// What follows from a judgment.
+/// The consequence of an action's risk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It may be done.
+pub enum RiskDecision {
     Allowed,
     /// A person decides.
     Asked,
-    /// It may not be done: it is too risky.
+    /// Refused: too risky.
     Blocked,
-    /// It may not be done: the agent may not use such tools.
+    /// Refused: the agent may not use such tools.
     Disabled,
-    /// It may not be done: the MCP server was archived or taken from the agent.
-    Taken,
-    /// It may not be done: a person would decide, and could not be shown all of it, which is too long or nested too deep.
+    /// Refused: the MCP server was archived or taken from the agent.
+    Unassigned,
+    /// Refused: a person would have to decide, but the input is too long or nested too deep to be shown whole.
     TooLong,
 }
 
-/// An action, judged.
+/// The risk of an action, and the decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judged {
+pub struct RiskAssessment {
     /// From 0 to 100.
     pub risk: i64,
-    /// The rule that decided.
     pub rule: Option<String>,
-    /// Its category.
     pub category: Option<String>,
-    /// What follows.
-    pub verdict: Verdict,
+    pub decision: RiskDecision,
 }
 
-impl Judged {
-    /// Why it is refused, in words that follow "because".
+impl RiskAssessment {
+    /// The reason of the refusal, in words that follow "because".
     pub fn refusal(&self) -> String {
-        match self.verdict {
-            Verdict::Disabled => "the agent may not use tools of this kind".to_owned(),
-            Verdict::Taken => "the agent no longer has this MCP server".to_owned(),
-            Verdict::TooLong => {
+        match self.decision {
+            RiskDecision::Disabled => "the agent may not use tools of this kind".to_owned(),
+            RiskDecision::Unassigned => "the agent no longer has this MCP server".to_owned(),
+            RiskDecision::TooLong => {
                 let most = INPUT_BYTES / 1024;
                 format!(
                     "a person would have to decide, and its input is longer than the {most} KiB, or nested deeper than the {DEEPEST} \
@@ -75,38 +71,38 @@ impl Judged {
     }
 }
 
-/// Judges an action by the rules and the agent's limits.
-pub fn judge(
+/// Rates an action by the rules, and decides by the agent's limits.
+pub fn assess_risk(
     rules: &RiskRules,
     limits: &Limits,
     kind: &str,
     tool: &str,
     input: &serde_json::Value,
-) -> Judged {
+) -> RiskAssessment {
     let judgment = rules.judge(kind, tool, input);
     let is_new_host = tool == super::NETWORK;
-    let verdict = if limits.disables(kind, tool) {
-        Verdict::Disabled
+    let decision = if limits.disables(kind, tool) {
+        RiskDecision::Disabled
     } else if judgment.risk >= limits.block.unwrap_or(BLOCK) {
-        Verdict::Blocked
+        RiskDecision::Blocked
     } else if judgment.risk >= limits.ask.unwrap_or(ASK) || judgment.is_of(&limits.categories) {
-        Verdict::Asked
+        RiskDecision::Asked
     } else if is_new_host {
-        // Thresholds are the agent's; what may be reached is decided by who may edit the network.
-        Verdict::Asked
+        // Thresholds don't apply to the network: members with `network.edit` decide which hosts may be reached.
+        RiskDecision::Asked
     } else {
-        Verdict::Allowed
+        RiskDecision::Allowed
     };
-    let verdict = if verdict == Verdict::Asked && is_too_long(input) { Verdict::TooLong } else { verdict };
-    Judged {
+    let decision =
+        if decision == RiskDecision::Asked && is_too_long(input) { RiskDecision::TooLong } else { decision };
+    RiskAssessment {
         risk: judgment.risk,
         rule: judgment.rule.map(str::to_owned),
         category: judgment.category.map(str::to_owned),
-        verdict,
+        decision,
     }
 }
 
-/// How severe a request of this risk is.
 pub const fn severity(risk: i64) -> Severity {
     match risk {
         ..40 => Severity::Low,
@@ -116,9 +112,9 @@ pub const fn severity(risk: i64) -> Severity {
     }
 }
 
-/// Asks people, once, for access to the agent's model.
-pub async fn require_access(tx: &Tx, agent: AgentId, detail: String) -> Result<()> {
-    if access(tx, agent).count(tx.connection()).await? > 0 {
+/// Raises an AUTH_REQUIRED for access to the agent's model, unless one is open.
+pub async fn request_model_access(tx: &Tx, agent: AgentId, detail: String) -> Result<()> {
+    if open_access_requests(tx, agent).count(tx.connection()).await? > 0 {
         return Ok(());
     }
     let new = NewApproval {
@@ -131,17 +127,18 @@ pub async fn require_access(tx: &Tx, agent: AgentId, detail: String) -> Result<(
     Ok(())
 }
 
-/// Withdraws what [`require_access`] asked for: the agent has access again, or was deleted.
-pub async fn authorized(tx: &Tx, agent: &LockedAgent) -> Result<()> {
-    let open = access(tx, agent.id).order_by_asc(approvals::Column::Id).all(tx.connection()).await?;
+/// Withdraws the approvals of [`request_model_access`]: the agent has access again, or was deleted.
+pub async fn withdraw_model_access_requests(tx: &Tx, agent: &LockedAgent) -> Result<()> {
+    let open =
+        open_access_requests(tx, agent.id).order_by_asc(approvals::Column::Id).all(tx.connection()).await?;
     for approval in open {
         answers::withdraw(tx, &approval).await?;
     }
     Ok(())
 }
 
-/// The open requests for access of an agent that nothing waits for.
-fn access(tx: &Tx, agent: AgentId) -> sea_orm::Select<approvals::Entity> {
+/// The pending AUTH_REQUIREDs that [`request_model_access`] raised for an agent.
+fn open_access_requests(tx: &Tx, agent: AgentId) -> sea_orm::Select<approvals::Entity> {
     tx.scope
         .find::<approvals::Entity>()
         .filter(approvals::Column::AgentId.eq(agent))
@@ -151,7 +148,7 @@ fn access(tx: &Tx, agent: AgentId) -> sea_orm::Select<approvals::Entity> {
         .filter(approvals::Column::ConversationId.is_null())
 }
 
-/// Writes the rules' categories to the database, where agents' records find them.
+/// Writes the rules' categories to the database, where queries for agents' records read them.
 pub async fn store_categories(core: &Core) -> Result<()> {
     let categories = core.risk.categories();
     let known = queries::risk_categories(core).await?;
@@ -170,7 +167,7 @@ mod tests {
 
     use super::*;
 
-    fn verdicts(limits: &Limits) -> Vec<Verdict> {
+    fn decisions(limits: &Limits) -> Vec<RiskDecision> {
         let rules = crate::core::config::Config::read(None, std::collections::BTreeMap::new());
         let rules = rules.unwrap().risk().unwrap();
         let cases = [
@@ -180,12 +177,15 @@ mod tests {
             ("execute", "shell", json!({ "command": "sudo ls" })),
             ("execute", "shell", json!({ "command": "reboot" })),
         ];
-        cases.iter().map(|(kind, tool, input)| judge(&rules, limits, kind, tool, input).verdict).collect()
+        cases
+            .iter()
+            .map(|(kind, tool, input)| assess_risk(&rules, limits, kind, tool, input).decision)
+            .collect()
     }
 
     #[test]
     fn thresholds_decide_what_follows() {
-        use Verdict::{Allowed, Asked, Blocked};
+        use RiskDecision::{Allowed, Asked, Blocked};
         let limits = |ask, block| Limits {
             ask,
             block,
@@ -193,16 +193,16 @@ mod tests {
             categories: Vec::new(),
             disabled: Vec::new(),
         };
-        assert_eq!(verdicts(&limits(None, None)), [Allowed, Allowed, Asked, Asked, Blocked]);
-        assert_eq!(verdicts(&limits(Some(10), Some(50))), [Asked, Asked, Blocked, Blocked, Blocked]);
-        assert_eq!(verdicts(&limits(Some(100), Some(100))), [Allowed, Allowed, Allowed, Allowed, Allowed]);
-        assert_eq!(verdicts(&limits(Some(0), Some(0))), [Blocked; 5]);
+        assert_eq!(decisions(&limits(None, None)), [Allowed, Allowed, Asked, Asked, Blocked]);
+        assert_eq!(decisions(&limits(Some(10), Some(50))), [Asked, Asked, Blocked, Blocked, Blocked]);
+        assert_eq!(decisions(&limits(Some(100), Some(100))), [Allowed, Allowed, Allowed, Allowed, Allowed]);
+        assert_eq!(decisions(&limits(Some(0), Some(0))), [Blocked; 5]);
         let mut named = limits(None, None);
         named.categories = vec!["Changing FILES".to_owned(), "being polite".to_owned()];
-        assert_eq!(verdicts(&named), [Allowed, Asked, Asked, Asked, Blocked]);
+        assert_eq!(decisions(&named), [Allowed, Asked, Asked, Asked, Blocked]);
         let mut without = limits(Some(100), Some(100));
         without.disabled = vec!["execute".to_owned()];
-        assert_eq!(verdicts(&without)[..3], [Allowed, Allowed, Verdict::Disabled]);
+        assert_eq!(decisions(&without)[..3], [Allowed, Allowed, RiskDecision::Disabled]);
     }
 
     #[test]
@@ -218,15 +218,15 @@ mod tests {
         };
         let judged = |kind: &str, name: &str, bytes: usize| {
             let input = json!({ name: "x".repeat(bytes) });
-            judge(&rules, &limits, kind, "tool", &input)
+            assess_risk(&rules, &limits, kind, "tool", &input)
         };
         // {"text":""}
         let most = INPUT_BYTES - 11;
-        assert_eq!(judged("execute", "text", most).verdict, Verdict::Asked);
+        assert_eq!(judged("execute", "text", most).decision, RiskDecision::Asked);
         let refused = judged("execute", "text", most + 1);
-        assert_eq!((refused.verdict, refused.refusal().contains("256 KiB")), (Verdict::TooLong, true));
-        assert_eq!(judged("read", "text", most + 1).verdict, Verdict::Allowed, "nobody has to see it");
-        assert_eq!(judged("execute", "token", most + 1).verdict, Verdict::Asked, "as it is shown");
+        assert_eq!((refused.decision, refused.refusal().contains("256 KiB")), (RiskDecision::TooLong, true));
+        assert_eq!(judged("read", "text", most + 1).decision, RiskDecision::Allowed, "no one has to see it");
+        assert_eq!(judged("execute", "token", most + 1).decision, RiskDecision::Asked, "as it is shown");
     }
 
     #[test]
@@ -262,8 +262,9 @@ mod tests {
             categories: Vec::new(),
             disabled: Vec::new(),
         };
-        let judged = judge(&rules, &limits, "fetch", "network", &json!({ "host": "a.example", "port": 443 }));
-        assert_eq!((judged.verdict, judged.rule.as_deref()), (Verdict::Asked, Some("network")));
+        let judged =
+            assess_risk(&rules, &limits, "fetch", "network", &json!({ "host": "a.example", "port": 443 }));
+        assert_eq!((judged.decision, judged.rule.as_deref()), (RiskDecision::Asked, Some("network")));
         assert_eq!(judged.category.as_deref(), Some("new hosts"));
     }
 }

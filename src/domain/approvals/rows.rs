@@ -1,4 +1,4 @@
-//! The approvals' rows: finding them, and the question that one asks.
+//! Finds approvals' rows, and reads their questions.
 
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter};
 
@@ -12,7 +12,7 @@ use crate::{
     core::store::Tx,
 };
 
-/// An approval past its deadline has ended, even if the expiry job hasn't run yet.
+/// Loads an approval. Past its deadline it is EXPIRED, even if the expiry job hasn't run yet.
 pub(super) async fn load(tx: &Tx, id: ApprovalId) -> Result<approvals::Model> {
     let found = tx.scope.find::<approvals::Entity>().filter(approvals::Column::Id.eq(id));
     let mut found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("approval", id))?;
@@ -22,18 +22,18 @@ pub(super) async fn load(tx: &Tx, id: ApprovalId) -> Result<approvals::Model> {
     Ok(found)
 }
 
-/// How many approvals of this kind are open about a channel.
-pub async fn pending_of(tx: &Tx, channel: ChannelId, kind: ApprovalKind) -> Result<u64> {
+/// Counts the pending approvals of this kind about a channel.
+pub async fn count_pending(tx: &Tx, channel: ChannelId, kind: ApprovalKind) -> Result<u64> {
     let open = tx.scope.find::<approvals::Entity>().filter(approvals::Column::ChannelId.eq(channel));
     let open = open.filter(approvals::Column::Kind.eq(kind));
     let open = open.filter(approvals::Column::Status.eq(ApprovalStatus::Pending));
     Ok(open.count(tx.connection()).await?)
 }
 
-/// The question an approval asks. Old rows may hold an action without its two options.
-pub(super) fn asked(approval: &approvals::Model) -> Result<Question> {
+/// The question of an approval. In old rows, an ACTION may lack its two options.
+pub(super) fn question_of(approval: &approvals::Model) -> Result<Question> {
     match &approval.question {
         Some(question) => serde_json::from_value(question.clone()).map_err(Problem::internal),
-        None => Ok(Question::verdict(&approval.title)),
+        None => Ok(Question::approve_or_deny(&approval.title)),
     }
 }

@@ -8,29 +8,25 @@ use crate::base::{
     problem::{Code, Problem},
 };
 
-/// What a person may do to an approval.
+/// An action of a person on an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Mark it as resolved.
     Resolve,
-    /// Answer it.
     Answer,
-    /// Dismiss it.
     Dismiss,
 }
 
 /// How an approval ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// In this state, with this outcome.
+pub enum Transition {
     Close(ApprovalStatus, ApprovalOutcome),
-    /// RESOLVED, with APPROVED or DENIED depending on the answer.
-    Verdict,
+    /// RESOLVED, as APPROVED or DENIED depending on the answer.
+    ByAnswer,
 }
 
 /// An action that is not allowed on the approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum TransitionError {
     /// It has already ended.
     #[error("The approval is already {0}.")]
     NotPending(ApprovalStatus),
@@ -40,33 +36,35 @@ pub enum Refused {
 }
 
 impl Action {
-    /// What this action does to an approval of this kind in the state `from`.
+    /// The effect of this action on an approval of this kind in the state `from`.
     ///
     /// # Errors
     /// The state or the kind doesn't allow the action.
-    pub fn apply(self, kind: ApprovalKind, from: ApprovalStatus) -> Result<Step, Refused> {
+    pub fn apply(self, kind: ApprovalKind, from: ApprovalStatus) -> Result<Transition, TransitionError> {
         if from != ApprovalStatus::Pending {
-            return Err(Refused::NotPending(from));
+            return Err(TransitionError::NotPending(from));
         }
         match (self, kind) {
-            (Self::Resolve, _) => Ok(Step::Close(ApprovalStatus::Resolved, ApprovalOutcome::Manual)),
-            (Self::Dismiss, _) => Ok(Step::Close(ApprovalStatus::Dismissed, ApprovalOutcome::Dismissed)),
-            (Self::Answer, ApprovalKind::Question) => {
-                Ok(Step::Close(ApprovalStatus::Resolved, ApprovalOutcome::Answered))
+            (Self::Resolve, _) => Ok(Transition::Close(ApprovalStatus::Resolved, ApprovalOutcome::Manual)),
+            (Self::Dismiss, _) => {
+                Ok(Transition::Close(ApprovalStatus::Dismissed, ApprovalOutcome::Dismissed))
             }
-            (Self::Answer, ApprovalKind::Action) => Ok(Step::Verdict),
-            (Self::Answer, _) => Err(Refused::NotAQuestion(kind)),
+            (Self::Answer, ApprovalKind::Question) => {
+                Ok(Transition::Close(ApprovalStatus::Resolved, ApprovalOutcome::Answered))
+            }
+            (Self::Answer, ApprovalKind::Action) => Ok(Transition::ByAnswer),
+            (Self::Answer, _) => Err(TransitionError::NotAQuestion(kind)),
         }
     }
 }
 
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
-        let (code, fact, value) = match refused {
-            Refused::NotPending(status) => (Code::ApprovalNotPending, "status", status.as_str()),
-            Refused::NotAQuestion(kind) => (Code::ApprovalNotAQuestion, "kind", kind.as_str()),
+impl From<TransitionError> for Problem {
+    fn from(error: TransitionError) -> Self {
+        let (code, fact, value) = match error {
+            TransitionError::NotPending(status) => (Code::ApprovalNotPending, "status", status.as_str()),
+            TransitionError::NotAQuestion(kind) => (Code::ApprovalNotAQuestion, "kind", kind.as_str()),
         };
-        let problem = Self::new(code, refused.to_string()).with(fact, value);
+        let problem = Self::new(code, error.to_string()).with(fact, value);
         if code == Code::ApprovalNotPending { problem.outdated() } else { problem }
     }
 }
@@ -82,8 +80,8 @@ mod tests {
             for action in [Action::Resolve, Action::Answer, Action::Dismiss] {
                 let outcomes = ApprovalKind::ALL.iter().map(|kind| {
                     let outcome = match action.apply(*kind, *from) {
-                        Ok(Step::Close(to, outcome)) => format!("{to} {outcome}"),
-                        Ok(Step::Verdict) => "RESOLVED APPROVED or DENIED".to_owned(),
+                        Ok(Transition::Close(to, outcome)) => format!("{to} {outcome}"),
+                        Ok(Transition::ByAnswer) => "RESOLVED APPROVED or DENIED".to_owned(),
                         Err(refused) => Problem::from(refused).code.as_str().to_owned(),
                     };
                     format!("  {kind}: {outcome}\n")

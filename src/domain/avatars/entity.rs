@@ -9,11 +9,10 @@ pub mod avatars {
         time::Timestamp,
     };
 
-    /// A row of `avatars`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "avatars")]
     pub struct Model {
-        /// Random: anyone who knows a picture's URL may see it.
+        /// Random, because anyone who knows a picture's URL may see it.
         #[sea_orm(primary_key, auto_increment = false)]
         pub version: i64,
         /// Null: a person's picture.

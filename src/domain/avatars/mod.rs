@@ -1,8 +1,8 @@
 //! Avatars: pictures of agents, organizations, and people.
 //!
-//! An `<img>` sends no credentials, so a picture's URL is the credential: `?v=` is 52 random bits, new with
-//! each picture, and appears only in records the caller may read. Anyone who may edit the agent or the
-//! organization can set its picture; people set their own. A browser is only ever sent a real picture.
+//! An `<img>` sends no credentials, so a picture's URL is the credential: `?v=` is 52 random bits, new with each
+//! picture, and appears only in records that the caller may read. Anyone who may edit the agent or the organization can
+//! set its picture; people set their own. A browser receives only valid pictures.
 
 pub(crate) mod entity;
 
@@ -28,20 +28,17 @@ use crate::{
     domain::{agents, orgs, people},
 };
 
-/// The largest picture, in bytes: anyone can upload one, and everyone loads it.
+/// The largest picture, in bytes, because anyone can upload one and everyone loads it.
 pub const LARGEST: usize = 512 << 10;
 
-/// The most pixels per side: a browser unpacks the whole picture, however few bytes it was sent in.
+/// The most pixels per side, because a browser unpacks the whole picture, even from a small file.
 pub const WIDEST: usize = 4096;
 
 /// The owner of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// An agent of an organization.
     Agent(OrgId, AgentId),
-    /// An organization.
     Organization(OrgId),
-    /// A person.
     User(UserId),
 }
 
@@ -91,11 +88,11 @@ impl Picture {
 pub async fn set_agent(scope: &Scope, id: AgentId, picture: Option<Picture>) -> Result<()> {
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
-    let (version, size) = (picture.as_ref().map(|_| new_version()), size(picture.as_ref()));
+    let (version, size) = (picture.as_ref().map(|_| new_version()), stored_bytes(picture.as_ref()));
     agents::set_avatar(&tx, id, version).await?;
-    replace(tx.connection(), Owner::Agent(scope.org, id), version.zip(picture), tx.now).await?;
+    replace_picture(tx.connection(), Owner::Agent(scope.org, id), version.zip(picture), tx.now).await?;
     orgs::check_stored(&tx, size).await?;
-    finish(tx, "setAgentAvatar", RecordKind::Agent, id.0).await
+    record_and_commit(tx, "setAgentAvatar", RecordKind::Agent, id.0).await
 }
 
 /// Sets or removes the organization's picture.
@@ -104,11 +101,11 @@ pub async fn set_agent(scope: &Scope, id: AgentId, picture: Option<Picture>) -> 
 /// `PLAN_LIMIT_REACHED`.
 pub async fn set_organization(scope: &Scope, picture: Option<Picture>) -> Result<()> {
     let tx = scope.begin().await?;
-    let (version, size) = (picture.as_ref().map(|_| new_version()), size(picture.as_ref()));
+    let (version, size) = (picture.as_ref().map(|_| new_version()), stored_bytes(picture.as_ref()));
     orgs::set_avatar(&tx, version).await?;
-    replace(tx.connection(), Owner::Organization(scope.org), version.zip(picture), tx.now).await?;
+    replace_picture(tx.connection(), Owner::Organization(scope.org), version.zip(picture), tx.now).await?;
     orgs::check_stored(&tx, size).await?;
-    finish(tx, "setOrganizationAvatar", RecordKind::Organization, scope.org.0).await
+    record_and_commit(tx, "setOrganizationAvatar", RecordKind::Organization, scope.org.0).await
 }
 
 /// Sets or removes a person's picture.
@@ -119,18 +116,18 @@ pub async fn set_user(request: &Request, person: &Person, picture: Option<Pictur
     let version = picture.as_ref().map(|_| new_version());
     people::set_avatar(&tx, user, version, now).await?;
     people::announce(core, &tx, user).await?;
-    replace(&tx, Owner::User(user), version.zip(picture), now).await?;
+    replace_picture(&tx, Owner::User(user), version.zip(picture), now).await?;
     let entry = PersonalEntry::done("setViewerAvatar", user, json!({ "avatar": "changed" }));
     record_personal(&tx, request, entry);
     tx.commit().await?;
     Ok(())
 }
 
-fn size(picture: Option<&Picture>) -> i64 {
+fn stored_bytes(picture: Option<&Picture>) -> i64 {
     picture.map_or(0, |picture| picture.content.len().cast_signed() as i64)
 }
 
-async fn finish(tx: Tx, operation: &'static str, kind: RecordKind, id: i64) -> Result<()> {
+async fn record_and_commit(tx: Tx, operation: &'static str, kind: RecordKind, id: i64) -> Result<()> {
     let (op, changes) = (ChangeOp::Updated, json!({ "avatar": "changed" }));
     audit::record(&tx, Entry { operation, op, kind, id, changes });
     tx.commit().await
@@ -141,12 +138,11 @@ fn new_version() -> i64 {
     i64::from_le_bytes(random_bytes()) & ((1 << 52) - 1)
 }
 
-/// Replaces the previous picture.
 #[expect(
     clippy::disallowed_methods,
     reason = "people's pictures belong to no organization, and the filter is the owner"
 )]
-async fn replace(
+async fn replace_picture(
     connection: &impl ConnectionTrait,
     owner: Owner,
     picture: Option<(i64, Picture)>,

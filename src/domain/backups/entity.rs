@@ -10,7 +10,6 @@ pub mod agent_backups {
         time::Timestamp,
     };
 
-    /// A row of `agent_backups`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "agent_backups")]
     pub struct Model {
@@ -33,10 +32,10 @@ pub mod agent_backups {
         pub author_name: String,
         pub created_at: Timestamp,
         pub ended_at: Option<Timestamp>,
-        /// How the last restore from it went.
+        /// The state of the last restore from it.
         pub restore_state: Option<BackupState>,
         pub restore_error: Option<String>,
-        /// When it was wanted; when it is over, its end.
+        /// While it is pending, its start; after that, its end.
         pub restored_at: Option<Timestamp>,
     }
 

@@ -1,9 +1,9 @@
-//! Backups of agents' homes. The files are on the agents' hosts; here is what there is, who wanted it, and how it went.
+//! Backups of agents' homes. The files are on the agents' hosts; the rows have the author, the state and the result.
 //!
-//! - `schedule.rs`: which agents are due. `reports.rs`: what hosts say, and how many are kept.
+//! - `schedule.rs`: scheduled backups. `reports.rs`: reports of hosts, and retention.
 //!
-//! Everything about an agent's backups is decided while its row is held, and an index lets one at most be under way.
-//! Permissions: `agent.view` reads, `agent.edit` makes, restores and deletes.
+//! Everything about an agent's backups is decided under the lock of its row, and an index allows only one pending
+//! backup of an agent. Permissions: `agent.view` reads, `agent.edit` creates, restores and deletes.
 
 mod entity;
 mod queries;
@@ -33,41 +33,41 @@ use crate::{
     },
 };
 
-/// What is said of those of an agent that has left their server.
-const MOVED: &str = "The agent was moved to another server before the host had done this.";
-/// What is said of those of a server that has another machine.
-const REPLACED: &str = "The server's machine was replaced before it had done this.";
-const BEGUN_AGAIN: &str = "The host began again before it had done this.";
-/// What is said of those of an agent that was deleted.
-const DELETED: &str = "The agent was deleted before its host had done this.";
+/// The error of a pending backup or restore whose agent has left the server.
+const MOVED: &str = "The agent was moved to another server before the host finished.";
+/// The same for a server that has another machine.
+const REPLACED: &str = "The server's machine was replaced before it finished.";
+const REJOINED: &str = "The host rejoined before it finished.";
+/// The same for a deleted agent.
+const DELETED: &str = "The agent was deleted before its host finished.";
 
 /// Backs up an agent's home. It may run meanwhile.
 ///
 /// # Errors
-/// `NOT_FOUND`; `ORGANIZATION_STOPPED`; `AGENT_NOT_RUNNING` for an agent that was never started; `CONFLICT` while a backup of
-/// it is under way.
+/// `NOT_FOUND`; `ORGANIZATION_STOPPED`; `AGENT_NOT_RUNNING` for an agent that was never started; `CONFLICT` while
+/// another backup of it is pending.
 pub async fn back_up(scope: &Scope, agent: AgentId) -> Result<BackupId> {
     let tx = scope.begin().await?;
     orgs::require_going(&tx).await?;
-    let agent = held(&tx, agent).await?;
+    let agent = lock_agent(&tx, agent).await?;
     if agent.generation == 0 {
         let detail = "The agent was never started, so it has no home to back up.";
         return Err(Problem::new(Code::AgentNotRunning, detail).with("status", agent.status.as_str()));
     }
     if is_under_way(&tx, agent.id).await? {
-        return Err(Problem::new(Code::Conflict, "A backup of this agent is under way already."));
+        return Err(Problem::new(Code::Conflict, "A backup of this agent is already in progress."));
     }
-    let id = begin(&tx, &agent, BackupCause::Person).await?;
+    let id = begin_backup(&tx, &agent, BackupCause::Person).await?;
     record(&tx, "backupAgent", agent.id, json!({ "backup": [Value::Null, id] }));
     tx.commit().await?;
     Ok(id)
 }
 
-/// Makes the home of a stopped agent what it was in a backup.
+/// Restores the home of a stopped agent from a backup.
 ///
 /// # Errors
-/// `NOT_FOUND`; `ORGANIZATION_STOPPED`; `AGENT_ALREADY_RUNNING`; `CONFLICT` for a backup that is not complete or is on another
-/// server, and while the agent is being restored already.
+/// `NOT_FOUND`; `ORGANIZATION_STOPPED`; `AGENT_ALREADY_RUNNING`; `CONFLICT` for a backup that is not complete or is on
+/// another server, or while the agent is already being restored.
 pub async fn restore(scope: &Scope, id: BackupId) -> Result<()> {
     let tx = scope.begin().await?;
     orgs::require_going(&tx).await?;
@@ -83,7 +83,7 @@ pub async fn restore(scope: &Scope, id: BackupId) -> Result<()> {
         return Err(Problem::new(Code::Conflict, detail));
     }
     if is_restoring(&tx, agent.id).await? {
-        return Err(Problem::new(Code::Conflict, "The agent is being restored already."));
+        return Err(Problem::new(Code::Conflict, "The agent is already being restored."));
     }
     let mut backup = backup.into_active_model();
     backup.restore_state = Set(Some(BackupState::Pending));
@@ -99,7 +99,7 @@ pub async fn restore(scope: &Scope, id: BackupId) -> Result<()> {
 /// Deletes a backup, and its file on the host.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` while it is made or restored.
+/// `NOT_FOUND`; `CONFLICT` while it is being made or restored.
 pub async fn delete(scope: &Scope, id: BackupId) -> Result<AgentId> {
     let tx = scope.begin().await?;
     let (agent, backup) = load(&tx, id).await?;
@@ -107,15 +107,15 @@ pub async fn delete(scope: &Scope, id: BackupId) -> Result<AgentId> {
     if is_busy {
         return Err(Problem::new(Code::Conflict, "This backup is being made or restored."));
     }
-    forget(&tx, &agent, backup).await?;
+    delete_backup(&tx, &agent, backup).await?;
     agents::announce(&tx, agent.id);
     record(&tx, "deleteBackup", agent.id, json!({ "backup": [id, Value::Null] }));
     tx.commit().await?;
     Ok(agent.id)
 }
 
-/// Fails what waits for the host of the server that the agent has left: one backup at most is under way, so it would keep
-/// the next one waiting. What that host reports about the agent counts no longer, so it is told now to remove the file of a backup
+/// Fails the pending backups and restores on the server that the agent has left; a pending backup would block the next
+/// one. Later reports of that host about the agent don't count, so it gets the command to delete the file of a backup
 /// that it may have begun.
 pub async fn agent_moved(tx: &Tx, moved: &Moved) -> Result<()> {
     let agent = &moved.agent;
@@ -124,35 +124,36 @@ pub async fn agent_moved(tx: &Tx, moved: &Moved) -> Result<()> {
     }
     let pending = of_agent(tx, agent.id).filter(agent_backups::Column::State.eq(BackupState::Pending));
     for backup in pending.all(tx.connection()).await? {
-        forget_file(tx, agent, &backup);
+        delete_file(tx, agent, &backup);
     }
-    fail(tx, agent, MOVED).await
+    fail_of_agent(tx, agent, MOVED).await
 }
 
-/// Fails what waits for the host of an agent that is being deleted: the agent can be restored, and would wait for it.
+/// Fails the pending backups and restores of an agent that is being deleted, because they would block new ones after
+/// its restoration.
 pub async fn agent_deleted(tx: &Tx, agent: &LockedAgent) -> Result<()> {
-    fail(tx, agent, DELETED).await
+    fail_of_agent(tx, agent, DELETED).await
 }
 
-/// Fails what the machine of a server was to do, which another has replaced: it may have had the commands already, so no one
-/// would do it any more.
+/// Fails the pending backups and restores of a machine that was replaced. It may have received the commands, so they
+/// are not sent to the new one.
 pub async fn machine_replaced(tx: &Tx, server: ServerId) -> Result<()> {
     commands::expire_backups_of_server(tx, server).await?;
     fail_pending(tx, None, Some(server), REPLACED).await
 }
 
-/// The server's host begins again: what was to be done with homes fails, since its journal knows nothing of it.
+/// Fails the pending backups and restores of a host that rejoins, because its journal has lost them.
 pub async fn host_begins_again(tx: &Tx, server: ServerId) -> Result<()> {
     commands::expire_backups_of_server(tx, server).await?;
-    fail_pending(tx, None, Some(server), BEGUN_AGAIN).await
+    fail_pending(tx, None, Some(server), REJOINED).await
 }
 
-async fn fail(tx: &Tx, agent: &LockedAgent, why: &str) -> Result<()> {
+async fn fail_of_agent(tx: &Tx, agent: &LockedAgent, why: &str) -> Result<()> {
     commands::expire_backups_of_agent(tx, agent.id).await?;
     fail_pending(tx, Some(agent.id), None, why).await
 }
 
-/// Fails what is under way of an agent, or of all agents of a server.
+/// Fails the pending backups and restores of an agent, or of all agents on a server.
 async fn fail_pending(tx: &Tx, agent: Option<AgentId>, server: Option<ServerId>, why: &str) -> Result<()> {
     for agent in queries::fail_pending(tx, agent, server, why).await? {
         agents::announce(tx, agent);
@@ -160,8 +161,7 @@ async fn fail_pending(tx: &Tx, agent: Option<AgentId>, server: Option<ServerId>,
     Ok(())
 }
 
-/// Begins a backup.
-async fn begin(tx: &Tx, agent: &LockedAgent, cause: BackupCause) -> Result<BackupId> {
+async fn begin_backup(tx: &Tx, agent: &LockedAgent, cause: BackupCause) -> Result<BackupId> {
     let author = Author::from_caller(tx);
     let backup = agent_backups::ActiveModel {
         organization_id: Set(tx.scope.org),
@@ -188,33 +188,33 @@ async fn begin(tx: &Tx, agent: &LockedAgent, cause: BackupCause) -> Result<Backu
     Ok(id)
 }
 
-/// Removes a backup here, and its file there.
-async fn forget(tx: &Tx, agent: &LockedAgent, backup: agent_backups::Model) -> Result<()> {
+/// Deletes a backup, and its file on the host.
+async fn delete_backup(tx: &Tx, agent: &LockedAgent, backup: agent_backups::Model) -> Result<()> {
     if backup.state == BackupState::Done {
-        forget_file(tx, agent, &backup);
+        delete_file(tx, agent, &backup);
     }
     backup.delete(tx.connection()).await?;
     Ok(())
 }
 
-/// Has its host remove a backup's file.
-fn forget_file(tx: &Tx, agent: &LockedAgent, backup: &agent_backups::Model) {
+/// Sends the host the command to delete a backup's file.
+fn delete_file(tx: &Tx, agent: &LockedAgent, backup: &agent_backups::Model) {
     let host = Host { server: backup.server_id, agent: agent.id, generation: agent.generation };
     commands::enqueue(tx, host, &Command::Forget { backup_id: backup.id.0 });
 }
 
-/// A backup and its agent, held.
+/// Loads a backup, and locks its agent.
 async fn load(tx: &Tx, id: BackupId) -> Result<(LockedAgent, agent_backups::Model)> {
     let missing = || Problem::not_found("backup", id);
     let found = || tx.scope.find::<agent_backups::Entity>().filter(agent_backups::Column::Id.eq(id));
-    let of = found().one(tx.connection()).await?.ok_or_else(missing)?.agent_id;
-    let agent = agents::lock_agent(tx, of).await?.ok_or_else(missing)?;
-    // It may have changed until the agent was held.
+    let agent = found().one(tx.connection()).await?.ok_or_else(missing)?.agent_id;
+    let agent = agents::lock_agent(tx, agent).await?.ok_or_else(missing)?;
+    // It may have changed before the agent was locked.
     let backup = found().one(tx.connection()).await?.ok_or_else(missing)?;
     Ok((agent, backup))
 }
 
-async fn held(tx: &Tx, id: AgentId) -> Result<LockedAgent> {
+async fn lock_agent(tx: &Tx, id: AgentId) -> Result<LockedAgent> {
     agents::lock_agent(tx, id).await?.ok_or_else(|| Problem::not_found("agent", id))
 }
 

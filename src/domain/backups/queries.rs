@@ -19,9 +19,9 @@ use crate::{
 };
 
 row! {
-    /// An agent with a schedule that applies.
+    /// An agent with an active backup schedule.
     #[derive(Debug)]
-    pub(super) struct Scheduled {
+    pub(super) struct ScheduledAgent {
         organization_id: OrgId,
         id: AgentId,
         backup_schedule: BackupSchedule,
@@ -32,7 +32,7 @@ row! {
         timezone: Option<String>,
         created_at: Timestamp,
         last_backup_at: Option<Timestamp>,
-        /// When its newest backup was wanted.
+        /// When its newest backup began.
         last_wanted_at: Option<Timestamp>,
         /// When its newest backup ended.
         last_ended_at: Option<Timestamp>,
@@ -49,8 +49,8 @@ const SCHEDULED: &str = "SELECT t.organization_id, t.id, t.backup_schedule, t.ba
      AND t.launch_generation > 0 AND o.stopped_at IS NULL AND t.backup_schedule <> 'OFF' \
      AND (t.backup_schedule <> 'INHERIT' OR o.backup_cron IS NOT NULL)";
 
-/// The scheduled agents of all organizations that no backup is under way of.
-pub(super) async fn scheduled_agents(core: &Core) -> Result<Vec<Scheduled>> {
+/// The scheduled agents of all organizations that have no pending backup.
+pub(super) async fn scheduled_agents(core: &Core) -> Result<Vec<ScheduledAgent>> {
     let idle = every_org_sql!(
         SCHEDULED,
         " AND NOT EXISTS (SELECT 1 FROM agent_backups b WHERE b.organization_id = t.organization_id \
@@ -60,7 +60,7 @@ pub(super) async fn scheduled_agents(core: &Core) -> Result<Vec<Scheduled>> {
 }
 
 /// The agent, if it is scheduled.
-pub(super) async fn scheduled_agent(tx: &Tx, id: AgentId) -> Result<Option<Scheduled>> {
+pub(super) async fn scheduled_agent(tx: &Tx, id: AgentId) -> Result<Option<ScheduledAgent>> {
     tx.one(sql!(SCHEDULED, " AND t.organization_id = $org AND t.id = $2"), [id.into()]).await
 }
 
@@ -106,7 +106,7 @@ pub(super) async fn fail_late(core: &Core, late: Timestamp, why: &str) -> Result
     );
     let (all, mut failed) = (core.db.every_org(), 0);
     for (look, fail) in [(late_backups, fail_backups), (late_restores, fail_restores)] {
-        // Looked for on a read connection first: a write would wait its turn each time for nothing.
+        // A read connection looks first, because a write that changes nothing would still wait for its turn.
         if all.scalar::<OrgId>(look, [late.into()]).await?.is_some() {
             failed += all.execute(fail, [late.into(), why.into(), core.clock.now().into()]).await?;
         }
@@ -117,14 +117,14 @@ pub(super) async fn fail_late(core: &Core, late: Timestamp, why: &str) -> Result
 row! {
     /// How many backups of an agent are kept.
     pub(super) struct Retention {
-        /// All of them.
+        /// Keep all.
         is_frozen: bool,
         /// The agent's own number, or its organization's.
         backups: Option<i64>,
     }
 }
 
-/// How many backups of the agent are kept. `None` if there is no such agent.
+/// The retention of the agent's backups. `None` if the agent doesn't exist.
 pub(super) async fn retention(tx: &Tx, agent: AgentId) -> Result<Option<Retention>> {
     let sql = sql!(
         "SELECT a.backup_freeze AS is_frozen, COALESCE(a.backup_retention, o.backup_retention) AS backups FROM agents a \

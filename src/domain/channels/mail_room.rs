@@ -7,25 +7,25 @@ use muster_channels::{MemoryBudget, MemoryGrant};
 use super::entity::channels::Model;
 use crate::core::{
     Core,
-    resource_limits::{Held, Holder, Line, What},
+    resource_limits::{Held, Holder, Resource, ResourceLimit},
 };
 
 /// The memory budget of a mail channel.
 pub(super) struct MailMemory {
-    line: Arc<Line>,
+    limit: Arc<ResourceLimit>,
     holder: Holder,
 }
 
 impl MailMemory {
     pub fn for_channel(core: &Core, channel: &Model) -> Self {
         let holder = Holder::Channel(channel.organization_id.0, channel.id.0);
-        Self { line: Arc::clone(core.resource_limits.line(What::Mails)), holder }
+        Self { limit: Arc::clone(core.resource_limits.limit(Resource::Mails)), holder }
     }
 }
 
 impl MemoryBudget for MailMemory {
     fn open(&self) -> Box<dyn MemoryGrant> {
-        Box::new(Counted(self.line.enter(self.holder, 0)))
+        Box::new(Counted(self.limit.take_unchecked(self.holder, 0)))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use muster_channels::{Inbound, Press, Proof};
+use muster_channels::{ButtonPress, Inbound, Proof};
 use sea_orm::{ColumnTrait, QueryFilter};
 
 use super::{
@@ -33,7 +33,11 @@ const UNCLEAR: &str = "Answer with the number of one of the choices.";
 ///
 /// # Errors
 /// The database is unreachable: nothing was decided.
-pub async fn handle_press(core: &Arc<Core>, place: (OrgId, ChannelId), press: &Press) -> Result<String> {
+pub async fn handle_press(
+    core: &Arc<Core>,
+    place: (OrgId, ChannelId),
+    press: &ButtonPress,
+) -> Result<String> {
     let Some(pressed) = ButtonValue::parse(&press.value) else { return Ok(NOT_YOURS.to_owned()) };
     if press.proof != Proof::Vendor || !press.is_private {
         return Ok(NOT_YOURS.to_owned());
@@ -90,7 +94,7 @@ async fn decide(
     (ask, digest): (&Model, &str),
     read: impl Fn(&Shown) -> Option<Answer>,
 ) -> Result<String> {
-    let Some(shown) = approvals::chat_view(theirs, ask.approval_id).await? else {
+    let Some(shown) = approvals::load_shown(theirs, ask.approval_id).await? else {
         return Ok(NOT_YOURS.to_owned());
     };
     if shown.status != ApprovalStatus::Pending {
@@ -113,7 +117,7 @@ async fn decide(
 
 /// The current state of the approval, in a sentence.
 async fn describe_state(theirs: &Scope, id: ApprovalId) -> Result<String> {
-    let shown = approvals::chat_view(theirs, id).await?;
+    let shown = approvals::load_shown(theirs, id).await?;
     Ok(shown.map_or_else(|| NOT_YOURS.to_owned(), |shown| wording::outcome(&shown)))
 }
 

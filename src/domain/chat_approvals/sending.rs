@@ -25,7 +25,7 @@ use crate::{
         Core,
         access::Scope,
         queue::{self, Admission, ChannelLane, Job, Outcome, Room, backoff},
-        resource_limits::What,
+        resource_limits::Resource,
         store::Tx,
     },
     domain::{
@@ -36,7 +36,7 @@ use crate::{
 
 /// Starts to send the due messages of all channels.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
-    queue::start::<Model>(core, What::Asking, queries::due_channels(core).await?);
+    queue::start::<Model>(core, Resource::Asking, queries::due_channels(core).await?);
     Ok(0)
 }
 
@@ -134,7 +134,7 @@ impl AttemptResult {
 }
 
 async fn ask(scope: &Scope, transport: &dyn Transport, row: &Model) -> Result<AttemptResult> {
-    let Some(shown) = approvals::chat_view(scope, row.approval_id).await? else {
+    let Some(shown) = approvals::load_shown(scope, row.approval_id).await? else {
         return Ok(AttemptResult::Closed);
     };
     let may = rights::scope_of_member(scope, row.channel_id, row.user_id).await?.is_some();
@@ -158,7 +158,7 @@ async fn close(scope: &Scope, transport: &dyn Transport, row: &Model) -> Result<
     let (Some(vendor_id), true) = (&row.vendor_id, facts.actions.edits) else {
         return Ok(AttemptResult::Closed);
     };
-    let Some(shown) = approvals::chat_view(scope, row.approval_id).await? else {
+    let Some(shown) = approvals::load_shown(scope, row.approval_id).await? else {
         return Ok(AttemptResult::Closed);
     };
     let terms = load_terms(scope, &shown).await?;

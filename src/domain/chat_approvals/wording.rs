@@ -310,7 +310,7 @@ mod tests {
             title: title.to_owned(),
             body: None,
             request: Some(json!({ "tool": "shell", "input": { "command": "rm -rf <b>/tmp/x</b>" } })),
-            question: Question::verdict(title),
+            question: Question::approve_or_deny(title),
             risk,
             agent: None,
             digest: "0123456789abcdef".into(),

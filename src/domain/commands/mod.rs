@@ -1,8 +1,8 @@
-//! Commands for hosts: what an agent's host has to do, written in the transaction of the change that causes it.
+//! Commands for hosts: tasks of an agent's host, written in the transaction of the change that causes them.
 //!
-//! The gateway ([`hosts`](super::hosts)) sends what waits for a server in the order of ids until the host acknowledges it, so an
-//! agent's commands reach it in their order. A command is never given up, since a host that is away for a day has not
-//! failed. One that was not sent by its deadline is dropped; a STOP has none. A row holds ids and never a secret.
+//! The gateway ([`hosts`](super::hosts)) sends a server's commands in the order of ids until the host acknowledges
+//! them, so an agent's commands arrive in order. A command survives a long absence of its host. One that was not sent
+//! by its deadline is dropped; a STOP has none. A row holds ids and never a secret.
 //!
 //! A commit wakes the [connection](crate::core::hosts::Hosts) of the host, on any replica.
 
@@ -36,11 +36,9 @@ const NEVER: Timestamp = Timestamp(i64::MAX);
 /// The recipient of a command: a server's host, and the agent in question.
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
-    /// The host's server.
     pub server: ServerId,
-    /// The agent.
     pub agent: AgentId,
-    /// The launch that the command belongs to; reports of an older launch are dropped.
+    /// The launch that the command belongs to.
     pub generation: i64,
 }
 
@@ -65,13 +63,13 @@ impl From<&Command> for CommandKind {
 
 /// Enqueues a command when the transaction commits.
 pub fn enqueue(tx: &Tx, to: Host, command: &Command) {
-    queries::insert(tx, to, (command.into(), json!(command)), deadline(tx.now, command));
+    queries::insert(tx, to, (command.into(), json!(command)), deadline_of(tx.now, command));
     wake_host(tx, to.server);
 }
 
-/// When a command becomes useless. A STOP never does: a host that is away lets its agents run on, and no one could stop one whose
-/// STOP was given up.
-fn deadline(now: Timestamp, command: &Command) -> Timestamp {
+/// When a command expires. A STOP never does: the agents of an unconnected host keep running, and without the STOP they
+/// could not be stopped.
+fn deadline_of(now: Timestamp, command: &Command) -> Timestamp {
     if *command == Command::Stop { NEVER } else { now.plus(LIFETIME) }
 }
 
@@ -85,7 +83,7 @@ pub fn wake_host(tx: &Tx, server: ServerId) {
     });
 }
 
-/// Wakes, after the commit, every host of the organization for which commands wait.
+/// After the commit, wakes every host of the organization that has waiting commands.
 pub async fn wake_hosts(tx: &Tx) -> Result<()> {
     for server in queries::servers_waiting(tx).await? {
         wake_host(tx, server);

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// SQL on a row of `commands` with the alias `c`: whether the command may be sent, as far as a stop is concerned.
+/// SQL condition on a row `c` of `commands`: a stop of the organization doesn't hold the command back.
 pub const MAY_GO: &str = "(c.kind IN ('STOP', 'CANCEL', 'SYNC') OR NOT EXISTS (SELECT 1 FROM organizations stopped \
      WHERE stopped.id = c.organization_id AND stopped.stopped_at IS NOT NULL))";
 
@@ -48,7 +48,7 @@ pub(super) async fn servers_waiting(tx: &Tx) -> Result<Vec<ServerId>> {
     tx.column(sql, []).await
 }
 
-/// How many commands of each kind wait. It reads an index of waiting rows only. Kinds of a later version are included.
+/// Counts the waiting commands of each kind, including kinds of a later version. Reads only an index of waiting rows.
 pub async fn waiting(core: &Core) -> Result<Vec<Depth>> {
     let sql = every_org_sql!(
         "SELECT kind, COUNT(organization_id) AS depth, MIN(created_at) AS oldest FROM commands \
@@ -73,10 +73,10 @@ fn pairs(launches: Vec<Launch>) -> HashSet<(i64, i64)> {
     launches.into_iter().map(|launch| (launch.agent_id, launch.generation)).collect()
 }
 
-/// The launches of these agents that will be told to bring themselves up to date: they ask for what has changed after this
-/// transaction, so nothing has to be said again. A command that is being sent right now doesn't count.
+/// The launches of these agents with a SYNC that has not been sent: their hosts will ask for a plan after this
+/// transaction, so another SYNC is not needed. A command that is being sent doesn't count.
 pub async fn pending_syncs(tx: &Tx, agents: &[AgentId]) -> Result<HashSet<(i64, i64)>> {
-    // Held, so that it can't be sent before this transaction has ended.
+    // The lock keeps it from being sent before this transaction has ended.
     let sql = sql!(
         "SELECT agent_id, generation FROM commands WHERE organization_id = $org AND agent_id = ANY($2) \
          AND kind = 'SYNC' AND acknowledged_at IS NULL AND host_seq IS NULL AND expires_at > $3 FOR UPDATE SKIP LOCKED"
@@ -85,9 +85,9 @@ pub async fn pending_syncs(tx: &Tx, agents: &[AgentId]) -> Result<HashSet<(i64, 
     Ok(pairs(tx.all(sql, [tx.scope.core.db.keys(&ids), tx.now.into()]).await?))
 }
 
-/// The launches of these agents about which the host of this server was sent commands: it is where they ran, wherever the agents
-/// are now. A FORGET says nothing about that, since it goes to wherever a backup's file is. A week after the last of a launch's
-/// commands was acknowledged, this is no longer known.
+/// The launches of these agents that ran on this server, judged by the commands sent to its host. A FORGET doesn't
+/// count, because it goes to the server that has the backup's file. A week after the last command of a launch was
+/// acknowledged, this is no longer known.
 pub async fn launches_sent(tx: &Tx, server: ServerId, agents: &[i64]) -> Result<HashSet<(i64, i64)>> {
     let sql = sql!(
         "SELECT DISTINCT agent_id, generation FROM commands WHERE organization_id = $org AND agent_id = ANY($2) \
@@ -96,26 +96,27 @@ pub async fn launches_sent(tx: &Tx, server: ServerId, agents: &[i64]) -> Result<
     Ok(pairs(tx.all(sql, [tx.scope.core.db.keys(agents), server.into()]).await?))
 }
 
-/// Nothing is deleted: the gateway may be about to send it.
+/// Expires commands instead of deleting them, because the gateway may be about to send one.
 const EXPIRE: &str =
     "UPDATE commands SET expires_at = $3 WHERE organization_id = $org AND acknowledged_at IS NULL AND ";
 
-/// Makes every command that waits for the agent useless, because the agent is being stopped: a launch that waits while
-/// its organization is stopped must not follow the stop that overtakes it. Its backups have nothing to do with that.
+/// Expires the agent's waiting commands except those about backups, because the agent is being stopped: a LAUNCH that
+/// waits while its organization is stopped must not follow the STOP that overtakes it.
 pub async fn expire_of_agent(tx: &Tx, agent: AgentId) -> Result<()> {
     let sql = sql!(EXPIRE, "agent_id = $2 AND kind NOT IN ('BACKUP', 'RESTORE', 'FORGET')");
     tx.execute(sql, [agent.into(), tx.now.into()]).await?;
     Ok(())
 }
 
-/// Makes the backups and restores that wait for the agent's host useless, because the agent leaves it.
+/// Expires the waiting backups and restores of an agent that moves to another server.
 pub async fn expire_backups_of_agent(tx: &Tx, agent: AgentId) -> Result<()> {
     let sql = sql!(EXPIRE, "agent_id = $2 AND kind IN ('BACKUP', 'RESTORE')");
     tx.execute(sql, [agent.into(), tx.now.into()]).await?;
     Ok(())
 }
 
-/// Makes the backups and restores that wait for a server's host useless, because another machine has no homes and no backups.
+/// Expires the waiting backups and restores of a server whose machine was replaced: the new one has no homes and no
+/// backups.
 pub async fn expire_backups_of_server(tx: &Tx, server: ServerId) -> Result<()> {
     let sql = sql!(EXPIRE, "server_id = $2 AND kind IN ('BACKUP', 'RESTORE')");
     tx.execute(sql, [server.into(), tx.now.into()]).await?;
@@ -127,8 +128,7 @@ row! {
     pub struct Unsent { id: i64, organization_id: OrgId, agent_id: AgentId }
 }
 
-/// At most `most` commands of this kind that were not sent before their deadline, from the id `after` on. No host will ever
-/// get them.
+/// At most `most` commands of this kind, after the id `after`, that were not sent before their deadline.
 pub async fn unsent(core: &Core, kind: CommandKind, after: i64, most: i64) -> Result<Vec<Unsent>> {
     let sql = every_org_sql!(
         "SELECT id, organization_id, agent_id FROM commands WHERE acknowledged_at IS NULL AND host_seq IS NULL \
@@ -151,7 +151,7 @@ pub async fn drop_unsent(tx: &Tx, id: i64) -> Result<Option<Dropped>> {
     tx.one(sql, [id.into(), tx.now.into()]).await
 }
 
-/// Deletes the commands for a server that is being deleted: no host will ever take them.
+/// Deletes the commands for a server that is being deleted.
 pub async fn delete_of_server(tx: &Tx, server: ServerId) -> Result<()> {
     let sql = sql!("DELETE FROM commands WHERE organization_id = $org AND server_id = $2");
     tx.execute(sql, [server.into()]).await?;

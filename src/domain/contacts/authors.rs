@@ -1,4 +1,4 @@
-//! Who wrote: those who wrote before, and those who write for the first time.
+//! Authors of incoming messages: known contacts, and new ones.
 
 use std::collections::HashMap;
 
@@ -21,9 +21,9 @@ use crate::{
     core::{Event, store::Tx},
 };
 
-/// Those behind these origins who wrote before: to any channel of the vendor, but to this one if its sender makes up the ids.
-/// They are seen now.
-pub async fn see(
+/// Returns the known contacts behind these origins, and marks them as seen now. An origin is known across all channels
+/// of a vendor; that of a webhook, which makes up its ids, only in its own channel.
+pub async fn find_seen(
     tx: &Tx,
     (channel, transport): (ChannelId, Transport),
     origins: &[String],
@@ -32,22 +32,22 @@ pub async fn see(
     Ok(authors.into_iter().map(|author| (author.origin_id, (author.contact_id, author.id))).collect())
 }
 
-/// Makes a contact, with this address, of who writes for the first time.
+/// Creates a contact with this address.
 ///
 /// # Errors
-/// `CONFLICT`: they were introduced in the same moment. The database is unreachable.
-pub async fn introduce(
+/// `CONFLICT`: another transaction has created it.
+pub async fn create_contact(
     tx: &Tx,
     place: (ChannelId, Transport),
     origin: &Origin,
 ) -> Result<(ContactId, IdentityId)> {
     let name = origin.name.as_deref().map(str::trim).filter(|name| !name.is_empty());
-    let contact = new_contact(tx, name.unwrap_or(&origin.id)).await?;
-    let identity = new_identity(tx, place, origin, contact).await?;
+    let contact = insert_contact(tx, name.unwrap_or(&origin.id)).await?;
+    let identity = insert_identity(tx, place, origin, contact).await?;
     Ok((contact, identity))
 }
 
-async fn new_contact(tx: &Tx, name: &str) -> Result<ContactId> {
+async fn insert_contact(tx: &Tx, name: &str) -> Result<ContactId> {
     let contact = contacts::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,
@@ -61,7 +61,7 @@ async fn new_contact(tx: &Tx, name: &str) -> Result<ContactId> {
     Ok(id)
 }
 
-async fn new_identity(
+async fn insert_identity(
     tx: &Tx,
     (channel, transport): (ChannelId, Transport),
     origin: &Origin,

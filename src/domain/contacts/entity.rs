@@ -10,7 +10,6 @@ pub mod identities {
         time::Timestamp,
     };
 
-    /// A row of `identities`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "identities")]
     pub struct Model {
@@ -19,14 +18,12 @@ pub mod identities {
         #[sea_orm(primary_key)]
         pub id: IdentityId,
         pub contact_id: ContactId,
-        /// Where the address was first seen. A webhook's counts there alone.
+        /// The channel where the address was first seen. A webhook's address belongs only to that channel.
         pub channel_id: Option<ChannelId>,
         pub transport: Transport,
         pub origin_id: String,
-        /// Written with the origin.
         pub origin_id_folded: String,
         pub display_name: Option<String>,
-        /// Written with the name.
         pub display_name_folded: Option<String>,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
@@ -48,7 +45,6 @@ pub mod contacts {
         time::Timestamp,
     };
 
-    /// A row of `contacts`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "contacts")]
     pub struct Model {
@@ -57,7 +53,6 @@ pub mod contacts {
         #[sea_orm(primary_key)]
         pub id: ContactId,
         pub name: String,
-        /// Written with the name.
         pub name_folded: String,
         pub note: Option<String>,
         pub avatar_version: Option<i64>,

@@ -11,7 +11,7 @@ use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, ColumnTrait, DbErr, IntoActiveModel, QueryFilter, Set, SqlErr};
 use serde_json::json;
 
-pub use self::authors::{introduce, see};
+pub use self::authors::{create_contact, find_seen};
 use self::entity::contacts;
 pub(crate) use self::queries::is_reached;
 use crate::{
@@ -34,16 +34,12 @@ use crate::{
 /// Changes to a contact. Undefined keeps the value, null clears an optional one.
 #[derive(Debug, Default)]
 pub struct ContactEdit {
-    /// The name.
     pub name: MaybeUndefined<String>,
-    /// A note for members of the organization.
+    /// For members of the organization.
     pub note: MaybeUndefined<String>,
 }
 
 /// Edits a contact. An edit that changes nothing does nothing.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn update(scope: &Scope, id: ContactId, edit: ContactEdit) -> Result<()> {
     let tx = scope.begin().await?;
     let before = load(&tx, id).await?;
@@ -57,7 +53,7 @@ pub async fn update(scope: &Scope, id: ContactId, edit: ContactEdit) -> Result<(
     let changes = audit::changed(&before, &contact);
     contact.update(tx.connection()).await?;
     edits::raise(&tx, RecordKind::Contact, id).await?;
-    finish(tx, (ChangeOp::Updated, "updateContact"), id, changes).await
+    audit_and_commit(tx, (ChangeOp::Updated, "updateContact"), id, changes).await
 }
 
 /// Deletes a contact without conversations, including all addresses.
@@ -68,12 +64,12 @@ pub async fn delete(scope: &Scope, id: ContactId) -> Result<()> {
     let tx = scope.begin().await?;
     let name = load(&tx, id).await?.name;
     let deleted = scope.delete::<contacts::Entity>().filter(contacts::Column::Id.eq(id));
-    deleted.exec(tx.connection()).await.map_err(in_use)?;
-    finish(tx, (ChangeOp::Deleted, "deleteContact"), id, json!({ "name": name })).await
+    deleted.exec(tx.connection()).await.map_err(in_use_problem)?;
+    audit_and_commit(tx, (ChangeOp::Deleted, "deleteContact"), id, json!({ "name": name })).await
 }
 
 /// The foreign keys decide whether a contact is in use: by a conversation, or by a message through an address.
-fn in_use(error: DbErr) -> Problem {
+fn in_use_problem(error: DbErr) -> Problem {
     match error.sql_err() {
         Some(SqlErr::ForeignKeyConstraintViolation(_)) => {
             Problem::new(Code::InUse, "The contact has conversations, so it can't be deleted.")
@@ -88,7 +84,7 @@ async fn load(tx: &Tx, id: ContactId) -> Result<contacts::Model> {
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("contact", id))
 }
 
-async fn finish(
+async fn audit_and_commit(
     tx: Tx,
     (op, operation): (ChangeOp, &'static str),
     id: ContactId,

@@ -14,8 +14,8 @@ use crate::{
     },
 };
 
-/// SQL: whether some channel still leads to a contact of an organization, or it never came through one. A person who was first
-/// seen on a channel that is deleted may write through another one.
+/// SQL: whether a contact has a channel that is not deleted, or never had an address. A contact first seen on a deleted
+/// channel may write through another one.
 macro_rules! is_reached {
     ($org:literal, $contact:literal) => {
         concat!(
@@ -44,7 +44,7 @@ macro_rules! is_reached {
 pub(crate) use is_reached;
 
 row! {
-    /// Who is behind an origin.
+    /// The contact behind an origin.
     pub(super) struct Author {
         origin_id: String,
         contact_id: ContactId,
@@ -52,8 +52,8 @@ row! {
     }
 }
 
-/// Notes that these origins were seen, and returns who is behind those that are known: to any channel of the vendor, but to
-/// this one if its sender makes up the ids.
+/// Marks the identities of these origins as seen now, and returns them: those of any channel of the vendor, but those
+/// of a webhook, which makes up its ids, only of this channel.
 pub(super) async fn see_authors(
     tx: &Tx,
     transport: Transport,
@@ -63,7 +63,7 @@ pub(super) async fn see_authors(
     const SEEN: &str =
         "UPDATE identities SET last_seen_at = $4 WHERE organization_id = $org AND origin_id = ANY($2) ";
     const AUTHOR: &str = " RETURNING origin_id, contact_id, id";
-    // Each as the condition of its partial index says it, which is not used otherwise.
+    // Each repeats the condition of its partial index, which would not be used otherwise.
     let (sql, within): (_, Value) = match transport {
         Transport::Webhook => {
             (sql!(SEEN, "AND transport = 'WEBHOOK' AND channel_id = $3", AUTHOR), channel.into())

@@ -1,5 +1,6 @@
-//! The only way to add messages, and to change what they say, all in the caller's transaction. For each conversation: their positions, its turn, its summary.
-//! Then for all of them together: their rows, and their words in the search index. The events follow the commit.
+//! The only code that adds messages or changes their content, always in the caller's transaction. First, for each
+//! conversation: positions, the turn, the summary. Then for all messages together: rows, and words in the search index.
+//! Events follow the commit.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -38,101 +39,90 @@ use crate::{
     domain::{agents::LockedAgent, channels},
 };
 
-/// How many characters of a message its conversation shows.
+/// The length of a message's preview, in characters.
 const PREVIEW: usize = 160;
 
-/// What a message takes beside its content: its row, its turn, its words in the index. Without it, senders could fill the disk with
-/// short messages that count for no plan.
-pub(super) const BESIDE: i64 = 512;
+/// The bytes that a message takes besides its content: its row, its turn, its words in the index. Without it, senders
+/// could fill the disk with short messages that no plan counts.
+pub(super) const MESSAGE_OVERHEAD: i64 = 512;
 
 /// A message's delivery through a channel.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// The state of the delivery.
     pub status: DeliveryStatus,
-    /// The number of attempts.
     pub attempts: i64,
-    /// Why the last attempt failed.
+    /// The failure of the last attempt.
     pub error: Option<String>,
     /// When the vendor accepted it.
     pub sent_at: Option<Timestamp>,
 }
 
-/// Messages were said to the people on the other side of a channel.
+/// Messages to the people on the other side of a channel were added.
 #[derive(Debug)]
 pub struct SentOut {
-    /// The channel.
     pub channel: ChannelId,
-    /// The messages' conversation.
     pub conversation: ConversationId,
-    /// Whether they are sent: PENDING or SKIPPED.
+    /// PENDING, or SKIPPED if they are not sent.
     pub status: DeliveryStatus,
-    /// The messages.
     pub messages: Vec<Outgoing>,
 }
 
 impl DomainEvent for SentOut {}
 
-/// A message that was said to people on the other side of a channel.
+/// A message to the people on the other side of a channel.
 #[derive(Debug)]
 pub struct Outgoing {
-    /// The message.
     pub id: MessageId,
-    /// Its text. May be empty if there are files.
+    /// May be empty if there are files.
     pub text: String,
-    /// How it is written.
     pub format: TextFormat,
-    /// How many files are attached to it.
+    /// The number of attached files.
     pub files: usize,
 }
 
 /// A message to add.
 #[derive(Clone, Debug)]
 pub struct NewMessage<'a> {
-    /// The conversation to add it to.
     pub conversation: ConversationId,
-    /// The author's role. A USER's message counts as inbound.
+    /// A USER's message counts as inbound.
     pub role: MessageRole,
-    /// The kind of content.
     pub kind: MessageKind,
     /// An object whose shape depends on the kind.
     pub content: serde_json::Value,
     /// The member who wrote it, if any.
     pub author_user: Option<UserId>,
-    /// The author's display name.
     pub author_name: Option<String>,
-    /// The channel it came in or goes out through.
+    /// The channel it arrived or is sent through.
     pub via_channel: Option<ChannelId>,
     /// The address on that channel.
     pub via_identity: Option<IdentityId>,
-    /// Unique in its channel: what has this key is the same message.
+    /// Unique in its channel: messages with the same key are the same message.
     pub dedupe_key: Option<String>,
-    /// Its id at the vendor, if it came in.
+    /// For an incoming message.
     pub vendor_id: Option<String>,
-    /// What it is a part of at the vendor.
+    /// The vendor's id of the album that it is a part of.
     pub album: Option<String>,
-    /// Whether it came in, and no one vouches for who wrote it.
+    /// Whether the sender of an incoming message is not proven.
     pub is_unproven: bool,
-    /// Whether it has reached the agent or the conversation.
     pub status: MessageStatus,
-    /// Its delivery through a channel, if it is sent outside.
+    /// None if it is not sent through a channel.
     pub delivery: Option<Delivery>,
     /// When it was written. Defaults to now.
     pub created_at: Option<Timestamp>,
     /// The turn that it belongs to.
     pub turn: Option<TurnId>,
-    /// Why it makes a turn of the agent, or joins the one that waits.
+    /// The cause of its turn. Such a message joins the queued turn or creates one.
     pub cause: Option<(turns::Cause, &'a LockedAgent)>,
-    /// What the agent's host calls it; unique in the conversation.
+    /// The host's key, unique in the conversation.
     pub host_key: Option<String>,
-    /// How many files are attached to it, in the same transaction.
+    /// The number of files attached in the same transaction.
     pub files: usize,
-    /// Whether a USER's message opens the conversation again. If not, it can also be added to an archived one.
+    /// Whether a USER's message reopens the conversation. If not, even an archived conversation accepts it.
     pub reopens: bool,
 }
 
 impl NewMessage<'_> {
-    /// A message without an author that isn't sent outside.
+    /// A message without an author or a delivery.
     #[must_use]
     pub fn new(
         conversation: ConversationId,
@@ -168,23 +158,20 @@ impl NewMessage<'_> {
 /// Appends a message to its conversation. An inbound one reopens a resolved or waiting conversation.
 ///
 /// # Errors
-/// `NOT_FOUND`; `ARCHIVED` for an inbound message to an archived conversation, which must start a new one.
+/// `NOT_FOUND`; `ARCHIVED` for an inbound message to an archived conversation: it must start a new one.
 pub async fn append(tx: &Tx, new: NewMessage<'_>) -> Result<MessageId> {
     Ok(add(tx, new).await?.0)
 }
 
-/// [`append`], which also returns the message's position in the conversation.
-///
-/// # Errors
-/// See [`append`].
+/// Like [`append`]. Also returns the message's position in the conversation.
 pub async fn add(tx: &Tx, new: NewMessage<'_>) -> Result<(MessageId, i64)> {
     let conversation = load(tx, new.conversation).await?;
     let added = add_all(tx, &[conversation], vec![new]).await?;
     added.into_iter().next().ok_or_else(|| Problem::internal(anyhow::anyhow!("a message without a row")))
 }
 
-/// Appends messages to `conversations`, which are theirs and locked, in this order: their rows and their words take a statement
-/// each, however many there are; each conversation takes a few. Returns their ids and positions, in the same order.
+/// Appends messages to `conversations`, which must be locked, in this order. Rows and words take one statement each for
+/// any number of messages; each conversation takes a few. Returns ids and positions, in the same order.
 ///
 /// # Errors
 /// See [`append`].
@@ -196,7 +183,7 @@ pub(super) async fn add_all(
     if new.is_empty() {
         return Ok(Vec::new());
     }
-    let mut placed = place(tx, conversations, new)?;
+    let mut placed = assign_positions(tx, conversations, new)?;
     let mut sent = Vec::new();
     for conversation in conversations {
         let own = placed.iter_mut().filter(|message| message.new.conversation == conversation.id);
@@ -208,8 +195,8 @@ pub(super) async fn add_all(
     }
     let mut added = Vec::with_capacity(placed.len());
     for placed in placed.chunks_mut(bounds::ROWS as usize) {
-        let ids = insert(tx, placed).await?;
-        index(tx, placed, &ids).await?;
+        let ids = insert_rows(tx, placed).await?;
+        index_messages(tx, placed, &ids).await?;
         added.extend(ids.into_iter().zip(placed.iter().map(|message| message.seq)));
     }
     for mut sent in sent {
@@ -233,27 +220,26 @@ pub(super) async fn add_all(
     Ok(added)
 }
 
-/// A message and its place.
-struct Placed<'a> {
+/// A message with its position.
+struct PlacedMessage<'a> {
     new: NewMessage<'a>,
     /// The conversation's agent.
     agent: AgentId,
     seq: i64,
     at: Timestamp,
-    /// What people read.
+    /// The text as people read it.
     text: String,
-    /// How it is written.
     format: TextFormat,
-    /// Whether it goes out through the conversation's channel.
+    /// Whether it is sent through the conversation's channel.
     is_sent: bool,
 }
 
-/// Gives messages the next places in their conversations.
-fn place<'a>(
+/// Gives messages the next positions in their conversations.
+fn assign_positions<'a>(
     tx: &Tx,
     conversations: &[conversations::Model],
     new: Vec<NewMessage<'a>>,
-) -> Result<Vec<Placed<'a>>> {
+) -> Result<Vec<PlacedMessage<'a>>> {
     let ends = conversations.iter().map(|one| (one.id, (one.agent_id, one.last_seq)));
     let mut ends: HashMap<_, _> = ends.collect();
     let placed = new.into_iter().map(|new| {
@@ -263,15 +249,15 @@ fn place<'a>(
         let (at, text) = (new.created_at.unwrap_or(tx.now), text_of(new.kind, &new.content));
         let is_plain = new.content["format"] == TextFormat::Plain.as_str();
         let format = if is_plain { TextFormat::Plain } else { TextFormat::Markdown };
-        Ok(Placed { new, agent: *agent, seq: *last, at, text, format, is_sent: false })
+        Ok(PlacedMessage { new, agent: *agent, seq: *last, at, text, format, is_sent: false })
     });
     placed.collect()
 }
 
 /// A conversation's status after its messages.
-fn status_after(before: ConversationStatus, own: &[&mut Placed<'_>]) -> Result<ConversationStatus> {
+fn status_after(before: ConversationStatus, own: &[&mut PlacedMessage<'_>]) -> Result<ConversationStatus> {
     let mut status = before;
-    for Placed { new, .. } in own {
+    for PlacedMessage { new, .. } in own {
         let is_inbound = new.role == MessageRole::User && new.reopens;
         let happening = if is_inbound { Happening::Inbound } else { Happening::Outbound };
         status = happening.apply(status)?;
@@ -279,11 +265,15 @@ fn status_after(before: ConversationStatus, own: &[&mut Placed<'_>]) -> Result<C
     Ok(status)
 }
 
-/// Makes the turn of those messages that cause one, and tells the turns of others how far they reach.
-async fn join_turns(tx: &Tx, conversation: &conversations::Model, own: &mut [&mut Placed<'_>]) -> Result<()> {
+/// Queues the turn of messages with a cause, and extends the turns of the others.
+async fn join_turns(
+    tx: &Tx,
+    conversation: &conversations::Model,
+    own: &mut [&mut PlacedMessage<'_>],
+) -> Result<()> {
     let mut reached: BTreeMap<TurnId, (i64, i64)> = BTreeMap::new();
     let mut caused = None;
-    for Placed { new, seq, .. } in &*own {
+    for PlacedMessage { new, seq, .. } in &*own {
         if let Some(cause) = new.cause {
             caused.get_or_insert((cause, *seq, *seq)).2 = *seq;
         } else if let Some(turn) = new.turn {
@@ -291,25 +281,26 @@ async fn join_turns(tx: &Tx, conversation: &conversations::Model, own: &mut [&mu
         }
     }
     if let Some(((cause, agent), first, last)) = caused {
-        let turn = turns::queued(tx, agent, conversation.id, cause, Some((first, last))).await?;
+        let turn = turns::queue_turn(tx, agent, conversation.id, cause, Some((first, last))).await?;
         for message in own.iter_mut().filter(|message| message.new.cause.is_some()) {
             message.new.turn = Some(turn);
         }
     }
     for (turn, seqs) in reached {
-        turns::reaches(tx, conversation.id, turn, seqs).await?;
+        turns::extend_turn(tx, conversation.id, turn, seqs).await?;
     }
     Ok(())
 }
 
-/// Marks what is said to the people on the other side of a channel: texts and files of the agent, and of whoever answers in its place.
+/// Marks the messages to the people on the other side of a channel: texts and files of the agent or of a person in its
+/// place.
 async fn send_out(
     tx: &Tx,
     conversation: &conversations::Model,
-    own: &mut [&mut Placed<'_>],
+    own: &mut [&mut PlacedMessage<'_>],
 ) -> Result<Option<SentOut>> {
     let Some(channel) = conversation.channel_id else { return Ok(None) };
-    let is_said = |message: &&mut Placed<'_>| {
+    let is_said = |message: &&mut PlacedMessage<'_>| {
         let new = &message.new;
         new.role == MessageRole::Assistant
             && matches!(new.kind, MessageKind::Text | MessageKind::File)
@@ -329,10 +320,7 @@ async fn send_out(
     Ok(Some(SentOut { channel, conversation: conversation.id, status, messages: Vec::new() }))
 }
 
-/// Appends an error that people should know, as the service: what became of a turn, or of a request.
-///
-/// # Errors
-/// As [`append`].
+/// Appends an error message, as the service: about a turn or a request.
 pub async fn append_error(
     tx: &Tx,
     conversation: ConversationId,
@@ -345,23 +333,24 @@ pub async fn append_error(
     append(tx, NewMessage { turn, ..new }).await
 }
 
-/// What messages take: their content, and what is sent of it while it waits. `retention.rs` has it in SQL.
-fn stored_bytes(backend: DbBackend, own: &[&mut Placed<'_>]) -> i64 {
+/// The storage that messages take: their content, and a copy for the delivery. `retention_queries.rs` has the same in
+/// SQL.
+fn stored_bytes(backend: DbBackend, own: &[&mut PlacedMessage<'_>]) -> i64 {
     let bytes = own.iter().map(|message| {
         let times = if message.new.delivery.is_some() { 2 } else { 1 };
-        BESIDE + times * bytes_of(backend, &message.new.content)
+        MESSAGE_OVERHEAD + times * content_bytes(backend, &message.new.content)
     });
     bytes.sum()
 }
 
-/// What a message's content takes.
-fn bytes_of(backend: DbBackend, content: &Json) -> i64 {
+/// The storage that a message's content takes.
+fn content_bytes(backend: DbBackend, content: &Json) -> i64 {
     // PostgreSQL writes a space after each colon and comma.
     let spaces = if backend == DbBackend::Postgres { separators(content) } else { 0 };
     (content.to_string().len() + spaces).cast_signed() as i64
 }
 
-/// How many colons and commas stand between the values of JSON.
+/// The number of colons and commas between the values of JSON.
 fn separators(json: &Json) -> usize {
     match json {
         Json::Array(items) => items.len().saturating_sub(1) + items.iter().map(separators).sum::<usize>(),
@@ -372,11 +361,12 @@ fn separators(json: &Json) -> usize {
     }
 }
 
-/// Updates the conversation's summary, once for all messages. The row is locked, so the next seqs are ours.
+/// Updates the conversation's summary, once for all messages. The row is locked, so no other message takes the next
+/// positions.
 async fn summarize(
     tx: &Tx,
     conversation: &conversations::Model,
-    own: &[&mut Placed<'_>],
+    own: &[&mut PlacedMessage<'_>],
     status: ConversationStatus,
 ) -> Result<()> {
     use conversations::Column;
@@ -403,7 +393,7 @@ async fn summarize(
         .col_expr(Column::LastActivityAt, Expr::value(latest.max(conversation.last_activity_at.0)))
         .col_expr(Column::UpdatedAt, Expr::value(tx.now.0));
     let titles = || own.iter().filter_map(|message| title_of(message.new.kind, &message.new.content));
-    if title::is_open(conversation)
+    if title::takes_title(conversation)
         && let Some(title) = titles().next()
     {
         update = update
@@ -420,25 +410,25 @@ async fn summarize(
     Ok(())
 }
 
-/// Writes the rows, which takes what they hold out of the messages. Returns their ids, in this order.
-async fn insert(tx: &Tx, placed: &mut [Placed<'_>]) -> Result<Vec<MessageId>> {
+/// Inserts the rows, moving the content out of the messages. Returns their ids, in this order.
+async fn insert_rows(tx: &Tx, placed: &mut [PlacedMessage<'_>]) -> Result<Vec<MessageId>> {
     use messages::Column;
-    let rows: Vec<_> = placed.iter_mut().map(|message| row(tx, message)).collect();
+    let rows: Vec<_> = placed.iter_mut().map(|message| to_row(tx, message)).collect();
     let mut insert = messages::Entity::insert_many(rows).into_query();
     insert.returning(Query::returning().columns([Column::ConversationId, Column::Seq, Column::Id]));
-    // No database promises an order of what it returns.
+    // No database guarantees the order of returned rows.
     let mut ids: HashMap<(ConversationId, i64), MessageId> = HashMap::with_capacity(placed.len());
     for row in tx.connection().query_all(&insert).await? {
         let place = (row.try_get_by("conversation_id")?, row.try_get_by("seq")?);
         ids.insert(place, row.try_get_by("id")?);
     }
-    let id = |message: &Placed<'_>| ids.get(&(message.new.conversation, message.seq)).copied();
+    let id = |message: &PlacedMessage<'_>| ids.get(&(message.new.conversation, message.seq)).copied();
     let ids: Option<Vec<_>> = placed.iter().map(id).collect();
     ids.ok_or_else(|| Problem::internal(anyhow::anyhow!("a message without a row")))
 }
 
-fn row(tx: &Tx, message: &mut Placed<'_>) -> messages::ActiveModel {
-    let Placed { new, seq, at, .. } = message;
+fn to_row(tx: &Tx, message: &mut PlacedMessage<'_>) -> messages::ActiveModel {
+    let PlacedMessage { new, seq, at, .. } = message;
     let delivery = new.delivery.take();
     messages::ActiveModel {
         organization_id: Set(tx.scope.org),
@@ -468,32 +458,32 @@ fn row(tx: &Tx, message: &mut Placed<'_>) -> messages::ActiveModel {
     }
 }
 
-/// Adds the messages' words to the search index (`migrations/README.md`). `ids` are theirs, in the same order.
-async fn index(tx: &Tx, placed: &[Placed<'_>], ids: &[MessageId]) -> Result<()> {
+/// Adds the messages' words to the search index (`migrations/README.md`). `ids`: in the same order.
+async fn index_messages(tx: &Tx, placed: &[PlacedMessage<'_>], ids: &[MessageId]) -> Result<()> {
     let said = placed.iter().zip(ids);
-    let said = said.map(|(Placed { new, agent, seq, text, .. }, id)| Said {
+    let said = said.map(|(PlacedMessage { new, agent, seq, text, .. }, id)| IndexedMessage {
         message: *id,
         conversation: new.conversation,
         agent: *agent,
         seq: *seq,
         text,
     });
-    add_words(tx, said).await
+    index_words(tx, said).await
 }
 
 /// A message in the search index.
-struct Said<'a> {
+struct IndexedMessage<'a> {
     message: MessageId,
     conversation: ConversationId,
     /// The conversation's agent.
     agent: AgentId,
     seq: i64,
-    /// What people read.
+    /// The text as people read it.
     text: &'a str,
 }
 
-/// Replaces what a message says: its content, its words in the search index, what it takes, and the preview if it is the last one. The
-/// conversation is locked.
+/// Replaces a message's content, its words in the search index, its share of the storage, and the preview if it is the
+/// last message. The conversation must be locked.
 pub(super) async fn rewrite(
     tx: &Tx,
     conversation: &mut conversations::Model,
@@ -503,9 +493,13 @@ pub(super) async fn rewrite(
     use conversations::Column;
     let text = text_of(message.kind, &content);
     let (of, agent) = (conversation.id, conversation.agent_id);
-    reindex(tx, Said { message: message.id, conversation: of, agent, seq: message.seq, text: &text }).await?;
+    reindex(
+        tx,
+        IndexedMessage { message: message.id, conversation: of, agent, seq: message.seq, text: &text },
+    )
+    .await?;
     let backend = tx.scope.core.db.backend();
-    conversation.stored_bytes += bytes_of(backend, &content) - bytes_of(backend, &message.content);
+    conversation.stored_bytes += content_bytes(backend, &content) - content_bytes(backend, &message.content);
     if conversation.last_message_seq == Some(message.seq) {
         conversation.last_message_preview = Some(preview(&text));
     }
@@ -521,13 +515,13 @@ pub(super) async fn rewrite(
 }
 
 /// Replaces a message's words in the search index.
-async fn reindex(tx: &Tx, said: Said<'_>) -> Result<()> {
+async fn reindex(tx: &Tx, said: IndexedMessage<'_>) -> Result<()> {
     delete_words(tx, said.message).await?;
-    add_words(tx, std::iter::once(said)).await
+    index_words(tx, std::iter::once(said)).await
 }
 
-async fn add_words(tx: &Tx, messages: impl Iterator<Item = Said<'_>>) -> Result<()> {
-    let words = messages.map(|Said { message, conversation, agent, seq, text }| {
+async fn index_words(tx: &Tx, messages: impl Iterator<Item = IndexedMessage<'_>>) -> Result<()> {
+    let words = messages.map(|IndexedMessage { message, conversation, agent, seq, text }| {
         let mut tokens = tokens(text);
         tokens.extend(place_tokens(tx.scope.org, agent, conversation));
         Words { message, conversation, seq, tokens }

@@ -1,7 +1,7 @@
 //! Attachments: files uploaded first and posted with a message later.
 //!
-//! The name and type that a sender gives are never trusted: names are reduced to a plain file name, and
-//! browsers are told to save the file rather than show it (`api/files/attachments.rs`).
+//! A sender's file name and type are not trusted: names are reduced to a plain file name, and browsers are instructed
+//! to save the file instead of showing it (`api/files/attachments.rs`).
 
 use std::collections::HashSet;
 
@@ -29,26 +29,22 @@ const UNKNOWN_TYPE: &str = "application/octet-stream";
 /// A file to store.
 #[derive(Clone, Debug)]
 pub struct Upload {
-    /// The name given by the sender.
+    /// As given by the sender.
     pub filename: String,
-    /// The type given by the sender.
+    /// As given by the sender.
     pub mime_type: Option<String>,
-    /// Its bytes.
     pub content: Vec<u8>,
 }
 
-/// A stored file, as its record shows it.
+/// The record of a stored file.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Uploaded {
-    /// Identifies the attachment.
     pub id: AttachmentId,
-    /// Its name, reduced to a plain file name.
+    /// Reduced to a plain file name.
     pub filename: String,
-    /// Its type.
     pub mime_type: String,
-    /// The size in bytes.
     pub size_bytes: i64,
-    /// The download path.
+    /// For downloads; a path.
     pub url: String,
     /// None if a person or an integration sent it.
     pub uploaded_by_agent_id: Option<AgentId>,
@@ -57,17 +53,14 @@ pub struct Uploaded {
 /// A stored file.
 #[derive(Clone, Debug)]
 pub struct File {
-    /// Its name.
     pub filename: String,
-    /// Its type.
     pub mime_type: String,
-    /// The SHA-256 of its bytes.
     pub sha256: Vec<u8>,
-    /// The size in bytes.
+    /// The size.
     pub bytes: usize,
 }
 
-/// Stores a file of the caller's, to be posted with a message.
+/// Stores a file of the caller, to be posted with a message.
 ///
 /// # Errors
 /// `PAYLOAD_TOO_LARGE`, `PLAN_LIMIT_REACHED`.
@@ -97,22 +90,21 @@ pub async fn upload(scope: &Scope, upload: Upload) -> Result<Uploaded> {
 /// Stores a file of an agent, to be attached to its message.
 ///
 /// # Errors
-/// `PLAN_LIMIT_REACHED`; then nothing is stored, and the transaction can go on.
-pub(super) async fn of_agent(tx: &Tx, agent: AgentId, upload: Upload) -> Result<AttachmentId> {
+/// `PLAN_LIMIT_REACHED`; then nothing is stored, and the transaction can continue.
+pub(super) async fn store_from_agent(tx: &Tx, agent: AgentId, upload: Upload) -> Result<AttachmentId> {
     Ok(store(tx, Some(agent), upload).await?.id)
 }
 
-/// Stores a file that came in through a channel, to be attached to its message.
+/// Stores a file from a channel, to be attached to its message.
 ///
 /// # Errors
-/// `PLAN_LIMIT_REACHED`; then nothing is stored, and the transaction can go on.
-pub(super) async fn of_sender(tx: &Tx, upload: Upload) -> Result<AttachmentId> {
+/// `PLAN_LIMIT_REACHED`; then nothing is stored, and the transaction can continue.
+pub(super) async fn store_from_sender(tx: &Tx, upload: Upload) -> Result<AttachmentId> {
     Ok(store(tx, None, upload).await?.id)
 }
 
-/// The files of a message, `count` of them from the `first` on, each with its bytes. `None` instead of those that are longer than
-/// `most` bytes.
-pub async fn of_message(
+/// At most `count` files of a message from `first` on, each with its bytes. `None` instead of more than `most` bytes.
+pub async fn load_message_files(
     scope: &Scope,
     message: MessageId,
     (first, count): (u64, u64),
@@ -131,7 +123,7 @@ pub async fn of_message(
     Ok(files)
 }
 
-/// Stores a file of the agent, or of the caller.
+/// Stores a file of the agent, or of the caller without one.
 async fn store(tx: &Tx, agent: Option<AgentId>, upload: Upload) -> Result<attachments::Model> {
     let size = upload.content.len().cast_signed() as i64;
     let row = attachments::ActiveModel {
@@ -139,7 +131,7 @@ async fn store(tx: &Tx, agent: Option<AgentId>, upload: Upload) -> Result<attach
         id: NotSet,
         message_id: Set(None),
         position: Set(0),
-        filename: Set(clean(&upload.filename)),
+        filename: Set(clean_name(&upload.filename)),
         mime_type: Set(mime_type(upload.mime_type.as_deref())),
         size_bytes: Set(size),
         sha256: Set(Sha256::digest(&upload.content).to_vec()),
@@ -179,9 +171,6 @@ pub(super) async fn digests(tx: &Tx, messages: &[MessageId]) -> Result<HashSet<V
 }
 
 /// A file's metadata.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn file(scope: &Scope, id: AttachmentId) -> Result<File> {
     let row = scope.find::<attachments::Entity>().filter(attachments::Column::Id.eq(id));
     let row = row.one(scope.core.db.read()).await?.ok_or_else(|| Problem::not_found("attachment", id))?;
@@ -190,17 +179,14 @@ pub async fn file(scope: &Scope, id: AttachmentId) -> Result<File> {
 }
 
 /// A file's bytes.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn content(scope: &Scope, id: AttachmentId) -> Result<Vec<u8>> {
     let blob = scope.find::<attachment_blobs::Entity>().filter(attachment_blobs::Column::AttachmentId.eq(id));
     let blob = blob.one(scope.core.db.read()).await?;
     Ok(blob.ok_or_else(|| Problem::not_found("attachment", id))?.content)
 }
 
-/// Attaches files to the message they were uploaded for, in this order. Only the caller's own files that aren't attached yet.
-pub(super) async fn post(tx: &Tx, message: MessageId, ids: &[AttachmentId]) -> Result<()> {
+/// Attaches uploaded files to a message, in this order. They must be the caller's own, and not attached yet.
+pub(super) async fn attach_uploads(tx: &Tx, message: MessageId, ids: &[AttachmentId]) -> Result<()> {
     use attachments::Column;
     let mut violations = Vec::new();
     for (n, id) in ids.iter().enumerate() {
@@ -232,7 +218,7 @@ pub(super) async fn post(tx: &Tx, message: MessageId, ids: &[AttachmentId]) -> R
 
 /// Reduces a name to a plain file name: no folders, no invisible characters, no ending that a file system
 /// strips.
-fn clean(name: &str) -> String {
+fn clean_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let seen: String = last.chars().filter(|c| !c.is_control() && !turns_text(*c)).collect();
     let trimmed = seen.trim().trim_matches('.').trim();
@@ -250,12 +236,13 @@ fn clean(name: &str) -> String {
     format!("{}{end}", &stem[..stem.floor_char_boundary(bounds::FILE_NAME - end.len())])
 }
 
-/// Characters that change the direction of text or take no space: they can make `exe.txt` look like `txt.exe`.
+/// Whether a character changes the direction of text or takes no space. Such characters can make `exe.txt` look like
+/// `txt.exe`.
 fn turns_text(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
-/// A media type as in RFC 9110, without parameters. Unknown if the given one isn't valid.
+/// The media type (RFC 9110) without parameters. [`UNKNOWN_TYPE`] instead of an invalid one.
 fn mime_type(given: Option<&str>) -> String {
     let essence = given.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let token = |part: &str| {
@@ -285,9 +272,9 @@ mod tests {
             (".profile.", "profile"),
             ("Überblick 東京.md", "Überblick 東京.md"),
         ] {
-            assert_eq!(clean(given), kept, "{given:?}");
+            assert_eq!(clean_name(given), kept, "{given:?}");
         }
-        let long = clean(&format!("{}.pdf", "é".repeat(500)));
+        let long = clean_name(&format!("{}.pdf", "é".repeat(500)));
         assert!(long.len() <= bounds::FILE_NAME && long.ends_with("é.pdf"), "{long}");
     }
 

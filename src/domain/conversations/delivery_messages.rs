@@ -1,6 +1,6 @@
-//! What deliveries need of conversations: where a message goes, and showing what became of it.
+//! Conversations as deliveries need them: the target of a message, and the result of its delivery.
 
-use muster_channels::{Named, Scene};
+use muster_channels::{NamedId, Participants};
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
 
 use super::{
@@ -19,29 +19,27 @@ use crate::{
     core::{access::Scope, store::Tx},
 };
 
-/// Where a message goes.
+/// The target of a message.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct DeliveryTarget {
     /// The conversation's short code.
     pub reference: String,
-    /// Where it goes, as the transport calls it.
+    /// The address, as the transport writes it.
     pub target: String,
-    /// The conversation's title.
+    /// The conversation's.
     pub title: Option<String>,
-    /// Who speaks with whom, and where.
-    pub scene: Option<Scene>,
-    /// Who speaks, if it is a person instead of the agent.
+    pub scene: Option<Participants>,
+    /// The person who answers instead of the agent.
     pub speaker: Option<String>,
-    /// Vendor ids of earlier messages, the oldest first.
+    /// Vendor ids of earlier messages, oldest first.
     pub refs: Vec<String>,
-    /// The vendor id of the last message that came in before it.
+    /// The vendor id of the last incoming message before it.
     pub reply_to: Option<String>,
-    /// When it was written.
     pub written_at: Timestamp,
 }
 
-/// Where a message goes. `None`: nowhere.
-pub async fn place_of(scope: &Scope, message: MessageId) -> Result<Option<Place>> {
+/// The target of a message. `None`: it is not sent.
+pub async fn load_delivery_target(scope: &Scope, message: MessageId) -> Result<Option<DeliveryTarget>> {
     let db = scope.core.db.read();
     let found = scope.find::<messages::Entity>().filter(messages::Column::Id.eq(message)).one(db).await?;
     let Some(message) = found else { return Ok(None) };
@@ -49,13 +47,13 @@ pub async fn place_of(scope: &Scope, message: MessageId) -> Result<Option<Place>
     let of = of.filter(conversations::Column::Id.eq(message.conversation_id)).one(db).await?;
     let Some(conversation) = of else { return Ok(None) };
     let Some(target) = conversation.target else { return Ok(None) };
-    let scene = scene(scope, message.conversation_id, message.seq).await?;
-    // Someone else may have written into the mail thread while the answer waited.
+    let scene = load_scene(scope, message.conversation_id, message.seq).await?;
+    // Another sender may have written in the mail thread while the answer waited.
     let asker = scene.as_ref().and_then(|scene| scene.origin.clone());
     let target = if conversation.transport == Transport::Email { asker.unwrap_or(target) } else { target };
-    let earlier = earlier(scope, message.conversation_id, message.id).await?;
+    let earlier = earlier_vendor_ids(scope, message.conversation_id, message.id).await?;
     let reply_to = earlier.iter().rev().find(|(_, is_theirs)| *is_theirs).map(|(id, _)| id.clone());
-    Ok(Some(Place {
+    Ok(Some(DeliveryTarget {
         reference: conversation.r#ref,
         target,
         title: conversation.title,
@@ -67,20 +65,24 @@ pub async fn place_of(scope: &Scope, message: MessageId) -> Result<Option<Place>
     }))
 }
 
-/// Who speaks with whom in a conversation, and who wrote last before this position.
-async fn scene(scope: &Scope, conversation: ConversationId, before: i64) -> Result<Option<Scene>> {
+/// The parties of a conversation, and the last sender before this position.
+async fn load_scene(
+    scope: &Scope,
+    conversation: ConversationId,
+    before: i64,
+) -> Result<Option<Participants>> {
     let Some(found) = queries::speakers(scope, conversation, before).await? else { return Ok(None) };
-    Ok(Some(Scene {
+    Ok(Some(Participants {
         conversation: conversation.0,
-        channel: Named { id: found.channel_id, name: found.channel_name },
-        agent: Named { id: found.agent_id, name: found.agent_name },
-        contact: found.contact_id.zip(found.contact_name).map(|(id, name)| Named { id, name }),
+        channel: NamedId { id: found.channel_id, name: found.channel_name },
+        agent: NamedId { id: found.agent_id, name: found.agent_name },
+        contact: found.contact_id.zip(found.contact_name).map(|(id, name)| NamedId { id, name }),
         origin: found.origin,
     }))
 }
 
-/// Vendor ids of messages before this one, in the order of their messages, and whether they came in.
-async fn earlier(
+/// Vendor ids of earlier messages, oldest first, and whether each is of an incoming message.
+async fn earlier_vendor_ids(
     scope: &Scope,
     conversation: ConversationId,
     before: MessageId,
@@ -89,7 +91,7 @@ async fn earlier(
     Ok(newest.into_iter().rev().map(|earlier| (earlier.vendor_id, earlier.part == 0)).collect())
 }
 
-/// Shows on a message what became of its delivery.
+/// Records the state of a message's delivery.
 pub async fn record_delivery(tx: &Tx, message: MessageId, delivery: Delivery) -> Result<()> {
     use messages::Column;
     let changed = tx.scope.update::<messages::Entity>().filter(Column::Id.eq(message));
@@ -104,14 +106,14 @@ pub async fn record_delivery(tx: &Tx, message: MessageId, delivery: Delivery) ->
     Ok(())
 }
 
-/// Answers go to another target from now on.
+/// Changes the target of a conversation's answers.
 pub async fn retarget(tx: &Tx, id: ConversationId, target: String) -> Result<()> {
     let moved = tx.scope.update::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
     moved.col_expr(conversations::Column::Target, Expr::value(target)).exec(tx.connection()).await?;
     Ok(())
 }
 
-/// A chat has another id now: its conversations go on there, and what comes from there belongs to them.
+/// Moves a chat's conversations to its new id.
 pub async fn move_targets(tx: &Tx, channel: ChannelId, from: &str, to: &str) -> Result<()> {
     use conversations::Column;
     for column in [Column::Target, Column::ThreadKey] {
@@ -122,9 +124,6 @@ pub async fn move_targets(tx: &Tx, channel: ChannelId, from: &str, to: &str) -> 
 }
 
 /// Fails if the organization doesn't have this message.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn require_message(tx: &Tx, id: MessageId) -> Result<()> {
     let found = tx.scope.find::<messages::Entity>().filter(messages::Column::Id.eq(id));
     if found.count(tx.connection()).await? > 0 { Ok(()) } else { Err(Problem::not_found("message", id)) }

@@ -11,7 +11,6 @@ pub mod conversations {
         time::Timestamp,
     };
 
-    /// A row of `conversations`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "conversations")]
     pub struct Model {
@@ -24,7 +23,7 @@ pub mod conversations {
         pub title: Option<String>,
         /// Written with the title.
         pub title_folded: Option<String>,
-        /// One of its messages gave the title.
+        /// Whether the title comes from a message.
         pub titled_by_message: bool,
         /// The person who started it in the panel.
         pub created_by: Option<UserId>,
@@ -33,11 +32,11 @@ pub mod conversations {
         pub contact_id: Option<ContactId>,
         pub channel_id: Option<ChannelId>,
         pub transport: Transport,
-        /// The model last seen in it.
+        /// The last model used in it.
         pub model: Option<String>,
         pub message_count: i64,
         pub last_seq: i64,
-        /// What its messages and readers take.
+        /// The bytes of its messages and readers.
         pub stored_bytes: i64,
         pub last_message_seq: Option<i64>,
         pub last_message_role: Option<MessageRole>,
@@ -45,18 +44,18 @@ pub mod conversations {
         pub last_message_preview: Option<String>,
         pub last_message_created_at: Option<Timestamp>,
         pub context_tokens: Option<i64>,
-        /// Its identity within the channel.
+        /// Identifies it within the channel.
         pub thread_key: Option<String>,
-        /// Where answers go, as the transport calls it.
+        /// The address for answers, as the transport writes it.
         pub target: Option<String>,
-        /// The addresses that got its mails.
+        /// The recipients of its mails.
         pub readers: Json,
         /// The agent's name for its session.
         pub session: Option<String>,
         /// The person who answers instead of the agent.
         pub taken_over_by: Option<UserId>,
         pub taken_over_at: Option<Timestamp>,
-        /// When that person took over, or last said something.
+        /// When that person took over or last wrote.
         pub last_word_at: Option<Timestamp>,
         pub opened_at: Timestamp,
         pub last_activity_at: Timestamp,
@@ -75,7 +74,6 @@ pub mod conversation_reads {
 
     use crate::base::ids::{ConversationId, OrgId, UserId};
 
-    /// A row of `conversation_reads`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "conversation_reads")]
     pub struct Model {
@@ -101,7 +99,6 @@ pub mod messages {
         time::Timestamp,
     };
 
-    /// A row of `messages`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "messages")]
     pub struct Model {
@@ -112,9 +109,9 @@ pub mod messages {
         pub conversation_id: ConversationId,
         /// Counts from 1 within the conversation.
         pub seq: i64,
-        /// The turn that it causes or belongs to.
+        /// The turn it causes or belongs to.
         pub turn_id: Option<TurnId>,
-        /// What the agent's host calls it.
+        /// The host's key.
         pub host_key: Option<String>,
         pub role: MessageRole,
         pub kind: MessageKind,
@@ -122,18 +119,18 @@ pub mod messages {
         pub via_identity_id: Option<IdentityId>,
         /// Unique in its channel.
         pub dedupe_key: Option<String>,
-        /// Its id at the vendor, if it came in.
+        /// For an incoming message.
         pub vendor_id: Option<String>,
-        /// What it is a part of at the vendor: later parts join it.
+        /// The vendor's id of the album that it is a part of. Later parts join its first message.
         pub album: Option<String>,
-        /// The keys of those that did.
+        /// The keys of the parts that joined.
         pub album_keys: Json,
-        /// It came in, and no one vouches for who wrote it.
+        /// The sender of an incoming message is not proven.
         pub unproven: bool,
         pub author_user_id: Option<UserId>,
         pub author_name: Option<String>,
         pub status: MessageStatus,
-        /// Null if it isn't sent outside.
+        /// Null if it isn't sent through a channel.
         pub delivery_status: Option<DeliveryStatus>,
         pub delivery_attempts: i64,
         pub delivery_error: Option<String>,
@@ -155,7 +152,6 @@ pub mod attachments {
         time::Timestamp,
     };
 
-    /// A row of `attachments`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "attachments")]
     pub struct Model {
@@ -165,7 +161,7 @@ pub mod attachments {
         pub id: AttachmentId,
         /// Null from the upload until the message is posted.
         pub message_id: Option<MessageId>,
-        /// Its place among the files of its message.
+        /// Its position among the files of its message.
         pub position: i64,
         pub filename: String,
         pub mime_type: String,
@@ -185,7 +181,6 @@ pub mod attachment_blobs {
 
     use crate::base::ids::{AttachmentId, OrgId};
 
-    /// A row of `attachment_blobs`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "attachment_blobs")]
     pub struct Model {

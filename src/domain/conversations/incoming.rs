@@ -1,6 +1,6 @@
-//! Messages that came in through channels: which conversation they belong to, and the turn that they make.
+//! Messages from channels: finding their conversation, and queueing their turn.
 //!
-//! Each finds its conversation, or begins one, and stores its files; then all are written together (`append.rs`).
+//! Each message finds or starts its conversation and stores its files; then all are written together (`append.rs`).
 
 use std::{collections::HashSet, mem, slice, time::Duration};
 
@@ -18,9 +18,9 @@ use super::{
     panel::free_reference,
     queries,
     sources::{self, Source},
-    storage::of_readers,
+    storage::readers_bytes,
     turns,
-    updates::joined,
+    updates::join_earlier,
 };
 use crate::{
     base::{
@@ -42,12 +42,10 @@ use crate::{
     domain::agents::LockedAgent,
 };
 
-/// The conversation of what was sent through a channel, and has this id at its vendor.
+/// Asks for the conversation of a message that was sent through a channel and has this vendor id.
 #[derive(Debug)]
 pub struct ConversationOf {
-    /// The channel.
     pub channel: ChannelId,
-    /// The id.
     pub vendor_id: String,
 }
 
@@ -55,73 +53,68 @@ impl Question for ConversationOf {
     type Answer = Option<ConversationId>;
 }
 
-/// How many addresses may join a conversation because its mails went to them: a sender chooses how many these are.
+/// How many addresses may join a conversation as recipients of its mails. A sender can choose any number.
 const READERS: usize = 500;
 
-/// How many messages of one program are answered in an hour, in a conversation: two robots would talk forever.
+/// How many messages of one program get an answer within an hour in a conversation. Two programs would talk forever.
 const ANSWERED_HERE: i64 = 3;
-/// And in all conversations of its channel.
+/// The same for all conversations of the channel.
 const ANSWERED: i64 = 30;
 
-/// A message that came in.
+/// A message from a channel.
 pub struct Incoming<'a> {
-    /// The channel.
     pub channel: ChannelId,
-    /// Its transport.
     pub transport: Transport,
-    /// Who wrote it.
+    /// The sender.
     pub contact: ContactId,
-    /// Their address.
+    /// The sender's address.
     pub identity: IdentityId,
-    /// Their name.
+    /// The sender's name.
     pub author: Option<String>,
-    /// Unique in the channel: a [`word`].
+    /// Unique in the channel: a [`bounded_name`].
     pub key: Option<String>,
-    /// Its id at the vendor.
     pub vendor_id: Option<String>,
-    /// What it is a part of there.
+    /// The vendor's id of the album that it is a part of.
     pub album: Option<String>,
-    /// Whether it is a later version of the message with this id.
+    /// Whether it is a later version of the message with this vendor id.
     pub is_edit: bool,
-    /// The conversation, as the vendor has it.
+    /// The vendor's conversation.
     pub thread: &'a Thread,
-    /// Words of others that stand above its own.
+    /// Other people's words, shown above the message.
     pub context: &'a str,
-    /// What it says.
     pub text: String,
-    /// What came with it.
     pub files: Vec<&'a Upload>,
-    /// As it came, if that is kept.
+    /// The original, if it is to be stored.
     pub source: Option<&'a Source>,
-    /// Whether the agent answers it.
+    /// Whether it gets a turn.
     pub is_answered: bool,
     /// Whether a program wrote it.
     pub is_automatic: bool,
-    /// Whether no one vouches for who wrote it.
+    /// Whether the sender is not proven.
     pub is_unproven: bool,
 }
 
 impl Incoming<'_> {
-    /// What it says, with what stands above that.
-    pub(super) fn said(&self) -> String {
+    /// The text below its context.
+    pub(super) fn full_text(&self) -> String {
         let apart = if self.context.is_empty() || self.text.is_empty() { "" } else { "\n\n" };
         format!("{}{apart}{}", self.context, self.text)
     }
 }
 
-/// Those of the keys whose messages came in through the channel before.
-pub async fn stored(tx: &Tx, channel: ChannelId, keys: &[String]) -> Result<HashSet<String>> {
+/// Returns the keys that messages of the channel have already.
+pub async fn find_stored_keys(tx: &Tx, channel: ChannelId, keys: &[String]) -> Result<HashSet<String>> {
     if keys.is_empty() {
         return Ok(HashSet::new());
     }
     Ok(queries::stored_keys(tx, channel, keys).await?.into_iter().collect())
 }
 
-/// Stores messages and makes their turns, unless they may be part of a loop. Returns where each is. The
-/// caller sends the turns.
+/// Stores messages and queues their turns, unless they may be part of a loop. Returns each message and its
+/// conversation. The caller sends the turns.
 ///
 /// # Errors
-/// `CONFLICT`: one was stored in the same moment. The database is unreachable.
+/// `CONFLICT`: another transaction has stored one of them.
 pub async fn receive(
     tx: &Tx,
     agent: &LockedAgent,
@@ -129,10 +122,10 @@ pub async fn receive(
 ) -> Result<Vec<(ConversationId, MessageId)>> {
     let (mut batch, mut stored) = (Batch::default(), Vec::with_capacity(incoming.len()));
     for mut incoming in incoming {
-        if batch.is_asked_for(&incoming) {
+        if batch.must_precede(&incoming) {
             stored.extend(mem::take(&mut batch).write(tx).await?);
         }
-        match joined(tx, &mut incoming).await? {
+        match join_earlier(tx, &mut incoming).await? {
             Some(place) => stored.push(place),
             None => batch.add(tx, agent, incoming).await?,
         }
@@ -141,31 +134,30 @@ pub async fn receive(
     Ok(stored)
 }
 
-/// Messages that are not written yet, though their conversations and files are.
+/// Unwritten messages. Their conversations and files are written.
 #[derive(Default)]
 struct Batch<'a> {
-    /// Their conversations, locked, each as it is without them.
+    /// Locked, each without these messages.
     conversations: Vec<conversations::Model>,
     new: Vec<NewMessage<'a>>,
-    /// What each came with.
     files: Vec<Vec<AttachmentId>>,
-    /// Those that are kept as they came, each with what stands below what it says.
+    /// The originals to store, each with the notes added below its text.
     sources: Vec<Option<(Bytes, String)>>,
 }
 
 impl<'a> Batch<'a> {
-    /// Whether these must be written before a message is added, because it is judged by them: by the one that it refers to or is a
-    /// part or version of; or, if a program wrote it, by how many are answered.
-    fn is_asked_for(&self, incoming: &Incoming<'_>) -> bool {
-        let refs: HashSet<_> = incoming.thread.refs.iter().map(|id| word(id)).collect();
+    /// Whether the batch must be written before `incoming` can be handled: it depends on an earlier message that it
+    /// refers to or is a part or version of; or, if a program wrote it, on the number of answers.
+    fn must_precede(&self, incoming: &Incoming<'_>) -> bool {
+        let refs: HashSet<_> = incoming.thread.refs.iter().map(|id| bounded_name(id)).collect();
         let is_one = |new: &NewMessage<'_>| new.vendor_id.as_ref().is_some_and(|id| refs.contains(id));
         incoming.is_automatic || incoming.album.is_some() || incoming.is_edit || self.new.iter().any(is_one)
     }
 
     async fn add(&mut self, tx: &Tx, agent: &'a LockedAgent, incoming: Incoming<'_>) -> Result<()> {
-        let conversation = match find(tx, &incoming).await? {
-            Some(found) => moved(tx, found, &incoming).await?,
-            None => begin(tx, agent.id, &incoming).await?,
+        let conversation = match find_conversation(tx, &incoming).await? {
+            Some(found) => update_target(tx, found, &incoming).await?,
+            None => insert_conversation(tx, agent.id, &incoming).await?,
         };
         let id = conversation.id;
         match self.conversations.iter_mut().find(|known| known.id == id) {
@@ -173,33 +165,33 @@ impl<'a> Batch<'a> {
             None => self.conversations.push(conversation),
         }
         let is_answered =
-            incoming.is_answered && !(incoming.is_automatic && is_enough(tx, id, &incoming).await?);
+            incoming.is_answered && !(incoming.is_automatic && is_answered_enough(tx, id, &incoming).await?);
         let cause = turns::Cause { kind: TurnCause::Channel, user: None, token: None };
-        let (files, text) = keep(tx, &incoming).await?;
+        let (files, text) = store_files(tx, &incoming).await?;
         let source = incoming.source.map(|source| source.with_notes_of(&text));
         let files_said = incoming.files.iter().map(|file| file.filename.as_str());
         let content = content_of(incoming.transport, incoming.thread.title.as_deref(), text, files_said);
         self.files.push(files);
         self.sources.push(source);
         self.new.push(NewMessage {
-            author_name: incoming.author.as_deref().map(word),
+            author_name: incoming.author.as_deref().map(bounded_name),
             via_channel: Some(incoming.channel),
             via_identity: Some(incoming.identity),
             dedupe_key: incoming.key,
-            vendor_id: incoming.vendor_id.as_deref().map(word),
-            // A version of a part is none.
-            album: incoming.album.as_deref().map(word).filter(|_| !incoming.is_edit),
+            vendor_id: incoming.vendor_id.as_deref().map(bounded_name),
+            // A version of a part is not a part.
+            album: incoming.album.as_deref().map(bounded_name).filter(|_| !incoming.is_edit),
             is_unproven: incoming.is_unproven,
             status: if is_answered { MessageStatus::Pending } else { MessageStatus::Delivered },
             cause: is_answered.then_some((cause, agent)),
-            // An edit that is not answered changes nothing about a resolved conversation.
+            // An edit without an answer doesn't reopen a resolved conversation.
             reopens: is_answered || !incoming.is_edit,
             ..NewMessage::new(id, MessageRole::User, MessageKind::Text, content)
         });
         Ok(())
     }
 
-    /// Writes them. Returns where each is.
+    /// Writes the messages. Returns each message and its conversation.
     async fn write(self, tx: &Tx) -> Result<Vec<(ConversationId, MessageId)>> {
         let places: Vec<_> = self.new.iter().map(|new| new.conversation).collect();
         let added = add_all(tx, &self.conversations, self.new).await?;
@@ -209,31 +201,30 @@ impl<'a> Batch<'a> {
                 attachments::attach(tx, *message, file).await?;
             }
             if let Some((bytes, notes)) = source {
-                sources::keep(tx, *message, bytes, &notes).await?;
+                sources::store_source(tx, *message, bytes, &notes).await?;
             }
         }
         Ok(stored)
     }
 }
 
-/// What stands in a message instead of a file.
-pub(crate) fn unread(name: &str, why: &str) -> String {
-    format!("\n\n[A file came with this message and was not kept: {name} ({})]", why.trim_end_matches('.'))
+/// The note in a message about a file that was not stored.
+pub(crate) fn missing_file_note(name: &str, why: &str) -> String {
+    format!("\n\n[A file came with this message and was not stored: {name} ({})]", why.trim_end_matches('.'))
 }
 
-/// A text as it is kept.
-pub(super) fn written(text: &str) -> String {
+pub(super) fn bounded_text(text: &str) -> String {
     bounded(text, bounds::MESSAGE)
 }
 
-/// Stores the files. Returns them, and the text, which names those that there was no room for.
-pub(super) async fn keep(tx: &Tx, incoming: &Incoming<'_>) -> Result<(Vec<AttachmentId>, String)> {
-    let (mut kept, mut text) = (Vec::with_capacity(incoming.files.len()), incoming.said());
+/// Stores the files. Returns them, and the text with notes about files for which there was no room.
+pub(super) async fn store_files(tx: &Tx, incoming: &Incoming<'_>) -> Result<(Vec<AttachmentId>, String)> {
+    let (mut kept, mut text) = (Vec::with_capacity(incoming.files.len()), incoming.full_text());
     for file in &incoming.files {
-        match attachments::of_sender(tx, (*file).clone()).await {
+        match attachments::store_from_sender(tx, (*file).clone()).await {
             Ok(id) => kept.push(id),
             Err(problem) if problem.code == Code::PlanLimitReached => {
-                text.push_str(&unread(&file.filename, "the organization's storage is full"));
+                text.push_str(&missing_file_note(&file.filename, "the organization's storage is full"));
             }
             Err(problem) => return Err(problem),
         }
@@ -241,8 +232,9 @@ pub(super) async fn keep(tx: &Tx, incoming: &Incoming<'_>) -> Result<(Vec<Attach
     Ok((kept, text))
 }
 
-/// The content of a message that says this, or names its files if it says nothing. A mail has its subject, too, which is what
-/// it says if there is nothing else, and is not Markdown: `>` ends with its line, and `# 4711` is no heading.
+/// The content of a message: its text, or the names of its files if it has none. A mail also has its subject, which
+/// replaces missing text, and is plain text: in Markdown, `>` would quote following lines, and `# 4711` would become a
+/// heading.
 pub(super) fn content_of<'a>(
     transport: Transport,
     title: Option<&str>,
@@ -251,10 +243,10 @@ pub(super) fn content_of<'a>(
 ) -> Value {
     let text = if text.trim().is_empty() { files.collect::<Vec<_>>().join(", ") } else { text };
     if transport != Transport::Email {
-        return json!({ "text": written(&text), "format": TextFormat::Markdown });
+        return json!({ "text": bounded_text(&text), "format": TextFormat::Markdown });
     }
-    let subject = title.map(word).filter(|subject| !subject.trim().is_empty());
-    let text = if text.is_empty() { subject.clone().unwrap_or_default() } else { written(&text) };
+    let subject = title.map(bounded_name).filter(|subject| !subject.trim().is_empty());
+    let text = if text.is_empty() { subject.clone().unwrap_or_default() } else { bounded_text(&text) };
     let mut content = json!({ "text": text, "format": TextFormat::Plain });
     if let Some(subject) = subject {
         content["subject"] = subject.into();
@@ -262,28 +254,28 @@ pub(super) fn content_of<'a>(
     content
 }
 
-/// Whether a program's origin was answered enough: two robots that don't know each other would talk forever. One that names no
-/// thread begins a conversation each time, so there is a limit for the whole channel, too.
-async fn is_enough(tx: &Tx, conversation: ConversationId, incoming: &Incoming<'_>) -> Result<bool> {
+/// Whether a program has got enough answers. Two programs could talk forever. A program that names no thread starts a
+/// conversation each time, so there is also a limit for the channel.
+async fn is_answered_enough(tx: &Tx, conversation: ConversationId, incoming: &Incoming<'_>) -> Result<bool> {
     let place = (incoming.identity, incoming.channel, conversation);
-    let answered = queries::answered(tx, place, tx.now.minus(Duration::from_hours(1))).await?;
+    let answered = queries::count_answered(tx, place, tx.now.minus(Duration::from_hours(1))).await?;
     Ok(answered.is_some_and(|answered| answered.here >= ANSWERED_HERE || answered.anywhere >= ANSWERED))
 }
 
-/// The conversation that a message belongs to, locked: the one of the newest message that it refers to, else the one with its
-/// key. An archived one is over: a message to it begins another. A mail thread's key is the id of its first mail, which later
-/// ones refer to: it still leads there when the mails themselves were removed.
+/// The locked conversation of a message: that of the newest message it refers to, otherwise that with its key. A
+/// message to an archived conversation starts a new one. The key of a mail thread is the id of its first mail, which
+/// later mails refer to, so it works even after the mails were removed.
 ///
-/// Ids of mails are no secrets: a mail that refers to others' joins their conversation only if its sender takes part in it.
-/// Ours hold a secret word, so whoever names one has it.
-async fn find(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<conversations::Model>> {
+/// Ids of mails are not secret: a mail that refers to other people's mails joins their conversation only if its sender
+/// takes part in it. Ids of Muster's mails contain a secret, so a sender who knows one has received the mail.
+async fn find_conversation(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<conversations::Model>> {
     let open = || {
         let open = held(tx.scope.find::<conversations::Entity>());
         let open = open.filter(conversations::Column::ChannelId.eq(incoming.channel));
         open.filter(conversations::Column::Status.ne(ConversationStatus::Archived))
     };
     for vendor_id in &incoming.thread.refs {
-        let Some((id, is_ours)) = referred(tx, incoming.channel, vendor_id).await? else { continue };
+        let Some((id, is_ours)) = find_referred(tx, incoming.channel, vendor_id).await? else { continue };
         let found = open().filter(conversations::Column::Id.eq(id)).one(tx.connection()).await?;
         if let Some(found) = found
             && (is_ours || takes_part(tx, &found, incoming).await?)
@@ -293,7 +285,7 @@ async fn find(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<conversations::
     }
     let Thread { key, refs, .. } = incoming.thread;
     let refs = if incoming.transport == Transport::Email { refs.as_slice() } else { &[] };
-    let keys = refs.iter().chain(slice::from_ref(key)).map(|key| word(key));
+    let keys = refs.iter().chain(slice::from_ref(key)).map(|key| bounded_name(key));
     let same = open().filter(conversations::Column::ThreadKey.is_in(keys));
     let same = same.order_by_desc(conversations::Column::Id).one(tx.connection()).await?;
     match same {
@@ -302,8 +294,8 @@ async fn find(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<conversations::
     }
 }
 
-/// Whether a sender may refer to others' mails of a conversation: its contact, who has written in it, and who got a mail of it.
-/// Other vendors know themselves who is in a thread.
+/// Whether a sender may refer to other people's mails in a conversation: as its contact, as an author in it, or as a
+/// recipient of its mails. Vendors other than mail control access to their threads.
 async fn takes_part(tx: &Tx, conversation: &conversations::Model, incoming: &Incoming<'_>) -> Result<bool> {
     if incoming.transport != Transport::Email
         || conversation.contact_id == Some(incoming.contact)
@@ -318,32 +310,37 @@ async fn takes_part(tx: &Tx, conversation: &conversations::Model, incoming: &Inc
     Ok(written.one(tx.connection()).await?.is_some())
 }
 
-/// The conversation of a message that the vendor knows by this id, and whether the message is ours. Ours comes first: whoever got
-/// a mail of ours could give its id to their own, to get the answers of others into their conversation.
-async fn referred(tx: &Tx, channel: ChannelId, vendor_id: &str) -> Result<Option<(ConversationId, bool)>> {
-    if let Some(id) = ask(tx, ConversationOf { channel, vendor_id: word(vendor_id) }).await? {
+/// The conversation of the message with this vendor id, and whether Muster sent that message. Muster's messages take
+/// precedence: a recipient could reuse the id of Muster's mail to divert other people's replies into another
+/// conversation.
+async fn find_referred(
+    tx: &Tx,
+    channel: ChannelId,
+    vendor_id: &str,
+) -> Result<Option<(ConversationId, bool)>> {
+    if let Some(id) = ask(tx, ConversationOf { channel, vendor_id: bounded_name(vendor_id) }).await? {
         return Ok(Some((id, true)));
     }
     let theirs = tx.scope.find::<messages::Entity>().filter(messages::Column::ViaChannelId.eq(channel));
-    let theirs = theirs.filter(messages::Column::VendorId.eq(word(vendor_id))).limit(1);
+    let theirs = theirs.filter(messages::Column::VendorId.eq(bounded_name(vendor_id))).limit(1);
     let theirs = theirs.select_only().column(messages::Column::ConversationId);
     Ok(theirs.into_tuple::<ConversationId>().one(tx.connection()).await?.map(|id| (id, false)))
 }
 
-/// The conversation, with answers going where its people write from now, and with those who got this message.
-async fn moved(
+/// Updates the target of answers to the thread of this message, and adds the recipients of this message to the readers.
+async fn update_target(
     tx: &Tx,
     conversation: conversations::Model,
     incoming: &Incoming<'_>,
 ) -> Result<conversations::Model> {
     let target = &incoming.thread.target;
-    let readers = with_readers(texts(&conversation.readers), incoming);
+    let readers = add_readers(texts(&conversation.readers), incoming);
     let is_same = conversation.target.as_ref() == Some(target) && texts(&conversation.readers) == readers;
     if is_same {
         return Ok(conversation);
     }
     let readers = json!(readers);
-    let more = of_readers(&readers) - of_readers(&conversation.readers);
+    let more = readers_bytes(&readers) - readers_bytes(&conversation.readers);
     let stored_bytes = Set(conversation.stored_bytes + more);
     let mut changed = conversation.into_active_model();
     changed.target = Set(Some(target.clone()));
@@ -352,8 +349,8 @@ async fn moved(
     Ok(changed.update(tx.connection()).await?)
 }
 
-/// The addresses that got a conversation's mails, with those of this one.
-fn with_readers(mut readers: Vec<String>, incoming: &Incoming<'_>) -> Vec<String> {
+/// Adds the recipients of a message to the readers of its conversation.
+fn add_readers(mut readers: Vec<String>, incoming: &Incoming<'_>) -> Vec<String> {
     for reader in &incoming.thread.readers {
         let reader = bounded(reader, bounds::NAME);
         if readers.len() < READERS && !readers.contains(&reader) {
@@ -363,9 +360,13 @@ fn with_readers(mut readers: Vec<String>, incoming: &Incoming<'_>) -> Vec<String
     readers
 }
 
-async fn begin(tx: &Tx, agent: AgentId, incoming: &Incoming<'_>) -> Result<conversations::Model> {
-    let title = incoming.thread.title.as_deref().map(word).filter(|title| !title.trim().is_empty());
-    let readers = json!(with_readers(Vec::new(), incoming));
+async fn insert_conversation(
+    tx: &Tx,
+    agent: AgentId,
+    incoming: &Incoming<'_>,
+) -> Result<conversations::Model> {
+    let title = incoming.thread.title.as_deref().map(bounded_name).filter(|title| !title.trim().is_empty());
+    let readers = json!(add_readers(Vec::new(), incoming));
     let conversation = conversations::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,
@@ -376,9 +377,9 @@ async fn begin(tx: &Tx, agent: AgentId, incoming: &Incoming<'_>) -> Result<conve
         contact_id: Set(Some(incoming.contact)),
         channel_id: Set(Some(incoming.channel)),
         transport: Set(incoming.transport),
-        thread_key: Set(Some(word(&incoming.thread.key))),
+        thread_key: Set(Some(bounded_name(&incoming.thread.key))),
         target: Set(Some(bounded(&incoming.thread.target, bounds::NAME))),
-        stored_bytes: Set(of_readers(&readers)),
+        stored_bytes: Set(readers_bytes(&readers)),
         readers: Set(readers),
         message_count: Set(0),
         last_seq: Set(0),
@@ -389,11 +390,13 @@ async fn begin(tx: &Tx, agent: AgentId, incoming: &Incoming<'_>) -> Result<conve
         ..Default::default()
     };
     let begun = conversation.insert(tx.connection()).await?;
-    tx.announce(Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Conversation, begun.id).of(agent));
+    tx.announce(
+        Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Conversation, begun.id).with_parent(agent),
+    );
     Ok(begun)
 }
 
-/// An id, name or title of a vendor's, as it is kept.
-pub fn word(text: &str) -> String {
+/// Bounds a vendor's id, name or title for storage.
+pub fn bounded_name(text: &str) -> String {
     bounded(text, bounds::NAME)
 }

@@ -1,18 +1,18 @@
-//! Conversations with agents: messages, search, attachments, and what agents do in them ([`turns`]).
+//! Conversations with agents: messages, search, attachments, and agents' turns ([`turns`]).
 //!
-//! States (`state.rs`): OPEN; PENDING while the agent waits for a decision; RESOLVED until someone writes
-//! again; ARCHIVED. Messages are only ever added ([`append`]), until all are removed (`retention.rs`): seq counts without gaps,
-//! and paging walks it. Only an album of photos, which comes in parts, grows (`updates.rs`), and only the text of a message that was
-//! misread changes (`reparsing.rs`). Permissions: `agent.output.view` reads one agent's conversations, `conversation.view` those of all
-//! agents, `agent.interact` writes, `conversation.edit` resolves and archives. A message from the panel leaves
-//! the process as a turn for the agent's host.
+//! States (`state.rs`): OPEN; PENDING while the agent waits for a decision; RESOLVED until someone writes again;
+//! ARCHIVED. Messages are only added ([`append`]), until retention removes them (`retention.rs`): seq counts without
+//! gaps, and paging walks it. Only two kinds of messages change: an album of photos, which arrives in parts
+//! (`updates.rs`), and a misread mail (`reparsing.rs`). A message from the panel leaves the process as a turn for the
+//! agent's host. Permissions: `agent.output.view` reads one agent's conversations, `conversation.view` those of all
+//! agents, `agent.interact` writes, `conversation.edit` resolves and archives.
 //!
-//! `panel.rs`: what people do; `takeover.rs`: answering instead of the agent; `reports.rs`: what hosts report;
-//! `incoming.rs`: what comes in through channels; `updates.rs`: parts and versions of that; `turn_messages.rs`, `delivery_messages.rs`: what
-//! turns and deliveries need; `append.rs`: adding a message; `search.rs`: finding messages; `reads.rs`: how far people have read;
-//! `watches.rs`: whom to tell of it; `retention.rs`: how long transcripts are kept; `storage.rs`: what they take; `tokenizer.rs`: the
-//! tokens of the search index; `search_stages.rs`: where a search looks first; `attachments.rs`: files; `sources.rs`: messages as they
-//! came; `reparsing.rs`: reading these again.
+//! `panel.rs`: people's actions; `takeover.rs`: answering instead of the agent; `reports.rs`: hosts' reports;
+//! `incoming.rs`: messages from channels; `updates.rs`: their parts and versions; `turn_messages.rs`,
+//! `delivery_messages.rs`: messages of turns and deliveries; `append.rs`: adding messages; `search.rs`: finding
+//! messages; `reads.rs`: read marks; `watches.rs`: watchers; `retention.rs`: removing transcripts; `storage.rs`:
+//! storage use; `tokenizer.rs`: tokens of the search index; `search_stages.rs`: stages of a search; `attachments.rs`:
+//! files; `sources.rs`: original mails; `reparsing.rs`: reading them again.
 
 mod append;
 mod attachments;
@@ -41,29 +41,32 @@ pub mod turns;
 mod updates;
 mod watches;
 
-pub(crate) use self::{append::preview, incoming::unread, rows::require, tokenizer::place_tokens};
+pub(crate) use self::{append::preview, incoming::missing_file_note, rows::require, tokenizer::place_tokens};
 pub use self::{
     append::{Delivery, NewMessage, Outgoing, SentOut, add, append, append_error},
-    attachments::{File, Upload, Uploaded, content, file, of_message, upload},
-    delivery_messages::{Place, move_targets, place_of, record_delivery, require_message, retarget},
-    incoming::{ConversationOf, Incoming, receive, stored, word},
+    attachments::{File, Upload, Uploaded, content, file, load_message_files, upload},
+    delivery_messages::{
+        DeliveryTarget, load_delivery_target, move_targets, record_delivery, require_message, retarget,
+    },
+    incoming::{ConversationOf, Incoming, bounded_name, find_stored_keys, receive},
     panel::{ConversationEdit, NewConversation, Post, post, reference, start, update},
     queries::{
         READ_SEQ, TARGET, UNDELIVERED, UNREAD, WATCHING, count_failed, count_undelivered, count_unread,
         unread_sql,
     },
     reads::mark_read,
-    reparsing::{Reread, Wanted, reread},
+    reparsing::{Reread, RereadFilter, reread},
     retention::forget_old,
-    rows::{await_decision, decided, exists},
+    rows::{await_decision, exists, mark_decided},
     search::{merge_index, text_of, tokens},
     sources::Source,
     state::Happening,
     storage::{count_stored, require_room},
     takeover::{end_abandoned, hand_back, take_over},
     turn_messages::{
-        Said, SaidFile, Thread, agent_of, assign, deliver, forget_sessions, hand_on, is_shared, load_files,
-        measured, remember_session, require_of, said, said_in_its_place, settle, thread,
+        PromptFile, PromptMessage, Thread, agent_of, assign_to_turn, forget_sessions, is_shared, load_files,
+        load_messages_by_person, load_messages_for_agent, load_thread, mark_delivered, move_messages,
+        record_measurement, remember_session, require_agent, settle_messages,
     },
     updates::{has_earlier, is_deletion, newest_album},
     watches::watch,

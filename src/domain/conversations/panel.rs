@@ -1,4 +1,4 @@
-//! What people do with conversations in the panel: start one, write to the agent, resolve, archive, rename.
+//! People's actions in the panel: starting a conversation, writing to the agent, resolving, archiving, renaming.
 
 use std::collections::HashSet;
 
@@ -33,9 +33,7 @@ use crate::{
 /// A conversation to start from the panel.
 #[derive(Clone, Debug)]
 pub struct NewConversation {
-    /// The agent.
     pub agent: AgentId,
-    /// The subject.
     pub title: Option<String>,
     /// The first message.
     pub text: Option<String>,
@@ -44,20 +42,15 @@ pub struct NewConversation {
 /// A message from the panel.
 #[derive(Clone, Debug)]
 pub struct Post {
-    /// The text.
     pub text: String,
-    /// The format of the text.
     pub format: TextFormat,
-    /// Uploaded files to post.
     pub attachments: Vec<AttachmentId>,
 }
 
 /// Changes to a conversation.
 #[derive(Clone, Debug, Default)]
 pub struct ConversationEdit {
-    /// The new status.
     pub status: MaybeUndefined<ConversationStatus>,
-    /// The subject.
     pub title: MaybeUndefined<String>,
 }
 
@@ -93,7 +86,7 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
     if let Some(user) = scope.request.caller.user() {
         insert_watch(&tx, conversation.id, user).await?;
     }
-    record(
+    record_change(
         &tx,
         (ChangeOp::Created, "startConversation"),
         conversation.id,
@@ -102,7 +95,7 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
     match new.text {
         Some(text) => {
             let post = Post { text, format: TextFormat::Markdown, attachments: Vec::new() };
-            write(&tx, conversation.id, new.agent, post).await?;
+            write_message(&tx, conversation.id, new.agent, post).await?;
         }
         // A message would have announced it.
         None => super::rows::announce(&tx, new.agent, conversation.id),
@@ -119,30 +112,35 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
 pub async fn post(scope: &Scope, id: ConversationId, post: Post) -> Result<MessageId> {
     let tx = scope.begin().await?;
     let agent = super::agent_of(&tx, id).await?;
-    let message = write(&tx, id, agent, post).await?;
-    record(&tx, (ChangeOp::Updated, "postMessage"), id, json!({ "message_id": message }));
+    let message = write_message(&tx, id, agent, post).await?;
+    record_change(&tx, (ChangeOp::Updated, "postMessage"), id, json!({ "message_id": message }));
     tx.commit().await?;
     Ok(message)
 }
 
-async fn write(tx: &Tx, conversation: ConversationId, agent: AgentId, post: Post) -> Result<MessageId> {
-    // The agent first, as everywhere: whoever starts or stops it waits until the message has its turn.
+async fn write_message(
+    tx: &Tx,
+    conversation: ConversationId,
+    agent: AgentId,
+    post: Post,
+) -> Result<MessageId> {
+    // The agent is locked first, as everywhere: starting and stopping it wait until the message has its turn.
     let Some(agent) = agents::lock_agent(tx, agent).await? else {
-        let detail = "The conversation's agent has been deleted, so this would not be read. Start a conversation with another agent.";
+        let detail = "The conversation's agent has been deleted, so no one would read this message. Start a conversation with another agent.";
         return Err(Problem::new(Code::Archived, detail));
     };
     orgs::require_room(tx).await?;
     let row = load(tx, conversation).await?;
     let caller = tx.scope.request.caller.clone();
-    let speaker = takeover::speaker(tx, &row).await?;
+    let speaker = takeover::find_speaker(tx, &row).await?;
     if let (Speaker::Other(holder), Some(_)) = (&speaker, caller.user()) {
         return Err(holder.refusal("Take it over yourself to write in it, or wait until it is handed back."));
     }
     let content = json!({ "text": post.text, "format": post.format });
     let (role, status) = match speaker {
-        // The agent is told with its next turn.
+        // The agent learns of it with its next turn.
         Speaker::Caller => (MessageRole::Assistant, MessageStatus::Delivered),
-        // DELIVERED once the agent has taken its turn. What a program brings while a person answers is kept.
+        // DELIVERED once the agent has received its turn. A program's message waits while a person answers.
         Speaker::Agent | Speaker::Other(_) => (MessageRole::User, MessageStatus::Pending),
     };
     let mut new = NewMessage {
@@ -155,13 +153,13 @@ async fn write(tx: &Tx, conversation: ConversationId, agent: AgentId, post: Post
     };
     if role == MessageRole::Assistant {
         new.via_channel = row.channel_id;
-        takeover::spoken(tx, conversation).await?;
+        takeover::record_activity(tx, conversation).await?;
     }
     let (message, seq) = add(tx, new).await?;
     if let Some(user) = caller.user() {
         reads::read_to(tx, conversation, user, seq).await?;
     }
-    attachments::post(tx, message, &post.attachments).await?;
+    attachments::attach_uploads(tx, message, &post.attachments).await?;
     turns::send(tx, &agent, &[conversation]).await?;
     Ok(message)
 }
@@ -173,7 +171,7 @@ async fn write(tx: &Tx, conversation: ConversationId, agent: AgentId, post: Post
 pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -> Result<()> {
     let tx = scope.begin().await?;
     let agent = super::agent_of(&tx, id).await?;
-    // Held before the conversation, as everywhere.
+    // Locked before the conversation, as everywhere.
     let standing = match edit.status.value() {
         Some(ConversationStatus::Archived) => agents::lock_agent(&tx, agent).await?,
         _ => None,
@@ -217,7 +215,7 @@ pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -
     let changes = audit::changed(&before, &conversation);
     conversation.update(tx.connection()).await?;
     edits::raise(&tx, RecordKind::Conversation, id).await?;
-    record(&tx, (ChangeOp::Updated, "updateConversation"), id, changes);
+    record_change(&tx, (ChangeOp::Updated, "updateConversation"), id, changes);
     super::rows::announce(&tx, agent, id);
     tx.commit().await
 }
@@ -243,7 +241,7 @@ pub fn reference(random: [u8; 5]) -> String {
     (0..8).rev().map(|place| char::from(ALPHABET[(bits >> (place * 5) & 31) as usize])).collect()
 }
 
-fn record(
+fn record_change(
     tx: &Tx,
     (op, operation): (ChangeOp, &'static str),
     id: ConversationId,

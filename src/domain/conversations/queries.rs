@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// The reader has not read the conversation `t` to its end. False for a service token.
+/// SQL: the reader has not read the conversation `t` to its end. False for a service token.
 macro_rules! unread {
     ($now:literal, $viewer:literal) => {
         concat!(
@@ -35,14 +35,14 @@ macro_rules! unread {
     };
 }
 
-/// The message `m` could not be delivered, in the last seven days.
+/// SQL: the delivery of the message `m` failed in the last seven days.
 macro_rules! failed {
     ($now:literal) => {
         concat!("m.delivery_status = 'FAILED' AND m.created_at > ", $now, " - 604800000")
     };
 }
 
-/// The conversation `t` has such a message.
+/// SQL: the conversation `t` has a message whose delivery failed in the last seven days.
 macro_rules! undelivered {
     ($org:literal, $now:literal) => {
         concat!(
@@ -55,9 +55,9 @@ macro_rules! undelivered {
     };
 }
 
-/// For lists of conversations: the reader has not read the conversation `t` to its end.
+/// `unread!` for lists of conversations.
 pub const UNREAD: &str = unread!(":now", ":viewer");
-/// For lists of conversations: a message of the conversation `t` could not be delivered, in the last seven days.
+/// `undelivered!` for lists of conversations.
 pub const UNDELIVERED: &str = undelivered!("$1", ":now");
 
 /// SQL: the seq up to which the caller has read the conversation. Null for a service token.
@@ -65,8 +65,7 @@ pub const READ_SEQ: &str = "(CASE WHEN CAST(:viewer AS BIGINT) IS NOT NULL THEN 
     FROM conversation_reads r WHERE r.organization_id = t.organization_id AND r.conversation_id = t.id \
     AND r.user_id = :viewer), 0) END)";
 
-/// SQL: the number of messages that the caller has not read. Null for a service token. Of the newest thousand: a list can't walk
-/// through all that someone has never read.
+/// SQL: the number of unread messages among the newest thousand, so that lists stay fast. Null for a service token.
 #[must_use]
 pub fn unread_sql() -> String {
     format!(
@@ -83,9 +82,6 @@ pub const WATCHING: &str = "CASE WHEN CAST(:viewer AS BIGINT) IS NULL THEN NULL 
      WHERE w.organization_id = t.organization_id AND w.conversation_id = t.id AND w.user_id = :viewer) END";
 
 /// The number of conversations that the caller has not read to the end. 0 for a service token.
-///
-/// # Errors
-/// The database is unreachable; so for the others.
 pub async fn count_unread(scope: &Scope) -> Result<i64> {
     let sql =
         sql!("SELECT COUNT(*) FROM conversations t WHERE t.organization_id = $org AND ", unread!("$2", "$3"));
@@ -93,19 +89,13 @@ pub async fn count_unread(scope: &Scope) -> Result<i64> {
     Ok(scope.scalar(sql, values).await?.unwrap_or(0))
 }
 
-/// The number of messages of the last seven days that could not be delivered.
-///
-/// # Errors
-/// See [`count_unread`].
+/// The number of messages of the last seven days whose delivery failed.
 pub async fn count_failed(scope: &Scope) -> Result<i64> {
     let sql = sql!("SELECT COUNT(*) FROM messages m WHERE m.organization_id = $org AND ", failed!("$2"));
     Ok(scope.scalar(sql, [scope.core.clock.now().into()]).await?.unwrap_or(0))
 }
 
-/// The number of conversations with such a message.
-///
-/// # Errors
-/// See [`count_unread`].
+/// The number of conversations with a failed delivery in the last seven days.
 pub async fn count_undelivered(scope: &Scope) -> Result<i64> {
     let sql = sql!(
         "SELECT COUNT(*) FROM conversations t WHERE t.organization_id = $org AND ",
@@ -114,7 +104,7 @@ pub async fn count_undelivered(scope: &Scope) -> Result<i64> {
     Ok(scope.scalar(sql, [scope.core.clock.now().into()]).await?.unwrap_or(0))
 }
 
-/// The address of who wrote last in a conversation before a position.
+/// SQL: the address of the last sender in a conversation before a position.
 macro_rules! last_writer {
     ($conversation:literal, $before:literal) => {
         concat!(
@@ -130,7 +120,7 @@ macro_rules! last_writer {
     };
 }
 
-/// SQL for where the message of a delivery `d` in its conversation `v` goes: [`Place::target`](super::Place::target).
+/// SQL: the [target](super::DeliveryTarget::target) of a delivery `d` in its conversation `v`.
 pub const TARGET: &str = concat!(
     "COALESCE(CASE WHEN v.transport = 'EMAIL' THEN ",
     last_writer!(
@@ -141,7 +131,7 @@ pub const TARGET: &str = concat!(
 );
 
 row! {
-    /// Who speaks with whom, and who wrote last.
+    /// The parties of a conversation, and its last sender.
     pub(super) struct Speakers {
         channel_id: i64,
         channel_name: String,
@@ -153,7 +143,7 @@ row! {
     }
 }
 
-/// Who speaks with whom in a conversation, and who wrote last before this position. `None` if it has no channel.
+/// The parties of a conversation, and the last sender before this position. `None` if the conversation has no channel.
 pub(super) async fn speakers(
     scope: &Scope,
     conversation: ConversationId,
@@ -173,15 +163,14 @@ pub(super) async fn speakers(
 }
 
 row! {
-    /// Where a mail came from.
-    struct From {
+    struct MailSender {
         message: MessageId,
         address: String,
     }
 }
 
-/// Those of the messages that are mails, with their senders' addresses.
-pub(super) async fn addresses(tx: &Tx, messages: Vec<i64>) -> Result<HashMap<MessageId, String>> {
+/// The senders' addresses of those messages that are mails.
+pub(super) async fn sender_addresses(tx: &Tx, messages: Vec<i64>) -> Result<HashMap<MessageId, String>> {
     if messages.is_empty() {
         return Ok(HashMap::new());
     }
@@ -190,12 +179,12 @@ pub(super) async fn addresses(tx: &Tx, messages: Vec<i64>) -> Result<HashMap<Mes
          ON i.organization_id = m.organization_id AND i.id = m.via_identity_id \
          WHERE m.organization_id = $org AND m.id = ANY($2) AND i.transport = 'EMAIL'"
     );
-    let found: Vec<From> = tx.all(sql, [tx.scope.core.db.keys(&messages)]).await?;
+    let found: Vec<MailSender> = tx.all(sql, [tx.scope.core.db.keys(&messages)]).await?;
     Ok(found.into_iter().map(|from| (from.message, from.address)).collect())
 }
 
-/// Whether someone else than the author of a message has written in the conversation before it, among 1,000 messages: looking for
-/// another person in a long conversation of one would read all of it with each turn.
+/// Whether another author wrote one of the 1,000 messages before this one. Without a bound, each turn of a long
+/// conversation with one author would read all of it.
 pub(super) async fn has_another_author(
     tx: &Tx,
     conversation: ConversationId,
@@ -213,15 +202,15 @@ pub(super) async fn has_another_author(
 }
 
 row! {
-    /// What the vendor calls a message, or a part of one.
+    /// The vendor's id of a message or of a part of one.
     pub(super) struct VendorId {
         vendor_id: String,
-        /// 0 for a message that came in.
+        /// 0 for an incoming message.
         part: i64,
     }
 }
 
-/// What the vendor calls the messages before this one, `most` of them, the newest first.
+/// The vendor's ids of at most `most` messages before this one, newest first.
 pub(super) async fn earlier_vendor_ids(
     scope: &Scope,
     conversation: ConversationId,
@@ -238,7 +227,7 @@ pub(super) async fn earlier_vendor_ids(
     scope.all(sql, [conversation.into(), before.into(), most.into()]).await
 }
 
-/// Those of the keys whose messages came in through the channel before.
+/// Returns the keys that messages of the channel have already.
 pub(super) async fn stored_keys(tx: &Tx, channel: ChannelId, keys: &[String]) -> Result<Vec<String>> {
     let sql = sql!(
         "SELECT dedupe_key FROM messages WHERE organization_id = $org AND dedupe_key = ANY($2) AND via_channel_id = $3"
@@ -247,8 +236,8 @@ pub(super) async fn stored_keys(tx: &Tx, channel: ChannelId, keys: &[String]) ->
 }
 
 row! {
-    /// How many messages of an identity had a turn.
-    pub(super) struct Answered {
+    /// The number of an identity's messages with a turn.
+    pub(super) struct AnsweredCounts {
         /// In the conversation.
         here: i64,
         /// In the whole channel.
@@ -256,12 +245,12 @@ row! {
     }
 }
 
-/// How many messages of an identity in a channel have had a turn since then.
-pub(super) async fn answered(
+/// Counts an identity's messages with a turn in a channel since then.
+pub(super) async fn count_answered(
     tx: &Tx,
     (identity, channel, conversation): (IdentityId, ChannelId, ConversationId),
     since: Timestamp,
-) -> Result<Option<Answered>> {
+) -> Result<Option<AnsweredCounts>> {
     let sql = sql!(
         "SELECT COUNT(CASE WHEN conversation_id = $4 THEN 1 END) AS here, COUNT(*) AS anywhere FROM messages \
          WHERE organization_id = $org AND via_identity_id = $2 AND via_channel_id = $3 AND created_at > $5 \
@@ -270,7 +259,7 @@ pub(super) async fn answered(
     tx.one(sql, [identity.into(), channel.into(), conversation.into(), since.into()]).await
 }
 
-/// Whether a message with this vendor id came in through the channel.
+/// Whether the channel has received a message with this vendor id.
 pub(super) async fn has_vendor_id(scope: &Scope, channel: ChannelId, vendor_id: &str) -> Result<bool> {
     let sql = sql!(
         "SELECT EXISTS (SELECT 1 FROM messages WHERE organization_id = $org AND via_channel_id = $2 AND vendor_id = $3)"
@@ -278,7 +267,7 @@ pub(super) async fn has_vendor_id(scope: &Scope, channel: ChannelId, vendor_id: 
     Ok(scope.scalar(sql, [channel.into(), vendor_id.into()]).await?.unwrap_or(false))
 }
 
-/// Whether a message of this album came in through the channel.
+/// Whether the channel has received a message of this album.
 pub(super) async fn has_album(scope: &Scope, channel: ChannelId, album: &str) -> Result<bool> {
     let sql = sql!(
         "SELECT EXISTS (SELECT 1 FROM messages WHERE organization_id = $org AND via_channel_id = $2 AND album = $3)"
@@ -287,16 +276,14 @@ pub(super) async fn has_album(scope: &Scope, channel: ChannelId, album: &str) ->
 }
 
 row! {
-    /// An album.
     pub(super) struct Album {
         /// Its first message.
         id: MessageId,
-        /// The length of the names of its parts.
+        /// The length of the keys of its parts, as JSON.
         length: i64,
     }
 }
 
-/// The newest album of a conversation.
 pub(super) async fn newest_album(tx: &Tx, conversation: ConversationId) -> Result<Option<Album>> {
     let sql = sql!(
         "SELECT id, CAST(LENGTH(CAST(album_keys AS TEXT)) AS BIGINT) AS length FROM messages \
@@ -305,7 +292,7 @@ pub(super) async fn newest_album(tx: &Tx, conversation: ConversationId) -> Resul
     tx.one(sql, [conversation.into()]).await
 }
 
-/// Keeps a message as it came.
+/// Stores a mail as it arrived.
 pub(super) async fn insert_source(
     tx: &Tx,
     message: MessageId,
@@ -321,7 +308,6 @@ pub(super) async fn insert_source(
     Ok(())
 }
 
-/// Forgets a message as it came.
 pub(super) async fn delete_source(tx: &Tx, message: MessageId) -> Result<()> {
     let sql = sql!("DELETE FROM message_sources WHERE organization_id = $org AND message_id = $2");
     tx.execute(sql, [message.into()]).await?;
@@ -329,14 +315,13 @@ pub(super) async fn delete_source(tx: &Tx, message: MessageId) -> Result<()> {
 }
 
 row! {
-    /// A message as it came.
     pub(super) struct SealedSource {
         source_sealed: Vec<u8>,
         notes: String,
     }
 }
 
-/// A message as it came, if that is kept.
+/// The mail as it arrived, if it is stored.
 pub(super) async fn sealed_source(scope: &Scope, message: MessageId) -> Result<Option<SealedSource>> {
     let sql = sql!(
         "SELECT source_sealed, notes FROM message_sources WHERE organization_id = $org AND message_id = $2"
@@ -345,22 +330,22 @@ pub(super) async fn sealed_source(scope: &Scope, message: MessageId) -> Result<O
 }
 
 row! {
-    /// A message that is kept as it came.
-    pub(super) struct Kept {
+    /// A message whose original mail is stored.
+    pub(super) struct StoredSource {
         organization_id: OrgId,
         conversation_id: ConversationId,
         message_id: MessageId,
     }
 }
 
-/// The messages of all organizations, or of these, that are kept as they came: `most` of those after a place.
-pub(super) async fn kept(
+/// At most `most` messages with a stored mail, after a place, of all organizations or within the given bounds.
+pub(super) async fn list_sources(
     core: &Core,
     (after_org, after): (OrgId, MessageId),
     (org, channel, conversation): (Option<OrgId>, Option<ChannelId>, Option<ConversationId>),
     messages: &[MessageId],
     most: i64,
-) -> Result<Vec<Kept>> {
+) -> Result<Vec<StoredSource>> {
     const KEPT: &str = "SELECT s.organization_id, m.conversation_id, s.message_id FROM message_sources s \
          JOIN messages m ON m.organization_id = s.organization_id AND m.id = s.message_id \
          WHERE (s.organization_id, s.message_id) > ($1, $2) \
@@ -380,7 +365,7 @@ pub(super) async fn kept(
     core.db.every_org().all(sql, values).await
 }
 
-/// The conversations whose turns an agent has begun, and no one has cancelled.
+/// The conversations with running turns that were not cancelled.
 pub(super) async fn with_running_turns(tx: &Tx) -> Result<Vec<ConversationId>> {
     let sql = sql!(
         "SELECT DISTINCT conversation_id FROM turns WHERE organization_id = $org AND cancel_requested_at IS NULL \
@@ -403,7 +388,7 @@ row! {
     pub(super) struct TakenOver {
         organization_id: OrgId,
         id: ConversationId,
-        /// The person's role. `None` for one who can't sign in to the organization.
+        /// The holder's. `None` if the holder can't sign in to the organization.
         role: Option<String>,
         last_word_at: Option<Timestamp>,
     }
@@ -413,18 +398,18 @@ const TAKEN_OVER: &str = "SELECT c.organization_id, c.id, (SELECT m.role FROM me
      WHERE m.organization_id = c.organization_id AND m.user_id = c.taken_over_by AND u.disabled_at IS NULL) AS role, \
      c.last_word_at FROM conversations c";
 
-/// The conversations of all organizations that people have taken over, those first where nothing was said for the longest time.
-pub(super) async fn taken_over(core: &Core) -> Result<Vec<TakenOver>> {
+/// The taken-over conversations of all organizations, those with the longest silence first.
+pub(super) async fn list_taken_over(core: &Core) -> Result<Vec<TakenOver>> {
     let sql = every_org_sql!(TAKEN_OVER, " WHERE c.taken_over_by IS NOT NULL ORDER BY c.last_word_at");
     core.db.every_org().all(sql, []).await
 }
 
-/// A conversation that a person has taken over. `None`: it is gone.
-pub(super) async fn holder(tx: &Tx, id: ConversationId) -> Result<Option<TakenOver>> {
+/// `None`: the conversation is gone.
+pub(super) async fn load_taken_over(tx: &Tx, id: ConversationId) -> Result<Option<TakenOver>> {
     tx.one(sql!(TAKEN_OVER, " WHERE c.organization_id = $org AND c.id = $2"), [id.into()]).await
 }
 
-/// Lets a member watch a conversation. Returns whether they didn't.
+/// Makes a member watch a conversation. Returns whether that is new.
 pub(super) async fn insert_watch(tx: &Tx, id: ConversationId, user: UserId) -> Result<bool> {
     let sql = sql!(
         "INSERT INTO conversation_watches (organization_id, conversation_id, user_id, created_at) \
@@ -433,7 +418,7 @@ pub(super) async fn insert_watch(tx: &Tx, id: ConversationId, user: UserId) -> R
     Ok(tx.execute(sql, [id.into(), user.into(), tx.now.into()]).await? > 0)
 }
 
-/// Lets a member no longer watch a conversation. Returns whether they did.
+/// Ends a member's watch. Returns whether there was one.
 pub(super) async fn delete_watch(tx: &Tx, id: ConversationId, user: UserId) -> Result<bool> {
     let sql = sql!(
         "DELETE FROM conversation_watches WHERE organization_id = $org AND conversation_id = $2 AND user_id = $3"

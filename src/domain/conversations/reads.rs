@@ -1,7 +1,7 @@
-//! How far each person has read. Whoever writes has read up to their own message.
+//! Read marks. The author of a message has read up to it.
 //!
-//! What was said before a person joined, or more than thirty days ago, is no news: otherwise whoever joins would begin with
-//! thousands of unread messages. What was forgotten (`retention.rs`) can't be read any more.
+//! Messages from before a person joined, or from more than thirty days ago, don't count as unread: otherwise a new
+//! member would start with thousands. Nor do removed messages (`retention.rs`).
 
 use sea_orm::{ActiveModelTrait, ActiveValue::Set, ColumnTrait, Condition, QueryFilter, sea_query::Expr};
 
@@ -18,14 +18,14 @@ use crate::{
     core::{Event, access::Scope, store::Tx},
 };
 
-/// Notes that the caller has read a conversation up to `seq`, or to its end if that comes before. Only the caller's own
-/// subscriptions hear of it. It is not a change to the conversation, so the audit log doesn't have it.
+/// Records that the caller has read a conversation up to `seq`, or to its end if that comes first. Only the caller's
+/// own subscriptions are notified. It does not change the conversation, so it is not in the audit log.
 ///
 /// # Errors
-/// `NOT_FOUND`; `PERMISSION_DENIED` for a service token, which reads nothing.
+/// `NOT_FOUND`; `PERMISSION_DENIED` for a service token, which has no read marks.
 pub async fn mark_read(scope: &Scope, id: ConversationId, seq: i64) -> Result<()> {
     let Some(user) = scope.request.caller.user() else {
-        let detail = "Only a person reads. Sign in as one.";
+        let detail = "Only people have read marks. Sign in as a person.";
         return Err(scope.refused(Problem::new(Code::PermissionDenied, detail)));
     };
     let tx = scope.begin().await?;
@@ -34,12 +34,11 @@ pub async fn mark_read(scope: &Scope, id: ConversationId, seq: i64) -> Result<()
         return Ok(());
     }
     let read = Event::new(scope.org, ChangeOp::Updated, RecordKind::Conversation, id);
-    tx.announce(read.of(conversation.agent_id).only(user));
+    tx.announce(read.with_parent(conversation.agent_id).only(user));
     tx.commit().await
 }
 
-/// Moves a person's mark forward to `seq`. Returns whether it moved. The conversation is locked, so no other mark comes in
-/// between.
+/// Moves a person's mark forward to `seq`. Returns whether it moved. The conversation must be locked.
 pub(super) async fn read_to(tx: &Tx, id: ConversationId, user: UserId, seq: i64) -> Result<bool> {
     let mark = Condition::all().add(Column::ConversationId.eq(id)).add(Column::UserId.eq(user));
     let before = tx.scope.find::<conversation_reads::Entity>().filter(mark.clone());

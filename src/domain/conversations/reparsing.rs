@@ -1,5 +1,5 @@
-//! Reading messages again that are kept as they came (`sources.rs`): an earlier version may have misread them. Only their text
-//! changes, with its words in the search index. An event in the conversation says so; no turn begins.
+//! Reading stored mails again (`sources.rs`) that an earlier version of Muster may have misread. Only the message's
+//! text and its words in the search index change. An event in the conversation mentions it; no turn starts.
 
 use std::{slice, sync::Arc};
 
@@ -12,6 +12,7 @@ use super::{
     append::{NewMessage, add_all, preview, rewrite},
     entity::{conversations, messages},
     incoming::content_of,
+    queries::{self, StoredSource},
     rows::load,
     sources,
     tokenizer::text_of,
@@ -28,88 +29,62 @@ use crate::{
     domain::agents,
 };
 
-/// What is said in the conversation.
-const TOLD: &str = "The message was read again: its text changed.";
+const EVENT_TEXT: &str = "The message was read again: its text changed.";
 
-/// Which messages are read again: those that meet all of these.
+/// Selects the messages to read again. All conditions must hold.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
-    /// Of this organization.
+pub struct RereadFilter {
     pub org: Option<OrgId>,
-    /// That came in through this channel.
     pub channel: Option<ChannelId>,
-    /// In this conversation.
     pub conversation: Option<ConversationId>,
-    /// These; all if there are none.
+    /// Empty: all.
     pub messages: Vec<MessageId>,
 }
 
-/// What became of a message.
+/// The result for a message.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reread {
-    /// The message.
     pub id: MessageId,
-    /// Its organization.
     pub organization_id: OrgId,
-    /// Its conversation.
     pub conversation_id: ConversationId,
-    /// Whether its text changed, or would.
+    /// Whether the text has changed, or would change.
     pub changed: bool,
-    /// The first words of its text until now.
+    /// A preview of the old text.
     pub before: String,
-    /// The first words of its text from now on.
+    /// A preview of the new text.
     pub after: String,
-    /// Why it was not read.
+    /// The reason why it was not read again.
     pub error: Option<String>,
 }
 
-/// A message that is kept as it came.
-struct Place {
-    org: OrgId,
-    conversation: ConversationId,
-    message: MessageId,
-}
-
-/// Reads messages again that are kept as they came, and changes those whose text is another now; or only looks, if it is a
-/// `rehearsal`. Returns what became of each.
+/// Reads stored mails again, and updates messages whose text differs, unless it is a `rehearsal`. Returns the result
+/// for each.
 ///
 /// # Errors
-/// The database is unreachable. Earlier changes are kept.
-pub async fn reread(core: &Arc<Core>, wanted: &Wanted, rehearsal: bool) -> Result<Vec<Reread>> {
+/// The database is unreachable. Earlier changes remain.
+pub async fn reread(core: &Arc<Core>, filter: &RereadFilter, rehearsal: bool) -> Result<Vec<Reread>> {
     let (mut all, mut after) = (Vec::new(), (OrgId(0), MessageId(0)));
+    let within = (filter.org, filter.channel, filter.conversation);
     loop {
-        let places = find(core, wanted, after).await?;
-        for place in &places {
-            all.extend(
-                read(core, place, rehearsal).await.unwrap_or_else(|problem| Some(failed(place, &problem))),
-            );
+        let found = queries::list_sources(core, after, within, &filter.messages, i64::from(BATCH)).await?;
+        for source in &found {
+            let read = reread_one(core, source, rehearsal).await;
+            all.extend(read.unwrap_or_else(|problem| Some(failure(source, &problem))));
         }
-        match places.last() {
-            Some(last) if places.len() == BATCH as usize => after = (last.org, last.message),
+        match found.last() {
+            Some(last) if found.len() == BATCH as usize => after = (last.organization_id, last.message_id),
             _ => return Ok(all),
         }
     }
 }
 
-/// The next messages that are kept as they came.
-async fn find(core: &Core, wanted: &Wanted, after: (OrgId, MessageId)) -> Result<Vec<Place>> {
-    let of = (wanted.org, wanted.channel, wanted.conversation);
-    let found = super::queries::kept(core, after, of, &wanted.messages, i64::from(BATCH)).await?;
-    let place = |kept: super::queries::Kept| Place {
-        org: kept.organization_id,
-        conversation: kept.conversation_id,
-        message: kept.message_id,
-    };
-    Ok(found.into_iter().map(place).collect())
-}
-
-/// Reads a message again. `None`: it is gone.
-async fn read(core: &Arc<Core>, place: &Place, rehearsal: bool) -> Result<Option<Reread>> {
-    let scope = Scope::system(core, place.org);
-    let Some(kept) = sources::kept(&scope, place.message).await? else { return Ok(None) };
-    let found = scope.find::<messages::Entity>().filter(messages::Column::Id.eq(place.message));
+/// Reads one mail again. `None`: it is gone.
+async fn reread_one(core: &Arc<Core>, stored: &StoredSource, rehearsal: bool) -> Result<Option<Reread>> {
+    let scope = Scope::system(core, stored.organization_id);
+    let Some(opened) = sources::load_source(&scope, stored.message_id).await? else { return Ok(None) };
+    let found = scope.find::<messages::Entity>().filter(messages::Column::Id.eq(stored.message_id));
     let Some(before) = found.one(core.db.read()).await? else { return Ok(None) };
-    let source = match kept.source {
+    let source = match opened.source {
         Ok(source) => {
             let now = jiff::Timestamp::from_millisecond(core.clock.now().0).unwrap_or_default();
             muster_channels::reread(source, now).await
@@ -118,17 +93,17 @@ async fn read(core: &Arc<Core>, place: &Place, rehearsal: bool) -> Result<Option
     };
     let (changed, after, error) = match source.and_then(|read| read.ok_or_else(|| NO_MESSAGE.to_owned())) {
         Ok(read) => {
-            let content = said(read, &kept.notes, &before.content);
+            let content = content_of_mail(read, &opened.notes, &before.content);
             let differs = content != before.content;
-            let changed = differs && (rehearsal || change(&scope, &before, content.clone()).await?);
+            let changed = differs && (rehearsal || rewrite_message(&scope, &before, content.clone()).await?);
             (changed, content, None)
         }
         Err(why) => (false, before.content.clone(), Some(why)),
     };
     Ok(Some(Reread {
-        id: place.message,
-        organization_id: place.org,
-        conversation_id: place.conversation,
+        id: stored.message_id,
+        organization_id: stored.organization_id,
+        conversation_id: stored.conversation_id,
         changed,
         before: preview(&text_of(before.kind, &before.content)),
         after: preview(&text_of(before.kind, &after)),
@@ -136,12 +111,12 @@ async fn read(core: &Arc<Core>, place: &Place, rehearsal: bool) -> Result<Option
     }))
 }
 
-/// A message that could not be read or changed.
-fn failed(place: &Place, problem: &Problem) -> Reread {
+/// The result for a message that could not be read or changed.
+fn failure(stored: &StoredSource, problem: &Problem) -> Reread {
     Reread {
-        id: place.message,
-        organization_id: place.org,
-        conversation_id: place.conversation,
+        id: stored.message_id,
+        organization_id: stored.organization_id,
+        conversation_id: stored.conversation_id,
         changed: false,
         before: String::new(),
         after: String::new(),
@@ -149,11 +124,11 @@ fn failed(place: &Place, problem: &Problem) -> Reread {
     }
 }
 
-/// Why a mail is left as it was read before.
+/// The reason to leave a message unchanged.
 const NO_MESSAGE: &str = "it is a report about another mail";
 
-/// The content of a message that says this. Notes that were added to the text stay, and so do the content's other fields.
-fn said(read: Inbound, notes: &str, before: &Json) -> Json {
+/// The new content of a message. Notes added to the text and other fields of the content stay.
+fn content_of_mail(read: Inbound, notes: &str, before: &Json) -> Json {
     let files: Vec<_> = read.files.iter().map(|file| file.name.as_str()).collect();
     let title = read.thread.title.as_deref();
     let Json::Object(read) = content_of(Transport::Email, title, read.text + notes, files.into_iter()) else {
@@ -166,10 +141,10 @@ fn said(read: Inbound, notes: &str, before: &Json) -> Json {
     content
 }
 
-/// Changes a message, unless it has changed in the meantime or is gone. Returns whether it did.
-async fn change(scope: &Scope, before: &messages::Model, content: Json) -> Result<bool> {
+/// Updates a message, unless it has changed in the meantime or is gone. Returns whether it did.
+async fn rewrite_message(scope: &Scope, before: &messages::Model, content: Json) -> Result<bool> {
     let tx = scope.begin().await?;
-    // Nothing is said while the agent is held.
+    // No message is written while the agent is locked.
     let agent = agent_of(&tx, before.conversation_id).await?;
     agents::lock_agent_even_deleted(&tx, agent).await?;
     let mut conversation = load(&tx, before.conversation_id).await?;
@@ -182,9 +157,9 @@ async fn change(scope: &Scope, before: &messages::Model, content: Json) -> Resul
     let (op, kind, id) = (ChangeOp::Updated, RecordKind::Message, before.id.0);
     let changes = json!({ "text": audit::CHANGED });
     audit::record(&tx, audit::Entry { operation: "rereadMessage", op, kind, id, changes });
-    let told = json!({ "event": "message_reread", "text": TOLD, "message_id": before.id });
-    let told = NewMessage::new(conversation.id, MessageRole::System, MessageKind::Event, told);
-    add_all(&tx, slice::from_ref(&conversation), vec![told]).await?;
+    let content = json!({ "event": "message_reread", "text": EVENT_TEXT, "message_id": before.id });
+    let event = NewMessage::new(conversation.id, MessageRole::System, MessageKind::Event, content);
+    add_all(&tx, slice::from_ref(&conversation), vec![event]).await?;
     // No one has written, so the inbox and the retention of transcripts stay as they are.
     let row =
         tx.scope.update::<conversations::Entity>().filter(conversations::Column::Id.eq(conversation.id));

@@ -1,7 +1,6 @@
-//! What hosts report about conversations: the messages of their agents.
+//! Hosts' reports about conversations: the messages of their agents.
 //!
-//! A message is stored once: its key is unique in the conversation, so that a host which has lost its place and reports
-//! again adds nothing.
+//! A message is stored once: its key is unique in the conversation, so a host may report it again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +20,7 @@ use super::{
     attachments,
     entity::messages,
     rows::load,
-    storage::{is_full, tell},
+    storage::{append_full_event, is_full},
     turns,
 };
 use crate::{
@@ -36,11 +35,11 @@ use crate::{
     core::store::Tx,
     domain::agents::{
         LockedAgent,
-        reporter::{Reporter, alive},
+        reporter::{Reporter, lock_live},
     },
 };
 
-/// Messages of agents are complete. Those of one conversation are stored together, in their order.
+/// Stores agents' messages: those of one conversation together, in their order.
 ///
 /// # Errors
 /// `NOT_FOUND`: a conversation or a turn isn't the agent's.
@@ -51,23 +50,27 @@ pub async fn messages(tx: &Tx, reported: Vec<(Reporter, Message)>) -> Result<()>
         threads.entry(thread).or_default().push((from, message));
     }
     for ((.., conversation), reported) in threads {
-        of_thread(tx, ConversationId(conversation), reported).await?;
+        store_messages(tx, ConversationId(conversation), reported).await?;
     }
     Ok(())
 }
 
 /// Stores messages of one launch in one conversation.
-async fn of_thread(tx: &Tx, conversation: ConversationId, reported: Vec<(Reporter, Message)>) -> Result<()> {
+async fn store_messages(
+    tx: &Tx,
+    conversation: ConversationId,
+    reported: Vec<(Reporter, Message)>,
+) -> Result<()> {
     let Some((from, _)) = reported.first() else { return Ok(()) };
-    let Some(agent) = alive(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_live(tx, from).await? else { return Ok(()) };
     let thread = load(tx, conversation).await?;
     if thread.agent_id != agent.id {
         return Err(Problem::not_found("conversation", conversation));
     }
     if is_full(tx) {
-        return tell(tx, &thread).await;
+        return append_full_event(tx, &thread).await;
     }
-    let mut known = known(tx, conversation, &reported).await?;
+    let mut known = find_known_keys(tx, conversation, &reported).await?;
     let mut turns: BTreeMap<TurnId, Timestamp> = BTreeMap::new();
     let (mut new, mut files) = (Vec::new(), Vec::new());
     for (from, message) in reported {
@@ -75,13 +78,13 @@ async fn of_thread(tx: &Tx, conversation: ConversationId, reported: Vec<(Reporte
         if let Some(turn) = turn
             && !turns.contains_key(&turn)
         {
-            turns.insert(turn, turns::require_of(tx, turn, agent.id, conversation).await?);
+            turns.insert(turn, turns::require_turn(tx, turn, agent.id, conversation).await?);
         }
         let key = key_of(&message);
         if !known.insert(key.clone()) {
             continue;
         }
-        let ((role, kind, content), file) = shown(tx, &agent, message.content).await?;
+        let ((role, kind, content), file) = stored_form(tx, &agent, message.content).await?;
         let not_before = turn.and_then(|turn| turns.get(&turn).copied()).unwrap_or(tx.now);
         new.push(NewMessage {
             turn,
@@ -104,8 +107,8 @@ fn key_of(message: &Message) -> String {
     bounded(&message.key, bounds::NAME)
 }
 
-/// Those of the messages' keys that the conversation has already.
-async fn known(
+/// The keys of messages that the conversation has already.
+async fn find_known_keys(
     tx: &Tx,
     conversation: ConversationId,
     reported: &[(Reporter, Message)],
@@ -117,20 +120,24 @@ async fn known(
     Ok(known.all(tx.connection()).await?.into_iter().collect())
 }
 
-/// A message as it is stored: who says it, what it is, its content.
-type Shown = (MessageRole, MessageKind, Value);
+/// The stored form of a message.
+type StoredForm = (MessageRole, MessageKind, Value);
 
-/// A message as it is stored, and its file.
-async fn shown(tx: &Tx, agent: &LockedAgent, content: Content) -> Result<(Shown, Option<AttachmentId>)> {
+/// The stored form of a message, and its stored file.
+async fn stored_form(
+    tx: &Tx,
+    agent: &LockedAgent,
+    content: Content,
+) -> Result<(StoredForm, Option<AttachmentId>)> {
     let Content::File { filename, mime_type, base64, caption } = content else {
-        return Ok((in_words(content), None));
+        return Ok((form_of(content), None));
     };
     let (code, why) = match STANDARD.decode(base64) {
         Ok(content) if content.len() <= bounds::MESSAGE => {
             let upload = super::Upload { filename: filename.clone(), mime_type: Some(mime_type), content };
-            match attachments::of_agent(tx, agent.id, upload).await {
+            match attachments::store_from_agent(tx, agent.id, upload).await {
                 Ok(id) => {
-                    let content = json!({ "caption": caption.map(|caption| text(&caption)) });
+                    let content = json!({ "caption": caption.map(|caption| bounded_text(&caption)) });
                     return Ok(((MessageRole::Assistant, MessageKind::File, content), Some(id)));
                 }
                 Err(problem) if problem.code == Code::PlanLimitReached => {
@@ -142,55 +149,56 @@ async fn shown(tx: &Tx, agent: &LockedAgent, content: Content) -> Result<(Shown,
         Ok(_) => ("FILE_TOO_LARGE", "it is larger than 512 KiB"),
         Err(_) => ("FILE_UNREADABLE", "it could not be read"),
     };
-    let text = format!("The agent's file {} was not kept: {why}.", bounded(&filename, bounds::ID));
+    let text = format!("The agent's file {} was not stored: {why}.", bounded(&filename, bounds::ID));
     let content = json!({ "code": code, "text": text });
     Ok(((MessageRole::System, MessageKind::Error, content), None))
 }
 
-/// The same for a message without bytes.
-fn in_words(content: Content) -> Shown {
+/// The stored form of a message without a file.
+fn form_of(content: Content) -> StoredForm {
     match content {
-        Content::Text { text: said } => {
-            (MessageRole::Assistant, MessageKind::Text, json!({ "text": text(&said), "format": "markdown" }))
-        }
+        Content::Text { text: said } => (
+            MessageRole::Assistant,
+            MessageKind::Text,
+            json!({ "text": bounded_text(&said), "format": "markdown" }),
+        ),
         Content::Thinking { text: thought } => {
-            (MessageRole::Assistant, MessageKind::Thinking, json!({ "text": text(&thought) }))
+            (MessageRole::Assistant, MessageKind::Thinking, json!({ "text": bounded_text(&thought) }))
         }
         Content::ToolCall { tool, call_id, input } => (
             MessageRole::Assistant,
             MessageKind::ToolCall,
-            json!({ "tool": bounded(&tool, bounds::ID), "call_id": bounded(&call_id, bounds::ID), "input": value(input) }),
+            json!({ "tool": bounded(&tool, bounds::ID), "call_id": bounded(&call_id, bounds::ID), "input": bounded_value(input) }),
         ),
         Content::ToolResult { call_id, output, is_error } => (
             MessageRole::Tool,
             MessageKind::ToolResult,
-            json!({ "call_id": bounded(&call_id, bounds::ID), "output": value(output), "is_error": is_error }),
+            json!({ "call_id": bounded(&call_id, bounds::ID), "output": bounded_value(output), "is_error": is_error }),
         ),
         Content::Error { code, text: why } => (
             MessageRole::System,
             MessageKind::Error,
-            json!({ "code": bounded(&code, bounds::ID), "text": text(&why) }),
+            json!({ "code": bounded(&code, bounds::ID), "text": bounded_text(&why) }),
         ),
-        // Stored apart, with its bytes: see `shown`.
+        // `stored_form` handles files.
         Content::File { caption, .. } => {
             (MessageRole::Assistant, MessageKind::File, json!({ "caption": caption }))
         }
     }
 }
 
-/// A text within bounds. One that is cut ends with an ellipsis.
-fn text(text: &str) -> String {
+/// Cuts a text to the bound. A cut text ends with an ellipsis.
+fn bounded_text(text: &str) -> String {
     bounded(text, bounds::MESSAGE)
 }
 
-/// A value within bounds: what is too large becomes the beginning of its text, and so does what is nested too deep to be read
-/// again in an answer.
-fn value(value: Value) -> Value {
+/// Bounds a value: one that is too large, or nested too deep to be read again, becomes the beginning of its text.
+fn bounded_value(value: Value) -> Value {
     let value = plain::without_nul(value);
     let written = value.to_string();
     if written.len() <= bounds::MESSAGE && !is_too_deep(&value) {
         value
     } else {
-        Value::String(text(&written))
+        Value::String(bounded_text(&written))
     }
 }

@@ -1,12 +1,14 @@
-//! Transcripts are kept as long as their organization says: of a conversation in which nothing was said for so many days, and
-//! in which nothing is open or still to be sent, the messages and files are removed. The conversation itself stays, with its
-//! turns, what they cost and what was decided; its numbering goes on where it was.
+//! Retention of transcripts. After the organization's number of days without a message, a conversation with nothing
+//! open or unsent loses its messages and files. The conversation stays, with its turns, costs and decisions, and its
+//! numbering continues.
 
 use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{append::BESIDE, entity::conversations, retention_queries, rows, storage::of_readers};
+use super::{
+    append::MESSAGE_OVERHEAD, entity::conversations, retention_queries, rows, storage::readers_bytes,
+};
 use crate::{
     base::{
         bounds::ROWS,
@@ -18,68 +20,64 @@ use crate::{
     domain::agents,
 };
 
-/// Removes transcripts whose time is over, in every organization. Returns how many.
-///
-/// # Errors
-/// The database is unreachable. What was removed by then stays so.
+/// Removes expired transcripts in every organization. Returns how many.
 pub async fn forget_old(core: &Arc<Core>) -> Result<u64> {
-    let mut forgotten = Tally::default();
-    for over in retention_queries::over(core, i64::from(ROWS)).await? {
-        let org = over.organization_id;
-        forgotten.add(org, forget_whole(&Scope::system(core, org), over.id).await);
+    let mut removed = Tally::default();
+    for expired in retention_queries::expired(core, i64::from(ROWS)).await? {
+        let org = expired.organization_id;
+        removed.add(org, remove_transcript(&Scope::system(core, org), expired.id).await);
     }
-    forgotten.close()
+    removed.close()
 }
 
-/// Removes a transcript, part by part. Returns whether it is gone.
-async fn forget_whole(scope: &Scope, id: ConversationId) -> Result<bool> {
+/// Removes a transcript in parts. Returns whether all of it is gone.
+async fn remove_transcript(scope: &Scope, id: ConversationId) -> Result<bool> {
     while !scope.core.tasks.stopping.is_cancelled() {
-        match forget(scope, id).await? {
-            Left::Some => {}
-            Left::None => return Ok(true),
-            Left::All => break,
+        match remove_oldest(scope, id).await? {
+            Remaining::Some => {}
+            Remaining::None => return Ok(true),
+            Remaining::All => break,
         }
     }
     Ok(false)
 }
 
-/// What is left of a conversation.
-enum Left {
-    /// Messages that have to go, too.
+/// The rest of a transcript.
+enum Remaining {
+    /// Messages that must be removed, too.
     Some,
-    /// Nothing.
     None,
-    /// Everything: someone has said something meanwhile.
+    /// Everything: someone has written in the meantime.
     All,
 }
 
-/// Removes the oldest messages of a conversation. Each time it says so in the audit log: what is removed stays so, even if the
-/// rest never is.
-async fn forget(scope: &Scope, id: ConversationId) -> Result<Left> {
+/// Removes the oldest messages of a conversation, with an entry in the audit log each time, because the rest may never
+/// follow.
+async fn remove_oldest(scope: &Scope, id: ConversationId) -> Result<Remaining> {
     let tx = scope.begin().await?;
-    // Nothing is said while the agent is held.
+    // No message is written while the agent is locked.
     let agent = super::agent_of(&tx, id).await?;
     agents::lock_agent(&tx, agent).await?;
     let conversation = rows::load(&tx, id).await?;
     if !retention_queries::is_over(&tx, id).await? {
-        return Ok(Left::All);
+        return Ok(Remaining::All);
     }
     forget_title(&tx, &conversation).await?;
-    let (gone, bytes) = remove(&tx, id).await?;
+    let (gone, bytes) = remove_messages(&tx, id).await?;
     let left = conversation.message_count - gone.cast_signed();
     if left > 0 && gone > 0 {
         retention_queries::shrink(&tx, id, left, bytes).await?;
-        tell(&tx, &conversation, left);
+        record_removal(&tx, &conversation, left);
         tx.commit().await?;
-        return Ok(Left::Some);
+        return Ok(Remaining::Some);
     }
-    retention_queries::empty(&tx, id, of_readers(&conversation.readers)).await?;
-    tell(&tx, &conversation, 0);
+    retention_queries::clear_summary(&tx, id, readers_bytes(&conversation.readers)).await?;
+    record_removal(&tx, &conversation, 0);
     tx.commit().await?;
-    Ok(Left::None)
+    Ok(Remaining::None)
 }
 
-/// A title that a message gave goes with the first of them.
+/// A title from a message is removed with the first messages.
 async fn forget_title(tx: &Tx, conversation: &conversations::Model) -> Result<()> {
     if conversation.titled_by_message {
         retention_queries::forget_title(tx, conversation.id).await?;
@@ -87,18 +85,18 @@ async fn forget_title(tx: &Tx, conversation: &conversations::Model) -> Result<()
     Ok(())
 }
 
-/// Returns how many messages are gone, and what they took.
-async fn remove(tx: &Tx, id: ConversationId) -> Result<(u64, i64)> {
+/// Returns the number of removed messages, and their storage.
+async fn remove_messages(tx: &Tx, id: ConversationId) -> Result<(u64, i64)> {
     let Some(last) = retention_queries::last_of_oldest(tx, id, i64::from(ROWS)).await? else {
         return Ok((0, 0));
     };
     retention_queries::forget_answers(tx, id, last).await?;
-    let bytes = retention_queries::bytes_until(tx, id, last, BESIDE).await?;
+    let bytes = retention_queries::bytes_until(tx, id, last, MESSAGE_OVERHEAD).await?;
     Ok((retention_queries::delete_messages(tx, id, last).await?, bytes))
 }
 
-/// Says that so many messages are left of a transcript, to whoever looks at it and in the audit log.
-fn tell(tx: &Tx, conversation: &conversations::Model, left: i64) {
+/// Announces the remaining number of messages to subscribers, and records it in the audit log.
+fn record_removal(tx: &Tx, conversation: &conversations::Model, left: i64) {
     rows::announce(tx, conversation.agent_id, conversation.id);
     let changes = json!({ "messages": [conversation.message_count, left] });
     let (op, kind, id) = (ChangeOp::Updated, RecordKind::Conversation, conversation.id.0);

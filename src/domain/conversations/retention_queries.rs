@@ -16,10 +16,10 @@ use crate::{
     },
 };
 
-/// The conversations whose time is over. A decision that is on its way to the agent (SENT) is still open: it may become a turn.
-/// Nothing more reaches an agent that was deleted, or is sent through a channel that a person switched off or that only
-/// receives.
-macro_rules! over {
+/// SQL: the conversations whose retention period is over, and in which nothing is open. A decision on its way to the
+/// agent (SENT) is open: it may become a turn. Decisions and deliveries of a deleted agent are not open, nor are
+/// deliveries through a channel that a person switched off or that only receives.
+macro_rules! expired {
     ($now:literal) => {
         concat!(
             "SELECT c.organization_id, c.id FROM conversations c JOIN organizations o ON o.id = c.organization_id \
@@ -41,26 +41,25 @@ macro_rules! over {
 }
 
 row! {
-    /// A conversation whose time is over.
-    pub struct Over {
+    pub struct ExpiredTranscript {
         organization_id: OrgId,
         id: ConversationId,
     }
 }
 
-/// The conversations of all organizations whose time is over, `most` of them.
-pub async fn over(core: &Core, most: i64) -> Result<Vec<Over>> {
-    let sql = every_org_sql!(over!("$1"), " LIMIT $2");
+/// At most `most` conversations of all organizations whose transcript has expired.
+pub async fn expired(core: &Core, most: i64) -> Result<Vec<ExpiredTranscript>> {
+    let sql = every_org_sql!(expired!("$1"), " LIMIT $2");
     core.db.every_org().all(sql, [core.clock.now().into(), most.into()]).await
 }
 
-/// Whether the conversation's time is over.
+/// Whether the conversation's transcript has expired.
 pub async fn is_over(tx: &Tx, id: ConversationId) -> Result<bool> {
-    let sql = sql!(over!("$3"), " AND c.organization_id = $org AND c.id = $2");
-    Ok(tx.one::<Over>(sql, [id.into(), tx.now.into()]).await?.is_some())
+    let sql = sql!(expired!("$3"), " AND c.organization_id = $org AND c.id = $2");
+    Ok(tx.one::<ExpiredTranscript>(sql, [id.into(), tx.now.into()]).await?.is_some())
 }
 
-/// Notes that a conversation has so many messages left, which take so many bytes less.
+/// Sets a conversation's number of messages, and subtracts `bytes` from its storage.
 pub async fn shrink(tx: &Tx, id: ConversationId, left: i64, bytes: i64) -> Result<()> {
     let sql = sql!(
         "UPDATE conversations SET message_count = $3, stored_bytes = stored_bytes - $4 \
@@ -70,8 +69,8 @@ pub async fn shrink(tx: &Tx, id: ConversationId, left: i64, bytes: i64) -> Resul
     Ok(())
 }
 
-/// Notes that a conversation has no messages left, and still takes so many bytes.
-pub async fn empty(tx: &Tx, id: ConversationId, bytes: i64) -> Result<()> {
+/// Clears the summary of a conversation without messages, and sets its storage to `bytes`.
+pub async fn clear_summary(tx: &Tx, id: ConversationId, bytes: i64) -> Result<()> {
     let sql = sql!(
         "UPDATE conversations SET message_count = 0, stored_bytes = $3, last_message_seq = NULL, last_message_role = NULL, \
          last_message_kind = NULL, last_message_preview = NULL, last_message_created_at = NULL \
@@ -81,7 +80,6 @@ pub async fn empty(tx: &Tx, id: ConversationId, bytes: i64) -> Result<()> {
     Ok(())
 }
 
-/// Removes a conversation's title.
 pub async fn forget_title(tx: &Tx, id: ConversationId) -> Result<()> {
     let sql = sql!(
         "UPDATE conversations SET title = NULL, title_folded = NULL, titled_by_message = FALSE \
@@ -100,7 +98,7 @@ pub async fn last_of_oldest(tx: &Tx, id: ConversationId, most: i64) -> Result<Op
     Ok(tx.scalar::<Option<i64>>(sql, [id.into(), most.into()]).await?.flatten())
 }
 
-/// Takes the messages up to `last` off the requests that they answer.
+/// Unlinks approvals from answers among the messages up to `last`.
 pub async fn forget_answers(tx: &Tx, id: ConversationId, last: i64) -> Result<()> {
     let sql = sql!(
         "UPDATE approvals SET answer_message_id = NULL WHERE organization_id = $org AND conversation_id = $2 \
@@ -111,7 +109,7 @@ pub async fn forget_answers(tx: &Tx, id: ConversationId, last: i64) -> Result<()
     Ok(())
 }
 
-/// What a conversation's messages up to `last` take: their content, twice if it is sent, and `beside` each.
+/// The storage of a conversation's messages up to `last`: their content, twice if it is sent, and `beside` for each.
 pub async fn bytes_until(tx: &Tx, id: ConversationId, last: i64, beside: i64) -> Result<i64> {
     let sql = sql!(
         "SELECT COALESCE(CAST(SUM($4 + octet_length(CAST(m.content AS TEXT)) \
@@ -122,7 +120,7 @@ pub async fn bytes_until(tx: &Tx, id: ConversationId, last: i64, beside: i64) ->
     Ok(tx.scalar(sql, values).await?.unwrap_or(0))
 }
 
-/// Removes a conversation's messages up to `last`. Returns how many those were.
+/// Removes a conversation's messages up to `last`. Returns how many.
 pub async fn delete_messages(tx: &Tx, id: ConversationId, last: i64) -> Result<u64> {
     let sql =
         sql!("DELETE FROM messages WHERE organization_id = $org AND conversation_id = $2 AND seq <= $3");

@@ -1,4 +1,4 @@
-//! The conversations' rows: finding and locking them, moving them through the state table, and telling of it.
+//! Rows of conversations: finding and locking them, changing their state, and announcing changes.
 
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
 
@@ -23,9 +23,6 @@ pub async fn exists(tx: &Tx, id: ConversationId) -> Result<bool> {
 }
 
 /// Fails if the organization doesn't have this conversation. Runs outside a transaction.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub(crate) async fn require(scope: &Scope, id: ConversationId) -> Result<()> {
     let found = scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
     match found.count(scope.core.db.read()).await? {
@@ -35,34 +32,34 @@ pub(crate) async fn require(scope: &Scope, id: ConversationId) -> Result<()> {
 }
 
 /// Records that the agent waits for a decision: the conversation is PENDING. An archived one stays archived.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn await_decision(tx: &Tx, id: ConversationId) -> Result<()> {
-    happen(tx, id, Happening::Asked).await
+    transition(tx, id, Happening::Asked).await
 }
 
 /// Records that a decision was made: the conversation is OPEN again, unless the agent waits for another. Call
 /// it after the approval's own row has changed.
-///
-/// # Errors
-/// `NOT_FOUND`.
-pub async fn decided(tx: &Tx, id: ConversationId) -> Result<()> {
-    if queries::awaits_decision(tx, id).await? { Ok(()) } else { happen(tx, id, Happening::Decided).await }
+pub async fn mark_decided(tx: &Tx, id: ConversationId) -> Result<()> {
+    if queries::awaits_decision(tx, id).await? {
+        Ok(())
+    } else {
+        transition(tx, id, Happening::Decided).await
+    }
 }
 
-/// Tells subscribers that a conversation of `agent` has changed.
+/// Notifies subscribers of a changed conversation of `agent`.
 pub(super) fn announce(tx: &Tx, agent: AgentId, id: ConversationId) {
-    tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Conversation, id).of(agent));
+    tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Conversation, id).with_parent(agent));
 }
 
-/// Tells subscribers about a new message.
+/// Notifies subscribers of a new message.
 pub(super) fn announce_message(tx: &Tx, conversation: ConversationId, id: MessageId) {
-    tx.announce(Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Message, id).of(conversation));
+    tx.announce(
+        Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Message, id).with_parent(conversation),
+    );
 }
 
 /// Applies the state table to the conversation.
-async fn happen(tx: &Tx, id: ConversationId, happening: Happening) -> Result<()> {
+async fn transition(tx: &Tx, id: ConversationId, happening: Happening) -> Result<()> {
     let conversation = load(tx, id).await?;
     let status = happening.apply(conversation.status)?;
     if status == conversation.status {
@@ -80,7 +77,7 @@ async fn happen(tx: &Tx, id: ConversationId, happening: Happening) -> Result<()>
     Ok(())
 }
 
-/// Loads the conversation and locks it until the transaction ends, so that of two changes only one can win.
+/// Loads the conversation and locks it until the transaction ends.
 pub(super) async fn load(tx: &Tx, id: ConversationId) -> Result<conversations::Model> {
     let found = tx.scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
     let found = held(found).one(tx.connection()).await?;

@@ -13,7 +13,7 @@ pub use super::tokenizer::{text_of, tokens};
 use super::{
     entity::{conversations, messages},
     search_queries::{
-        Found, FoundAnywhere, Wanted, find_anywhere, find_in_conversation, merge_segments, segments,
+        Found, FoundAnywhere, IndexQuery, find_anywhere, find_in_conversation, merge_segments, segments,
     },
     search_stages::Stages,
     tokenizer::{agent_token, conversation_token, indexed, is_shared, organization_token, words},
@@ -28,10 +28,10 @@ use crate::{
     core::{Core, access::Scope},
 };
 
-/// The most messages a search returns, newest first: a word may be in all of a million. If the index overmatches
-/// ([`Question::is_vague`]), so many more candidates are read, so that few hits are missed.
+/// The most messages a search returns, newest first: a million messages may contain a word. If the index overmatches
+/// ([`Question::is_vague`]), this number of further candidates is read, so that few hits are missed.
 const HITS: i64 = 1000;
-/// How many characters of a message a hit shows.
+/// The length of a hit's snippet, in characters.
 const SNIPPET: usize = 240;
 
 /// A message found by a search.
@@ -58,7 +58,7 @@ pub struct MessageHit {
 pub struct MessagesFound {
     /// The messages, newest first. A page may hold fewer than `limit` while there are more.
     pub data: Vec<FoundMessage>,
-    /// Where the next page begins. Null: there is none.
+    /// The cursor of the next page. Null on the last page.
     pub next: Option<String>,
 }
 
@@ -80,34 +80,31 @@ pub struct FoundMessage {
     pub agent_name: String,
 }
 
-/// Where a search looks.
-struct Place {
-    /// The token of every message that it searches.
+/// The messages that a search covers.
+struct SearchRange {
+    /// The token of all these messages.
     whole: String,
-    /// A token that they must have besides.
+    /// A second token that they must have.
     part: Option<String>,
-    /// Only messages before this place.
+    /// Only messages before this position.
     below: i64,
 }
 
-impl Place {
-    /// The question there, in the words of the database's index, for `most` messages.
-    fn ask(&self, scope: &Scope, question: &Question, most: i64) -> Wanted {
+impl SearchRange {
+    /// The question in the query language of the database's index, for at most `most` messages.
+    fn build_query(&self, scope: &Scope, question: &Question, most: i64) -> IndexQuery {
         let is_postgres = scope.core.db.backend() == DbBackend::Postgres;
         let (quote, and) = if is_postgres { ('\'', " & ") } else { ('"', " AND ") };
-        // The stages name the whole.
+        // PostgreSQL's stages contain the token `whole`.
         let whole = Some(&self.whole).filter(|_| !is_postgres);
         let places = whole.into_iter().chain(&self.part).map(|token| format!("{quote}{token}{quote}"));
         let terms: Vec<String> = places.chain([question.terms(quote, and)]).collect();
-        let stages = is_postgres.then(|| Stages::of(&self.whole, self.below - 1));
-        Wanted { terms: terms.join(and), below: self.below, most, stages }
+        let stages = is_postgres.then(|| Stages::build(&self.whole, self.below - 1));
+        IndexQuery { terms: terms.join(and), below: self.below, most, stages }
     }
 }
 
 /// The messages of the agent's conversation that contain every word of `q`, oldest first.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn find(
     scope: &Scope,
     agent: AgentId,
@@ -119,24 +116,24 @@ pub async fn find(
     let found = found.filter(Column::AgentId.eq(agent)).select_only().column(Column::LastSeq);
     let last: Option<i64> = found.into_tuple().one(scope.core.db.read()).await?;
     let last = last.ok_or_else(|| Problem::not_found("conversation", conversation))?;
-    let question = Question::read(q);
+    let question = Question::parse(q);
     if question.runs.is_empty() {
         return Ok(Vec::new());
     }
-    let place = Place { whole: conversation_token(conversation), part: None, below: last + 1 };
+    let range = SearchRange { whole: conversation_token(conversation), part: None, below: last + 1 };
     let is_vague = question.is_vague();
-    let wanted = place.ask(scope, &question, if is_vague { 2 * HITS } else { HITS });
-    let hits = find_in_conversation(scope, wanted, |found| hit(found, &question, is_vague)).await?;
+    let wanted = range.build_query(scope, &question, if is_vague { 2 * HITS } else { HITS });
+    let hits = find_in_conversation(scope, wanted, |found| to_hit(found, &question, is_vague)).await?;
     let mut hits: Vec<_> = hits.into_iter().flatten().take(HITS as usize).collect();
     hits.reverse();
     Ok(hits)
 }
 
-/// Messages of all conversations, or of one agent's, that contain every word of `q`, newest first: a page of `limit`, which
-/// holds fewer if the index found too much that doesn't contain the words side by side.
+/// A page of messages of all conversations, or of one agent's, that contain every word of `q`, newest first. It holds
+/// fewer than `limit` if many matches of the index don't contain the words side by side.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for an `after` that no page gave.
+/// `VALIDATION_FAILED` for an `after` that is not a cursor.
 pub async fn find_everywhere(
     scope: &Scope,
     agent: Option<AgentId>,
@@ -144,42 +141,41 @@ pub async fn find_everywhere(
     after: Option<&str>,
     limit: i64,
 ) -> Result<MessagesFound> {
-    let question = Question::read(q);
+    let question = Question::parse(q);
     let below = match after {
-        Some(cursor) => place_of(cursor)?,
-        None => newest(scope).await? + 1,
+        Some(cursor) => parse_cursor(cursor)?,
+        None => newest_message_id(scope).await? + 1,
     };
     if question.runs.is_empty() || below <= 1 {
         return Ok(MessagesFound { data: Vec::new(), next: None });
     }
-    let place = Place { whole: organization_token(scope.org), part: agent.map(agent_token), below };
+    let range = SearchRange { whole: organization_token(scope.org), part: agent.map(agent_token), below };
     let is_vague = question.is_vague();
     let most = limit + 1 + if is_vague { HITS } else { 0 };
-    let read = |row: FoundAnywhere| (row.message.id.0, found(row, &question, is_vague));
+    let read = |row: FoundAnywhere| (row.message.id.0, to_found_message(row, &question, is_vague));
     let rows: Vec<(i64, Option<FoundMessage>)> =
-        find_anywhere(scope, place.ask(scope, &question, most), read).await?;
+        find_anywhere(scope, range.build_query(scope, &question, most), read).await?;
     let oldest = rows.last().filter(|_| rows.len() == most as usize).map(|(id, _)| *id);
     let mut data: Vec<_> = rows.into_iter().filter_map(|(_, found)| found).collect();
     let last = if data.len() > limit as usize {
         data.truncate(limit as usize);
         data.last().map(|found| found.hit.id.0)
     } else {
-        // All that was read is shown or no match. There may be more.
+        // All candidates were read. There may be more matches after them.
         oldest
     };
     Ok(MessagesFound { data, next: last.map(|id| id.to_string()) })
 }
 
 /// The id of the organization's newest message; 0 if it has none.
-async fn newest(scope: &Scope) -> Result<i64> {
+async fn newest_message_id(scope: &Scope) -> Result<i64> {
     let found =
         scope.find::<messages::Entity>().select_only().column_as(messages::Column::Id.max(), "newest");
     let newest: Option<Option<i64>> = found.into_tuple().one(scope.core.db.read()).await?;
     Ok(newest.flatten().unwrap_or_default())
 }
 
-/// The place that the cursor of a page names.
-fn place_of(cursor: &str) -> Result<i64> {
+fn parse_cursor(cursor: &str) -> Result<i64> {
     let place = cursor.parse().ok().filter(|place| *place > 0);
     place.ok_or_else(|| {
         let detail = "`after` is not a cursor of this list. Use `next` of the page before.";
@@ -187,21 +183,20 @@ fn place_of(cursor: &str) -> Result<i64> {
     })
 }
 
-/// A message found in some conversation.
-fn found(row: FoundAnywhere, question: &Question, is_vague: bool) -> Option<FoundMessage> {
+fn to_found_message(row: FoundAnywhere, question: &Question, is_vague: bool) -> Option<FoundMessage> {
     let FoundAnywhere { message, conversation_id, reference, title, agent_id, agent_name } = row;
-    let hit = hit(message, question, is_vague)?;
+    let hit = to_hit(message, question, is_vague)?;
     Some(FoundMessage { hit, conversation_id, reference, title, agent_id, agent_name })
 }
 
-/// Merges the segments of SQLite's index once there are many: each message adds a segment, and a search looks into every segment
-/// for each of its words. Works in small steps, of 256 pages or 0.1 s of work, so that writers never wait long. Returns the number
-/// of steps.
+/// Merges the segments of SQLite's index once there are many: each message adds a segment, and a search reads every
+/// segment for each of its words. Works in steps of 256 pages or 0.1 s, so that writers never wait long. Returns the
+/// number of steps.
 pub async fn merge_index(core: &Core) -> Result<u64> {
     let mut steps = 0;
     if core.db.backend() == DbBackend::Sqlite {
         while steps < 1_000 && segments(core).await? > 4 {
-            // A negative number starts merging all segments, whatever their size. Later steps continue.
+            // A negative number starts a merge of all segments. Later steps continue it.
             let pages = if steps == 0 { -256 } else { 256 };
             merge_segments(core, pages).await?;
             steps += 1;
@@ -210,8 +205,8 @@ pub async fn merge_index(core: &Core) -> Result<u64> {
     Ok(steps)
 }
 
-/// A message found by the index. None if `is_vague` and the text doesn't contain what was searched for.
-fn hit(found: Found, question: &Question, is_vague: bool) -> Option<MessageHit> {
+/// Returns `None` if `is_vague` and the text doesn't contain the words.
+fn to_hit(found: Found, question: &Question, is_vague: bool) -> Option<MessageHit> {
     let Found { seq, id, role, kind, created_at, content } = found;
     // The database stores only valid JSON.
     let content = muster_json::from_str(&content).unwrap_or_default();
@@ -223,14 +218,14 @@ fn hit(found: Found, question: &Question, is_vague: bool) -> Option<MessageHit> 
     Some(MessageHit { seq, id, role, kind, created_at, snippet, ranges })
 }
 
-/// What is searched for: runs of adjacent tokens, each of which must occur.
+/// A parsed query: runs of adjacent tokens, each of which must occur.
 struct Question {
     runs: Vec<Vec<String>>,
 }
 
 impl Question {
-    /// Parses what a person typed. All of it is text.
-    fn read(q: &str) -> Self {
+    /// Parses typed text. It has no operators.
+    fn parse(q: &str) -> Self {
         let mut runs: Vec<Vec<String>> = Vec::new();
         let mut end = usize::MAX;
         words(q, |token, range| {
@@ -270,7 +265,7 @@ impl Question {
     /// Whether the text contains every run as whole words.
     fn is_in(&self, text: &str) -> bool {
         let mut missing: Vec<&[String]> = self.runs.iter().map(Vec::as_slice).collect();
-        let mut recent = Recent::of(self);
+        let mut recent = Recent::new(self);
         words(text, |word, range| {
             recent.push(word, range);
             missing.retain(|run| !recent.ends_with(run));
@@ -283,7 +278,7 @@ impl Question {
     fn snippet(&self, text: &str) -> (String, Vec<Vec<i64>>) {
         let found = self.places(text);
         let first = found.first().map_or(0, |range| range.start);
-        let begin = back(text, first, 60);
+        let begin = snippet_start(text, first, 60);
         let end = text[begin..].char_indices().nth(SNIPPET).map_or(text.len(), |(at, _)| begin + at);
         let mut snippet = String::with_capacity(end - begin + 6);
         if begin > 0 {
@@ -303,7 +298,7 @@ impl Question {
 
     /// The byte ranges of matches in the text, as far as a snippet can show them.
     fn places(&self, text: &str) -> Vec<Range<usize>> {
-        let mut recent = Recent::of(self);
+        let mut recent = Recent::new(self);
         let mut found: Vec<Range<usize>> = Vec::new();
         words(text, |word, range| {
             if found.first().is_some_and(|first| range.start > first.end + SNIPPET * 4) {
@@ -326,7 +321,7 @@ impl Question {
     }
 }
 
-/// The adjacent words of the query read last, as many as the longest run has.
+/// The last adjacent words that occur in the query, as many as the longest run has.
 struct Recent<'a> {
     question: &'a Question,
     longest: usize,
@@ -334,7 +329,7 @@ struct Recent<'a> {
 }
 
 impl<'a> Recent<'a> {
-    fn of(question: &'a Question) -> Self {
+    fn new(question: &'a Question) -> Self {
         let longest = question.runs.iter().map(Vec::len).max().unwrap_or(0);
         Self { question, longest, words: VecDeque::with_capacity(longest + 1) }
     }
@@ -364,7 +359,7 @@ impl<'a> Recent<'a> {
 }
 
 /// The position `chars` characters before `at`, moved forward past any white space.
-fn back(text: &str, at: usize, chars: usize) -> usize {
+fn snippet_start(text: &str, at: usize, chars: usize) -> usize {
     let begin = text[..at].char_indices().rev().nth(chars - 1).map_or(0, |(begin, _)| begin);
     match text[begin..at].find(char::is_whitespace) {
         Some(space) if begin > 0 => {
@@ -384,7 +379,7 @@ mod tests {
     proptest! {
         #[test]
         fn typed_text_becomes_quoted_tokens(q in "\\PC{0,120}|[ -~]{0,60}", text in "\\PC{0,300}") {
-            let question = Question::read(&q);
+            let question = Question::parse(&q);
             for (quote, and) in [('"', " AND "), ('\'', " & ")] {
                 for term in question.terms(quote, and).split(and).filter(|term| !term.is_empty()) {
                     let token = term.strip_prefix(quote).and_then(|term| term.strip_suffix(quote)).unwrap();
@@ -402,7 +397,7 @@ mod tests {
             let words: Vec<&str> = text.split(' ').collect();
             let [from, to] = parts.map(|part| part.index(words.len()));
             let (from, to) = (from.min(to), from.max(to));
-            let question = Question::read(&words[from..=to].join(" "));
+            let question = Question::parse(&words[from..=to].join(" "));
             let known = tokens(&text);
             for term in question.terms('"', " AND ").split(" AND ").filter(|term| !term.is_empty()) {
                 prop_assert!(known.iter().any(|token| *token == term.trim_matches('"')), "{term}: {known:?}");
@@ -412,7 +407,7 @@ mod tests {
     }
 
     fn marked(q: &str, text: &str) -> String {
-        let (snippet, ranges) = Question::read(q).snippet(text);
+        let (snippet, ranges) = Question::parse(q).snippet(text);
         let chars: Vec<char> = snippet.chars().collect();
         let mut out = String::new();
         let mut at = 0;
@@ -441,7 +436,7 @@ mod tests {
     #[test]
     fn vague_matches_are_checked_against_the_text() {
         let is_in = |q: &str, text: &str| {
-            let question = Question::read(q);
+            let question = Question::parse(q);
             assert!(question.is_vague(), "{q}");
             question.is_in(text)
         };
@@ -451,7 +446,7 @@ mod tests {
         assert!(is_in(&format!("{long}x"), &format!("b {long}X c")));
         assert!(!is_in(&format!("{long}x"), &format!("{long}y")) && !is_in(&format!("{long}x"), &long));
         assert!(is_in(&long, &long) && !is_in(&long, &format!("{long}x")));
-        assert!(!Question::read(&format!("東京 cafe {}", &long[1..])).is_vague());
+        assert!(!Question::parse(&format!("東京 cafe {}", &long[1..])).is_vague());
     }
 
     #[test]
@@ -465,10 +460,10 @@ mod tests {
 
     #[test]
     fn operators_are_words() {
-        let question = Question::read("a\" OR \"b* NOT (c) NEAR/2 ^d {x}: ' & | ! <->");
+        let question = Question::parse("a\" OR \"b* NOT (c) NEAR/2 ^d {x}: ' & | ! <->");
         let terms = question.terms('"', " AND ");
         assert_eq!(terms.matches('"').count() % 2, 0);
         assert!(terms.starts_with("\"2\" AND \"a\""), "{terms}");
-        assert!(Question::read(" \t * % ' \" ").runs.is_empty());
+        assert!(Question::parse(" \t * % ' \" ").runs.is_empty());
     }
 }

@@ -23,22 +23,22 @@ use crate::{
     domain::conversations::search_stages::Stages,
 };
 
-/// What the index is asked for.
-pub struct Wanted {
-    /// In its query language.
+/// A query of the search index.
+pub struct IndexQuery {
+    /// In the index's query language.
     pub terms: String,
-    /// Only messages before this place.
+    /// Only messages before this position: a seq, or an id.
     pub below: i64,
-    /// How many at most.
     pub most: i64,
-    /// Where PostgreSQL looks first.
+    /// For PostgreSQL.
     pub stages: Option<Stages>,
 }
 
 const TERMS: &str = "search_terms(s.tokens, s.organization_id, s.message_id, s.conversation_id, s.seq)";
 
-/// Queries PostgreSQL's index stage by stage, from the newest messages on, until there are enough hits (`search_stages.rs`).
-/// Messages are read only for hits. `$place`, `$by`: what counts as newer, in the index and among messages.
+/// Queries PostgreSQL's index stage by stage, from the newest messages on, until there are enough hits
+/// (`search_stages.rs`). Reads only hits from the messages. `$place`, `$by`: the column that orders the index, and the
+/// one that orders messages.
 ///
 /// PostgreSQL's plan must not depend on its estimates for words: it knows how often each occurs but not which
 /// occur together, and bad estimates led it to read whole conversations. So the index on terms must be the only
@@ -81,7 +81,7 @@ macro_rules! postgres {
 }
 
 /// Walks SQLite's index from the newest message on and reads messages only for hits. In FTS5, ordering by rowid is
-/// free; `CROSS JOIN` keeps the planner from starting with the messages. `$place`: what counts as newer.
+/// free; `CROSS JOIN` keeps the planner from starting with the messages. `$place`: the column that orders messages.
 macro_rules! sqlite {
     ($columns:expr, $joins:expr, place: $place:literal) => {
         sql!(
@@ -99,7 +99,7 @@ macro_rules! sqlite {
 const FOUND: &str = "m.seq, m.id, m.role, m.kind, m.created_at";
 
 row! {
-    /// A message that the index has found.
+    /// A message found by the index.
     pub struct Found {
         seq: i64,
         id: MessageId,
@@ -111,13 +111,13 @@ row! {
     }
 }
 
-/// What `read` makes of the newest messages that the index finds in a conversation, newest first: a greater seq is newer.
+/// Passes the newest matches in a conversation to `read`, by descending seq, and returns its results.
 pub async fn find_in_conversation<T>(
     scope: &Scope,
-    wanted: Wanted,
+    wanted: IndexQuery,
     read: impl FnMut(Found) -> T,
 ) -> Result<Vec<T>> {
-    let Wanted { terms, below, most, stages } = wanted;
+    let IndexQuery { terms, below, most, stages } = wanted;
     match stages {
         Some(Stages { places, floors, few }) => {
             let sql = postgres!(FOUND, "", place: "seq", by: "seq");
@@ -131,7 +131,7 @@ pub async fn find_in_conversation<T>(
     }
 }
 
-/// A message that the index has found, and its conversation.
+/// A message found by the index, and its conversation.
 pub struct FoundAnywhere {
     pub message: Found,
     pub conversation_id: ConversationId,
@@ -159,13 +159,13 @@ const FOUND_ANYWHERE: &str = "m.seq, m.id, m.role, m.kind, m.created_at, c.id AS
 const CONVERSATION: &str = "JOIN conversations c ON c.organization_id = $org AND c.id = m.conversation_id \
      JOIN agents a ON a.organization_id = $org AND a.id = c.agent_id";
 
-/// What `read` makes of the newest messages that the index finds, newest first: a greater id is newer.
+/// Passes the newest matches to `read`, by descending id, and returns its results.
 pub async fn find_anywhere<T>(
     scope: &Scope,
-    wanted: Wanted,
+    wanted: IndexQuery,
     read: impl FnMut(FoundAnywhere) -> T,
 ) -> Result<Vec<T>> {
-    let Wanted { terms, below, most, stages } = wanted;
+    let IndexQuery { terms, below, most, stages } = wanted;
     match stages {
         Some(Stages { places, floors, few }) => {
             let sql = postgres!(FOUND_ANYWHERE, CONVERSATION, place: "message_id", by: "id");
@@ -227,7 +227,7 @@ pub async fn segments(core: &Core) -> Result<i64> {
     Ok(core.db.installation().scalar(sql, []).await?.unwrap_or(0))
 }
 
-/// Writes so many pages of merged segments of SQLite's index. A negative number begins with all segments, whatever their size.
+/// Writes this number of pages of merged segments of SQLite's index. A negative number includes segments of any size.
 pub async fn merge_segments(core: &Core, pages: i64) -> Result<()> {
     let sql = installation_sql!("INSERT INTO messages_fts (messages_fts, rank) VALUES ('merge', $1)");
     core.db.installation().execute(sql, [pages.into()]).await?;

@@ -1,19 +1,19 @@
-//! A conversation's lifecycle as a pure table: what may happen in which state, and what follows.
+//! A conversation's lifecycle as a pure state table.
 //!
-//! A conversation starts OPEN. PENDING: the agent waits for a person. RESOLVED: settled, until someone writes
-//! again. ARCHIVED: put away, until a person reopens it.
+//! A conversation starts OPEN. PENDING: the agent waits for a person. RESOLVED: settled, until someone writes again.
+//! ARCHIVED: closed, until a person reopens it.
 
 use crate::base::{
     enums::ConversationStatus,
     problem::{Code, Problem},
 };
 
-/// What can happen to a conversation.
+/// An event in the life of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening {
     /// Someone writes to the agent.
     Inbound,
-    /// The agent, a tool, or the service writes.
+    /// The agent, a tool or the service writes.
     Outbound,
     /// The agent asks a person for a decision.
     Asked,
@@ -23,18 +23,15 @@ pub enum Happening {
     Set(ConversationStatus),
 }
 
-/// Something that the current state doesn't allow.
+/// The current state does not allow the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a conversation that is {from} does not allow {happening:?}")]
-pub struct Refused {
-    /// The current state.
+pub struct TransitionError {
     pub from: ConversationStatus,
-    /// What would have happened.
     pub happening: Happening,
 }
 
 impl Happening {
-    /// Everything that can happen.
     pub const ALL: [Self; 8] = {
         use ConversationStatus::{Archived, Open, Pending, Resolved};
         [
@@ -49,18 +46,15 @@ impl Happening {
         ]
     };
 
-    /// The state that follows.
-    ///
-    /// # Errors
-    /// The current state doesn't allow it.
-    pub fn apply(self, from: ConversationStatus) -> Result<ConversationStatus, Refused> {
+    /// Returns the next state.
+    pub fn apply(self, from: ConversationStatus) -> Result<ConversationStatus, TransitionError> {
         use ConversationStatus::{Archived, Open, Pending, Resolved};
-        let refused = Err(Refused { from, happening: self });
+        let refused = Err(TransitionError { from, happening: self });
         match (self, from) {
             // A message to an archived conversation starts a new one.
             (Self::Inbound, Archived) => refused,
             (Self::Inbound, _) => Ok(Open),
-            // The agent may finish what it began: its messages are stored, and the state stays.
+            // The agent may finish its work: its messages are stored, and the state stays.
             (Self::Outbound, from) | (Self::Asked | Self::Decided, from @ Archived) => Ok(from),
             (Self::Asked, _) => Ok(Pending),
             (Self::Decided, Pending) => Ok(Open),
@@ -74,15 +68,17 @@ impl Happening {
     }
 }
 
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
+impl From<TransitionError> for Problem {
+    fn from(refused: TransitionError) -> Self {
         match refused {
-            Refused { happening: Happening::Set(ConversationStatus::Pending), .. } => Self::invalid_at(
-                "/status",
-                "NOT_ALLOWED",
-                "PENDING can't be set. A conversation is PENDING while its agent waits for a decision.",
-            ),
-            Refused { from, .. } => {
+            TransitionError { happening: Happening::Set(ConversationStatus::Pending), .. } => {
+                Self::invalid_at(
+                    "/status",
+                    "NOT_ALLOWED",
+                    "PENDING can't be set. A conversation is PENDING while its agent waits for a decision.",
+                )
+            }
+            TransitionError { from, .. } => {
                 Self::new(Code::Archived, "The conversation is archived. Reopen it before changing it.")
                     .with("status", from.as_str())
             }

@@ -1,10 +1,10 @@
-//! A person answers instead of the agent: taking a conversation over, handing it back.
+//! Take-overs: a person answers in a conversation instead of the agent.
 //!
-//! While someone holds a conversation, no turn of the agent starts in it ([`turns::yield_to_person`]). What the holder posts
-//! is said as if by the agent, and what other people's programs post is kept. The agent is told everything with its next
-//! turn. Whoever may write to the agent may take over, also from someone else; only the holder hands back, so that no one
-//! ends what they don't know of. If the holder says nothing for [`IDLE`], or may not any more, the take-over ends. The thread
-//! names everybody.
+//! While someone holds a conversation, no turn of the agent starts in it ([`turns::yield_to_person`]). The holder's
+//! messages appear as the agent's; messages from programs are stored and wait. The agent learns of all of them with its
+//! next turn. Anyone who may write to the agent may take over, even from another holder. Only the holder may hand back,
+//! so that a take-over never ends unnoticed. It ends by itself if the holder is silent for [`IDLE`] or loses the
+//! permission. Events in the thread name the people involved.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,21 +33,20 @@ use crate::{
     },
 };
 
-/// How long the holder may be silent: one who has left must not keep an agent from answering.
+/// How long the holder may be silent. An absent holder must not keep the agent from answering.
 const IDLE: Duration = Duration::from_mins(60);
 
-/// Who answers in a conversation.
+/// The one who answers in a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Speaker {
-    /// The agent.
     Agent,
-    /// The caller, who has taken it over.
+    /// The caller has taken it over.
     Caller,
-    /// Another person, who has taken it over.
+    /// Another person has taken it over.
     Other(Holder),
 }
 
-/// Who has taken a conversation over, and when.
+/// The person who has taken a conversation over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     id: UserId,
@@ -56,19 +55,19 @@ pub(super) struct Holder {
 }
 
 impl Holder {
-    /// The refusal of what only the holder may do. `what` is a sentence about it.
-    pub(super) fn refusal(&self, what: &str) -> Problem {
+    /// The error for an action that only the holder may take. `advice`: a sentence.
+    pub(super) fn refusal(&self, advice: &str) -> Problem {
         let name = &self.name;
         let detail =
-            format!("{name} has taken this conversation over and answers instead of the agent. {what}");
+            format!("{name} has taken this conversation over and answers instead of the agent. {advice}");
         Problem::new(Code::Conflict, detail)
             .with("taken_over_by", json!({ "id": self.id, "name": name }))
             .with("taken_over_at", json!(self.at))
     }
 }
 
-/// Who answers in this conversation. It is locked.
-pub(super) async fn speaker(tx: &Tx, conversation: &conversations::Model) -> Result<Speaker> {
+/// The one who answers in this locked conversation.
+pub(super) async fn find_speaker(tx: &Tx, conversation: &conversations::Model) -> Result<Speaker> {
     let Some(id) = conversation.taken_over_by else { return Ok(Speaker::Agent) };
     if tx.scope.request.caller.user() == Some(id) {
         return Ok(Speaker::Caller);
@@ -76,13 +75,13 @@ pub(super) async fn speaker(tx: &Tx, conversation: &conversations::Model) -> Res
     Ok(Speaker::Other(Holder { id, name: people::name_of(tx, id).await?, at: conversation.taken_over_at }))
 }
 
-/// The caller answers instead of the agent from now on. Taking over again does nothing.
+/// Makes the caller answer instead of the agent. Taking over again does nothing.
 ///
 /// # Errors
 /// `NOT_FOUND`; `PERMISSION_DENIED` for a service token; `ARCHIVED`, also if the agent was deleted.
 pub async fn take_over(scope: &Scope, id: ConversationId) -> Result<()> {
     let person = scope.person()?;
-    let (tx, agent, conversation) = open(scope, id).await?;
+    let (tx, agent, conversation) = lock_conversation(scope, id).await?;
     let Some(agent) = agent else {
         return Err(Problem::new(Code::Archived, "The conversation's agent has been deleted."));
     };
@@ -92,24 +91,24 @@ pub async fn take_over(scope: &Scope, id: ConversationId) -> Result<()> {
             "The conversation is archived. Reopen it before taking it over.",
         ));
     }
-    let from = match speaker(&tx, &conversation).await? {
+    let from = match find_speaker(&tx, &conversation).await? {
         Speaker::Caller => return Ok(()),
         Speaker::Agent => "the agent".to_owned(),
         Speaker::Other(holder) => holder.name,
     };
     set_holder(&tx, id, Some(person.id)).await?;
-    note(&tx, id, "TAKEN_OVER", format!("{} took over from {from}.", person.name)).await?;
+    append_event(&tx, id, "TAKEN_OVER", format!("{} took over from {from}.", person.name)).await?;
     turns::yield_to_person(&tx, &agent, id).await?;
-    finish(tx, "takeOverConversation", &conversation, Some(person.id)).await
+    audit_and_commit(tx, "takeOverConversation", &conversation, Some(person.id)).await
 }
 
-/// The agent answers again. Handing back what no one has taken over does nothing.
+/// Lets the agent answer again. Does nothing if no one has taken over.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT`, naming the holder, if that is someone else.
+/// `NOT_FOUND`; `CONFLICT`, naming the holder, for anyone else.
 pub async fn hand_back(scope: &Scope, id: ConversationId) -> Result<()> {
-    let (tx, agent, conversation) = open(scope, id).await?;
-    match speaker(&tx, &conversation).await? {
+    let (tx, agent, conversation) = lock_conversation(scope, id).await?;
+    match find_speaker(&tx, &conversation).await? {
         Speaker::Agent => return Ok(()),
         Speaker::Other(holder) => {
             return Err(
@@ -119,11 +118,11 @@ pub async fn hand_back(scope: &Scope, id: ConversationId) -> Result<()> {
         Speaker::Caller => {}
     }
     let text = format!("{} handed the conversation back to the agent.", tx.scope.request.caller.name());
-    end(&tx, agent.as_ref(), id, "HANDED_BACK", text).await?;
-    finish(tx, "handBackConversation", &conversation, None).await
+    return_to_agent(&tx, agent.as_ref(), id, "HANDED_BACK", text).await?;
+    audit_and_commit(tx, "handBackConversation", &conversation, None).await
 }
 
-/// Ends a take-over because the conversation is archived. Nothing starts before someone writes.
+/// Ends a take-over because the conversation is archived. No turn starts before someone writes.
 pub(super) async fn end_with_archiving(
     tx: &Tx,
     agent: Option<&LockedAgent>,
@@ -133,34 +132,34 @@ pub(super) async fn end_with_archiving(
     let (id, name) = (conversation.id, people::name_of(tx, holder).await?);
     set_holder(tx, id, None).await?;
     let text = format!("{name} no longer answers instead of the agent: the conversation was archived.");
-    note(tx, id, "TAKE_OVER_ENDED", text).await?;
+    append_event(tx, id, "TAKE_OVER_ENDED", text).await?;
     match agent {
         Some(agent) => turns::resume(tx, agent, id, false, None).await,
         None => Ok(()),
     }
 }
 
-/// Records that the holder has said something.
-pub(super) async fn spoken(tx: &Tx, id: ConversationId) -> Result<()> {
+/// Records that the holder has written.
+pub(super) async fn record_activity(tx: &Tx, id: ConversationId) -> Result<()> {
     let said = tx.scope.update::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
     said.col_expr(conversations::Column::LastWordAt, Expr::value(tx.now)).exec(tx.connection()).await?;
     Ok(())
 }
 
-/// Why a take-over ends by itself.
+/// The reason why a take-over ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Over {
-    /// The holder can't sign in to the organization any more.
+enum EndReason {
+    /// The holder can no longer sign in to the organization.
     Gone,
-    /// The holder may not write to agents any more.
+    /// The holder may no longer write to agents.
     Demoted,
-    /// The holder has said nothing for [`IDLE`].
+    /// The holder has written nothing for [`IDLE`].
     Silent,
 }
 
-impl Over {
-    /// Whether and why the take-over ends.
-    fn of(core: &Core, taken: &TakenOver) -> Result<Option<Self>> {
+impl EndReason {
+    /// `None` while the take-over may continue.
+    fn find(core: &Core, taken: &TakenOver) -> Result<Option<Self>> {
         let Some(role) = &taken.role else { return Ok(Some(Self::Gone)) };
         let role = role.parse().map_err(Problem::internal)?;
         if !core.policy.allows(taken.organization_id, role, Permission::AgentInteract) {
@@ -170,7 +169,7 @@ impl Over {
         Ok(is_silent.then_some(Self::Silent))
     }
 
-    /// What the thread says.
+    /// The text of the event in the thread.
     fn text(self, name: &str) -> String {
         let why = match self {
             Self::Gone => "is no longer a member".to_owned(),
@@ -181,41 +180,41 @@ impl Over {
     }
 }
 
-/// Ends the take-overs in every organization whose holder has said nothing for [`IDLE`], is gone, or may not write to agents
-/// any more. Returns how many ended.
-///
-/// # Errors
-/// The database is unreachable. What has ended by then stays ended.
+/// Ends the take-overs of all organizations whose holder is gone, demoted or silent. Returns how many.
 pub async fn end_abandoned(core: &Arc<Core>) -> Result<u64> {
-    // Reads every take-over, because policies decide who may write and the database doesn't know them. There are only
-    // as many as people can handle at once.
+    // Reads every take-over, because the database doesn't know the policies. There are only as many as people can
+    // handle at once.
     let mut ended = Tally::default();
-    for taken in queries::taken_over(core).await? {
+    for taken in queries::list_taken_over(core).await? {
         let org = taken.organization_id;
         ended.add(org, end_if_abandoned(&Scope::system(core, org), &taken).await);
     }
     ended.close()
 }
 
-/// Ends a take-over if it was over when it was seen, and still is once the agent is held. Returns whether it ended.
+/// Ends a take-over if there is a reason, both in the row as `seen` and under the agent's lock. Returns whether it
+/// ended.
 async fn end_if_abandoned(scope: &Scope, seen: &TakenOver) -> Result<bool> {
-    if Over::of(&scope.core, seen)?.is_none() {
+    if EndReason::find(&scope.core, seen)?.is_none() {
         return Ok(false);
     }
     let id = seen.id;
-    let (tx, agent, conversation) = open(scope, id).await?;
+    let (tx, agent, conversation) = lock_conversation(scope, id).await?;
     let Some(holder) = conversation.taken_over_by else { return Ok(false) };
-    // Others may have been faster.
-    let Some(taken) = queries::holder(&tx, id).await? else { return Ok(false) };
-    let Some(over) = Over::of(&scope.core, &taken)? else { return Ok(false) };
+    // Another replica may have been faster.
+    let Some(taken) = queries::load_taken_over(&tx, id).await? else { return Ok(false) };
+    let Some(over) = EndReason::find(&scope.core, &taken)? else { return Ok(false) };
     let text = over.text(&people::name_of(&tx, holder).await?);
-    end(&tx, agent.as_ref(), id, "TAKE_OVER_ENDED", text).await?;
-    finish(tx, "endTakeOver", &conversation, None).await?;
+    return_to_agent(&tx, agent.as_ref(), id, "TAKE_OVER_ENDED", text).await?;
+    audit_and_commit(tx, "endTakeOver", &conversation, None).await?;
     Ok(true)
 }
 
-/// Opens a transaction, holds the conversation's agent unless it was deleted, and loads the conversation.
-async fn open(scope: &Scope, id: ConversationId) -> Result<(Tx, Option<LockedAgent>, conversations::Model)> {
+/// Opens a transaction, locks the conversation's agent unless it was deleted, and loads the conversation.
+async fn lock_conversation(
+    scope: &Scope,
+    id: ConversationId,
+) -> Result<(Tx, Option<LockedAgent>, conversations::Model)> {
     let tx = scope.begin().await?;
     let agent = super::agent_of(&tx, id).await?;
     let agent = agents::lock_agent(&tx, agent).await?;
@@ -223,9 +222,9 @@ async fn open(scope: &Scope, id: ConversationId) -> Result<(Tx, Option<LockedAge
     Ok((tx, agent, conversation))
 }
 
-/// Gives the conversation back to the agent, which starts at once if the last message waits for an answer. Messages that
-/// are not to be answered, such as a robot's that writes too often, belong to no turn: they don't count.
-async fn end(
+/// Returns the conversation to the agent, which starts at once if the last message waits for an answer. Messages
+/// without a turn don't count: they get no answer, such as those of a program that writes too often.
+async fn return_to_agent(
     tx: &Tx,
     agent: Option<&LockedAgent>,
     id: ConversationId,
@@ -239,7 +238,7 @@ async fn end(
     let last = last.order_by_desc(messages::Column::Seq).one(tx.connection()).await?;
     let unanswered = last.as_ref().is_some_and(|last| last.role == MessageRole::User);
     set_holder(tx, id, None).await?;
-    note(tx, id, event, text).await?;
+    append_event(tx, id, event, text).await?;
     match agent {
         Some(agent) => turns::resume(tx, agent, id, unanswered, last.and_then(|last| last.turn_id)).await,
         None => Ok(()),
@@ -259,8 +258,8 @@ async fn set_holder(tx: &Tx, id: ConversationId, holder: Option<UserId>) -> Resu
     Ok(())
 }
 
-/// Says in the thread what has happened. Subscribers hear of the message and of the conversation.
-async fn note(tx: &Tx, id: ConversationId, event: &str, text: String) -> Result<()> {
+/// Appends an event to the thread. Subscribers are notified of the message and of the conversation.
+async fn append_event(tx: &Tx, id: ConversationId, event: &str, text: String) -> Result<()> {
     let caller = &tx.scope.request.caller;
     let content = json!({ "event": event, "text": text });
     let new = NewMessage {
@@ -272,7 +271,7 @@ async fn note(tx: &Tx, id: ConversationId, event: &str, text: String) -> Result<
     Ok(())
 }
 
-async fn finish(
+async fn audit_and_commit(
     tx: Tx,
     operation: &'static str,
     before: &conversations::Model,

@@ -1,4 +1,4 @@
-//! Words: turns the text of a message into tokens for the search index.
+//! Turns the text of a message into tokens for the search index.
 //!
 //! Words are folded (`src/base/folding.rs`). A token consists of letters and digits (with vowel signs, in scripts that
 //! have them), so it can't contain a space, a quote, or an operator of either query language.
@@ -22,8 +22,8 @@ use crate::base::{
     ids::{AgentId, ConversationId, OrgId},
 };
 
-/// The most characters of a word that the index stores: a sender could fill it with long ones. Longer words are told apart when a
-/// hit is highlighted.
+/// The most characters of a word in the index, since a sender could fill it with long words. Longer words are compared
+/// when a hit is highlighted.
 const TOKEN_CHARS: usize = 64;
 /// The most distinct tokens of a message that can be found: the first ones. A sender could fill the index with
 /// made-up words.
@@ -47,7 +47,7 @@ pub(super) fn agent_token(id: AgentId) -> String {
     format!("#a{id}")
 }
 
-/// The tokens that a message has besides its words: where it can be looked for.
+/// The tokens of a message besides its words: its organization, agent and conversation.
 pub(crate) fn place_tokens(org: OrgId, agent: AgentId, conversation: ConversationId) -> [String; 3] {
     [organization_token(org), agent_token(agent), conversation_token(conversation)]
 }
@@ -85,13 +85,12 @@ pub(super) fn indexed(word: &str) -> &str {
     word.char_indices().nth(TOKEN_CHARS).map_or(word, |(end, _)| &word[..end])
 }
 
-/// Whether the index stores longer words in the same way as this one.
+/// Whether longer words may have the same token as this one.
 pub(super) fn is_shared(word: &str) -> bool {
     word.chars().nth(TOKEN_CHARS - 1).is_some()
 }
 
-/// Calls `found` with each complete token of the text and the byte range it was folded from, until told to
-/// stop.
+/// Calls `found` with each complete token of the text and the byte range it was folded from, until it breaks.
 pub(super) fn words(text: &str, mut found: impl FnMut(&str, Range<usize>) -> ControlFlow<()>) {
     let text = &text[..text.floor_char_boundary(bounds::MESSAGE)];
     let mut token = Token::default();
@@ -164,7 +163,7 @@ pub fn text_of(kind: MessageKind, content: &Value) -> String {
     text
 }
 
-/// Every text and number in `value`, in order. Keys don't count as text.
+/// Appends every text and number in `value`, in order. Keys don't count as text.
 fn collect(value: &Value, out: &mut String) {
     let mut push = |text: &str| {
         if !out.is_empty() && !text.is_empty() {

@@ -1,4 +1,4 @@
-//! What turns need of a conversation: its session, its messages to the agent, and how far those have come.
+//! Conversations as turns need them: the session, and the messages to the agent with their state.
 
 use sea_orm::{ColumnTrait, Condition, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 
@@ -17,76 +17,60 @@ use crate::{
     core::{Event, store::Tx},
 };
 
-/// A conversation, as turns see it.
+/// The part of a conversation that turns need.
 #[derive(Clone, Debug)]
 pub struct Thread {
-    /// Its last message.
+    /// The position of its last message.
     pub last_seq: i64,
     /// The agent's name for its session.
     pub session: Option<String>,
     /// Whether a person answers instead of the agent.
     pub is_taken_over: bool,
-    /// The channel that people write through.
+    /// None for a conversation in the panel.
     pub channel: Option<ChannelId>,
 }
 
 /// A message to the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
-    /// The message.
+pub struct PromptMessage {
     pub message: MessageId,
-    /// Its position in the conversation.
     pub seq: i64,
-    /// Who wrote it.
     pub author: Option<String>,
-    /// The address that a mail came from.
+    /// The address of a mail's sender.
     pub address: Option<String>,
-    /// What people read.
+    /// The text as people read it.
     pub text: String,
-    /// Whether anybody could have written it in its author's name.
+    /// Whether the sender of a mail is not proven.
     pub is_unproven: bool,
-    /// The attached files.
-    pub files: Vec<SaidFile>,
+    pub files: Vec<PromptFile>,
 }
 
 /// A file of a message to the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SaidFile {
-    /// Identifies it.
+pub struct PromptFile {
     pub id: AttachmentId,
-    /// Its name.
     pub filename: String,
-    /// Its type.
     pub mime_type: String,
-    /// Its size.
+    /// The size.
     pub bytes: usize,
-    /// Its bytes, once they are loaded.
+    /// None until it is loaded.
     pub content: Option<Vec<u8>>,
 }
 
-/// The agent that the conversation is with. Locks nothing: it never changes.
-///
-/// # Errors
-/// `NOT_FOUND`.
+/// The conversation's agent, which never changes. Locks nothing.
 pub async fn agent_of(tx: &Tx, id: ConversationId) -> Result<AgentId> {
     let found = tx.scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
     let found = found.one(tx.connection()).await?;
     Ok(found.ok_or_else(|| Problem::not_found("conversation", id))?.agent_id)
 }
 
-/// Fails unless the conversation is with this agent.
-///
-/// # Errors
-/// `NOT_FOUND`.
-pub async fn require_of(tx: &Tx, id: ConversationId, agent: AgentId) -> Result<()> {
+/// Fails unless this is the conversation's agent.
+pub async fn require_agent(tx: &Tx, id: ConversationId, agent: AgentId) -> Result<()> {
     if agent_of(tx, id).await? == agent { Ok(()) } else { Err(Problem::not_found("conversation", id)) }
 }
 
-/// The conversation, locked until the transaction ends.
-///
-/// # Errors
-/// `NOT_FOUND`.
-pub async fn thread(tx: &Tx, id: ConversationId) -> Result<Thread> {
+/// Loads the conversation and locks it until the transaction ends.
+pub async fn load_thread(tx: &Tx, id: ConversationId) -> Result<Thread> {
     let conversation = load(tx, id).await?;
     Ok(Thread {
         last_seq: conversation.last_seq,
@@ -96,14 +80,14 @@ pub async fn thread(tx: &Tx, id: ConversationId) -> Result<Thread> {
     })
 }
 
-/// Keeps the agent's name for the conversation's session. Without one, the next turn begins a new session.
+/// Stores the agent's name for the conversation's session. Without one, the next turn starts a new session.
 pub async fn remember_session(tx: &Tx, id: ConversationId, session: Option<String>) -> Result<()> {
     let changed = tx.scope.update::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
     changed.col_expr(conversations::Column::Session, Expr::value(session)).exec(tx.connection()).await?;
     Ok(())
 }
 
-/// Forgets the sessions of an agent that moves to another server or image, where no one knows them.
+/// Forgets the sessions of an agent that moves to another server or image, where they don't exist.
 pub async fn forget_sessions(tx: &Tx, agent: AgentId) -> Result<()> {
     let changed = tx.scope.update::<conversations::Entity>();
     let changed = changed.filter(conversations::Column::AgentId.eq(agent));
@@ -115,8 +99,8 @@ pub async fn forget_sessions(tx: &Tx, agent: AgentId) -> Result<()> {
     Ok(())
 }
 
-/// Records the model that was used last, and how full the session is. What is not known stays.
-pub async fn measured(
+/// Records the last model used, and the tokens in the session's context. None keeps the value.
+pub async fn record_measurement(
     tx: &Tx,
     id: ConversationId,
     model: Option<String>,
@@ -139,23 +123,23 @@ pub async fn measured(
     Ok(())
 }
 
-/// What a turn tells the agent: messages to it, and what a person said in its place.
+/// The messages that a turn gives to the agent: those to it, and a person's answers in its place.
 fn for_agent() -> Condition {
-    Condition::any().add(messages::Column::Role.eq(MessageRole::User)).add(in_its_place())
+    Condition::any().add(messages::Column::Role.eq(MessageRole::User)).add(written_by_person())
 }
 
-fn in_its_place() -> Condition {
+fn written_by_person() -> Condition {
     Condition::all()
         .add(messages::Column::Role.eq(MessageRole::Assistant))
         .add(messages::Column::AuthorUserId.is_not_null())
 }
 
-/// A text as the agent is told: what a person said in its place is not a message to it.
-fn in_place(role: MessageRole, text: String) -> String {
+/// Marks a person's answer in the agent's place, which is not a message to it.
+fn mark_in_place(role: MessageRole, text: String) -> String {
     if role == MessageRole::Assistant { format!("(said in your place) {text}") } else { text }
 }
 
-/// A mail's text below its subject, unless the subject is all that it says.
+/// A mail's text below its subject, unless the text repeats the subject.
 fn under_subject(content: &serde_json::Value, text: String) -> String {
     match content["subject"].as_str() {
         Some(subject) if subject == text => format!("Subject: {subject}"),
@@ -164,8 +148,8 @@ fn under_subject(content: &serde_json::Value, text: String) -> String {
     }
 }
 
-/// The messages to the agent that belong to this turn, up to `through`, oldest first. Files come without their bytes.
-pub async fn said(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<Said>> {
+/// The turn's messages for the agent up to `through`, oldest first. Files come without their bytes.
+pub async fn load_messages_for_agent(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<PromptMessage>> {
     let found = tx
         .scope
         .find::<messages::Entity>()
@@ -179,15 +163,15 @@ pub async fn said(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<Said>> {
     let files = files.order_by_asc(attachments::Column::Position).order_by_asc(attachments::Column::Id);
     let files = files.all(tx.connection()).await?;
     let mails = found.iter().filter(|message| message.via_identity_id.is_some()).map(|message| message.id.0);
-    let addresses = queries::addresses(tx, mails.collect()).await?;
-    let mut said: Vec<Said> = found
+    let addresses = queries::sender_addresses(tx, mails.collect()).await?;
+    let mut said: Vec<PromptMessage> = found
         .into_iter()
-        .map(|message| Said {
+        .map(|message| PromptMessage {
             message: message.id,
             seq: message.seq,
             author: message.author_name,
             address: addresses.get(&message.id).cloned(),
-            text: in_place(
+            text: mark_in_place(
                 message.role,
                 under_subject(&message.content, text_of(message.kind, &message.content)),
             ),
@@ -199,22 +183,22 @@ pub async fn said(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<Said>> {
         if let Some(said) = said.iter_mut().find(|said| Some(said.message) == file.message_id) {
             let (id, filename, mime_type) = (file.id, file.filename, file.mime_type);
             let bytes = usize::try_from(file.size_bytes).unwrap_or(usize::MAX);
-            said.files.push(SaidFile { id, filename, mime_type, bytes, content: None });
+            said.files.push(PromptFile { id, filename, mime_type, bytes, content: None });
         }
     }
     Ok(said)
 }
 
-/// Whether several people write in a conversation: in the messages of a turn, or one of them and another before.
-pub async fn is_shared(tx: &Tx, conversation: ConversationId, said: &[Said]) -> Result<bool> {
+/// Whether several people write in a conversation: in the turn's messages, or before its last one.
+pub async fn is_shared(tx: &Tx, conversation: ConversationId, said: &[PromptMessage]) -> Result<bool> {
     let mut named = said.iter().filter(|said| said.author.is_some());
     let Some(last) = named.next_back() else { return Ok(false) };
-    let is_other = |said: &Said| said.author != last.author || said.address != last.address;
+    let is_other = |said: &PromptMessage| said.author != last.author || said.address != last.address;
     Ok(named.any(is_other) || queries::has_another_author(tx, conversation, last.message).await?)
 }
 
-/// Loads the bytes of these files.
-pub async fn load_files(tx: &Tx, said: &mut [Said], ids: &[AttachmentId]) -> Result<()> {
+/// Loads the bytes of these files into the messages.
+pub async fn load_files(tx: &Tx, said: &mut [PromptMessage], ids: &[AttachmentId]) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }
@@ -229,8 +213,8 @@ pub async fn load_files(tx: &Tx, said: &mut [Said], ids: &[AttachmentId]) -> Res
     Ok(())
 }
 
-/// Records what became of the turn's messages to the agent.
-pub async fn settle(
+/// Sets the status of the turn's pending messages to the agent.
+pub async fn settle_messages(
     tx: &Tx,
     conversation: ConversationId,
     turn: TurnId,
@@ -247,27 +231,24 @@ pub async fn settle(
     Ok(())
 }
 
-/// Gives the messages to the agent of one turn, up to `through`, to another. Returns how many.
-pub async fn hand_on(tx: &Tx, from: TurnId, to: TurnId, through: i64) -> Result<u64> {
+/// Moves a turn's messages for the agent up to `through` to another turn. Returns how many.
+pub async fn move_messages(tx: &Tx, from: TurnId, to: TurnId, through: i64) -> Result<u64> {
     let moved = tx.scope.update::<messages::Entity>().filter(messages::Column::TurnId.eq(from));
     let moved = moved.filter(for_agent()).filter(messages::Column::Seq.lte(through));
     let moved = moved.col_expr(messages::Column::TurnId, Expr::value(to)).exec(tx.connection()).await?;
     Ok(moved.rows_affected)
 }
 
-/// What a person said in the agent's place in this turn: the messages and their places, oldest first.
-pub async fn said_in_its_place(tx: &Tx, turn: TurnId) -> Result<Vec<(MessageId, i64)>> {
+/// A person's answers in the agent's place in this turn, and their positions, oldest first.
+pub async fn load_messages_by_person(tx: &Tx, turn: TurnId) -> Result<Vec<(MessageId, i64)>> {
     let found = tx.scope.find::<messages::Entity>().filter(messages::Column::TurnId.eq(turn));
-    let found = found.filter(in_its_place()).order_by_asc(messages::Column::Seq).select_only();
+    let found = found.filter(written_by_person()).order_by_asc(messages::Column::Seq).select_only();
     let found = found.column(messages::Column::Id).column(messages::Column::Seq);
     Ok(found.into_tuple().all(tx.connection()).await?)
 }
 
-/// Makes a message part of a turn. Returns its place.
-///
-/// # Errors
-/// `NOT_FOUND`.
-pub async fn assign(tx: &Tx, message: MessageId, turn: TurnId) -> Result<(ConversationId, i64)> {
+/// Makes a message part of a turn. Returns its conversation and position.
+pub async fn assign_to_turn(tx: &Tx, message: MessageId, turn: TurnId) -> Result<(ConversationId, i64)> {
     let found = tx.scope.update::<messages::Entity>().filter(messages::Column::Id.eq(message));
     let found = found.col_expr(messages::Column::TurnId, Expr::value(turn));
     let found = found.exec_with_returning(tx.connection()).await?;
@@ -276,7 +257,7 @@ pub async fn assign(tx: &Tx, message: MessageId, turn: TurnId) -> Result<(Conver
 }
 
 /// Records that a message has reached the agent.
-pub async fn deliver(tx: &Tx, message: MessageId) -> Result<()> {
+pub async fn mark_delivered(tx: &Tx, message: MessageId) -> Result<()> {
     let found = tx.scope.update::<messages::Entity>().filter(messages::Column::Id.eq(message));
     let found = found.col_expr(messages::Column::Status, Expr::value(MessageStatus::Delivered.as_str()));
     for message in found.exec_with_returning(tx.connection()).await? {
@@ -286,5 +267,7 @@ pub async fn deliver(tx: &Tx, message: MessageId) -> Result<()> {
 }
 
 pub(super) fn announce_changed(tx: &Tx, conversation: ConversationId, id: MessageId) {
-    tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Message, id).of(conversation));
+    tx.announce(
+        Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Message, id).with_parent(conversation),
+    );
 }

@@ -1,7 +1,7 @@
-//! Later parts and later versions of messages that came in: the other photos of an album, and what was edited or deleted.
+//! Later parts and later versions of incoming messages: further photos of an album, edits and deletions.
 //!
-//! A part joins the first message of its album while the turn of that one waits; afterwards it follows without a turn. A version
-//! is a message of its own. It makes no turn if the first one was answered.
+//! A part joins the first message of its album while that message's turn is queued; later it becomes a message without
+//! a turn. A version is a separate message. It gets no turn if the first version was answered.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use super::{
     append::{preview, rewrite},
     attachments,
     entity::messages,
-    incoming::{Incoming, keep, word, written},
+    incoming::{Incoming, bounded_name, bounded_text, store_files},
     queries, rows,
     turn_messages::announce_changed,
     turns,
@@ -29,54 +29,54 @@ use crate::{
     core::{Core, access::Scope, store::Tx},
 };
 
-/// What stands before a later version.
+/// Precedes a later version.
 const EDITED: &str = "edited: ";
 
-/// Where a message is.
-type Place = (ConversationId, MessageId);
+/// A message and its conversation.
+type StoredMessage = (ConversationId, MessageId);
 
-/// Whether the channel has a message of which this one, by its album or its vendor id, is a part or a version.
+/// Whether this message is a part or a version of an earlier message of the channel, by its album or its vendor id.
 pub async fn has_earlier(
     core: &Arc<Core>,
     (org, channel): (OrgId, ChannelId),
     message: &muster_channels::Inbound,
 ) -> Result<bool> {
     let version_of = message.vendor_id.as_ref().filter(|_| message.is_edit);
-    // PostgreSQL takes no text with NUL.
+    // PostgreSQL accepts no NUL in texts.
     let usable = |value: &&String| !value.contains('\0');
     let scope = Scope::system(core, org);
     if let Some(vendor_id) = version_of.filter(usable)
-        && queries::has_vendor_id(&scope, channel, &word(vendor_id)).await?
+        && queries::has_vendor_id(&scope, channel, &bounded_name(vendor_id)).await?
     {
         return Ok(true);
     }
     match message.album.as_ref().filter(usable) {
-        Some(album) => queries::has_album(&scope, channel, &word(album)).await,
+        Some(album) => queries::has_album(&scope, channel, &bounded_name(album)).await,
         None => Ok(false),
     }
 }
 
-/// The newest album of a conversation, and the length of the names of its parts, which grows with each part that joins.
+/// The newest album of a conversation, and the length of its parts' keys, which grows with each part.
 pub async fn newest_album(tx: &Tx, conversation: ConversationId) -> Result<Option<(MessageId, i64)>> {
     let album = queries::newest_album(tx, conversation).await?;
     Ok(album.map(|album| (album.id, album.length)))
 }
 
-/// Takes a message that needs none of its own: a part joins the first one, and what is known already changes nothing. Otherwise
-/// says in the message what it is, and whether it is answered.
-pub(super) async fn joined(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Option<Place>> {
+/// Handles a message that needs no row: a part joins the first message, and a repetition changes nothing. Returns the
+/// stored message then. Otherwise adjusts the text of `incoming`, and whether it gets a turn.
+pub(super) async fn join_earlier(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Option<StoredMessage>> {
     if incoming.is_edit {
-        return version(tx, incoming).await;
+        return apply_version(tx, incoming).await;
     }
-    let Some(first) = first_of(tx, incoming).await? else { return Ok(None) };
+    let Some(first) = load_first_of_album(tx, incoming).await? else { return Ok(None) };
     let place = (first.conversation_id, first.id);
     let key = incoming.key.clone().unwrap_or_default();
     if texts(&first.album_keys).contains(&key) {
         return Ok(Some(place));
     }
     let is_fresh = first.created_at >= tx.now.minus(Duration::from_secs(10));
-    if is_fresh && state(tx, &first).await? == Some(TurnState::Queued) {
-        join(tx, first, key, incoming).await?;
+    if is_fresh && load_turn_state(tx, &first).await? == Some(TurnState::Queued) {
+        join_album(tx, first, key, incoming).await?;
         return Ok(Some(place));
     }
     incoming.is_answered = false;
@@ -84,15 +84,15 @@ pub(super) async fn joined(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Optio
 }
 
 /// The first message of an album.
-async fn first_of(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<messages::Model>> {
+async fn load_first_of_album(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<messages::Model>> {
     let Some(album) = &incoming.album else { return Ok(None) };
     let of_album =
         tx.scope.find::<messages::Entity>().filter(messages::Column::ViaChannelId.eq(incoming.channel));
-    let of_album = of_album.filter(messages::Column::Album.eq(word(album)));
+    let of_album = of_album.filter(messages::Column::Album.eq(bounded_name(album)));
     Ok(of_album.order_by_asc(messages::Column::Id).one(tx.connection()).await?)
 }
 
-async fn state(tx: &Tx, message: &messages::Model) -> Result<Option<TurnState>> {
+async fn load_turn_state(tx: &Tx, message: &messages::Model) -> Result<Option<TurnState>> {
     match message.turn_id {
         Some(turn) => turns::state_of(tx, turn).await,
         None => Ok(None),
@@ -100,8 +100,8 @@ async fn state(tx: &Tx, message: &messages::Model) -> Result<Option<TurnState>> 
 }
 
 /// Adds a part's files and words to the first message.
-async fn join(tx: &Tx, first: messages::Model, key: String, incoming: &Incoming<'_>) -> Result<()> {
-    let (files, more) = keep(tx, incoming).await?;
+async fn join_album(tx: &Tx, first: messages::Model, key: String, incoming: &Incoming<'_>) -> Result<()> {
+    let (files, more) = store_files(tx, incoming).await?;
     for file in files {
         attachments::attach(tx, first.id, file).await?;
     }
@@ -118,7 +118,7 @@ async fn join(tx: &Tx, first: messages::Model, key: String, incoming: &Incoming<
         announce_changed(tx, conversation.id, id);
     } else {
         let mut content = first.content.clone();
-        content["text"] = json!(written(&format!("{said}\n\n{}", more.join("\n\n"))));
+        content["text"] = json!(bounded_text(&format!("{said}\n\n{}", more.join("\n\n"))));
         rewrite(tx, &mut conversation, &first, content).await?;
     }
     let mut message = first.into_active_model();
@@ -128,20 +128,23 @@ async fn join(tx: &Tx, first: messages::Model, key: String, incoming: &Incoming<
     Ok(())
 }
 
-/// A later version: how it is shown, and whether it is answered. A version with the same text as the last one is ignored, and so is one
-/// of an archived conversation that needs no answer.
-async fn version(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Option<Place>> {
+/// Adjusts the text and the turn of a later version. Returns the last version if this one is ignored: it has the same
+/// text, or needs no answer in an archived conversation.
+async fn apply_version(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Option<StoredMessage>> {
     let names = incoming.files.iter().map(|file| file.filename.as_str()).collect::<Vec<_>>().join(", ");
-    if incoming.said().trim().is_empty() {
+    if incoming.full_text().trim().is_empty() {
         incoming.text = names;
     }
-    let now = incoming.said();
+    let now = incoming.full_text();
     incoming.text.insert_str(0, EDITED);
-    let Some((first, last)) = versions_of(tx, incoming).await? else { return Ok(None) };
+    let Some((first, last)) = load_versions(tx, incoming).await? else { return Ok(None) };
     let said = last.content["text"].as_str().unwrap_or_default();
-    // Answered, or not to be.
+    // It was answered, or gets no answer.
     let is_over = |state| matches!(state, None | Some(TurnState::Done));
-    if is_over(state(tx, &first).await?) || is_over(state(tx, &last).await?) || now.is_empty() {
+    if is_over(load_turn_state(tx, &first).await?)
+        || is_over(load_turn_state(tx, &last).await?)
+        || now.is_empty()
+    {
         incoming.is_answered = false;
     }
     let conversation = rows::load(tx, last.conversation_id).await?;
@@ -152,43 +155,48 @@ async fn version(tx: &Tx, incoming: &mut Incoming<'_>) -> Result<Option<Place>> 
         incoming.text = format!("[This message was deleted: “{}”]", preview(said));
         return Ok(None);
     }
-    let kept = attachments::digests(tx, &kept_versions(tx, incoming, first.id).await?).await?;
+    let kept = attachments::digests(tx, &load_known_versions(tx, incoming, first.id).await?).await?;
     incoming.files.retain(|file| !kept.contains(Sha256::digest(&file.content).as_slice()));
-    let is_same = said == written(&now) || said == written(&incoming.said());
+    let is_same = said == bounded_text(&now) || said == bounded_text(&incoming.full_text());
     Ok((is_same && incoming.files.is_empty()).then_some((last.conversation_id, last.id)))
 }
 
-/// The versions of a message whose files are known: the first, and the newest hundred, since senders can edit without limit.
-async fn kept_versions(tx: &Tx, incoming: &Incoming<'_>, first: MessageId) -> Result<Vec<MessageId>> {
+/// The versions of a message to compare files with: the first, and the newest hundred, since senders can edit without
+/// limit.
+async fn load_known_versions(tx: &Tx, incoming: &Incoming<'_>, first: MessageId) -> Result<Vec<MessageId>> {
     let newest = tx.scope.find::<messages::Entity>();
     let newest = newest.filter(messages::Column::ViaChannelId.eq(incoming.channel));
-    let newest = newest.filter(messages::Column::VendorId.eq(incoming.vendor_id.as_deref().map(word)));
+    let newest =
+        newest.filter(messages::Column::VendorId.eq(incoming.vendor_id.as_deref().map(bounded_name)));
     let newest = newest.order_by_desc(messages::Column::Id).limit(LIST as u64).select_only();
     let newest = newest.column(messages::Column::Id).into_tuple::<MessageId>();
     let mut versions = newest.all(tx.connection()).await?;
     versions.push(first);
-    // A part's files are those of its album.
-    versions.extend(first_of(tx, incoming).await?.map(|album| album.id));
+    // The files of parts belong to the album's first message.
+    versions.extend(load_first_of_album(tx, incoming).await?.map(|album| album.id));
     Ok(versions)
 }
 
 /// The first version of a message, or of its album, and the last.
-async fn versions_of(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<(messages::Model, messages::Model)>> {
+async fn load_versions(
+    tx: &Tx,
+    incoming: &Incoming<'_>,
+) -> Result<Option<(messages::Model, messages::Model)>> {
     let Some(id) = &incoming.vendor_id else { return Ok(None) };
     let all = || {
         let all = tx.scope.find::<messages::Entity>();
         let all = all.filter(messages::Column::ViaChannelId.eq(incoming.channel));
-        all.filter(messages::Column::VendorId.eq(word(id)))
+        all.filter(messages::Column::VendorId.eq(bounded_name(id)))
     };
     let first = all().order_by_asc(messages::Column::Id).one(tx.connection()).await?;
     let last = all().order_by_desc(messages::Column::Id).one(tx.connection()).await?;
     Ok(match first.zip(last) {
-        None => first_of(tx, incoming).await?.map(|first| (first.clone(), first)),
+        None => load_first_of_album(tx, incoming).await?.map(|first| (first.clone(), first)),
         both => both,
     })
 }
 
-/// Whether a message only says that an earlier one was deleted.
+/// Whether a message only reports that an earlier one was deleted.
 #[must_use]
 pub fn is_deletion(message: &muster_channels::Inbound) -> bool {
     message.is_edit && message.text.is_empty() && message.context.is_empty() && message.files.is_empty()

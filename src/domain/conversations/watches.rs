@@ -1,4 +1,5 @@
-//! Who watches a conversation: they are told of what its agent asks there. Whoever starts one watches it.
+//! Watchers of a conversation, who are notified of its agent's questions. A person who starts a conversation watches
+//! it.
 
 use super::{
     agent_of,
@@ -26,8 +27,8 @@ pub async fn watch(scope: &Scope, id: ConversationId, watches: bool) -> Result<(
     if !changes {
         return Ok(());
     }
-    // No one else's business.
+    // Watching is private.
     let watched = Event::new(scope.org, ChangeOp::Updated, RecordKind::Conversation, id);
-    tx.announce(watched.of(agent).only(person));
+    tx.announce(watched.with_parent(agent).only(person));
     tx.commit().await
 }

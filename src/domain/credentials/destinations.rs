@@ -1,4 +1,4 @@
-//! Where a credential may be used: hosts (`api.example.com`, `*.example.com`, `db.example.com:5432`) or URLs
+//! Destinations of credentials: hosts (`api.example.com`, `*.example.com`, `db.example.com:5432`) or URLs
 //! (`https://api.example.com/v1`).
 
 use url::Url;
@@ -12,7 +12,7 @@ use crate::{
 ///
 /// # Errors
 /// `VALIDATION_FAILED`, naming each that is neither a host nor a URL.
-pub fn checked(given: Vec<String>) -> Result<Vec<String>> {
+pub fn normalize(given: Vec<String>) -> Result<Vec<String>> {
     let mut destinations: Vec<String> = Vec::with_capacity(given.len());
     let mut violations = Vec::new();
     for (n, text) in given.into_iter().enumerate() {
@@ -20,7 +20,7 @@ pub fn checked(given: Vec<String>) -> Result<Vec<String>> {
         if !is_destination(text) {
             // The value may contain a password, so the message doesn't repeat it.
             let detail = "A destination must be a host, such as api.example.com, or a URL, such as https://api.example.com/v1, \
-                          without a user name and a password. A `*` is for hosts alone: *.example.com.";
+                          without a user name and a password. A `*` is only for hosts: *.example.com.";
             violations.push(Violation::at(format!("/destinations/{n}"), "NOT_ALLOWED", detail));
         } else if !destinations.iter().any(|known| known == text) {
             destinations.push(text.to_owned());
@@ -36,20 +36,19 @@ fn is_destination(text: &str) -> bool {
         return Url::parse(text).is_ok_and(|url| is_whole(&url) && has_no_credentials(&url));
     }
     let host = text.strip_prefix("*.").unwrap_or(text);
-    let strange =
+    let is_invalid =
         |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | '\\' | '?' | '#' | '@' | '*');
-    !host.contains(strange) && Url::parse(&format!("https://{host}")).is_ok()
+    !host.contains(is_invalid) && Url::parse(&format!("https://{host}")).is_ok()
 }
 
-/// The address of a destination; that of a host is its HTTPS address. None for an MCP server (`mcp://NAME`), which has a name and no
-/// address.
+/// The address of a destination; for a host, its HTTPS address. None for an MCP server (`mcp://NAME`).
 pub fn address(destination: &str) -> Option<Url> {
     let is_url = destination.contains("://");
     let url = if is_url { Url::parse(destination) } else { Url::parse(&format!("https://{destination}")) };
     url.ok().filter(|url| url.scheme() != "mcp")
 }
 
-/// A destination that is an MCP server: its name is the host.
+/// Parses a destination that is an MCP server; the URL's host is its name.
 pub fn mcp_server(destination: &str) -> Option<Url> {
     Url::parse(destination).ok().filter(|url| url.scheme() == "mcp")
 }
@@ -90,7 +89,7 @@ mod tests {
             "https://",
             "https://*.example.com",
             "host:port",
-            "mailto:somebody",
+            "mailto:someone",
         ] {
             assert!(!is_destination(bad), "{bad}");
         }

@@ -10,7 +10,6 @@ pub mod credentials {
         time::Timestamp,
     };
 
-    /// A row of `credentials`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "credentials")]
     pub struct Model {
@@ -19,12 +18,12 @@ pub mod credentials {
         #[sea_orm(primary_key)]
         pub id: CredentialId,
         pub name: String,
-        /// Written with the name.
+        /// Derived from the name.
         pub name_folded: String,
         pub description: Option<String>,
         pub kind: CredentialKind,
         pub destinations: Json,
-        /// When a person said that agents may read it.
+        /// When a person allowed agents to read it.
         pub agent_may_read_at: Option<Timestamp>,
         pub agent_may_read_by: Option<UserId>,
         pub agent_may_read_by_name: Option<String>,
@@ -65,7 +64,6 @@ pub mod credential_fields {
         ids::{CredentialFieldId, CredentialId, OrgId},
     };
 
-    /// A row of `credential_fields`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "credential_fields")]
     pub struct Model {
@@ -92,7 +90,6 @@ pub mod credential_agents {
         time::Timestamp,
     };
 
-    /// A row of `credential_agents`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "credential_agents")]
     pub struct Model {
@@ -138,7 +135,6 @@ pub mod credential_members {
         time::Timestamp,
     };
 
-    /// A row of `credential_members`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "credential_members")]
     pub struct Model {

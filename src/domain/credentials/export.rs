@@ -1,4 +1,4 @@
-//! What an agent's host is given of the agent's credentials: their values, opened. Nothing else opens them.
+//! Opens the values of an agent's credentials for its host. No other code returns them.
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder};
@@ -7,7 +7,7 @@ use secrecy::SecretString;
 use super::{
     destinations,
     entity::{credential_agents, credential_fields, credentials},
-    fields, place,
+    fields, seal_context,
 };
 use crate::{
     base::{
@@ -21,26 +21,20 @@ use crate::{
 
 /// A credential with its values.
 #[derive(Clone, Debug)]
-pub struct Opened {
-    /// Its name.
+pub struct OpenedCredential {
     pub name: String,
-    /// Its kind.
     pub kind: CredentialKind,
-    /// The hosts and URLs it may be used for.
     pub destinations: Vec<String>,
-    /// Whether a person said that agents may read it.
+    /// Whether a person allowed agents to read it.
     pub agent_may_read: bool,
-    /// The fields that have several lines, by label.
+    /// The labels of the fields of type `multiline`.
     pub multiline: Vec<String>,
-    /// The fields that have a value: label and value, in order.
+    /// Label and value of the fields that have a value, in order.
     pub fields: Vec<(String, SecretString)>,
 }
 
-/// The credentials that the agent may use, opened, in order of their ids.
-///
-/// # Errors
-/// The database is unreachable; a value can't be opened.
-pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Opened>> {
+/// Opens the credentials that the agent may use, in order of their ids.
+pub async fn open_for_agent(tx: &Tx, agent: AgentId) -> Result<Vec<OpenedCredential>> {
     let links = tx.scope.find::<credential_agents::Entity>();
     let links = links.filter(credential_agents::Column::AgentId.eq(agent)).all(tx.connection()).await?;
     let ids = links.iter().map(|link| link.credential_id);
@@ -63,14 +57,14 @@ pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Opened>> {
         let (mut own, mut multiline) = (Vec::new(), Vec::new());
         for field in fields.iter().filter(|field| field.credential_id == credential.id) {
             if let Some(sealed) = &field.value_sealed {
-                let value = tx.scope.core.keys.open(sealed, &place(tx.scope.org, field.id));
+                let value = tx.scope.core.keys.open(sealed, &seal_context(tx.scope.org, field.id));
                 own.push((field.label.clone(), value.map_err(Problem::internal)?));
                 if field.r#type == FieldType::Multiline {
                     multiline.push(field.label.clone());
                 }
             }
         }
-        opened.push(Opened {
+        opened.push(OpenedCredential {
             destinations: texts(&credential.destinations),
             name: credential.name,
             kind: credential.kind,
@@ -82,13 +76,14 @@ pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Opened>> {
     Ok(opened)
 }
 
-/// Whether credentials are assigned to the agent. Archived ones count: they may be restored.
+/// Whether credentials are assigned to the agent. Archived ones count, because they may be restored.
 pub async fn has_any(tx: &Tx, agent: AgentId) -> Result<bool> {
     let links = tx.scope.find::<credential_agents::Entity>();
     Ok(links.filter(credential_agents::Column::AgentId.eq(agent)).count(tx.connection()).await? > 0)
 }
 
-/// The first credential that one of these agents may read, and that has stored values. An archived one counts: it may be restored.
+/// The name of the first credential with stored values that one of these agents may read. Archived ones count, because
+/// they may be restored.
 pub async fn readable_by(tx: &Tx, agents: &[AgentId]) -> Result<Option<String>> {
     let links = tx.scope.find::<credential_agents::Entity>();
     let links = links.filter(credential_agents::Column::AgentId.is_in(agents.iter().copied()));
@@ -106,9 +101,9 @@ pub async fn readable_by(tx: &Tx, agents: &[AgentId]) -> Result<Option<String>> 
     Ok(None)
 }
 
-/// The first of the credentials of these names whose stored values an MCP server of this name is given at whatever address,
-/// or as whatever program. An archived one counts: it may be restored.
-pub async fn given_to(tx: &Tx, names: &[String], server: &str) -> Result<Option<String>> {
+/// The first of these credentials whose stored values an MCP server of this name gets regardless of its address or
+/// program. Archived ones count, because they may be restored.
+pub async fn given_by_name(tx: &Tx, names: &[String], server: &str) -> Result<Option<String>> {
     let found = tx.scope.find::<credentials::Entity>();
     let found = found.filter(credentials::Column::Name.is_in(names)).order_by_asc(credentials::Column::Id);
     for credential in found.all(tx.connection()).await? {

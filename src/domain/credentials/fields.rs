@@ -1,7 +1,7 @@
 //! The fields of a credential, set as a complete list and matched by label.
 //!
-//! A label that already exists keeps its row: id, type, and value stay unless the new list changes them. Each
-//! value is sealed for its own row ([`place`]), so a new row is inserted first and its value sealed after.
+//! A label that already exists keeps its row: id, type, and value stay unless the new list changes them. Each value is
+//! sealed for its own row ([`seal_context`]), so a new row is inserted before its value is sealed.
 
 use std::collections::HashMap;
 
@@ -23,16 +23,15 @@ use crate::{
     domain::credentials::CredentialFieldInput,
 };
 
-/// What changed: labels, never values.
+/// The labels of changed fields, never values.
 #[derive(Debug, Default, Serialize)]
-pub struct Replaced {
+pub struct FieldChanges {
     added: Vec<String>,
     changed: Vec<String>,
     removed: Vec<String>,
 }
 
-impl Replaced {
-    /// Whether nothing changed.
+impl FieldChanges {
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
     }
@@ -40,7 +39,7 @@ impl Replaced {
 
 /// The context that a field's value is sealed for.
 #[must_use]
-pub fn place(org: OrgId, field: CredentialFieldId) -> SealContext<'static> {
+pub fn seal_context(org: OrgId, field: CredentialFieldId) -> SealContext<'static> {
     SealContext::new(org, "credential_fields", field.0, "value")
 }
 
@@ -48,17 +47,17 @@ pub fn place(org: OrgId, field: CredentialFieldId) -> SealContext<'static> {
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for a duplicate label, or a value that is too large or doesn't match its type.
-pub async fn replace(
+pub async fn replace_fields(
     tx: &Tx,
     credential: CredentialId,
     fields: Vec<CredentialFieldInput>,
-) -> Result<Replaced> {
+) -> Result<FieldChanges> {
     let own = credential_fields::Column::CredentialId.eq(credential);
     let stored =
         tx.scope.find::<credential_fields::Entity>().filter(own.clone()).all(tx.connection()).await?;
     let mut stored: HashMap<String, _> = stored.into_iter().map(|row| (row.label.clone(), row)).collect();
-    let fields = checked(tx, fields, &stored)?;
-    let mut replaced = Replaced::default();
+    let fields = check_fields(tx, fields, &stored)?;
+    let mut replaced = FieldChanges::default();
     let mut rows = Vec::with_capacity(fields.len());
     for (n, field) in (0_i64..).zip(fields) {
         let row = stored.remove(&field.label);
@@ -76,12 +75,12 @@ pub async fn replace(
         let label = field.label.clone();
         match row {
             Some(row) => {
-                if keep(tx, row, position, field).await? {
+                if update_field(tx, row, position, field).await? {
                     replaced.changed.push(label);
                 }
             }
             None => {
-                add(tx, credential, position, field).await?;
+                insert_field(tx, credential, position, field).await?;
                 replaced.added.push(label);
             }
         }
@@ -89,7 +88,8 @@ pub async fn replace(
     Ok(replaced)
 }
 
-/// Whether a stored value outlasts the edit. Without a list all do; with one, those whose label is listed without a value.
+/// Whether the edit keeps a stored value. Without a list all are kept; with one, those whose label is listed without a
+/// value.
 pub async fn keeps_value(
     tx: &Tx,
     credential: CredentialId,
@@ -108,13 +108,13 @@ pub async fn keeps_value(
 }
 
 /// Updates a field whose label is listed again. Returns whether anything changed.
-async fn keep(
+async fn update_field(
     tx: &Tx,
     row: credential_fields::Model,
     position: i64,
     field: CredentialFieldInput,
 ) -> Result<bool> {
-    let sealed = seal(tx, row.id, field.value);
+    let sealed = seal_value(tx, row.id, field.value);
     let mut row = row.into_active_model();
     if let Some(kind) = field.r#type {
         row.r#type.set_if_not_equals(kind);
@@ -128,7 +128,12 @@ async fn keep(
     Ok(changed)
 }
 
-async fn add(tx: &Tx, credential: CredentialId, position: i64, field: CredentialFieldInput) -> Result<()> {
+async fn insert_field(
+    tx: &Tx,
+    credential: CredentialId,
+    position: i64,
+    field: CredentialFieldInput,
+) -> Result<()> {
     let row = credential_fields::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,
@@ -140,7 +145,7 @@ async fn add(tx: &Tx, credential: CredentialId, position: i64, field: Credential
     }
     .insert(tx.connection())
     .await?;
-    if let MaybeUndefined::Value(sealed) = seal(tx, row.id, field.value) {
+    if let MaybeUndefined::Value(sealed) = seal_value(tx, row.id, field.value) {
         let mut row = row.into_active_model();
         row.value_sealed = Set(Some(sealed));
         row.update(tx.connection()).await?;
@@ -148,12 +153,12 @@ async fn add(tx: &Tx, credential: CredentialId, position: i64, field: Credential
     Ok(())
 }
 
-fn seal(tx: &Tx, id: CredentialFieldId, value: MaybeUndefined<SecretText>) -> MaybeUndefined<Vec<u8>> {
-    value.map_value(|secret| tx.scope.core.keys.seal(&secret.0, &place(tx.scope.org, id)))
+fn seal_value(tx: &Tx, id: CredentialFieldId, value: MaybeUndefined<SecretText>) -> MaybeUndefined<Vec<u8>> {
+    value.map_value(|secret| tx.scope.core.keys.seal(&secret.0, &seal_context(tx.scope.org, id)))
 }
 
 /// Trims the labels and checks that each is unique and each value matches its type.
-fn checked(
+fn check_fields(
     tx: &Tx,
     mut fields: Vec<CredentialFieldInput>,
     stored: &HashMap<String, credential_fields::Model>,
@@ -176,7 +181,7 @@ fn checked(
             violations.push(Violation::at(format!("/fields/{n}/type"), "NOT_ALLOWED", detail));
         }
         if let MaybeUndefined::Value(value) = &field.value
-            && let Some((code, detail)) = flaw(kind, value.0.expose_secret())
+            && let Some((code, detail)) = value_error(kind, value.0.expose_secret())
         {
             violations.push(Violation::at(format!("/fields/{n}/value"), code, detail));
         }
@@ -191,12 +196,13 @@ fn stored_fits(tx: &Tx, row: &credential_fields::Model, kind: FieldType) -> Resu
         return Ok(true);
     }
     let Some(sealed) = &row.value_sealed else { return Ok(true) };
-    let value = tx.scope.core.keys.open(sealed, &place(tx.scope.org, row.id)).map_err(Problem::internal)?;
-    Ok(flaw(kind, value.expose_secret()).is_none())
+    let value =
+        tx.scope.core.keys.open(sealed, &seal_context(tx.scope.org, row.id)).map_err(Problem::internal)?;
+    Ok(value_error(kind, value.expose_secret()).is_none())
 }
 
-/// What is wrong with a value. The message never repeats the value.
-fn flaw(kind: FieldType, value: &str) -> Option<(&'static str, &'static str)> {
+/// The code and detail of an invalid value. The detail never repeats the value.
+fn value_error(kind: FieldType, value: &str) -> Option<(&'static str, &'static str)> {
     if value.len() > bounds::TEXT {
         return Some(("TOO_LONG", "The value must be at most 64 KiB."));
     }

@@ -1,9 +1,9 @@
 //! Credentials: named sets of secrets, and the agents and members who may use them.
 //!
-//! A credential is active or archived; archiving keeps the assignments. Values are sealed on arrival and this
-//! service never returns them: records only show whether there is one, and the audit log that it changed. Only the host of an
-//! agent that may use them is given them (`export.rs`).
-//! Permissions: `credential.*`. Every running agent it is assigned to gets a command to synchronize.
+//! A credential is active or archived; archiving keeps the assignments. Values are sealed on arrival and never returned
+//! by the API: records only show whether there is one, and the audit log that it changed. Only the hosts of agents that
+//! may use a credential get its values (`export.rs`). Permissions: `credential.*`. A change notifies the hosts of its
+//! running agents.
 
 mod destinations;
 mod entity;
@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use self::entity::{credential_members, credentials};
 pub use self::{
     destinations::names_mcp_server,
-    export::{Opened, given_to, has_any, of_agent, readable_by},
-    fields::place,
+    export::{OpenedCredential, given_by_name, has_any, open_for_agent, readable_by},
+    fields::seal_context,
     input::{CreateCredentialInput, CredentialFieldInput, SetMembersInput, UpdateCredentialInput},
 };
 use crate::{
@@ -45,12 +45,14 @@ use crate::{
     },
 };
 
-/// Creates a credential that no one may use yet (specification, operation 20). Only a person can say that agents may read it.
+/// Creates a credential that no one may use yet (specification, operation 20). Only a person can allow agents to read
+/// it.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for an invalid destination, label, or value; `PLAN_LIMIT_REACHED`, `NAME_TAKEN`, `PERMISSION_DENIED`.
+/// `VALIDATION_FAILED` for an invalid destination, label, or value; `PLAN_LIMIT_REACHED`, `NAME_TAKEN`,
+/// `PERMISSION_DENIED`.
 pub async fn create(scope: &Scope, new: CreateCredentialInput, agent_may_read: bool) -> Result<CredentialId> {
-    let destinations = destinations::checked(new.destinations.unwrap_or_default())?;
+    let destinations = destinations::normalize(new.destinations.unwrap_or_default())?;
     if agent_may_read {
         require_person(scope)?;
     }
@@ -76,11 +78,11 @@ pub async fn create(scope: &Scope, new: CreateCredentialInput, agent_may_read: b
     }
     .insert(tx.connection())
     .await?;
-    let fields = fields::replace(&tx, credential.id, new.fields).await?;
+    let fields = fields::replace_fields(&tx, credential.id, new.fields).await?;
     let changes = json!({
         "name": name, "kind": new.kind, "fields": fields, "agent_may_read": agent_may_read,
     });
-    assignments::record::<credentials::Entity>(
+    assignments::audit_change::<credentials::Entity>(
         &tx,
         (ChangeOp::Created, "createCredential"),
         credential.id,
@@ -90,11 +92,12 @@ pub async fn create(scope: &Scope, new: CreateCredentialInput, agent_may_read: b
     Ok(credential.id)
 }
 
-/// Edits a credential (specification, operation 21) and tells its agents, unless nothing changes.
+/// Edits a credential (specification, operation 21) and notifies its agents' hosts. An edit that changes nothing does
+/// nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` for an invalid destination, label, or value; `PERMISSION_DENIED` for
-/// what only a person may do.
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` for an invalid destination, label, or value;
+/// `PERMISSION_DENIED` if only a person may make the change.
 pub async fn update(
     scope: &Scope,
     id: CredentialId,
@@ -109,14 +112,14 @@ pub async fn update(
     }
     patch_required(&mut credential.name, edit.name.map_value(|name| name.trim().to_owned()));
     if credential.name.is_set() && is_token(scope) {
-        require_values_of_renamed(&tx, &before, &edit.fields).await?;
+        require_values_for_name(&tx, &before, &edit.fields).await?;
     }
     patch(&mut credential.description, edit.description);
     patch_required(&mut credential.kind, edit.kind);
     if let MaybeUndefined::Value(destinations) = edit.destinations {
-        let destinations = destinations::checked(destinations)?;
+        let destinations = destinations::normalize(destinations)?;
         if is_token(scope) {
-            require_values(&tx, &before, &destinations, &edit.fields).await?;
+            require_values_for_destinations(&tx, &before, &destinations, &edit.fields).await?;
         }
         credential.destinations.set_if_not_equals(json!(destinations));
     }
@@ -133,8 +136,8 @@ pub async fn update(
         }
     }
     let fields = match edit.fields {
-        MaybeUndefined::Value(fields) => fields::replace(&tx, id, fields).await?,
-        MaybeUndefined::Undefined | MaybeUndefined::Null => fields::Replaced::default(),
+        MaybeUndefined::Value(fields) => fields::replace_fields(&tx, id, fields).await?,
+        MaybeUndefined::Undefined | MaybeUndefined::Null => fields::FieldChanges::default(),
     };
     if !credential.is_changed() && fields.is_empty() {
         return Ok(());
@@ -147,7 +150,12 @@ pub async fn update(
     credential.update(tx.connection()).await?;
     edits::raise(&tx, RecordKind::Credential, id).await?;
     assignments::mark_assigned::<credentials::Entity>(&tx, id).await?;
-    assignments::record::<credentials::Entity>(&tx, (ChangeOp::Updated, "updateCredential"), id, changes);
+    assignments::audit_change::<credentials::Entity>(
+        &tx,
+        (ChangeOp::Updated, "updateCredential"),
+        id,
+        changes,
+    );
     tx.commit().await
 }
 
@@ -155,9 +163,9 @@ fn is_token(scope: &Scope) -> bool {
     matches!(scope.request.caller, Caller::Token(_))
 }
 
-/// Refuses a new destination for values that are stored already, unless a person has allowed its host. An MCP server at the
-/// destination is sent the values, so a service token that could choose it freely could read what it has never known.
-async fn require_values(
+/// Refuses a service token's new destination for stored values, unless a person has allowed its host. An MCP server at
+/// the destination gets the values, so a token that could choose it freely could read values that it doesn't know.
+async fn require_values_for_destinations(
     tx: &Tx,
     before: &credentials::Model,
     destinations: &[String],
@@ -182,8 +190,9 @@ async fn require_values(
     Ok(())
 }
 
-/// Refuses a new name where MCP servers are given stored values by the name alone: a service token's own server may list it.
-async fn require_values_of_renamed(
+/// Refuses a service token's new name for stored values that MCP servers get by the credential's name, because the
+/// token's own server may list that name.
+async fn require_values_for_name(
     tx: &Tx,
     before: &credentials::Model,
     fields: &MaybeUndefined<Vec<CredentialFieldInput>>,
@@ -198,10 +207,10 @@ async fn require_values_of_renamed(
     Err(tx.scope.refused(Problem::new(Code::PermissionDenied, detail)))
 }
 
-/// A secret is only shown to agents if a person says so; or the operator, whom no one stops.
+/// Refuses service tokens: only a person or the operator can allow agents to read a secret.
 fn require_person(scope: &Scope) -> Result<()> {
     if is_token(scope) {
-        let detail = "Only a person can say that agents may read a credential, not a service token.";
+        let detail = "Only a person can allow agents to read a credential, not a service token.";
         return Err(scope.refused(Problem::new(Code::PermissionDenied, detail)));
     }
     Ok(())
@@ -227,13 +236,18 @@ pub async fn set_members(scope: &Scope, id: CredentialId, users: &[UserId]) -> R
     if change.is_empty() {
         return Ok(());
     }
-    assignments::touch::<credentials::Entity>(&tx, id).await?;
+    assignments::count_edit::<credentials::Entity>(&tx, id).await?;
     let changes = json!({ "added": change.added, "removed": change.removed });
-    assignments::record::<credentials::Entity>(&tx, (ChangeOp::Updated, "setCredentialMembers"), id, changes);
+    assignments::audit_change::<credentials::Entity>(
+        &tx,
+        (ChangeOp::Updated, "setCredentialMembers"),
+        id,
+        changes,
+    );
     tx.commit().await
 }
 
-/// Tells of the credentials that a person may use no longer, who is about to leave the organization.
+/// Announces changes of the credentials of a member who is about to leave the organization.
 pub async fn forget_member(tx: &Tx, user: UserId) -> Result<()> {
     let shared = tx.scope.find::<credential_members::Entity>();
     let shared = shared.filter(credential_members::Column::UserId.eq(user)).select_only();
@@ -244,18 +258,12 @@ pub async fn forget_member(tx: &Tx, user: UserId) -> Result<()> {
     Ok(())
 }
 
-/// Sets the credentials that an agent may use, apart from archived ones. Returns what changed, if anything did.
-///
-/// # Errors
-/// As [`assignments::equip`].
+/// Sets an agent's credentials; archived ones stay assigned. Returns the changes, if there are any.
 pub async fn set_of_agent(tx: &Tx, agent: AgentId, wanted: &[CredentialId]) -> Result<Option<Value>> {
-    assignments::equip::<credentials::Entity>(tx, agent, wanted, Permission::CredentialEdit).await
+    assignments::replace_of_agent::<credentials::Entity>(tx, agent, wanted, Permission::CredentialEdit).await
 }
 
 /// Archives a credential. Its agents lose it.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn archive(scope: &Scope, id: CredentialId) -> Result<()> {
     assignments::archive::<credentials::Entity>(scope, id, "archiveCredential").await
 }

@@ -25,11 +25,11 @@ use crate::{
         Core,
         access::Scope,
         queue::{self, Admission, ChannelLane, Full, Job, Outcome, Room},
-        resource_limits::What,
+        resource_limits::Resource,
     },
     domain::{
         channels::{self, Sender},
-        conversations::{self, Place},
+        conversations::{self, DeliveryTarget},
     },
 };
 
@@ -40,7 +40,7 @@ const AT_ONCE: i64 = 4;
 
 /// Starts to send the due parts of all channels.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
-    queue::start::<DuePart>(core, What::Lanes, due_channels(core).await?);
+    queue::start::<DuePart>(core, Resource::Lanes, due_channels(core).await?);
     Ok(0)
 }
 
@@ -209,7 +209,7 @@ async fn reconcile(
 /// The content of a part to be sent.
 struct OutgoingPart {
     id: String,
-    place: Place,
+    place: DeliveryTarget,
     text: Rendered,
     files: Vec<Attachment>,
     written_at: jiff::Timestamp,
@@ -222,7 +222,7 @@ impl OutgoingPart {
         part: &deliveries::Model,
         largest: u64,
     ) -> Result<std::result::Result<Self, AttemptResult>> {
-        let Some(place) = conversations::place_of(scope, part.message_id).await? else {
+        let Some(place) = conversations::load_delivery_target(scope, part.message_id).await? else {
             let why = "The conversation has no target.".to_owned();
             return Ok(Err(AttemptResult::Unsent(DeliveryCode::TargetGone, why)));
         };
@@ -270,7 +270,7 @@ async fn read_files(
     if which.1 == 0 {
         return Ok(Ok(Vec::new()));
     }
-    let found = conversations::of_message(scope, part.message_id, which, most).await?;
+    let found = conversations::load_message_files(scope, part.message_id, which, most).await?;
     Ok(found
         .into_iter()
         .map(|(file, content)| {

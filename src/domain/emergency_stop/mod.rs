@@ -49,7 +49,7 @@ pub async fn stop(scope: &Scope, reason: &str) -> Result<bool> {
 pub async fn release(scope: &Scope, reason: Option<&str>) -> Result<bool> {
     let tx = scope.begin().await?;
     let Some((since, stopped_by)) = orgs::set_released(&tx).await? else { return Ok(false) };
-    turns::waited_for_release(&tx, since).await?;
+    turns::record_release_wait(&tx, since).await?;
     let changes = json!({ "stopped_at": since, "stopped_by": stopped_by, "reason": reason });
     record(&tx, "releaseOrganization", changes);
     agents::mark_all(&tx).await?;

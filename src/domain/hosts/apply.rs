@@ -1,6 +1,6 @@
-//! What each report of a host means. The work is done by the features that own the records.
+//! Dispatches each report of a host to the feature that owns the record.
 
-use muster_protocol::{Event, Happening, event::Content};
+use muster_protocol::{Event, HostEvent, event::Content};
 
 use crate::{
     base::{
@@ -19,29 +19,29 @@ use crate::{
     },
 };
 
-/// Holds the agents that a batch is about. Call it first in the batch's transaction.
-pub(super) async fn hold(tx: &Tx, of: &[AgentId], events: &[Event]) -> Result<()> {
+/// Locks the agents of a batch. Call it first in the batch's transaction.
+pub(super) async fn lock_batch(tx: &Tx, agents: &[AgentId], events: &[Event]) -> Result<()> {
     let stores = events.iter().any(
-        |event| matches!(&event.what, Happening::Message(message) if matches!(message.content, Content::File { .. })),
+        |event| matches!(&event.what, HostEvent::Message(message) if matches!(message.content, Content::File { .. })),
     );
-    launch::hold(tx, of, stores).await
+    launch::lock_batch(tx, agents, stores).await
 }
 
-/// Answers what waits for a report that can't be applied: a request that no one will see is refused.
-pub async fn left_out(tx: &Tx, server: ServerId, event: &Event) -> Result<()> {
-    let Happening::Asked(request) = &event.what else { return Ok(()) };
+/// Refuses the request in a report that can't be applied, because no person will see it.
+pub async fn refuse_skipped(tx: &Tx, server: ServerId, event: &Event) -> Result<()> {
+    let HostEvent::Asked(request) = &event.what else { return Ok(()) };
     let (agent, generation, at) = (AgentId(event.agent_id), event.generation, Timestamp(event.at));
-    approvals::left_out(tx, &Reporter { agent, server, generation, at }, &request.request).await
+    approvals::refuse_skipped(tx, &Reporter { agent, server, generation, at }, &request.request).await
 }
 
-/// Whether a report of a launch that ran on this server counts even if the agent has moved since. What was spent was spent.
+/// Whether a report of a launch that ran on this server counts even if the agent has moved since: costs do.
 pub(super) fn counts_late(event: &Event) -> bool {
-    matches!(event.what, Happening::ModelCalled(_) | Happening::LeaseReturned { .. })
+    matches!(event.what, HostEvent::ModelCalled(_) | HostEvent::LeaseReturned { .. })
 }
 
-/// Whether a report is about a model's key, or about what was spent with it. Only a confirmed host has one.
-pub(super) fn is_of_spending(event: &Event) -> bool {
-    use Happening::{
+/// Whether a report is about a model's key or its costs. Only a confirmed host has such a key.
+pub(super) fn concerns_spending(event: &Event) -> bool {
+    use HostEvent::{
         Asked, AuthRequired, BackedUp, Delivered, Ended, EngineAway, Lacks, LeaseReturned, Limited,
         McpServer, Message, ModelCalled, NotWaiting, Offered, Refused, Restored, Session, Started, Synced,
         TurnEnded, TurnStarted, Unreached, Withdrawn,
@@ -73,56 +73,58 @@ pub(super) fn is_of_spending(event: &Event) -> bool {
 /// Applies reports about agents of this server: one, or several messages, which are stored together.
 ///
 /// # Errors
-/// They can't be applied. What they did has to be undone.
+/// They can't be applied. The caller must undo their changes.
 pub async fn apply(tx: &Tx, server: ServerId, events: &[&Event]) -> Result<()> {
     let mut messages = Vec::new();
     for event in events {
         let (agent, generation, at) = (AgentId(event.agent_id), event.generation, Timestamp(event.at));
         let from = &Reporter { agent, server, generation, at };
         match event.what.clone() {
-            Happening::Message(message) => messages.push((*from, message)),
-            Happening::Started { container_id, program, model } => {
+            HostEvent::Message(message) => messages.push((*from, message)),
+            HostEvent::Started { container_id, program, model } => {
                 launch::started(tx, from, container_id, program, model).await?;
             }
-            Happening::EngineAway { detail } => launch::engine_away(tx, from, &detail).await?,
-            Happening::Ended { reason, code, signal, detail } => {
+            HostEvent::EngineAway { detail } => launch::engine_away(tx, from, &detail).await?,
+            HostEvent::Ended { reason, code, signal, detail } => {
                 launch::ended(tx, from, reason, code, signal, detail).await?;
             }
-            Happening::Synced => launch::synced(tx, from).await?,
-            Happening::Lacks { what } => launch::lacks(tx, from, &what).await?,
-            Happening::AuthRequired { detail } => launch::auth_required(tx, from, detail).await?,
-            Happening::Refused { command_id, reason } => {
+            HostEvent::Synced => launch::synced(tx, from).await?,
+            HostEvent::Lacks { what } => launch::lacks(tx, from, &what).await?,
+            HostEvent::AuthRequired { detail } => launch::auth_required(tx, from, detail).await?,
+            HostEvent::Refused { command_id, reason } => {
                 launch::refused(tx, from, command_id, reason).await?;
             }
-            Happening::Offered { models, modes } => launch::offered(tx, from, models, modes).await?,
-            Happening::Session { conversation_id, session } => {
+            HostEvent::Offered { models, modes } => launch::offered(tx, from, models, modes).await?,
+            HostEvent::Session { conversation_id, session } => {
                 turns::session(tx, from, ConversationId(conversation_id), session).await?;
             }
-            Happening::TurnStarted { turn_id } => turns::turn_started(tx, from, TurnId(turn_id)).await?,
-            Happening::TurnEnded(end) => turns::turn_ended(tx, from, end).await?,
-            Happening::Asked(request) => approvals::asked(tx, from, request).await?,
-            Happening::Withdrawn { request } => approvals::withdrawn(tx, from, request).await?,
-            Happening::Delivered { approval_id, without_text } => {
+            HostEvent::TurnStarted { turn_id } => turns::turn_started(tx, from, TurnId(turn_id)).await?,
+            HostEvent::TurnEnded(end) => turns::turn_ended(tx, from, end).await?,
+            HostEvent::Asked(request) => approvals::asked(tx, from, request).await?,
+            HostEvent::Withdrawn { request } => approvals::withdrawn(tx, from, request).await?,
+            HostEvent::Delivered { approval_id, without_text } => {
                 approvals::delivered(tx, from, ApprovalId(approval_id), without_text).await?;
             }
-            Happening::NotWaiting { approval_id } => {
+            HostEvent::NotWaiting { approval_id } => {
                 approvals::not_waiting(tx, from, ApprovalId(approval_id)).await?;
             }
-            Happening::ModelCalled(call) => spending::called(tx, from, call).await?,
-            Happening::LeaseReturned { lease_id } => spending::returned(tx, from, LeaseId(lease_id)).await?,
-            Happening::Limited { credential_id, model, until, detail } => {
+            HostEvent::ModelCalled(call) => spending::record_call(tx, from, call).await?,
+            HostEvent::LeaseReturned { lease_id } => {
+                spending::return_lease(tx, from, LeaseId(lease_id)).await?;
+            }
+            HostEvent::Limited { credential_id, model, until, detail } => {
                 let (credential, until) = (credential_id.map(ModelCredentialId), until.map(Timestamp));
-                spending::usage::limited(tx, from, credential, (&model, &detail), until).await?;
+                spending::usage::record_refusal(tx, from, credential, (&model, &detail), until).await?;
             }
-            Happening::Unreached { destination, reason, count } => {
-                network::unreached(tx, from, destination, reason, count).await?;
+            HostEvent::Unreached { destination, reason, count } => {
+                network::record_unreached(tx, from, destination, reason, count).await?;
             }
-            Happening::McpServer(report) => mcp_servers::reports::reported(tx, from, report).await?,
-            Happening::BackedUp { backup_id, bytes, sha256, error } => {
+            HostEvent::McpServer(report) => mcp_servers::reports::reported(tx, from, report).await?,
+            HostEvent::BackedUp { backup_id, bytes, sha256, error } => {
                 let end = backups::BackedUp { bytes, sha256, error };
                 backups::backed_up(tx, from, BackupId(backup_id), end).await?;
             }
-            Happening::Restored { backup_id, error } => {
+            HostEvent::Restored { backup_id, error } => {
                 backups::restored(tx, from, BackupId(backup_id), error).await?;
             }
         }

@@ -1,4 +1,4 @@
-//! Text that an agent is writing, for whoever watches right now.
+//! Text that an agent is writing, for live viewers.
 
 use std::collections::HashMap;
 
@@ -14,20 +14,21 @@ use crate::{
     core::events,
 };
 
-/// The longest text of a delta, in bytes: a host must not fill the queues of viewers.
+/// The longest text of a delta, in bytes, because a host must not fill the queues of viewers.
 const LONGEST: usize = 4 << 10;
 
-/// What a connection remembers about the conversations of its agents.
+/// A connection's cache of the conversations of its agents.
 #[derive(Default)]
 pub struct Viewing {
+    /// By agent, generation and conversation: when it was looked up, and whether it is the agent's.
     known: HashMap<(i64, i64, i64), (Instant, bool)>,
 }
 
 impl Viewing {
-    /// Shows text to whoever watches. False: the conversation is not one of the agent's, or the agent not the host's.
+    /// Publishes a delta to viewers. False: the conversation is not one of the agent's, or the agent not the host's.
     ///
     /// # Errors
-    /// The delta makes no sense; the database can't be reached.
+    /// The delta is invalid.
     pub async fn show(&mut self, link: &Link, delta: Delta) -> Result<bool, Ended> {
         if delta.text.len() > LONGEST || delta.message.len() > bounds::NAME || delta.offset < 0 {
             return Err(Refusal::malformed(

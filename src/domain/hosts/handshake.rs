@@ -1,4 +1,4 @@
-//! A host says hello: its connection gets an epoch, and it learns what should run.
+//! The handshake of a host: its connection gets an epoch, and the host learns which agents should run.
 
 use muster_protocol::{
     VERSIONS,
@@ -7,7 +7,7 @@ use muster_protocol::{
 
 use super::{
     Ended, Identity, Link, Refusal, join,
-    queries::{self, Known, Said},
+    queries::{self, HelloFacts, ServerState},
     readable,
 };
 use crate::{
@@ -20,24 +20,28 @@ use crate::{
     domain::commands,
 };
 
-/// How many bytes of events may wait for their acknowledgement: no host may fill the memory.
+/// How many bytes of events may wait for their acknowledgement, because no host may fill the memory.
 pub const WINDOW: u32 = 4 << 20;
 
-/// Accepts a connection, or says why not. From its commit on, older connections of the host write nothing.
+/// Accepts a connection. From its commit on, older connections of the host write nothing.
 ///
 /// # Errors
-/// VERSION, TOKEN, JOURNAL_LOST, RESTORED; the database can't be reached.
-pub async fn greet(scope: &Scope, who: &Identity, hello: &Hello) -> Result<(Link, Welcome), Ended> {
-    let version = common(hello.versions)?;
+/// VERSION, TOKEN, JOURNAL_LOST, RESTORED.
+pub async fn accept_connection(
+    scope: &Scope,
+    who: &Identity,
+    hello: &Hello,
+) -> Result<(Link, Welcome), Ended> {
+    let version = common_version(hello.versions)?;
     let tx = scope.begin().await?;
     let Some(known) = queries::begin_epoch(&tx, who.server, who.token).await? else {
         let reason = "The host's token is no longer valid. Join again with a new provisioning token.";
         return Err(Refusal::new(RefusedCode::Token, reason).into());
     };
-    known.check(hello)?;
+    known.check_host(hello)?;
     let link = Link { scope: scope.clone(), server: who.server, epoch: known.host_epoch, token: who.token };
-    note(&tx, &link, hello, version).await?;
-    let agents = desired(&tx, who.server).await?;
+    store_hello(&tx, &link, hello, version).await?;
+    let agents = desired_launches(&tx, who.server).await?;
     if known.status != ServerStatus::Online || known.refused_code.is_some() {
         announce(&tx, who.server);
     }
@@ -51,7 +55,7 @@ pub async fn greet(scope: &Scope, who: &Identity, hello: &Hello) -> Result<(Link
 }
 
 /// The newest version that both sides speak.
-fn common([oldest, newest]: [u16; 2]) -> Result<u16, Refusal> {
+fn common_version([oldest, newest]: [u16; 2]) -> Result<u16, Refusal> {
     let version = newest.min(VERSIONS[1]);
     if version >= oldest.max(VERSIONS[0]) {
         return Ok(version);
@@ -64,9 +68,9 @@ fn common([oldest, newest]: [u16; 2]) -> Result<u16, Refusal> {
     Err(Refusal::new(RefusedCode::Version, reason))
 }
 
-impl Known {
-    /// Compares what both sides know of each other: whoever knows less has lost something.
-    fn check(&self, hello: &Hello) -> Result<(), Refusal> {
+impl ServerState {
+    /// Compares the numbers that both sides know. The side with lower ones has lost data.
+    fn check_host(&self, hello: &Hello) -> Result<(), Refusal> {
         if self.machine_id.as_deref() != Some(&hello.machine.id) {
             let reason =
                 "This token belongs to the host of another folder. Join with a token of this server.";
@@ -78,7 +82,7 @@ impl Known {
         } else if hello.events < self.event_seq {
             format!("ends at event {}, but {} were reported", hello.events, self.event_seq)
         } else {
-            return self.check_own(hello);
+            return self.check_database(hello);
         };
         let reason = format!(
             "The host's journal {what}. Commands could run twice, or reports be lost. Stop the host, run \
@@ -87,50 +91,50 @@ impl Known {
         Err(Refusal::new(RefusedCode::JournalLost, reason))
     }
 
-    /// Whether the database knows what the host's journal knows.
-    fn check_own(&self, hello: &Hello) -> Result<(), Refusal> {
-        let (given, events) = (self.command_seq, self.event_seq);
-        let what = if hello.commands > given {
-            format!("The host has command {}, but only {given} are known to have been sent.", hello.commands)
+    /// Requires that the database is not behind the host's journal.
+    fn check_database(&self, hello: &Hello) -> Result<(), Refusal> {
+        let (sent, events) = (self.command_seq, self.event_seq);
+        let what = if hello.commands > sent {
+            format!("The host has command {}, but only {sent} are known to have been sent.", hello.commands)
         } else if hello.acknowledged > events {
             format!("Event {} was acknowledged, but only {events} are stored.", hello.acknowledged)
         } else {
             return Ok(());
         };
         let reason = format!(
-            "{what} Muster's database was restored from an older backup, and has forgotten what this host did. Stop the \
+            "{what} Muster's database was restored from an older backup, and no longer knows what this host did. Stop the \
              host, run `muster host rejoin`, and start it."
         );
         Err(Refusal::new(RefusedCode::Restored, reason))
     }
 }
 
-/// Notes what the host says about itself, and which commands it has.
-async fn note(tx: &Tx, link: &Link, hello: &Hello, version: u16) -> Result<()> {
+/// Stores the host's facts, and acknowledges the commands in its journal.
+async fn store_hello(tx: &Tx, link: &Link, hello: &Hello, version: u16) -> Result<()> {
     let runtime = match hello.runtime {
         frame::Runtime::Docker => Runtime::Docker,
         frame::Runtime::Podman => Runtime::Podman,
         frame::Runtime::Process => Runtime::Process,
     };
-    let said = Said {
+    let facts = HelloFacts {
         machine: join::facts(&hello.machine),
         runtime,
         runtime_version: hello.runtime_version.as_deref().and_then(|text| readable(text, 64)),
         protocol: i64::from(version),
         commands: hello.commands,
     };
-    queries::store_hello(tx, link, said).await?;
+    queries::store_hello(tx, link, facts).await?;
     queries::acknowledge(tx, link.server, hello.commands).await
 }
 
-/// The agents that should be running on the server by now. One whose launch is still on its way is not among them: the
-/// host would take its absence for a loss. Neither is one that is being stopped: its STOP is on the way, or done.
-async fn desired(tx: &Tx, server: ServerId) -> Result<Vec<Running>> {
+/// The agents that should be running on the server by now. An agent whose LAUNCH is still on its way is left out,
+/// because the host would report it as lost; so is one whose STOP is on its way.
+async fn desired_launches(tx: &Tx, server: ServerId) -> Result<Vec<Running>> {
     let found = queries::desired_launches(tx, server).await?.into_iter();
     Ok(found.map(|launch| Running { agent_id: launch.id, generation: launch.launch_generation }).collect())
 }
 
-/// Tells subscribers that the server has changed.
+/// Announces a change of the server to subscribers.
 pub(super) fn announce(tx: &Tx, server: ServerId) {
     tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Server, server));
 }
@@ -141,11 +145,11 @@ mod tests {
 
     #[test]
     fn the_newest_common_version_is_spoken_and_a_refusal_says_whom_to_upgrade() {
-        assert_eq!(common([1, 1]).unwrap(), 1);
-        assert_eq!(common([0, 9]).unwrap(), VERSIONS[1]);
-        let newer = common([VERSIONS[1] + 1, VERSIONS[1] + 3]).unwrap_err();
+        assert_eq!(common_version([1, 1]).unwrap(), 1);
+        assert_eq!(common_version([0, 9]).unwrap(), VERSIONS[1]);
+        let newer = common_version([VERSIONS[1] + 1, VERSIONS[1] + 3]).unwrap_err();
         assert!(newer.reason.contains("Upgrade Muster") && newer.retry_after.is_none(), "{newer:?}");
-        let older = common([0, VERSIONS[0] - 1]).unwrap_err();
+        let older = common_version([0, VERSIONS[0] - 1]).unwrap_err();
         assert!(older.reason.contains("Upgrade the host's program"), "{older:?}");
     }
 }

@@ -1,6 +1,6 @@
-//! How busy a server's machine is. Readings are stored every few seconds; several in a row above one of the
-//! organization's thresholds raise an alert and make the server DEGRADED. When the load has been low for as long, the
-//! server is ONLINE again. The alert stays until someone has seen it.
+//! The load of servers' machines. Readings are stored every few seconds; several in a row above one of the
+//! organization's thresholds raise an alert and make the server DEGRADED. After as many low readings, the server is
+//! ONLINE again. The alert stays until a person closes it.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use muster_protocol::frame::Load;
 
 use super::{
     Ended, Link, handshake,
-    queries::{self, Loaded},
+    queries::{self, LoadedServer},
 };
 use crate::{
     base::{
@@ -23,47 +23,47 @@ use crate::{
     },
 };
 
-/// How many readings in a row decide: a peak is no outage.
+/// How many consecutive readings change the status, because a short peak doesn't matter.
 const IN_A_ROW: u32 = 3;
 
-/// What is known about the load of a connected host.
+/// The recent readings of a connected host.
 #[derive(Debug, Default)]
 pub struct Readings {
     /// When the last one was stored.
     stored: Option<Duration>,
-    /// For each kind of alert, how many readings in a row were too high, and whether an alert was raised since.
+    /// For each kind of alert: the consecutive readings that were too high, and whether they have raised an alert.
     high: [(u32, bool); KINDS.len()],
-    /// How many in a row were low in every respect.
+    /// The consecutive readings without a high value.
     low: u32,
 }
 
 /// The kinds of alerts, as the category of the approval.
 const KINDS: [&str; 3] = ["RAM", "CPU", "LOAD"];
 
-/// A value, and what it must exceed.
+/// A value, and its threshold.
 type Reading = (Option<f64>, Option<f64>);
 
 impl Readings {
-    /// Takes a reading. Most are dropped.
+    /// Records a reading. Most are dropped.
     ///
     /// # Errors
-    /// The connection is not the current one; the database can't be reached.
-    pub async fn take(&mut self, link: &Link, load: Load) -> Result<(), Ended> {
+    /// The connection is not the current one.
+    pub async fn record(&mut self, link: &Link, load: Load) -> Result<(), Ended> {
         let now = link.scope.core.clock.elapsed();
         if self.stored.is_some_and(|at| now.saturating_sub(at) < bounds::LOOK) {
             return Ok(());
         }
         self.stored = Some(now);
-        let load = plausible(load);
+        let load = clamp_load(load);
         let tx = link.scope.begin().await?;
         let Some(server) = queries::store_load(&tx, link, &load).await? else {
             tx.rollback().await?;
-            return Err(link.fenced().await);
+            return Err(link.fencing_error().await);
         };
-        let readings = readings(&load, orgs::alert_thresholds(&tx).await?, server.cpu_cores);
-        let alerts = self.count(readings);
+        let readings = compare_with_thresholds(&load, orgs::alert_thresholds(&tx).await?, server.cpu_cores);
+        let alerts = self.count_reading(readings);
         for kind in alerts {
-            raise(&tx, link, &server, kind, readings[kind]).await?;
+            raise_alert(&tx, link, &server, kind, readings[kind]).await?;
         }
         let status = match server.status {
             ServerStatus::Online if self.high.iter().any(|(count, _)| *count >= IN_A_ROW) => {
@@ -80,7 +80,7 @@ impl Readings {
     }
 
     /// Counts a reading. Returns the kinds of alerts that are due.
-    fn count(&mut self, readings: [Reading; KINDS.len()]) -> Vec<usize> {
+    fn count_reading(&mut self, readings: [Reading; KINDS.len()]) -> Vec<usize> {
         let is_high = |(value, most): Reading| value.zip(most).is_some_and(|(value, most)| value > most);
         self.low = if readings.into_iter().any(is_high) { 0 } else { self.low.saturating_add(1) };
         let mut due = Vec::new();
@@ -99,8 +99,8 @@ impl Readings {
     }
 }
 
-/// What the machine can really have measured.
-fn plausible(load: Load) -> Load {
+/// Limits the values to what a machine can have measured.
+fn clamp_load(load: Load) -> Load {
     let within = |value: Option<f64>, most: f64| {
         value.filter(|value| value.is_finite()).map(|value| value.clamp(0.0, most))
     };
@@ -112,14 +112,21 @@ fn plausible(load: Load) -> Load {
     }
 }
 
-fn readings(load: &Load, most: AlertThresholds, cores: Option<i64>) -> [Reading; KINDS.len()] {
+fn compare_with_thresholds(load: &Load, most: AlertThresholds, cores: Option<i64>) -> [Reading; KINDS.len()] {
     let cores = cores.unwrap_or(1).max(1) as f64;
     let per_core = load.load.map(|[minute, ..]| minute / cores);
     [(load.ram_pct, most.ram_pct), (load.cpu_pct, most.cpu_pct), (per_core, most.load_factor)]
 }
 
-/// Raises an alert, unless one of its kind is open. The server's row is locked, so no one else does so meanwhile.
-async fn raise(tx: &Tx, link: &Link, server: &Loaded, kind: usize, (value, most): Reading) -> Result<()> {
+/// Raises an alert, unless one of its kind is pending. The lock on the server's row keeps other transactions from
+/// raising one.
+async fn raise_alert(
+    tx: &Tx,
+    link: &Link,
+    server: &LoadedServer,
+    kind: usize,
+    (value, most): Reading,
+) -> Result<()> {
     if queries::pending_alert(tx, link.server, KINDS[kind]).await?.is_some() {
         return Ok(());
     }
@@ -145,15 +152,16 @@ mod tests {
     #[test]
     fn several_high_readings_in_a_row_are_one_alert_until_the_load_was_low_for_as_long() {
         let mut readings = Readings::default();
-        let mut take =
-            |ram: f64| readings.count([(Some(ram), Some(90.0)), (None, Some(1.0)), (Some(9.0), None)]);
+        let mut count = |ram: f64| {
+            readings.count_reading([(Some(ram), Some(90.0)), (None, Some(1.0)), (Some(9.0), None)])
+        };
         let due: Vec<usize> =
             [95.0, 95.0, 50.0, 95.0, 95.0, 95.0, 95.0, 50.0, 50.0, 95.0, 95.0, 95.0, 50.0, 50.0, 50.0]
                 .into_iter()
-                .map(|ram| take(ram).len())
+                .map(|ram| count(ram).len())
                 .collect();
         assert_eq!(due, [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!([95.0, 95.0, 95.0].map(|ram| take(ram).len()), [0, 0, 1]);
+        assert_eq!([95.0, 95.0, 95.0].map(|ram| count(ram).len()), [0, 0, 1]);
     }
 
     #[test]
@@ -170,6 +178,6 @@ mod tests {
             load: Some([0.0, 2.0, 1e6]),
             uptime_seconds: None,
         };
-        assert_eq!(plausible(load), expected);
+        assert_eq!(clamp_load(load), expected);
     }
 }

@@ -1,19 +1,21 @@
-//! Hosts: the programs on servers that run agents. This is their connection as data; the socket is in `api/gateway`.
+//! Hosts: the programs on servers that run agents. This feature has the state of their connections; the sockets are in
+//! `api/gateway`.
 //!
-//! - `join.rs`: a provisioning token is exchanged for the host's own. `rejoin.rs`: a host begins again in its folder.
-//! - `handshake.rs`: a connection is accepted. It gets an epoch, which is counted in the database, and **every write on its
+//! - `join.rs`: exchanges a provisioning token for the host's own. `rejoin.rs`: a host rejoins from its folder after a
+//!   restore.
+//! - `handshake.rs`: accepts a connection. It gets an epoch, which is counted in the database, and **every write on its
 //!   behalf names that epoch**. So an older connection, on any replica, writes nothing.
-//! - `commands.rs`: numbers commands, and hands them out until they are in the host's journal.
-//! - `events.rs`: stores a host's reports, each once; `apply.rs` says what each of them means.
-//! - `plan_requests.rs`: what a host asks for just before it acts; `turn_plan.rs`: what to say in a turn.
-//! - `refusals.rs`: what people are shown if a host is refused.
-//! - `load_alerts.rs`: how busy the machine is, and when that is worth an alert.
+//! - `commands.rs`: numbers commands, and sends them until they are in the host's journal.
+//! - `events.rs`: stores a host's reports, each once; `apply.rs` dispatches them.
+//! - `plan_requests.rs`: answers a host's requests for plans; `turn_plan.rs`: the prompt of a turn.
+//! - `refusals.rs`: shows people why a host is refused.
+//! - `load_alerts.rs`: the machine's load, and alerts.
 //! - `delta_stream.rs`: text that is being written, for live viewers.
-//! - `presence.rs`: the jobs: who is cut off, who is there, who is gone.
-//! - `queries.rs`: the SQL of all of them.
+//! - `presence.rs`: jobs that find ended connections, connected hosts and lost hosts.
+//! - `queries.rs`: SQL.
 //!
-//! Organization and server come from the connection's token, never from a frame. What a host says about an agent counts
-//! only if the agent is on its server and the launch is the current one; what an earlier launch on its server has spent counts,
+//! Organization and server come from the connection's token, never from a frame. A host's report about an agent counts
+//! only if the agent is on its server and the launch is the current one; costs of an earlier launch on its server count
 //! too.
 
 mod apply;
@@ -34,15 +36,15 @@ use muster_protocol::{ToHost, frame::RefusedCode};
 
 pub use self::{
     apply::apply,
-    commands::{MOST_UNACKNOWLEDGED, next, received},
+    commands::{MOST_UNACKNOWLEDGED, acknowledge_commands, next_commands},
     delta_stream::Viewing,
-    events::{MOST_EVENTS, gap, store},
-    handshake::{WINDOW, greet},
+    events::{MOST_EVENTS, gap, store_events},
+    handshake::{WINDOW, accept_connection},
     join::join,
     load_alerts::Readings,
     plan_requests::answer,
-    presence::{SILENT, leave, look, mark_offline, seen},
-    refusals::refused,
+    presence::{SILENT, mark_offline, record_disconnect, refresh_presence, wake_connections},
+    refusals::record_refusal,
     turn_plan::turn_plan,
 };
 use crate::{
@@ -63,9 +65,7 @@ use crate::{
 /// A host, as its token identifies it.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
-    /// The organization.
     pub org: OrgId,
-    /// The server.
     pub server: ServerId,
     token: TokenHash,
 }
@@ -73,21 +73,19 @@ pub struct Identity {
 /// An accepted connection.
 #[derive(Clone)]
 pub struct Link {
-    /// The service, in the host's organization.
+    /// The service's scope in the host's organization.
     pub scope: Scope,
-    /// The server.
     pub server: ServerId,
-    /// Counts the server's connections. What an older one writes is refused.
+    /// Counts the server's connections. Writes of older ones are refused.
     pub epoch: i64,
     token: TokenHash,
 }
 
-/// Why a connection is refused or ends, in the words of the frame REFUSED.
+/// Why a connection is refused or ends, with the content of the frame REFUSED.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// The code.
     pub code: RefusedCode,
-    /// Why, and what to do.
+    /// The reason, and what to do.
     pub reason: String,
     /// When to come back, in seconds.
     pub retry_after: Option<i64>,
@@ -96,14 +94,14 @@ pub struct Refusal {
 /// Why a connection ends.
 #[derive(Clone, Debug)]
 pub enum Ended {
-    /// The host is told why.
+    /// The host learns the reason.
     Refused(Refusal),
     /// The service failed. The host may come back.
     Failed(Problem),
 }
 
 impl Refusal {
-    /// A refusal that only a person can mend.
+    /// A refusal that needs a person.
     pub fn new(code: RefusedCode, reason: impl Into<String>) -> Self {
         Self { code, reason: reason.into(), retry_after: None }
     }
@@ -114,7 +112,7 @@ impl Refusal {
         Self { retry_after: Some(seconds), ..self }
     }
 
-    /// A frame that makes no sense.
+    /// An invalid frame.
     pub fn malformed(reason: impl Into<String>) -> Self {
         Self::new(RefusedCode::Malformed, reason)
     }
@@ -145,15 +143,15 @@ impl From<sea_orm::DbErr> for Ended {
     }
 }
 
-/// The token of a host, as far as that can be told without the database.
+/// Parses a host's token, without the database.
 ///
 /// # Errors
-/// `UNAUTHENTICATED` for anything else.
-pub fn recognize(token: &str) -> Result<TokenHash> {
-    Ok(Token::parse_kind(TokenKind::Host, token).ok_or_else(unknown)?.hash)
+/// `UNAUTHENTICATED` for any other text.
+pub fn parse_host_token(token: &str) -> Result<TokenHash> {
+    Ok(Token::parse_kind(TokenKind::Host, token).ok_or_else(unknown_host)?.hash)
 }
 
-fn unknown() -> Problem {
+fn unknown_host() -> Problem {
     let detail = "This is not, or no longer, the token of a host. Regenerate the server's provisioning token, and give it to \
                   `muster host rejoin --token-stdin` on its machine.";
     Problem::new(Code::Unauthenticated, detail)
@@ -162,18 +160,18 @@ fn unknown() -> Problem {
 /// The host that this token identifies.
 ///
 /// # Errors
-/// `UNAUTHENTICATED` for a token that is not a host's any more.
+/// `UNAUTHENTICATED` for a token that is no longer a host's.
 pub async fn identify(core: &Core, token: TokenHash) -> Result<Identity> {
-    let found = queries::server_of_host(core, token).await?.ok_or_else(unknown)?;
+    let found = queries::server_of_host(core, token).await?.ok_or_else(unknown_host)?;
     core.access.cache.note_proven(token);
     Ok(Identity { org: found.organization_id, server: found.id, token })
 }
 
 impl Link {
-    /// Whether the connection is still the server's current one.
+    /// Requires that the connection is still the server's current one.
     ///
     /// # Errors
-    /// SUPERSEDED, or TOKEN if the host's token is not valid any more.
+    /// SUPERSEDED, or TOKEN if the host's token is no longer valid.
     pub async fn fence(&self) -> Result<(), Ended> {
         let current = queries::connection(self).await?;
         let current = current.ok_or_else(|| Problem::not_found("server", self.server))?;
@@ -191,8 +189,8 @@ impl Link {
         })
     }
 
-    /// Why a write in this connection's name affected nothing.
-    async fn fenced(&self) -> Ended {
+    /// The reason why a write on behalf of this connection affected nothing.
+    async fn fencing_error(&self) -> Ended {
         match self.fence().await {
             Err(ended) => ended,
             Ok(()) => Problem::internal(anyhow::anyhow!("a fenced write of the current epoch")).into(),
@@ -200,7 +198,7 @@ impl Link {
     }
 }
 
-/// A text of a host that people will read: on one line, without what a terminal would obey, and not longer than this.
+/// A host's text in a form that people can read: one line of at most `most` characters, without control characters.
 fn readable(text: &str, most: usize) -> Option<String> {
     let text: String = plain::one_line(text).chars().take(most).collect();
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())

@@ -1,9 +1,9 @@
-//! What a host asks for just before it acts: how to launch an agent, what to say in a turn, what was decided.
+//! Requests of a host before it acts: for the plan of a launch or a turn, or for a decision.
 //!
-//! The answers hold secrets. Only the current connection of the agent's own server gets them; the features that make them
-//! give them only for the current launch, and only while the agent should be running.
+//! Answers may hold secrets. Only the current connection of the agent's own server gets them; the features that build
+//! them answer only for the current launch, and only while the agent should be running.
 
-use muster_protocol::plan::{Given, Wanted};
+use muster_protocol::plan::{PlanRequest, PlanResponse};
 
 use super::{Ended, Link, queries, turn_plan};
 use crate::{
@@ -17,45 +17,54 @@ use crate::{
 /// Answers a host. `None`: the agent is not on its server.
 ///
 /// # Errors
-/// The connection is not the current one; the database can't be reached.
+/// The connection is not the current one.
 pub async fn answer(
     link: &Link,
     agent: i64,
     generation: i64,
-    wanted: Wanted,
-) -> Result<Option<Given>, Ended> {
+    wanted: PlanRequest,
+) -> Result<Option<PlanResponse>, Ended> {
     let Some(trust) = queries::trust(link, AgentId(agent)).await? else {
         link.fence().await?;
         return Ok(None);
     };
-    if trust.host_confirmed_at.is_none() && matches!(wanted, Wanted::Lease(_)) {
+    if trust.host_confirmed_at.is_none() && matches!(wanted, PlanRequest::Lease(_)) {
         let reason = "The host is not confirmed, so it calls no models, and spends nothing.".to_owned();
-        return Ok(Some(Given::Refused { reason }));
+        return Ok(Some(PlanResponse::Refused { reason }));
     }
-    match plan(link, AgentId(agent), generation, wanted).await {
+    match build_answer(link, AgentId(agent), generation, wanted).await {
         Ok(given) => Ok(Some(given)),
         Err(problem) if matches!(problem.code, Code::Unavailable) => Err(problem.into()),
         Err(problem) => {
             if let Some(cause) = problem.cause() {
                 tracing::error!(agent, generation, cause = format!("{cause:#}"), "hosts.no_answer");
             }
-            Ok(Some(Given::Refused { reason: problem.detail }))
+            Ok(Some(PlanResponse::Refused { reason: problem.detail }))
         }
     }
 }
 
-async fn plan(link: &Link, agent: AgentId, generation: i64, wanted: Wanted) -> Result<Given> {
+async fn build_answer(
+    link: &Link,
+    agent: AgentId,
+    generation: i64,
+    wanted: PlanRequest,
+) -> Result<PlanResponse> {
     let scope = &link.scope;
     Ok(match wanted {
-        Wanted::Launch => Given::Launch(Box::new(launch::plans::launch(scope, agent, generation).await?)),
-        Wanted::Turn { turn_id } => Given::Turn(turn_plan(scope, agent, generation, TurnId(turn_id)).await?),
-        Wanted::Answer { approval_id } => {
+        PlanRequest::Launch => {
+            PlanResponse::Launch(Box::new(launch::plans::launch(scope, agent, generation).await?))
+        }
+        PlanRequest::Turn { turn_id } => {
+            PlanResponse::Turn(turn_plan(scope, agent, generation, TurnId(turn_id)).await?)
+        }
+        PlanRequest::Answer { approval_id } => {
             let approval = ApprovalId(approval_id);
-            Given::Answer(approvals::plans::answer(scope, agent, generation, approval).await?)
+            PlanResponse::Answer(approvals::plans::answer(scope, agent, generation, approval).await?)
         }
-        Wanted::Judgement(crossing) => {
-            Given::Judgement(approvals::plans::judgement(scope, agent, generation, crossing).await?)
+        PlanRequest::Judgement(crossing) => {
+            PlanResponse::Judgement(approvals::plans::judgement(scope, agent, generation, crossing).await?)
         }
-        Wanted::Lease(asked) => spending::lease(scope, agent, generation, &asked).await?,
+        PlanRequest::Lease(asked) => spending::grant_lease(scope, agent, generation, &asked).await?,
     })
 }

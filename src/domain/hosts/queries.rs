@@ -1,4 +1,4 @@
-//! SQL of hosts. What is written in the name of a connection names its epoch.
+//! SQL of hosts. Every write on behalf of a connection names its epoch.
 
 use muster_protocol::frame::Load;
 use sea_orm::Value;
@@ -30,12 +30,12 @@ fn bytes(token: TokenHash) -> Value {
 }
 
 row! {
-    /// A server, of whatever organization.
-    pub(super) struct Found { organization_id: OrgId, id: ServerId }
+    /// A server of any organization.
+    pub(super) struct FoundServer { organization_id: OrgId, id: ServerId }
 }
 
 /// The server whose host has this token.
-pub(super) async fn server_of_host(core: &Core, token: TokenHash) -> Result<Option<Found>> {
+pub(super) async fn server_of_host(core: &Core, token: TokenHash) -> Result<Option<FoundServer>> {
     let sql = every_org_sql!(
         "SELECT organization_id, id FROM servers WHERE host_token_hash = $1 AND archived_at IS NULL"
     );
@@ -43,7 +43,7 @@ pub(super) async fn server_of_host(core: &Core, token: TokenHash) -> Result<Opti
 }
 
 /// The server that has this provisioning token.
-pub(super) async fn server_of_provisioning(core: &Core, token: TokenHash) -> Result<Option<Found>> {
+pub(super) async fn server_of_provisioning(core: &Core, token: TokenHash) -> Result<Option<FoundServer>> {
     let sql = every_org_sql!(
         "SELECT organization_id, id FROM servers WHERE provisioning_token_hash = $1 AND archived_at IS NULL"
     );
@@ -77,7 +77,8 @@ pub(super) async fn trust(link: &Link, agent: AgentId) -> Result<Option<Trust>> 
     link.scope.one(sql, [link.server.into(), link.epoch.into(), agent.into()]).await
 }
 
-/// The conversation, if the connection is the current one, and the conversation that of an agent in its current launch there.
+/// The conversation, if the connection is the current one, and the conversation that of an agent in its current launch
+/// there.
 pub(super) async fn conversation_of(
     link: &Link,
     (agent, generation): (AgentId, i64),
@@ -113,7 +114,7 @@ pub(super) async fn acknowledge(tx: &Tx, server: ServerId, through: i64) -> Resu
 
 row! {
     /// A command that the host does not have.
-    pub(super) struct Waiting {
+    pub(super) struct WaitingCommand {
         id: i64,
         /// Its number, if it has one.
         host_seq: Option<i64>,
@@ -125,7 +126,7 @@ row! {
 }
 
 /// At most `room` of the commands that can be sent after the number `sent`, in their order.
-pub(super) async fn waiting(link: &Link, sent: i64, room: i64) -> Result<Vec<Waiting>> {
+pub(super) async fn waiting(link: &Link, sent: i64, room: i64) -> Result<Vec<WaitingCommand>> {
     let sql = sql!(
         "SELECT c.id, c.host_seq, c.agent_id, c.generation, c.payload, c.expires_at FROM commands c \
          WHERE c.organization_id = $org AND c.server_id = $2 AND c.acknowledged_at IS NULL \
@@ -137,8 +138,8 @@ pub(super) async fn waiting(link: &Link, sent: i64, room: i64) -> Result<Vec<Wai
     link.scope.all(sql, [link.server.into(), sent.into(), now.into(), room.into()]).await
 }
 
-/// Takes as many numbers for commands, and returns the last one. `None`: the connection is not the current one.
-pub(super) async fn take_numbers(tx: &Tx, link: &Link, count: i64) -> Result<Option<i64>> {
+/// Reserves `count` numbers for commands, and returns the last one. `None`: the connection is not the current one.
+pub(super) async fn reserve_numbers(tx: &Tx, link: &Link, count: i64) -> Result<Option<i64>> {
     let sql = sql!("UPDATE servers SET command_seq = command_seq + $4", OF_LINK, " RETURNING command_seq");
     tx.scalar(sql, [link.server.into(), link.epoch.into(), count.into()]).await
 }
@@ -152,15 +153,15 @@ pub(super) async fn number_command(tx: &Tx, command: i64, seq: i64) -> Result<bo
     Ok(tx.execute(sql, [seq.into(), command.into()]).await? == 1)
 }
 
-/// Moves the number of the last event from `before` to `last`. False: the connection is not the current one, or another event
-/// is due.
+/// Advances the number of the last event from `before` to `last`. False: the connection is not the current one, or
+/// `before` is not the last event.
 pub(super) async fn move_events(tx: &Tx, link: &Link, (before, last): (i64, i64)) -> Result<bool> {
     let sql = sql!("UPDATE servers SET event_seq = $4", OF_LINK, " AND event_seq = $5");
     let values = [link.server.into(), link.epoch.into(), last.into(), before.into()];
     Ok(tx.execute(sql, values).await? == 1)
 }
 
-/// The agents among these that are on the server. `$2` has their ids, `$3` is the server.
+/// Those of the agents `$2` that are on the server `$3`.
 const ON_SERVER: &str = " FROM agents WHERE organization_id = $org AND id = ANY($2) AND server_id = $3";
 
 /// Those of these agents that are on the server.
@@ -178,7 +179,7 @@ row! {
     pub(super) struct TrustedLaunch { id: i64, launch_generation: i64, host_confirmed_at: Option<Timestamp> }
 }
 
-/// The current launches of those of these agents that are on the server.
+/// The current launches of these agents, as far as they are on the server.
 pub(super) async fn launches_on(tx: &Tx, server: ServerId, ids: &[i64]) -> Result<Vec<TrustedLaunch>> {
     let sql = sql!(
         "SELECT id, launch_generation, (SELECT s.host_confirmed_at FROM servers s \
@@ -188,7 +189,7 @@ pub(super) async fn launches_on(tx: &Tx, server: ServerId, ids: &[i64]) -> Resul
     tx.all(sql, [tx.scope.core.db.keys(ids), server.into()]).await
 }
 
-/// The same, as far as they are not over.
+/// [`launches_on`], without ended launches.
 pub(super) async fn open_launches_on(tx: &Tx, server: ServerId, ids: &[i64]) -> Result<Vec<Launch>> {
     let sql = sql!("SELECT id, launch_generation", ON_SERVER, " AND status NOT IN ('STOPPED', 'ERROR')");
     tx.all(sql, [tx.scope.core.db.keys(ids), server.into()]).await
@@ -207,8 +208,8 @@ pub(super) async fn desired_launches(tx: &Tx, server: ServerId) -> Result<Vec<La
 }
 
 row! {
-    /// What the server's row says of a host that says hello.
-    pub(super) struct Known {
+    /// The server's row at the beginning of an epoch.
+    pub(super) struct ServerState {
         host_epoch: i64,
         status: ServerStatus,
         machine_id: Option<String>,
@@ -218,13 +219,13 @@ row! {
         command_ack: i64,
         /// The last event stored.
         event_seq: i64,
-        /// What people are shown, if its host was refused.
+        /// Set if its host was refused.
         refused_code: Option<String>,
     }
 }
 
 /// Begins a new epoch of the server's connections. `None`: the token is no longer its host's.
-pub(super) async fn begin_epoch(tx: &Tx, server: ServerId, token: TokenHash) -> Result<Option<Known>> {
+pub(super) async fn begin_epoch(tx: &Tx, server: ServerId, token: TokenHash) -> Result<Option<ServerState>> {
     let sql = sql!(
         "UPDATE servers SET host_epoch = host_epoch + 1 WHERE organization_id = $org AND id = $2 \
          AND host_token_hash = $3 AND archived_at IS NULL \
@@ -233,8 +234,8 @@ pub(super) async fn begin_epoch(tx: &Tx, server: ServerId, token: TokenHash) -> 
     tx.one(sql, [server.into(), bytes(token)]).await
 }
 
-/// What a host says about its machine, as far as it is stored.
-pub(super) struct Facts {
+/// A host's facts about its machine, as they are stored.
+pub(super) struct MachineFacts {
     pub os: Option<String>,
     pub arch: Option<String>,
     pub cpu_cores: Option<i64>,
@@ -243,7 +244,7 @@ pub(super) struct Facts {
     pub version: Option<String>,
 }
 
-impl Facts {
+impl MachineFacts {
     fn values(self) -> [Value; 6] {
         [
             self.os.into(),
@@ -256,19 +257,19 @@ impl Facts {
     }
 }
 
-/// What a host says in its hello, as far as it is stored.
-pub(super) struct Said {
-    pub machine: Facts,
+/// A host's HELLO, as it is stored.
+pub(super) struct HelloFacts {
+    pub machine: MachineFacts,
     pub runtime: Runtime,
     pub runtime_version: Option<String>,
-    /// The version of the protocol that is spoken with it.
+    /// The version of the protocol in use.
     pub protocol: i64,
     /// The last command in its journal.
     pub commands: i64,
 }
 
-/// Stores what a host says in its hello. Its server is ONLINE, and no longer refused.
-pub(super) async fn store_hello(tx: &Tx, link: &Link, said: Said) -> Result<()> {
+/// Stores a host's HELLO. Its server is ONLINE, and no longer refused.
+pub(super) async fn store_hello(tx: &Tx, link: &Link, facts: HelloFacts) -> Result<()> {
     let sql = sql!(
         "UPDATE servers SET os = $4, arch = $5, cpu_cores = $6, memory_mb = $7, disk_mb = $8, version = $9, \
          runtime = $10, runtime_version = $11, protocol_version = $12, host_replica = $13, last_seen_at = $14, \
@@ -276,29 +277,33 @@ pub(super) async fn store_hello(tx: &Tx, link: &Link, said: Said) -> Result<()> 
         OF_LINK
     );
     let mut values: Vec<Value> = vec![link.server.into(), link.epoch.into()];
-    values.extend(said.machine.values());
-    values.extend([said.runtime.into(), said.runtime_version.into(), said.protocol.into()]);
+    values.extend(facts.machine.values());
+    values.extend([facts.runtime.into(), facts.runtime_version.into(), facts.protocol.into()]);
     values.extend([tx.scope.core.replicas.own_id().into(), tx.now.into()]);
-    values.extend([said.commands.into(), ServerStatus::Online.into()]);
+    values.extend([facts.commands.into(), ServerStatus::Online.into()]);
     tx.execute(sql, values).await?;
     Ok(())
 }
 
 row! {
-    /// What the server's row said before a host joined.
-    pub(super) struct Before {
+    /// The server's row before a host joined.
+    pub(super) struct ServerBeforeJoin {
         name: String,
         provisioning_token_expires_at: Option<Timestamp>,
         host_token_hash: Option<Vec<u8>>,
         machine_id: Option<String>,
         hostname: Option<String>,
-        /// Whether the maker of the provisioning token vouches for the host.
+        /// Whether the provisioning token confirms the host.
         provisioning_confirms: bool,
     }
 }
 
 /// Locks the server's row. `None`: its provisioning token is another one.
-pub(super) async fn hold_server(tx: &Tx, server: ServerId, token: TokenHash) -> Result<Option<Before>> {
+pub(super) async fn lock_server(
+    tx: &Tx,
+    server: ServerId,
+    token: TokenHash,
+) -> Result<Option<ServerBeforeJoin>> {
     let sql = sql!(
         "UPDATE servers SET host_epoch = host_epoch WHERE organization_id = $org AND id = $2 \
          AND provisioning_token_hash = $3 RETURNING name, provisioning_token_expires_at, host_token_hash, \
@@ -313,7 +318,7 @@ pub(super) async fn store_host(
     server: ServerId,
     token: TokenHash,
     (machine_id, hostname): (&str, Option<String>),
-    facts: Facts,
+    facts: MachineFacts,
 ) -> Result<()> {
     let sql = sql!(
         "UPDATE servers SET host_token_hash = $3, machine_id = $4, hostname = $5, os = $6, arch = $7, \
@@ -327,7 +332,7 @@ pub(super) async fn store_host(
     Ok(())
 }
 
-/// Stores from where a host joins, and when it was confirmed, unless it is the one that has this token already.
+/// Stores the address from which a host joins, and when it was confirmed, unless the server has its token already.
 pub(super) async fn store_joining(
     tx: &Tx,
     server: ServerId,
@@ -342,8 +347,8 @@ pub(super) async fn store_joining(
     Ok(())
 }
 
-/// Ends the connection of a host that begins again, and what it was refused for. Returns the server's name. `None`: the token
-/// or the machine is no longer the server's.
+/// Ends the connection of a host that rejoins, and clears its refusal. Returns the server's name. `None`: the token or
+/// the machine is no longer the server's.
 pub(super) async fn end_connection(
     tx: &Tx,
     server: ServerId,
@@ -360,11 +365,11 @@ pub(super) async fn end_connection(
 
 row! {
     /// The last numbers of a server's commands and events.
-    pub(super) struct Numbers { command_seq: i64, event_seq: i64 }
+    pub(super) struct LastNumbers { command_seq: i64, event_seq: i64 }
 }
 
 /// The last numbers of the server's commands and events.
-pub(super) async fn numbers(tx: &Tx, server: ServerId) -> Result<Option<Numbers>> {
+pub(super) async fn numbers(tx: &Tx, server: ServerId) -> Result<Option<LastNumbers>> {
     let sql = sql!("SELECT command_seq, event_seq FROM servers WHERE organization_id = $org AND id = $2");
     tx.one(sql, [server.into()]).await
 }
@@ -418,11 +423,11 @@ pub(super) async fn store_refusal(
 
 row! {
     /// A server whose load is stored.
-    pub(super) struct Loaded { name: String, status: ServerStatus, cpu_cores: Option<i64> }
+    pub(super) struct LoadedServer { name: String, status: ServerStatus, cpu_cores: Option<i64> }
 }
 
 /// Stores the load of the server's machine. `None`: the connection is not the current one.
-pub(super) async fn store_load(tx: &Tx, link: &Link, load: &Load) -> Result<Option<Loaded>> {
+pub(super) async fn store_load(tx: &Tx, link: &Link, load: &Load) -> Result<Option<LoadedServer>> {
     let sql = sql!(
         "UPDATE servers SET cpu_pct = $4, ram_pct = $5, load_1 = $6, load_5 = $7, load_15 = $8, \
          uptime_seconds = $9, last_seen_at = $10",
@@ -453,17 +458,17 @@ pub(super) async fn pending_alert(tx: &Tx, server: ServerId, category: &str) -> 
 }
 
 row! {
-    /// A server, as its connection is looked at.
-    pub(super) struct Watched {
+    /// The epoch of a server, and whether commands wait.
+    pub(super) struct WatchedServer {
         id: ServerId,
         host_epoch: i64,
-        /// Whether commands can be sent that have no number yet.
+        /// Whether there are new commands that can be sent.
         has_commands: bool,
     }
 }
 
-/// These servers, of whatever organizations.
-pub(super) async fn watched(core: &Core, servers: &[i64]) -> Result<Vec<Watched>> {
+/// The epochs and waiting commands of these servers, of any organization.
+pub(super) async fn watched(core: &Core, servers: &[i64]) -> Result<Vec<WatchedServer>> {
     let sql = every_org_sql!(
         "SELECT s.id, s.host_epoch, EXISTS (SELECT 1 FROM commands c WHERE c.organization_id = s.organization_id \
          AND c.server_id = s.id AND c.acknowledged_at IS NULL AND c.host_seq IS NULL AND c.expires_at > $1 AND ",
@@ -473,8 +478,8 @@ pub(super) async fn watched(core: &Core, servers: &[i64]) -> Result<Vec<Watched>
     core.db.every_org().all(sql, [core.clock.now().into(), core.db.keys(servers)]).await
 }
 
-/// Notes that the hosts of these servers, as far as they are connected to this replica, are there.
-pub(super) async fn note_seen(core: &Core, servers: &[i64]) -> Result<()> {
+/// Updates `last_seen_at` of these servers, as far as their hosts are connected to this replica.
+pub(super) async fn update_last_seen(core: &Core, servers: &[i64]) -> Result<()> {
     let sql = every_org_sql!("UPDATE servers SET last_seen_at = $1 WHERE id = ANY($2) AND host_replica = $3");
     let values = [core.clock.now().into(), core.db.keys(servers), core.replicas.own_id().into()];
     core.db.every_org().execute(sql, values).await?;
@@ -483,19 +488,19 @@ pub(super) async fn note_seen(core: &Core, servers: &[i64]) -> Result<()> {
 
 row! {
     /// A server that is OFFLINE.
-    pub(super) struct Offline { organization_id: OrgId, id: ServerId, host_epoch: i64 }
+    pub(super) struct OfflineServer { organization_id: OrgId, id: ServerId, host_epoch: i64 }
 }
 
 /// Those of these servers that are OFFLINE.
-pub(super) async fn offline(core: &Core, servers: &[i64]) -> Result<Vec<Offline>> {
+pub(super) async fn offline(core: &Core, servers: &[i64]) -> Result<Vec<OfflineServer>> {
     let sql = every_org_sql!(
         "SELECT organization_id, id, host_epoch FROM servers WHERE status = $1 AND id = ANY($2)"
     );
     core.db.every_org().all(sql, [ServerStatus::Offline.into(), core.db.keys(servers)]).await
 }
 
-/// Marks an OFFLINE server ONLINE, with its host connected to this replica. False: it is not OFFLINE, or the connection not the
-/// current one.
+/// Marks an OFFLINE server ONLINE, with its host connected to this replica. False: it is not OFFLINE, or the connection
+/// not the current one.
 pub(super) async fn mark_online(tx: &Tx, server: ServerId, epoch: i64) -> Result<bool> {
     let sql = sql!(
         "UPDATE servers SET status = 'ONLINE', host_replica = $4, last_seen_at = $5",
@@ -518,33 +523,32 @@ pub(super) async fn store_end(link: &Link) -> Result<()> {
     Ok(())
 }
 
-/// The server has a host that was there. Servers that never had one keep the status they were given.
-const WAS_THERE: &str = "status IN ('ONLINE', 'DEGRADED') AND host_epoch > 0";
+/// SQL condition: the server's host has been connected. Servers that never had a host keep the status they were given.
+const WAS_CONNECTED: &str = "status IN ('ONLINE', 'DEGRADED') AND host_epoch > 0";
 
-/// Since when a host may not have been heard of.
+/// The times since when a host must have been silent to count as lost.
 #[derive(Clone, Copy)]
-pub(super) struct Limits {
-    /// By anybody.
+pub(super) struct SilenceLimits {
     pub silent: Timestamp,
-    /// After its connection has ended.
+    /// If its connection has ended.
     pub away: Timestamp,
 }
 
-/// The servers whose host is gone.
-pub(super) async fn gone(core: &Core, limits: Limits) -> Result<Vec<Found>> {
+/// The servers whose host is lost.
+pub(super) async fn gone(core: &Core, limits: SilenceLimits) -> Result<Vec<FoundServer>> {
     let sql = every_org_sql!(
         "SELECT organization_id, id FROM servers WHERE ",
-        WAS_THERE,
+        WAS_CONNECTED,
         " AND (last_seen_at < $1 OR (host_replica IS NULL AND last_seen_at < $2))"
     );
     core.db.every_org().all(sql, [limits.silent.into(), limits.away.into()]).await
 }
 
-/// Marks a server OFFLINE if its host is gone. Returns whether it is.
-pub(super) async fn mark_offline(tx: &Tx, server: ServerId, limits: Limits) -> Result<bool> {
+/// Marks a server OFFLINE if its host is lost. Returns whether it is.
+pub(super) async fn mark_offline(tx: &Tx, server: ServerId, limits: SilenceLimits) -> Result<bool> {
     let sql = sql!(
         "UPDATE servers SET status = 'OFFLINE', host_replica = NULL WHERE ",
-        WAS_THERE,
+        WAS_CONNECTED,
         " AND (last_seen_at < $2 OR (host_replica IS NULL AND last_seen_at < $3)) \
          AND organization_id = $org AND id = $4"
     );

@@ -1,5 +1,5 @@
-//! The last refusal of a host that someone has to mend. The host says it in its own log, which those who look at the panel
-//! don't see, so its server shows it until the host says hello again or is replaced.
+//! The last refusal of a host that needs a person. The host writes it to its own log, which users of the panel don't
+//! see, so its server's record shows it until the host is accepted again or replaced.
 
 use muster_protocol::frame::RefusedCode;
 
@@ -9,9 +9,9 @@ use crate::{
     core::access::Scope,
 };
 
-/// Whether this is for people to mend. What passes by itself is not, nor is a token that someone has replaced, nor what
-/// only a host does that is broken.
-const fn for_people(code: RefusedCode) -> Option<HostRefusal> {
+/// The refusal as people see it. `None` for a temporary one, for a token that was replaced, and for errors that only a
+/// broken host makes.
+const fn needs_person(code: RefusedCode) -> Option<HostRefusal> {
     Some(match code {
         RefusedCode::Version => HostRefusal::Version,
         RefusedCode::JournalLost => HostRefusal::JournalLost,
@@ -26,9 +26,9 @@ const fn for_people(code: RefusedCode) -> Option<HostRefusal> {
     })
 }
 
-/// Shows people that the server's host was refused, if they have to do something.
-pub async fn refused(scope: &Scope, server: ServerId, refusal: &Refusal) -> Result<()> {
-    let Some(code) = for_people(refusal.code) else { return Ok(()) };
+/// Records that the server's host was refused, if that needs a person.
+pub async fn record_refusal(scope: &Scope, server: ServerId, refusal: &Refusal) -> Result<()> {
+    let Some(code) = needs_person(refusal.code) else { return Ok(()) };
     let tx = scope.begin().await?;
     if queries::store_refusal(&tx, server, code, &refusal.reason).await? {
         handshake::announce(&tx, server);

@@ -1,4 +1,4 @@
-//! The prompt of a turn, as hosts get it.
+//! The prompt of a turn in the form that hosts receive.
 
 use muster_protocol::plan::{Part, TurnPlan};
 
@@ -17,18 +17,20 @@ use crate::{
     },
 };
 
-/// The first words to an agent that had to give up because of a limit. It may remember the messages, or not.
-const AGAIN: &str = "You had to stop in the middle because a limit was reached. You can go on now. What you were told, once more:";
+/// The beginning of the prompt for an agent whose turn a limit had interrupted. Its session may have the messages, or
+/// not.
+const AGAIN: &str =
+    "You had to stop because a limit was reached. You can continue now. These were the messages:";
 
-/// What to say in this turn. A host that asks again gets the same.
+/// The plan of a turn. A host that asks again gets the same.
 ///
 /// # Errors
-/// `AGENT_NOT_RUNNING` for a launch that is not the agent's present one; as [`turns::brief`].
+/// `AGENT_NOT_RUNNING` for a launch that is not the agent's current one; as [`turns::brief`].
 pub async fn turn_plan(scope: &Scope, agent: AgentId, generation: i64, turn: TurnId) -> Result<TurnPlan> {
     let tx = scope.begin().await?;
     let agent = agents::lock_present(&tx, agent, generation).await?;
     let Briefing { id, conversation, mut said, is_again } = turns::brief(&tx, &agent, turn).await?;
-    approvals::in_words(&tx, &mut said).await?;
+    approvals::describe_answers(&tx, &mut said).await?;
     let is_shared = conversations::is_shared(&tx, id, &said).await?;
     let given = prompt::given_files(&said);
     conversations::load_files(&tx, &mut said, &given).await?;

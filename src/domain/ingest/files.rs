@@ -63,7 +63,7 @@ pub(super) async fn fetch(
             }
             Err(why) => {
                 load.give_back(bytes.len());
-                message.text.push_str(&conversations::unread(&file.name, &why));
+                message.text.push_str(&conversations::missing_file_note(&file.name, &why));
             }
         }
     }

@@ -55,7 +55,7 @@ pub(super) async fn admit(tx: &Tx, arrived: &[&Arrived]) -> Result<Vec<Fate>> {
     }
     let keys: Vec<_> = arrived.iter().copied().map(Arrived::key).collect();
     let given: Vec<_> = keys.iter().flatten().cloned().collect();
-    let mut stored = conversations::stored(tx, first.channel, &given).await?;
+    let mut stored = conversations::find_stored_keys(tx, first.channel, &given).await?;
     let mut is_new = |key: Option<String>| key.is_none_or(|key| stored.insert(key));
     let new: Vec<_> =
         arrived.iter().zip(keys).map(|(arrived, key)| is_new(key).then_some(*arrived)).collect();
@@ -125,7 +125,7 @@ fn send_after_albums(tx: &Tx, agent: AgentId, before: Albums) {
 impl Arrived {
     /// Identifies duplicates: the same in each copy of the message.
     fn key(&self) -> Option<String> {
-        self.message.key.as_deref().map(conversations::word)
+        self.message.key.as_deref().map(conversations::bounded_name)
     }
 }
 
@@ -133,7 +133,7 @@ impl Arrived {
 async fn find_known_authors(tx: &Tx, new: &[Option<&Arrived>]) -> Result<Known> {
     let Some(first) = new.iter().flatten().next() else { return Ok(Known::new()) };
     let origins: Vec<_> = new.iter().flatten().map(|arrived| arrived.message.origin.id.clone()).collect();
-    contacts::see(tx, (first.channel, first.transport), &origins).await
+    contacts::find_seen(tx, (first.channel, first.transport), &origins).await
 }
 
 /// The message with its author's contact. Creates the contact of a new author and adds it to `known`.
@@ -143,7 +143,7 @@ async fn to_incoming<'a>(tx: &Tx, arrived: &'a Arrived, known: &mut Known) -> Re
     let (contact, identity) = match known.get(&origin.id) {
         Some(known) => *known,
         None => {
-            let new = contacts::introduce(tx, (arrived.channel, arrived.transport), origin).await?;
+            let new = contacts::create_contact(tx, (arrived.channel, arrived.transport), origin).await?;
             known.insert(origin.id.clone(), new);
             new
         }

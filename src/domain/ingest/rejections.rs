@@ -144,7 +144,7 @@ async fn request_access(
     origin: &str,
     name: Option<String>,
 ) -> Result<()> {
-    if approvals::pending_of(tx, channel.id, ApprovalKind::AccessRequest).await? >= REQUESTS {
+    if approvals::count_pending(tx, channel.id, ApprovalKind::AccessRequest).await? >= REQUESTS {
         return Ok(());
     }
     // A stranger chose the name: put it after the address, limit its length, and remove hidden characters and Markdown.

@@ -25,7 +25,7 @@ use crate::{
     core::{
         Core,
         access::Scope,
-        resource_limits::{Held, Holder, Line, What},
+        resource_limits::{Held, Holder, Resource, ResourceLimit},
         store::Tx,
     },
     domain::{channels::Channel, conversations},
@@ -79,13 +79,13 @@ impl Load {
     /// Reserves memory, until the load is written or the bytes are given back.
     ///
     /// # Errors
-    /// Those of [`Line::take`](crate::core::resource_limits::Line::take).
+    /// Those of [`ResourceLimit::take`](crate::core::resource_limits::ResourceLimit::take).
     pub fn reserve(&mut self, core: &Core, bytes: usize) -> Result<()> {
         match &mut self.held {
             Some(held) => held.grow(bytes),
             None => {
                 let holder = Holder::Channel(self.org.0, self.channel.0);
-                self.held = Some(core.resource_limits.line(What::Bodies).take(holder, bytes)?);
+                self.held = Some(core.resource_limits.limit(Resource::Bodies).take(holder, bytes)?);
                 Ok(())
             }
         }
@@ -139,7 +139,7 @@ impl Job {
 /// Passes loads to the task, which ends after all other tasks.
 pub(super) struct Admitter {
     jobs: mpsc::UnboundedSender<Job>,
-    places: Arc<Line>,
+    places: Arc<ResourceLimit>,
     core: Arc<Core>,
 }
 
@@ -150,7 +150,11 @@ impl Admitter {
         let (jobs, waiting) = mpsc::unbounded_channel();
         let task = Arc::clone(core);
         core.tasks.spawn_last(async move { run(&task, waiting).await });
-        Self { jobs, places: Arc::clone(core.resource_limits.line(What::Arrivals)), core: Arc::clone(core) }
+        Self {
+            jobs,
+            places: Arc::clone(core.resource_limits.limit(Resource::Arrivals)),
+            core: Arc::clone(core),
+        }
     }
 
     /// Writes a load. Returns the outcome of each message once they are committed.
@@ -273,11 +277,11 @@ async fn write_guarded(tx: &Tx, load: &Load) -> Result<Result<Vec<Outcome>>> {
         && let Some(at) = outcomes.iter().position(must_come_again)
         && let Err(problem) = outcomes.swap_remove(at)
     {
-        tx.settle(mark, false).await?;
+        tx.close_mark(mark, false).await?;
         return Ok(Err(problem));
     }
     let written = write_rest(tx, load).await;
-    tx.settle(mark, written.is_ok()).await?;
+    tx.close_mark(mark, written.is_ok()).await?;
     Ok(written.map(|()| outcomes))
 }
 
@@ -298,7 +302,7 @@ async fn write_message(tx: &Tx, arrived: &Arrived) -> Result<Outcome> {
     loop {
         let mark = tx.mark().await?;
         let fates = admit(tx, &[arrived]).await;
-        tx.settle(mark, fates.is_ok()).await?;
+        tx.close_mark(mark, fates.is_ok()).await?;
         match fates {
             Err(problem) if is_first && problem.code == Code::Conflict => is_first = false,
             Err(problem) => {
@@ -327,7 +331,7 @@ mod tests {
     #[test]
     fn events_beside_messages_are_written_before_the_next_load() {
         let resource_limits = ResourceLimits::new(&Config::read(None, BTreeMap::new()).unwrap());
-        let places = resource_limits.line(What::Arrivals);
+        let places = resource_limits.limit(Resource::Arrivals);
         let job = |channel: i64, beside: Vec<Event>| {
             let (org, agent, channel) = (OrgId(1), AgentId(1), ChannelId(channel));
             let load = Load { org, agent, channel, messages: Vec::new(), beside, position: None, held: None };

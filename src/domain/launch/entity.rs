@@ -1,6 +1,6 @@
 //! Database rows for launches. Private to this feature.
 
-/// How a launch of an agent went.
+/// Launches of agents, with their outcome.
 pub mod agent_launches {
     use sea_orm::entity::prelude::*;
 
@@ -10,7 +10,6 @@ pub mod agent_launches {
         time::Timestamp,
     };
 
-    /// A row of `agent_launches`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "agent_launches")]
     pub struct Model {
@@ -28,7 +27,6 @@ pub mod agent_launches {
         pub started_at: Timestamp,
         pub up_at: Option<Timestamp>,
         pub ended_at: Option<Timestamp>,
-        /// Why it failed.
         pub reason: Option<StatusReason>,
         pub detail: Option<String>,
     }

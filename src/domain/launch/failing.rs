@@ -1,4 +1,4 @@
-//! Launches that fail, and the deadline of a start.
+//! Failed launches, and the deadline of a start.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{
     launches,
     queries::{self, LateStart},
-    recovery::{self, End},
+    recovery::{self, AgentEnd},
 };
 use crate::{
     base::{
@@ -18,6 +18,7 @@ use crate::{
         ids::AgentId,
         plain::bounded,
         problem::Result,
+        time::Timestamp,
     },
     core::{
         Core,
@@ -37,27 +38,31 @@ use crate::{
     },
 };
 
-/// An agent has failed, and people need to know: it stays down, or has failed for the first time.
+/// An agent has failed for the first time, or stays down. People are notified.
 #[derive(Debug)]
 pub struct Failed {
-    /// The agent.
     pub agent: AgentId,
 }
 
 impl DomainEvent for Failed {}
 
-/// The agent has failed: its status is ERROR, for this reason. Does nothing to a deleted agent.
+/// Sets the agent's status to ERROR, for this reason. Does nothing to a deleted agent.
 pub async fn fail(tx: &Tx, id: AgentId, reason: StatusReason, detail: Option<&str>) -> Result<()> {
     let Some(agent) = find(tx, id).await? else { return Ok(()) };
-    let end = End { reason, is_clean: false, at: tx.now };
-    failed(tx, agent, end, detail).await
+    let end = AgentEnd { reason, is_clean: false, at: tx.now };
+    fail_locked(tx, agent, end, detail).await
 }
 
-/// The same, of an agent that is held. It may be started again.
-pub(super) async fn failed(tx: &Tx, agent: agents::Model, end: End, detail: Option<&str>) -> Result<()> {
+/// [`fail`] for an agent that the caller has locked. It may be restarted automatically.
+pub(super) async fn fail_locked(
+    tx: &Tx,
+    agent: agents::Model,
+    end: AgentEnd,
+    detail: Option<&str>,
+) -> Result<()> {
     let (id, reason) = (agent.id, end.reason);
-    let (tried, restart_at) = recovery::after(&agent, end, tx.now);
-    launches::ended(tx, (id, agent.launch_generation), tx.now, Some(reason), detail).await?;
+    let (tried, restart_at) = recovery::plan_restart(&agent, end, tx.now);
+    launches::record_end(tx, (id, agent.launch_generation), tx.now, Some(reason), detail).await?;
     let mut agent = agent.into_active_model();
     agent.status = Set(AgentStatus::Error);
     agent.status_changed_at = Set(Some(tx.now));
@@ -68,62 +73,64 @@ pub(super) async fn failed(tx: &Tx, agent: agents::Model, end: End, detail: Opti
     agent.running_model = Set(None);
     tried.store(&mut agent);
     agent.restart_at = Set(restart_at);
-    // Clients of `/v1` see the reason only here.
+    // Clients of `/v1` find the reason only here.
     agent.last_action = Set(Some(reason.as_str().to_owned()));
     agent.last_action_at = Set(Some(tx.now));
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
     announce(tx, id);
-    // People need to know that it fails, and that it stays down. What is tried meanwhile is the service's.
+    // People learn of the first failure and of the last one, not of the restarts in between.
     if restart_at.is_none() || tried.all() == 0 { emit(tx, Failed { agent: id }).await } else { Ok(()) }
 }
 
-/// Ends starts that take too long, in every organization: the agent is ERROR, and its host gets a STOP for that
-/// launch. While no one could launch an agent (no host is connected, the organization is stopped), its clock is set
-/// back. Returns how many ended.
-///
-/// # Errors
-/// The database is unreachable. What has ended by then stays ended.
+/// Ends starts that take too long, in every organization: the agent is ERROR, and its host gets a STOP for that launch.
+/// While an agent can't be launched (no host is connected, the organization is stopped), its deadline is postponed.
+/// Returns how many ended.
 pub async fn end_late_starts(core: &Arc<Core>) -> Result<u64> {
     let mut ended = Tally::default();
-    // Looking at them from half their time on sets a clock back rarely, and in time.
-    let half = core.clock.now().minus(deadline(core) / 2);
-    for start in queries::late_starts(core, half).await? {
+    for start in queries::late_starts(core, half_deadline(core)).await? {
         let scope = Scope::system(core, start.organization_id);
         ended.add(scope.org, end_if_late(&scope, &start).await);
     }
     ended.close()
 }
 
-/// Ends a start if it takes too long, or sets its clock back if no one could launch the agent. Returns whether it ended.
+/// Ends a start if it takes too long, or postpones its deadline if the agent can't be launched. Returns whether it
+/// ended.
 async fn end_if_late(scope: &Scope, start: &LateStart) -> Result<bool> {
     let now = scope.core.clock.now();
     if start.waits == 1 {
-        queries::set_clock_back(&scope.core, start, now).await?;
+        queries::postpone_deadline(&scope.core, start, now).await?;
         return Ok(false);
     }
-    let is_late = start.status_changed_at <= now.minus(deadline(&scope.core));
+    let is_late = start.status_changed_at <= now.minus(start_deadline(&scope.core));
     Ok(is_late && end_late_start(scope, start.id).await?)
 }
 
-fn deadline(core: &Core) -> Duration {
+/// Starts from before this moment have taken half of their time. Looking from then on postpones
+/// a deadline rarely, and early enough.
+pub fn half_deadline(core: &Core) -> Timestamp {
+    core.clock.now().minus(start_deadline(core) / 2)
+}
+
+fn start_deadline(core: &Core) -> Duration {
     Duration::from_secs(core.config.agents.start_deadline_seconds)
 }
 
 async fn end_late_start(scope: &Scope, id: AgentId) -> Result<bool> {
     let tx = scope.begin().await?;
-    let limit = deadline(&scope.core);
+    let limit = start_deadline(&scope.core);
     let is_late = |agent: &agents::Model| {
         agent.status == AgentStatus::Spawning
             && agent.status_changed_at.is_some_and(|since| since <= tx.now.minus(limit))
     };
-    // Others may have been faster.
+    // Another replica may have been faster.
     let Some(agent) = find(&tx, id).await?.filter(is_late) else { return Ok(false) };
     commands::expire_of_agent(&tx, id).await?;
     commands::enqueue(&tx, host_of(&agent), &Command::Stop);
-    let detail = format!("It was not up {} seconds after its start.", limit.as_secs());
-    let end = End { reason: StatusReason::StartTimeout, is_clean: false, at: tx.now };
-    failed(&tx, agent, end, Some(&detail)).await?;
+    let detail = format!("It did not come up within {} seconds.", limit.as_secs());
+    let end = AgentEnd { reason: StatusReason::StartTimeout, is_clean: false, at: tx.now };
+    fail_locked(&tx, agent, end, Some(&detail)).await?;
     let changes = json!({
         "status": audit::from_to(AgentStatus::Spawning, AgentStatus::Error),
         "status_reason": StatusReason::StartTimeout,

@@ -18,14 +18,14 @@ use crate::{
 };
 
 row! {
-    /// An agent that is to be started again.
+    /// An agent whose automatic restart is due.
     pub(super) struct DueRestart { organization_id: OrgId, id: AgentId }
 }
 
-/// The agents that are to be started again by `$1`.
+/// The agents whose automatic restart is due at `$1`.
 pub const RESTART_DUE: &str = "agents t WHERE t.restart_at <= $1 AND t.archived_at IS NULL";
 
-/// The agents that have failed and are due, of organizations that are not stopped; at most 1,000.
+/// At most 1,000 due restarts, of organizations that are not stopped.
 pub(super) async fn due_restarts(core: &Core) -> Result<Vec<DueRestart>> {
     let sql = every_org_sql!(
         "SELECT t.organization_id, t.id FROM ",
@@ -43,27 +43,30 @@ row! {
         organization_id: OrgId,
         id: AgentId,
         status_changed_at: Timestamp,
-        /// 1: no one could launch the agent.
+        /// 1: the agent can't be launched.
         waits: i32,
     }
 }
 
-/// The starts that have taken since before `since`; at most 1,000.
+/// The agents that are starting. The literal status makes the partial index apply.
+pub const SPAWNING: &str = "agents t WHERE t.status = 'SPAWNING' AND t.archived_at IS NULL";
+
+/// At most 1,000 starts that began before `since`.
 pub(super) async fn late_starts(core: &Core, since: Timestamp) -> Result<Vec<LateStart>> {
-    // The literal status makes the partial index apply.
     let sql = every_org_sql!(
         "SELECT t.organization_id, t.id, t.status_changed_at, CASE WHEN ",
         AWAY,
         " OR ",
         HALTED,
-        " THEN 1 ELSE 0 END AS waits FROM agents t WHERE t.status = 'SPAWNING' AND t.status_changed_at <= $1 \
-         AND t.archived_at IS NULL ORDER BY t.status_changed_at LIMIT 1000"
+        " THEN 1 ELSE 0 END AS waits FROM ",
+        SPAWNING,
+        " AND t.status_changed_at <= $1 ORDER BY t.status_changed_at LIMIT 1000"
     );
     core.db.every_org().all(sql, [since.into()]).await
 }
 
-/// Sets the clock of a start back, unless its agent has another status by now.
-pub(super) async fn set_clock_back(core: &Core, start: &LateStart, now: Timestamp) -> Result<()> {
+/// Restarts the deadline of a start, unless its agent has another status by now.
+pub(super) async fn postpone_deadline(core: &Core, start: &LateStart, now: Timestamp) -> Result<()> {
     let sql = every_org_sql!(
         "UPDATE agents SET status_changed_at = $1 \
          WHERE organization_id = $2 AND id = $3 AND status = 'SPAWNING' AND status_changed_at = $4"
@@ -73,7 +76,7 @@ pub(super) async fn set_clock_back(core: &Core, start: &LateStart, now: Timestam
     Ok(())
 }
 
-/// What a command for the agent says, if it is of this kind.
+/// The payload of a command for the agent, if it is of this kind.
 pub(super) async fn command_payload(
     tx: &Tx,
     agent: AgentId,

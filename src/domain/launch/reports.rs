@@ -1,17 +1,17 @@
-//! What hosts report about agents. Each function runs in a transaction that applies a batch of a host's events, about an agent
-//! that is known to be on that host's server.
+//! Reports of hosts about agents. Each function runs in a transaction that applies a batch of a host's events, about an
+//! agent that is known to be on that host's server.
 //!
-//! Reports of a launch that is not the agent's present one are ignored, with one exception: the end of an earlier launch still
-//! settles what is left of that launch. Reports of a launch that never was are ignored and logged.
+//! Reports of a launch that is not the agent's current one are ignored, with one exception: the end of an earlier
+//! launch still settles its turns and requests. Reports of a launch that never took place are ignored and logged.
 
 use muster_protocol::event::{EndReason, Offer, RefusedReason};
 use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
 use serde_json::json;
 
 use super::{
-    failing::failed,
+    failing::fail_locked,
     launches, plans, queries,
-    recovery::End,
+    recovery::AgentEnd,
     running::{clear_reason, start_again},
 };
 use crate::{
@@ -27,9 +27,10 @@ use crate::{
         agents::{
             LockedAgent, announce,
             entity::agents,
-            explain, lock_agent_even_deleted,
-            reporter::{Reporter, current, of_no_launch},
+            lock_agent_even_deleted,
+            reporter::{Reporter, is_of_unknown_launch, lock_current},
             rows::find,
+            set_status_reason,
             state::Report,
         },
         approvals,
@@ -38,10 +39,9 @@ use crate::{
     },
 };
 
-/// Holds the agents that a batch is about, in the order in which everything else holds several, so that no two transactions
-/// wait for each other. `stores` says whether the batch brings files, whose bytes are counted. Call it first in the
-/// transaction.
-pub async fn hold(tx: &Tx, agents: &[AgentId], stores: bool) -> Result<()> {
+/// Locks the agents of a batch, in locking order, so that no two transactions deadlock. `stores`: the batch brings
+/// files, whose bytes are counted. Call it first in the transaction.
+pub async fn lock_batch(tx: &Tx, agents: &[AgentId], stores: bool) -> Result<()> {
     if stores {
         orgs::lock(tx).await?;
     }
@@ -49,13 +49,13 @@ pub async fn hold(tx: &Tx, agents: &[AgentId], stores: bool) -> Result<()> {
     agents.sort_unstable();
     agents.dedup();
     for agent in agents {
-        // What a deleted one has spent is still reported.
+        // Costs of a deleted agent are still reported.
         lock_agent_even_deleted(tx, agent).await?;
     }
     Ok(())
 }
 
-/// The agent runs and takes turns: what waits for it is sent.
+/// The agent runs and takes turns: its waiting turns are sent.
 pub async fn started(
     tx: &Tx,
     from: &Reporter,
@@ -63,10 +63,10 @@ pub async fn started(
     program: Option<String>,
     model: Option<String>,
 ) -> Result<()> {
-    let Some(agent) = held_row(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_row(tx, from).await? else { return Ok(()) };
     let Some(status) = Report::Started.apply(agent.status) else { return Ok(()) };
     if status != agent.status && plans::is_withheld(tx, &agent).await? {
-        // A host that never asked for the plan.
+        // The host has started it without asking for the plan.
         return plans::withhold(tx, &agent).await;
     }
     tracing::info!(agent = agent.id.0, generation = from.generation, program, "agent.started");
@@ -78,7 +78,7 @@ pub async fn started(
         row.status_changed_at = Set(Some(tx.now));
         clear_reason(&mut row);
         row.started_at = Set(Some(from.time(tx, since)));
-        launches::is_up(tx, from.agent, from.generation, from.time(tx, since)).await?;
+        launches::record_up(tx, from.agent, from.generation, from.time(tx, since)).await?;
     }
     row.container_id = Set(Some(bounded(&container_id, bounds::ID)));
     row.running_model = Set(model.map(|model| bounded(&model, bounds::ID)));
@@ -86,23 +86,23 @@ pub async fn started(
         row.sync_pending = Set(false);
     }
     row.updated_at = Set(tx.now);
-    let agent = LockedAgent::of(&row.update(tx.connection()).await?);
+    let agent = LockedAgent::from_row(&row.update(tx.connection()).await?);
     announce(tx, agent.id);
     turns::send_due(tx, &agent).await
 }
 
 /// The agent's launch waits for its host's container engine.
 pub async fn engine_away(tx: &Tx, from: &Reporter, detail: &str) -> Result<()> {
-    match held_row(tx, from).await? {
+    match lock_row(tx, from).await? {
         Some(agent) if agent.status == AgentStatus::Spawning => {
-            explain(tx, from.agent, Some((StatusReason::EngineAway, detail))).await
+            set_status_reason(tx, from.agent, Some((StatusReason::EngineAway, detail))).await
         }
         _ => Ok(()),
     }
 }
 
-/// The agent has ended, or never began. Its open turns are interrupted and its requests withdrawn; what was decided and has
-/// not reached it waits as a turn.
+/// The agent has ended, or never began. Its open turns are interrupted and its requests withdrawn; decisions that have
+/// not reached it wait as turns.
 pub async fn ended(
     tx: &Tx,
     from: &Reporter,
@@ -112,18 +112,18 @@ pub async fn ended(
     detail: Option<String>,
 ) -> Result<()> {
     let Some(agent) = find(tx, from.agent).await? else { return Ok(()) };
-    let present = LockedAgent::of(&agent);
-    let why = words(reason, code, signal);
-    if of_no_launch(&present, from) {
+    let present = LockedAgent::from_row(&agent);
+    let why = reason_in_words(reason, code, signal);
+    if is_of_unknown_launch(&present, from) {
         return Ok(());
     }
     let said = detail.as_deref().map(str::trim).filter(|detail| !detail.is_empty());
     let said = said.map_or_else(|| why.clone(), |said| format!("{why}\n{said}"));
     let is_wanted = from.generation == present.generation && agent.status != AgentStatus::Stopping;
     let failure = reason_of(reason).filter(|_| is_wanted);
-    // By the host's clock, which nothing else of the launch is compared with.
+    // By the host's clock; nothing else of the launch is compared with it.
     let at = from.time(tx, agent.created_at);
-    launches::ended(tx, (from.agent, from.generation), at, failure, Some(&said)).await?;
+    launches::record_end(tx, (from.agent, from.generation), at, failure, Some(&said)).await?;
     if from.generation == present.generation
         && let Some(status) = Report::Ended(reason).apply(agent.status)
     {
@@ -132,17 +132,17 @@ pub async fn ended(
         match failure.filter(|_| status == AgentStatus::Error) {
             Some(reason) => {
                 let is_clean = reason == StatusReason::Exited && code == Some(0);
-                failed(tx, agent, End { reason, is_clean, at }, Some(&said)).await?;
+                fail_locked(tx, agent, AgentEnd { reason, is_clean, at }, Some(&said)).await?;
             }
-            None => down(tx, agent, status).await?,
+            None => set_ended(tx, agent, status).await?,
         }
     }
-    settle(tx, &present, from.generation, &why).await?;
+    settle_launches(tx, &present, from.generation, &why).await?;
     Box::pin(start_again(tx, from.agent)).await
 }
 
-/// The agent has ended as it should.
-async fn down(tx: &Tx, agent: agents::Model, status: AgentStatus) -> Result<()> {
+/// Sets the status of an agent that has ended without a failure.
+async fn set_ended(tx: &Tx, agent: agents::Model, status: AgentStatus) -> Result<()> {
     let id = agent.id;
     let mut row = agent.into_active_model();
     row.status = Set(status);
@@ -156,7 +156,6 @@ async fn down(tx: &Tx, agent: agents::Model, status: AgentStatus) -> Result<()> 
     Ok(())
 }
 
-/// The reason of an agent's status.
 const fn reason_of(reason: EndReason) -> Option<StatusReason> {
     Some(match reason {
         EndReason::Stopped => return None,
@@ -172,17 +171,17 @@ const fn reason_of(reason: EndReason) -> Option<StatusReason> {
     })
 }
 
-/// Settles what is left of the agent's launches up to `generation`.
-pub(super) async fn settle(tx: &Tx, agent: &LockedAgent, generation: i64, why: &str) -> Result<()> {
-    turns::lose(tx, agent, generation, why).await?;
-    approvals::lose(tx, agent.id, generation).await
+/// Settles the turns and requests of the agent's launches up to `generation`.
+pub(super) async fn settle_launches(tx: &Tx, agent: &LockedAgent, generation: i64, why: &str) -> Result<()> {
+    turns::end_lost(tx, agent, generation, why).await?;
+    approvals::settle_ended_launches(tx, agent.id, generation).await
 }
 
-/// The agent's skills, MCP servers and credentials are as its host was last told.
+/// The agent's skills, MCP servers and credentials are as in its host's last plan.
 pub async fn synced(tx: &Tx, from: &Reporter) -> Result<()> {
-    let Some(agent) = held_row(tx, from).await? else { return Ok(()) };
-    // Something has changed since the host asked, and another command is on its way; or the organization is stopped, and the rest
-    // follows with its release.
+    let Some(agent) = lock_row(tx, from).await? else { return Ok(()) };
+    // Something has changed since the host asked, and another command is on its way; or the organization is stopped,
+    // and the release brings the rest.
     if agent.sync_given != agent.sync_version || !agent.sync_pending {
         return Ok(());
     }
@@ -199,9 +198,9 @@ pub async fn synced(tx: &Tx, from: &Reporter) -> Result<()> {
     Ok(())
 }
 
-/// The launch lacks something that only another one has.
+/// The launch lacks something that only a new launch provides.
 pub async fn lacks(tx: &Tx, from: &Reporter, what: &str) -> Result<()> {
-    let Some(agent) = held_row(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_row(tx, from).await? else { return Ok(()) };
     let mut row = agent.into_active_model();
     row.launch_lacks.set_if_not_equals(Some(bounded(what, bounds::DETAIL)));
     if row.is_changed() {
@@ -212,9 +211,9 @@ pub async fn lacks(tx: &Tx, from: &Reporter, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the agent's sessions offer to choose from.
+/// The models and modes that the agent's sessions offer.
 pub async fn offered(tx: &Tx, from: &Reporter, models: Vec<Offer>, modes: Vec<Offer>) -> Result<()> {
-    let Some(agent) = held_row(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_row(tx, from).await? else { return Ok(()) };
     let mut row = agent.into_active_model();
     row.offered_models.set_if_not_equals(Some(choices(models)));
     row.offered_modes.set_if_not_equals(Some(choices(modes)));
@@ -226,7 +225,7 @@ pub async fn offered(tx: &Tx, from: &Reporter, models: Vec<Offer>, modes: Vec<Of
     Ok(())
 }
 
-/// Offers as they are stored. One whose name could not be given back as it is can't be chosen, and is left out.
+/// Offers as they are stored. An offer whose id can't be stored unchanged can't be chosen, and is left out.
 fn choices(offers: Vec<Offer>) -> serde_json::Value {
     let is_fine = |offer: &Offer| {
         !offer.id.trim().is_empty() && offer.id.len() <= bounds::ID && plain::is_line(&offer.id)
@@ -241,25 +240,25 @@ fn choices(offers: Vec<Offer>) -> serde_json::Value {
     offers.collect()
 }
 
-/// The agent has no valid access to its model. People are asked once, however often it says so.
+/// The agent has no valid access to its model. Repeated reports raise one approval.
 pub async fn auth_required(tx: &Tx, from: &Reporter, detail: String) -> Result<()> {
-    let agent = held_row(tx, from).await?.filter(|agent| !agent.status.is_at_rest());
+    let agent = lock_row(tx, from).await?.filter(|agent| !agent.status.is_at_rest());
     let Some(agent) = agent else { return Ok(()) };
     let mut row = agent.into_active_model();
     row.auth_failed_at = Set(Some(tx.now));
     row.updated_at = Set(tx.now);
     row.update(tx.connection()).await?;
     let detail = bounded(&detail, bounds::DETAIL);
-    explain(tx, from.agent, Some((StatusReason::AuthRequired, &detail))).await?;
+    set_status_reason(tx, from.agent, Some((StatusReason::AuthRequired, &detail))).await?;
     announce(tx, from.agent);
-    // Of a credential that several agents inherit people are asked once.
+    // Several agents may inherit the credential, but people are asked only once.
     match model_credentials::inherited_by(tx, from.agent).await? {
-        Some(credential) => model_credentials::rejected(tx, credential, &detail).await,
-        None => approvals::require_access(tx, from.agent, detail).await,
+        Some(credential) => model_credentials::record_rejection(tx, credential, &detail).await,
+        None => approvals::request_model_access(tx, from.agent, detail).await,
     }
 }
 
-/// A command had no effect. A turn that the agent could not be given waits again.
+/// A command had no effect. If it was a turn, it waits again.
 pub async fn refused(tx: &Tx, from: &Reporter, command_id: i64, reason: RefusedReason) -> Result<()> {
     tracing::warn!(
         agent = from.agent.0,
@@ -268,35 +267,34 @@ pub async fn refused(tx: &Tx, from: &Reporter, command_id: i64, reason: RefusedR
         ?reason,
         "command.refused"
     );
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     if let Some(turn) = turn_of(tx, &agent, command_id).await? {
-        turns::resent(tx, &agent, turn).await?;
+        turns::requeue_unsent(tx, &agent, turn).await?;
     }
     Ok(())
 }
 
-/// The turn that this command is about.
 async fn turn_of(tx: &Tx, agent: &LockedAgent, command: i64) -> Result<Option<TurnId>> {
     let payload = queries::command_payload(tx, agent.id, (command, CommandKind::Turn)).await?;
     Ok(payload.and_then(|payload| payload["turn_id"].as_i64()).map(TurnId))
 }
 
-/// The agent's row, held, if this is its present launch.
-async fn held_row(tx: &Tx, from: &Reporter) -> Result<Option<agents::Model>> {
+/// Locks the agent's row. `None` unless the report is about its current launch.
+async fn lock_row(tx: &Tx, from: &Reporter) -> Result<Option<agents::Model>> {
     let agent = find(tx, from.agent).await?;
     Ok(agent.filter(|agent| {
-        let agent = LockedAgent::of(agent);
-        !of_no_launch(&agent, from) && agent.generation == from.generation
+        let agent = LockedAgent::from_row(agent);
+        !is_of_unknown_launch(&agent, from) && agent.generation == from.generation
     }))
 }
 
-/// Why an agent ended, in words that follow "because" or a colon.
-fn words(reason: EndReason, code: Option<i32>, signal: Option<i32>) -> String {
+/// The reason of an end, in words that follow "because" or a colon.
+fn reason_in_words(reason: EndReason, code: Option<i32>, signal: Option<i32>) -> String {
     let why = match reason {
         EndReason::Stopped => "it was stopped",
         EndReason::Exited => "its program ended by itself",
         EndReason::Killed => "its program was killed",
-        EndReason::OutOfMemory => "its memory did not suffice",
+        EndReason::OutOfMemory => "it ran out of memory",
         EndReason::ShimLost => "its process is gone and left no record",
         EndReason::ImageNotFound => "its image was not found on the host",
         EndReason::SpawnFailed => "its program could not be started",
@@ -317,8 +315,11 @@ mod tests {
 
     #[test]
     fn an_end_is_explained() {
-        assert_eq!(words(EndReason::Exited, Some(3), None), "its program ended by itself (code 3)");
-        assert_eq!(words(EndReason::Killed, None, Some(9)), "its program was killed (signal 9)");
-        assert_eq!(words(EndReason::ShimLost, None, None), "its process is gone and left no record");
+        assert_eq!(reason_in_words(EndReason::Exited, Some(3), None), "its program ended by itself (code 3)");
+        assert_eq!(reason_in_words(EndReason::Killed, None, Some(9)), "its program was killed (signal 9)");
+        assert_eq!(
+            reason_in_words(EndReason::ShimLost, None, None),
+            "its process is gone and left no record"
+        );
     }
 }

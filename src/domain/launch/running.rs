@@ -1,10 +1,10 @@
-//! Starting, stopping, pausing, resuming and restarting an agent. The new state and the command for its host are written in
-//! one transaction.
+//! Starts, stops, pauses, resumes and restarts agents. The new state and the command for the host are written in one
+//! transaction.
 //!
-//! A restart is a stop, and the next launch as a row already: the service makes it as soon as the agent is down, also if
-//! the person has left meanwhile. Stopping the agent until then takes it back.
+//! A restart is a stop with a row for the next launch: the service starts the agent as soon as it is down, without the
+//! person. Stopping the agent before that cancels the restart.
 //!
-//! An agent that has failed is started again when its row says so ([`start_due`]; `recovery.rs` has the rule).
+//! An agent that has failed is restarted at the time in its row ([`start_due`]; `recovery.rs` has the rule).
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use muster_protocol::Command;
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Set};
 use serde_json::{Value, json};
 
-use super::{launches, plans, queries, recovery::Tries, reports};
+use super::{launches, plans, queries, recovery::RestartCounts, reports};
 use crate::{
     base::{
         bounds::BATCH,
@@ -26,9 +26,10 @@ use crate::{
         agents::{
             LockedAgent, announce,
             entity::agents,
-            explain, revisions,
+            revisions,
             rows::{find, finish, living, load},
-            state::{Action, Step},
+            set_status_reason,
+            state::{Action, Transition},
         },
         approvals, commands,
         conversations::turns,
@@ -36,20 +37,20 @@ use crate::{
     },
 };
 
-/// Launches an agent (specification, operation 14). It is SPAWNING right away; the host does the rest.
+/// Launches an agent (specification, operation 14). It is SPAWNING at once; the host does the rest.
 ///
 /// # Errors
 /// `NOT_FOUND`, `AGENT_ALREADY_RUNNING`, `ORGANIZATION_STOPPED`.
 pub async fn start(scope: &Scope, id: AgentId) -> Result<()> {
-    act(scope, id, Action::Start, "startAgent").await
+    perform(scope, id, Action::Start, "startAgent").await
 }
 
-/// Stops an agent. One that was to be started again, because someone restarted it or it has failed, stays down.
+/// Stops an agent, and cancels its restart if one is planned.
 ///
 /// # Errors
 /// `NOT_FOUND`, `AGENT_NOT_RUNNING`.
 pub async fn stop(scope: &Scope, id: AgentId) -> Result<()> {
-    act(scope, id, Action::Stop, "stopAgent").await
+    perform(scope, id, Action::Stop, "stopAgent").await
 }
 
 /// Pauses an agent. It stays in memory but takes no turns.
@@ -57,7 +58,7 @@ pub async fn stop(scope: &Scope, id: AgentId) -> Result<()> {
 /// # Errors
 /// `NOT_FOUND`, `AGENT_NOT_RUNNING`.
 pub async fn pause(scope: &Scope, id: AgentId) -> Result<()> {
-    act(scope, id, Action::Pause, "pauseAgent").await
+    perform(scope, id, Action::Pause, "pauseAgent").await
 }
 
 /// Resumes a paused agent.
@@ -65,7 +66,7 @@ pub async fn pause(scope: &Scope, id: AgentId) -> Result<()> {
 /// # Errors
 /// `NOT_FOUND`, `AGENT_NOT_RUNNING`, `ORGANIZATION_STOPPED`.
 pub async fn resume(scope: &Scope, id: AgentId) -> Result<()> {
-    act(scope, id, Action::Resume, "resumeAgent").await
+    perform(scope, id, Action::Resume, "resumeAgent").await
 }
 
 /// Restarts an agent: it is stopped, and launched as soon as it is down. One that is at rest is launched at once.
@@ -78,41 +79,39 @@ pub async fn restart(scope: &Scope, id: AgentId) -> Result<()> {
     let agent = load(&tx, id).await?;
     let was = agent.status;
     if was.is_at_rest() {
-        let status = Box::pin(launch(&tx, agent)).await?;
+        let status = Box::pin(launch_unless_withheld(&tx, agent)).await?;
         let changes = json!({ "status": audit::from_to(was, status) });
         return finish(tx, (ChangeOp::Updated, "restartAgent"), id, changes).await;
     }
-    // One that is stopping already has its STOP on the way.
+    // For an agent that is STOPPING, the STOP is on its way.
     let mut ended = json!({});
     if was != AgentStatus::Stopping {
-        ended = Box::pin(end_work(&tx, &LockedAgent::of(&agent), TurnCut::Restart)).await?;
+        ended = Box::pin(end_work(&tx, &LockedAgent::from_row(&agent), TurnCut::Restart)).await?;
     }
-    let agent = step(&tx, agent, Action::Stop, Tries::default()).await?;
-    if !launches::want_next(&tx, &agent).await? {
+    let agent = apply_action(&tx, agent, Action::Stop, RestartCounts::default()).await?;
+    if !launches::request_next(&tx, &agent).await? {
         return Ok(());
     }
-    let mut changes = changed(audit::from_to(was, agent.status), ended);
+    let mut changes = with_status(audit::from_to(was, agent.status), ended);
     changes["starts_again"] = true.into();
     finish(tx, (ChangeOp::Updated, "restartAgent"), id, changes).await
 }
 
-/// Launches the agent that has stopped, if someone wanted that. In an organization that was stopped meanwhile the host gets
+/// Launches a stopped agent whose next launch was requested. If the organization was stopped meanwhile, the host gets
 /// the command with the release.
 pub(super) async fn start_again(tx: &Tx, id: AgentId) -> Result<()> {
     let Some(agent) = find(tx, id).await? else { return Ok(()) };
     let was = agent.status;
-    if was != AgentStatus::Stopped || !launches::is_next_wanted(tx, &LockedAgent::of(&agent)).await? {
+    if was != AgentStatus::Stopped || !launches::is_next_requested(tx, &LockedAgent::from_row(&agent)).await?
+    {
         return Ok(());
     }
-    let status = step(tx, agent, Action::Start, Tries::default()).await?.status;
+    let status = apply_action(tx, agent, Action::Start, RestartCounts::default()).await?.status;
     record(tx, "startAgain", id, json!({ "status": audit::from_to(was, status) }));
     Ok(())
 }
 
-/// Starts the agents that have failed and are due, in every organization that is not stopped. Returns how many.
-///
-/// # Errors
-/// The database is unreachable. What was started by then stays started.
+/// Performs the due restarts of every organization that is not stopped. Returns how many.
 pub async fn start_due(core: &Arc<Core>) -> Result<u64> {
     let mut started = Tally::default();
     for due in queries::due_restarts(core).await? {
@@ -122,7 +121,7 @@ pub async fn start_due(core: &Arc<Core>) -> Result<u64> {
     started.close()
 }
 
-/// Starts the agent, unless another replica was faster or the start was taken back.
+/// Restarts the agent, unless another replica was faster or the restart was cancelled.
 async fn start_if_due(scope: &Scope, id: AgentId) -> Result<bool> {
     let tx = scope.begin().await?;
     match orgs::require_going(&tx).await {
@@ -133,21 +132,21 @@ async fn start_if_due(scope: &Scope, id: AgentId) -> Result<bool> {
         agent.status == AgentStatus::Error && agent.restart_at.is_some_and(|at| at <= tx.now)
     };
     let Some(agent) = find(&tx, id).await?.filter(is_due) else { return Ok(false) };
-    let (was, tries) = (agent.status, Tries::of(&agent).and_one(agent.status_reason));
-    let status = step(&tx, agent, Action::Start, tries).await?.status;
+    let (was, tries) = (agent.status, RestartCounts::from_row(&agent).and_one(agent.status_reason));
+    let status = apply_action(&tx, agent, Action::Start, tries).await?.status;
     record(&tx, "startAgain", id, json!({ "status": audit::from_to(was, status), "attempt": tries.all() }));
     tx.commit().await?;
     Ok(true)
 }
 
-/// What became of starting all agents of a server.
+/// The result of starting all agents of a server.
 #[derive(Default, SimpleObject)]
 pub struct StartedAgents {
-    /// Those that are being launched now, by id.
+    /// The agents that are being launched, by id.
     pub started: Vec<AgentId>,
-    /// Those that may not start.
+    /// The agents that may not start.
     pub skipped: Vec<SkippedAgent>,
-    /// How many of those that may start were not looked at: one call starts 100. Call again.
+    /// How many more agents may start: one call starts 100. Call again for the rest.
     pub left: i64,
 }
 
@@ -167,29 +166,29 @@ pub struct SkippedAgent {
 /// Launches the agents of a server that are at rest, the first hundred by id.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ORGANIZATION_STOPPED`. What was started by then stays started.
+/// `NOT_FOUND`, `ORGANIZATION_STOPPED`. Agents started before the error stay started.
 pub async fn start_all(scope: &Scope, server: ServerId) -> Result<StartedAgents> {
-    let (mut done, may_start) = look(scope, server).await?;
+    let (mut done, may_start) = find_startable(scope, server).await?;
     let (now, later) = may_start.split_at(may_start.len().min(BATCH as usize));
     done.left = i64::try_from(later.len()).map_err(Problem::internal)?;
-    // Others that need these agents wait for the transaction.
+    // Other transactions wait for the locks of these agents, so each batch is small.
     for ids in now.chunks(25) {
         Box::pin(start_these(scope, server, ids, &mut done)).await?;
     }
     Ok(done)
 }
 
-/// The agents of a server that may start, by id; the others are skipped. No agent is held for it.
-async fn look(scope: &Scope, server: ServerId) -> Result<(StartedAgents, Vec<AgentId>)> {
+/// Divides the agents of a server into those that may start, by id, and skipped ones. Locks no agent.
+async fn find_startable(scope: &Scope, server: ServerId) -> Result<(StartedAgents, Vec<AgentId>)> {
     use agents::Column::{Id, Name, ServerId, Status, StatusDetail, StatusReason};
     let tx = scope.begin().await?;
-    require_going_server(&tx, server).await?;
+    require_server_in_operation(&tx, server).await?;
     let is_unconfirmed = servers::is_unconfirmed(&tx, server).await?;
     let all = living(scope).filter(ServerId.eq(server)).order_by_asc(Id).select_only();
-    let all = all.columns([Id, Name, Status, StatusReason, StatusDetail]).into_tuple::<Found>();
+    let all = all.columns([Id, Name, Status, StatusReason, StatusDetail]).into_tuple::<AgentState>();
     let (mut done, mut may_start) = (StartedAgents::default(), Vec::new());
     for (id, name, status, why, detail) in all.all(tx.connection()).await? {
-        match why_not(status, (why, detail), is_unconfirmed) {
+        match reason_not_to_start(status, (why, detail), is_unconfirmed) {
             Some(reason) => done.skipped.push(SkippedAgent { id, name, status, reason }),
             None => may_start.push(id),
         }
@@ -198,10 +197,10 @@ async fn look(scope: &Scope, server: ServerId) -> Result<(StartedAgents, Vec<Age
     Ok((done, may_start))
 }
 
-/// An agent as [`look`] sees it.
-type Found = (AgentId, String, AgentStatus, Option<StatusReason>, Option<String>);
+/// Id, name, status, and the reason of the status.
+type AgentState = (AgentId, String, AgentStatus, Option<StatusReason>, Option<String>);
 
-/// Launches these agents, in one transaction, unless they have changed meanwhile.
+/// Launches these agents in one transaction, unless they have changed meanwhile.
 async fn start_these(
     scope: &Scope,
     server: ServerId,
@@ -209,16 +208,16 @@ async fn start_these(
     done: &mut StartedAgents,
 ) -> Result<()> {
     let tx = scope.begin().await?;
-    require_going_server(&tx, server).await?;
+    require_server_in_operation(&tx, server).await?;
     for id in ids.iter().copied() {
         let Some(agent) = find(&tx, id).await?.filter(|agent| agent.server_id == server) else { continue };
         let (was, name) = (agent.status, agent.name.clone());
         let why = (agent.status_reason, agent.status_detail.clone());
-        if let Some(reason) = why_not(was, why, false) {
+        if let Some(reason) = reason_not_to_start(was, why, false) {
             done.skipped.push(SkippedAgent { id, name, status: was, reason });
             continue;
         }
-        let status = Box::pin(launch(&tx, agent)).await?;
+        let status = Box::pin(launch_unless_withheld(&tx, agent)).await?;
         record(&tx, "startAgents", id, json!({ "status": audit::from_to(was, status) }));
         if status == AgentStatus::Spawning {
             done.started.push(id);
@@ -229,9 +228,9 @@ async fn start_these(
     tx.commit().await
 }
 
-/// Holds the server and the organization; agents come after them, always in this order.
-async fn require_going_server(tx: &Tx, server: ServerId) -> Result<()> {
-    if !servers::hold(tx, server).await? {
+/// Locks the server and the organization, which come before agents in locking order.
+async fn require_server_in_operation(tx: &Tx, server: ServerId) -> Result<()> {
+    if !servers::lock_existing(tx, server).await? {
         return Err(Problem::not_found("server", server));
     }
     orgs::require_going(tx).await
@@ -239,8 +238,8 @@ async fn require_going_server(tx: &Tx, server: ServerId) -> Result<()> {
 
 const NOT_CONFIRMED: &str = "Its host has to be confirmed first.";
 
-/// Why an agent with this status and reason is not started with the others of its server.
-fn why_not(
+/// Why an agent with this status is not started with the others of its server. `None`: it may start.
+fn reason_not_to_start(
     status: AgentStatus,
     (why, detail): (Option<StatusReason>, Option<String>),
     is_unconfirmed: bool,
@@ -256,14 +255,12 @@ fn why_not(
     }
 }
 
-/// Confirms the host that joined as the `join`th of this server, and starts the agents that waited for it. If it is confirmed
-/// already, only those are started.
-///
-/// # Errors
-/// As [`servers::confirm_host`].
+/// Confirms the host that joined as the `join`th of this server, and starts the agents that waited for it. If it is
+/// confirmed already, only those are started.
 pub async fn confirm_host(scope: &Scope, server: ServerId, join: i64) -> Result<()> {
     servers::confirm_host(scope, server, join).await?;
-    // Afterwards: whether a host is confirmed is read while the agent is held, so these are held without the server.
+    // In later transactions: whether a host is confirmed is read under the agent's lock, so the server must not be
+    // locked here.
     start_confirmed(scope, server).await
 }
 
@@ -281,15 +278,15 @@ async fn start_confirmed(scope: &Scope, server: ServerId) -> Result<()> {
         let waits = |agent: &agents::Model| agent.server_id == server && is_withheld(agent);
         let Some(agent) = find(&tx, id).await?.filter(waits) else { continue };
         let was = agent.status;
-        let status = step(&tx, agent, Action::Start, Tries::default()).await?.status;
+        let status = apply_action(&tx, agent, Action::Start, RestartCounts::default()).await?.status;
         record(&tx, "startAgain", id, json!({ "status": audit::from_to(was, status) }));
         tx.commit().await?;
     }
     Ok(())
 }
 
-/// Stops an agent by the service itself, in the caller's transaction, and says why until it is started again: its turns are
-/// cancelled first. Does nothing to one that is at rest.
+/// Stops an agent on behalf of the service, in the caller's transaction: cancels its turns and sets the status reason,
+/// which stays until the next start. For an agent at rest, only cancels a planned start.
 pub async fn stop_in(
     tx: &Tx,
     id: AgentId,
@@ -299,36 +296,37 @@ pub async fn stop_in(
     let Some(agent) = find(tx, id).await? else { return Ok(()) };
     let was = agent.status;
     if was.is_at_rest() {
-        if stay_down(tx, agent).await? {
+        if cancel_start(tx, agent).await? {
             record(tx, operation, id, json!({ "starts_again": false }));
         }
         return Ok(());
     }
-    let standing = LockedAgent::of(&agent);
+    let standing = LockedAgent::from_row(&agent);
     if was == AgentStatus::Stopping {
-        launches::want_no_next(tx, &standing).await?;
+        launches::cancel_next(tx, &standing).await?;
         return Ok(());
     }
     commands::expire_of_agent(tx, id).await?;
     turns::cancel_open(tx, &standing, Some(TurnCut::Agent)).await?;
-    let status = step(tx, agent, Action::Stop, Tries::default()).await?.status;
-    explain(tx, id, Some((reason, detail))).await?;
+    let status = apply_action(tx, agent, Action::Stop, RestartCounts::default()).await?.status;
+    set_status_reason(tx, id, Some((reason, detail))).await?;
     record(tx, operation, id, json!({ "status": audit::from_to(was, status) }));
     Ok(())
 }
 
-async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str) -> Result<()> {
+async fn perform(scope: &Scope, id: AgentId, action: Action, operation: &'static str) -> Result<()> {
     let tx = scope.begin().await?;
     if matches!(action, Action::Start | Action::Resume) {
         orgs::require_going(&tx).await?;
     }
     let agent = load(&tx, id).await?;
-    let (was, standing, tried) = (agent.status, LockedAgent::of(&agent), Tries::of(&agent));
+    let (was, standing, tried) =
+        (agent.status, LockedAgent::from_row(&agent), RestartCounts::from_row(&agent));
     let changes = if action == Action::Stop && waits_to_start(&agent) {
-        stay_down(&tx, agent).await?;
+        cancel_start(&tx, agent).await?;
         json!({ "starts_again": false })
-    } else if action.apply(was)? == Step::Stay {
-        if action != Action::Stop || !launches::want_no_next(&tx, &standing).await? {
+    } else if action.apply(was)? == Transition::Stay {
+        if action != Action::Stop || !launches::cancel_next(&tx, &standing).await? {
             return Ok(());
         }
         json!({ "starts_again": false })
@@ -337,33 +335,33 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
             Action::Stop => Box::pin(end_work(&tx, &standing, TurnCut::Agent)).await?,
             Action::Start | Action::Pause | Action::Resume => json!({}),
         };
-        // A start or stop by a person resets the count.
-        let tried = if action == Action::Stop { Tries::default() } else { tried };
+        // A start or stop by a person resets the count of restarts.
+        let tried = if action == Action::Stop { RestartCounts::default() } else { tried };
         let status = match action {
-            Action::Start => Box::pin(launch(&tx, agent)).await?,
-            _ => step(&tx, agent, action, tried).await?.status,
+            Action::Start => Box::pin(launch_unless_withheld(&tx, agent)).await?,
+            _ => apply_action(&tx, agent, action, tried).await?.status,
         };
-        changed(audit::from_to(was, status), ended)
+        with_status(audit::from_to(was, status), ended)
     };
     finish(tx, (ChangeOp::Updated, operation), id, changes).await
 }
 
-/// What a stop ends by the way: the turns that the agent has begun, which say who stopped it, and what it asks people.
+/// Ends the agent's open turns, which name the stop as the reason, and counts the approvals that the stop withdraws.
 async fn end_work(tx: &Tx, agent: &LockedAgent, with: TurnCut) -> Result<Value> {
     commands::expire_of_agent(tx, agent.id).await?;
-    let requests = approvals::waited_for(tx, agent).await?;
+    let requests = approvals::count_waiting(tx, agent).await?;
     let turns = turns::cut_open(tx, agent, with).await?;
     let ended = [("ended_turns", turns), ("withdrawn_approvals", requests)].into_iter();
     Ok(ended.filter(|(_, count)| *count > 0).map(|(what, count)| (what.to_owned(), json!(count))).collect())
 }
 
-/// What an action changes, as the audit log has it.
-fn changed(status: Value, mut ended: Value) -> Value {
+/// Adds the change of the status to an audit entry.
+fn with_status(status: Value, mut ended: Value) -> Value {
     ended["status"] = status;
     ended
 }
 
-/// Whether an agent that is down starts by itself: it has failed, or its host is to be confirmed.
+/// Whether an agent at rest will start without a person: after a failure, or once its host is confirmed.
 fn waits_to_start(agent: &agents::Model) -> bool {
     agent.restart_at.is_some() || is_withheld(agent)
 }
@@ -372,8 +370,8 @@ fn is_withheld(agent: &agents::Model) -> bool {
     agent.status == AgentStatus::Error && agent.status_reason == Some(StatusReason::HostNotConfirmed)
 }
 
-/// An agent that is down stays down. Returns whether it would have started.
-pub(super) async fn stay_down(tx: &Tx, agent: agents::Model) -> Result<bool> {
+/// Cancels the planned start of an agent at rest. Returns whether there was one.
+pub(super) async fn cancel_start(tx: &Tx, agent: agents::Model) -> Result<bool> {
     let id = agent.id;
     if !waits_to_start(&agent) {
         return Ok(false);
@@ -386,14 +384,14 @@ pub(super) async fn stay_down(tx: &Tx, agent: agents::Model) -> Result<bool> {
         clear_reason(&mut agent);
     }
     agent.restart_at = Set(None);
-    Tries::default().store(&mut agent);
+    RestartCounts::default().store(&mut agent);
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
     announce(tx, id);
     Ok(true)
 }
 
-/// Nothing keeps the agent from its work now. That its home was not backed up stays said.
+/// Clears the status reason, except that of a failed backup.
 pub(super) fn clear_reason(agent: &mut agents::ActiveModel) {
     if agent.status_reason.as_ref() != &Some(StatusReason::BackupFailed) {
         agent.status_reason = Set(None);
@@ -401,25 +399,33 @@ pub(super) fn clear_reason(agent: &mut agents::ActiveModel) {
     }
 }
 
-/// Launches an agent that is at rest, unless it has to wait for the confirmation of its host. Returns its status.
-async fn launch(tx: &Tx, agent: agents::Model) -> Result<AgentStatus> {
+/// Launches an agent at rest, unless it must wait for the confirmation of its host. Returns its status.
+async fn launch_unless_withheld(tx: &Tx, agent: agents::Model) -> Result<AgentStatus> {
     if plans::is_withheld(tx, &agent).await? {
-        plans::wait(tx, agent.id).await?;
+        plans::fail_until_confirmed(tx, agent.id).await?;
         return Ok(AgentStatus::Error);
     }
-    Ok(step(tx, agent, Action::Start, Tries::default()).await?.status)
+    Ok(apply_action(tx, agent, Action::Start, RestartCounts::default()).await?.status)
 }
 
-/// Makes the step of the table, if it is one, and gives the host its command. `tries` is how often the service has started
-/// the agent in a row by then.
+/// Performs the transition and enqueues the host's command, unless the agent is already in that state. `tries`: the
+/// number of consecutive restarts to store.
 ///
 /// # Errors
 /// The state does not allow the action.
-async fn step(tx: &Tx, agent: agents::Model, action: Action, tries: Tries) -> Result<LockedAgent> {
-    let Step::Move(status, command) = action.apply(agent.status)? else { return Ok(LockedAgent::of(&agent)) };
+async fn apply_action(
+    tx: &Tx,
+    agent: agents::Model,
+    action: Action,
+    tries: RestartCounts,
+) -> Result<LockedAgent> {
+    let Transition::Move(status, command) = action.apply(agent.status)? else {
+        return Ok(LockedAgent::from_row(&agent));
+    };
     let is_launch = command == Command::Launch;
     let generation = agent.launch_generation + i64::from(is_launch);
-    let revision = if is_launch { Some(revision(tx, &agent).await?) } else { agent.launched_revision };
+    let revision =
+        if is_launch { Some(revision_to_launch(tx, &agent).await?) } else { agent.launched_revision };
     let mut agent = agent.into_active_model();
     if is_launch {
         agent.started_at = Set(None);
@@ -437,13 +443,13 @@ async fn step(tx: &Tx, agent: agents::Model, action: Action, tries: Tries) -> Re
     agent.last_action = Set(Some(CommandKind::from(&command).as_str().to_owned()));
     agent.last_action_at = Set(Some(tx.now));
     agent.updated_at = Set(tx.now);
-    let agent = LockedAgent::of(&agent.update(tx.connection()).await?);
+    let agent = LockedAgent::from_row(&agent.update(tx.connection()).await?);
     commands::enqueue(tx, agent.host(), &command);
     match action {
-        // Normally the last launch was settled when its end was reported.
+        // Normally, the report of the end has settled the last launch.
         Action::Start => {
-            launches::began(tx, &agent).await?;
-            reports::settle(tx, &agent, agent.generation - 1, "it was started again").await?;
+            launches::record_start(tx, &agent).await?;
+            reports::settle_launches(tx, &agent, agent.generation - 1, "it was started again").await?;
         }
         Action::Resume => turns::send_due(tx, &agent).await?,
         Action::Stop | Action::Pause => {}
@@ -451,12 +457,12 @@ async fn step(tx: &Tx, agent: agents::Model, action: Action, tries: Tries) -> Re
     Ok(agent)
 }
 
-/// The revision to launch with. An agent that was made in bulk gets its first one now.
-async fn revision(tx: &Tx, agent: &agents::Model) -> Result<i64> {
+/// The revision to launch with. An agent that was created in bulk gets its first one here.
+async fn revision_to_launch(tx: &Tx, agent: &agents::Model) -> Result<i64> {
     if agent.revision > 0 {
         return Ok(agent.revision);
     }
-    revisions::follow(tx, std::slice::from_ref(agent), None).await?;
+    revisions::record_revisions(tx, std::slice::from_ref(agent), None).await?;
     revisions::current(tx, agent.id).await
 }
 

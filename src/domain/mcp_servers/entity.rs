@@ -10,7 +10,6 @@ pub mod mcp_servers {
         time::Timestamp,
     };
 
-    /// A row of `mcp_servers`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "mcp_servers")]
     pub struct Model {
@@ -19,14 +18,14 @@ pub mod mcp_servers {
         #[sea_orm(primary_key)]
         pub id: McpServerId,
         pub name: String,
-        /// Written with the name.
+        /// Derived from the name.
         pub name_folded: String,
         pub description: Option<String>,
         pub transport: McpTransport,
         pub command: Option<String>,
         pub args: Json,
         pub url: Option<String>,
-        /// The names of the secrets the server needs.
+        /// The names of the credentials the server needs.
         pub auth: Json,
         pub workspace: McpWorkspace,
         pub created_by: Option<UserId>,
@@ -67,7 +66,6 @@ pub mod mcp_server_agents {
         time::Timestamp,
     };
 
-    /// A row of `mcp_server_agents`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "mcp_server_agents")]
     pub struct Model {

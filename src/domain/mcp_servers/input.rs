@@ -30,7 +30,7 @@ pub struct CreateMcpServerInput {
     /// The names of the secrets it needs.
     #[graphql(directive = bounds::apply(list(50, name(120))))]
     pub auth: Option<Vec<String>>,
-    /// What it sees of its agent's home. NONE unless it is given.
+    /// Its access to its agent's home. Defaults to NONE.
     pub workspace: Option<McpWorkspace>,
 }
 
@@ -58,7 +58,7 @@ pub struct UpdateMcpServerInput {
     /// The names of the secrets it needs. Replaces the whole list.
     #[graphql(directive = bounds::apply(list(50, name(120)).not_null()))]
     pub auth: MaybeUndefined<Vec<String>>,
-    /// What it sees of its agent's home.
+    /// Its access to its agent's home.
     #[graphql(directive = bounds::apply(not_null()))]
     pub workspace: MaybeUndefined<McpWorkspace>,
 }

@@ -1,8 +1,8 @@
 //! MCP servers: tools that agents may call, run as a command on the agent's host or reached at a URL.
 //!
-//! An MCP server is active or archived; archiving keeps the assignments, and assigned agents lose or regain
-//! access at once. `auth` names the secrets a server needs; the secrets themselves are in credentials.
-//! Permissions: `mcp.*`. Every running agent it is assigned to gets a command to synchronize.
+//! An MCP server is active or archived; archiving keeps the assignments, and assigned agents lose or regain access at
+//! once. `auth` names the credentials that a server needs. Permissions: `mcp.*`. A change notifies the hosts of its
+//! running agents.
 
 mod entity;
 mod input;
@@ -39,14 +39,14 @@ use crate::{
 /// Creates an MCP server. No agent may call it yet.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a command or URL that doesn't match the transport, `PLAN_LIMIT_REACHED`,
-/// `NAME_TAKEN`; `PERMISSION_DENIED` for a service token where stored values would go.
+/// `VALIDATION_FAILED` for a command or URL that doesn't match the transport, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`;
+/// `PERMISSION_DENIED` for a service token if the server would get stored values.
 pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServerId> {
     let args = json!(new.args.unwrap_or_default());
-    let auth = trimmed(&new.auth.unwrap_or_default());
+    let auth = trim_names(&new.auth.unwrap_or_default());
     let name = new.name.trim().to_owned();
-    let mut violations: Vec<_> = own_name(&name).into_iter().chain(duplicates(&auth)).collect();
-    violations.extend(flaws_of_endpoint(new.transport, new.command.as_deref(), &args, new.url.as_deref()));
+    let mut violations: Vec<_> = reserved_name(&name).into_iter().chain(duplicate_names(&auth)).collect();
+    violations.extend(endpoint_violations(new.transport, new.command.as_deref(), &args, new.url.as_deref()));
     Problem::refuse(violations)?;
     let tx = scope.begin().await?;
     orgs::check_limit(&tx, Limit::McpServers).await?;
@@ -72,7 +72,7 @@ pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServe
     .await?;
     require_allowed(&tx, &server).await?;
     let changes = json!({ "name": name, "transport": new.transport });
-    assignments::record::<mcp_servers::Entity>(
+    assignments::audit_change::<mcp_servers::Entity>(
         &tx,
         (ChangeOp::Created, "createMcpServer"),
         server.id,
@@ -82,18 +82,18 @@ pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServe
     Ok(server.id)
 }
 
-/// Edits an MCP server and tells its agents, unless nothing changes.
+/// Edits an MCP server and notifies its agents' hosts. An edit that changes nothing does nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` if the result doesn't match its transport; `PERMISSION_DENIED`
-/// as [`create`].
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` if the result doesn't match its transport;
+/// `PERMISSION_DENIED` as [`create`].
 pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) -> Result<()> {
     let tx = scope.begin().await?;
     let before = assignments::load_active::<mcp_servers::Entity>(&tx, id).await?;
     let mut server = before.clone().into_active_model();
     let name = edit.name.map_value(|name| name.trim().to_owned());
-    let auth = edit.auth.map_value(|auth| trimmed(&auth));
-    let mut violations: Vec<_> = name.value().and_then(|name| own_name(name)).into_iter().collect();
+    let auth = edit.auth.map_value(|auth| trim_names(&auth));
+    let mut violations: Vec<_> = name.value().and_then(|name| reserved_name(name)).into_iter().collect();
     patch_required(&mut server.name, name.clone());
     patch(&mut server.description, edit.description);
     patch_required(&mut server.transport, edit.transport);
@@ -102,11 +102,11 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) 
     patch(&mut server.url, edit.url);
     patch_required(&mut server.workspace, edit.workspace);
     if let MaybeUndefined::Value(auth) = auth {
-        violations.extend(duplicates(&auth));
+        violations.extend(duplicate_names(&auth));
         server.auth.set_if_not_equals(json!(auth));
     }
     if server.is_changed() {
-        violations.extend(flaws_of_endpoint(
+        violations.extend(endpoint_violations(
             *server.transport.as_ref(),
             server.command.as_ref().as_deref(),
             server.args.as_ref(),
@@ -129,15 +129,20 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) 
     }
     edits::raise(&tx, RecordKind::McpServer, id).await?;
     assignments::mark_assigned::<mcp_servers::Entity>(&tx, id).await?;
-    assignments::record::<mcp_servers::Entity>(&tx, (ChangeOp::Updated, "updateMcpServer"), id, changes);
+    assignments::audit_change::<mcp_servers::Entity>(
+        &tx,
+        (ChangeOp::Updated, "updateMcpServer"),
+        id,
+        changes,
+    );
     tx.commit().await
 }
 
 /// Sets the complete list of agents that may call an MCP server.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for an unknown agent, in which case nothing changes; `PERMISSION_DENIED` for a
-/// service token that gives a program to agents which read credentials.
+/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for an unknown agent, in which case nothing changes;
+/// `PERMISSION_DENIED` for a service token that assigns a program to agents that read credentials.
 pub async fn set_agents(scope: &Scope, id: McpServerId, agents: &[AgentId]) -> Result<()> {
     let tx = scope.begin().await?;
     let server = assignments::load_active::<mcp_servers::Entity>(&tx, id).await?;
@@ -147,16 +152,17 @@ pub async fn set_agents(scope: &Scope, id: McpServerId, agents: &[AgentId]) -> R
     assignments::assign_in::<mcp_servers::Entity>(tx, id, agents, "setMcpServerAgents").await
 }
 
-/// Sets the MCP servers that an agent may call, apart from archived ones. Returns what changed, if anything did.
+/// Sets an agent's MCP servers; archived ones stay assigned. Returns the changes, if there are any.
 ///
 /// # Errors
-/// As [`assignments::equip`]; `PERMISSION_DENIED` as [`set_agents`].
+/// As [`assignments::replace_of_agent`]; `PERMISSION_DENIED` as [`set_agents`].
 pub async fn set_of_agent(tx: &Tx, agent: AgentId, wanted: &[McpServerId]) -> Result<Option<Value>> {
     let links = tx.scope.find::<mcp_server_agents::Entity>();
     let links = links.filter(mcp_server_agents::Column::AgentId.eq(agent)).all(tx.connection()).await?;
     let present: Vec<McpServerId> = links.into_iter().map(|link| link.mcp_server_id).collect();
-    let changed = assignments::equip::<mcp_servers::Entity>(tx, agent, wanted, Permission::McpEdit).await?;
-    // Now that they are held.
+    let changed =
+        assignments::replace_of_agent::<mcp_servers::Entity>(tx, agent, wanted, Permission::McpEdit).await?;
+    // Now that they are locked.
     let added = wanted.iter().copied().filter(|id| !present.contains(id));
     let added = tx.scope.find::<mcp_servers::Entity>().filter(mcp_servers::Column::Id.is_in(added));
     for server in added.all(tx.connection()).await? {
@@ -166,9 +172,6 @@ pub async fn set_of_agent(tx: &Tx, agent: AgentId, wanted: &[McpServerId]) -> Re
 }
 
 /// Archives an MCP server (specification, operation 24).
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn archive(scope: &Scope, id: McpServerId) -> Result<()> {
     assignments::archive::<mcp_servers::Entity>(scope, id, "archiveMcpServer").await
 }
@@ -186,7 +189,7 @@ pub async fn restore(scope: &Scope, id: McpServerId) -> Result<()> {
     assignments::restore_in::<mcp_servers::Entity>(tx, id, "unarchiveMcpServer").await
 }
 
-/// Whether an edit changes more than the description: which server it is, what is run or called, or with which secrets.
+/// Whether an edit changes more than the description.
 fn has_new_setup(server: &mcp_servers::ActiveModel) -> bool {
     server.name.is_set()
         || server.transport.is_set()
@@ -197,14 +200,14 @@ fn has_new_setup(server: &mcp_servers::ActiveModel) -> bool {
         || server.workspace.is_set()
 }
 
-/// Refuses a service token that sets up a server which is given stored values whatever it is, unless a person has allowed the
-/// host of its address. A token that could choose the server freely could read what it has never known.
+/// Refuses a service token that sets up a server which gets stored values by its name, unless a person has allowed the
+/// host of its address. A token that could choose the server freely could read values that it doesn't know.
 async fn require_allowed(tx: &Tx, server: &mcp_servers::Model) -> Result<()> {
     if tx.scope.request.caller.token().is_none() {
         return Ok(());
     }
     require_no_readers(tx, server, &linked::<mcp_server_agents::Entity>(tx, server.id).await?).await?;
-    let given = credentials::given_to(tx, &texts(&server.auth), &server.name).await?;
+    let given = credentials::given_by_name(tx, &texts(&server.auth), &server.name).await?;
     let Some(credential) = given else { return Ok(()) };
     let address = server.url.as_deref().and_then(|url| url::Url::parse(url).ok());
     let allowed = network::allowed(tx).await?;
@@ -212,15 +215,15 @@ async fn require_allowed(tx: &Tx, server: &mcp_servers::Model) -> Result<()> {
         return Ok(());
     }
     let detail = format!(
-        "`{}` is given the stored values of `{credential}`. A service token can set it up only at an address whose host a \
+        "`{}` gets the stored values of `{credential}`. A service token can set it up only at an address whose host a \
          person has allowed.",
         server.name
     );
     Err(tx.scope.refused(Problem::new(Code::PermissionDenied, detail)))
 }
 
-/// Refuses a service token that chooses a program for agents which may read credentials: it runs in their sandboxes, and reads what
-/// they read. People decide that, and assign it.
+/// Refuses a service token that chooses a program for agents that may read credentials, because the program runs in
+/// their sandboxes and reads them too. Only people may do that.
 async fn require_no_readers(tx: &Tx, server: &mcp_servers::Model, agents: &[AgentId]) -> Result<()> {
     if tx.scope.request.caller.token().is_none() || server.transport != McpTransport::Stdio {
         return Ok(());
@@ -237,25 +240,21 @@ async fn require_no_readers(tx: &Tx, server: &mcp_servers::Model, agents: &[Agen
 /// An MCP server that an agent may call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callable {
-    /// Its id.
     pub id: i64,
-    /// Its name.
     pub name: String,
-    /// How it is reached.
     pub transport: McpTransport,
-    /// The program, for STDIO.
+    /// For STDIO.
     pub command: Option<String>,
-    /// Its arguments.
     pub args: Vec<String>,
-    /// The address, for HTTP and SSE.
+    /// For HTTP and SSE.
     pub url: Option<String>,
-    /// The names of the secrets it needs.
+    /// The names of the credentials it needs.
     pub auth: Vec<String>,
-    /// What it sees of the agent's home.
+    /// Its access to the agent's home.
     pub workspace: McpWorkspace,
 }
 
-/// The MCP servers that the agent may call, in order of their ids.
+/// The agent's MCP servers that aren't archived, in order of their ids.
 pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Callable>> {
     let links = tx.scope.find::<mcp_server_agents::Entity>();
     let links = links.filter(mcp_server_agents::Column::AgentId.eq(agent)).all(tx.connection()).await?;
@@ -278,27 +277,27 @@ pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Callable>> {
     Ok(found.collect())
 }
 
-/// Agents treat the server of Muster's own as what asks people; another of that name must not pass for it.
-fn own_name(name: &str) -> Option<Violation> {
+/// Refuses the name of Muster's own MCP server, through which agents ask people: another server must not pass for it.
+fn reserved_name(name: &str) -> Option<Violation> {
     let detail =
         "`muster` is the name of Muster's own MCP server, which every agent has. Choose another name.";
     (folding::name(name) == "muster").then(|| Violation::at("/name", "NOT_ALLOWED", detail))
 }
 
-fn trimmed(names: &[String]) -> Vec<String> {
+fn trim_names(names: &[String]) -> Vec<String> {
     names.iter().map(|name| name.trim().to_owned()).collect()
 }
 
-/// Names of secrets that appear more than once.
-fn duplicates(names: &[String]) -> impl Iterator<Item = Violation> {
+/// Violations for names that appear more than once.
+fn duplicate_names(names: &[String]) -> impl Iterator<Item = Violation> {
     let repeated = names.iter().enumerate().filter(move |(n, name)| names[..*n].contains(name));
     repeated.map(|(n, name)| {
         Violation::at(format!("/auth/{n}"), "DUPLICATE", format!("`{name}` appears more than once."))
     })
 }
 
-/// STDIO takes a command, HTTP and SSE a URL, and neither takes the other.
-fn flaws_of_endpoint(
+/// Violations for an endpoint that doesn't match the transport: STDIO takes a command, HTTP and SSE take a URL.
+fn endpoint_violations(
     transport: McpTransport,
     command: Option<&str>,
     args: &serde_json::Value,

@@ -1,4 +1,4 @@
-//! How MCP servers are doing, as hosts report.
+//! Reports of hosts about the state of MCP servers.
 
 use muster_protocol::event::{McpReport, McpState};
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
@@ -15,16 +15,16 @@ use crate::{
     core::store::Tx,
     domain::agents::{
         self,
-        reporter::{Reporter, current},
+        reporter::{Reporter, lock_current},
     },
 };
 
-/// How many tools of a server are kept: it can name any number.
+/// How many tools of a server are stored, because it can report any number.
 const MOST_TOOLS: usize = 256;
 
-/// How one of an agent's servers is doing. A server that was taken from it since has no place for that.
+/// Stores the state of one of an agent's servers. The report is ignored if the server has been taken from the agent.
 pub async fn reported(tx: &Tx, from: &Reporter, report: McpReport) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     let state = match report.state {
         McpState::Idle => McpServerStatus::Idle,
         McpState::Starting => McpServerStatus::Starting,

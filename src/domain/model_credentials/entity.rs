@@ -10,7 +10,6 @@ pub mod model_credentials {
         time::Timestamp,
     };
 
-    /// A row of `model_credentials`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "model_credentials")]
     pub struct Model {
@@ -27,10 +26,10 @@ pub mod model_credentials {
         /// None once it is archived.
         pub secret_sealed: Option<Vec<u8>>,
         pub is_default: bool,
-        /// The provider refuses calls until then.
+        /// When the provider accepts calls again.
         pub limited_until: Option<Timestamp>,
         pub limit_detail: Option<String>,
-        /// When a turn was sent alone to see whether calls pass again.
+        /// When a single turn was sent to probe whether calls succeed again.
         pub probing_at: Option<Timestamp>,
         pub auth_failed_at: Option<Timestamp>,
         pub created_by: Option<UserId>,

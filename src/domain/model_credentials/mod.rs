@@ -1,10 +1,10 @@
 //! The organization's model credentials: keys for models, which agents inherit.
 //!
-//! An agent whose `credentialChoice` is INHERIT uses the default one of its provider ([`inherited`]). The secret is sealed on
-//! arrival, and only the host of an agent that uses it is given it; the agent never holds it. Archiving deletes the secret.
-//! What the provider says about it comes from hosts: too much used (`domain/spending/usage.rs`), or rejected ([`rejected`]). They
-//! report while they hold an agent, so an edit that reaches agents holds them before any credential.
-//! Permissions: `organization.view` reads, `organization.edit` changes.
+//! An agent whose `credentialChoice` is INHERIT uses the default one of its provider ([`inherited`]). The secret is
+//! sealed on arrival, and only the hosts of agents that use it get it; agents never do. Archiving deletes the secret.
+//! Hosts report the provider's refusals: a usage limit (`domain/spending/usage.rs`), or a rejected key
+//! ([`record_rejection`]). Reports are applied under an agent's lock, so an edit that affects agents locks them before
+//! any credential. Permissions: `organization.view` reads, `organization.edit` changes.
 
 mod entity;
 mod input;
@@ -48,29 +48,25 @@ use crate::{
 /// A provider rejects a credential.
 #[derive(Debug)]
 pub struct Rejected {
-    /// The credential.
     pub credential: ModelCredentialId,
-    /// Its name.
     pub name: String,
-    /// What the provider says.
+    /// The provider's message.
     pub detail: String,
 }
 
 impl DomainEvent for Rejected {}
 
-/// A credential is rejected no longer: it has another secret, a call has passed, or it was archived.
+/// A credential is no longer rejected: it has another secret, a call has succeeded, or it was archived.
 #[derive(Debug)]
 pub struct Accepted {
-    /// The credential.
     pub credential: ModelCredentialId,
 }
 
 impl DomainEvent for Accepted {}
 
-/// A provider takes requests with a credential again, or no agent inherits it now.
+/// A provider accepts calls with a credential again, or no agent inherits it any longer.
 #[derive(Debug)]
 pub struct Released {
-    /// The credential.
     pub credential: ModelCredentialId,
 }
 
@@ -79,7 +75,7 @@ impl DomainEvent for Released {}
 /// Creates a model credential.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a base URL that can't be one, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
+/// `VALIDATION_FAILED` for an invalid base URL, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
 pub async fn create(scope: &Scope, new: CreateModelCredentialInput) -> Result<ModelCredentialId> {
     Problem::refuse(new.base_url.iter().filter_map(|url| orgs::check_base_url("/base_url", url)).collect())?;
     let tx = scope.begin().await?;
@@ -107,10 +103,10 @@ pub async fn create(scope: &Scope, new: CreateModelCredentialInput) -> Result<Mo
         ..Default::default()
     };
     let id = row.insert(tx.connection()).await?.id;
-    // It is sealed for its own row, which has an id now.
+    // The secret is sealed for its own row, so the row needs an id first.
     let sealed = tx.scope.update::<model_credentials::Entity>().filter(model_credentials::Column::Id.eq(id));
-    let sealed =
-        sealed.col_expr(model_credentials::Column::SecretSealed, Expr::value(seal(&tx, id, &new.secret)));
+    let sealed = sealed
+        .col_expr(model_credentials::Column::SecretSealed, Expr::value(seal_secret(&tx, id, &new.secret)));
     sealed.exec(tx.connection()).await?;
     if new.is_default {
         agents::mark_inheriting(&tx).await?;
@@ -127,7 +123,7 @@ pub async fn create(scope: &Scope, new: CreateModelCredentialInput) -> Result<Mo
 /// Edits a model credential. An edit that changes nothing does nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`; `VALIDATION_FAILED` for a base URL that can't be one, or one that changes without a
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`; `VALIDATION_FAILED` for an invalid base URL, or one that changes without a
 /// secret.
 pub async fn update(scope: &Scope, id: ModelCredentialId, edit: UpdateModelCredentialInput) -> Result<()> {
     let tx = scope.begin().await?;
@@ -135,7 +131,7 @@ pub async fn update(scope: &Scope, id: ModelCredentialId, edit: UpdateModelCrede
     if credential.archived_at.is_some() {
         return Err(Problem::new(Code::Archived, "The model credential is archived. Create a new one."));
     }
-    check(&credential, &edit)?;
+    check_edit(&credential, &edit)?;
     if let MaybeUndefined::Value(name) = &edit.name {
         require_free_name(&tx, name.trim(), Some(id)).await?;
     }
@@ -147,7 +143,7 @@ pub async fn update(scope: &Scope, id: ModelCredentialId, edit: UpdateModelCrede
     patch_required(&mut row.r#type, edit.r#type);
     patch_required(&mut row.is_default, edit.is_default);
     if let MaybeUndefined::Value(secret) = &edit.secret {
-        row.secret_sealed = Set(Some(seal(&tx, id, secret)));
+        row.secret_sealed = Set(Some(seal_secret(&tx, id, secret)));
         row.auth_failed_at.set_if_not_equals(None);
         row.limited_until.set_if_not_equals(None);
         row.limit_detail.set_if_not_equals(None);
@@ -180,8 +176,8 @@ pub async fn update(scope: &Scope, id: ModelCredentialId, edit: UpdateModelCrede
     tx.commit().await
 }
 
-/// A stored secret is only ever sent where it was meant to be sent: otherwise an editor could learn it.
-fn check(credential: &model_credentials::Model, edit: &UpdateModelCredentialInput) -> Result<()> {
+/// Requires a new secret with a new provider or base URL: if the stored one went elsewhere, an editor could learn it.
+fn check_edit(credential: &model_credentials::Model, edit: &UpdateModelCredentialInput) -> Result<()> {
     let mut violations = Vec::new();
     if let MaybeUndefined::Value(url) = &edit.base_url {
         violations.extend(orgs::check_base_url("/base_url", url));
@@ -191,9 +187,9 @@ fn check(credential: &model_credentials::Model, edit: &UpdateModelCredentialInpu
         MaybeUndefined::Null => None,
         MaybeUndefined::Value(url) => Some(url),
     };
-    let moved = url != credential.base_url.as_ref()
+    let is_redirected = url != credential.base_url.as_ref()
         || edit.provider.value().is_some_and(|provider| folded(provider) != credential.provider);
-    if moved && edit.secret.is_undefined() {
+    if is_redirected && edit.secret.is_undefined() {
         let detail = "`secret` is required when the provider or the base URL changes: a stored secret is only used with those it was set for.";
         violations.push(Violation::at("/secret", "REQUIRED", detail));
     }
@@ -201,9 +197,6 @@ fn check(credential: &model_credentials::Model, edit: &UpdateModelCredentialInpu
 }
 
 /// Archives a model credential and deletes its secret. Archiving it again does nothing.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn archive(scope: &Scope, id: ModelCredentialId) -> Result<()> {
     let tx = scope.begin().await?;
     let credential = load(&tx, id).await?;
@@ -228,15 +221,12 @@ pub async fn archive(scope: &Scope, id: ModelCredentialId) -> Result<()> {
     tx.commit().await
 }
 
-/// Access to a model for an agent that inherits it: the provider's default credential. An agent that names no provider gets the
-/// only default there is.
-///
-/// # Errors
-/// The database is unreachable; the secret can't be opened.
+/// Access to a model for an agent that inherits it: the provider's default credential. An agent that names no provider
+/// gets the default credential if there is only one.
 pub async fn inherited(tx: &Tx, provider: Option<&str>) -> Result<Option<ModelAccess>> {
-    let Some(chosen) = chosen(tx, provider).await? else { return Ok(None) };
+    let Some(chosen) = find_default(tx, provider).await? else { return Ok(None) };
     let Some(sealed) = &chosen.secret_sealed else { return Ok(None) };
-    let secret = tx.scope.core.keys.open(sealed, &place(tx.scope.org, chosen.id));
+    let secret = tx.scope.core.keys.open(sealed, &seal_context(tx.scope.org, chosen.id));
     let secret = secret.map_err(Problem::internal)?;
     Ok(Some(ModelAccess {
         credential_id: Some(chosen.id.0),
@@ -246,12 +236,12 @@ pub async fn inherited(tx: &Tx, provider: Option<&str>) -> Result<Option<ModelAc
     }))
 }
 
-/// Which one that is.
+/// The id of the credential that [`inherited`] opens.
 async fn default_of(tx: &Tx, provider: Option<&str>) -> Result<Option<ModelCredentialId>> {
-    Ok(chosen(tx, provider).await?.map(|chosen| chosen.id))
+    Ok(find_default(tx, provider).await?.map(|chosen| chosen.id))
 }
 
-async fn chosen(tx: &Tx, provider: Option<&str>) -> Result<Option<model_credentials::Model>> {
+async fn find_default(tx: &Tx, provider: Option<&str>) -> Result<Option<model_credentials::Model>> {
     let mut defaults = tx
         .scope
         .find::<model_credentials::Entity>()
@@ -268,7 +258,7 @@ async fn chosen(tx: &Tx, provider: Option<&str>) -> Result<Option<model_credenti
     Ok(position.map(|position| defaults.swap_remove(position)))
 }
 
-/// The organization's model credential that the agent inherits. The agent is held.
+/// Locks the agent, and finds the model credential that it inherits.
 pub async fn inherited_by(tx: &Tx, agent: AgentId) -> Result<Option<ModelCredentialId>> {
     match agents::inherits(tx, agent).await? {
         Some(inherits) => default_of(tx, inherits.provider.as_deref()).await,
@@ -276,7 +266,7 @@ pub async fn inherited_by(tx: &Tx, agent: AgentId) -> Result<Option<ModelCredent
     }
 }
 
-/// The agents that a host runs and that inherit this credential, by id.
+/// The running agents that inherit this credential, by id.
 pub async fn inheriting(tx: &Tx, credential: ModelCredentialId) -> Result<Vec<AgentId>> {
     let mut inheriting = Vec::new();
     for inherits in agents::inheriting(tx).await? {
@@ -287,9 +277,9 @@ pub async fn inheriting(tx: &Tx, credential: ModelCredentialId) -> Result<Vec<Ag
     Ok(inheriting)
 }
 
-/// The provider takes no requests with this credential until then.
-pub async fn limited(tx: &Tx, id: ModelCredentialId, until: Timestamp, detail: &str) -> Result<()> {
-    let changed = active(tx, id)
+/// Records that the provider refuses calls with this credential until a time.
+pub async fn record_limit(tx: &Tx, id: ModelCredentialId, until: Timestamp, detail: &str) -> Result<()> {
+    let changed = update_active(tx, id)
         .col_expr(model_credentials::Column::LimitedUntil, Expr::value(until))
         .col_expr(model_credentials::Column::LimitDetail, Expr::value(detail))
         .col_expr(model_credentials::Column::ProbingAt, Expr::value(None::<Timestamp>));
@@ -299,30 +289,31 @@ pub async fn limited(tx: &Tx, id: ModelCredentialId, until: Timestamp, detail: &
     Ok(())
 }
 
-/// Whether the provider takes requests with this credential, or when it will: `Some` is until when it does not.
+/// Until when the provider refuses calls with this credential. `None`: it accepts them.
 pub async fn limited_until(tx: &Tx, id: ModelCredentialId) -> Result<Option<Timestamp>> {
     let found = tx.scope.find::<model_credentials::Entity>().filter(model_credentials::Column::Id.eq(id));
     Ok(found.one(tx.connection()).await?.and_then(|credential| credential.limited_until))
 }
 
-/// Notes that one turn is sent to see whether calls pass again. Fails if that was done since `before`.
-pub async fn probe(tx: &Tx, id: ModelCredentialId, before: Timestamp) -> Result<bool> {
+/// Claims the probe: a single turn that shows whether calls succeed again. False: another was sent after `before`.
+pub async fn claim_probe(tx: &Tx, id: ModelCredentialId, before: Timestamp) -> Result<bool> {
     let untried = sea_orm::Condition::any()
         .add(model_credentials::Column::ProbingAt.is_null())
         .add(model_credentials::Column::ProbingAt.lte(before));
-    let taken =
-        active(tx, id).filter(untried).col_expr(model_credentials::Column::ProbingAt, Expr::value(tx.now));
+    let taken = update_active(tx, id)
+        .filter(untried)
+        .col_expr(model_credentials::Column::ProbingAt, Expr::value(tx.now));
     Ok(taken.exec(tx.connection()).await?.rows_affected > 0)
 }
 
-/// A call with this credential has passed: it is neither limited nor rejected now.
-pub async fn passed(tx: &Tx, id: ModelCredentialId) -> Result<()> {
+/// Records a successful call with this credential: it is neither limited nor rejected.
+pub async fn record_success(tx: &Tx, id: ModelCredentialId) -> Result<()> {
     let marked = sea_orm::Condition::any()
         .add(model_credentials::Column::LimitedUntil.is_not_null())
         .add(model_credentials::Column::AuthFailedAt.is_not_null());
     let found = tx.scope.find::<model_credentials::Entity>().filter(model_credentials::Column::Id.eq(id));
     let Some(found) = found.filter(marked).one(tx.connection()).await? else { return Ok(()) };
-    let changed = active(tx, id)
+    let changed = update_active(tx, id)
         .col_expr(model_credentials::Column::LimitedUntil, Expr::value(None::<Timestamp>))
         .col_expr(model_credentials::Column::LimitDetail, Expr::value(None::<String>))
         .col_expr(model_credentials::Column::ProbingAt, Expr::value(None::<Timestamp>))
@@ -338,37 +329,38 @@ pub async fn passed(tx: &Tx, id: ModelCredentialId) -> Result<()> {
     Ok(())
 }
 
-/// The provider rejects this credential: people are asked once for another.
-pub async fn rejected(tx: &Tx, id: ModelCredentialId, detail: &str) -> Result<()> {
+/// Records that the provider rejects this credential. People are asked once for another.
+pub async fn record_rejection(tx: &Tx, id: ModelCredentialId, detail: &str) -> Result<()> {
     let found = tx.scope.find::<model_credentials::Entity>().filter(model_credentials::Column::Id.eq(id));
     let found = found.filter(model_credentials::Column::ArchivedAt.is_null());
     let Some(found) = found.one(tx.connection()).await? else { return Ok(()) };
-    let changed = active(tx, id).col_expr(model_credentials::Column::AuthFailedAt, Expr::value(tx.now));
+    let changed =
+        update_active(tx, id).col_expr(model_credentials::Column::AuthFailedAt, Expr::value(tx.now));
     changed.exec(tx.connection()).await?;
     announce(tx, ChangeOp::Updated, id);
     emit(tx, Rejected { credential: id, name: found.name, detail: detail.to_owned() }).await
 }
 
-fn active(tx: &Tx, id: ModelCredentialId) -> sea_orm::UpdateMany<model_credentials::Entity> {
+fn update_active(tx: &Tx, id: ModelCredentialId) -> sea_orm::UpdateMany<model_credentials::Entity> {
     let changed = tx.scope.update::<model_credentials::Entity>();
     let changed = changed.filter(model_credentials::Column::Id.eq(id));
     changed.filter(model_credentials::Column::ArchivedAt.is_null())
 }
 
 /// The context that a secret is sealed for.
-fn place(org: OrgId, id: ModelCredentialId) -> SealContext<'static> {
+fn seal_context(org: OrgId, id: ModelCredentialId) -> SealContext<'static> {
     SealContext::new(org, "model_credentials", id.0, "secret")
 }
 
-fn seal(tx: &Tx, id: ModelCredentialId, secret: &SecretText) -> Vec<u8> {
-    tx.scope.core.keys.seal(&secret.0, &place(tx.scope.org, id))
+fn seal_secret(tx: &Tx, id: ModelCredentialId, secret: &SecretText) -> Vec<u8> {
+    tx.scope.core.keys.seal(&secret.0, &seal_context(tx.scope.org, id))
 }
 
 fn folded(provider: &str) -> String {
     provider.trim().to_lowercase()
 }
 
-/// Loads the credential and holds it, after the organization and its agents.
+/// Loads the credential and locks it, after the organization and its agents.
 async fn load(tx: &Tx, id: ModelCredentialId) -> Result<model_credentials::Model> {
     lock_record(tx, RecordKind::ModelCredential, id.0).await?;
     let found = tx.scope.find::<model_credentials::Entity>().filter(model_credentials::Column::Id.eq(id));

@@ -8,7 +8,8 @@ use crate::{
     },
 };
 
-/// Makes room for the default of a provider. Returns the ones that no longer are it. The caller has locked the organization.
+/// Clears the default of a provider. Returns the credentials that no longer are. The caller has locked the
+/// organization.
 pub(super) async fn replace_default(
     tx: &Tx,
     provider: &str,

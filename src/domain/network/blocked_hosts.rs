@@ -1,4 +1,4 @@
-//! Where agents were not let through, counted for each agent, host and port. The newest of each agent are kept.
+//! Refused connections of agents, counted for each agent, host and port. The newest of each agent are kept.
 
 use muster_protocol::plan::Destination;
 
@@ -12,22 +12,28 @@ use crate::{
     core::store::Tx,
     domain::agents::{
         self,
-        reporter::{Reporter, current},
+        reporter::{Reporter, lock_current},
     },
 };
 
-/// The most that one report counts: a host can report any number, and sums must not overflow.
+/// The largest count of one report. A host can report any number, and sums must not overflow.
 const MOST: i64 = 1_000_000;
 
-/// Connections of an agent were refused.
-pub async fn unreached(tx: &Tx, from: &Reporter, to: Destination, reason: String, count: i64) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+/// Counts an agent's refused connections.
+pub async fn record_unreached(
+    tx: &Tx,
+    from: &Reporter,
+    to: Destination,
+    reason: String,
+    count: i64,
+) -> Result<()> {
+    let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     let host = bounded(&plain::one_line(&to.host), bounds::NAME);
     let reason = bounded(&plain::one_line(&reason), bounds::REASON);
     let at = from.time(tx, crate::base::time::Timestamp(0));
     let count = count.clamp(1, MOST);
     queries::count_refused(tx, agent.id, (host, to.port), (reason, count), at).await?;
-    queries::forget_refused(tx, agent.id, bounds::KEPT).await?;
+    queries::delete_old_refused(tx, agent.id, bounds::KEPT).await?;
     agents::announce(tx, agent.id);
     Ok(())
 }

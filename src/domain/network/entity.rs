@@ -1,4 +1,4 @@
-//! Database rows for what agents may reach, and did not. Private to this feature.
+//! Database rows for allowed hosts. Private to this feature.
 
 /// Hosts that the organization's agents may reach.
 pub mod allowed_hosts {
@@ -9,7 +9,6 @@ pub mod allowed_hosts {
         time::Timestamp,
     };
 
-    /// A row of `allowed_hosts`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "allowed_hosts")]
     pub struct Model {

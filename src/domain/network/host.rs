@@ -1,22 +1,22 @@
-//! Names of hosts, as the list has them. Pure.
+//! Names of hosts on the list of allowed hosts. Pure.
 
 use muster_protocol::plan::Destination;
 use url::{Host, Url};
 
 use crate::base::problem::{Problem, Result};
 
-/// The name as it is stored: in lower case, and in ASCII. Either exact, or `*.` and a name of at least two labels.
+/// Normalizes a name to lower case and ASCII. It is either exact, or `*.` and a name of at least two labels.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for anything else, above all an address in digits.
-pub fn checked(pointer: &str, text: &str) -> Result<String> {
+/// `VALIDATION_FAILED` for any other text, such as an IP address.
+pub fn normalize(pointer: &str, text: &str) -> Result<String> {
     let text = text.trim();
     let (star, name) = text.strip_prefix("*.").map_or(("", text), |name| ("*.", name));
     let refused = |detail: &str| Err(Problem::invalid_at(pointer, "NOT_ALLOWED", detail));
     let name = match Host::parse(name) {
         Ok(Host::Domain(name)) if is_name(&name) => name,
         Ok(Host::Ipv4(_) | Host::Ipv6(_)) => {
-            return refused("An address in digits is never allowed. Give the host's name.");
+            return refused("An IP address is never allowed. Give the host's name.");
         }
         _ => {
             return refused(
@@ -31,7 +31,7 @@ pub fn checked(pointer: &str, text: &str) -> Result<String> {
     Ok(format!("{star}{name}"))
 }
 
-/// Letters, digits and hyphens in labels of 1 to 63, and not only digits at the end.
+/// Labels of 1 to 63 letters, digits, hyphens and underscores; the last one not only digits.
 fn is_name(name: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -43,7 +43,7 @@ fn is_name(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label) && !last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether an entry of the list stands for this host.
+/// Whether an entry of the list covers this host.
 #[must_use]
 pub fn covers(entry: &str, host: &str) -> bool {
     let host = host.to_ascii_lowercase();
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_has_names_alone() {
+    fn a_list_has_only_names() {
         for (given, kept) in [
             (" API.Example.com ", "api.example.com"),
             ("*.Example.com", "*.example.com"),
@@ -73,7 +73,7 @@ mod tests {
             ("git", "git"),
             ("under_score.example", "under_score.example"),
         ] {
-            assert_eq!(checked("/host", given).unwrap(), kept);
+            assert_eq!(normalize("/host", given).unwrap(), kept);
         }
         for bad in [
             "",
@@ -98,7 +98,7 @@ mod tests {
             "-a.example",
             "a-.example",
         ] {
-            assert!(checked("/host", bad).is_err(), "{bad}");
+            assert!(normalize("/host", bad).is_err(), "{bad}");
         }
     }
 

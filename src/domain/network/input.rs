@@ -1,4 +1,4 @@
-//! What callers give.
+//! The schema's input objects.
 
 use async_graphql::InputObject;
 
@@ -10,7 +10,7 @@ use crate::{
 /// A host to allow.
 #[derive(InputObject)]
 pub struct AllowHostInput {
-    /// A name such as `api.example.com`, or `*.` and a name of at least two labels. Never an address in digits.
+    /// A name such as `api.example.com`, or `*.` and a name of at least two labels. Never an IP address.
     #[graphql(directive = bounds::apply(length(1, 253)))]
     pub host: String,
     /// The port.

@@ -1,7 +1,8 @@
-//! The network: which hosts agents may reach through their host's proxy, and where they were not let through.
+//! The network: hosts that agents may reach through their host's proxy, and refused connections.
 //!
-//! The list is the organization's. An agent reaches nothing else but its model and its MCP servers; destinations of its
-//! credentials only where they are on the list too. Permissions: `organization.view` reads, `network.edit` changes.
+//! The list of allowed hosts is the organization's. Besides them, an agent reaches only its model and its MCP servers;
+//! destinations of its credentials must be on the list too. Permissions: `organization.view` reads, `network.edit`
+//! changes.
 
 mod blocked_hosts;
 mod entity;
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 
 use self::entity::allowed_hosts;
 pub use self::{
-    blocked_hosts::unreached,
+    blocked_hosts::record_unreached,
     host::{covers, reaches},
     input::AllowHostInput,
 };
@@ -35,42 +36,42 @@ use crate::{
     domain::{agents, orgs},
 };
 
-/// Agents may reach a host.
+/// A host was allowed.
 #[derive(Debug)]
 pub struct Allowed {
-    /// The host, as the list has it.
+    /// As it is on the list.
     pub host: String,
-    /// The port.
     pub port: i64,
-    /// The approval that asks for it.
+    /// The agent's request for it.
     pub approval: Option<ApprovalId>,
 }
 
 impl DomainEvent for Allowed {}
 
-/// The most entries of a list. Hosts are sent all of them in a frame of the protocol.
+/// The most entries of a list, because hosts receive all of them in one frame of the protocol.
 const MOST: u64 = 500;
 
-/// Allows agents to reach a host, and approves the request for it. Allowing it again changes nothing but the approval.
+/// Allows agents to reach a host, and approves the request for it. If the host is on the list, only approves the
+/// request.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for what is not a name, for a list that is full, and for an approval that asks for something else;
+/// `VALIDATION_FAILED` for an invalid name, for a full list, and for an approval that asks for something else;
 /// `NOT_FOUND`, `APPROVAL_NOT_PENDING`, `PERMISSION_DENIED` for the approval.
 pub async fn allow(scope: &Scope, input: AllowHostInput) -> Result<()> {
-    let host = host::checked("/host", &input.host)?;
+    let host = host::normalize("/host", &input.host)?;
     if input.approval_id.is_some() {
         scope.require(Permission::ApprovalResolve)?;
     }
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
     if !is_listed(&tx, &host, input.port).await? {
-        add(&tx, &host, input.port).await?;
+        insert_entry(&tx, &host, input.port).await?;
     }
     emit(&tx, Allowed { host, port: input.port, approval: input.approval_id }).await?;
     tx.commit().await
 }
 
-async fn add(tx: &Tx, host: &str, port: i64) -> Result<()> {
+async fn insert_entry(tx: &Tx, host: &str, port: i64) -> Result<()> {
     if tx.scope.find::<allowed_hosts::Entity>().count(tx.connection()).await? >= MOST {
         let detail = format!("The list has {MOST} hosts already. Remove one first.");
         return Err(Problem::invalid_at("/host", "TOO_MANY", detail));
@@ -86,13 +87,10 @@ async fn add(tx: &Tx, host: &str, port: i64) -> Result<()> {
         created_at: Set(tx.now),
     };
     row.insert(tx.connection()).await?;
-    changed(tx, "allowHost", json!({ "allowed_host": [Value::Null, format!("{host}:{port}")] })).await
+    record_change(tx, "allowHost", json!({ "allowed_host": [Value::Null, format!("{host}:{port}")] })).await
 }
 
 /// Removes an entry of the list.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn remove(scope: &Scope, id: AllowedHostId) -> Result<()> {
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
@@ -102,11 +100,11 @@ pub async fn remove(scope: &Scope, id: AllowedHostId) -> Result<()> {
     let gone = scope.delete::<allowed_hosts::Entity>().filter(allowed_hosts::Column::Id.eq(id));
     gone.exec(tx.connection()).await?;
     let entry = format!("{}:{}", found.host, found.port);
-    changed(&tx, "removeAllowedHost", json!({ "allowed_host": [entry, Value::Null] })).await?;
+    record_change(&tx, "removeAllowedHost", json!({ "allowed_host": [entry, Value::Null] })).await?;
     tx.commit().await
 }
 
-async fn changed(tx: &Tx, operation: &'static str, changes: Value) -> Result<()> {
+async fn record_change(tx: &Tx, operation: &'static str, changes: Value) -> Result<()> {
     let (op, kind, id) = (ChangeOp::Updated, RecordKind::Organization, tx.scope.org.0);
     audit::record(tx, audit::Entry { operation, op, kind, id, changes });
     agents::mark_all(tx).await
@@ -118,7 +116,7 @@ async fn is_listed(tx: &Tx, host: &str, port: i64) -> Result<bool> {
     Ok(found.count(tx.connection()).await? > 0)
 }
 
-/// The list, as a host is told it.
+/// The list in the form that hosts receive.
 pub async fn allowed(tx: &Tx) -> Result<Vec<Destination>> {
     let found = tx.scope.find::<allowed_hosts::Entity>();
     let found = found.order_by_asc(allowed_hosts::Column::Host).order_by_asc(allowed_hosts::Column::Port);

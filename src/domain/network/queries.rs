@@ -27,8 +27,8 @@ pub(super) async fn count_refused(
     Ok(())
 }
 
-/// Forgets the agent's refused destinations, apart from the newest of this number.
-pub(super) async fn forget_refused(tx: &Tx, agent: AgentId, kept: i64) -> Result<()> {
+/// Deletes the agent's refused destinations except the newest `kept`.
+pub(super) async fn delete_old_refused(tx: &Tx, agent: AgentId, kept: i64) -> Result<()> {
     let sql = sql!(
         "DELETE FROM refused_destinations WHERE organization_id = $org AND agent_id = $2 AND id NOT IN \
          (SELECT id FROM refused_destinations WHERE organization_id = $org AND agent_id = $2 \

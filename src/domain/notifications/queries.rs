@@ -159,8 +159,8 @@ pub(super) async fn remove_raised(tx: &Tx, approval: ApprovalId, person: UserId)
     Ok(())
 }
 
-/// The notification `n` is due at `$1`, and its person has not snoozed its approval.
-const DUE: &str = "n.due_at <= $1 AND NOT EXISTS (SELECT 1 FROM approval_snoozes z \
+/// SQL: the notification `n` is due at `$1`, and its person has not snoozed its approval.
+pub const DUE: &str = "n.due_at <= $1 AND NOT EXISTS (SELECT 1 FROM approval_snoozes z \
      WHERE z.organization_id = n.organization_id AND z.approval_id = n.approval_id AND z.user_id = n.user_id \
      AND z.until > $1)";
 

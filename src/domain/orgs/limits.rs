@@ -211,7 +211,7 @@ pub async fn count_stored(core: &Core) -> Result<Vec<OrgId>> {
             full.insert(storage.organization_id);
         }
     }
-    Ok(core.full.become_of(full))
+    Ok(core.full.replace(full))
 }
 
 fn limit_reached(tx: &Tx, limit: Limit, max: i64, used: i64) -> Problem {

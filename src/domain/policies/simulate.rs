@@ -16,7 +16,7 @@ use crate::{
     core::{
         Core,
         access::decisions::{self, Decision, Outcome},
-        policy::{Compiled, Line, Subject, org_file},
+        policy::{Compiled, PolicyLine, Subject, org_file},
     },
 };
 
@@ -39,7 +39,7 @@ pub struct Flip {
     /// The number of calls.
     pub count: i64,
     /// The candidate's line that decides.
-    pub decided_by: Option<Line>,
+    pub decided_by: Option<PolicyLine>,
 }
 
 /// The effect a candidate would have had.
@@ -55,7 +55,7 @@ pub struct Simulation {
     /// The changed calls, most frequent first.
     pub flips: Vec<Flip>,
     /// The candidate's lines that didn't decide any call.
-    pub unused_lines: Vec<Line>,
+    pub unused_lines: Vec<PolicyLine>,
 }
 
 impl serde::Serialize for Id {

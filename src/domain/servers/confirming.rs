@@ -1,8 +1,8 @@
-//! Which hosts may hold secrets.
+//! Confirmation of hosts: only a confirmed host may hold secrets.
 //!
-//! A host is confirmed if its provisioning token was made by the operator (command line, demo, the service itself), or by a
-//! person who held [`NEEDED`] then. Any other waits until such a person confirms it. Service tokens confirm nothing, and what a
-//! host says about itself proves nothing. A host that keeps its token keeps its confirmation, however often it connects.
+//! A host is confirmed if its provisioning token was created by the operator (command line, demo, the service itself),
+//! or by a person with the [`NEEDED`] permissions. Any other host waits until such a person confirms it. Service tokens
+//! confirm nothing, and a host's facts about itself prove nothing. A host that keeps its token keeps its confirmation.
 
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, PaginatorTrait, QueryFilter, Set};
 use serde_json::json;
@@ -26,30 +26,30 @@ use crate::{
     domain::versions::Author,
 };
 
-/// What a person needs to say that a host may hold secrets.
+/// The permissions of a person who confirms hosts.
 const NEEDED: [Permission; 2] = [Permission::ServerEdit, Permission::CredentialEdit];
 
-/// Notes who makes the server's provisioning token, and whether that confirms its host.
-pub(super) fn made_by(tx: &Tx, server: &mut ActiveModel) {
+/// Stores the author of the server's provisioning token, and whether the token confirms its host.
+pub(super) fn set_provisioning_author(tx: &Tx, server: &mut ActiveModel) {
     let author = Author::from_caller(tx);
     server.provisioned_by_kind = Set(Some(author.kind));
     server.provisioned_by_id = Set(author.id);
     server.provisioned_by_name = Set(Some(author.name));
-    server.provisioning_confirms = Set(confirms(&tx.scope));
+    server.provisioning_confirms = Set(may_confirm(&tx.scope));
     server.host_confirmed_at = Set(None);
 }
 
-fn confirms(scope: &Scope) -> bool {
-    let is_answerable = matches!(scope.request.caller, Caller::Person(_) | Caller::System);
-    is_answerable && NEEDED.iter().all(|permission| scope.may(*permission))
+fn may_confirm(scope: &Scope) -> bool {
+    let is_person_or_system = matches!(scope.request.caller, Caller::Person(_) | Caller::System);
+    is_person_or_system && NEEDED.iter().all(|permission| scope.may(*permission))
 }
 
-/// Confirms the host that joined as the `join`th of this server. If it is confirmed already, nothing happens. The agents that
-/// waited for it are started by [`launch::confirm_host`](crate::domain::launch::confirm_host).
+/// Confirms the host that joined as the `join`th of this server. Does nothing if it is confirmed already.
+/// [`launch::confirm_host`](crate::domain::launch::confirm_host) also starts the agents that waited for it.
 ///
 /// # Errors
-/// `PERMISSION_DENIED` for a service token, or without `credential.edit`; `NOT_FOUND`; `CONFLICT` if the server has another host by
-/// now, or none.
+/// `PERMISSION_DENIED` for a service token, or without `credential.edit`; `NOT_FOUND`; `CONFLICT` if the server has
+/// another host by now, or none.
 pub async fn confirm_host(scope: &Scope, id: ServerId, join: i64) -> Result<()> {
     scope.person()?;
     for permission in NEEDED {
@@ -58,18 +58,18 @@ pub async fn confirm_host(scope: &Scope, id: ServerId, join: i64) -> Result<()> 
     let tx = scope.begin().await?;
     let server = load(&tx, id).await?;
     if server.host_token_hash.is_none() || server.joins != join {
-        let detail = "This host is no longer the server's. Look at the one that has joined since.";
+        let detail = "This host is no longer the server's. Review the one that has joined since.";
         return Err(Problem::new(Code::Conflict, detail).with("joins", server.joins));
     }
     if server.host_confirmed_at.is_none() {
-        confirm(tx, server).await?;
+        store_confirmation(tx, server).await?;
     } else {
         tx.rollback().await?;
     }
     Ok(())
 }
 
-async fn confirm(tx: Tx, server: servers::Model) -> Result<()> {
+async fn store_confirmation(tx: Tx, server: servers::Model) -> Result<()> {
     let id = server.id;
     let host = json!({ "hostname": server.hostname, "machine_id": server.machine_id, "joined_from": server.joined_from });
     let mut server = server.into_active_model();
@@ -84,7 +84,7 @@ async fn confirm(tx: Tx, server: servers::Model) -> Result<()> {
     tx.commit().await
 }
 
-/// Whether a host has joined the server that is not confirmed.
+/// Whether the server has a host that is not confirmed.
 pub async fn is_unconfirmed(tx: &Tx, id: ServerId) -> Result<bool> {
     use servers::Column::{HostConfirmedAt, HostTokenHash, Id};
     let found = living(&tx.scope).filter(Id.eq(id));

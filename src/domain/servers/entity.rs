@@ -1,6 +1,6 @@
 //! Database rows for servers and images. Private to this feature.
 
-/// Hosts on which agents run.
+/// Servers, with the state of their hosts.
 pub mod servers {
     use sea_orm::entity::prelude::*;
 
@@ -10,7 +10,6 @@ pub mod servers {
         time::Timestamp,
     };
 
-    /// A row of `servers`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "servers")]
     pub struct Model {
@@ -19,7 +18,7 @@ pub mod servers {
         #[sea_orm(primary_key)]
         pub id: ServerId,
         pub name: String,
-        /// Written with the name.
+        /// Derived from the name.
         pub name_folded: String,
         pub description: Option<String>,
         pub hostname: Option<String>,
@@ -47,11 +46,11 @@ pub mod servers {
         pub provisioning_token_expires_at: Option<Timestamp>,
         /// The token the host uses after its first connection.
         pub host_token_hash: Option<Vec<u8>>,
-        /// Who made the provisioning token.
+        /// The author of the provisioning token.
         pub provisioned_by_kind: Option<ActorKind>,
         pub provisioned_by_id: Option<i64>,
         pub provisioned_by_name: Option<String>,
-        /// Whether that confirms the host that joins with it.
+        /// Whether the provisioning token confirms the host that joins with it.
         pub provisioning_confirms: bool,
         /// Counts the hosts that have joined.
         pub joins: i64,
@@ -59,9 +58,9 @@ pub mod servers {
         pub joined_from: Option<String>,
         /// Null: the host gets no plan that holds a secret.
         pub host_confirmed_at: Option<Timestamp>,
-        /// The host's folder, which made this up when it joined.
+        /// Identifies the host's folder. The host generated it when it joined.
         pub machine_id: Option<String>,
-        /// Counts the host's accepted connections. What a connection writes names its epoch (`domain/hosts`).
+        /// Counts the host's accepted connections. Writes of a connection name its epoch (`domain/hosts`).
         pub host_epoch: i64,
         /// The replica that holds the connection.
         pub host_replica: Option<String>,
@@ -71,7 +70,7 @@ pub mod servers {
         pub command_ack: i64,
         /// The last event of the host that is stored.
         pub event_seq: i64,
-        /// Why its host was refused, until it says hello again.
+        /// Why its host was refused, until it is accepted again.
         pub refused_code: Option<HostRefusal>,
         pub refused_reason: Option<String>,
         pub refused_at: Option<Timestamp>,
@@ -96,7 +95,6 @@ pub mod images {
         time::Timestamp,
     };
 
-    /// A row of `images`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "images")]
     pub struct Model {
@@ -105,7 +103,7 @@ pub mod images {
         #[sea_orm(primary_key)]
         pub id: ImageId,
         pub name: String,
-        /// Written with the name.
+        /// Derived from the name.
         pub name_folded: String,
         /// The image reference: registry.example/agent:1.2
         pub reference: String,
@@ -113,7 +111,7 @@ pub mod images {
         pub digest: Option<String>,
         /// The model for agents that don't override it.
         pub default_model: Option<String>,
-        /// How its program is wired: the name of a profile.
+        /// The name of the profile that says how its program is wired.
         pub profile: Option<String>,
         pub created_by: Option<UserId>,
         pub created_at: Timestamp,

@@ -1,4 +1,4 @@
-//! What servers and images tell the features above them, and ask of them.
+//! Events and questions of servers and images for the features above them.
 
 use crate::{
     base::ids::{ImageId, ServerId},
@@ -8,16 +8,14 @@ use crate::{
 /// A server was deleted.
 #[derive(Debug)]
 pub struct Deleted {
-    /// The server.
     pub server: ServerId,
 }
 
 impl DomainEvent for Deleted {}
 
-/// What agents with this image are launched with was changed.
+/// An image's default model or profile was changed, which its agents are launched with.
 #[derive(Debug)]
 pub struct ImageChanged {
-    /// The image.
     pub image: ImageId,
 }
 

@@ -1,4 +1,4 @@
-//! Images: what agents run from. Archiving an image doesn't affect the agents that use it.
+//! Images that agents run from. Archiving an image doesn't affect the agents that use it.
 
 use async_graphql::MaybeUndefined;
 use muster_protocol::profile::Profile;
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// The image of a new organization's agents until it adds others.
+/// The name and reference of a new organization's default image.
 const FIRST_IMAGE: (&str, &str) = ("default", "muster/agent");
 
 /// Creates an image.
@@ -148,7 +148,7 @@ pub async fn restore_image(scope: &Scope, id: ImageId) -> Result<()> {
     if image.archived_at.is_none() {
         return Ok(());
     }
-    // No limit is asked: archived images count as well.
+    // No limit is checked, because archived images count too.
     require_free_name(&tx, &image.name, Some(id)).await?;
     set_archived(tx, image, false, "unarchiveImage").await
 }
@@ -169,9 +169,8 @@ async fn set_archived(
     tx.commit().await
 }
 
-/// What agents with an image are launched with.
+/// The values of an image that agents are launched with.
 pub struct LaunchedImage {
-    /// Its reference.
     pub reference: String,
     /// The digest that it must have, if its record names one.
     pub digest: Option<String>,
@@ -181,16 +180,16 @@ pub struct LaunchedImage {
     pub profile: Option<Profile>,
 }
 
-/// What agents with this image are launched with. An archived image is still used by its agents.
+/// The values that agents with this image are launched with. Its agents use it even if it is archived.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` if its profile is no longer there.
+/// `NOT_FOUND`; `CONFLICT` if its profile no longer exists.
 pub async fn image_of(tx: &Tx, id: ImageId) -> Result<LaunchedImage> {
     let found = tx.scope.find::<images::Entity>().filter(images::Column::Id.eq(id));
     let found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("image", id))?;
     let gone = |name: &str| {
         let detail =
-            format!("The image's profile {name} is no longer there. Choose another one for the image.");
+            format!("The image's profile {name} no longer exists. Choose another one for the image.");
         Problem::new(Code::Conflict, detail)
     };
     let wiring = |name: &str| {
@@ -204,7 +203,7 @@ pub async fn image_of(tx: &Tx, id: ImageId) -> Result<LaunchedImage> {
 
 fn require_profile(scope: &Scope, name: Option<&str>) -> Result<()> {
     let Some(name) = name.filter(|name| scope.core.profiles.get(name).is_none()) else { return Ok(()) };
-    let detail = format!("There is no profile {name:?}. `profiles` lists them.");
+    let detail = format!("The profile {name:?} does not exist. `profiles` lists them.");
     Err(Problem::invalid_at("/profile", "NOT_FOUND", detail))
 }
 

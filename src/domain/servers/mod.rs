@@ -1,8 +1,9 @@
 //! Servers: the hosts that agents run on, and the images they run from.
 //!
-//! A server is PENDING until its host first connects, then ONLINE, DEGRADED or OFFLINE, as the gateway sees it.
-//! A provisioning token lets a host connect once. It is shown when issued and stored as a hash; issuing a new
-//! one cuts off the old one and the host that used it. A host gets secrets once it is confirmed (`confirming.rs`). Permissions: `server.*`, `image.*`.
+//! A server is PENDING until its host first connects, then ONLINE, DEGRADED or OFFLINE, depending on the connection. A
+//! provisioning token lets a host join once. It is shown when issued and stored as a hash; issuing a new one
+//! invalidates the old one and cuts off the host that used it. A host gets secrets once it is confirmed
+//! (`confirming.rs`). Permissions: `server.*`, `image.*`.
 
 mod confirming;
 mod entity;
@@ -26,7 +27,7 @@ pub use self::{
         LaunchedImage, add_first_image, archive_image, create_image, image_of, restore_image, update_image,
     },
     input::{CreateImageInput, CreateServerInput, Labels, UpdateImageInput, UpdateServerInput},
-    rows::{hold, image_is_usable},
+    rows::{image_is_usable, lock_existing},
 };
 use self::{entity::servers, rows::living};
 use crate::{
@@ -51,7 +52,7 @@ use crate::{
     },
 };
 
-/// How long a provisioning token is valid: a thief could let another host join.
+/// How long a provisioning token is valid, because with a stolen one another host could join.
 const PROVISIONING_TOKEN_TTL: std::time::Duration = std::time::Duration::from_hours(24);
 
 /// Creates a server (specification, operation 2). The token in the answer is shown only once.
@@ -81,7 +82,7 @@ pub async fn create(scope: &Scope, new: CreateServerInput) -> Result<(ServerId, 
         updated_at: Set(tx.now),
         ..Default::default()
     };
-    confirming::made_by(&tx, &mut server);
+    confirming::set_provisioning_author(&tx, &mut server);
     let server = server.insert(tx.connection()).await?;
     record(&tx, (ChangeOp::Created, "createServer"), server.id, json!({ "name": name }));
     tx.commit().await?;
@@ -118,16 +119,13 @@ pub async fn update(scope: &Scope, id: ServerId, edit: UpdateServerInput) -> Res
 
 /// Issues a new provisioning token (specification, operation 3). The old one and the host's own token stop
 /// working.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn regenerate_token(scope: &Scope, id: ServerId) -> Result<SecretString> {
     let tx = scope.begin().await?;
     let mut server = load(&tx, id).await?.into_active_model();
     let (token, hash) = Token::generate(TokenKind::Provisioning);
     server.provisioning_token_hash = Set(Some(hash.as_bytes().to_vec()));
     server.provisioning_token_expires_at = Set(Some(tx.now.plus(PROVISIONING_TOKEN_TTL)));
-    confirming::made_by(&tx, &mut server);
+    confirming::set_provisioning_author(&tx, &mut server);
     cut_off(&tx, &mut server);
     server.updated_at = Set(tx.now);
     server.update(tx.connection()).await?;
@@ -141,14 +139,14 @@ pub async fn regenerate_token(scope: &Scope, id: ServerId) -> Result<SecretStrin
     Ok(token)
 }
 
-/// Deletes a server that has no agents: hides it, frees its name, and locks its host out. The row stays,
-/// because deleted agents and approvals refer to it. Pending commands for its host are dropped, and its alerts withdrawn.
+/// Deletes a server that has no agents: hides it, frees its name, and locks its host out. The row stays, because
+/// deleted agents and approvals refer to it. Pending commands for its host are dropped, and its alerts withdrawn.
 ///
 /// # Errors
 /// `NOT_FOUND`, `IN_USE`.
 pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
     let tx = scope.begin().await?;
-    // The lock keeps agents from moving in: moving in locks the server too ([`hold`]).
+    // The lock keeps agents from moving to the server: that locks it too ([`lock_existing`]).
     let found =
         living(scope).filter(servers::Column::Id.eq(id)).lock_exclusive().one(tx.connection()).await?;
     let server = found.ok_or_else(|| Problem::not_found("server", id))?;
@@ -173,11 +171,11 @@ pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
     tx.commit().await
 }
 
-/// Ends the host's token and its connection, wherever that is: its epoch is over when the transaction commits.
+/// Invalidates the host's token and ends its connection on any replica: its epoch is over when the transaction commits.
 fn cut_off(tx: &Tx, server: &mut servers::ActiveModel) {
     server.host_token_hash = Set(None);
     server.host_replica = Set(None);
-    // It was this host that was refused.
+    // The refusal was this host's.
     server.refused_code = Set(None);
     server.refused_reason = Set(None);
     server.refused_at = Set(None);
@@ -190,7 +188,7 @@ fn cut_off(tx: &Tx, server: &mut servers::ActiveModel) {
     }
 }
 
-/// Loads the server and locks it until the transaction ends. A caller that waited for a deletion finds it gone.
+/// Loads the server and locks it until the transaction ends. After waiting for a deletion, it is not found.
 async fn load(tx: &Tx, id: ServerId) -> Result<servers::Model> {
     let found = held(living(&tx.scope).filter(servers::Column::Id.eq(id)));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("server", id))

@@ -1,4 +1,4 @@
-//! Whether a server or an image is there to be used.
+//! Checks whether a server or an image is usable.
 
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QuerySelect, Select, sea_query::LockType};
 
@@ -11,8 +11,8 @@ use crate::{
     core::{access::Scope, store::Tx},
 };
 
-/// Whether the organization has this server. If so, it can't be deleted before the transaction ends.
-pub async fn hold(tx: &Tx, id: ServerId) -> Result<bool> {
+/// Whether the organization has this server. If so, locks it against deletion until the transaction ends.
+pub async fn lock_existing(tx: &Tx, id: ServerId) -> Result<bool> {
     let found = living(&tx.scope).filter(servers::Column::Id.eq(id)).lock(LockType::KeyShare);
     Ok(found.one(tx.connection()).await?.is_some())
 }

@@ -10,7 +10,6 @@ pub mod skills {
         time::Timestamp,
     };
 
-    /// A row of `skills`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "skills")]
     pub struct Model {
@@ -19,7 +18,7 @@ pub mod skills {
         #[sea_orm(primary_key)]
         pub id: SkillId,
         pub name: String,
-        /// Written with the name.
+        /// Derived from the name.
         pub name_folded: String,
         pub description: Option<String>,
         pub content: String,
@@ -57,7 +56,7 @@ pub mod skills {
     }
 }
 
-/// What a skill was at a time. Rows are never changed.
+/// Past and present versions of skills. Rows are never changed.
 pub mod skill_versions {
     use sea_orm::entity::prelude::*;
 
@@ -67,7 +66,6 @@ pub mod skill_versions {
         time::Timestamp,
     };
 
-    /// A row of `skill_versions`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "skill_versions")]
     pub struct Model {
@@ -81,11 +79,11 @@ pub mod skill_versions {
         pub content: String,
         /// SHA-256 of the content, in hexadecimal.
         pub content_hash: String,
-        /// The length of the content.
+        /// The length of the content, in bytes.
         pub bytes: i64,
-        /// Against the version before.
+        /// Compared with the version before.
         pub changes: Json,
-        /// The earlier version whose content this is again.
+        /// The earlier version whose content this restores.
         pub reverts_to: Option<i64>,
         pub author_kind: ActorKind,
         pub author_id: Option<i64>,
@@ -108,7 +106,6 @@ pub mod skill_agents {
         time::Timestamp,
     };
 
-    /// A row of `skill_agents`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "skill_agents")]
     pub struct Model {

@@ -1,8 +1,7 @@
 //! Skills: written know-how, stored in an agent's volume as `<name>/SKILL.md`.
 //!
-//! A skill is active or archived; archiving keeps the assignments. An edit that changes something, or is
-//! forced, marks the assigned agents for synchronization. Permissions: `skill.*`. Every running agent it is
-//! assigned to gets a command to synchronize.
+//! A skill is active or archived; archiving keeps the assignments. An edit that changes something, or is forced, marks
+//! the assigned agents for synchronization and notifies the hosts of running ones. Permissions: `skill.*`.
 
 mod entity;
 mod input;
@@ -65,8 +64,8 @@ pub async fn create(scope: &Scope, new: CreateSkillInput) -> Result<SkillId> {
     .insert(tx.connection())
     .await?;
     orgs::check_stored(&tx, length(&skill.content)).await?;
-    versions::follow(&tx, &skill, None).await?;
-    assignments::record::<skills::Entity>(
+    versions::record_version(&tx, &skill, None).await?;
+    assignments::audit_change::<skills::Entity>(
         &tx,
         (ChangeOp::Created, "createSkill"),
         skill.id,
@@ -90,11 +89,11 @@ pub async fn update(
 ) -> Result<()> {
     let mut tx = scope.begin().await?;
     tx.reason = reason;
-    write(tx, id, edit, ("updateSkill", None)).await
+    apply_edit(tx, id, edit, ("updateSkill", None)).await
 }
 
-/// [`update`], in a transaction. `reverts_to` is the version that it restores.
-async fn write(
+/// Edits a skill in the caller's transaction, which it commits. `reverts_to` is the version that the edit restores.
+async fn apply_edit(
     tx: Tx,
     id: SkillId,
     edit: UpdateSkillInput,
@@ -121,17 +120,17 @@ async fn write(
     let mut changes = json!({ "force": edit.force.unwrap_or_default() });
     if skill.is_changed() {
         if skill.content.is_set() {
-            // The organization, the agents, and then the sum of what is stored, which the row's trigger writes: in the same order
-            // as when a picture or a file of an agent is stored, so that the two can't deadlock.
+            // Locking order: the organization, the agents, and the sum of stored bytes, which the row's trigger writes.
+            // Storing a picture or a file of an agent keeps the same order, so that the two can't deadlock.
             orgs::lock(&tx).await?;
-            assignments::hold_assigned::<skills::Entity>(&tx, id).await?;
+            assignments::lock_assigned::<skills::Entity>(&tx, id).await?;
         }
         skill.updated_at = Set(tx.now);
-        changes = changed(&before, &skill);
+        changes = audited_changes(&before, &skill);
         let skill = skill.update(tx.connection()).await?;
         edits::raise(&tx, RecordKind::Skill, id).await?;
         orgs::check_stored(&tx, added).await?;
-        versions::follow(&tx, &skill, reverts_to).await?;
+        versions::record_version(&tx, &skill, reverts_to).await?;
     } else if !edit.force.unwrap_or_default() {
         return Ok(());
     }
@@ -142,7 +141,7 @@ async fn write(
     if let Some(reason) = &tx.reason {
         changes["reason"] = json!(reason);
     }
-    assignments::record::<skills::Entity>(&tx, (ChangeOp::Updated, operation), id, changes);
+    assignments::audit_change::<skills::Entity>(&tx, (ChangeOp::Updated, operation), id, changes);
     tx.commit().await
 }
 
@@ -154,18 +153,12 @@ pub async fn set_agents(scope: &Scope, id: SkillId, agents: &[AgentId]) -> Resul
     assignments::assign::<skills::Entity>(scope, id, agents, "setSkillAgents").await
 }
 
-/// Sets the skills that an agent has, apart from archived ones. Returns what changed, if anything did.
-///
-/// # Errors
-/// As [`assignments::equip`].
+/// Sets an agent's skills; archived ones stay assigned. Returns the changes, if there are any.
 pub async fn set_of_agent(tx: &Tx, agent: AgentId, wanted: &[SkillId]) -> Result<Option<Value>> {
-    assignments::equip::<skills::Entity>(tx, agent, wanted, Permission::SkillEdit).await
+    assignments::replace_of_agent::<skills::Entity>(tx, agent, wanted, Permission::SkillEdit).await
 }
 
 /// Archives a skill. Its agents lose it.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn archive(scope: &Scope, id: SkillId) -> Result<()> {
     assignments::archive::<skills::Entity>(scope, id, "archiveSkill").await
 }
@@ -178,21 +171,20 @@ pub async fn restore(scope: &Scope, id: SkillId) -> Result<()> {
     assignments::restore::<skills::Entity>(scope, id, "unarchiveSkill").await
 }
 
-/// A skill that an agent has.
+/// A skill of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// Its name, which is also a folder's.
+pub struct AssignedSkill {
+    /// Also the name of its folder.
     pub name: String,
     /// When to use it.
     pub description: Option<String>,
-    /// The text.
     pub content: String,
     /// The newest of its versions.
     pub version: i64,
 }
 
-/// The skills that the agent has, in order of their ids.
-pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Known>> {
+/// The agent's skills that aren't archived, in order of their ids.
+pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<AssignedSkill>> {
     let links = tx.scope.find::<skill_agents::Entity>().filter(skill_agents::Column::AgentId.eq(agent));
     let links = links.all(tx.connection()).await?;
     let found = tx
@@ -202,7 +194,7 @@ pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Known>> {
         .filter(skills::Column::ArchivedAt.is_null())
         .order_by_asc(skills::Column::Id);
     let found = found.all(tx.connection()).await?.into_iter();
-    let known = found.map(|skill| Known {
+    let known = found.map(|skill| AssignedSkill {
         name: skill.name,
         description: skill.description,
         content: skill.content,
@@ -211,8 +203,8 @@ pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Known>> {
     Ok(known.collect())
 }
 
-/// The audit entry's view of an edit: for the content, which may be long, only its hash.
-fn changed(before: &skills::Model, skill: &skills::ActiveModel) -> serde_json::Value {
+/// An edit's changes for the audit log, with the hash of the content instead of the content, which may be long.
+fn audited_changes(before: &skills::Model, skill: &skills::ActiveModel) -> serde_json::Value {
     let mut changes = audit::changed(before, skill);
     if let (Some(changes), Some(hash)) = (changes.as_object_mut(), skill.content_hash.try_as_ref())
         && changes.remove("content").is_some()
@@ -231,7 +223,7 @@ fn content_hash(content: &str) -> String {
     hex::encode(Sha256::digest(content.as_bytes()))
 }
 
-/// Trims the name and checks that it can be a folder name.
+/// Trims the name and requires that it is a valid folder name.
 fn folder_name(name: &str) -> Result<String> {
     let refuse = |code, detail: &str| Err(Problem::invalid_at("/name", code, detail));
     if !is_folder(name) {

@@ -8,7 +8,7 @@ use crate::{
     },
 };
 
-/// Deletes the versions of a skill that are older than its `most` newest, or than the newest and `most_bytes` before it.
+/// Deletes old versions of a skill: those beyond the `most` newest, and those beyond `most_bytes` before the newest.
 pub(super) async fn delete_old_versions(
     tx: &Tx,
     skill: SkillId,

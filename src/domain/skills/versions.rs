@@ -1,8 +1,8 @@
-//! Versions: what a skill was at a time. Agents' revisions name the versions that they have, and one can go back to an
-//! earlier one.
+//! Versions: the past and present content of a skill. Agents' revisions name the versions of their skills, and a skill
+//! can be reverted to an earlier one.
 //!
-//! The numbers of a skill's versions are 1, 2, 3, …. Old ones don't count against the plan's storage, so only so much of
-//! them is kept.
+//! The numbers of a skill's versions are 1, 2, 3, …. Old ones don't count against the plan's storage, so their total
+//! size is limited.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -23,15 +23,16 @@ use crate::{
     domain::versions::{Author, Content, as_edit, fields_of, read, settings},
 };
 
-/// How many bytes of old versions are kept at most, besides the newest: each edit adds a whole text, and could fill the disk.
+/// How many bytes of versions are kept besides the newest, because each edit adds a whole text and could fill the disk.
 const KEPT_BYTES: i64 = 4 << 20;
 
 static SETTINGS: LazyLock<BTreeSet<String>> = LazyLock::new(fields_of::<UpdateSkillInput>);
 
-/// Writes a version of the skill, which is as changed and locked, if it differs from the newest one.
-pub(super) async fn follow(tx: &Tx, skill: &skills::Model, reverts_to: Option<i64>) -> Result<()> {
+/// Writes a version of the skill if it differs from the newest one. The caller has locked the skill, and passes its row
+/// after the change.
+pub(super) async fn record_version(tx: &Tx, skill: &skills::Model, reverts_to: Option<i64>) -> Result<()> {
     let content = Content::from_fields(settings(skill, &SETTINGS));
-    let before = find(tx, skill.id, skill.version).await?;
+    let before = find_version(tx, skill.id, skill.version).await?;
     if before.as_ref().is_some_and(|before| before.content_hash == content.hash) {
         return Ok(());
     }
@@ -59,25 +60,27 @@ pub(super) async fn follow(tx: &Tx, skill: &skills::Model, reverts_to: Option<i6
     delete_old_versions(tx, skill.id, number, (bounds::KEPT, KEPT_BYTES)).await
 }
 
-async fn find(tx: &Tx, skill: SkillId, number: i64) -> Result<Option<skill_versions::Model>> {
+async fn find_version(tx: &Tx, skill: SkillId, number: i64) -> Result<Option<skill_versions::Model>> {
     let found = tx.scope.find::<skill_versions::Entity>();
     let found = found.filter(skill_versions::Column::SkillId.eq(skill));
     Ok(found.filter(skill_versions::Column::Number.eq(number)).one(tx.connection()).await?)
 }
 
-/// Makes the skill again what it was in an earlier version, as a new version. If it is that already, nothing happens.
+/// Reverts the skill to an earlier version, which becomes its newest one. Does nothing if they are the same.
 ///
 /// # Errors
-/// `NOT_FOUND`; whatever an edit with the same values would be refused for.
+/// `NOT_FOUND`; the errors of an edit with the same values.
 pub async fn revert(scope: &Scope, id: SkillId, to: i64, reason: String) -> Result<()> {
     let mut tx = scope.begin().await?;
     tx.reason = Some(reason);
-    let Some(version) = find(&tx, id, to).await? else { return Err(missing(&tx, id, to).await?) };
+    let Some(version) = find_version(&tx, id, to).await? else {
+        return Err(version_not_found(&tx, id, to).await?);
+    };
     let edit: UpdateSkillInput = as_edit(&read(&version.content)?)?;
-    super::write(tx, id, edit, ("revertSkill", Some(to))).await
+    super::apply_edit(tx, id, edit, ("revertSkill", Some(to))).await
 }
 
-async fn missing(tx: &Tx, id: SkillId, number: i64) -> Result<Problem> {
+async fn version_not_found(tx: &Tx, id: SkillId, number: i64) -> Result<Problem> {
     let found = tx.scope.find::<skills::Entity>().select_only().column(skills::Column::Version);
     let found = found.filter(skills::Column::Id.eq(id)).into_tuple::<i64>().one(tx.connection()).await?;
     let Some(newest) = found else { return Ok(Problem::not_found("skill", id)) };

@@ -1,4 +1,4 @@
-//! Someone allows more: on top of a month's budget, or of the tokens of an hour.
+//! Allowances: extra money on top of a month's budget, or extra tokens on top of an hour's limit.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{
     budget::Terms,
     input::AllowSpendingInput,
     limit_queries, limits,
-    monthly_totals::{self, Guarded, Of},
+    monthly_totals::{self, BudgetOwner, GuardedLimit},
     queries, release,
 };
 use crate::{
@@ -30,59 +30,59 @@ use crate::{
     },
 };
 
-/// More may be spent of a limit.
+/// An allowance raised a limit.
 #[derive(Debug)]
 pub struct Allowed {
-    /// The limit.
-    pub of: Guarded,
-    /// The approval that asks for it.
+    pub of: GuardedLimit,
+    /// The approval that asked for the allowance.
     pub approval: Option<ApprovalId>,
 }
 
 impl DomainEvent for Allowed {}
 
-/// Allows an agent, or the organization, to spend more, resolves the approval that asks for it, and lets turns go on. Less than
-/// nothing takes back what was allowed.
+/// Lets an agent or the organization spend more, resolves the approval that asked for it, and resumes waiting turns. A
+/// negative amount takes back an allowance.
 ///
 /// # Errors
-/// `NOT_FOUND` for the agent or the approval; `VALIDATION_FAILED` unless there is either money or tokens, for tokens without an
-/// agent, and for an approval of something else, or with less; `APPROVAL_NOT_PENDING`; `PERMISSION_DENIED` for the approval.
+/// `NOT_FOUND` for the agent or the approval; `VALIDATION_FAILED` unless exactly one of money and tokens is given, for
+/// tokens without an agent, for an approval of another limit, and for an approval with a negative amount;
+/// `APPROVAL_NOT_PENDING`; `PERMISSION_DENIED` for the approval.
 pub async fn allow(scope: &Scope, input: AllowSpendingInput) -> Result<()> {
-    check(&input)?;
+    validate(&input)?;
     if input.approval_id.is_some() {
         scope.require(Permission::ApprovalResolve)?;
     }
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
     let kind = if input.tokens.is_some() { LimitKind::Tokens } else { LimitKind::Money };
-    let of = input.agent_id.map_or(Of::Organization, Of::Agent);
-    let waiting = hold(&tx, of, kind).await?;
+    let owner = input.agent_id.map_or(BudgetOwner::Organization, BudgetOwner::Agent);
+    let waiting = lock_waiting_agents(&tx, owner, kind).await?;
     if let Some(micro) = input.cost_micro {
-        money(&tx, of, micro).await?;
+        allow_money(&tx, owner, micro).await?;
     }
-    if let (Some(tokens), Of::Agent(agent)) = (input.tokens, of) {
+    if let (Some(tokens), BudgetOwner::Agent(agent)) = (input.tokens, owner) {
         queries::allow_tokens(&tx, agent, tokens, tx.now.plus(Duration::from_hours(1))).await?;
     }
-    record(&tx, of, &input);
+    record_allowance(&tx, owner, &input);
     if !takes_back(&input) {
-        emit(&tx, Allowed { of: of.limit(kind), approval: input.approval_id }).await?;
-        go_on(&tx, of, kind, &waiting).await?;
+        emit(&tx, Allowed { of: owner.limit(kind), approval: input.approval_id }).await?;
+        release_waiting(&tx, owner, kind, &waiting).await?;
     }
     tx.commit().await
 }
 
-/// Holds those who wait for it, before the months are written: the agent itself, or all that wait for the organization.
-async fn hold(tx: &Tx, of: Of, kind: LimitKind) -> Result<Vec<LockedAgent>> {
-    let ids = match of {
-        Of::Agent(agent) => vec![agent],
-        Of::Organization => limit_queries::waiting_agents(tx, kind).await?,
+/// Locks the agent, or all agents that wait for the organization's limit. Must precede any write to a month's row.
+async fn lock_waiting_agents(tx: &Tx, owner: BudgetOwner, kind: LimitKind) -> Result<Vec<LockedAgent>> {
+    let ids = match owner {
+        BudgetOwner::Agent(agent) => vec![agent],
+        BudgetOwner::Organization => limit_queries::waiting_agents(tx, kind).await?,
     };
     let mut held = Vec::with_capacity(ids.len());
     for agent in ids {
-        match (agents::lock_agent(tx, agent).await?, of) {
+        match (agents::lock_agent(tx, agent).await?, owner) {
             (Some(standing), _) => held.push(standing),
-            (None, Of::Agent(_)) => return Err(Problem::not_found("agent", agent)),
-            (None, Of::Organization) => {}
+            (None, BudgetOwner::Agent(_)) => return Err(Problem::not_found("agent", agent)),
+            (None, BudgetOwner::Organization) => {}
         }
     }
     Ok(held)
@@ -92,7 +92,7 @@ fn takes_back(input: &AllowSpendingInput) -> bool {
     input.cost_micro.is_some_and(|micro| micro < 0)
 }
 
-fn check(input: &AllowSpendingInput) -> Result<()> {
+fn validate(input: &AllowSpendingInput) -> Result<()> {
     if input.cost_micro.is_some() == input.tokens.is_some() {
         let detail = "Give either `costMicro` or `tokens`.";
         return Err(Problem::invalid_at("/cost_micro", "REQUIRED", detail));
@@ -102,42 +102,47 @@ fn check(input: &AllowSpendingInput) -> Result<()> {
         return Err(Problem::invalid_at("/cost_micro", "NOT_ALLOWED", detail));
     }
     if takes_back(input) && input.approval_id.is_some() {
-        let detail = "The approval asks for more. Leave `approvalId` out to take back what was allowed.";
+        let detail = "The approval asks for more. Leave `approvalId` out to take back an allowance.";
         return Err(Problem::invalid_at("/cost_micro", "TOO_SMALL", detail));
     }
     if input.tokens.is_some() && input.agent_id.is_none() {
-        let detail = "`agentId` is required with `tokens`: the tokens of an hour are each agent's.";
+        let detail = "`agentId` is required with `tokens`: the hourly token limit is set for each agent.";
         return Err(Problem::invalid_at("/agent_id", "REQUIRED", detail));
     }
     Ok(())
 }
 
-/// On top of this month's budget.
-async fn money(tx: &Tx, of: Of, micro: i64) -> Result<()> {
-    let terms = match of {
-        Of::Agent(agent) => Terms::of(tx, agent).await?,
-        Of::Organization => Terms::of_organization(tx).await?,
+/// Adds money to this month's allowance.
+async fn allow_money(tx: &Tx, owner: BudgetOwner, micro: i64) -> Result<()> {
+    let terms = match owner {
+        BudgetOwner::Agent(agent) => Terms::load(tx, agent).await?,
+        BudgetOwner::Organization => Terms::load_for_organization(tx).await?,
     };
-    let (_, from, _) = months::at(tx, of, &terms, tx.now).await?;
-    months::allow(tx, of, from, micro).await
+    let (_, from, _) = monthly_totals::load(tx, owner, &terms, tx.now).await?;
+    monthly_totals::allow(tx, owner, from, micro).await
 }
 
-/// Lets those go on that waited for it, if it is enough for them.
-async fn go_on(tx: &Tx, of: Of, kind: LimitKind, waiting: &[LockedAgent]) -> Result<()> {
+/// Resumes the waiting agents for which the allowance suffices.
+async fn release_waiting(
+    tx: &Tx,
+    owner: BudgetOwner,
+    kind: LimitKind,
+    waiting: &[LockedAgent],
+) -> Result<()> {
     for agent in waiting {
-        release::allowed(tx, agent, kind).await?;
+        release::release_if_waiting_for(tx, agent, kind).await?;
     }
-    if of == Of::Organization {
-        // Those that were refused since they were looked for look again by themselves.
+    if owner == BudgetOwner::Organization {
+        // Agents that were refused since the query are not among `waiting`.
         limits::recheck(tx, None);
     }
     Ok(())
 }
 
-fn record(tx: &Tx, of: Of, input: &AllowSpendingInput) {
-    let (kind, id) = match of {
-        Of::Agent(agent) => (RecordKind::Agent, agent.0),
-        Of::Organization => (RecordKind::Organization, tx.scope.org.0),
+fn record_allowance(tx: &Tx, owner: BudgetOwner, input: &AllowSpendingInput) {
+    let (kind, id) = match owner {
+        BudgetOwner::Agent(agent) => (RecordKind::Agent, agent.0),
+        BudgetOwner::Organization => (RecordKind::Organization, tx.scope.org.0),
     };
     let changes = json!({ "cost_micro": input.cost_micro, "tokens": input.tokens });
     let (op, operation) = (ChangeOp::Updated, "allowSpending");

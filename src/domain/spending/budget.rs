@@ -1,4 +1,4 @@
-//! What an agent may spend: the budgets and the cost guard that apply to it, and the prices.
+//! An agent's spending terms: its budgets, its cost guard and the prices.
 
 use std::time::Duration;
 
@@ -16,42 +16,36 @@ use crate::{
     core::store::Tx,
 };
 
-/// A budget of a month.
+/// A monthly budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// In millionths.
     pub micro: i64,
-    /// What happens when it is spent.
     pub action: CostGuardAction,
 }
 
-/// The tokens of an hour.
+/// An hourly token limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guard {
-    /// How many, with what people have allowed on top.
+    /// Includes allowances.
     pub tokens: i64,
-    /// What happens when they are used.
     pub action: CostGuardAction,
 }
 
-/// What applies to an agent.
+/// The spending terms of an agent.
 #[derive(Clone, Debug)]
 pub struct Terms {
-    /// Of all money.
     pub currency: String,
-    /// Where its months and days begin.
+    /// Decides when days and months begin.
     pub zone: TimeZone,
-    /// The organization's budget.
     pub organization: Option<Budget>,
-    /// The agent's own.
+    /// The agent's own budget.
     pub own: Option<Budget>,
-    /// Its cost guard.
     pub guard: Option<Guard>,
 }
 
 impl Terms {
-    /// What applies to this agent.
-    pub async fn of(tx: &Tx, agent: AgentId) -> Result<Self> {
+    pub async fn load(tx: &Tx, agent: AgentId) -> Result<Self> {
         let found = queries::agent_terms(tx, agent).await?;
         let row = found.ok_or_else(|| Problem::not_found("agent", agent))?;
         let budget = |micro: Option<i64>, action| micro.map(|micro| Budget { micro, action });
@@ -71,8 +65,8 @@ impl Terms {
         })
     }
 
-    /// What applies to the organization as a whole. Its currency and months, and no agent's limits.
-    pub async fn of_organization(tx: &Tx) -> Result<Self> {
+    /// The organization's terms, without any agent's limits.
+    pub async fn load_for_organization(tx: &Tx) -> Result<Self> {
         let found = queries::organization_terms(tx).await?;
         let row = found.ok_or_else(|| Problem::not_found("organization", tx.scope.org))?;
         let action = row.budget_action;
@@ -95,7 +89,7 @@ impl Terms {
         self.organization.is_some() || self.own.is_some()
     }
 
-    /// The prices that hold at this time.
+    /// The prices in force at this time.
     pub fn prices(&self, tx: &Tx, at: Timestamp) -> Vec<Price> {
         let prices = tx.scope.core.prices.on(&self.currency, day(&self.zone, at));
         prices.into_iter().map(|since| since.price).collect()
@@ -116,13 +110,13 @@ pub(super) fn month(zone: &TimeZone, at: Timestamp) -> (Timestamp, Timestamp) {
     span(zone, day(zone, at).first_of_month(), at)
 }
 
-/// The same of the month that begins at this instant in another time zone.
-pub(super) fn moved(from: &TimeZone, to: &TimeZone, begins: Timestamp) -> (Timestamp, Timestamp) {
-    // Its middle is in it, even if the rules of the time zone have changed since.
+/// The bounds in time zone `to` of the month that begins at `begins` in time zone `from`.
+pub(super) fn month_in_zone(from: &TimeZone, to: &TimeZone, begins: Timestamp) -> (Timestamp, Timestamp) {
+    // The middle of the month belongs to it even if the rules of the time zone have changed since.
     span(to, day(from, begins.plus(Duration::from_hours(14 * 24))).first_of_month(), begins)
 }
 
-/// When this month and the next one begin; `at` where no one can say.
+/// When this month and the next one begin; `at` for dates out of range.
 fn span(zone: &TimeZone, first: Date, at: Timestamp) -> (Timestamp, Timestamp) {
     let begins = |first: Date| {
         let begins = first.to_zoned(zone.clone());
@@ -133,19 +127,13 @@ fn span(zone: &TimeZone, first: Date, at: Timestamp) -> (Timestamp, Timestamp) {
 }
 
 /// Whether calls of this agent's model need a lease.
-///
-/// # Errors
-/// `NOT_FOUND`.
 pub async fn is_metered(tx: &Tx, agent: AgentId) -> Result<bool> {
-    Ok(Terms::of(tx, agent).await?.is_metered())
+    Ok(Terms::load(tx, agent).await?.is_metered())
 }
 
-/// What models cost now, as a host is told.
-///
-/// # Errors
-/// `NOT_FOUND`.
+/// The current prices, as sent to a host.
 pub async fn prices_now(tx: &Tx, agent: AgentId) -> Result<Vec<Price>> {
-    Ok(Terms::of(tx, agent).await?.prices(tx, tx.now))
+    Ok(Terms::load(tx, agent).await?.prices(tx, tx.now))
 }
 
 #[cfg(test)]
@@ -173,10 +161,10 @@ mod tests {
     fn a_month_that_moves_to_another_time_zone_is_the_same_month() {
         let (utc, tokyo, lima) = (zone_of("UTC"), zone_of("Asia/Tokyo"), zone_of("America/Lima"));
         let june = month(&utc, "2026-06-01T00:00:00.000Z".parse().unwrap());
-        let there = moved(&utc, &tokyo, june.0);
+        let there = month_in_zone(&utc, &tokyo, june.0);
         assert_eq!(there.0.to_string(), "2026-05-31T15:00:00.000Z");
         assert_eq!(there.1.to_string(), "2026-06-30T15:00:00.000Z");
-        assert_eq!(moved(&tokyo, &lima, there.0), moved(&utc, &lima, june.0));
-        assert_eq!(moved(&lima, &utc, moved(&tokyo, &lima, there.0).0), june);
+        assert_eq!(month_in_zone(&tokyo, &lima, there.0), month_in_zone(&utc, &lima, june.0));
+        assert_eq!(month_in_zone(&lima, &utc, month_in_zone(&tokyo, &lima, there.0).0), june);
     }
 }

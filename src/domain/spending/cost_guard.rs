@@ -1,15 +1,15 @@
-//! Nothing is left to spend: people are notified, and the agent is paused or stopped, in the middle of a turn if necessary.
+//! A used-up limit: notifies people, and pauses or stops the agent, in the middle of a turn if necessary.
 
 use std::time::Duration;
 
-use muster_protocol::plan::Given;
+use muster_protocol::plan::PlanResponse;
 
 use super::{
     budget::Terms,
-    leases::Spent,
+    leases::SpentLimit,
     limit_queries::Limit,
     limits,
-    monthly_totals::{self, Guarded, Of},
+    monthly_totals::{self, BudgetOwner, GuardedLimit},
 };
 use crate::{
     base::{
@@ -25,70 +25,77 @@ use crate::{
     domain::{agents::LockedAgent, conversations::turns},
 };
 
-/// Nothing is left to spend of a limit.
+/// A limit is used up.
 #[derive(Debug)]
 pub struct UsedUp {
-    /// The limit.
-    pub of: Guarded,
+    pub of: GuardedLimit,
     /// The agent that could not go on.
     pub cause: AgentId,
-    /// That nothing is left, in one line.
+    /// One line.
     pub title: &'static str,
-    /// What was spent, and what follows.
+    /// The amounts and the consequence.
     pub body: String,
-    /// How much is proposed to be allowed on top: millionths, or tokens for the next 60 minutes.
+    /// The proposed allowance: millionths, or tokens for the next 60 minutes.
     pub amount: i64,
-    /// When it is over, because there is something to spend again.
+    /// When there is something to spend again.
     pub until: Timestamp,
-    /// People who have dismissed it since then are left alone.
+    /// A dismissal since then still counts.
     pub since: Timestamp,
-    /// Whether the agent goes on: people who were notified since then know enough.
+    /// Whether the agent continues. Then one notice since `since` is enough.
     pub is_notice: bool,
 }
 
 impl DomainEvent for UsedUp {}
 
-/// An agent has nothing left to spend, and is to be stopped then.
+/// An agent must be stopped because a limit is used up.
 #[derive(Debug)]
 pub struct Exhausted {
-    /// The agent.
     pub agent: AgentId,
-    /// What is spent, in words.
     pub reason: String,
 }
 
 impl DomainEvent for Exhausted {}
 
-/// Keeps the agent from spending more. Its turns wait, or it is stopped.
-pub(super) async fn act(tx: &Tx, agent: &LockedAgent, terms: &Terms, spent: &Spent) -> Result<Given> {
-    let reason = words(terms, spent);
-    // First: it may hold the month's row, which comes before rows of limits.
-    tell(tx, agent, terms, spent).await?;
+/// Keeps the agent from spending more: its turns wait, or it is stopped.
+pub(super) async fn enforce(
+    tx: &Tx,
+    agent: &LockedAgent,
+    terms: &Terms,
+    spent: &SpentLimit,
+) -> Result<PlanResponse> {
+    let reason = describe(terms, spent);
+    // First: it may lock the month's row, which precedes rows of limits in the lock order.
+    notify_people(tx, agent, terms, spent).await?;
     let limit = Limit { kind: spent.kind, reason: &reason, until: spent.until, credential: None };
-    limits::set(tx, agent.id, &limit).await?;
-    turns::limit(tx, agent.id).await?;
+    limits::set_wait(tx, agent.id, &limit).await?;
+    turns::limit_turns(tx, agent.id).await?;
     if spent.action == CostGuardAction::Stop {
         emit(tx, Exhausted { agent: agent.id, reason: reason.clone() }).await?;
     }
     let reason = match spent.action {
         CostGuardAction::Stop => format!("{reason} You are stopped."),
-        _ => format!("{reason} End your turn: it goes on by itself once there is something to spend again."),
+        _ => format!("{reason} End your turn: it resumes by itself once there is something to spend again."),
     };
-    Ok(Given::Spent { reason, until: Some(spent.until.0) })
+    Ok(PlanResponse::Spent { reason, until: Some(spent.until.0) })
 }
 
-/// Tells people that nothing is left: of NOTIFY once for each month or hour, else once while they have not decided, and not within
-/// an hour after they have dismissed it. For tokens they are asked for an hour: by then those that counted do so no more.
-pub(super) async fn tell(tx: &Tx, agent: &LockedAgent, terms: &Terms, spent: &Spent) -> Result<()> {
-    let of = spent.of.limit(spent.kind);
+/// Notifies people that a limit is used up. For NOTIFY, once a month or hour. Otherwise once until they decide, and not
+/// within an hour of a dismissal. A request about tokens lasts an hour, after which the counted tokens have expired.
+pub(super) async fn notify_people(
+    tx: &Tx,
+    agent: &LockedAgent,
+    terms: &Terms,
+    spent: &SpentLimit,
+) -> Result<()> {
+    let of = spent.owner.limit(spent.kind);
     let title = match (of.kind, of.agent) {
-        (LimitKind::Tokens, _) => "The agent has used up its tokens of an hour",
-        (_, Some(_)) => "The agent's budget of the month is used up",
-        (_, None) => "The organization's budget of the month is used up",
+        (LimitKind::Tokens, _) => "The agent has used up its hourly tokens",
+        (_, Some(_)) => "The agent's monthly budget is used up",
+        (_, None) => "The organization's monthly budget is used up",
     };
-    if spent.of == Of::Organization {
-        // Holds the month's row, so that of two agents that find nothing left only one tells people.
-        months::hold(tx, terms).await?;
+    if spent.owner == BudgetOwner::Organization {
+        // Locks the month's row, so that only one of two agents notifies people.
+        monthly_totals::lock_organization(tx, terms).await?;
     }
     let is_notice = spent.action == CostGuardAction::Notify;
     let (since, until) = match spent.kind {
@@ -96,27 +103,29 @@ pub(super) async fn tell(tx: &Tx, agent: &LockedAgent, terms: &Terms, spent: &Sp
         _ if is_notice => (super::budget::month(&terms.zone, tx.now).0, spent.until),
         _ => (tx.now.minus(Duration::from_hours(1)), spent.until),
     };
-    // A fifth of the limit, or what the next call takes if that is more.
+    // A fifth of the limit, or the cost of the next call if that is more.
     let amount = (spent.limit / 5).max(spent.short).max(1);
     let body = match spent.action {
-        CostGuardAction::Notify => format!("{} It goes on.", words(terms, spent)),
-        CostGuardAction::Pause => format!("{} Its turns wait.", words(terms, spent)),
-        CostGuardAction::Stop => format!("{} It is stopped.", words(terms, spent)),
+        CostGuardAction::Notify => format!("{} It continues.", describe(terms, spent)),
+        CostGuardAction::Pause => format!("{} Its turns wait.", describe(terms, spent)),
+        CostGuardAction::Stop => format!("{} It is stopped.", describe(terms, spent)),
     };
     emit(tx, UsedUp { of, cause: agent.id, title, body, amount, until, since, is_notice }).await
 }
 
-/// What is spent, in words.
-pub(super) fn words(terms: &Terms, spent: &Spent) -> String {
-    let amount = |of: i64| match spent.kind {
-        LimitKind::Tokens => of.to_string(),
-        _ => money(of, &terms.currency),
+/// The used-up limit in one sentence.
+pub(super) fn describe(terms: &Terms, spent: &SpentLimit) -> String {
+    let amount = |value: i64| match spent.kind {
+        LimitKind::Tokens => value.to_string(),
+        _ => format_money(value, &terms.currency),
     };
     let limit = amount(spent.limit);
-    let whose = match (spent.kind, spent.of) {
+    let whose = match (spent.kind, spent.owner) {
         (LimitKind::Tokens, _) => format!("The agent's {limit} tokens of the last 60 minutes are used up"),
-        (_, Of::Agent(_)) => format!("The agent's budget of {limit} for this month is used up"),
-        (_, Of::Organization) => format!("The organization's budget of {limit} for this month is used up"),
+        (_, BudgetOwner::Agent(_)) => format!("The agent's budget of {limit} for this month is used up"),
+        (_, BudgetOwner::Organization) => {
+            format!("The organization's budget of {limit} for this month is used up")
+        }
     };
     let held = match spent.held {
         0 => String::new(),
@@ -126,7 +135,7 @@ pub(super) fn words(terms: &Terms, spent: &Spent) -> String {
 }
 
 /// Millionths as an amount: `12.50 EUR`. Cents are enough, except below one.
-fn money(micro: i64, currency: &str) -> String {
+fn format_money(micro: i64, currency: &str) -> String {
     let (whole, part) = (micro / 1_000_000, micro % 1_000_000);
     if whole == 0 && part % 10_000 != 0 {
         return format!("0.{:04} {currency}", part / 100);
@@ -140,7 +149,7 @@ mod tests {
 
     #[test]
     fn an_amount_has_two_decimals_and_a_small_one_four() {
-        let shown = [12_500_000, 1_009_999, 500_000, 64_500, 0].map(|micro| money(micro, "EUR"));
+        let shown = [12_500_000, 1_009_999, 500_000, 64_500, 0].map(|micro| format_money(micro, "EUR"));
         assert_eq!(shown, ["12.50 EUR", "1.00 EUR", "0.50 EUR", "0.0645 EUR", "0.00 EUR"]);
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// How many leases the agent holds that are not over.
+/// The number of open leases of the agent.
 pub(super) async fn open_leases(tx: &Tx, agent: AgentId) -> Result<i64> {
     let sql = sql!(
         "SELECT COUNT(*) FROM leases WHERE organization_id = $org AND agent_id = $2 AND closed_at IS NULL \
@@ -26,7 +26,7 @@ pub(super) async fn open_leases(tx: &Tx, agent: AgentId) -> Result<i64> {
     Ok(tx.scalar(sql, [agent.into(), tx.now.into()]).await?.unwrap_or(0))
 }
 
-/// How many tokens these may still take.
+/// The number of tokens that the agent's open leases may still take.
 pub(super) async fn leased_tokens(tx: &Tx, agent: AgentId) -> Result<i64> {
     let sql = sql!(
         "SELECT CAST(COALESCE(SUM(tokens - used_tokens), 0) AS BIGINT) FROM leases WHERE organization_id = $org \
@@ -36,7 +36,6 @@ pub(super) async fn leased_tokens(tx: &Tx, agent: AgentId) -> Result<i64> {
 }
 
 row! {
-    /// A lease that was granted.
     pub(super) struct GrantedLease {
         id: LeaseId,
         cost_micro: Option<i64>,
@@ -45,7 +44,7 @@ row! {
     }
 }
 
-/// The lease that this question of the agent's host got, if it is not over.
+/// The open lease that was granted for this question of the agent's host.
 pub(super) async fn lease_of_question(
     tx: &Tx,
     agent: AgentId,
@@ -59,7 +58,6 @@ pub(super) async fn lease_of_question(
 }
 
 row! {
-    /// A lease.
     pub(super) struct LeaseRow {
         id: LeaseId,
         cost_micro: Option<i64>,
@@ -74,17 +72,15 @@ row! {
 const LEASE: &str = "SELECT id, cost_micro, tokens, used_micro, used_tokens, month_at, closed_at FROM leases \
      WHERE organization_id = $org AND agent_id = $2";
 
-/// The leases of an agent that are not closed.
 pub(super) async fn unclosed_leases(tx: &Tx, agent: AgentId) -> Result<Vec<LeaseRow>> {
     tx.all(sql!(LEASE, " AND closed_at IS NULL"), [agent.into()]).await
 }
 
-/// A lease of an agent.
 pub(super) async fn lease_of(tx: &Tx, agent: AgentId, lease: LeaseId) -> Result<Option<LeaseRow>> {
     tx.one(sql!(LEASE, " AND id = $3"), [agent.into(), lease.into()]).await
 }
 
-/// Makes a lease one of so much money and so many tokens.
+/// Replaces a lease's amounts.
 pub(super) async fn cut_lease(
     tx: &Tx,
     agent: AgentId,
@@ -98,7 +94,7 @@ pub(super) async fn cut_lease(
     Ok(())
 }
 
-/// Adds to what a lease was used for.
+/// Adds to a lease's used amounts.
 pub(super) async fn use_lease(
     tx: &Tx,
     agent: AgentId,
@@ -113,7 +109,6 @@ pub(super) async fn use_lease(
     Ok(())
 }
 
-/// Adds a lease.
 pub(super) async fn add_lease(
     tx: &Tx,
     agent: AgentId,
@@ -138,7 +133,6 @@ pub(super) async fn add_lease(
 }
 
 row! {
-    /// A lease that was just closed.
     pub(super) struct ClosedLease {
         cost_micro: Option<i64>,
         used_micro: i64,
@@ -148,7 +142,7 @@ row! {
     }
 }
 
-/// Closes a lease. `None` if there is none, or it was closed before.
+/// Closes a lease. `None` if it does not exist or was closed before.
 pub(super) async fn close_lease(tx: &Tx, agent: AgentId, lease: LeaseId) -> Result<Option<ClosedLease>> {
     let sql = sql!(
         "UPDATE leases SET closed_at = $4 WHERE organization_id = $org AND agent_id = $2 AND id = $3 \
@@ -158,14 +152,13 @@ pub(super) async fn close_lease(tx: &Tx, agent: AgentId, lease: LeaseId) -> Resu
 }
 
 row! {
-    /// A lease that is over.
     pub(super) struct DueLease { organization_id: OrgId, agent_id: AgentId, id: LeaseId }
 }
 
-/// The leases that are over at `$1` and not closed.
+/// SQL: the leases that have expired by `$1` and are not closed.
 pub const LEASE_OVER: &str = "leases WHERE closed_at IS NULL AND until_at <= $1";
 
-/// Leases of all organizations that are over and not closed, at most so many.
+/// At most `most` leases of all organizations that have expired and are not closed.
 pub(super) async fn due_leases(core: &Core, most: i64) -> Result<Vec<DueLease>> {
     let sql = every_org_sql!(
         "SELECT organization_id, agent_id, id FROM ",

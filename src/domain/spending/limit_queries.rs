@@ -1,4 +1,4 @@
-//! SQL of agents that may not call their model.
+//! SQL of the limits that keep agents from calling their model.
 
 use sea_orm::Value;
 
@@ -19,22 +19,20 @@ use crate::{
 };
 
 row! {
-    /// What an agent waits for.
+    /// The limit that an agent waits for.
     pub(super) struct Wait {
         kind: LimitKind,
-        /// The same in words.
         reason: String,
-        /// When it looks again.
+        /// When the agent is checked again.
         until_at: Option<Timestamp>,
-        /// The organization's model credential whose provider refuses.
+        /// The organization's credential that the provider refuses.
         model_credential_id: Option<ModelCredentialId>,
-        /// Since when a turn is being tried alone.
+        /// Since when a single turn probes the provider.
         probing_at: Option<Timestamp>,
         since: Timestamp,
     }
 }
 
-/// What an agent waits for.
 pub(super) async fn wait_of(tx: &Tx, agent: AgentId) -> Result<Option<Wait>> {
     let sql = sql!(
         "SELECT kind, reason, until_at, model_credential_id, probing_at, since FROM agent_limits \
@@ -43,19 +41,17 @@ pub(super) async fn wait_of(tx: &Tx, agent: AgentId) -> Result<Option<Wait>> {
     tx.one(sql, [agent.into()]).await
 }
 
-/// What keeps an agent from calling its model.
+/// A limit that keeps an agent from calling its model.
 pub(super) struct Limit<'a> {
-    /// What was reached.
     pub kind: LimitKind,
-    /// The same in words.
     pub reason: &'a str,
-    /// When to go on.
+    /// When to check again.
     pub until: Timestamp,
-    /// The organization's model credential whose provider refuses.
+    /// The organization's credential that the provider refuses.
     pub credential: Option<ModelCredentialId>,
 }
 
-/// An agent waits for this from now on, or as long as before if it waited for the same.
+/// Makes an agent wait for a limit. A wait for the same kind of limit keeps its start.
 pub(super) async fn write_wait(tx: &Tx, agent: AgentId, limit: &Limit<'_>) -> Result<()> {
     let sql = sql!(
         "INSERT INTO agent_limits (organization_id, agent_id, kind, reason, until_at, model_credential_id, since) \
@@ -77,18 +73,17 @@ pub(super) async fn write_wait(tx: &Tx, agent: AgentId, limit: &Limit<'_>) -> Re
 }
 
 row! {
-    /// What an agent no longer waits for.
     pub(super) struct EndedWait { kind: LimitKind, since: Timestamp }
 }
 
-/// An agent waits for nothing. Returns what it waited for.
+/// Ends an agent's wait and returns it.
 pub(super) async fn delete_wait(tx: &Tx, agent: AgentId) -> Result<Option<EndedWait>> {
     let sql =
         sql!("DELETE FROM agent_limits WHERE organization_id = $org AND agent_id = $2 RETURNING kind, since");
     tx.one(sql, [agent.into()]).await
 }
 
-/// The agents of the organization that wait for this kind of limit, in the order in which several are held.
+/// The organization's agents that wait for this kind of limit, in lock order.
 pub(super) async fn waiting_agents(tx: &Tx, kind: LimitKind) -> Result<Vec<AgentId>> {
     let sql = sql!(
         "SELECT agent_id FROM agent_limits WHERE organization_id = $org AND kind = $2 ORDER BY agent_id"
@@ -98,19 +93,19 @@ pub(super) async fn waiting_agents(tx: &Tx, kind: LimitKind) -> Result<Vec<Agent
 
 const NOW: &str = "UPDATE agent_limits SET until_at = $2 WHERE organization_id = $org";
 
-/// All that wait for money or tokens look again now, except this agent. Written just before the commit.
+/// Makes all agents but this one that wait for money or tokens check again now. Written right before the commit.
 pub(super) fn look_again_but(tx: &Tx, agent: AgentId) {
     let sql = sql!(NOW, " AND kind <> 'USAGE' AND agent_id <> $3");
     tx.before_commit(sql, [tx.now.into(), agent.into()]);
 }
 
-/// An agent that waits for tokens looks again now. Written just before the commit.
+/// Makes an agent that waits for tokens check again now. Written right before the commit.
 pub(super) fn look_for_tokens_again(tx: &Tx, agent: AgentId) {
     let sql = sql!(NOW, " AND kind = 'TOKENS' AND agent_id = $3");
     tx.before_commit(sql, [tx.now.into(), agent.into()]);
 }
 
-/// Those that wait for a model credential look again now, and no turn is being tried alone.
+/// Makes the agents that wait for a model credential check again now, and ends their probes.
 pub(super) async fn look_for_credential_again(tx: &Tx, credential: ModelCredentialId) -> Result<()> {
     let sql = sql!(
         "UPDATE agent_limits SET until_at = $3, probing_at = NULL \
@@ -121,22 +116,21 @@ pub(super) async fn look_for_credential_again(tx: &Tx, credential: ModelCredenti
 }
 
 row! {
-    /// An agent that looks again.
     pub(super) struct DueAgent { organization_id: OrgId, agent_id: AgentId }
 }
 
-/// The agents that look again by `$1` whether they may call their model.
+/// SQL: the waits that are due for a check by `$1`.
 pub const LIMIT_OVER: &str = "agent_limits WHERE until_at IS NOT NULL AND until_at <= $1";
 
-/// Agents of all organizations that look again by now, at most so many.
+/// At most `most` agents of all organizations that are due for a check.
 pub(super) async fn due_agents(core: &Core, most: i64) -> Result<Vec<DueAgent>> {
     let sql =
         every_org_sql!("SELECT organization_id, agent_id FROM ", LIMIT_OVER, " ORDER BY until_at LIMIT $2");
     core.db.every_org().all(sql, [core.clock.now().into(), most.into()]).await
 }
 
-/// An agent looks again at this time, for this reason, unless that has changed since it was seen.
-pub(super) async fn wait_on(
+/// Sets when an agent checks again, and why, unless its time differs from `seen`.
+pub(super) async fn extend_wait(
     tx: &Tx,
     agent: AgentId,
     seen: Option<Timestamp>,
@@ -150,8 +144,12 @@ pub(super) async fn wait_on(
     Ok(())
 }
 
-/// An agent waits for this model credential, and no turn is being tried alone.
-pub(super) async fn wait_for(tx: &Tx, agent: AgentId, credential: ModelCredentialId) -> Result<()> {
+/// Makes an agent wait for this model credential, and ends its probe.
+pub(super) async fn set_wait_credential(
+    tx: &Tx,
+    agent: AgentId,
+    credential: ModelCredentialId,
+) -> Result<()> {
     let sql = sql!(
         "UPDATE agent_limits SET model_credential_id = $3, probing_at = NULL \
          WHERE organization_id = $org AND agent_id = $2"
@@ -160,8 +158,8 @@ pub(super) async fn wait_for(tx: &Tx, agent: AgentId, credential: ModelCredentia
     Ok(())
 }
 
-/// An agent looks again at this time. `probing`: since when a turn is being tried alone.
-pub(super) async fn put_off(
+/// Sets when an agent checks again. `probing`: since when a single turn probes the provider.
+pub(super) async fn postpone(
     tx: &Tx,
     agent: AgentId,
     until: Timestamp,

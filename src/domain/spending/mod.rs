@@ -1,12 +1,13 @@
-//! Money and tokens: what agents' calls of models cost, what they may still spend, and what happens when nothing is left.
+//! Money and tokens: the cost of model calls, budgets, and used-up limits.
 //!
-//! A host measures each call and reports it ([`called`]): the call is priced, summed by day and by month, and shown with its
-//! turn. Where a budget or a cost guard is set, a host needs a lease for it ([`lease`]): a part of what is left, so that all
-//! hosts together can't spend more than there is. Every grant is one conditional UPDATE of the month's row. Permissions:
-//! `organization.view` and `agent.output.view` read, `organization.edit` allows more.
+//! A host measures each call and reports it ([`record_call`]): the call is priced, added to the day and the month, and
+//! shown with its turn. Where a budget or a cost guard is set, a host needs a lease for a call ([`grant_lease`]): a
+//! part of the rest, so that all hosts together stay within the limit. Every grant is one conditional UPDATE of the
+//! month's row. Permissions: `organization.view` and `agent.output.view` read, `organization.edit` allows more.
 //!
-//! `budget.rs`: what may be spent; `monthly_totals.rs`: what was; `leases.rs`, `calls.rs`: what hosts ask and report; `cost_guard.rs`: nothing
-//! is left; `usage.rs`: a provider takes no more; `limits.rs`: agents that wait; `release.rs`: how they go on.
+//! `budget.rs`: the terms; `monthly_totals.rs`: the months' sums; `leases.rs`, `calls.rs`: requests and reports of
+//! hosts; `cost_guard.rs`: used-up limits; `usage.rs`: refusals of providers; `limits.rs`: waiting agents;
+//! `release.rs`: resuming them; `allow.rs`: allowances.
 
 mod allow;
 mod budget;
@@ -26,14 +27,14 @@ pub mod usage;
 pub use self::{
     allow::{Allowed, allow},
     budget::{is_metered, prices_now},
-    calls::called,
+    calls::record_call,
     cost_guard::{Exhausted, UsedUp},
     input::AllowSpendingInput,
     lease_queries::LEASE_OVER,
-    leases::{expire_due, lease, returned},
+    leases::{expire_due, grant_lease, return_lease},
     limit_queries::LIMIT_OVER,
-    limits::{LimitsChanged, changed_for_all, forget, limited_since},
-    monthly_totals::Guarded,
+    limits::{LimitsChanged, changed_for_all, delete_wait, limited_since},
+    monthly_totals::GuardedLimit,
     prices::{ModelPrice, prices_of},
     release::{agent_edited, release_due},
 };

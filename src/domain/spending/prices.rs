@@ -1,4 +1,4 @@
-//! What models cost, as people see it.
+//! Model prices, as people see them.
 
 use async_graphql::SimpleObject;
 
@@ -14,14 +14,14 @@ use crate::{
     core::access::Scope,
 };
 
-/// What a model costs, in millionths of the currency for a million tokens.
+/// The price of a model, in millionths of the currency per million tokens.
 #[derive(SimpleObject)]
 pub struct ModelPrice {
-    /// The model; a name that ends in `*` stands for all that begin so. The longest one that matches counts.
+    /// The model. A name that ends in `*` matches all models with this prefix. The longest match counts.
     pub model: String,
     /// The currency.
     pub currency: String,
-    /// Since which day.
+    /// The first day on which it applies.
     pub since: String,
     /// Tokens read, except cached ones.
     pub input: Decimal,
@@ -33,7 +33,7 @@ pub struct ModelPrice {
     pub cache_write: Option<Decimal>,
 }
 
-/// What models cost now, in the organization's currency.
+/// The current model prices in the organization's currency.
 pub async fn prices_of(scope: &Scope) -> Result<Vec<ModelPrice>> {
     let core = &scope.core;
     let place = queries::currency_and_zone(scope).await?;

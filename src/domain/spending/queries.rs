@@ -20,7 +20,7 @@ use crate::{
 };
 
 row! {
-    /// What applies to an agent: of its organization, and its own.
+    /// The organization's and the agent's own spending terms.
     pub(super) struct AgentTerms {
         currency: String,
         timezone: String,
@@ -33,12 +33,12 @@ row! {
         guard_mode: OverrideMode,
         guard_tokens: Option<i64>,
         guard_action: Option<CostGuardAction>,
-        /// Tokens on top of those of an hour.
+        /// The allowance on top of the hourly tokens.
         allowed_tokens: i64,
     }
 }
 
-/// What applies to an agent. `None` if there is no such agent.
+/// `None` if the agent does not exist.
 pub(super) async fn agent_terms(tx: &Tx, agent: AgentId) -> Result<Option<AgentTerms>> {
     let sql = sql!(
         "SELECT o.currency, o.timezone, o.monthly_budget_micro AS organization_budget_micro, \
@@ -53,7 +53,6 @@ pub(super) async fn agent_terms(tx: &Tx, agent: AgentId) -> Result<Option<AgentT
 }
 
 row! {
-    /// What applies to the organization as a whole.
     pub(super) struct OrganizationTerms {
         currency: String,
         timezone: String,
@@ -62,7 +61,7 @@ row! {
     }
 }
 
-/// What applies to the organization as a whole. `None` if it is gone.
+/// `None` if the organization is gone.
 pub(super) async fn organization_terms(tx: &Tx) -> Result<Option<OrganizationTerms>> {
     let sql = sql!(
         "SELECT currency, timezone, monthly_budget_micro, budget_action FROM organizations WHERE id = $org"
@@ -71,16 +70,15 @@ pub(super) async fn organization_terms(tx: &Tx) -> Result<Option<OrganizationTer
 }
 
 row! {
-    /// What prices depend on.
     pub(super) struct CurrencyAndZone { currency: String, timezone: String }
 }
 
-/// The organization's currency and time zone. `None` if it is gone.
+/// `None` if the organization is gone.
 pub(super) async fn currency_and_zone(scope: &Scope) -> Result<Option<CurrencyAndZone>> {
     scope.one(sql!("SELECT currency, timezone FROM organizations WHERE id = $org"), []).await
 }
 
-/// Allows an agent so many tokens until then, on top of what was allowed before and still counts.
+/// Allows an agent `tokens` until then, on top of an earlier allowance that has not expired.
 pub(super) async fn allow_tokens(tx: &Tx, agent: AgentId, tokens: i64, until: Timestamp) -> Result<()> {
     let sql = sql!(
         "INSERT INTO token_allowances (organization_id, agent_id, tokens, until_at) VALUES ($org, $2, $3, $4) \
@@ -91,29 +89,24 @@ pub(super) async fn allow_tokens(tx: &Tx, agent: AgentId, tokens: i64, until: Ti
     Ok(())
 }
 
-/// A call, as it is counted.
+/// A priced call.
 pub(super) struct Call {
-    /// The turn, if the host names one of the agent's.
+    /// None unless the host names a turn of the agent.
     pub turn: Option<TurnId>,
-    /// The organization's model credential.
+    /// The organization's.
     pub credential: Option<ModelCredentialId>,
-    /// The provider.
     pub provider: String,
-    /// The model.
     pub model: String,
-    /// The HTTP status.
+    /// HTTP.
     pub status: Option<i64>,
-    /// When it was made.
     pub started_at: Timestamp,
-    /// How long it took, in milliseconds.
+    /// The duration.
     pub millis: i64,
-    /// Tokens.
     pub usage: Usage,
-    /// In millionths, if it is known.
+    /// In millionths. None: unknown.
     pub cost: Option<i64>,
 }
 
-/// Adds a call of a model.
 pub(super) async fn add_call(tx: &Tx, agent: AgentId, call: &Call) -> Result<()> {
     let sql = sql!(
         "INSERT INTO model_calls (organization_id, agent_id, turn_id, model_credential_id, provider, model, status, \
@@ -140,7 +133,7 @@ pub(super) async fn add_call(tx: &Tx, agent: AgentId, call: &Call) -> Result<()>
     Ok(())
 }
 
-/// Adds a call to what the agent's calls of this provider and model have cost in this day.
+/// Adds a call to the day's sums of the agent, the provider and the model.
 pub(super) async fn add_to_day(
     tx: &Tx,
     agent: AgentId,
@@ -178,17 +171,15 @@ pub(super) async fn add_to_day(
 }
 
 row! {
-    /// The models that a day lists for an agent.
+    /// Counts of the models that a day lists for an agent.
     #[derive(Default)]
     pub(super) struct ListedModels {
-        /// How many.
         models: i64,
-        /// How many of them are the one in question: one or none.
+        /// 1 if the model in question is listed, else 0.
         same: i64,
     }
 }
 
-/// The models that a day lists for an agent, and whether this one is among them.
 pub(super) async fn listed_models(
     tx: &Tx,
     agent: AgentId,
@@ -203,11 +194,11 @@ pub(super) async fn listed_models(
     Ok(tx.one(sql, values).await?.unwrap_or_default())
 }
 
-/// The tokens that the cost guard counts, of a row of `model_calls`.
+/// SQL on `model_calls`: the tokens that the cost guard counts.
 const COUNTED: &str =
     "COALESCE(input_tokens, 0) + COALESCE(output_tokens, 0) + COALESCE(cache_write_tokens, 0)";
 
-/// The tokens that the cost guard counts, of the agent's calls since then.
+/// The tokens that the cost guard counts for the agent's calls since then.
 pub(super) async fn counted_tokens(tx: &Tx, agent: AgentId, since: Timestamp) -> Result<i64> {
     let sql = sql!(
         "SELECT CAST(COALESCE(SUM(",
@@ -218,7 +209,6 @@ pub(super) async fn counted_tokens(tx: &Tx, agent: AgentId, since: Timestamp) ->
 }
 
 row! {
-    /// A call, as the cost guard counts it.
     pub(super) struct CountedCall {
         started_at: Timestamp,
         /// Tokens.
@@ -226,7 +216,7 @@ row! {
     }
 }
 
-/// The agent's calls since then, the oldest first.
+/// The agent's calls since then, oldest first.
 pub(super) async fn counted_calls(tx: &Tx, agent: AgentId, since: Timestamp) -> Result<Vec<CountedCall>> {
     let sql = sql!(
         "SELECT started_at, ",
@@ -238,41 +228,46 @@ pub(super) async fn counted_calls(tx: &Tx, agent: AgentId, since: Timestamp) -> 
 }
 
 row! {
-    /// A month's row.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Month {
-        /// What was spent.
+        /// Spent.
         cost_micro: i64,
-        /// What open leases may still spend.
+        /// Held by open leases.
         leased_micro: i64,
-        /// What people have allowed on top of the budget.
+        /// Allowed on top of the budget.
         allowed_micro: i64,
     }
 }
 
-/// Whose month it is.
+/// The owner of a month's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
-    /// An agent's.
+pub enum BudgetOwner {
     Agent(AgentId),
-    /// The organization's.
     Organization,
 }
 
-/// The one of two statements that concerns this row of a month, the agent's or the organization's, and its values: an
-/// agent is the last.
-fn of_month(of: Of, [agents, organizations]: [OrgSql; 2], mut values: Vec<Value>) -> (OrgSql, Vec<Value>) {
-    match of {
-        Of::Agent(agent) => {
+/// Picks the statement for the agent's or the organization's month, and completes its values: the agent's id comes
+/// last.
+fn for_owner(
+    owner: BudgetOwner,
+    [agents, organizations]: [OrgSql; 2],
+    mut values: Vec<Value>,
+) -> (OrgSql, Vec<Value>) {
+    match owner {
+        BudgetOwner::Agent(agent) => {
             values.push(agent.into());
             (agents, values)
         }
-        Of::Organization => (organizations, values),
+        BudgetOwner::Organization => (organizations, values),
     }
 }
 
-/// The row of the month from the one instant to the other, which is made if it is missing.
-pub(super) async fn month(tx: &Tx, of: Of, (from, until): (Timestamp, Timestamp)) -> Result<Month> {
+/// The row of the month between these instants. Creates it if it is missing.
+pub(super) async fn load_month(
+    tx: &Tx,
+    owner: BudgetOwner,
+    (from, until): (Timestamp, Timestamp),
+) -> Result<Month> {
     const READ: &str = "SELECT cost_micro, leased_micro, allowed_micro FROM ";
     const KEY: &str = " WHERE organization_id = $org AND from_at = $2";
     let make = [
@@ -285,19 +280,18 @@ pub(super) async fn month(tx: &Tx, of: Of, (from, until): (Timestamp, Timestamp)
              ON CONFLICT DO NOTHING"
         ),
     ];
-    let (make, values) = of_month(of, make, vec![from.into(), until.into()]);
+    let (make, values) = for_owner(owner, make, vec![from.into(), until.into()]);
     tx.execute(make, values).await?;
     let read =
         [sql!(READ, "agent_months", KEY, " AND agent_id = $3"), sql!(READ, "organization_months", KEY)];
-    let (read, values) = of_month(of, read, vec![from.into()]);
+    let (read, values) = for_owner(owner, read, vec![from.into()]);
     Ok(tx.one(read, values).await?.unwrap_or_default())
 }
 
-/// Leases this much of a month, unless that is more than is left of the budget. `None`: there is no budget. Returns whether
-/// it did.
+/// Leases `micro` in a month if the budget has that much left. Returns whether it did. `None`: without a budget.
 pub(super) async fn lease_of_month(
     tx: &Tx,
-    of: Of,
+    owner: BudgetOwner,
     from: Timestamp,
     micro: i64,
     budget: Option<i64>,
@@ -306,14 +300,14 @@ pub(super) async fn lease_of_month(
          AND (CAST($4 AS BIGINT) IS NULL OR cost_micro + leased_micro + $3 <= CAST($4 AS BIGINT) + allowed_micro)";
     let sql =
         [sql!("UPDATE agent_months", LEASE, " AND agent_id = $5"), sql!("UPDATE organization_months", LEASE)];
-    let (sql, values) = of_month(of, sql, vec![from.into(), micro.into(), budget.into()]);
+    let (sql, values) = for_owner(owner, sql, vec![from.into(), micro.into(), budget.into()]);
     Ok(tx.execute(sql, values).await? == 1)
 }
 
-/// Adds to what was spent in a month, and takes from what is leased. A sum that is full stays as it is.
+/// Adds to a month's cost and tokens, and releases leased money. A full sum stays as it is.
 pub(super) async fn spend_of_month(
     tx: &Tx,
-    of: Of,
+    owner: BudgetOwner,
     from: Timestamp,
     (cost, tokens, released): (i64, i64, i64),
 ) -> Result<()> {
@@ -324,24 +318,24 @@ pub(super) async fn spend_of_month(
     let sql =
         [sql!("UPDATE agent_months", SPEND, " AND agent_id = $7"), sql!("UPDATE organization_months", SPEND)];
     let values = vec![from.into(), cost.into(), tokens.into(), released.into(), FULL.into()];
-    let (sql, values) = of_month(of, sql, values);
+    let (sql, values) = for_owner(owner, sql, values);
     tx.execute(sql, values).await?;
     Ok(())
 }
 
-/// Allows this much on top of a month's budget. A negative amount takes back what was allowed, at most all of it.
-pub(super) async fn allow_in_month(tx: &Tx, of: Of, from: Timestamp, micro: i64) -> Result<()> {
+/// Adds an allowance to a month. A negative amount takes back the allowance, at most all of it.
+pub(super) async fn allow_in_month(tx: &Tx, owner: BudgetOwner, from: Timestamp, micro: i64) -> Result<()> {
     const ALLOW: &str = " SET allowed_micro = CASE WHEN allowed_micro + $3 > 0 THEN allowed_micro + $3 ELSE 0 END \
          WHERE organization_id = $org AND from_at = $2";
     let sql =
         [sql!("UPDATE agent_months", ALLOW, " AND agent_id = $4"), sql!("UPDATE organization_months", ALLOW)];
-    let (sql, values) = of_month(of, sql, vec![from.into(), micro.into()]);
+    let (sql, values) = for_owner(owner, sql, vec![from.into(), micro.into()]);
     tx.execute(sql, values).await?;
     Ok(())
 }
 
-/// When the months of the organization and of its agents begin.
-pub(super) async fn months(tx: &Tx) -> Result<Vec<Timestamp>> {
+/// The starts of the months of the organization and its agents.
+pub(super) async fn month_starts(tx: &Tx) -> Result<Vec<Timestamp>> {
     let sql = sql!(
         "SELECT from_at FROM agent_months WHERE organization_id = $org \
          UNION SELECT from_at FROM organization_months WHERE organization_id = $org"
@@ -349,7 +343,7 @@ pub(super) async fn months(tx: &Tx) -> Result<Vec<Timestamp>> {
     tx.column(sql, []).await
 }
 
-/// The month that began at this instant begins and ends at others, with its leases.
+/// Changes the bounds of the month that began at `was`, with its leases.
 pub(super) async fn move_month(
     tx: &Tx,
     was: Timestamp,

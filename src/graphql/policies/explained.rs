@@ -7,12 +7,12 @@ use crate::{
         ids::OrgId,
         permission::{Permission, Role},
     },
-    core::policy::{CellChange, ChangeKind, Explanation, Line, Remedy},
+    core::policy::{CellChange, ChangeKind, Explanation, PolicyLine, Remedy},
 };
 
 /// A line of a policy file.
 #[Object(name = "PolicyLine")]
-impl Line {
+impl PolicyLine {
     /// The file, relative to the policy folder: `policy.csv` or `orgs/7.csv`.
     async fn file(&self) -> &str {
         &self.file
@@ -94,7 +94,7 @@ impl Explanation {
     }
 
     /// The line that decides; `null` if no line applies, which means refused.
-    async fn decided_by(&self) -> Option<&Line> {
+    async fn decided_by(&self) -> Option<&PolicyLine> {
         self.decided_by.as_ref()
     }
 
@@ -104,7 +104,7 @@ impl Explanation {
     }
 
     /// Every line that applies to the permission and the subject, including the deciding one.
-    async fn lines(&self) -> &[Line] {
+    async fn lines(&self) -> &[PolicyLine] {
         &self.lines
     }
 
@@ -143,7 +143,7 @@ impl CellChange {
     }
 
     /// The candidate's deciding line; `null` if no line applies.
-    async fn decided_by(&self) -> Option<&Line> {
+    async fn decided_by(&self) -> Option<&PolicyLine> {
         self.decided_by.as_ref()
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     },
     core::{
         access::Scope,
-        policy::{CellChange, Line, LintProblem, Remedy, org_file},
+        policy::{CellChange, LintProblem, PolicyLine, Remedy, org_file},
     },
     domain::policies::{Proposal, version_of},
     read::{Record, Spec},
@@ -145,7 +145,7 @@ pub struct ViewerPermission {
     /// The reason, in one sentence.
     pub reason: String,
     /// The line that decides. Null for callers who may not see the policy.
-    pub decided_by: Option<Line>,
+    pub decided_by: Option<PolicyLine>,
     /// What would allow it. Null for callers who may not see the policy.
     pub remedy: Option<Remedy>,
 }

@@ -297,7 +297,7 @@ async fn a_backup_fails_on_the_host_that_its_agent_has_left() {
     let other = app.server().await;
     host.edits(json!({ "serverId": other })).await;
     let list = host.backups().await["agentBackups"]["data"].clone();
-    let why = "The agent was moved to another server before the host had done this.";
+    let why = "The agent was moved to another server before the host finished.";
     assert_eq!((&list[0]["state"], &list[0]["error"]), (&json!("FAILED"), &json!(why)));
     assert_ne!(list[0]["endedAt"], Value::Null);
     assert_eq!((&list[1]["restoreState"], &list[1]["restoreError"]), (&json!("FAILED"), &json!(why)));
@@ -326,7 +326,7 @@ async fn a_deleted_agents_pending_backup_fails_and_its_file_goes() {
     let restore = "mutation($o: Id!, $i: Id!) { restoreAgent(orgId: $o, id: $i) { id } }";
     host.sends(&app.admin, restore, host.agent).await.data();
     let list = host.backups().await["agentBackups"]["data"].clone();
-    let why = "The agent was deleted before its host had done this.";
+    let why = "The agent was deleted before its host finished.";
     assert_eq!((&list[0]["state"], &list[0]["error"]), (&json!("FAILED"), &json!(why)));
     // The host had begun it.
     host.backs_up(id, done()).await;

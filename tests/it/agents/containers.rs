@@ -3,8 +3,6 @@
 //! `MUSTER_FAULT_TURNS` (20) and `MUSTER_FAULT_SEED` (1) change how long the last test is, and in which order things
 //! die.
 
-#[path = "../../../crates/host/tests/containers/client.rs"]
-mod client;
 use std::{
     fs,
     io::{self, Read, Seek, SeekFrom},
@@ -17,9 +15,6 @@ use std::{
 use muster_corpus::Random;
 use serde_json::{Value, json};
 
-use self::client::{
-    Own, PROBE, as_agent, clean, containers, docker, kind, processes, says, variable, volumes,
-};
 use crate::{
     agents::{
         backups::{BACK_UP, RESTORE, until},
@@ -28,6 +23,9 @@ use crate::{
         running_faults::{demo, nothing_is_lost, number},
     },
     harness::{self, Crew, model::Model},
+};
+use muster_testing::engine_client::{
+    Own, PROBE, as_agent, clean, containers, docker, kind, processes, says, variable, volumes,
 };
 
 /// What the model wants to see. The host adds it; the agent never holds it.

@@ -167,7 +167,7 @@ async fn a_running_agent_says_what_only_its_next_launch_can_give_it() {
     edit(&app.owner, &app, agent, json!({ "modelCredential": "sk-new", "memoryMbOverride": 512 })).await;
     host.launch_plan().await.unwrap();
     let all = format!(
-        "Its access to the model has changed. {environment} Its limits of memory or processors have changed."
+        "Its access to the model has changed. {environment} Its memory or processor limits have changed."
     );
     assert_eq!(restart(&app, agent).await, (true, Some(all)));
 

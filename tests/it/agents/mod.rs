@@ -24,7 +24,7 @@ use muster::{
     base::{enums::LimitKind, ids::AgentId},
     domain::{
         approvals,
-        spending::{Guarded, UsedUp},
+        spending::{GuardedLimit, UsedUp},
     },
 };
 use serde_json::{Value, json};
@@ -188,7 +188,7 @@ async fn nobody_is_asked_for_a_deleted_agent_any_more() {
     let tx = app.scope().begin().await.unwrap();
     let until = tx.now.plus(Duration::from_hours(1));
     let used_up = |agent, cause, title: &'static str| UsedUp {
-        of: Guarded { agent, kind: LimitKind::Money },
+        of: GuardedLimit { agent, kind: LimitKind::Money },
         cause,
         title,
         body: title.to_owned(),
@@ -199,11 +199,11 @@ async fn nobody_is_asked_for_a_deleted_agent_any_more() {
     };
     for (agent, title) in [(gone, "Of the one"), (stays, "Of the other")] {
         let agent = AgentId(agent);
-        approvals::require_access(&tx, agent, title.to_owned()).await.unwrap();
-        approvals::guard_cost(&tx, &used_up(Some(agent), agent, title)).await.unwrap();
+        approvals::request_model_access(&tx, agent, title.to_owned()).await.unwrap();
+        approvals::raise_cost_guard(&tx, &used_up(Some(agent), agent, title)).await.unwrap();
     }
     // Of the organization, whose other agents wait for it as well.
-    approvals::guard_cost(&tx, &used_up(None, AgentId(gone), "Of all")).await.unwrap();
+    approvals::raise_cost_guard(&tx, &used_up(None, AgentId(gone), "Of all")).await.unwrap();
     tx.commit().await.unwrap();
     let delete = "mutation($o: Id!, $id: Id!) { deleteAgent(orgId: $o, id: $id) }";
     app.admin.gql(delete, json!({ "o": app.org, "id": gone })).await.data();

@@ -44,7 +44,7 @@ async fn an_image_is_given_a_profile_that_exists() {
     assert_eq!(update(json!("gemini")).await.data()["updateImage"]["profile"], "gemini");
     let answer = update(json!("nope")).await;
     assert_eq!(answer.code(), "VALIDATION_FAILED");
-    assert!(answer.body.to_string().contains("There is no profile"), "{}", answer.body);
+    assert!(answer.body.to_string().contains("does not exist. `profiles`"), "{}", answer.body);
     assert_eq!(update(Value::Null).await.data()["updateImage"]["profile"], Value::Null);
     let input = json!({ "name": "other", "reference": "x", "profile": "nope" });
     assert_eq!(app.admin.gql(CREATE, json!({ "o": app.org, "i": input })).await.code(), "VALIDATION_FAILED");

@@ -120,7 +120,7 @@ async fn a_running_agent_can_wait_for_its_model() {
     set(&app, "servers", "status = 'ONLINE'").await;
     let explain = async |why: Option<(StatusReason, &str)>| {
         let tx = app.scope().begin().await.unwrap();
-        agents::explain(&tx, AgentId(agent), why).await.unwrap();
+        agents::set_status_reason(&tx, AgentId(agent), why).await.unwrap();
         tx.commit().await.unwrap();
         shown(&app, agent).await
     };
@@ -148,7 +148,7 @@ async fn a_start_has_a_deadline_while_its_host_is_connected() {
     assert_eq!(end_late_starts(&app.core).await.unwrap(), 0);
     let late = shown(&app, agent).await;
     assert_eq!((&late["status"], &late["statusReason"]), (&json!("ERROR"), &json!("START_TIMEOUT")));
-    assert_eq!(late["statusDetail"], "It was not up 60 seconds after its start.");
+    assert_eq!(late["statusDetail"], "It did not come up within 60 seconds.");
     let now = app.clock.now().0;
     let commands = format!(
         "SELECT kind || ' ' || CAST(generation AS TEXT) || ' ' || CASE WHEN expires_at > {now} THEN 'waits' ELSE 'is over' END \

@@ -125,7 +125,7 @@ fn kept(status: u16) -> Kept {
 /// A change under a claim that changes nothing else.
 async fn change(app: &TestApp, claim: &Arc<Claim>) -> Result<(), Code> {
     let request = Request::system(&app.core);
-    request.hold(Arc::clone(claim) as _);
+    request.set_key(Arc::clone(claim) as _);
     let tx = Scope::system_for(&request, OrgId(app.org)).begin().await.unwrap();
     tx.commit().await.map_err(|problem| problem.code)
 }
@@ -159,7 +159,7 @@ async fn a_rolled_back_change_leaves_no_mark() {
     let app = TestApp::start().await;
     let first = ours(&app, "k").await;
     let request = Request::system(&app.core);
-    request.hold(Arc::clone(&first) as _);
+    request.set_key(Arc::clone(&first) as _);
     let tx = Scope::system_for(&request, OrgId(app.org)).begin().await.unwrap();
     tx.rollback().await.unwrap();
     // Failures and temporary refusals aren't kept: the next request may try at once.

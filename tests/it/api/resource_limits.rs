@@ -1,7 +1,7 @@
 //! What callers may hold at a time: connections, sockets, subscriptions, bodies, answers. The resource limits counts all
 //! of it and releases it at the end.
 
-use muster::core::{config::Config, resource_limits::What};
+use muster::core::{config::Config, resource_limits::Resource};
 use reqwest::Method;
 use serde_json::json;
 use tokio::{
@@ -22,8 +22,8 @@ async fn with(configure: impl FnOnce(&mut Config)) -> TestApp {
     TestApp::start_with(configure).await
 }
 
-fn held(app: &TestApp, what: What) -> usize {
-    app.core.resource_limits.line(what).total()
+fn held(app: &TestApp, what: Resource) -> usize {
+    app.core.resource_limits.limit(what).total()
 }
 
 fn connections(app: &TestApp) -> usize {
@@ -72,7 +72,7 @@ async fn anonymous_sockets_are_few_and_short_lived() {
     for _ in 0..3 {
         sockets.push(Socket::connect(&app.base, "graphql-transport-ws").await);
     }
-    assert_eq!(held(&app, What::Sockets), 3);
+    assert_eq!(held(&app, Resource::Sockets), 3);
     assert_eq!(handshake(&app.base, None).await, 429);
     // They don't keep a known caller out.
     assert_eq!(handshake(&app.base, Some(app.viewer.bearer())).await, 101);
@@ -82,7 +82,7 @@ async fn anonymous_sockets_are_few_and_short_lived() {
     assert_eq!(sockets[1].next().await["closed"], 4408);
     assert_eq!(sockets[2].next().await["closed"], 4408);
     drop(sockets);
-    until("all are given back", || held(&app, What::Sockets) == 0 && connections(&app) <= 1).await;
+    until("all are given back", || held(&app, Resource::Sockets) == 0 && connections(&app) <= 1).await;
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn each_caller_has_their_own_socket_limit() {
     assert_eq!(handshake(&app.base, Some(app.viewer.bearer())).await, 429);
     let _other = Socket::of(&app.stranger).await;
     drop(first);
-    until("a place is free", || held(&app, What::Sockets) <= 2).await;
+    until("a place is free", || held(&app, Resource::Sockets) <= 2).await;
     let _again = Socket::of(&app.viewer).await;
 }
 
@@ -149,20 +149,21 @@ async fn subscriptions_of_a_caller_and_of_an_organization_are_counted() {
     let (mut one, mut two) = (Socket::of(&app.viewer).await, Socket::of(&app.viewer).await);
     subscribe(&mut one, "1").await;
     subscribe(&mut two, "1").await;
-    until("both are open", || held(&app, What::Subscriptions) == 2).await;
+    until("both are open", || held(&app, Resource::Subscriptions) == 2).await;
     subscribe(&mut one, "2").await;
     assert_eq!(code(&mut one).await, "RATE_LIMITED");
     let mut owner = Socket::of(&app.owner).await;
     subscribe(&mut owner, "1").await;
-    until("a third", || held(&app, What::Watchers) == 3).await;
+    until("a third", || held(&app, Resource::Watchers) == 3).await;
     subscribe(&mut owner, "2").await;
     assert_eq!(code(&mut owner).await, "RATE_LIMITED");
     // Another organization has its own limit.
     let mut stranger = Socket::of(&app.stranger).await;
     stranger.subscribe("1", WATCH, json!({"o": app.other_org})).await;
-    until("a fourth", || held(&app, What::Watchers) == 4).await;
+    until("a fourth", || held(&app, Resource::Watchers) == 4).await;
     drop((one, two, owner, stranger));
-    until("all are given back", || held(&app, What::Subscriptions) + held(&app, What::Watchers) == 0).await;
+    until("all are given back", || held(&app, Resource::Subscriptions) + held(&app, Resource::Watchers) == 0)
+        .await;
 }
 
 /// The head of a POST that announces a body of this many bytes.
@@ -187,7 +188,7 @@ async fn a_body_is_not_read_before_its_caller_is_known() {
     let mut stream = raw(&app).await;
     stream.write_all(head("/graphql", None, 65_537).as_bytes()).await.unwrap();
     assert_eq!(status(&mut stream).await, "HTTP/1.1 413");
-    assert_eq!(held(&app, What::Bodies), 0);
+    assert_eq!(held(&app, Resource::Bodies), 0);
     // A client that sends everything before reading still gets the refusal.
     let request = app.anonymous.request(Method::POST, "/v1/org/1/server").body(vec![b' '; 1_000_000]);
     let refused = Answer::of(request.header("content-type", "application/json")).await;
@@ -204,7 +205,7 @@ async fn bodies_in_flight_are_counted_and_bounded() {
         stream.write_all(head("/graphql", None, 65_000).as_bytes()).await.unwrap();
         stream.write_all(&vec![b' '; 60_000]).await.unwrap();
         under_way.push(stream);
-        until("they have arrived", || held(&app, What::Bodies) == n * 60_000).await;
+        until("they have arrived", || held(&app, Resource::Bodies) == n * 60_000).await;
     }
     let mut third = raw(&app).await;
     third.write_all(head("/graphql", None, 65_000).as_bytes()).await.unwrap();
@@ -215,7 +216,7 @@ async fn bodies_in_flight_are_counted_and_bounded() {
     let path = format!("/v1/org/{}/server", app.org);
     assert_eq!(app.owner.post(&path, json!({ "name": name })).await.status, 422);
     drop((under_way, third));
-    until("all are given back", || held(&app, What::Bodies) == 0).await;
+    until("all are given back", || held(&app, Resource::Bodies) == 0).await;
 }
 
 #[tokio::test]
@@ -238,14 +239,14 @@ async fn an_unsigned_webhook_costs_its_address_and_no_organization() {
         stream.write_all(head(&ours, None, 65_000).as_bytes()).await.unwrap();
         stream.write_all(&vec![b' '; 60_000]).await.unwrap();
         under_way.push(stream);
-        until("they have arrived", || held(&app, What::Bodies) == n * 60_000).await;
+        until("they have arrived", || held(&app, Resource::Bodies) == n * 60_000).await;
     }
     let mut third = raw(&app).await;
     third.write_all(head(&theirs, None, 65_000).as_bytes()).await.unwrap();
     third.write_all(&vec![b' '; 60_000]).await.unwrap();
     assert_eq!(status(&mut third).await, "HTTP/1.1 429");
     drop((under_way, third));
-    until("all are given back", || held(&app, What::Bodies) == 0).await;
+    until("all are given back", || held(&app, Resource::Bodies) == 0).await;
 }
 
 #[tokio::test]
@@ -262,7 +263,7 @@ async fn unsigned_requests_do_not_keep_signers_out() {
         stream.write_all(head(&path, None, 65_000).as_bytes()).await.unwrap();
         stream.write_all(&vec![b' '; 60_000]).await.unwrap();
         under_way.push(stream);
-        until("they have arrived", || held(&app, What::Bodies) == n * 60_000).await;
+        until("they have arrived", || held(&app, Resource::Bodies) == n * 60_000).await;
     }
     assert_eq!(bring(&app, &path, "m2", &hello(&"x".repeat(100_000))).await.0, 202);
 }
@@ -291,12 +292,12 @@ async fn a_client_that_does_not_read_is_cut_off_and_holds_nothing() {
         app.owner.bearer()
     );
     slow.write_all(request.as_bytes()).await.unwrap();
-    until("the answer waits", || held(&app, What::Answers) == FILE).await;
+    until("the answer waits", || held(&app, Resource::Answers) == FILE).await;
     // One caller gets an eighth, or one answer; all together no more than the total.
     assert_eq!(app.owner.get(&format!("{path}/{id}")).await.problem(), (429, "RATE_LIMITED"));
     assert_eq!(app.admin.get(&format!("{path}/{id}")).await.problem(), (503, "UNAVAILABLE"));
-    assert_eq!(held(&app, What::Answers), FILE);
-    until("it is given up", || held(&app, What::Answers) == 0).await;
+    assert_eq!(held(&app, Resource::Answers), FILE);
+    until("it is given up", || held(&app, Resource::Answers) == 0).await;
     let mut taken = Vec::new();
     let _reset = timeout(PATIENCE, slow.read_to_end(&mut taken)).await.expect("it is closed");
     assert!(taken.len() < FILE);
@@ -309,9 +310,9 @@ async fn a_sockets_messages_are_counted_while_their_operations_run() {
     let app = TestApp::start().await;
     let mut socket = Socket::of(&app.viewer).await;
     socket.subscribe("1", WATCH, json!({"o": app.org, "undeclared": "x".repeat(20_000)})).await;
-    until("it is counted", || held(&app, What::Bodies) > 8 * 20_000).await;
+    until("it is counted", || held(&app, Resource::Bodies) > 8 * 20_000).await;
     socket.send(json!({"type": "complete", "id": "1"})).await;
-    until("it is given back", || held(&app, What::Bodies) == 0).await;
+    until("it is given back", || held(&app, Resource::Bodies) == 0).await;
     // Anything larger than a message must be sent as a request.
     socket.subscribe("2", WATCH, json!({"o": app.org, "undeclared": "x".repeat(300_000)})).await;
     let last = socket.next().await;
@@ -326,9 +327,9 @@ async fn an_event_streams_query_is_counted_while_it_lasts() {
         request.json(&json!({ "query": query, "variables": variables })).send().await.unwrap()
     };
     let events = asks(WATCH, json!({ "o": app.org, "undeclared": "x".repeat(20_000) })).await;
-    until("it is counted", || held(&app, What::Bodies) > 8 * 20_000).await;
+    until("it is counted", || held(&app, Resource::Bodies) > 8 * 20_000).await;
     drop(events);
-    until("it is given back", || held(&app, What::Bodies) == 0).await;
+    until("it is given back", || held(&app, Resource::Bodies) == 0).await;
     // A list that would be kept for as long has no more items than make sense.
     let watch = "subscription($o: Id!, $k: [RecordKind!]) { changes(orgId: $o, kinds: $k) { id } }";
     let many = asks(watch, json!({ "o": app.org, "k": vec!["AGENT"; 21] })).await.text().await.unwrap();

@@ -12,7 +12,7 @@ use muster::{
         ids::{AgentId, ConversationId, OrgId},
     },
     core::access::Caller,
-    domain::approvals::{self, Choice, NewApproval, Question, ToolRequest, Waiting},
+    domain::approvals::{self, Choice, NewApproval, Question, ToolRequest, WaitingRequest},
 };
 use serde_json::{Value, json};
 
@@ -27,8 +27,8 @@ async fn raise(app: &TestApp, new: NewApproval) -> i64 {
 }
 
 /// The agent's first launch waits for the decision.
-fn waiting(app: &TestApp) -> Waiting {
-    Waiting { generation: 0, request: app.name("request") }
+fn waiting(app: &TestApp) -> WaitingRequest {
+    WaitingRequest { generation: 0, request: app.name("request") }
 }
 
 fn choice(id: &str, label: &str) -> Choice {

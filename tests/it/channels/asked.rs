@@ -6,7 +6,7 @@ use muster::{
         enums::ApprovalKind,
         ids::{AgentId, ConversationId},
     },
-    core::{audit, resource_limits::What},
+    core::{audit, resource_limits::Resource},
     domain::{
         approvals::{self, Choice, NewApproval, Question, ToolRequest},
         chat_approvals,
@@ -529,7 +529,7 @@ async fn nobody_is_asked_through_a_channel_that_only_receives() {
     let approval = chat.wants("Delete it").await;
     sets(&chat.app, &chat.channel, json!({ "direction": "INBOUND" })).await;
     chat_approvals::send_due(&chat.app.core).await.unwrap();
-    assert_eq!(chat.app.core.resource_limits.line(What::Asking).total(), 0, "no lane is opened");
+    assert_eq!(chat.app.core.resource_limits.limit(Resource::Asking).total(), 0, "no lane is opened");
     sets(&chat.app, &chat.channel, json!({ "direction": "BIDIRECTIONAL" })).await;
     chat.arrives(approval).await;
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use axum::{Router, body::Bytes};
-use muster::core::resource_limits::What;
+use muster::core::resource_limits::Resource;
 use muster_protocol::{event::TurnOutcome, plan::Part};
 use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::{Value, json};
@@ -415,7 +415,7 @@ async fn the_bytes_of_files_that_come_at_once_are_bounded() {
         let mut most = 0;
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
-            most = most.max(app.core.resource_limits.line(What::Bodies).total());
+            most = most.max(app.core.resource_limits.limit(Resource::Bodies).total());
             if most >= FILE - 1 && refused.load(Ordering::Relaxed) {
                 break;
             }
@@ -451,7 +451,7 @@ async fn a_text_that_waits_for_its_files_is_counted() {
     let permits = Arc::new(tokio::sync::Semaphore::new(0));
     let mut body = hello(&"x".repeat(TEXT));
     body["attachments"] = json!([{ "name": "a.bin", "url": slow_file(&app, &permits, 1_000).await }]);
-    let held = || app.core.resource_limits.line(What::Bodies).total();
+    let held = || app.core.resource_limits.limit(Resource::Bodies).total();
     let counted = async {
         until("both are counted", async || held() == TEXT + 999).await;
         permits.add_permits(1);

@@ -1,6 +1,6 @@
 //! Files that come and go through channels.
 
-use muster::{core::resource_limits::What, domain::deliveries};
+use muster::{core::resource_limits::Resource, domain::deliveries};
 use serde_json::{Value, json};
 
 use crate::{
@@ -125,7 +125,7 @@ async fn a_persons_file_goes_out_with_their_message() {
 #[tokio::test]
 async fn what_the_database_did_not_give_is_sent_later() {
     let (app, telegram) = answered_with_a_file().await;
-    let lanes = app.core.resource_limits.line(What::Lanes);
+    let lanes = app.core.resource_limits.limit(Resource::Lanes);
     app.execute("ALTER TABLE attachment_blobs RENAME TO away", vec![]).await;
     parts_are_sent(&app, 1).await;
     // The file has no room for a second after the text, and can't be read.

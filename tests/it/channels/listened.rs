@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use muster::{
     base::ids::{ChannelId, OrgId},
-    core::{access::Scope, resource_limits::What},
+    core::{access::Scope, resource_limits::Resource},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -136,7 +136,7 @@ async fn app() -> TestApp {
 async fn stalled_mails_of_two_organizations_hold_up_no_third() {
     const THIRD: i64 = 103;
     let app = app().await;
-    let line = app.core.resource_limits.line(What::Mails);
+    let line = app.core.resource_limits.limit(Resource::Mails);
     let large = mail("", "a line of a large mail\r\n", 40 << 20);
     for (actor, org, agent) in
         [(&app.operator, app.org, app.agent().await), (&app.stranger, app.other_org, app.other_agent().await)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster::{base::enums::MessageRole, core::resource_limits::What, domain::deliveries};
+use muster::{base::enums::MessageRole, core::resource_limits::Resource, domain::deliveries};
 use serde_json::{Value, json};
 
 use crate::{
@@ -79,7 +79,7 @@ async fn send(app: &TestApp) {
         deliveries::send_due(&app.core).await.unwrap();
         // A task that has found no room for the next part may still be about to send those before it.
         app.one::<i64>(due, vec![now.into()]).await == 0
-            && app.core.resource_limits.line(What::Lanes).total() == 0
+            && app.core.resource_limits.limit(Resource::Lanes).total() == 0
     })
     .await;
 }

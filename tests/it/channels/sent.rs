@@ -12,7 +12,7 @@ use muster::{
         enums::{MessageKind, MessageRole},
         ids::ConversationId,
     },
-    core::resource_limits::{Holder, What},
+    core::resource_limits::{Holder, Resource},
     domain::{
         conversations::{self, NewMessage},
         deliveries,
@@ -297,7 +297,7 @@ async fn only_an_organization_at_its_share_of_lanes_waits() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[]).await;
     let (_, conversation) = connected(&app, &receiver).await;
-    let line = app.core.resource_limits.line(What::Lanes);
+    let line = app.core.resource_limits.limit(Resource::Lanes);
     let all = (0..64).map(|_| line.take(Holder::Organization(app.org), 1).ok().unwrap());
     let held: Vec<_> = all.collect();
     let message = say(&app, conversation, MessageRole::Assistant, "Hello").await;

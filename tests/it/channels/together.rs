@@ -248,12 +248,13 @@ async fn messages_of_conversations_are_written_in_one_batch() {
     let told = heard(&mut news, &[RecordKind::Conversation, RecordKind::Message]);
     let org = OrgId(app.org);
     let mut expected =
-        vec![Event::new(org, ChangeOp::Created, RecordKind::Conversation, begun).of(ada.agent)];
+        vec![Event::new(org, ChangeOp::Created, RecordKind::Conversation, begun).with_parent(ada.agent)];
     expected.extend(stored.iter().map(|(conversation, message)| {
-        Event::new(org, ChangeOp::Created, RecordKind::Message, *message).of(*conversation)
+        Event::new(org, ChangeOp::Created, RecordKind::Message, *message).with_parent(*conversation)
     }));
-    expected
-        .push(Event::new(org, ChangeOp::Updated, RecordKind::Conversation, ada.conversation).of(ada.agent));
+    expected.push(
+        Event::new(org, ChangeOp::Updated, RecordKind::Conversation, ada.conversation).with_parent(ada.agent),
+    );
     assert_eq!(told, expected);
 }
 

@@ -213,7 +213,7 @@ async fn what_was_read_right_stays_as_it_is() {
     };
     let long = format!("\n{}\n", "many words and ".repeat(40_000));
     let nul = "Content-Type: text/plain\nContent-Transfer-Encoding: quoted-printable\n\na=00b\n";
-    let noted = "\n[A file came with this message and was not kept: f0.csv (too many files)]\n";
+    let noted = "\n[A file came with this message and was not stored: f0.csv (too many files)]\n";
     let mails = [
         ("plain", "\nHello\n".to_owned()),
         ("a file and no words", mixed("", &files(2))),

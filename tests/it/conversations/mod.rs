@@ -435,7 +435,7 @@ async fn messages_and_questions_change_a_conversations_status() {
     tx.commit().await.unwrap();
     assert_eq!(status(&app, id).await, "PENDING");
     let tx = app.scope().begin().await.unwrap();
-    conversations::decided(&tx, conversation).await.unwrap();
+    conversations::mark_decided(&tx, conversation).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(status(&app, id).await, "OPEN");
     set("ARCHIVED").await;

@@ -46,7 +46,7 @@ async fn a_launchs_end_interrupts_only_begun_turns() {
             vec![interrupted.into()],
         )
         .await;
-    assert!(said.contains("INTERRUPTED") && said.contains("its memory did not suffice (code 3)"), "{said}");
+    assert!(said.contains("INTERRUPTED") && said.contains("it ran out of memory (code 3)"), "{said}");
     let query =
         "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { status statusReason runningTurns { id } } }";
     let shown = app.viewer.gql(query, json!({ "o": app.org, "i": host.agent })).await.data();

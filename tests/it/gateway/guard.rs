@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use futures::{FutureExt, SinkExt, StreamExt};
-use muster::core::resource_limits::What;
-use muster_protocol::{Happening, spending::ModelCall};
+use muster::core::resource_limits::Resource;
+use muster_protocol::{HostEvent, spending::ModelCall};
 use sea_orm::ConnectionTrait;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
@@ -116,7 +116,7 @@ async fn what_a_launch_has_spent_counts_after_its_agent_was_moved() {
     // The gate hears out the calls that were open.
     let call = |input| {
         let call = ModelCall { lease_id: Some(lease.id), ..launch.call(None, input, 0) };
-        json!(Happening::ModelCalled(call))
+        json!(HostEvent::ModelCalled(call))
     };
     let returned = json!({ "kind": "LEASE_RETURNED", "lease_id": lease.id });
     for (what, leased) in [
@@ -179,7 +179,7 @@ async fn a_frame_that_is_too_large_ends_the_connection() {
         }
         assert!(frame["code"] == "MALFORMED", "{frame}");
     }
-    let line = app.core.resource_limits.line(What::Hosts);
+    let line = app.core.resource_limits.limit(Resource::Hosts);
     until("the place is given back", async || line.total() == 0).await;
 }
 
@@ -192,7 +192,7 @@ async fn a_host_has_few_connections_and_its_bytes_are_in_the_ledger() {
         silent.push(host.dial().await.unwrap());
     }
     assert_eq!(host.dial().await.err(), Some(429));
-    let bodies = app.core.resource_limits.line(What::Bodies);
+    let bodies = app.core.resource_limits.limit(Resource::Bodies);
     // Nothing can be stored meanwhile.
     let writing = app.scope().begin().await.unwrap();
     writing.connection().execute_unprepared("UPDATE servers SET name = name").await.unwrap();
@@ -221,9 +221,9 @@ async fn a_host_that_reads_nothing_is_sent_little_and_closed() {
             break;
         }
     }
-    let hosts = app.core.resource_limits.line(What::Hosts);
+    let hosts = app.core.resource_limits.limit(Resource::Hosts);
     until("it is closed", async || hosts.total() == 0).await;
-    let answers = app.core.resource_limits.line(What::Answers);
+    let answers = app.core.resource_limits.limit(Resource::Answers);
     until("its answers are given back", async || answers.total() == 0).await;
 }
 
@@ -351,7 +351,7 @@ async fn text_that_is_being_written_goes_to_those_who_may_see_it() {
     let (mut viewer, mut leaver) = (Socket::of(&app.viewer).await, Socket::of(&gone).await);
     watch(&app, &mut viewer, conversation).await;
     watch(&app, &mut leaver, conversation).await;
-    until("both watch", async || app.core.resource_limits.line(What::Subscriptions).total() == 2).await;
+    until("both watch", async || app.core.resource_limits.limit(Resource::Subscriptions).total() == 2).await;
     line.send(delta((agent, generation), other, 0, "not here")).await;
     line.send(delta((agent, generation), conversation, 0, "Hello")).await;
     line.send(delta((agent, generation), conversation, 5, ", world")).await;

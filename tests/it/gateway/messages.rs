@@ -9,9 +9,9 @@ use crate::harness::{TestApp, gateway::Host};
 
 /// A connection of the host, without its socket.
 async fn link(app: &TestApp, host: &Host) -> Link {
-    let who = hosts::identify(&app.core, hosts::recognize(&host.token).unwrap()).await.unwrap();
+    let who = hosts::identify(&app.core, hosts::parse_host_token(&host.token).unwrap()).await.unwrap();
     let FromHost::Hello(hello) = serde_json::from_value(host.hello()).unwrap() else { panic!("not a HELLO") };
-    hosts::greet(&app.scope(), &who, &hello).await.unwrap().0
+    hosts::accept_connection(&app.scope(), &who, &hello).await.unwrap().0
 }
 
 /// A host's reports, numbered.
@@ -34,7 +34,7 @@ impl Reports {
 
     async fn store(&mut self, of: (i64, i64), all: Vec<Value>) {
         let events: Vec<Event> = all.into_iter().map(|what| self.event(of, &what)).collect();
-        assert_eq!(hosts::store(&self.link, &events).await.unwrap(), 0);
+        assert_eq!(hosts::store_events(&self.link, &events).await.unwrap(), 0);
     }
 }
 
@@ -113,7 +113,7 @@ async fn a_batch_is_stored_once_and_in_order() {
                 events.push(reports.event((agent, generation), &what));
             }
         }
-        assert_eq!(hosts::store(&reports.link, &events).await.unwrap(), 0, "{round}");
+        assert_eq!(hosts::store_events(&reports.link, &events).await.unwrap(), 0, "{round}");
     }
     for (n, (agent, conversation)) in places.into_iter().enumerate() {
         let expected: Vec<usize> = (0..60).filter(|m| m % 3 == n).collect();
@@ -163,7 +163,7 @@ async fn messages_of_an_old_connection_or_launch_are_not_stored() {
     let mut new = Reports::of(&app, &host).await;
     let events: Vec<Event> =
         (0..5).map(|n| old.event((agent, generation), &message(conversation, None, n))).collect();
-    let refused = hosts::store(&old.link, &events).await;
+    let refused = hosts::store_events(&old.link, &events).await;
     assert!(
         matches!(&refused, Err(Ended::Refused(refusal)) if refusal.reason.contains("newer")),
         "{refused:?}"
@@ -178,7 +178,7 @@ async fn messages_of_an_old_connection_or_launch_are_not_stored() {
                 new.event((agent, generation), &message(conversation, None, 100 + n))
             })
             .collect();
-        hosts::store(&new.link, &events).await.unwrap_err();
+        hosts::store_events(&new.link, &events).await.unwrap_err();
     }
     assert_eq!(keys(&app, conversation).await, named(0..5));
     // A replaced launch has nothing to say.
@@ -207,7 +207,7 @@ async fn postgres_agents_are_held_in_order_also_after_leaving() {
     let synced = json!({ "kind": "SYNCED" });
     let events = launches.map(|launch| reports.event(launch, &synced));
     let hold = |agent: i64| format!("SELECT 1 FROM agents WHERE id = {agent} FOR NO KEY UPDATE NOWAIT");
-    let stores = Box::pin(hosts::store(&reports.link, &events));
+    let stores = Box::pin(hosts::store_events(&reports.link, &events));
     let stored = app.while_held(&hold(moved), &hold(own), stores).await;
     assert_eq!(stored.unwrap(), 0, "the agent that was moved is not foreign");
 }

@@ -10,7 +10,7 @@ mod work;
 
 use std::time::Duration;
 
-use muster::{core::resource_limits::What, domain::hosts};
+use muster::{core::resource_limits::Resource, domain::hosts};
 use serde_json::{Value, json};
 
 use crate::{
@@ -39,7 +39,7 @@ async fn refusal(app: &TestApp, server: i64) -> Value {
 
 /// Waits until nothing of hosts is held.
 async fn all_given_back(app: &TestApp) {
-    let held = || app.core.resource_limits.line(What::Hosts).total() + app.core.hosts.connected().len();
+    let held = || app.core.resource_limits.limit(Resource::Hosts).total() + app.core.hosts.connected().len();
     until("all are given back", async || held() == 0).await;
 }
 
@@ -359,7 +359,7 @@ async fn a_replaced_machines_backup_fails() {
     }
     let states: Vec<String> =
         app.column("SELECT state || ' ' || COALESCE(error, '') FROM agent_backups ORDER BY id").await;
-    let failed = "FAILED The server's machine was replaced before it had done this.";
+    let failed = "FAILED The server's machine was replaced before it finished.";
     assert_eq!(states, [failed, failed, "PENDING "]);
 }
 
@@ -394,7 +394,7 @@ async fn a_server_is_offline_when_its_host_has_been_away_for_a_moment() {
     // It is.
     let mut line = host.connect().await;
     app.clock.advance(Duration::from_secs(40));
-    hosts::seen(&app.core).await.unwrap();
+    hosts::refresh_presence(&app.core).await.unwrap();
     app.clock.advance(Duration::from_secs(44));
     assert_eq!(hosts::mark_offline(&app.core).await.unwrap(), 0);
     // A dead replica says nothing.
@@ -403,7 +403,7 @@ async fn a_server_is_offline_when_its_host_has_been_away_for_a_moment() {
     assert_eq!([status(&app, host.server).await, status(&app, never).await], ["OFFLINE", "ONLINE"]);
     assert!(line.is_quiet().await);
     // It was a clock that went forward: the host is still connected.
-    assert_eq!(hosts::seen(&app.core).await.unwrap(), 1);
+    assert_eq!(hosts::refresh_presence(&app.core).await.unwrap(), 1);
     assert_eq!(status(&app, host.server).await, "ONLINE");
     app.clock.advance(Duration::from_secs(10));
     assert_eq!(hosts::mark_offline(&app.core).await.unwrap(), 0);
@@ -411,7 +411,7 @@ async fn a_server_is_offline_when_its_host_has_been_away_for_a_moment() {
     all_given_back(&app).await;
     app.clock.advance(Duration::from_secs(6));
     assert_eq!(hosts::mark_offline(&app.core).await.unwrap(), 1);
-    assert_eq!(hosts::seen(&app.core).await.unwrap(), 0, "no host is connected");
+    assert_eq!(hosts::refresh_presence(&app.core).await.unwrap(), 0, "no host is connected");
     assert_eq!(status(&app, host.server).await, "OFFLINE");
     host.connect().await;
     assert_eq!(status(&app, host.server).await, "ONLINE");

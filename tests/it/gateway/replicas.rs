@@ -18,7 +18,7 @@ use muster::{
         config::{Log, LogFormat},
         events,
     },
-    domain::hosts::look,
+    domain::hosts::wake_connections,
     service::Service,
 };
 use serde_json::json;
@@ -39,7 +39,7 @@ struct Replica {
 impl Replica {
     async fn start(app: &TestApp) -> Self {
         let core = app.replica(None).await;
-        let router = Service::of(Arc::clone(&core)).unwrap().router();
+        let router = Service::build(Arc::clone(&core)).unwrap().router();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let serving = Arc::clone(&core);
@@ -155,12 +155,12 @@ async fn a_cut_that_nobody_told_the_replica_of_is_found_by_the_round() {
     let app = TestApp::start().await;
     let host = app.joined(app.server().await).await;
     let mut line = host.connect().await;
-    look(&app.core).await.unwrap();
+    wake_connections(&app.core).await.unwrap();
     assert!(line.is_quiet().await);
     let cut = "UPDATE servers SET host_epoch = host_epoch + 1, host_token_hash = NULL WHERE id = $1";
     app.execute(cut, vec![host.server.into()]).await;
     assert!(line.is_quiet().await);
-    look(&app.core).await.unwrap();
+    wake_connections(&app.core).await.unwrap();
     line.refused("TOKEN").await;
 }
 

@@ -29,7 +29,7 @@ async fn joined_by(app: &TestApp, token: &Actor, server: i64) -> Host {
 /// All kinds of events, as the schema has them.
 fn kinds() -> Vec<String> {
     let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let all = schema["$defs"]["Happening"]["oneOf"].as_array().unwrap();
+    let all = schema["$defs"]["HostEvent"]["oneOf"].as_array().unwrap();
     all.iter().map(|kind| kind["properties"]["kind"]["const"].as_str().unwrap().to_owned()).collect()
 }
 

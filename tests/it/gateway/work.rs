@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use muster::domain::hosts::{MOST_UNACKNOWLEDGED, look};
+use muster::domain::hosts::{MOST_UNACKNOWLEDGED, wake_connections};
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -117,7 +117,7 @@ async fn an_expired_command_is_dropped_without_a_gap() {
     // Nothing has woken the connection for this one: the job does.
     put(&app, agent, &["STOP"], 1_000).await;
     assert!(line.is_quiet().await);
-    look(&app.core).await.unwrap();
+    wake_connections(&app.core).await.unwrap();
     assert_eq!(command(&mut line).await, (3, "STOP".to_owned()));
 }
 
@@ -151,7 +151,7 @@ async fn a_stopped_organization_gets_only_ending_commands() {
         vec![],
     )
     .await;
-    look(&app.core).await.unwrap();
+    wake_connections(&app.core).await.unwrap();
     assert_eq!(command(&mut line).await, (1, "STOP".to_owned()));
     assert!(line.is_quiet().await);
     muster::domain::emergency_stop::release(&app.scope(), None).await.unwrap();

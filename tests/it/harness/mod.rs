@@ -3,27 +3,12 @@
 pub mod account;
 mod actor;
 mod address;
-/// A real mail server that takes mails.
-#[path = "../../../crates/channels/tests/vendors/aiosmtpd.rs"]
-mod aiosmtpd;
 mod app;
 mod browser;
 mod cable;
 mod copies;
 mod database;
 mod documented;
-/// A real mail server that keeps a mailbox.
-#[path = "../../../crates/channels/tests/vendors/dovecot.rs"]
-#[expect(
-    dead_code,
-    clippy::disallowed_methods,
-    reason = "tests of the transport use more of it, and no clock"
-)]
-mod dovecot;
-/// Servers that play the vendors of channels.
-#[path = "../../../crates/channels/tests/vendors/fakes/mod.rs"]
-#[expect(clippy::disallowed_methods, reason = "what is spawned ends with the test")]
-pub mod fakes;
 mod files;
 mod fixtures;
 pub mod gateway;
@@ -33,13 +18,6 @@ mod host;
 mod locks;
 mod machine;
 pub mod mailbox;
-/// The model that agents talk to.
-#[path = "../../../crates/agent/tests/support/model.rs"]
-pub mod model;
-/// Programs that others wrote.
-#[path = "../../../crates/channels/tests/vendors/peers.rs"]
-#[expect(dead_code, reason = "tests of the transport use more of it")]
-mod peers;
 mod picture;
 mod policies;
 mod populate;
@@ -49,23 +27,27 @@ mod socket;
 pub mod spending;
 mod wait;
 
+pub use muster_testing::{
+    aiosmtpd::Smtp,
+    dovecot::{Dovecot, USER as MAILBOX},
+    fakes, model,
+    peers::{node, peer_folder},
+};
+
 pub use actor::{Actor, Answer};
 pub use address::Address;
-pub use aiosmtpd::Smtp;
 pub use app::TestApp;
 pub use browser::{Browser, OWN_PAGE};
 pub use cable::Cable;
 pub use copies::copied;
 pub use database::{config, connect, empty as empty_database, is_postgres};
 pub use documented::{documented, undocumented};
-pub use dovecot::{Dovecot, USER as MAILBOX};
 pub use files::files_below;
 pub use git::GitServer;
 pub use good_calls::{Spare, good_calls, picture_input};
 pub use host::Host;
 pub use machine::{Crew, Machine};
 pub use mailbox::Mail;
-pub use peers::{node, peer_folder};
 pub use picture::{PNG, picture};
 pub use policies::{EDIT_POLICY, policy_folder};
 pub use populate::Population;

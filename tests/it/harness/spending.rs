@@ -14,7 +14,7 @@ use muster::{
 };
 use muster_protocol::{
     event::{RefusedReason, TurnOutcome, Usage},
-    plan::Given,
+    plan::PlanResponse,
     spending::{Lease, LeaseAsked, ModelCall},
 };
 use serde_json::{Value, json};
@@ -33,29 +33,29 @@ pub fn question(model: &str) -> LeaseAsked {
 }
 
 impl Host<'_> {
-    pub async fn wants(&self, asked: &LeaseAsked) -> Result<Given> {
-        spending::lease(&self.app.scope(), AgentId(self.agent), self.generation, asked).await
+    pub async fn wants(&self, asked: &LeaseAsked) -> Result<PlanResponse> {
+        spending::grant_lease(&self.app.scope(), AgentId(self.agent), self.generation, asked).await
     }
 
-    pub async fn asks_for_lease(&self, model: &str) -> Result<Given> {
+    pub async fn asks_for_lease(&self, model: &str) -> Result<PlanResponse> {
         self.wants(&question(model)).await
     }
 
     pub async fn leases(&self) -> Option<Lease> {
         match self.asks_for_lease(MODEL).await.unwrap() {
-            Given::Lease(lease) => Some(lease),
-            Given::Spent { .. } => None,
+            PlanResponse::Lease(lease) => Some(lease),
+            PlanResponse::Spent { .. } => None,
             other => panic!("{other:?}"),
         }
     }
 
     pub async fn returns(&self, lease: i64) {
-        let told = self.tell(async |tx, from| spending::returned(tx, from, LeaseId(lease)).await);
+        let told = self.tell(async |tx, from| spending::return_lease(tx, from, LeaseId(lease)).await);
         told.await.unwrap();
     }
 
     pub async fn calls(&self, call: ModelCall) {
-        self.tell(async |tx, from| spending::called(tx, from, call).await).await.unwrap();
+        self.tell(async |tx, from| spending::record_call(tx, from, call).await).await.unwrap();
     }
 
     pub fn call(&self, turn: Option<i64>, input: i64, output: i64) -> ModelCall {
@@ -82,7 +82,7 @@ impl Host<'_> {
         let until = self.app.clock.now().plus(Duration::from_secs(seconds));
         let credential = credential.map(muster::base::ids::ModelCredentialId);
         let told = self.tell(async |tx, from| {
-            spending::usage::limited(tx, from, credential, (MODEL, "slow down"), Some(until)).await
+            spending::usage::record_refusal(tx, from, credential, (MODEL, "slow down"), Some(until)).await
         });
         told.await.unwrap();
     }

@@ -49,7 +49,7 @@ fn the_ledger_is_documented() {
         filled
     };
     let mut table = String::from(
-        "| Line | What | An address without a credential | A caller | All together | Beyond that |\n|---|---|---|---|---|---|\n",
+        "| Limit | What | An address without a credential | A caller | All together | Beyond that |\n|---|---|---|---|---|---|\n",
     );
     for entry in muster::core::resource_limits::ENTRIES {
         let (anonymous, known, together) =

@@ -125,7 +125,7 @@ proptest! {
         let _ = PublicKey::parse(&text);
         let mut verifier = Verifier::new(Some(1), &[]);
         match serde_json::from_str(&text) {
-            Ok(line) => verifier.see(line),
+            Ok(line) => verifier.take_line(line),
             Err(error) => verifier.unreadable(&error.to_string()),
         }
         prop_assert!(!verifier.finish(None, 0).ok);

@@ -148,8 +148,8 @@ async fn every_metric_shown_is_in_the_table_with_its_labels() {
     app.populate(2).await;
     app.viewer.get(&format!("/v1/org/{}/agent?page=1&limit=5", app.org)).await.expect(200);
     telemetry::job("test.job", async { Ok::<_, ()>(()) }).await.unwrap();
-    metrics::begin().limited("reads");
-    metrics::begin().attempted("MAIL", "done");
+    metrics::start().limited("reads");
+    metrics::start().attempted("MAIL", "done");
     let scraped = scrape(&page).await;
     let scraped = scraped.as_object().unwrap();
     for family in metrics::FAMILIES {

@@ -211,7 +211,7 @@ async fn another_replica_wakes_the_queue() {
 #[tokio::test]
 async fn unreadable_rows_are_counted_and_wait_while_the_rest_leaves() {
     let app = TestApp::with_mail().await;
-    let meters = metrics::begin();
+    let meters = metrics::start();
     app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
     let unread = waiting(&app, &[None]).await[1];
     app.execute("UPDATE mails SET payload = '{\"letter\":\"POSTCARD\"}' WHERE id = $1", vec![unread.into()])

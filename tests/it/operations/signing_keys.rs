@@ -61,7 +61,7 @@ async fn a_rotation_signs_nobody_out() {
     assert!(sealed[0].is_empty() && !sealed[1].is_empty());
     // The last token of the old key has expired, plus a minute for slow replicas.
     app.clock.advance(Duration::from_mins(17));
-    keys::keep(&app.core).await.unwrap();
+    keys::maintain_signing(&app.core).await.unwrap();
     assert_eq!(kids(&app).await, [new]);
     let listed = keys::list(&app.core).await.unwrap();
     assert_eq!(listed.iter().filter(|key| key.state == State::Expired).count(), 1);
@@ -83,18 +83,18 @@ async fn a_retired_key_that_leaked_is_refused_at_once() {
 async fn a_key_is_published_before_it_signs_and_replaced_by_age() {
     let app = started().await;
     let first = app.core.access.jwt.active();
-    keys::keep(&app.core).await.unwrap();
+    keys::maintain_signing(&app.core).await.unwrap();
     assert_eq!(kids(&app).await, std::slice::from_ref(&first), "no rotation is due");
     app.clock.advance(Duration::from_hours(24 * 90) - Duration::from_mins(60));
-    keys::keep(&app.core).await.unwrap();
+    keys::maintain_signing(&app.core).await.unwrap();
     assert_eq!((kids(&app).await.len(), app.core.access.jwt.active()), (2, first.clone()));
-    keys::keep(&app.core).await.unwrap();
+    keys::maintain_signing(&app.core).await.unwrap();
     assert_eq!(kids(&app).await.len(), 2, "there is one next key");
     app.clock.advance(Duration::from_mins(59));
-    keys::keep(&app.core).await.unwrap();
+    keys::maintain_signing(&app.core).await.unwrap();
     assert_eq!(app.core.access.jwt.active(), first);
     app.clock.advance(Duration::from_mins(1));
-    keys::keep(&app.core).await.unwrap();
+    keys::maintain_signing(&app.core).await.unwrap();
     assert_ne!(app.core.access.jwt.active(), first);
     // Requested manually: as soon as everyone can know the key.
     let Rotated::Planned(kid, at) = keys::rotate(&app.core, false).await.unwrap() else { panic!("planned") };
@@ -104,7 +104,7 @@ async fn a_key_is_published_before_it_signs_and_replaced_by_age() {
     };
     assert_eq!((again, same), (kid.clone(), at));
     app.clock.advance(Duration::from_mins(60));
-    keys::keep(&app.core).await.unwrap();
+    keys::maintain_signing(&app.core).await.unwrap();
     assert_eq!(app.core.access.jwt.active(), kid);
 }
 
@@ -144,14 +144,14 @@ async fn replicas_that_rotate_at_once_agree_on_one_key() {
     let app = started().await;
     let other = replica(&app).await;
     app.clock.advance(Duration::from_hours(24 * 90));
-    let (one, two) = tokio::join!(keys::keep(&app.core), keys::keep(&other));
+    let (one, two) = tokio::join!(keys::maintain_signing(&app.core), keys::maintain_signing(&other));
     one.and(two).unwrap();
     assert_eq!(kids(&app).await.len(), 2);
     app.clock.advance(Duration::from_mins(61));
-    let (one, two) = tokio::join!(keys::keep(&app.core), keys::keep(&other));
+    let (one, two) = tokio::join!(keys::maintain_signing(&app.core), keys::maintain_signing(&other));
     one.and(two).unwrap();
-    keys::keep(&app.core).await.unwrap();
-    keys::keep(&other).await.unwrap();
+    keys::maintain_signing(&app.core).await.unwrap();
+    keys::maintain_signing(&other).await.unwrap();
     assert_eq!(app.core.access.jwt.active(), other.access.jwt.active());
     let active: i64 = app
         .one(

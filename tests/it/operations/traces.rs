@@ -277,7 +277,7 @@ async fn a_turns_trace_has_its_text_only_on_request() {
             cache_hour: None,
             lease_id: None,
         };
-        host.tell(async |tx, from| spending::called(tx, from, call).await).await.unwrap();
+        host.tell(async |tx, from| spending::record_call(tx, from, call).await).await.unwrap();
         let (tool, call_id) = ("search".to_owned(), "c1".to_owned());
         let content = Content::ToolCall { tool, call_id, input: json!({ "q": "canary-input" }) };
         host.says(conversation, Some(turn), &format!("1.{turn}"), content).await.unwrap();
@@ -343,7 +343,7 @@ async fn a_turn_shows_usage_windows_and_caches() {
         Usage { input: Some(1000), cache_read: Some(10_000), cache_write: Some(2000), ..Usage::default() };
     for (status, usage) in [(429, Usage::default()), (429, Usage::default()), (200, cached)] {
         let call = call(status, usage);
-        host.tell(async |tx, from| spending::called(tx, from, call).await).await.unwrap();
+        host.tell(async |tx, from| spending::record_call(tx, from, call).await).await.unwrap();
         app.clock.advance(Duration::from_secs(30));
     }
     host.turn_ended(turn, TurnOutcome::Done).await;

@@ -219,7 +219,7 @@ async fn a_folder_without_a_panel_is_refused_at_start() {
     {
         config.panel_dir = Some(place);
         let core = muster::service::open(config.clone(), muster::core::Options::default()).await.unwrap();
-        let error = format!("{:#}", muster::service::Service::of(core).err().unwrap());
+        let error = format!("{:#}", muster::service::Service::build(core).err().unwrap());
         assert!(error.starts_with("panel_dir: ") && error.contains(reason), "{error}");
     }
 }

@@ -285,7 +285,7 @@ async fn a_socket_of_an_ended_session_closes_with_4401() {
 async fn a_revocation_reaches_the_other_replica_in_two_seconds() {
     let (app, browser) = signed_in().await;
     let replica = app.replica(None).await;
-    let router = muster::service::Service::of(std::sync::Arc::clone(&replica)).unwrap().router();
+    let router = muster::service::Service::build(std::sync::Arc::clone(&replica)).unwrap().router();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let stop = tokio_util::sync::CancellationToken::new();

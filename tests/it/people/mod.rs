@@ -26,7 +26,7 @@ use muster::{
             CREDENTIALS_KEPT,
             password::{Cost, Passwords},
         },
-        resource_limits::What,
+        resource_limits::Resource,
     },
     domain::people::{self, NewUser},
 };
@@ -377,7 +377,7 @@ async fn held_back(
     let answer = tokio::spawn(Answer::of(request.body(reqwest::Body::wrap_stream(chunks))));
     // Large enough for the resource limits, which shows that it is being read.
     body.unbounded_send(Ok(vec![b' '; 20 << 10])).unwrap();
-    while app.core.resource_limits.line(What::Bodies).total() == 0 {
+    while app.core.resource_limits.limit(Resource::Bodies).total() == 0 {
         tokio::task::yield_now().await;
     }
     (body, answer)

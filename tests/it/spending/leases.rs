@@ -9,7 +9,7 @@ use muster::{
 };
 use muster_protocol::{
     event::TurnOutcome,
-    plan::Given,
+    plan::PlanResponse,
     spending::{Finished, LeaseAsked, ModelCall},
 };
 use sea_orm::{ConnectionTrait, TransactionTrait};
@@ -80,7 +80,7 @@ async fn an_agents_own_lease_does_not_refuse_it() {
     // The report of another call of 6,000 is on its way.
     let finished = vec![Finished { lease_id: first.id, cost_micro: 9000, tokens: 3000 }];
     let asked = LeaseAsked { finished, ..question(MODEL) };
-    let Given::Lease(second) = host.wants(&asked).await.unwrap() else { panic!("refused") };
+    let PlanResponse::Lease(second) = host.wants(&asked).await.unwrap() else { panic!("refused") };
     assert_eq!(second.cost_micro, Some(CALL - 9000));
     assert_eq!(app.leased().await, (CALL - 3000, 3000), "no more than there is");
     assert_eq!((app.turn_is(turn).await.as_str(), app.guards().await.len()), ("RUNNING", 0));
@@ -153,17 +153,17 @@ async fn a_question_that_is_asked_again_gets_the_same_lease() {
     let (host, other) = (app.running_agent().await, app.running_agent().await);
     let asked = question(MODEL);
     let given = join_all((0..3).map(|_| host.wants(&asked))).await;
-    let given: Vec<Given> = given.into_iter().map(Result::unwrap).collect();
-    let Given::Lease(first) = &given[0] else { panic!("{:?}", given[0]) };
+    let given: Vec<PlanResponse> = given.into_iter().map(Result::unwrap).collect();
+    let PlanResponse::Lease(first) = &given[0] else { panic!("{:?}", given[0]) };
     assert!(given.iter().all(|again| *again == given[0]), "{given:?}");
     assert_eq!(app.leased().await, (CALL, 0));
     // Another agent's host may ask the same.
-    let Given::Lease(theirs) = other.wants(&asked).await.unwrap() else { panic!("refused") };
+    let PlanResponse::Lease(theirs) = other.wants(&asked).await.unwrap() else { panic!("refused") };
     assert_ne!(theirs.id, first.id);
     // One that is over is of no use.
     app.clock.advance(Duration::from_mins(15));
     spending::expire_due(&app.core).await.unwrap();
-    let Given::Lease(later) = host.wants(&asked).await.unwrap() else { panic!("refused") };
+    let PlanResponse::Lease(later) = host.wants(&asked).await.unwrap() else { panic!("refused") };
     assert_ne!(later.id, first.id);
 }
 
@@ -177,7 +177,7 @@ async fn postgres_what_goes_back_keeps_no_other_agent_waiting() {
     assert_eq!(two.agent_shows("limit { kind }").await["limit"]["kind"], "TOKENS");
     app.clock.advance(Duration::from_mins(15));
     let told = one.tell(async |tx, from| {
-        spending::returned(tx, from, LeaseId(lease)).await?;
+        spending::return_lease(tx, from, LeaseId(lease)).await?;
         assert!(two.leases().await.is_some(), "its limit is not held by another's report");
         Ok(())
     });
@@ -196,7 +196,7 @@ async fn postgres_tokens_that_go_back_wait_for_no_other_agents_limit() {
     other.execute_unprepared("UPDATE agent_limits SET reason = reason").await.unwrap();
     let finished = vec![Finished { lease_id, cost_micro: 0, tokens: 1000 }];
     let asked = LeaseAsked { finished, ..question(MODEL) };
-    let Given::Lease(next) = one.wants(&asked).await.unwrap() else { panic!("refused") };
+    let PlanResponse::Lease(next) = one.wants(&asked).await.unwrap() else { panic!("refused") };
     assert_eq!(next.tokens, Some(39_000));
     other.rollback().await.unwrap();
 }
@@ -210,13 +210,15 @@ async fn a_host_that_asks_without_end_holds_few_leases() {
     for _ in 0..16 {
         held.push(greedy.leases().await.unwrap().id);
     }
-    let Given::Refused { reason } = greedy.asks_for_lease(MODEL).await.unwrap() else { panic!("granted") };
+    let PlanResponse::Refused { reason } = greedy.asks_for_lease(MODEL).await.unwrap() else {
+        panic!("granted")
+    };
     assert!(reason.contains("16 leases"), "{reason}");
     other.leases().await.unwrap();
     let first = muster::base::ids::LeaseId(held[0]);
-    greedy.tell(async |tx, from| spending::returned(tx, from, first).await).await.unwrap();
+    greedy.tell(async |tx, from| spending::return_lease(tx, from, first).await).await.unwrap();
     greedy.leases().await.unwrap();
-    assert!(matches!(greedy.asks_for_lease(MODEL).await.unwrap(), Given::Refused { .. }));
+    assert!(matches!(greedy.asks_for_lease(MODEL).await.unwrap(), PlanResponse::Refused { .. }));
     app.clock.advance(Duration::from_mins(15));
     greedy.leases().await.unwrap();
 }
@@ -225,10 +227,12 @@ async fn a_host_that_asks_without_end_holds_few_leases() {
 async fn nothing_is_granted_in_a_stopped_organization() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
-    assert!(matches!(host.asks_for_lease(MODEL).await.unwrap(), Given::Lease(_)));
+    assert!(matches!(host.asks_for_lease(MODEL).await.unwrap(), PlanResponse::Lease(_)));
     emergency_stop::stop(&app.scope(), "so").await.unwrap();
-    let Given::Refused { reason } = host.asks_for_lease(MODEL).await.unwrap() else { panic!("granted") };
+    let PlanResponse::Refused { reason } = host.asks_for_lease(MODEL).await.unwrap() else {
+        panic!("granted")
+    };
     assert!(reason.contains("stopped"), "{reason}");
     emergency_stop::release(&app.scope(), None).await.unwrap();
-    assert!(matches!(host.asks_for_lease(MODEL).await.unwrap(), Given::Lease(_)));
+    assert!(matches!(host.asks_for_lease(MODEL).await.unwrap(), PlanResponse::Lease(_)));
 }

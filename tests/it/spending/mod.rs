@@ -14,7 +14,7 @@ use muster::{
 };
 use muster_protocol::{
     event::{EndReason, TurnEnd, TurnOutcome, Usage},
-    plan::{Given, Part},
+    plan::{Part, PlanResponse},
     spending::ModelCall,
 };
 use serde_json::json;
@@ -151,15 +151,15 @@ async fn an_unknown_model_is_refused_with_a_budget() {
     let unpriced: Vec<i64> = app.column("SELECT unpriced_calls FROM model_days ORDER BY model").await;
     assert_eq!(unpriced, [0, 1]);
     assert!(
-        matches!(host.asks_for_lease("nobody-knows").await.unwrap(), Given::Lease(_)),
+        matches!(host.asks_for_lease("nobody-knows").await.unwrap(), PlanResponse::Lease(_)),
         "nothing is limited"
     );
     app.sets(json!({ "monthlyBudgetMicro": 10 * CALL })).await;
     let given = host.asks_for_lease("nobody-knows").await.unwrap();
-    assert!(matches!(given, Given::Refused { reason } if reason.contains("no price in USD")));
+    assert!(matches!(given, PlanResponse::Refused { reason } if reason.contains("no price in USD")));
     // In another currency no price counts.
     app.sets(json!({ "currency": "EUR" })).await;
-    assert!(matches!(host.asks_for_lease(MODEL).await.unwrap(), Given::Refused { .. }));
+    assert!(matches!(host.asks_for_lease(MODEL).await.unwrap(), PlanResponse::Refused { .. }));
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn models_that_a_host_makes_up_fill_no_table() {
         for n in 0..60 {
             let model = format!("made-up-{n}");
             let refused = ModelCall { model, status: Some(404), ..host.call(None, 1, 0) };
-            spending::called(tx, from, refused).await.unwrap();
+            spending::record_call(tx, from, refused).await.unwrap();
         }
         Ok(())
     });
@@ -207,7 +207,7 @@ async fn a_turn_waits_until_more_is_allowed() {
     let host = app.running_agent().await;
     let (conversation, turn) = host.works().await;
     host.calls(host.call(Some(turn), 100_000, 0)).await;
-    let Given::Spent { reason, until } = host.asks_for_lease(MODEL).await.unwrap() else { panic!() };
+    let PlanResponse::Spent { reason, until } = host.asks_for_lease(MODEL).await.unwrap() else { panic!() };
     assert!(reason.contains("budget of 0.2160 USD for this month is used up: 0.30 USD used."), "{reason}");
     assert!(reason.contains("End your turn"), "{reason}");
     assert_eq!(until, Some("2026-07-01T00:00:00.000Z".parse::<muster::base::time::Timestamp>().unwrap().0));
@@ -301,7 +301,7 @@ async fn a_month_keeps_what_is_in_it_when_the_time_zone_changes() {
         assert_eq!(shown["organization"]["spending"], spent, "{zone}");
     }
     let lease = muster::base::ids::LeaseId(lease.id);
-    host.tell(async move |tx, from| spending::returned(tx, from, lease).await).await.unwrap();
+    host.tell(async move |tx, from| spending::return_lease(tx, from, lease).await).await.unwrap();
     let leased: Vec<i64> = app.column("SELECT leased_micro FROM organization_months").await;
     assert_eq!(leased, [0], "it went back to the month that it was from");
 }
@@ -322,7 +322,7 @@ async fn postgres_a_stopped_agents_late_call_is_in_its_month() {
         agents::lock_agent(tx, from.agent).await?;
         held.notify_one();
         app.waits_for_a_lock().await;
-        spending::called(tx, from, host.call(None, 10_000, 0)).await
+        spending::record_call(tx, from, host.call(None, 10_000, 0)).await
     });
     let (told, ()) = tokio::join!(late, moves);
     told.unwrap();

@@ -272,7 +272,7 @@ async fn postgres_a_credential_is_renewed_during_a_report() {
             held.notify_one();
             app.waits_for_a_lock().await;
             let (of, until) = (ModelCredentialId(credential), app.clock.now().plus(Duration::from_mins(10)));
-            spending::usage::limited(tx, from, Some(of), (MODEL, "slow down"), Some(until)).await
+            spending::usage::record_refusal(tx, from, Some(of), (MODEL, "slow down"), Some(until)).await
         });
         let (told, renewed) = tokio::join!(reports, renews);
         told.unwrap();

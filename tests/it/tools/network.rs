@@ -148,10 +148,12 @@ async fn what_was_refused_is_counted_within_bounds() {
         let to = Destination { host: format!("h{n}.example"), port: 443 };
         let reason = "It is not on the list.".to_owned();
         app.clock.advance(std::time::Duration::from_secs(1));
-        host.tell(async |tx, from| network::unreached(tx, from, to, reason, 2).await).await.unwrap();
+        host.tell(async |tx, from| network::record_unreached(tx, from, to, reason, 2).await).await.unwrap();
     }
     let again = Destination { host: "h104.example".to_owned(), port: 443 };
-    host.tell(async |tx, from| network::unreached(tx, from, again, "No.".to_owned(), 3).await).await.unwrap();
+    host.tell(async |tx, from| network::record_unreached(tx, from, again, "No.".to_owned(), 3).await)
+        .await
+        .unwrap();
     let query = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { refusedDestinations { host port reason count } } }";
     let shown = app.viewer.gql(query, json!({ "o": app.org, "a": host.agent })).await.data();
     let refused = shown["agent"]["refusedDestinations"].as_array().unwrap().clone();
@@ -220,7 +222,7 @@ async fn a_token_adds_destinations_only_with_a_persons_leave() {
         for fields in [Value::Null, json!([{ "label": "token" }])] {
             let mut edit = json!({ "destinations": [own, foreign] });
             if !fields.is_null() {
-                edit["resolvers"] = fields;
+                edit["fields"] = fields;
             }
             let refused = token.patch(&path, edit).await;
             assert_eq!(refused.problem(), (403, "PERMISSION_DENIED"), "{foreign}");
@@ -293,7 +295,7 @@ async fn a_token_uses_stored_values_only_with_a_persons_leave() {
     let at = |url: &str| json!({ "transport": "HTTP", "command": null, "args": [], "url": url });
     let refuses = |answer: &crate::harness::Answer, credential: &str| {
         assert_eq!(answer.code(), "PERMISSION_DENIED", "{}", answer.text);
-        let said = format!("is given the stored values of `{credential}`");
+        let said = format!("gets the stored values of `{credential}`");
         assert!(answer.text.contains(&said), "{}", answer.text);
     };
 

@@ -57,7 +57,7 @@ test('an agent is made, starts, and is talked to', async (t) => {
   await page.goBack()
   await page.getByRole('link', { name: 'Turns' }).click()
   await page.getByRole('row', { name: /^Turn \d+, Done/ }).click()
-  await page.getByText('The agent does not say what it cost.').waitFor()
+  await page.getByText('The agent does not report its cost.').waitFor()
 })
 
 test('pausing, resuming and stopping show the steps that the service makes', async (t) => {
@@ -202,11 +202,11 @@ test('a skill is given and taken away, and that is undone', async (t) => {
     return skill.agents.some((agent) => agent.id === id)
   }
   const page = await browse(t, { as: 'OPERATOR', at: at(`/agents/${id}`) })
-  await page.getByLabel('Give Learner a skill').fill('tone')
+  await page.getByLabel('Add a skill to Learner').fill('tone')
   await page.getByRole('option', { name: 'tone-of-voice' }).click()
   await page.getByRole('link', { name: 'tone-of-voice' }).waitFor()
   await until(has, 'the skill')
-  await page.getByRole('button', { name: 'Take tone-of-voice from Learner' }).click()
+  await page.getByRole('button', { name: 'Remove tone-of-voice from Learner' }).click()
   await page.getByText('Learner no longer has tone-of-voice').waitFor()
   assert.ok(!(await has()))
   await page.getByRole('button', { name: 'Undo' }).last().click()

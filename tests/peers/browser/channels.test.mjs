@@ -121,15 +121,15 @@ test('who is refused is shown at once, and let in by one press that can be taken
   const letIn = refused.getByRole('button', { name: 'Let in Ada' })
   await presses(page, letIn)
   await page.getByText('Ada may write').waitFor()
-  await orders.getByRole('button', { name: 'Take ada off the list' }).waitFor()
+  await orders.getByRole('button', { name: 'Remove ada from the list' }).waitFor()
   assert.equal(await letIn.count(), 0)
   await until(async () => orders.evaluate((element) => element.contains(document.activeElement)), 'the focus to stay')
 
   await presses(page, page.getByRole('button', { name: 'Undo' }))
-  await until(async () => (await orders.getByRole('button', { name: 'Take ada off the list' }).count()) === 0, 'an empty list')
+  await until(async () => (await orders.getByRole('button', { name: 'Remove ada from the list' }).count()) === 0, 'an empty list')
   assert.equal((await writes('Once more')).reason, 'not_whitelisted')
   await presses(page, letIn)
-  await orders.getByRole('button', { name: 'Take ada off the list' }).waitFor()
+  await orders.getByRole('button', { name: 'Remove ada from the list' }).waitFor()
 })
 
 test('an answer waits, is sent, fails and is sent again, and nothing moves when it is sent', async (t) => {
@@ -252,11 +252,11 @@ test('a channel says whether it is heard, and what carries nothing says that', a
   await showsBoth(page, 'channel-skipped')
 
   await page.goto(`${world.base}${channels}?peek=${calendar.id}`)
-  await peek(page, 'Tides').getByText('Muster can’t carry messages over this transport yet.').waitFor()
+  await peek(page, 'Tides').getByText('Muster does not support this transport yet.').waitFor()
   assert.equal(await page.getByRole('button', { name: 'Switch on' }).count(), 0)
   await page.goto(`${world.base}${channels}?open=new`)
   const dialog = page.getByRole('dialog', { name: 'New channel' })
-  const said = dialog.getByText(/Muster can’t carry messages over this yet/)
+  const said = dialog.getByText(/is not supported yet/)
   await dialog.getByLabel('Transport').waitFor()
   assert.equal(await said.count(), 0)
   await dialog.getByLabel('Transport').selectOption('DISCORD')

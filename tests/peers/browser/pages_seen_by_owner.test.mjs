@@ -8,7 +8,7 @@ test('every page is whole for an owner, light and dark', async (t) => {
   const page = await browse(t, { as: 'OWNER' })
   await forEach(PAGES, async (each) => {
     await opens(page, each)
-    assert.equal(await page.getByText('This page broke').count(), 0, `${each.name} does not fail`)
+    assert.equal(await page.getByText('This page crashed').count(), 0, `${each.name} does not fail`)
     await isAccessibleInBoth(page, `on ${each.name}`)
     await showsBoth(page, `${each.name}-page`)
   })

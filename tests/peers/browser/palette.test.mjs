@@ -103,7 +103,7 @@ test('what is chosen is done: a skill is archived and back, a conversation resol
     (await api('query($org: Id!, $id: Id!) { skill(orgId: $org, id: $id) { archivedAt } }', { id: records.skill })).skill.archivedAt
   await chooses(page, 'archive', 'Archive the skill')
   await until(archived, 'the archive')
-  await chooses(page, 'bring back', 'Bring back the skill')
+  await chooses(page, 'restore the', 'Restore the skill')
   await until(async () => !(await archived()), 'the way back')
 
   await hops(page, `${org}/conversations/${conversation}`)

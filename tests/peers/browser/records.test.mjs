@@ -45,7 +45,7 @@ test('a credential is made, edited, given to an agent, archived and brought back
   await dialog(page).getByRole('button', { name: 'Store' }).click()
   await dialog(page).waitFor({ state: 'detached' })
 
-  await one.getByLabel('Give this credential to an agent').click()
+  await one.getByLabel('Assign this credential to an agent').click()
   await page.getByRole('option').first().click()
   const id = Number(new URL(page.url()).searchParams.get('peek'))
   const stored = async () => {
@@ -95,7 +95,7 @@ test('an MCP server is made, reached in another way, given to an agent and archi
   assert.deepEqual(await stored(), {
     transport: 'STDIO', command: '/usr/local/bin/tickets', url: null, archivedAt: null, agents: [],
   })
-  await one.getByLabel('Give this MCP server to an agent').click()
+  await one.getByLabel('Assign this MCP server to an agent').click()
   await page.getByRole('option').first().click()
   await until(async () => (await stored()).agents.length === 1, 'the assignment')
   await one.getByRole('button', { name: 'Archive' }).click()
@@ -193,7 +193,7 @@ test('a channel is made by its transport, edited by sections, switched off and d
   await until(async () => (await stored()).instructions === 'Be brief.', 'the instructions')
   await one.getByLabel('Add a sender').fill('shop@example.com')
   await page.keyboard.press('Enter')
-  await one.getByRole('button', { name: 'Take shop@example.com off the list' }).click()
+  await one.getByRole('button', { name: 'Remove shop@example.com from the list' }).click()
   await until(async () => (await stored()).whitelist.length === 0, 'the removal')
   await undo(page, 'may no longer write')
   await until(async () => (await stored()).whitelist[0] === 'shop@example.com', 'the undo')
@@ -271,7 +271,7 @@ test('a credential that is taken from two agents and given back to one is that a
   const stored = async () =>
     (await api('query($org: Id!, $id: Id!) { credential(orgId: $org, id: $id) { agents { id } } }', { id })).credential.agents.map((agent) => agent.id)
   const page = await browse(t, { as: 'OWNER', at: `${org}/credentials?peek=${id}` })
-  const take = (agent) => peek(page, name).getByRole('button', { name: `Take this credential from ${agent.name}` })
+  const take = (agent) => peek(page, name).getByRole('button', { name: `Remove this credential from ${agent.name}` })
   await take(first).waitFor()
   await take(second).waitFor()
   // The second is taken before the first has been answered.

@@ -10,5 +10,4 @@ mod official_client;
 mod sessions;
 mod words;
 
-#[path = "../support/model.rs"]
-mod model;
+use muster_testing::model;

@@ -132,12 +132,10 @@ pub struct EmailConfig {
     pub memory: Arc<dyn MemoryBudget>,
 }
 
-/// A mail server.
 #[derive(Clone)]
 pub struct MailServer {
     /// The host name.
     pub host: String,
-    /// The port.
     pub port: u16,
     /// User, and a password or `Bearer <access token>` (XOAUTH2). `None` only for SMTP servers without authentication.
     pub login: Option<(String, SecretString)>,

@@ -13,7 +13,6 @@ use crate::quoting;
 /// A raw request to a channel's inbound path.
 #[derive(Clone, Copy)]
 pub struct RawRequest<'a> {
-    /// The headers.
     pub headers: &'a HeaderMap,
     /// The body, bounded by the core.
     pub body: &'a [u8],
@@ -46,7 +45,6 @@ pub struct Reply {
     pub status: u16,
     /// The body's media type.
     pub content_type: &'static str,
-    /// The body.
     pub body: Bytes,
 }
 
@@ -60,10 +58,9 @@ impl Reply {
 /// Something that happened at the vendor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A message.
     Message(Box<Inbound>),
     /// A tap on one of our buttons.
-    Pressed(Press),
+    Pressed(ButtonPress),
     /// A sent message that did not arrive.
     Bounced(Bounce),
     /// A chat with a new id.
@@ -217,7 +214,7 @@ pub enum Content {
 
 /// A tap on a button.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Press {
+pub struct ButtonPress {
     /// Unique in the channel.
     pub key: String,
     /// The person.

@@ -22,11 +22,11 @@ pub use self::{
     },
     failure::{Cause, Failure, Refusal},
     inbound::{
-        Bounce, Content, Cursor, Event, Inbound, Link, OneLine, Origin, Press, Proof, RawRequest, Reading,
-        Received, RemoteFile, Reply, Sink, Skipped, Stopped, Thread,
+        Bounce, ButtonPress, Content, Cursor, Event, Inbound, Link, OneLine, Origin, Proof, RawRequest,
+        Reading, Received, RemoteFile, Reply, Sink, Skipped, Stopped, Thread,
     },
     memory::{MemoryBudget, MemoryGrant},
-    outbound::{Attachment, Button, Named, Part, Receipt, Rendered, Scene},
+    outbound::{Attachment, Button, NamedId, Part, Participants, Receipt, Rendered},
     traits::{Actions, Dialect, Files, Inlet, Kind, Limit, Longest, Scope, Traits, Unit},
     transport::{Identity, Spool, Transport},
 };

@@ -12,7 +12,7 @@ pub struct Part<'a> {
     /// The conversation's reference, as shown to people.
     pub conversation: &'a str,
     /// The participants. `None` outside of a conversation.
-    pub scene: Option<&'a Scene>,
+    pub scene: Option<&'a Participants>,
     /// The destination: [`Thread::target`](super::Thread::target).
     pub target: &'a str,
     /// The text, rendered in the vendor's dialect and short enough.
@@ -37,25 +37,21 @@ pub struct Part<'a> {
 
 /// The participants of a conversation, by which programs on the other side tell conversations apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scene {
+pub struct Participants {
     /// The conversation's id.
     pub conversation: i64,
-    /// The channel.
-    pub channel: Named,
-    /// The agent.
-    pub agent: Named,
+    pub channel: NamedId,
+    pub agent: NamedId,
     /// The person on the other side, if known.
-    pub contact: Option<Named>,
+    pub contact: Option<NamedId>,
     /// The last author's [`Origin::id`](super::Origin::id).
     pub origin: Option<String>,
 }
 
 /// An id with a name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Named {
-    /// The id.
+pub struct NamedId {
     pub id: i64,
-    /// The name.
     pub name: String,
 }
 
@@ -73,7 +69,7 @@ pub struct Rendered {
 pub struct Button {
     /// The text on the button.
     pub label: String,
-    /// Returned in [`Press::value`](super::Press::value). At most 64 bytes.
+    /// Returned in [`ButtonPress::value`](super::ButtonPress::value). At most 64 bytes.
     pub value: String,
 }
 
@@ -82,9 +78,7 @@ pub struct Button {
 pub struct Attachment {
     /// The file name.
     pub name: String,
-    /// The media type.
     pub media_type: String,
-    /// The bytes.
     pub content: Bytes,
 }
 

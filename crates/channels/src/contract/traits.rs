@@ -65,7 +65,6 @@ pub enum Dialect {
 pub struct Longest {
     /// The number.
     pub count: usize,
-    /// The unit.
     pub unit: Unit,
 }
 
@@ -81,7 +80,6 @@ pub enum Unit {
 /// A rate limit. The core counts beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limit {
-    /// The scope.
     pub scope: Scope,
     /// The number of messages.
     pub count: u32,

@@ -8,7 +8,7 @@ use tokio::io::AsyncWrite;
 
 use super::{
     failure::{Failure, Refusal},
-    inbound::{Cursor, Press, RawRequest, Received, RemoteFile, Sink},
+    inbound::{ButtonPress, Cursor, RawRequest, Received, RemoteFile, Sink},
     outbound::{Part, Receipt},
     traits::Traits,
 };
@@ -84,7 +84,7 @@ pub trait Transport: Send + Sync + 'static {
     }
 
     /// Shows the effect of a tap on a button. Vendors wait a few seconds for it.
-    fn answer<'a>(&'a self, press: &'a Press, text: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
+    fn answer<'a>(&'a self, press: &'a ButtonPress, text: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
         let _ = (press, text);
         Box::pin(async { Ok(()) })
     }

@@ -31,7 +31,6 @@ pub fn sender(config: &EmailConfig) -> Result<Mailbox, Failure> {
     Ok(Mailbox::new(name, sender.email))
 }
 
-/// Composes a part as a mail.
 pub fn compose_mail(config: &EmailConfig, part: &Part<'_>) -> Result<ComposedMail, Failure> {
     let mut from = sender(config)?;
     let to: Address =

@@ -266,8 +266,12 @@ impl Listener<'_> {
                 Ok(Some(Fetched { subject: subject.or_else(|| inbound::subject(&body)), body }))
             }
             Ok((subject, None)) => {
-                self.report_skipped(skipped_mail(uid, subject, "the mail server gives it without its text"))
-                    .await;
+                self.report_skipped(skipped_mail(
+                    uid,
+                    subject,
+                    "the mail server returns it without its text",
+                ))
+                .await;
                 Ok(None)
             }
             Err(undone) => {

@@ -246,7 +246,6 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Skips a value.
     fn skip_value(&mut self) -> Result<(), ReadError> {
         let mut depth = 0_usize;
         loop {

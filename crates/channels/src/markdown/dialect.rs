@@ -143,7 +143,6 @@ fn item(number: Option<u64>, bullet: &'static str) -> Form {
     }
 }
 
-/// Escapes a text for the dialect.
 pub fn escape(dialect: Dialect, text: &str, in_code: bool) -> String {
     match dialect {
         Dialect::Html | Dialect::TelegramHtml => escape_html(text),

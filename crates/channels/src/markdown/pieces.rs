@@ -80,7 +80,6 @@ pub fn parse(markdown: &LimitedMarkdown<'_>, dialect: Dialect, longest: usize) -
     (reader.pieces, needless)
 }
 
-/// The pieces of a literal text.
 pub fn parse_literal(text: &str, dialect: Dialect, longest: usize) -> Vec<Piece> {
     let mut reader = Reader::new(dialect, longest);
     reader.pieces.push(Piece::Open(Mark::Paragraph));

@@ -46,19 +46,11 @@ pub enum GuardError {
     Unresolved {
         /// The host name.
         host: String,
-        /// The error.
         source: io::Error,
     },
     /// The host doesn't accept connections.
     #[error("{host}, port {port}, can't be reached: {source}")]
-    Unreachable {
-        /// The host.
-        host: String,
-        /// The port.
-        port: u16,
-        /// The error.
-        source: io::Error,
-    },
+    Unreachable { host: String, port: u16, source: io::Error },
 }
 
 impl From<GuardError> for Failure {

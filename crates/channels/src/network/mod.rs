@@ -41,7 +41,6 @@ pub struct Network {
     pub guard: Guard,
     /// The vendors' addresses.
     pub vendors: VendorUrls,
-    /// The clock.
     pub clock: fn() -> Timestamp,
     pub(crate) vendor: VendorClient,
 }

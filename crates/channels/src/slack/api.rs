@@ -53,7 +53,7 @@ impl Api {
     /// Uploads a file to Slack's one-time address. The address is a secret itself, and gets no token.
     pub async fn upload(&self, to: &str, bytes: Bytes) -> Result<(), Failure> {
         let url =
-            Url::parse(to).map_err(|_| Failure::NotSent("Slack gives no address for the file.".into()))?;
+            Url::parse(to).map_err(|_| Failure::NotSent("Slack returned no address for the file.".into()))?;
         let answer = self.vendor.call(PEER, self.vendor.http.post(url).body(bytes), bounds::TRANSFER).await?;
         if answer.status.is_success() {
             return Ok(());

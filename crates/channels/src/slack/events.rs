@@ -9,7 +9,7 @@ use super::{
     mrkdwn::{Reader, escape_literal, format_link, unescape},
 };
 use crate::{
-    contract::{Content, Event, Inbound, OneLine, Origin, Press, Proof, Refusal, RemoteFile, Thread},
+    contract::{ButtonPress, Content, Event, Inbound, OneLine, Origin, Proof, Refusal, RemoteFile, Thread},
     quoting::{bracket_name, escape_notes, join_paragraphs, quote},
 };
 
@@ -25,7 +25,6 @@ struct Authorization {
     user_id: Option<String>,
 }
 
-/// The channel of a message.
 #[derive(Deserialize)]
 struct MessageChannel {
     channel: String,
@@ -297,7 +296,7 @@ fn read_press(actions: BlockActions, proof: Proof) -> Option<Event> {
     let action = actions.actions.into_iter().next()?;
     let channel = actions.channel.id;
     let is_private = channel.starts_with('D');
-    Some(Event::Pressed(Press {
+    Some(Event::Pressed(ButtonPress {
         key: format!("press:{}:{}", message.ts, actions.trigger_id.or(action.action_ts)?),
         proof,
         is_private,

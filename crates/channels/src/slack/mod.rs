@@ -27,9 +27,9 @@ use self::api::Api;
 pub use self::events::decode;
 use crate::{
     contract::{
-        Actions, Content, Cursor, Dialect, Failure, Files, Identity, Inlet, Kind, Limit, Longest, Part,
-        Press, Proof, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply, Scope, Sink, SlackConfig,
-        SlackInlet, Spool, Traits, Transport, Unit,
+        Actions, ButtonPress, Content, Cursor, Dialect, Failure, Files, Identity, Inlet, Kind, Limit,
+        Longest, Part, Proof, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply, Scope, Sink,
+        SlackConfig, SlackInlet, Spool, Traits, Transport, Unit,
     },
     network::Network,
     signature::{self, Key},
@@ -169,7 +169,7 @@ impl Transport for Slack {
         Box::pin(outgoing::show_typing(&self.api, target))
     }
 
-    fn answer<'a>(&'a self, press: &'a Press, text: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
+    fn answer<'a>(&'a self, press: &'a ButtonPress, text: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
             let said = json!({"channel": self.chat(&press.target), "user": press.reply_to, "text": text});
             self.api.call_json("chat.postEphemeral", &said).await.map(drop)

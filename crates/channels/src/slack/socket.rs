@@ -74,7 +74,7 @@ async fn run_session(api: &Api, sink: &dyn Sink, backoff: &mut Backoff) -> Resul
 /// The address contains a ticket, so no error names it.
 async fn connect(api: &Api, address: &str) -> Result<Socket, Failure> {
     let url = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "ws" | "wss"));
-    let url = url.ok_or_else(|| connection_lost("Slack gives no address for it"))?;
+    let url = url.ok_or_else(|| connection_lost("Slack returned no address for it"))?;
     let stream = api.connect(&url).await.map_err(|error| connection_lost(&error.to_string()))?;
     let shaken = timeout(bounds::NETWORK_WAIT, tokio_tungstenite::client_async(url.as_str(), stream)).await;
     match shaken {

@@ -99,7 +99,6 @@ fn join_owned(said: &[String]) -> String {
     join_paragraphs(&said.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// The author of a message.
 fn author_name(message: &Value) -> String {
     let (chat, user) = (&message["sender_chat"], &message["from"]);
     if chat.is_object() {

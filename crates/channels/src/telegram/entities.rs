@@ -21,7 +21,6 @@ pub struct Entity {
     unix_time: Option<i64>,
 }
 
-/// The end of a line.
 const LINE_END: u16 = b'\n' as u16;
 
 /// A replacement of a range by text; an insertion if the range is empty.
@@ -347,7 +346,6 @@ fn mention_words(entity: &Entity, words: &str, me: &BotIdentity) -> Option<Strin
     }
 }
 
-/// The marks around an entity.
 fn marks_around(entity: &Entity, words: &str) -> Option<(String, String)> {
     match entity.r#type.as_str() {
         "text_link" => {

@@ -32,9 +32,9 @@ use self::{api::Api, updates::BotIdentity};
 use crate::{
     backoff::Backoff,
     contract::{
-        Actions, Content, Cursor, Dialect, Event, Failure, Files, Identity, Inlet, Kind, Limit, Link,
-        Longest, Part, Press, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply, Scope, Sink,
-        Skipped, Spool, TelegramConfig, Traits, Transport, Unit,
+        Actions, ButtonPress, Content, Cursor, Dialect, Event, Failure, Files, Identity, Inlet, Kind, Limit,
+        Link, Longest, Part, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply, Scope, Sink, Skipped,
+        Spool, TelegramConfig, Traits, Transport, Unit,
     },
     network::Network,
 };
@@ -253,7 +253,7 @@ impl Transport for Telegram {
         })
     }
 
-    fn answer<'a>(&'a self, press: &'a Press, text: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
+    fn answer<'a>(&'a self, press: &'a ButtonPress, text: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
             // Telegram's limit is 200 characters.
             let text: String = text.chars().take(200).collect();

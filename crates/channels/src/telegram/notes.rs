@@ -152,7 +152,6 @@ impl Note {
     }
 }
 
-/// The notes of a message.
 pub fn collect_notes(message: &Value) -> Vec<Note> {
     let mut kinds: Vec<_> = FIELDS
         .iter()

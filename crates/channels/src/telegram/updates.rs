@@ -14,7 +14,7 @@ use super::{
     outgoing::DIRECT_PREFIX,
 };
 use crate::{
-    contract::{Content, Event, Inbound, OneLine, Origin, Press, Proof, Refusal, RemoteFile, Thread},
+    contract::{ButtonPress, Content, Event, Inbound, OneLine, Origin, Proof, Refusal, RemoteFile, Thread},
     quoting::{escape_notes, join_paragraphs},
 };
 
@@ -168,7 +168,7 @@ pub fn decode(update: &Value, me: &BotIdentity) -> Result<Option<Event>, Refusal
     // all.
     if !raw["ephemeral_message_id"].is_null() {
         return Err(Refusal::Malformed(
-            "It is seen by its author and the bot alone, and Muster can't answer so.".into(),
+            "Only its author and the bot see it, and Muster can't answer that way.".into(),
         ));
     }
     let edit = name.starts_with("edited").then(|| update["update_id"].to_string());
@@ -194,7 +194,7 @@ pub fn number_of(bot: i64, id: &str) -> Option<i64> {
 fn read_press(query: CallbackQuery, me: &BotIdentity) -> Option<Event> {
     let message = query.message?;
     let chat = message.chat;
-    Some(Event::Pressed(Press {
+    Some(Event::Pressed(ButtonPress {
         key: format!("press:{}", query.id),
         origin: origin(Some(&query.from), None, None, &chat),
         proof: Proof::Vendor,

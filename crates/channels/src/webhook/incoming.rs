@@ -142,7 +142,6 @@ fn inbound_message(payload: Payload, actors: Vec<String>, key: Option<String>, n
     }
 }
 
-/// Appends metadata to a text.
 fn append_metadata(text: String, metadata: Option<RawJson<'_>>) -> String {
     match metadata.map(json_block) {
         None => text,

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{
     bounds,
-    contract::{Attachment, Failure, Named, Part, Receipt, Scene, Scope},
+    contract::{Attachment, Failure, NamedId, Part, Participants, Receipt, Scope},
     network::HttpResponse,
     signature::{self, Key, SignedFields},
 };
@@ -27,8 +27,8 @@ struct Envelope<'a> {
 struct Data<'a> {
     message: Message<'a>,
     conversation: Conversation<'a>,
-    channel: Option<&'a Named>,
-    agent: Option<&'a Named>,
+    channel: Option<&'a NamedId>,
+    agent: Option<&'a NamedId>,
     contact: Option<Contact<'a>>,
 }
 
@@ -52,7 +52,7 @@ struct Conversation<'a> {
 #[derive(Serialize)]
 struct Contact<'a> {
     #[serde(flatten)]
-    contact: &'a Named,
+    contact: &'a NamedId,
     origin_id: Option<&'a str>,
 }
 
@@ -95,7 +95,7 @@ fn file(file: &Attachment) -> File<'_> {
     File { name: &file.name, media_type: &file.media_type, content_base64 }
 }
 
-fn contact(scene: &Scene) -> Option<Contact<'_>> {
+fn contact(scene: &Participants) -> Option<Contact<'_>> {
     let contact = scene.contact.as_ref()?;
     Some(Contact { contact, origin_id: scene.origin.as_deref() })
 }

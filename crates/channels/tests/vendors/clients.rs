@@ -6,7 +6,7 @@ use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc};
 use axum::http::HeaderMap;
 use jiff::Timestamp;
 use muster_channels::{
-    Attachment, Button, Config, Content, Origin, Part, Press, Proof, RawRequest, Refusal, RemoteFile,
+    Attachment, Button, ButtonPress, Config, Content, Origin, Part, Proof, RawRequest, Refusal, RemoteFile,
     Rendered, SlackConfig, TelegramConfig, Transport, open,
 };
 use serde_json::{Value, json};
@@ -80,8 +80,8 @@ fn remote(word: &str) -> RemoteFile {
     RemoteFile { name, media_type, size: None, content: Content::There(word.to_owned()) }
 }
 
-fn press(target: &str, reply_to: &str) -> Press {
-    Press {
+fn press(target: &str, reply_to: &str) -> ButtonPress {
+    ButtonPress {
         key: String::new(),
         origin: Origin { id: "5".into(), place: None, name: None },
         proof: Proof::Vendor,

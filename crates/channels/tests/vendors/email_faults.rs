@@ -221,7 +221,7 @@ async fn a_mail_that_fails_twice_is_skipped() {
             "The mail server fails: its answer is nested too deeply.",
             2,
         ),
-        (Some("OK done"), "The mail server gives it without its text.", 1),
+        (Some("OK done"), "The mail server returns it without its text.", 1),
     ] {
         PASSED.store(0, Ordering::Relaxed);
         let done = Seen::default();

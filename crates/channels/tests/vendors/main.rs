@@ -7,18 +7,16 @@
     reason = "in tests a panic is a failure, and what is spawned ends with the test"
 )]
 
-mod aiosmtpd;
 mod clients;
 mod code_host;
-mod dovecot;
 mod email;
 mod email_faults;
 mod encrypted;
-mod fakes;
 mod guard;
 mod manual;
-mod peers;
 mod slack;
 mod support;
 mod telegram;
 mod webhook;
+
+use muster_testing::{aiosmtpd, dovecot, fakes, peers};

@@ -5,8 +5,8 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use axum::http::HeaderMap;
 use jiff::Timestamp;
 use muster_channels::{
-    Attachment, Button, Config, Content, Cursor, Event, Failure, Link, Press, Proof, RawRequest, Refusal,
-    RemoteFile, Rendered, Scope, TelegramConfig, Transport, open,
+    Attachment, Button, ButtonPress, Config, Content, Cursor, Event, Failure, Link, Proof, RawRequest,
+    Refusal, RemoteFile, Rendered, Scope, TelegramConfig, Transport, open,
 };
 use serde_json::{Value, json};
 
@@ -203,7 +203,7 @@ async fn buttons_edits_and_taps() {
     let [Event::Pressed(press)] = &received.events[..] else { panic!("{received:?}") };
     assert_eq!((press.value.as_str(), press.vendor_id.as_deref()), ("A-1:abc:yes", Some("7/5:42")));
     assert!(press.is_private && press.proof == Proof::Vendor);
-    let press: &Press = press;
+    let press: &ButtonPress = press;
     bot.answer(press, "Done").await.unwrap();
     let asked = fake.lock().unwrap().asked.pop().unwrap();
     assert_eq!(asked, ("answerCallbackQuery".to_owned(), json!({"callback_query_id": "q9", "text": "Done"})));

@@ -11,8 +11,8 @@ use axum::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::Timestamp;
 use muster_channels::{
-    Attachment, Config, Content, Event, Failure, Named, Proof, RawRequest, Refusal, RemoteFile, Scene, Scope,
-    Transport, WebhookConfig, open,
+    Attachment, Config, Content, Event, Failure, NamedId, Participants, Proof, RawRequest, Refusal,
+    RemoteFile, Scope, Transport, WebhookConfig, open,
 };
 use serde_json::{Map, Value, json};
 use standardwebhooks::Webhook as Official;
@@ -59,8 +59,8 @@ async fn the_official_library_verifies_our_signatures() {
     let said = text("**Hello**, wörld");
     let file = Attachment { name: "a.txt".into(), media_type: "text/plain".into(), content: "abc".into() };
     let files = [file];
-    let named = |id, name: &str| Named { id, name: name.to_owned() };
-    let scene = Scene {
+    let named = |id, name: &str| NamedId { id, name: name.to_owned() };
+    let scene = Participants {
         conversation: 12,
         channel: named(7, "Orders"),
         agent: named(3, "Marlow"),

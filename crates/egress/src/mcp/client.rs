@@ -21,7 +21,7 @@ use super::{
     program,
     remote::Remote,
     server_states::CountedSession,
-    session::{INITIALIZE, LISTS, MOST_OPEN, Out, Session, SessionKey, TAKEN, Tag, error},
+    session::{ClientOutput, INITIALIZE, LISTS, MOST_OPEN, Session, SessionKey, TAKEN, Tag, error},
 };
 use crate::shared::Shared;
 
@@ -58,7 +58,7 @@ pub async fn serve(shared: Arc<Shared>, key: SessionKey, stream: UnixStream) {
     let (session, waiting) = Session::new(shared, key);
     let nowhere = Mutex::new(Arc::new(Server::None(TAKEN.to_owned())));
     let client = Arc::new(Client { session: Arc::clone(&session), server: nowhere });
-    let _ends = Ends(Arc::clone(&client));
+    let _ends = AbortOnDrop(Arc::clone(&client));
     let began_with = session.server_of(&rules).cloned();
     let _counts = began_with.as_ref().map(|_| CountedSession::begin(&session.shared.states, key.server_id));
     if let Some(server) = &began_with {
@@ -76,9 +76,9 @@ pub async fn serve(shared: Arc<Shared>, key: SessionKey, stream: UnixStream) {
 }
 
 /// Ends the tasks of a session on drop.
-struct Ends(Arc<Client>);
+struct AbortOnDrop(Arc<Client>);
 
-impl Drop for Ends {
+impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         let Self(client) = self;
         client.session.open.lock().tasks.abort_all();
@@ -90,8 +90,8 @@ impl Drop for Ends {
     }
 }
 
-async fn write(mut to: OwnedWriteHalf, mut waiting: mpsc::Receiver<Out>, is_relay: bool) {
-    while let Some(Out::Line(tag, bytes)) = waiting.recv().await {
+async fn write(mut to: OwnedWriteHalf, mut waiting: mpsc::Receiver<ClientOutput>, is_relay: bool) {
+    while let Some(ClientOutput::Line(tag, bytes)) = waiting.recv().await {
         let tag = [tag as u8];
         let tag = if is_relay { &tag[..] } else { &[] };
         for part in [tag, &bytes, b"\n"] {
@@ -176,7 +176,6 @@ impl Client {
         }
     }
 
-    /// Handles a line of the client.
     async fn handle_client_line(self: &Arc<Self>, line: MessageLine) {
         let mut message = match Message::read(&self.session.shared, line).await {
             Ok(message) => message,
@@ -223,7 +222,9 @@ impl Client {
             }
         }
         match &*self.server() {
-            Server::Relayed => _ = self.session.out.send(Out::Line(Tag::ToServer, message.bytes)).await,
+            Server::Relayed => {
+                _ = self.session.out.send(ClientOutput::Line(Tag::ToServer, message.bytes)).await;
+            }
             Server::Program(input) => _ = input.send(message.bytes).await,
             Server::Remote(remote) => remote.send(&self.session, message).await,
             Server::None(reason) => self.session.refuse(message.request(), reason).await,

@@ -5,7 +5,7 @@ use http_body_util::{BodyExt, BodyStream};
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
-use super::lines::{Growing, MessageLine};
+use super::lines::{GrowingLine, MessageLine};
 use crate::{bounds, memory::MemoryBudget};
 
 /// The events of a response.
@@ -47,13 +47,13 @@ impl Events {
 
     /// Reads up to an empty line or a comment: an event, if it has data.
     async fn event(&mut self) -> Option<Option<Event>> {
-        let (mut name, mut data) = (None, None::<Growing>);
+        let (mut name, mut data) = (None, None::<GrowingLine>);
         loop {
             let (field, value) = self.line().await?;
             match (field.as_slice(), value) {
                 (b"", None) => {
                     let name = name.unwrap_or_else(|| "message".to_owned());
-                    return Some(data.map(|Growing { line: data, .. }| Event { name, data }));
+                    return Some(data.map(|GrowingLine { line: data, .. }| Event { name, data }));
                 }
                 (b"", Some(_)) if name.is_none() && data.is_none() => return Some(None),
                 (b"data", Some(more)) => match &mut data {
@@ -72,8 +72,8 @@ impl Events {
     }
 
     /// A line's field and value. An empty line has none.
-    async fn line(&mut self) -> Option<(Vec<u8>, Option<Growing>)> {
-        let (mut field, mut value) = (Vec::new(), None::<Growing>);
+    async fn line(&mut self) -> Option<(Vec<u8>, Option<GrowingLine>)> {
+        let (mut field, mut value) = (Vec::new(), None::<GrowingLine>);
         loop {
             self.piece().await?;
             let end = self.piece.iter().position(|byte| *byte == b'\n');
@@ -86,7 +86,7 @@ impl Events {
                 }
                 if colon.is_some() {
                     let _ = part.split_to(1);
-                    value = Some(Growing::begin(&self.memory).await?);
+                    value = Some(GrowingLine::begin(&self.memory).await?);
                 }
             }
             if let Some(value) = &mut value {
@@ -112,7 +112,7 @@ impl Events {
 
 /// The complete body, within size and memory limits.
 pub async fn read_whole(mut body: Incoming, memory: &MemoryBudget) -> Option<MessageLine> {
-    let mut all = Growing::begin(memory).await?;
+    let mut all = GrowingLine::begin(memory).await?;
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame.ok()?.into_data() {
             all.add(&data).await?;

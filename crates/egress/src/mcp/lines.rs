@@ -7,7 +7,7 @@ use tokio::{
 
 use crate::{
     bounds,
-    memory::{Held, MemoryBudget},
+    memory::{MemoryBudget, MemoryReservation},
 };
 
 /// The longest message in bytes: an agent or a server could fill the host's memory with one.
@@ -18,17 +18,17 @@ const COPIES: usize = 4;
 /// A line without its newline, and its memory.
 pub struct MessageLine {
     pub bytes: Vec<u8>,
-    pub held: Held,
+    pub held: MemoryReservation,
 }
 
 /// A growing line. It reserves memory before it grows.
-pub struct Growing {
+pub struct GrowingLine {
     pub line: MessageLine,
     memory: MemoryBudget,
     most: usize,
 }
 
-impl Growing {
+impl GrowingLine {
     /// Reserves memory for a short message; a longer one doubles it. `None` on a timeout.
     pub async fn begin(memory: &MemoryBudget) -> Option<Self> {
         let held = memory.take(COPIES * bounds::TEXT).await?;
@@ -84,7 +84,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     async fn rest(&mut self) -> Option<MessageLine> {
-        let mut growing = Growing::begin(&self.memory).await?;
+        let mut growing = GrowingLine::begin(&self.memory).await?;
         loop {
             let space = growing.space().await? as u64;
             let bytes = &mut growing.line.bytes;

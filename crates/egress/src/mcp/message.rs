@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::lines::MessageLine;
 use crate::{
     encoding,
-    memory::{self, Held},
-    resolvers::Fields,
+    fields::Fields,
+    memory::{self, MemoryReservation},
     shared::Shared,
 };
 
@@ -32,15 +32,15 @@ pub struct Message {
     /// The request to cancel, in a cancellation.
     pub cancels: Option<Value>,
     /// The tool call, if it is one.
-    pub call: Option<Called>,
+    pub call: Option<CalledTool>,
     /// The message to send, on one line.
     pub bytes: Bytes,
 }
 
-pub struct Called {
+pub struct CalledTool {
     pub name: String,
     pub input: Value,
-    _held: Held,
+    _held: MemoryReservation,
 }
 
 /// An unacceptable message, and its id, if readable.
@@ -84,7 +84,7 @@ impl Message {
                 return Err(bad(misspelt));
             }
             if is_call(method.as_deref()) {
-                call = Some(Called::read(shared, &mut params).await.map_err(bad)?);
+                call = Some(CalledTool::read(shared, &mut params).await.map_err(bad)?);
             }
             cancels =
                 params.value("requestId").filter(|_| method.as_deref() == Some("notifications/cancelled"));
@@ -111,7 +111,7 @@ fn is_call(method: Option<&str>) -> bool {
     method.is_some_and(|method| method.trim().eq_ignore_ascii_case(CALLS))
 }
 
-impl Called {
+impl CalledTool {
     async fn read(shared: &Shared, params: &mut Fields<'_>) -> Result<Self, &'static str> {
         let name = params.text("name").filter(|name| (1..=200).contains(&name.chars().count()));
         let name = name.ok_or("A tool call must name its tool, in at most 200 characters.")?;

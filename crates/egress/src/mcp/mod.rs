@@ -32,7 +32,7 @@ use tokio::{
 };
 
 pub use self::{server_states::ServerStates, session::SessionKey, start_limit::StartLimit};
-use crate::{bounds, resolvers::Fields, shared::Shared};
+use crate::{bounds, fields::Fields, shared::Shared};
 
 /// Clients of a server per conversation: the agent starts them, and each takes memory and perhaps a process.
 const CLIENTS: usize = 8;

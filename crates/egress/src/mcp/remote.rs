@@ -30,9 +30,9 @@ use super::{
 use crate::{
     answers::{empty, full},
     bounds,
-    client::Failed,
+    client::ExchangeError,
+    fields::Fields,
     forward,
-    resolvers::Fields,
 };
 
 /// Headers for the session and for its protocol version.
@@ -53,14 +53,13 @@ pub struct Remote {
     url: String,
     is_older: bool,
     endpoint: watch::Sender<Option<Endpoint>>,
-    standing: Mutex<Standing>,
+    state: Mutex<SessionState>,
     /// Held during a renewal: one renewal serves all waiting requests.
     renewing: tokio::sync::Mutex<()>,
 }
 
-/// State of the session.
 #[derive(Default)]
-struct Standing {
+struct SessionState {
     /// Number of the session.
     number: u64,
     is_lost: bool,
@@ -79,33 +78,33 @@ struct Standing {
 }
 
 /// Why a message was not posted or not answered.
-enum Undone {
+enum PostError {
     /// The server does not know the session, and has done nothing.
     Lost(String),
     Failed(String),
 }
 
 /// Why a stream can't be read.
-enum Unheard {
+enum StreamReadError {
     /// The server has none.
     Refused(String),
     Unreached(String),
 }
 
-impl From<String> for Undone {
+impl From<String> for PostError {
     fn from(why: String) -> Self {
         Self::Failed(why)
     }
 }
 
-impl Undone {
+impl PostError {
     fn reason(self) -> String {
         let (Self::Lost(why) | Self::Failed(why)) = self;
         why
     }
 }
 
-impl Unheard {
+impl StreamReadError {
     fn reason(self) -> String {
         let (Self::Refused(why) | Self::Unreached(why)) = self;
         why
@@ -118,7 +117,7 @@ impl Remote {
             url: url.to_owned(),
             is_older,
             endpoint: watch::Sender::new((!is_older).then(|| server_address(url))),
-            standing: Mutex::default(),
+            state: Mutex::default(),
             renewing: tokio::sync::Mutex::default(),
         });
         if is_older {
@@ -128,7 +127,7 @@ impl Remote {
     }
 
     fn session_headers(&self) -> HeaderMap {
-        self.standing.lock().named.clone()
+        self.state.lock().named.clone()
     }
 
     /// Posts a message. The response to a request arrives before this returns, or later on the server's stream.
@@ -153,16 +152,16 @@ impl Remote {
     /// Resets all state: the client initializes a session.
     fn reset_session(self: &Arc<Self>, session: &Arc<Session>, message: &Message) {
         let was_lost = {
-            let mut standing = self.standing.lock();
-            standing.named.clear();
-            standing.awaited = None;
-            standing.has_failed = false;
-            standing.begun = message
+            let mut state = self.state.lock();
+            state.named.clear();
+            state.awaited = None;
+            state.has_failed = false;
+            state.begun = message
                 .request()
                 .filter(|_| message.bytes.len() <= bounds::TEXT)
                 .map(|id| (id.to_string(), Bytes::copy_from_slice(&message.bytes)));
-            let was_lost = std::mem::take(&mut standing.is_lost);
-            standing.number += u64::from(was_lost || !self.is_older);
+            let was_lost = std::mem::take(&mut state.is_lost);
+            state.number += u64::from(was_lost || !self.is_older);
             was_lost
         };
         if was_lost && self.is_older {
@@ -183,8 +182,8 @@ impl Remote {
         loop {
             // The session may be renewed during the request.
             let (number, named, is_lost) = {
-                let standing = self.standing.lock();
-                (standing.number, standing.named.clone(), standing.is_lost)
+                let state = self.state.lock();
+                (state.number, state.named.clone(), state.is_lost)
             };
             if is_lost && !is_request {
                 // It belonged to a finished session.
@@ -196,26 +195,26 @@ impl Remote {
             }
             let posted = self.post(session, named, id.as_ref(), is_first, message.bytes.clone());
             match posted.await {
-                Err(Undone::Lost(_)) if is_request && !is_repeated => {
+                Err(PostError::Lost(_)) if is_request && !is_repeated => {
                     is_repeated = true;
                     self.mark_lost(number);
                 }
-                done => return done.map_err(Undone::reason),
+                done => return done.map_err(PostError::reason),
             }
         }
     }
 
     fn mark_lost(&self, number: u64) {
-        let mut standing = self.standing.lock();
-        standing.is_lost |= standing.number == number;
+        let mut state = self.state.lock();
+        state.is_lost |= state.number == number;
     }
 
     /// Renews a lost session, unless another request already did.
     async fn renew_session(self: &Arc<Self>, session: &Arc<Session>) -> Result<(), String> {
         let _held = self.renewing.lock().await;
         let (begun, is_lost) = {
-            let standing = self.standing.lock();
-            (standing.begun.clone(), standing.is_lost)
+            let state = self.state.lock();
+            (state.begun.clone(), state.is_lost)
         };
         if !is_lost {
             return Ok(());
@@ -227,7 +226,7 @@ impl Remote {
         let renewed = timeout(bounds::WAIT, self.begin_again(session, &id, begun)).await;
         let renewed = renewed.unwrap_or_else(|_| Err("it takes too long".to_owned()));
         renewed.map_err(|why| {
-            self.standing.lock().awaited = None;
+            self.state.lock().awaited = None;
             let why = format!("The MCP server has forgotten its session, and can't start another one: {why}");
             self.record_failure(session, &why);
             why
@@ -242,20 +241,20 @@ impl Remote {
     ) -> Result<(), String> {
         let (told, answer) = oneshot::channel();
         {
-            let mut standing = self.standing.lock();
-            standing.number += 1;
-            standing.named.clear();
-            standing.awaited = Some(told);
+            let mut state = self.state.lock();
+            state.number += 1;
+            state.named.clear();
+            state.awaited = Some(told);
         }
         if self.is_older {
             self.open_stream(session);
         }
         let id: Value = muster_json::from_str(id).unwrap_or_default();
-        self.post(session, HeaderMap::new(), Some(&id), true, begun).await.map_err(Undone::reason)?;
+        self.post(session, HeaderMap::new(), Some(&id), true, begun).await.map_err(PostError::reason)?;
         answer.await.unwrap_or_else(|_| Err("it has not answered".to_owned()))?;
         let ready = serde_json::json!({ "jsonrpc": "2.0", "method": INITIALIZED }).to_string();
         let named = self.session_headers();
-        self.post(session, named, None, false, ready.into()).await.map_err(Undone::reason)?;
+        self.post(session, named, None, false, ready.into()).await.map_err(PostError::reason)?;
         self.is_renewed()?;
         session.shared.states.report_running(session.key.server_id);
         if !self.is_older {
@@ -266,12 +265,12 @@ impl Remote {
 
     /// Marks the session as renewed. Fails if its stream was cut meanwhile.
     fn is_renewed(&self) -> Result<(), String> {
-        let mut standing = self.standing.lock();
+        let mut state = self.state.lock();
         if let Some(Err(why)) = &*self.endpoint.borrow() {
             return Err(why.clone());
         }
-        standing.is_lost = false;
-        standing.has_failed = false;
+        state.is_lost = false;
+        state.has_failed = false;
         Ok(())
     }
 
@@ -283,15 +282,15 @@ impl Remote {
         id: Option<&Value>,
         is_first: bool,
         message: Bytes,
-    ) -> Result<(), Undone> {
+    ) -> Result<(), PostError> {
         let mut endpoint = self.endpoint.subscribe();
         let endpoint = timeout(bounds::WAIT, endpoint.wait_for(Option::is_some)).await;
         let endpoint = endpoint.ok().and_then(Result::ok).and_then(|endpoint| endpoint.clone());
         let target = endpoint.ok_or_else(|| "It has not named an address in time.".to_owned())??;
         if let Some(id) = id.filter(|id| self.is_older && id.to_string().len() <= bounds::NAME) {
-            let mut standing = self.standing.lock();
-            if standing.awaited.is_none() && standing.open.len() < bounds::LIST {
-                standing.open.push(id.clone());
+            let mut state = self.state.lock();
+            if state.awaited.is_none() && state.open.len() < bounds::LIST {
+                state.open.push(id.clone());
             }
         }
         let is_named = named.contains_key(SESSION);
@@ -299,7 +298,7 @@ impl Remote {
         let answer = asked.inspect_err(|_| self.close_request(id))?;
         let status = answer.status();
         if let Some(name) = answer.headers().get(SESSION).filter(|_| is_first) {
-            self.standing.lock().named.insert(SESSION, name.clone());
+            self.state.lock().named.insert(SESSION, name.clone());
         }
         if !status.is_success() {
             self.close_request(id);
@@ -310,7 +309,7 @@ impl Remote {
                 StatusCode::GONE => self.is_older,
                 _ => false,
             };
-            return Err(if is_lost { Undone::Lost(why) } else { Undone::Failed(why) });
+            return Err(if is_lost { PostError::Lost(why) } else { PostError::Failed(why) });
         }
         let Some(id) = id.filter(|_| !self.is_older) else { return Ok(()) };
         self.hear_answer(session, &id.to_string(), is_first, answer).await
@@ -323,7 +322,7 @@ impl Remote {
         id: &str,
         is_first: bool,
         answer: Response<Incoming>,
-    ) -> Result<(), Undone> {
+    ) -> Result<(), PostError> {
         let memory = &session.shared.memory;
         let mut events = None;
         let mut next = if is_stream(answer.headers()) {
@@ -338,7 +337,7 @@ impl Remote {
         let mut is_answered = false;
         while let Some(line) = next.take() {
             if is_first && let Some(version) = version(&line.bytes) {
-                self.standing.lock().named.insert(VERSION, version);
+                self.state.lock().named.insert(VERSION, version);
             }
             is_answered |= self.handle_message(session, line).await.as_deref() == Some(id);
             if let Some(events) = &mut events {
@@ -363,9 +362,9 @@ impl Remote {
         let answers = session.handle_server_line(line).await;
         if answers.is_some() {
             let has_failed = {
-                let mut standing = self.standing.lock();
-                standing.open.retain(|id| Some(id.to_string()) != answers);
-                std::mem::take(&mut standing.has_failed)
+                let mut state = self.state.lock();
+                state.open.retain(|id| Some(id.to_string()) != answers);
+                std::mem::take(&mut state.has_failed)
             };
             if has_failed {
                 session.shared.states.report_running(session.key.server_id);
@@ -376,12 +375,12 @@ impl Remote {
 
     /// Handles the answer to a repeated initialization. The client got the first answer long ago.
     fn has_begun_again(&self, answer: &[u8]) -> Option<String> {
-        let mut standing = self.standing.lock();
-        standing.awaited.as_ref()?;
+        let mut state = self.state.lock();
+        state.awaited.as_ref()?;
         let fields = Fields::read(answer)?;
         let id = fields.raw("id").filter(|_| !fields.has("method"))?.to_owned();
-        standing.begun.as_ref().filter(|(begun, _)| *begun == id)?;
-        let told = standing.awaited.take()?;
+        state.begun.as_ref().filter(|(begun, _)| *begun == id)?;
+        let told = state.awaited.take()?;
         let words = fields.within("error").and_then(|error| error.text("message"));
         let begins =
             if fields.has("result") { Ok(()) } else { Err(words.unwrap_or_else(|| "it refuses".to_owned())) };
@@ -390,19 +389,19 @@ impl Remote {
     }
 
     fn close_request(&self, id: Option<&Value>) {
-        self.standing.lock().open.retain(|open| Some(open) != id);
+        self.state.lock().open.retain(|open| Some(open) != id);
     }
 
     /// Records a failure, until the next answer.
     fn record_failure(&self, session: &Session, why: &str) {
-        self.standing.lock().has_failed = true;
+        self.state.lock().has_failed = true;
         session.report_failure(why);
     }
 
     /// Replaces the stream. Returns the token that ends the new one.
     fn next_stream(&self) -> CancellationToken {
         let next = CancellationToken::new();
-        std::mem::replace(&mut self.standing.lock().stream, next.clone()).cancel();
+        std::mem::replace(&mut self.state.lock().stream, next.clone()).cancel();
         next
     }
 
@@ -418,14 +417,14 @@ impl Remote {
                 Some(Err(unheard)) => unheard.reason(),
             };
             let open = {
-                let mut standing = remote.standing.lock();
+                let mut state = remote.state.lock();
                 if ends.is_cancelled() {
                     return;
                 }
-                standing.is_lost = true;
-                standing.awaited = None;
+                state.is_lost = true;
+                state.awaited = None;
                 remote.endpoint.send_replace(Some(Err(why.clone())));
-                std::mem::take(&mut standing.open)
+                std::mem::take(&mut state.open)
             };
             remote.record_failure(&session, &why);
             for id in open {
@@ -440,7 +439,7 @@ impl Remote {
         let (remote, session) = (Arc::clone(self), Arc::clone(session));
         session.clone().spawn(None, async move {
             let hearing = async {
-                while !matches!(remote.listen(&session).await, Err(Unheard::Refused(_))) {
+                while !matches!(remote.listen(&session).await, Err(StreamReadError::Refused(_))) {
                     sleep(Duration::from_secs(5)).await;
                 }
             };
@@ -449,15 +448,15 @@ impl Remote {
     }
 
     /// Reads a stream of the server until it ends.
-    async fn listen(&self, session: &Session) -> Result<(), Unheard> {
-        let own = server_address(&self.url).map_err(Unheard::Refused)?;
+    async fn listen(&self, session: &Session) -> Result<(), StreamReadError> {
+        let own = server_address(&self.url).map_err(StreamReadError::Refused)?;
         let answer = self
             .ask(session, self.session_headers(), Method::GET, own, Bytes::new())
             .await
-            .map_err(Unheard::Unreached)?;
+            .map_err(StreamReadError::Unreached)?;
         if !answer.status().is_success() || !is_stream(answer.headers()) {
             let why = format!("The MCP server answered with {}, and no stream.", answer.status());
-            return Err(Unheard::Refused(why));
+            return Err(StreamReadError::Refused(why));
         }
         let mut events = Events::new(answer.into_body(), session.shared.memory.clone());
         while let Some(event) = events.next().await {
@@ -508,12 +507,12 @@ impl Remote {
         (*request.method_mut(), *request.uri_mut()) = (method, target);
         let (host, port) = forward::host_and_port(request.uri());
         forward::exchange(shared, request).await.map_err(|failed| match failed {
-            Failed::Inward(reason) => {
+            ExchangeError::Inward(reason) => {
                 shared.refusals.count(&host, port, &format!("{reason}."));
                 format!("{reason}.")
             }
-            Failed::Broken(reason) => format!("{host} did not answer: {reason}."),
-            Failed::Late => format!("{host} did not answer in time."),
+            ExchangeError::Broken(reason) => format!("{host} did not answer: {reason}."),
+            ExchangeError::Late => format!("{host} did not answer in time."),
         })
     }
 }

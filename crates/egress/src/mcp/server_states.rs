@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::{McpReport, McpState},
 };
 use parking_lot::Mutex;
@@ -13,11 +13,11 @@ use crate::{bounds, host_services::HostServices};
 /// All servers of a gate.
 pub struct ServerStates {
     services: Arc<dyn HostServices>,
-    known: Mutex<BTreeMap<i64, Known>>,
+    known: Mutex<BTreeMap<i64, ServerState>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct ServerState {
     now: McpReport,
     /// The last report and its time.
     reported: Option<(McpReport, Instant)>,
@@ -88,9 +88,9 @@ impl ServerStates {
         }
     }
 
-    fn change(&self, server_id: i64, change: impl FnOnce(&mut Known)) {
+    fn change(&self, server_id: i64, change: impl FnOnce(&mut ServerState)) {
         let mut all = self.known.lock();
-        let known = all.entry(server_id).or_insert_with(|| Known {
+        let known = all.entry(server_id).or_insert_with(|| ServerState {
             now: new_report(server_id, McpState::Idle),
             reported: None,
             sessions: 0,
@@ -100,14 +100,14 @@ impl ServerStates {
     }
 
     /// Limits the rate: an agent can start a failing server again and again.
-    fn report_if_due(&self, known: &mut Known) {
+    fn report_if_due(&self, known: &mut ServerState) {
         let reported = known.reported.as_ref();
         let is_due =
             reported.is_none_or(|(reported, at)| *reported != known.now && at.elapsed() >= bounds::RETRY);
         // Starting is reported only if it lasts.
         if is_due && !(known.reported.is_none() && known.now.state == McpState::Starting) {
             known.reported = Some((known.now.clone(), Instant::now()));
-            self.services.report(Happening::McpServer(known.now.clone()));
+            self.services.report(HostEvent::McpServer(known.now.clone()));
         }
     }
 }

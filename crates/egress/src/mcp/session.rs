@@ -15,13 +15,13 @@ use tokio::{
 
 use super::{
     lines::MessageLine,
-    message::{Called, Message},
+    message::{CalledTool, Message},
 };
 use crate::{
     bounds,
-    host_services::{Asking, CrossingDecision},
+    fields::Fields,
+    host_services::{CrossingDecision, CrossingRequest},
     memory,
-    resolvers::Fields,
     rules::Rules,
     shared::Shared,
 };
@@ -58,14 +58,12 @@ pub enum Tag {
 /// A server in a conversation.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionKey {
-    /// Id of the server.
     pub server_id: i64,
-    /// Id of the conversation.
     pub conversation_id: i64,
 }
 
 /// Output to the client's socket.
-pub enum Out {
+pub enum ClientOutput {
     Line(Tag, Bytes),
     /// End of output.
     End,
@@ -75,7 +73,7 @@ pub enum Out {
 pub struct Session {
     pub shared: Arc<Shared>,
     pub key: SessionKey,
-    pub out: mpsc::Sender<Out>,
+    pub out: mpsc::Sender<ClientOutput>,
     pub open: Mutex<Open>,
     /// Requests whose answers show the server's state: id and method.
     pub asked: Mutex<HashMap<String, &'static str>>,
@@ -94,7 +92,7 @@ pub struct Open {
 
 /// A server's answer with its tools.
 #[derive(Deserialize)]
-struct Listed {
+struct ToolList {
     tools: Vec<Listing>,
     #[serde(rename = "nextCursor")]
     next_cursor: Option<String>,
@@ -107,7 +105,7 @@ struct Listing {
 
 impl Session {
     /// A session, and the output to its client.
-    pub fn new(shared: Arc<Shared>, key: SessionKey) -> (Arc<Self>, mpsc::Receiver<Out>) {
+    pub fn new(shared: Arc<Shared>, key: SessionKey) -> (Arc<Self>, mpsc::Receiver<ClientOutput>) {
         let (out, waiting) = mpsc::channel(bounds::QUEUE);
         let (open, asked) = (Mutex::default(), Mutex::default());
         let (stderr, tools) = (Mutex::default(), Mutex::default());
@@ -143,7 +141,7 @@ impl Session {
         }
         let text = fields.write(bytes.len());
         held.shrink(text.len());
-        let _ = self.out.send(Out::Line(Tag::ToClient, memory::into_bytes(text, held))).await;
+        let _ = self.out.send(ClientOutput::Line(Tag::ToClient, memory::into_bytes(text, held))).await;
         answers
     }
 
@@ -157,7 +155,7 @@ impl Session {
                 self.report_failure(&words.unwrap_or_else(|| "It refused to start a session.".to_owned()));
             }
             (_, Some(result)) => {
-                let Ok(listed) = muster_json::from_str::<Listed>(result) else { return };
+                let Ok(listed) = muster_json::from_str::<ToolList>(result) else { return };
                 let mut tools = self.tools.lock();
                 // The next page of a list, or the list starts over.
                 let mut all = std::mem::take(&mut *tools);
@@ -192,7 +190,7 @@ impl Session {
 
     /// Ends the output after the queued messages.
     pub async fn close_client(&self) {
-        let _ = self.out.send(Out::End).await;
+        let _ = self.out.send(ClientOutput::End).await;
     }
 
     /// Answers a refused request. Other messages expect no answer.
@@ -203,11 +201,11 @@ impl Session {
     }
 
     pub async fn answer(&self, answer: Value) {
-        let _ = self.out.send(Out::Line(Tag::ToClient, Bytes::from(answer.to_string()))).await;
+        let _ = self.out.send(ClientOutput::Line(Tag::ToClient, Bytes::from(answer.to_string()))).await;
     }
 
     /// Judges a tool call: by the current rules, by the control plane or a person, and by the rules at that time.
-    pub async fn authorize_call(&self, called: Called) -> Result<(), String> {
+    pub async fn authorize_call(&self, called: CalledTool) -> Result<(), String> {
         let name = self.require_allowed()?;
         let tool = format!("{name}.{}", called.name);
         let title = format!("Use {tool}");
@@ -217,7 +215,7 @@ impl Session {
             mcp_server_id: Some(self.key.server_id),
             input: called.input,
         };
-        let asking = Asking { crossing, conversation_id: Some(self.key.conversation_id), title };
+        let asking = CrossingRequest { crossing, conversation_id: Some(self.key.conversation_id), title };
         match self.shared.services.judge(asking).await {
             CrossingDecision::Allowed | CrossingDecision::Approved => self.require_allowed().map(drop),
             CrossingDecision::Refused { reason } => Err(format!("The call was not made. {reason}")),

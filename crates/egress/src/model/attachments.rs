@@ -4,7 +4,7 @@
 use serde::de::Error;
 
 use super::visitor::{JsonVisitor, visit};
-use crate::{bounds, resolvers};
+use crate::{bounds, fields};
 
 /// The largest context window of priced models, in tokens: an upper bound for a short question with a long reference.
 const WINDOW: i64 = 1_048_576;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{attachments::Attachments, surcharges};
 use crate::{
-    forward::{self, Astray},
-    resolvers::Fields,
+    fields::Fields,
+    forward::{self, PathError},
 };
 
 /// Output tokens of a call without a limit: an agent could omit it.
@@ -55,7 +55,7 @@ pub enum Interface {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum CallKind {
     /// An answer, at a cost.
     Generate {
         interface: Interface,
@@ -70,14 +70,12 @@ pub enum Asked {
 
 /// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Wrong {
-    /// Unreadable.
+pub enum RequestError {
     #[error("The request is too long, took too long, or is not a JSON object.")]
     Unreadable,
     /// Another reader could decode its bytes to other text.
     #[error("{0}")]
     Encoded(&'static str),
-    /// No model.
     #[error("The request names no model.")]
     NoModel,
     /// It would continue without an answer to count.
@@ -120,7 +118,7 @@ pub struct Question {
     pub unpriced: Option<&'static str>,
 }
 
-impl Wrong {
+impl RequestError {
     /// The status, and its error type in the providers' format.
     pub fn kind(self) -> (StatusCode, &'static str) {
         match self {
@@ -133,7 +131,7 @@ impl Wrong {
     }
 }
 
-impl Asked {
+impl CallKind {
     /// Parses a path below `/model/`. Client libraries differ in whether their base address ends in a version.
     pub fn parse(method: &Method, path: &str, provider: &str) -> Option<Self> {
         let path = path.trim_matches('/');
@@ -176,17 +174,17 @@ impl Asked {
     }
 
     /// The target: the credential's own address, or the provider's.
-    pub fn target(&self, access: &ModelAccess, query: Option<&str>) -> Result<Uri, Wrong> {
+    pub fn target(&self, access: &ModelAccess, query: Option<&str>) -> Result<Uri, RequestError> {
         let (Self::Generate { path, .. } | Self::Free { path, .. }) = self;
         let base = match &access.base_url {
             Some(base) => base,
-            None => home(&access.provider, self.interface()).ok_or(Wrong::Elsewhere)?,
+            None => home(&access.provider, self.interface()).ok_or(RequestError::Elsewhere)?,
         };
         let pairs = query.unwrap_or_default().split('&').filter(|pair| is_passed_on(pair));
         let query = pairs.collect::<Vec<_>>().join("&");
         forward::below(base, path, (!query.is_empty()).then_some(&query)).map_err(|astray| match astray {
-            Astray::Query => Wrong::Set,
-            Astray::Base | Astray::Path => Wrong::Address,
+            PathError::Query => RequestError::Set,
+            PathError::Base | PathError::Path => RequestError::Address,
         })
     }
 }
@@ -216,7 +214,7 @@ fn home(provider: &str, interface: Interface) -> Option<&'static str> {
     }
 }
 
-fn gemini(version: &str, rest: &str) -> Option<Asked> {
+fn gemini(version: &str, rest: &str) -> Option<CallKind> {
     let (model, method) = rest.strip_prefix("models/")?.split_once(':')?;
     if !is_plain(model) || model.contains('/') {
         return None;
@@ -224,9 +222,9 @@ fn gemini(version: &str, rest: &str) -> Option<Asked> {
     let (interface, path) = (Interface::Gemini, format!("{version}/models/{model}:{method}"));
     match method {
         "generateContent" | "streamGenerateContent" => {
-            Some(Asked::Generate { interface, path, model: Some(model.to_owned()) })
+            Some(CallKind::Generate { interface, path, model: Some(model.to_owned()) })
         }
-        "countTokens" => Some(Asked::Free { interface, path }),
+        "countTokens" => Some(CallKind::Free { interface, path }),
         _ => None,
     }
 }
@@ -239,15 +237,15 @@ fn is_plain(path: &str) -> bool {
 }
 
 /// Reads the body. The forwarded body is rewritten, so both sides read the same.
-pub fn read(asked: &Asked, bytes: &[u8]) -> Result<(Question, String), Wrong> {
-    let Asked::Generate { interface, model, .. } = asked else { return Err(Wrong::Unreadable) };
-    let mut fields = Fields::read(bytes).ok_or(Wrong::Unreadable)?;
+pub fn read(asked: &CallKind, bytes: &[u8]) -> Result<(Question, String), RequestError> {
+    let CallKind::Generate { interface, model, .. } = asked else { return Err(RequestError::Unreadable) };
+    let mut fields = Fields::read(bytes).ok_or(RequestError::Unreadable)?;
     if fields.misspells(&READ) || surcharges::misspells(&fields) {
-        return Err(Wrong::Misspelt);
+        return Err(RequestError::Misspelt);
     }
     let is_on = |name: &str| fields.has(name) && !matches!(fields.raw(name), Some("false" | "null"));
     if is_on("background") || fields.has("models") {
-        return Err(Wrong::Uncounted);
+        return Err(RequestError::Uncounted);
     }
     if *interface == Interface::Chat && is_on("stream") {
         let options = fields.value("stream_options").filter(Value::is_object);
@@ -257,7 +255,7 @@ pub fn read(asked: &Asked, bytes: &[u8]) -> Result<(Question, String), Wrong> {
     }
     let named = || fields.text("model");
     let model =
-        model.clone().or_else(named).filter(|model| !model.trim().is_empty()).ok_or(Wrong::NoModel)?;
+        model.clone().or_else(named).filter(|model| !model.trim().is_empty()).ok_or(RequestError::NoModel)?;
     let (output, unpriced) = bounds(&mut fields)?;
     let unpriced = unpriced.or(surcharges::by_name(&model));
     let body = fields.write(bytes.len() + 64);
@@ -271,11 +269,11 @@ pub fn read(asked: &Asked, bytes: &[u8]) -> Result<(Question, String), Wrong> {
 
 /// The limit of the answer's tokens: the largest of all given numbers, since the provider chooses which counts. Also
 /// the first field outside of the model's price.
-fn bounds(fields: &mut Fields<'_>) -> Result<(i64, Option<&'static str>), Wrong> {
+fn bounds(fields: &mut Fields<'_>) -> Result<(i64, Option<&'static str>), RequestError> {
     let (mut length, mut answers, mut beyond) = (None::<i64>, None::<i64>, None);
-    let mut look = |fields: &Fields<'_>| -> Result<(), Wrong> {
-        length = length.max(most(fields, &LENGTHS)?);
-        answers = answers.max(most(fields, &ANSWERS)?);
+    let mut look = |fields: &Fields<'_>| -> Result<(), RequestError> {
+        length = length.max(largest(fields, &LENGTHS)?);
+        answers = answers.max(largest(fields, &ANSWERS)?);
         beyond = beyond.or(surcharges::by_fields(fields));
         Ok(())
     };
@@ -284,9 +282,9 @@ fn bounds(fields: &mut Fields<'_>) -> Result<(i64, Option<&'static str>), Wrong>
         if !fields.has(name) || fields.raw(name) == Some("null") {
             continue;
         }
-        let config = fields.within(name).ok_or(Wrong::Unclear)?;
+        let config = fields.within(name).ok_or(RequestError::Unclear)?;
         if config.misspells(&READ) || surcharges::misspells(&config) {
-            return Err(Wrong::Misspelt);
+            return Err(RequestError::Misspelt);
         }
         look(&config)?;
         fields.set(name, config.write(0));
@@ -295,12 +293,12 @@ fn bounds(fields: &mut Fields<'_>) -> Result<(i64, Option<&'static str>), Wrong>
 }
 
 /// The largest of some numbers. Readers disagree about fractions.
-fn most(fields: &Fields<'_>, names: &[&str]) -> Result<Option<i64>, Wrong> {
+fn largest(fields: &Fields<'_>, names: &[&str]) -> Result<Option<i64>, RequestError> {
     let mut most = None::<i64>;
     for name in names.iter().filter(|name| fields.has(name)) {
-        let number = match fields.value(name).ok_or(Wrong::Unclear)? {
+        let number = match fields.value(name).ok_or(RequestError::Unclear)? {
             Value::Null => continue,
-            value => value.as_i64().filter(|number| *number >= 0).ok_or(Wrong::Unclear)?,
+            value => value.as_i64().filter(|number| *number >= 0).ok_or(RequestError::Unclear)?,
         };
         most = most.max(Some(number).filter(|number| *number > 0));
     }
@@ -324,7 +322,7 @@ mod tests {
             base_url: base.map(str::to_owned),
             key: "k".to_owned().into(),
         };
-        Some(Asked::parse(method, path, provider)?.target(&access, query).ok()?.to_string())
+        Some(CallKind::parse(method, path, provider)?.target(&access, query).ok()?.to_string())
     }
 
     #[test]
@@ -398,7 +396,7 @@ mod tests {
 
     #[test]
     fn a_chat_stream_is_asked_for_its_usage() {
-        let chat = Asked::parse(&Method::POST, "chat/completions", "openai").unwrap();
+        let chat = CallKind::parse(&Method::POST, "chat/completions", "openai").unwrap();
         let read = |text: &str| read(&chat, text.as_bytes());
         let (question, body) =
             read(r#"{"model":"m","stream":true,"max_tokens":7,"n":2,"temperature":0.1}"#).unwrap();
@@ -408,11 +406,11 @@ mod tests {
         // Of duplicate fields, the one that was read is sent.
         let (twice, sent) = read(r#"{"model":"cheap","model":"dear"}"#).unwrap();
         assert_eq!((twice.model.as_str(), sent.as_str()), ("dear", r#"{"model":"dear"}"#));
-        assert_eq!(read("{}").unwrap_err(), Wrong::NoModel);
-        assert_eq!(read("[]").unwrap_err(), Wrong::Unreadable);
-        assert_eq!(read(r#"{"model":"m","background":true}"#).unwrap_err(), Wrong::Uncounted);
+        assert_eq!(read("{}").unwrap_err(), RequestError::NoModel);
+        assert_eq!(read("[]").unwrap_err(), RequestError::Unreadable);
+        assert_eq!(read(r#"{"model":"m","background":true}"#).unwrap_err(), RequestError::Uncounted);
         assert!(read(r#"{"model":"m","background":false}"#).is_ok());
-        assert_eq!(read(r#"{"model":"m","Stream":true}"#).unwrap_err(), Wrong::Misspelt);
+        assert_eq!(read(r#"{"model":"m","Stream":true}"#).unwrap_err(), RequestError::Misspelt);
     }
 
     #[test]
@@ -449,7 +447,7 @@ mod tests {
     #[test]
     fn the_largest_readable_number_is_reserved() {
         let output = |path: &str, text: &str| {
-            let asked = Asked::parse(&Method::POST, path, "openai").unwrap();
+            let asked = CallKind::parse(&Method::POST, path, "openai").unwrap();
             read(&asked, format!("{{\"model\":\"m\"{text}}}").as_bytes()).map(|(question, _)| question.output)
         };
         let chat = |text: &str| output("chat/completions", text);
@@ -461,17 +459,21 @@ mod tests {
         assert_eq!(chat(r#","max_tokens":0"#), Ok(USUAL_OUTPUT));
         assert_eq!(chat(r#","max_tokens":9223372036854775807,"n":9"#), Ok(i64::MAX));
         for wrong in ["1.5", "1e5", "\"100000\"", "[1]", "true", "-1", "99999999999999999999"] {
-            assert_eq!(chat(&format!(",\"max_tokens\":{wrong}")), Err(Wrong::Unclear), "{wrong}");
-            assert_eq!(chat(&format!(",\"max_tokens\":7,\"n\":{wrong}")), Err(Wrong::Unclear), "{wrong}");
+            assert_eq!(chat(&format!(",\"max_tokens\":{wrong}")), Err(RequestError::Unclear), "{wrong}");
+            assert_eq!(
+                chat(&format!(",\"max_tokens\":7,\"n\":{wrong}")),
+                Err(RequestError::Unclear),
+                "{wrong}"
+            );
         }
-        assert_eq!(chat(r#","Max_Tokens":100000"#), Err(Wrong::Misspelt));
+        assert_eq!(chat(r#","Max_Tokens":100000"#), Err(RequestError::Misspelt));
         let gemini = |text: &str| output("v1beta/models/m:generateContent", text);
         assert_eq!(gemini(r#","generationConfig":{"max_output_tokens":7,"candidateCount":2}"#), Ok(14));
         assert_eq!(
             gemini(r#","generationConfig":{"maxOutputTokens":7},"generation_config":{"maxOutputTokens":9}"#),
             Ok(9)
         );
-        assert_eq!(gemini(r#","generationConfig":{"maxOutputTokens":"100000"}"#), Err(Wrong::Unclear));
-        assert_eq!(gemini(r#","generationConfig":7"#), Err(Wrong::Unclear));
+        assert_eq!(gemini(r#","generationConfig":{"maxOutputTokens":"100000"}"#), Err(RequestError::Unclear));
+        assert_eq!(gemini(r#","generationConfig":7"#), Err(RequestError::Unclear));
     }
 }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use muster_protocol::{
-    Happening,
+    HostEvent,
     spending::{Finished, Lease, LeaseAsked},
 };
 use parking_lot::Mutex;
@@ -24,7 +24,7 @@ use tokio::{
 
 use crate::{
     bounds,
-    host_services::{HostServices, Leased},
+    host_services::{HostServices, LeaseOutcome},
 };
 
 /// The maximal usage of a call.
@@ -155,11 +155,11 @@ impl LeasePool {
         }
         let asked = LeaseAsked { model: model.to_owned(), question: *question, finished: self.finish_idle() };
         match self.services.lease(asked).await {
-            Leased::Granted(lease) => {
+            LeaseOutcome::Granted(lease) => {
                 *question = question.wrapping_add(1);
                 self.add_lease(lease);
             }
-            Leased::Refused { reason } => {
+            LeaseOutcome::Refused { reason } => {
                 self.state.lock().refused = Some((Instant::now(), reason.clone()));
                 self.give_back();
                 return Err(ReserveError::Spent(reason));
@@ -201,7 +201,7 @@ impl LeasePool {
         });
         drop(state);
         for lease_id in returned {
-            self.services.report(Happening::LeaseReturned { lease_id });
+            self.services.report(HostEvent::LeaseReturned { lease_id });
         }
     }
 

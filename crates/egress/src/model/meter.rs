@@ -15,7 +15,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::Usage,
     spending::{ModelCall, Price},
 };
@@ -32,7 +32,7 @@ use super::{call::Interface, lease_pool::Reserved, prices, usage::Counter};
 use crate::{
     answers::{Answer, Body, BodyError, Polled},
     bounds,
-    client::Failed,
+    client::ExchangeError,
     encoding, forward,
     shared::Shared,
 };
@@ -72,7 +72,7 @@ enum Progress {
 }
 
 /// The outcome of an exchange.
-pub type Exchanged = Result<Response<Incoming>, Failed>;
+pub type ExchangeResult = Result<Response<Incoming>, ExchangeError>;
 
 impl Meter {
     pub fn new(receipt: Receipt, interface: Interface) -> Self {
@@ -84,7 +84,7 @@ impl Meter {
     }
 
     /// Sends the request. The answer is read even if the agent hangs up, since it costs the same.
-    pub async fn exchange(mut self, request: Request<Body>) -> Result<(Self, Exchanged), RecvError> {
+    pub async fn exchange(mut self, request: Request<Body>) -> Result<(Self, ExchangeResult), RecvError> {
         let (mut told, answer) = oneshot::channel();
         if let Some(shared) = self.shared() {
             let tasks = shared.tasks.clone();
@@ -108,7 +108,7 @@ impl Meter {
     }
 
     /// Continues after the agent hung up before the answer.
-    async fn without_agent(mut self, exchanged: Exchanged, held: Option<OwnedSemaphorePermit>) {
+    async fn without_agent(mut self, exchanged: ExchangeResult, held: Option<OwnedSemaphorePermit>) {
         match exchanged {
             Ok(answer) if answer.status().is_success() => {
                 if self.begin(&answer) {
@@ -134,7 +134,7 @@ impl Meter {
             return None;
         }
         let silence = Box::pin(sleep(bounds::THOUGHT));
-        Some(answer.map(|body| Watched { answering: Some((body, self)), silence }.boxed_unsync()))
+        Some(answer.map(|body| MeteredBody { answering: Some((body, self)), silence }.boxed_unsync()))
     }
 
     fn shared(&self) -> Option<Arc<Shared>> {
@@ -208,7 +208,7 @@ impl Meter {
             }
             Progress::Asked | Progress::Refused => None,
         };
-        let used = prices::spent(price.as_ref(), &usage, call.cache_hour);
+        let used = prices::call_cost(price.as_ref(), &usage, call.cache_hour);
         if !matches!(self.progress, Progress::Refused) {
             usage.cost_micro = used.cost;
         }
@@ -216,7 +216,7 @@ impl Meter {
         call.millis = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
         call.lease_id = lease.as_ref().map(|lease| lease.lease_id);
         // Reported first: the settlement may return the lease.
-        shared.services.report(Happening::ModelCalled(call));
+        shared.services.report(HostEvent::ModelCalled(call));
         if let Some(lease) = lease {
             shared.leases.settle(lease, used);
         }
@@ -251,13 +251,13 @@ impl Drop for Meter {
 }
 
 /// The body of an answer.
-struct Watched {
+struct MeteredBody {
     /// `None` at the end.
     answering: Option<(Incoming, Meter)>,
     silence: Pin<Box<Sleep>>,
 }
 
-impl Watched {
+impl MeteredBody {
     fn end(&mut self, how: impl FnOnce(Counter) -> Progress) {
         if let Some((_, mut meter)) = self.answering.take() {
             meter.end(how);
@@ -265,7 +265,7 @@ impl Watched {
     }
 }
 
-impl HttpBody for Watched {
+impl HttpBody for MeteredBody {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -307,7 +307,7 @@ impl HttpBody for Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for MeteredBody {
     /// The agent has hung up, unless the answer is complete.
     fn drop(&mut self) {
         let Some((body, meter)) = self.answering.take() else { return };

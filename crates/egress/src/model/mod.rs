@@ -29,22 +29,22 @@ use http_body::Body as _;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use muster_protocol::{
-    Happening,
+    HostEvent,
     plan::ModelAccess,
     spending::{ModelCall, price_of},
 };
 use tokio::time::timeout;
 
 use self::{
-    call::{Asked, Interface, Question, Wrong},
+    call::{CallKind, Interface, Question, RequestError},
     meter::{Meter, Receipt},
     redaction::KeyRedactor,
 };
 pub use self::{lease_pool::LeasePool, refusal_reports::RefusalReports};
 use crate::{
-    answers::{Answer, Body, full, model_error, passed},
+    answers::{Answer, Body, full, model_error, streamed_body},
     bounds,
-    client::Failed,
+    client::ExchangeError,
     encoding, forward, header_filter, memory,
     rules::Rules,
     shared::{MOST_HEARD_OUT, Shared},
@@ -63,7 +63,7 @@ pub async fn answer(shared: &Arc<Shared>, rules: &Rules, path: &str, request: Re
         let words = "This agent has no access to a model. Ask an administrator to give it a credential.";
         return model_error(StatusCode::FORBIDDEN, "permission_error", words);
     };
-    let Some(asked) = Asked::parse(request.method(), path, &access.provider) else {
+    let Some(asked) = CallKind::parse(request.method(), path, &access.provider) else {
         let words =
             "This agent may use chat completions, responses, messages and generateContent, and list models.";
         return model_error(StatusCode::NOT_FOUND, "not_found_error", words);
@@ -76,7 +76,7 @@ pub async fn answer(shared: &Arc<Shared>, rules: &Rules, path: &str, request: Re
 
 /// Why a request does not reach the model.
 enum CallRefusal {
-    Wrong(Wrong),
+    Invalid(RequestError),
     NoPrice(String),
     /// This field or header changes the model's price.
     Unpriced(&'static str),
@@ -87,19 +87,19 @@ enum CallRefusal {
     Compressed,
     /// It can't be reported.
     Unready,
-    Unreached(Failed),
+    Unreached(ExchangeError),
 }
 
-impl From<Wrong> for CallRefusal {
-    fn from(wrong: Wrong) -> Self {
-        Self::Wrong(wrong)
+impl From<RequestError> for CallRefusal {
+    fn from(wrong: RequestError) -> Self {
+        Self::Invalid(wrong)
     }
 }
 
 impl CallRefusal {
     fn into_answer(self, rules: &Rules) -> Answer {
         match self {
-            Self::Wrong(wrong) => {
+            Self::Invalid(wrong) => {
                 let (status, kind) = wrong.kind();
                 model_error(status, kind, &wrong.to_string())
             }
@@ -137,13 +137,13 @@ impl CallRefusal {
                     "The control plane, which counts calls of models, can't be reached. Try again later.";
                 model_error(StatusCode::SERVICE_UNAVAILABLE, "overloaded_error", words)
             }
-            Self::Unreached(Failed::Late) => {
+            Self::Unreached(ExchangeError::Late) => {
                 model_error(StatusCode::GATEWAY_TIMEOUT, "api_error", "The model did not answer in time.")
             }
-            Self::Unreached(Failed::Inward(reason)) => {
+            Self::Unreached(ExchangeError::Inward(reason)) => {
                 model_error(StatusCode::FORBIDDEN, "permission_error", &format!("{reason}."))
             }
-            Self::Unreached(Failed::Broken(reason)) => {
+            Self::Unreached(ExchangeError::Broken(reason)) => {
                 let words = format!("The model can't be reached: {reason}.");
                 model_error(StatusCode::BAD_GATEWAY, "api_error", &words)
             }
@@ -155,24 +155,24 @@ async fn call(
     shared: &Arc<Shared>,
     rules: &Rules,
     access: &ModelAccess,
-    asked: Asked,
+    asked: CallKind,
     request: Request<Incoming>,
 ) -> Result<Answer, CallRefusal> {
     let target = asked.target(access, request.uri().query())?;
     let redactor = KeyRedactor::new(access.key.expose());
     let (mut head, body) = request.into_parts();
-    let Asked::Generate { interface, .. } = &asked else {
-        let request = prepare_request(&mut head, target, access, asked.interface(), passed(body));
+    let CallKind::Generate { interface, .. } = &asked else {
+        let request = prepare_request(&mut head, target, access, asked.interface(), streamed_body(body));
         let answer = forward::exchange(shared, request).await.map_err(CallRefusal::Unreached)?;
         if !encoding::is_plain(answer.headers()) {
             return Err(CallRefusal::Compressed);
         }
-        return Ok(redactor.redact_answer(answer.map(passed)));
+        return Ok(redactor.redact_answer(answer.map(streamed_body)));
     };
     // Before the call holds any resource. An agent that gives up here is not noticed, and keeps its connection's
     // permit.
     timeout(bounds::WAIT, shared.services.ready()).await.map_err(|_| CallRefusal::Unready)?;
-    encoding::check_head(&head.headers).map_err(Wrong::Encoded)?;
+    encoding::check_head(&head.headers).map_err(RequestError::Encoded)?;
     let (mut question, sent) = read_question(shared, &asked, body).await?;
     question.unpriced = question.unpriced.or(surcharges::by_headers(&head.headers));
     encoding::set(&mut head.headers);
@@ -219,7 +219,7 @@ async fn call(
     let meter = Meter::new(receipt, *interface);
     let request = prepare_request(&mut head, target, access, *interface, full(sent));
     let (meter, exchanged) =
-        meter.exchange(request).await.map_err(|_| CallRefusal::Unreached(Failed::Late))?;
+        meter.exchange(request).await.map_err(|_| CallRefusal::Unreached(ExchangeError::Late))?;
     let answer = match exchanged {
         Ok(answer) => answer,
         Err(failed) => {
@@ -238,16 +238,20 @@ async fn call(
 }
 
 /// Reads the question once there is memory for its pieces, the whole, and the forwarded copy.
-async fn read_question(shared: &Shared, asked: &Asked, body: Incoming) -> Result<(Question, Bytes), Wrong> {
+async fn read_question(
+    shared: &Shared,
+    asked: &CallKind,
+    body: Incoming,
+) -> Result<(Question, Bytes), RequestError> {
     let size = body.size_hint().exact().and_then(|size| usize::try_from(size).ok());
     let size = size.unwrap_or(LONGEST_REQUEST);
     if size > LONGEST_REQUEST {
-        return Err(Wrong::Unreadable);
+        return Err(RequestError::Unreadable);
     }
-    let mut held = shared.memory.take(3 * size).await.ok_or(Wrong::NoRoom)?;
+    let mut held = shared.memory.take(3 * size).await.ok_or(RequestError::NoRoom)?;
     let reading = timeout(bounds::WAIT, Limited::new(body, LONGEST_REQUEST).collect()).await;
-    let bytes = reading.ok().and_then(Result::ok).ok_or(Wrong::Unreadable)?.to_bytes();
-    encoding::check_body(&bytes).map_err(Wrong::Encoded)?;
+    let bytes = reading.ok().and_then(Result::ok).ok_or(RequestError::Unreadable)?.to_bytes();
+    encoding::check_body(&bytes).map_err(RequestError::Encoded)?;
     let (question, text) = call::read(asked, &bytes)?;
     drop(bytes);
     held.shrink(text.len());
@@ -308,7 +312,7 @@ async fn handle_refusal(
     match head.status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if shared.refusal_reports.key.is_due() => {
             let detail = format!("{} refuses the key ({}): {detail}", access.provider, head.status);
-            shared.services.report(Happening::AuthRequired { detail });
+            shared.services.report(HostEvent::AuthRequired { detail });
         }
         StatusCode::TOO_MANY_REQUESTS => {
             let now = shared.services.now();
@@ -316,7 +320,7 @@ async fn handle_refusal(
             let wait = until.map(|until| Duration::from_millis(until.saturating_sub(now).unsigned_abs()));
             let credential_id = access.credential_id;
             if shared.refusal_reports.limit.opens(credential_id, wait, Instant::now()) {
-                shared.services.report(Happening::Limited { credential_id, model, until, detail });
+                shared.services.report(HostEvent::Limited { credential_id, model, until, detail });
             }
         }
         _ => {}
@@ -324,14 +328,14 @@ async fn handle_refusal(
     redactor.redact_answer(Response::from_parts(head, full(bytes)))
 }
 
-/// Law: parses bytes as a refusal.
+/// For tests of hostile input: parses bytes as a refusal.
 #[cfg(test)]
 pub(crate) fn read_refusal(headers: &http::HeaderMap, body: &[u8]) {
     assert!(limits::refusal_text(body).len() <= 4 * 500);
     limits::retry_at(headers, body, 1_700_000_000_000);
 }
 
-/// Law: parses bytes as questions and answers, in pieces and whole.
+/// For tests of hostile input: parses bytes as questions and answers, in pieces and whole.
 #[cfg(test)]
 pub(crate) fn read_all(bytes: &[u8]) {
     for (path, interface) in [
@@ -340,7 +344,7 @@ pub(crate) fn read_all(bytes: &[u8]) {
         ("messages", Interface::Anthropic),
         ("models/m:generateContent", Interface::Gemini),
     ] {
-        let asked = Asked::parse(&http::Method::POST, path, "openai");
+        let asked = CallKind::parse(&http::Method::POST, path, "openai");
         _ = asked.map(|asked| call::read(&asked, bytes));
         for size in [1000, usize::MAX] {
             let mut counter = usage::Counter::new(interface, memory::MemoryBudget::new(memory::of_host()));

@@ -15,7 +15,7 @@ pub fn bound(price: Option<&Price>, question: &Question) -> Bound {
 }
 
 /// The cost of a call. `hour`: cache writes kept for an hour.
-pub fn spent(price: Option<&Price>, usage: &Usage, hour: Option<i64>) -> Bound {
+pub fn call_cost(price: Option<&Price>, usage: &Usage, hour: Option<i64>) -> Bound {
     let [input, output, read, write] =
         [usage.input, usage.output, usage.cache_read, usage.cache_write].map(|tokens| tokens.unwrap_or(0));
     let cost = price.map(|price| {
@@ -48,15 +48,18 @@ mod tests {
         };
         let usage = Usage { input: Some(1000), output: Some(10), cache_read: Some(1000), ..Usage::default() };
         // 1000 × 1 + 10 × 10 + 1000 × 0.1
-        assert_eq!(spent(Some(&price(1_000_000)), &usage, None), Bound { tokens: 1010, cost: Some(1200) });
-        assert_eq!(spent(None, &usage, None).cost, None);
+        assert_eq!(
+            call_cost(Some(&price(1_000_000)), &usage, None),
+            Bound { tokens: 1010, cost: Some(1200) }
+        );
+        assert_eq!(call_cost(None, &usage, None).cost, None);
         let one = Usage { input: Some(1), ..Usage::default() };
-        assert_eq!(spent(Some(&price(1)), &one, None).cost, Some(1), "rounded up");
+        assert_eq!(call_cost(Some(&price(1)), &one, None).cost, Some(1), "rounded up");
         let kept = Usage { cache_write: Some(1000), ..Usage::default() };
         let price = Price { cache_write: Some(1_250_000), ..price(1_000_000) };
         // All for five minutes, 400 of them for an hour, and more than there are.
         for (hour, cost) in [(None, 1250), (Some(400), 750 + 800), (Some(5000), 2000)] {
-            assert_eq!(spent(Some(&price), &kept, hour).cost, Some(cost), "{hour:?}");
+            assert_eq!(call_cost(Some(&price), &kept, hour).cost, Some(cost), "{hour:?}");
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::de::Error;
 use serde_json::Value;
 
 use super::visitor::{JsonVisitor, visit};
-use crate::resolvers::{self, Fields};
+use crate::fields::{self, Fields};
 
 /// Fields, and their values without a surcharge.
 const PRICED: [(&str, &[&str]); 12] = [
@@ -193,15 +193,15 @@ mod tests {
     use http::{HeaderValue, Method};
 
     use super::*;
-    use crate::model::call::{Asked, Wrong, read};
+    use crate::model::call::{CallKind, RequestError, read};
 
-    fn unpriced(path: &str, text: &str) -> Result<Option<&'static str>, Wrong> {
-        let asked = Asked::parse(&Method::POST, path, "openai").unwrap();
+    fn unpriced(path: &str, text: &str) -> Result<Option<&'static str>, RequestError> {
+        let asked = CallKind::parse(&Method::POST, path, "openai").unwrap();
         let read = read(&asked, format!("{{\"model\":\"m\"{text}}}").as_bytes());
         read.map(|(question, _)| question.unpriced)
     }
 
-    fn chat(text: &str) -> Result<Option<&'static str>, Wrong> {
+    fn chat(text: &str) -> Result<Option<&'static str>, RequestError> {
         unpriced("chat/completions", text)
     }
 
@@ -244,7 +244,7 @@ mod tests {
             r#","Tools":[]"#,
             r#","webSearchOptions":{}"#,
         ] {
-            assert_eq!(chat(text), Err(Wrong::Misspelt), "{text}");
+            assert_eq!(chat(text), Err(RequestError::Misspelt), "{text}");
         }
         let gemini = unpriced(
             "v1beta/models/m:generateContent",

@@ -9,8 +9,8 @@ use serde_json::{Value, value::RawValue};
 use super::call::Interface;
 use crate::{
     bounds,
-    memory::{Held, MemoryBudget},
-    resolvers::{Fields, each},
+    fields::{Fields, each},
+    memory::{MemoryBudget, MemoryReservation},
 };
 
 /// The longest parsed event in bytes: a model, or an impostor, could fill the host's memory. Longer ones are not
@@ -35,7 +35,7 @@ pub struct Counter {
     /// Whether the last line ended with a CR; an LF may follow.
     after_cr: bool,
     memory: MemoryBudget,
-    held: Option<Held>,
+    held: Option<MemoryReservation>,
     /// The event or the answer was too long, or out of memory budget.
     is_lost: bool,
     /// Skipped data may have contained the usage.
@@ -151,7 +151,7 @@ impl Counter {
         }
     }
 
-    fn hold(&mut self, more: Held) {
+    fn hold(&mut self, more: MemoryReservation) {
         match &mut self.held {
             Some(held) => held.add(more),
             None => self.held = Some(more),
@@ -237,7 +237,6 @@ impl Counts {
     }
 }
 
-/// The counts of an event.
 fn read(interface: Interface, event: &[u8]) -> Option<Counts> {
     // Most events contain no counts.
     if !event.windows(5).any(|word| word == b"usage") {

@@ -18,8 +18,8 @@ mod model;
 mod model_attachments;
 mod model_refusals;
 mod network;
-mod servers;
-mod sources;
 mod streams;
 mod support;
 mod tools;
+
+use muster_testing::{servers, sources};

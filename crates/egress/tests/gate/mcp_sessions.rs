@@ -16,7 +16,7 @@ use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
 use muster_egress::CrossingDecision;
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::{McpReport, McpState},
     plan::{McpTransport, Variable},
 };
@@ -57,7 +57,7 @@ fn report(world: &World) -> Option<McpReport> {
     let reports = world.host.reports.lock().unwrap();
     let mut all = reports.iter().rev();
     all.find_map(|report| match report {
-        Happening::McpServer(report) if report.server_id == 5 => Some(report.clone()),
+        HostEvent::McpServer(report) if report.server_id == 5 => Some(report.clone()),
         _ => None,
     })
 }

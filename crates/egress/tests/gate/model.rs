@@ -13,9 +13,9 @@ use futures::{StreamExt, future::join_all};
 use http::{Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
-use muster_egress::Leased;
+use muster_egress::LeaseOutcome;
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::Usage,
     spending::{Finished, Lease, ModelCall, Price},
 };
@@ -68,8 +68,8 @@ pub fn metered(server: &Server, model: &str) -> World {
     world
 }
 
-pub fn lease(id: i64, tokens: Option<i64>, cost_micro: Option<i64>) -> Leased {
-    Leased::Granted(Lease { id, cost_micro, tokens, until: 1_700_000_900_000 })
+pub fn lease(id: i64, tokens: Option<i64>, cost_micro: Option<i64>) -> LeaseOutcome {
+    LeaseOutcome::Granted(Lease { id, cost_micro, tokens, until: 1_700_000_900_000 })
 }
 
 #[tokio::test]
@@ -254,11 +254,11 @@ async fn unused_lease_amounts_are_reused_and_returned_at_the_end() {
         world.post("/model/chat/completions", &json!({ "model": "free", "max_tokens": 5000 })).await;
     assert_eq!(status, StatusCode::PAYMENT_REQUIRED);
     assert!(words.contains("the model free has no price"), "{words}");
-    assert!(world.host.reports.lock().unwrap().contains(&Happening::LeaseReturned { lease_id: 1 }));
+    assert!(world.host.reports.lock().unwrap().contains(&HostEvent::LeaseReturned { lease_id: 1 }));
     assert_eq!(world.post("/model/chat/completions", &json!({ "model": "dear" })).await.0, StatusCode::OK);
     let host = Arc::clone(&world.host);
     drop(world);
-    assert!(host.reports.lock().unwrap().contains(&Happening::LeaseReturned { lease_id: 2 }));
+    assert!(host.reports.lock().unwrap().contains(&HostEvent::LeaseReturned { lease_id: 2 }));
 }
 
 #[tokio::test]
@@ -283,7 +283,7 @@ async fn the_rest_of_a_lease_returns_with_the_next_lease_request() {
     assert_eq!(ask(10).await, StatusCode::PAYMENT_REQUIRED);
     let second = Finished { lease_id: 2, cost_micro: 164, tokens: 80 };
     assert_eq!(finished()[2..], [vec![second], vec![]]);
-    assert!(world.host.reports.lock().unwrap().contains(&Happening::LeaseReturned { lease_id: 2 }));
+    assert!(world.host.reports.lock().unwrap().contains(&HostEvent::LeaseReturned { lease_id: 2 }));
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use std::{
 
 use futures::future::join_all;
 use http::{Response, StatusCode};
-use muster_egress::Leased;
+use muster_egress::LeaseOutcome;
 use muster_protocol::spending::{Lease, Price};
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn budgeted(server: &Server, leases: i64) -> World {
     (world.plan.metered, world.plan.prices) = (true, vec![price]);
     world.apply();
     let lease = |id| Lease { id, cost_micro: Some(10_000), tokens: None, until: 1_700_000_900_000 };
-    world.host.leases.lock().unwrap().extend((1..=leases).map(lease).map(Leased::Granted));
+    world.host.leases.lock().unwrap().extend((1..=leases).map(lease).map(LeaseOutcome::Granted));
     world
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
-use muster_protocol::{Happening, event::Usage};
+use muster_protocol::{HostEvent, event::Usage};
 use serde_json::{Value, json};
 
 use crate::{
@@ -35,12 +35,12 @@ async fn a_provider_refusal_is_passed_on_and_reported() {
         );
     }
     let reports = world.host.reports.lock().unwrap();
-    let told: Vec<&Happening> =
-        reports.iter().filter(|report| !matches!(report, Happening::ModelCalled(_))).collect();
+    let told: Vec<&HostEvent> =
+        reports.iter().filter(|report| !matches!(report, HostEvent::ModelCalled(_))).collect();
     assert_eq!(told.len(), 2, "each once: {told:?}");
     assert!(told.iter().all(|report| !format!("{report:?}").contains("canary")));
-    assert!(matches!(told[0], Happening::AuthRequired { detail } if detail.contains("Not with the key")));
-    let limited = Happening::Limited {
+    assert!(matches!(told[0], HostEvent::AuthRequired { detail } if detail.contains("Not with the key")));
+    let limited = HostEvent::Limited {
         credential_id: Some(7),
         model: "busy".to_owned(),
         until: Some(1_700_000_030_000),
@@ -65,7 +65,7 @@ async fn a_limit_is_reported_again_after_a_successful_call() {
         world.post("/model/chat/completions", &json!({ "model": model })).await;
     }
     let reports = world.host.reports.lock().unwrap();
-    let limited = reports.iter().filter(|report| matches!(report, Happening::Limited { .. }));
+    let limited = reports.iter().filter(|report| matches!(report, HostEvent::Limited { .. }));
     assert_eq!(limited.count(), 2, "{reports:?}");
 }
 

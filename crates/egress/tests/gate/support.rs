@@ -18,9 +18,9 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use muster_addresses::Resolve;
-use muster_egress::{Asking, CrossingDecision, Gate, HostServices, Leased, Reach, Rules};
+use muster_egress::{CrossingDecision, CrossingRequest, Gate, HostServices, LeaseOutcome, Reach, Rules};
 use muster_protocol::{
-    Happening,
+    HostEvent,
     plan::{Destination, LaunchPlan, Limits, McpServer, McpTransport, ModelAccess},
     spending::{LeaseAsked, ModelCall},
 };
@@ -72,10 +72,10 @@ impl Resolve for Names {
 #[derive(Default)]
 pub struct Host {
     pub verdicts: Mutex<BTreeMap<String, CrossingDecision>>,
-    pub judged: Mutex<Vec<Asking>>,
-    pub leases: Mutex<VecDeque<Leased>>,
+    pub judged: Mutex<Vec<CrossingRequest>>,
+    pub leases: Mutex<VecDeque<LeaseOutcome>>,
     pub questions: Mutex<Vec<LeaseAsked>>,
-    pub reports: Mutex<Vec<Happening>>,
+    pub reports: Mutex<Vec<HostEvent>>,
     /// Whether the queue of reports is full. Waiting calls watch this.
     pub is_full: watch::Sender<bool>,
 }
@@ -84,7 +84,7 @@ impl Host {
     pub fn calls(&self) -> Vec<ModelCall> {
         let reports = self.reports.lock().unwrap();
         let calls = reports.iter().filter_map(|report| match report {
-            Happening::ModelCalled(call) => Some(call.clone()),
+            HostEvent::ModelCalled(call) => Some(call.clone()),
             _ => None,
         });
         calls.collect()
@@ -93,7 +93,7 @@ impl Host {
     pub fn unreached(&self) -> Vec<(String, u16)> {
         let reports = self.reports.lock().unwrap();
         let all = reports.iter().filter_map(|report| match report {
-            Happening::Unreached { destination, .. } => Some((destination.host.clone(), destination.port)),
+            HostEvent::Unreached { destination, .. } => Some((destination.host.clone(), destination.port)),
             _ => None,
         });
         all.collect()
@@ -101,7 +101,7 @@ impl Host {
 }
 
 impl HostServices for Host {
-    fn judge(&self, asking: Asking) -> BoxFuture<'_, CrossingDecision> {
+    fn judge(&self, asking: CrossingRequest) -> BoxFuture<'_, CrossingDecision> {
         let verdict = self.verdicts.lock().unwrap().get(&asking.crossing.tool).cloned();
         self.judged.lock().unwrap().push(asking);
         Box::pin(async move {
@@ -111,12 +111,12 @@ impl HostServices for Host {
         })
     }
 
-    fn lease(&self, asked: LeaseAsked) -> BoxFuture<'_, Leased> {
+    fn lease(&self, asked: LeaseAsked) -> BoxFuture<'_, LeaseOutcome> {
         self.questions.lock().unwrap().push(asked);
         let next = self.leases.lock().unwrap().pop_front();
         Box::pin(async move {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-            next.unwrap_or(Leased::Refused { reason: "The budget of this month is spent.".to_owned() })
+            next.unwrap_or(LeaseOutcome::Refused { reason: "The budget of this month is spent.".to_owned() })
         })
     }
 
@@ -125,7 +125,7 @@ impl HostServices for Host {
         Box::pin(async move { _ = full.wait_for(|is_full| !is_full).await })
     }
 
-    fn report(&self, happening: Happening) {
+    fn report(&self, happening: HostEvent) {
         self.reports.lock().unwrap().push(happening);
     }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     Effects, Machine, Pending,
-    offers::Found,
+    offers::SessionOffers,
     options::{self, Select},
     rpc, short,
 };
@@ -163,7 +163,7 @@ impl Machine {
         if let (Ok(answer), Some(conversation)) = (answer, self.conversations.get_mut(&id)) {
             conversation.model.clone_from(&self.settings.model);
             let answer: Value = muster_json::from_str(answer).unwrap_or_default();
-            self.offers(Found::in_answer(&answer), fx);
+            self.offers(SessionOffers::in_answer(&answer), fx);
             let told = Choices::in_answer(&answer);
             self.remember(&told);
             // Another model may have other modes.
@@ -188,8 +188,8 @@ impl Machine {
         if let Some(answer) = answer {
             let answer: Value = muster_json::from_str(answer).unwrap_or_default();
             self.remember(&Choices::in_answer(&answer));
-            let found = Found::in_answer(&answer);
-            if found == Found::default() {
+            let found = SessionOffers::in_answer(&answer);
+            if found == SessionOffers::default() {
                 self.mode_changed(mode, fx);
             } else {
                 self.offers(found, fx);
@@ -203,7 +203,7 @@ impl Machine {
 
     /// Handles options changed by the agent itself.
     pub(super) fn options_changed(&mut self, id: i64, options: &[SessionConfigOption], fx: &mut Effects) {
-        self.offers(Found::in_options(options), fx);
+        self.offers(SessionOffers::in_options(options), fx);
         let told = Choices::in_options(options);
         if let (Some(model), Some(conversation)) = (told.current_model(), self.conversations.get_mut(&id)) {
             conversation.model = Some(short(model, 200));

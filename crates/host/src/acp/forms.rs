@@ -15,28 +15,28 @@ use crate::bounds::ID;
 /// The mapping from an answer to the form's fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Form {
-    choice: Option<(String, Choosing)>,
-    text: Option<(String, Writing)>,
+    choice: Option<(String, ChoiceKind)>,
+    text: Option<(String, TextKind)>,
     required: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Choosing {
+enum ChoiceKind {
     One,
     Several,
     YesOrNo,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Writing {
+enum TextKind {
     Text,
     Number,
     Integer,
 }
 
 enum Field {
-    Choice(Choosing, Vec<Choice>),
-    Text(Writing),
+    Choice(ChoiceKind, Vec<Choice>),
+    Text(TextKind),
     Unknown,
 }
 
@@ -65,7 +65,7 @@ pub fn question(message: &str, schema: &ElicitationSchema) -> Option<(Asked, For
     let asked = Asked::Question {
         text: short(message, 4000),
         options: offered,
-        multiple: matches!(choice, Some((_, Choosing::Several))),
+        multiple: matches!(choice, Some((_, ChoiceKind::Several))),
         allow_text: text.is_some(),
     };
     Some((asked, Form { choice, text, required }))
@@ -75,16 +75,18 @@ fn field(property: &ElicitationPropertySchema) -> Field {
     match property {
         ElicitationPropertySchema::String(string) => {
             if let Some(options) = &string.one_of {
-                Field::Choice(Choosing::One, titled(options))
+                Field::Choice(ChoiceKind::One, titled_choices(options))
             } else if let Some(values) = &string.enum_values {
-                Field::Choice(Choosing::One, plain(values))
+                Field::Choice(ChoiceKind::One, plain(values))
             } else {
-                Field::Text(Writing::Text)
+                Field::Text(TextKind::Text)
             }
         }
         ElicitationPropertySchema::Array(array) => match &array.items {
-            MultiSelectItems::String(items) => Field::Choice(Choosing::Several, plain(&items.values)),
-            MultiSelectItems::Titled(items) => Field::Choice(Choosing::Several, titled(&items.options)),
+            MultiSelectItems::String(items) => Field::Choice(ChoiceKind::Several, plain(&items.values)),
+            MultiSelectItems::Titled(items) => {
+                Field::Choice(ChoiceKind::Several, titled_choices(&items.options))
+            }
             _ => Field::Unknown,
         },
         ElicitationPropertySchema::Boolean(_) => {
@@ -93,15 +95,15 @@ fn field(property: &ElicitationPropertySchema) -> Field {
                 label: label.to_owned(),
                 description: None,
             };
-            Field::Choice(Choosing::YesOrNo, vec![option("true", "Yes"), option("false", "No")])
+            Field::Choice(ChoiceKind::YesOrNo, vec![option("true", "Yes"), option("false", "No")])
         }
-        ElicitationPropertySchema::Number(_) => Field::Text(Writing::Number),
-        ElicitationPropertySchema::Integer(_) => Field::Text(Writing::Integer),
+        ElicitationPropertySchema::Number(_) => Field::Text(TextKind::Number),
+        ElicitationPropertySchema::Integer(_) => Field::Text(TextKind::Integer),
         _ => Field::Unknown,
     }
 }
 
-fn titled(options: &[EnumOption]) -> Vec<Choice> {
+fn titled_choices(options: &[EnumOption]) -> Vec<Choice> {
     let options = options.iter().take(50).map(|option| Choice {
         id: option.value.clone(),
         label: short(&option.title, 500),
@@ -125,18 +127,20 @@ impl Form {
         let mut content = BTreeMap::new();
         if let Some((name, choosing)) = &self.choice {
             let value = match choosing {
-                Choosing::Several => Some(ElicitationContentValue::StringArray(options.to_vec())),
-                Choosing::One => options.first().cloned().map(ElicitationContentValue::String),
-                Choosing::YesOrNo => options.first().map(|id| ElicitationContentValue::Boolean(id == "true")),
+                ChoiceKind::Several => Some(ElicitationContentValue::StringArray(options.to_vec())),
+                ChoiceKind::One => options.first().cloned().map(ElicitationContentValue::String),
+                ChoiceKind::YesOrNo => {
+                    options.first().map(|id| ElicitationContentValue::Boolean(id == "true"))
+                }
             };
             content.extend(value.map(|value| (name.clone(), value)));
         }
         if let (Some((name, writing)), Some(text)) = (&self.text, text) {
             let text = text.trim();
             let value = match writing {
-                Writing::Text => ElicitationContentValue::String(text.to_owned()),
-                Writing::Number => ElicitationContentValue::Number(text.parse().ok()?),
-                Writing::Integer => ElicitationContentValue::Integer(text.parse().ok()?),
+                TextKind::Text => ElicitationContentValue::String(text.to_owned()),
+                TextKind::Number => ElicitationContentValue::Number(text.parse().ok()?),
+                TextKind::Integer => ElicitationContentValue::Integer(text.parse().ok()?),
             };
             content.insert(name.clone(), value);
         }

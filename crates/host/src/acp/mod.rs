@@ -38,7 +38,7 @@ use std::{
 };
 
 use indexmap::IndexMap;
-use muster_protocol::{DEEPEST, Happening, is_too_deep};
+use muster_protocol::{DEEPEST, HostEvent, is_too_deep};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -47,11 +47,11 @@ use self::{
     offers::Offered,
     rpc::Incoming,
     turns::Active,
-    updates::{Tool, Writing},
+    updates::{MessageInProgress, Tool},
 };
 pub use self::{
     prompts::blocks,
-    requests::{Answered, Open, decision_text},
+    requests::{DecisionEffect, Open, decision_text},
     sessions::{Opening, render_session},
     turns::{Turn, ended as turn_ended},
 };
@@ -144,7 +144,7 @@ struct Conversation {
     is_replaying: bool,
     turn: Option<Active>,
     waiting: VecDeque<Turn>,
-    writing: Option<Writing>,
+    writing: Option<MessageInProgress>,
     tools: BTreeMap<String, Tool>,
     model: Option<String>,
     context_tokens: Option<i64>,
@@ -198,7 +198,7 @@ pub struct Piece {
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Events to report.
-    pub events: Vec<Happening>,
+    pub events: Vec<HostEvent>,
     /// Live text.
     pub pieces: Vec<Piece>,
     /// The handshake's result: the agent's own name, or an error.
@@ -291,11 +291,11 @@ impl Machine {
     }
 
     /// Records the lines that the shim has taken, up to this number.
-    pub fn took(&mut self, seq: u64, fx: &mut Effects) {
+    pub fn mark_taken(&mut self, seq: u64, fx: &mut Effects) {
         while self.lines.front().is_some_and(|line| line.seq <= seq) {
             if let Some(OutgoingLine { delivers: Some(delivery), .. }) = self.lines.pop_front() {
                 let Delivery { approval_id, without_text } = delivery;
-                fx.events.push(Happening::Delivered { approval_id, without_text });
+                fx.events.push(HostEvent::Delivered { approval_id, without_text });
             }
         }
     }
@@ -359,7 +359,7 @@ pub fn not_judged() -> String {
 }
 
 /// A value that fits into an event, or the beginning of its JSON.
-fn fit(value: Value) -> Value {
+fn fit_event(value: Value) -> Value {
     let text = value.to_string();
     if text.len() <= LONGEST_VALUE && !is_too_deep(&value) {
         return value;

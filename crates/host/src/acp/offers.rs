@@ -2,7 +2,7 @@
 //! the older protocol.
 
 use agent_client_protocol_schema::v1::{SessionConfigOption, SessionConfigOptionCategory};
-use muster_protocol::{Happening, event::Offer};
+use muster_protocol::{HostEvent, event::Offer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::bounds::NAME;
 
 /// Offers of one session. `None`: not reported.
 #[derive(Debug, Default, PartialEq)]
-pub struct Found {
+pub struct SessionOffers {
     models: Option<Vec<Offer>>,
     modes: Option<Vec<Offer>>,
 }
@@ -27,7 +27,7 @@ pub struct Offered {
     modes: Vec<Offer>,
 }
 
-impl Found {
+impl SessionOffers {
     /// From the answer to a request that opens a session or changes its options.
     pub fn in_answer(answer: &Value) -> Self {
         let Self { models, modes } = Self::in_options(&options::in_answer(answer));
@@ -82,7 +82,7 @@ fn offer(id: &str, name: &str, description: Option<&str>, current: &str) -> Opti
 
 impl Machine {
     /// Reports a session's offers if they are new.
-    pub(super) fn offers(&mut self, found: Found, fx: &mut Effects) {
+    pub(super) fn offers(&mut self, found: SessionOffers, fx: &mut Effects) {
         let mut now = self.offered.clone().unwrap_or_default();
         now.models = found.models.unwrap_or(now.models);
         now.modes = found.modes.unwrap_or(now.modes);
@@ -103,7 +103,7 @@ impl Machine {
         now.modes.truncate(100);
         if self.offered.as_ref() != Some(&now) {
             let Offered { models, modes } = now.clone();
-            fx.events.push(Happening::Offered { models, modes });
+            fx.events.push(HostEvent::Offered { models, modes });
             self.offered = Some(now);
         }
     }

@@ -22,7 +22,7 @@ pub const NO_YES: &str = "The action was allowed, but the request has no unambig
 /// A permission request. The protocol's own type would reject it for a single unknown kind.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Asking {
+pub struct PermissionRequest {
     pub session_id: SessionId,
     pub tool_call: ToolCallUpdate,
     #[serde(default)]
@@ -58,7 +58,7 @@ impl Kind {
     }
 }
 
-impl Asking {
+impl PermissionRequest {
     /// The usable options: one yes, one no.
     pub fn choices(&self) -> Vec<PermissionChoice> {
         usable_choices(&self.options().filter_map(read).collect::<Vec<_>>())
@@ -104,7 +104,7 @@ fn name(option: &Value) -> Option<String> {
 }
 
 /// All meanings of one id.
-struct Said {
+struct IdMeanings {
     first: usize,
     least: Kind,
     most: Kind,
@@ -113,9 +113,9 @@ struct Said {
 /// The usable options. Once rather than always, since the control plane handles permanent decisions. An id stands for
 /// its strongest meaning: `allow_always` is more than `allow_once`.
 fn usable_choices(choices: &[PermissionChoice]) -> Vec<PermissionChoice> {
-    let mut by_id: BTreeMap<&str, Said> = BTreeMap::new();
+    let mut by_id: BTreeMap<&str, IdMeanings> = BTreeMap::new();
     for (at, PermissionChoice { id, kind }) in choices.iter().enumerate() {
-        let said = by_id.entry(id).or_insert(Said { first: at, least: *kind, most: *kind });
+        let said = by_id.entry(id).or_insert(IdMeanings { first: at, least: *kind, most: *kind });
         (said.least, said.most) = (said.least.min(*kind), said.most.max(*kind));
     }
     by_id.retain(|id, _| (1..=ID).contains(&id.len()));
@@ -157,7 +157,7 @@ mod tests {
         answered(&asking(&json!(options.collect::<Vec<_>>())).choices())
     }
 
-    fn asking(options: &Value) -> Asking {
+    fn asking(options: &Value) -> PermissionRequest {
         let asking = json!({ "sessionId": "s", "toolCall": { "toolCallId": "t" }, "options": options });
         serde_json::from_value(asking).unwrap()
     }
@@ -211,8 +211,9 @@ mod tests {
         for none in [Value::Null, json!({}), json!("allow"), json!([[]]), json!([null, "allow_once", true])] {
             assert_eq!(answered(&asking(&none).choices()), [None, None], "{none}");
         }
-        let without =
-            serde_json::from_value::<Asking>(json!({ "sessionId": "s", "toolCall": { "toolCallId": "t" } }));
+        let without = serde_json::from_value::<PermissionRequest>(
+            json!({ "sessionId": "s", "toolCall": { "toolCallId": "t" } }),
+        );
         assert_eq!(without.unwrap().choices(), []);
     }
 

@@ -6,7 +6,7 @@ use agent_client_protocol_schema::v1::{
     ElicitationMode, ElicitationScope, ErrorCode,
 };
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::{Asked, Request},
     plan::Decision,
 };
@@ -17,7 +17,7 @@ use super::{
     Delivery, Effects, MOST_OPEN, Machine, Settings,
     forms::{self, Form},
     not_judged,
-    permission::{self, Asking, NO_YES, PermissionChoice, response_for},
+    permission::{self, NO_YES, PermissionChoice, PermissionRequest, response_for},
     rpc, short,
     updates::{Mention, is_empty, name_of},
 };
@@ -29,20 +29,19 @@ pub struct Open {
     conversation_id: i64,
     /// The agent's id of it.
     id: Value,
-    waits: Waits,
+    waits: RequestKind,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-enum Waits {
+enum RequestKind {
     Permission(Vec<PermissionChoice>),
     Form(Form),
     /// A call of Muster's own MCP server, whose caller may be gone.
     Own,
 }
 
-/// Effect of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answered {
+pub enum DecisionEffect {
     /// A line delivers it to the agent.
     Said,
     /// A call of Muster's own MCP server may still wait for it.
@@ -82,7 +81,7 @@ impl Machine {
         self.send(rpc::error(id, code, message));
     }
 
-    fn request_permission(&mut self, id: Value, request: &Asking, fx: &mut Effects) {
+    fn request_permission(&mut self, id: Value, request: &PermissionRequest, fx: &mut Effects) {
         let choices = request.choices();
         let found = self.conversation_of(&request.session_id.0);
         let key = found.and_then(|found| self.waiting_key(&id, found, &choices));
@@ -114,7 +113,7 @@ impl Machine {
         // The rules match the agent's original words.
         let name = tool.name.or_else(|| (title != tool.title).then_some(tool.title));
         let asked = Asked::Action { tool: name, tool_kind: tool.kind, title, input };
-        self.ask(key, conversation_id, id, Waits::Permission(choices), asked, fx);
+        self.ask(key, conversation_id, id, RequestKind::Permission(choices), asked, fx);
     }
 
     fn request_answer(&mut self, id: Value, request: &CreateElicitationRequest, fx: &mut Effects) {
@@ -136,7 +135,7 @@ impl Machine {
             return;
         };
         self.finish_messages(conversation_id, fx);
-        self.ask(key, conversation_id, id, Waits::Form(form), asked, fx);
+        self.ask(key, conversation_id, id, RequestKind::Form(form), asked, fx);
     }
 
     /// The key of a request that may stay open: its turn runs, and there is room for its data. The key is the host's
@@ -159,7 +158,7 @@ impl Machine {
     /// The key of the open request with the agent's id.
     fn key_of(&self, id: &Value) -> Option<String> {
         let name = rpc::name(id)?;
-        let mut open = self.open.iter().filter(|(_, open)| !matches!(open.waits, Waits::Own));
+        let mut open = self.open.iter().filter(|(_, open)| !matches!(open.waits, RequestKind::Own));
         open.find(|(_, open)| rpc::name(&open.id).as_ref() == Some(&name)).map(|(key, _)| key.clone())
     }
 
@@ -167,13 +166,13 @@ impl Machine {
     pub fn ask_own(&mut self, conversation_id: i64, asked: Asked, fx: &mut Effects) -> Option<String> {
         if self.open.len() >= MOST_OPEN {
             // The oldest is probably abandoned. It is forgotten, and its answer becomes a turn.
-            let mut own = self.open.iter().filter(|(_, open)| matches!(open.waits, Waits::Own));
+            let mut own = self.open.iter().filter(|(_, open)| matches!(open.waits, RequestKind::Own));
             let oldest = own.next().map(|(key, _)| key.clone())?;
             self.open.remove(&oldest);
         }
         self.finish_messages(conversation_id, fx);
         let key = self.own_name();
-        self.ask(key.clone(), conversation_id, Value::Null, Waits::Own, asked, fx);
+        self.ask(key.clone(), conversation_id, Value::Null, RequestKind::Own, asked, fx);
         Some(key)
     }
 
@@ -182,7 +181,7 @@ impl Machine {
         key: String,
         conversation_id: i64,
         id: Value,
-        waits: Waits,
+        waits: RequestKind,
         asked: Asked,
         fx: &mut Effects,
     ) {
@@ -193,7 +192,7 @@ impl Machine {
             question @ Asked::Question { .. } => question,
         };
         let turn_id = self.turn_of(conversation_id);
-        fx.events.push(Happening::Asked(Request { request: key.clone(), conversation_id, turn_id, asked }));
+        fx.events.push(HostEvent::Asked(Request { request: key.clone(), conversation_id, turn_id, asked }));
         self.open.insert(key, Open { conversation_id, id, waits });
     }
 
@@ -203,7 +202,7 @@ impl Machine {
     }
 
     /// Applies a decision of the control plane's rules.
-    pub fn verdict(&mut self, key: &str, is_allowed: bool) -> Answered {
+    pub fn verdict(&mut self, key: &str, is_allowed: bool) -> DecisionEffect {
         let comment = None;
         self.decide(
             key,
@@ -213,42 +212,41 @@ impl Machine {
     }
 
     /// Applies a person's decision.
-    pub fn decide(&mut self, key: &str, decision: &Decision, approval_id: Option<i64>) -> Answered {
-        let Some(open) = self.open.remove(key) else { return Answered::NotWaiting };
+    pub fn decide(&mut self, key: &str, decision: &Decision, approval_id: Option<i64>) -> DecisionEffect {
+        let Some(open) = self.open.remove(key) else { return DecisionEffect::NotWaiting };
         let (line, without_text) = match &open.waits {
-            Waits::Own => return Answered::Own,
-            Waits::Permission(choices) => {
+            RequestKind::Own => return DecisionEffect::Own,
+            RequestKind::Permission(choices) => {
                 let answer = response_for(choices, decision);
                 if answer.is_none() && matches!(decision, Decision::Approved { .. }) {
                     // The agent learns about the approval in words, with its next turn.
                     self.reject(&open.id, ErrorCode::InvalidParams, NO_YES);
-                    return Answered::NotWaiting;
+                    return DecisionEffect::NotWaiting;
                 }
                 let line = rpc::response(&open.id, &answer.unwrap_or_else(permission::cancelled));
                 (line, has_comment(decision))
             }
-            Waits::Form(form) => {
-                let answer = filled(form, decision);
+            RequestKind::Form(form) => {
+                let answer = fill_form(form, decision);
                 let line = rpc::response(&open.id, &answer);
                 let is_declined = matches!(answer.action, ElicitationAction::Decline);
                 if is_declined && matches!(decision, Decision::Answered { .. }) {
                     // The form has no field for it: the agent learns about it in words, with its next turn.
                     self.send(line);
-                    return Answered::NotWaiting;
+                    return DecisionEffect::NotWaiting;
                 }
                 (line, false)
             }
         };
         self.send(line).delivers = approval_id.map(|approval_id| Delivery { approval_id, without_text });
-        Answered::Said
+        DecisionEffect::Said
     }
 
     /// Withdraws a conversation's requests: its turn ends.
     pub(super) fn withdraw_all(&mut self, conversation_id: i64, fx: &mut Effects) {
-        let mine = self
-            .open
-            .iter()
-            .filter(|(_, open)| open.conversation_id == conversation_id && !matches!(open.waits, Waits::Own));
+        let mine = self.open.iter().filter(|(_, open)| {
+            open.conversation_id == conversation_id && !matches!(open.waits, RequestKind::Own)
+        });
         let mine: Vec<String> = mine.map(|(key, _)| key.clone()).collect();
         for key in mine {
             self.withdraw(&key, None, fx);
@@ -259,13 +257,13 @@ impl Machine {
         let Some(open) = self.open.remove(key) else { return };
         let line = match (&open.waits, error) {
             (_, Some((code, message))) => rpc::error(&open.id, code, message),
-            (Waits::Form(_), None) => {
+            (RequestKind::Form(_), None) => {
                 rpc::response(&open.id, &CreateElicitationResponse::new(ElicitationAction::Cancel))
             }
             (_, None) => rpc::response(&open.id, &permission::cancelled()),
         };
         self.send(line);
-        fx.events.push(Happening::Withdrawn { request: key.to_owned() });
+        fx.events.push(HostEvent::Withdrawn { request: key.to_owned() });
     }
 
     pub(super) fn withdrawn_by_agent(&mut self, params: &str, fx: &mut Effects) {
@@ -297,7 +295,7 @@ fn has_comment(decision: &Decision) -> bool {
     comment.as_deref().is_some_and(|comment| !comment.trim().is_empty())
 }
 
-fn filled(form: &Form, decision: &Decision) -> CreateElicitationResponse {
+fn fill_form(form: &Form, decision: &Decision) -> CreateElicitationResponse {
     let content = match decision {
         Decision::Answered { options, text } => form.fill(options, text.as_deref()),
         Decision::Denied { .. } => None,

@@ -9,15 +9,17 @@ use agent_client_protocol_schema::{
     },
 };
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::{TurnOutcome, Usage},
     plan::{LaunchPlan, McpTransport},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Capabilities, Effects, Machine, Pending, Settings, Text, offers::Found, rpc, turns::failed};
-use crate::{mcp::socket_name, runtime::Places};
+use super::{
+    Capabilities, Effects, Machine, Pending, Settings, Text, offers::SessionOffers, rpc, turns::failed,
+};
+use crate::{mcp::socket_name, runtime::AgentPaths};
 
 /// Ways to open a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +80,7 @@ impl Machine {
     }
 
     /// How the agent can reopen a session.
-    pub(super) fn reopening(&self, session: &str) -> Option<Opening> {
+    pub(super) fn reopen_method(&self, session: &str) -> Option<Opening> {
         let session = session.to_owned();
         if self.capabilities.resume {
             Some(Opening::Resume { session })
@@ -146,11 +148,11 @@ impl Machine {
             conversation.is_new = true;
             (conversation.cost, conversation.context_tokens) = (None, None);
             let session = Some(session.to_owned());
-            fx.events.push(Happening::Session { conversation_id: id, session });
+            fx.events.push(HostEvent::Session { conversation_id: id, session });
         }
-        let found = Found::in_answer(&answer);
+        let found = SessionOffers::in_answer(&answer);
         // Many agents report offers of new sessions only.
-        if *opening == Opening::New || found != Found::default() {
+        if *opening == Opening::New || found != SessionOffers::default() {
             self.offers(found, fx);
         }
         if self.is_cancelled(id) {
@@ -247,7 +249,7 @@ impl Machine {
         for turn in &mut conversation.waiting {
             turn.session = None;
         }
-        fx.events.push(Happening::Session { conversation_id: id, session: None });
+        fx.events.push(HostEvent::Session { conversation_id: id, session: None });
         if let Some(session) = session.filter(|_| self.capabilities.close) {
             let name = format!("{}.close", self.own_name());
             self.pending.insert(name.clone(), Pending::Drop);
@@ -270,7 +272,7 @@ impl Machine {
 pub fn render_session(
     id: &str,
     opening: &Opening,
-    places: &Places,
+    places: &AgentPaths,
     conversation_id: i64,
     plan: &LaunchPlan,
 ) -> String {

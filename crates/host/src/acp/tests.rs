@@ -107,7 +107,7 @@ impl Script {
 
     fn messages(&self) -> Vec<&Content> {
         let messages = self.fx.events.iter().filter_map(|event| match event {
-            Happening::Message(message) => Some(&message.content),
+            HostEvent::Message(message) => Some(&message.content),
             _ => None,
         });
         messages.collect()
@@ -115,7 +115,7 @@ impl Script {
 
     fn end(&self) -> &TurnEnd {
         let mut ends = self.fx.events.iter().filter_map(|event| match event {
-            Happening::TurnEnded(end) => Some(end),
+            HostEvent::TurnEnded(end) => Some(end),
             _ => None,
         });
         ends.next_back().unwrap()

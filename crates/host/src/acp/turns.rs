@@ -4,7 +4,7 @@ use agent_client_protocol_schema::v1::{
     CancelNotification, ContentBlock, PromptRequest, PromptResponse, StopReason,
 };
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::{Content, Message, TurnEnd, TurnOutcome, Usage},
 };
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ impl Machine {
     }
 
     /// Whether this turn runs or waits.
-    pub fn has(&self, turn_id: i64) -> bool {
+    pub fn has_turn(&self, turn_id: i64) -> bool {
         self.conversations.values().any(|conversation| {
             conversation.turn.as_ref().is_some_and(|active| active.turn.turn_id == turn_id)
                 || conversation.waiting.iter().any(|turn| turn.turn_id == turn_id)
@@ -65,14 +65,15 @@ impl Machine {
         conversation.turn = Some(Active { turn, is_prompted: false, is_cancelled: false });
         let is_stale = std::mem::take(&mut conversation.is_stale);
         match conversation.session.clone() {
-            Some(session) => match self.reopening(&session).filter(|_| is_stale) {
+            Some(session) => match self.reopen_method(&session).filter(|_| is_stale) {
                 Some(opening) => self.reopen(id, &session, opening),
                 // It can't be reopened, but it may accept choices.
                 None if is_stale => self.choose(id, &Value::Null, fx),
                 None => self.prompt(id, fx),
             },
             None => {
-                let opening = resumed.and_then(|session| self.reopening(&session)).unwrap_or(Opening::New);
+                let opening =
+                    resumed.and_then(|session| self.reopen_method(&session)).unwrap_or(Opening::New);
                 self.open_rested(id, opening);
             }
         }
@@ -99,7 +100,7 @@ impl Machine {
         let request = PromptRequest::new(session.clone(), prompt);
         let turn_id = active.turn.turn_id;
         self.pending.insert(name.clone(), Pending::Prompt { conversation_id: id, turn_id });
-        fx.events.push(Happening::TurnStarted { turn_id });
+        fx.events.push(HostEvent::TurnStarted { turn_id });
         self.send(rpc::request(&name, "session/prompt", &request));
     }
 
@@ -215,7 +216,7 @@ impl Machine {
         let Some(conversation) = self.conversations.get_mut(&id) else { return };
         conversation.tools.clear();
         let Some(active) = conversation.turn.take() else { return };
-        fx.events.push(Happening::TurnEnded(TurnEnd {
+        fx.events.push(HostEvent::TurnEnded(TurnEnd {
             turn_id: active.turn.turn_id,
             outcome,
             error,
@@ -254,13 +255,13 @@ impl Machine {
     }
 
     /// Conversations with a running turn.
-    pub fn talking(&self) -> impl Iterator<Item = i64> {
+    pub fn conversations_in_turn(&self) -> impl Iterator<Item = i64> {
         self.conversations.keys().copied().filter(|id| self.turn_of(*id).is_some())
     }
 
     /// A message in the conversation's current turn.
-    pub fn message(&self, id: i64, key: String, content: Content) -> Happening {
-        Happening::Message(Message { conversation_id: id, turn_id: self.turn_of(id), key, content })
+    pub fn message(&self, id: i64, key: String, content: Content) -> HostEvent {
+        HostEvent::Message(Message { conversation_id: id, turn_id: self.turn_of(id), key, content })
     }
 }
 
@@ -268,14 +269,14 @@ impl Machine {
 pub(super) fn failed(failure: &rpc::Failure, fx: &mut Effects) -> String {
     let text = failure.text();
     if failure.is_auth_required() {
-        fx.events.push(Happening::AuthRequired { detail: text.clone() });
+        fx.events.push(HostEvent::AuthRequired { detail: text.clone() });
     }
     text
 }
 
 /// The event of a turn that ended without the agent.
-pub fn ended(turn_id: i64, outcome: TurnOutcome, error: Option<&str>) -> Happening {
-    Happening::TurnEnded(TurnEnd {
+pub fn ended(turn_id: i64, outcome: TurnOutcome, error: Option<&str>) -> HostEvent {
+    HostEvent::TurnEnded(TurnEnd {
         turn_id,
         outcome,
         error: error.map(str::to_owned),

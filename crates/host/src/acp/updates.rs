@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    Effects, LONGEST_TEXT, LONGEST_VALUE, Machine, Piece, fit, floor_boundary, is_too_long, short, usage,
+    Effects, LONGEST_TEXT, LONGEST_VALUE, Machine, Piece, fit_event, floor_boundary, is_too_long, short,
+    usage,
 };
 use crate::{agent::home::LARGEST_FILE, bounds::LIST};
 
-/// A message in progress.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Writing {
+pub struct MessageInProgress {
     key: String,
     is_thinking: bool,
     /// The agent's own id of the message.
@@ -30,7 +30,6 @@ pub struct Writing {
 pub enum Mention {
     /// An announcement.
     Call,
-    /// A change.
     Change,
     /// A permission request.
     Question,
@@ -178,7 +177,7 @@ impl Machine {
             let key =
                 if is_writing { String::new() } else { self.next_key(if is_thinking { 'r' } else { 't' }) };
             let Some(conversation) = self.conversations.get_mut(&id) else { return };
-            let begin = || Writing { key, is_thinking, named: named.cloned(), text: String::new() };
+            let begin = || MessageInProgress { key, is_thinking, named: named.cloned(), text: String::new() };
             let writing = conversation.writing.get_or_insert_with(begin);
             let fits = floor_boundary(text, LONGEST_TEXT - writing.text.len());
             fx.pieces.push(Piece {
@@ -264,7 +263,7 @@ impl Machine {
             let Some(tool) = self.tool(id, name).filter(|tool| !tool.is_over) else { return };
             tool.is_over = true;
             let call_id = tool.call_id.clone();
-            let content = Content::ToolResult { call_id, output: fit(output(fields)), is_error };
+            let content = Content::ToolResult { call_id, output: fit_event(output(fields)), is_error };
             let key = self.next_key('o');
             fx.events.push(self.message(id, key, content));
         }
@@ -311,7 +310,7 @@ impl Machine {
         }
         if let Some(input) = fields.raw_input.as_ref().filter(|input| !is_empty(input)) {
             tool.is_cut = is_too_long(input);
-            tool.input = fit(input.clone());
+            tool.input = fit_event(input.clone());
         }
         tool.bytes = serde_json::to_vec(&*tool).map_or(0, |json| json.len());
     }
@@ -337,7 +336,8 @@ impl Machine {
 /// Some agents use the same id for all questions: another input means another call.
 fn differs(tool: &Tool, fields: &ToolCallUpdateFields) -> bool {
     let input = fields.raw_input.as_ref().filter(|input| !is_empty(input));
-    let is_same = |input: &Value| *input == tool.input || tool.is_cut && fit(input.clone()) == tool.input;
+    let is_same =
+        |input: &Value| *input == tool.input || tool.is_cut && fit_event(input.clone()) == tool.input;
     input.is_some_and(|input| !is_empty(&tool.input) && !is_same(input))
 }
 

@@ -5,7 +5,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use futures::{FutureExt, future::BoxFuture, stream::FuturesUnordered};
-use muster_protocol::{Command, Happening, command::Order};
+use muster_protocol::{Command, HostEvent, command::CommandEnvelope};
 use muster_shim::home_archive::Task;
 use tokio::sync::oneshot;
 
@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) enum Chore {
     /// A backup command.
-    Order(Order),
+    Command(CommandEnvelope),
     /// Removes the homes from before restores.
     Drop,
 }
@@ -29,9 +29,9 @@ pub(super) enum Chore {
 /// Result of a chore.
 pub(super) struct ChoreOutcome {
     /// The completed command, if any.
-    order: Option<Order>,
+    envelope: Option<CommandEnvelope>,
     /// The event to report.
-    happening: Option<Happening>,
+    happening: Option<HostEvent>,
     /// Whether the homes from before restores are removed.
     are_gone: bool,
 }
@@ -60,7 +60,9 @@ impl Agent {
         self.chores.is_restoring = chore.is_restore();
         let shared = Arc::clone(&self.shared);
         self.chores.running.push(match chore {
-            Chore::Order(order) => carry_out(shared, order, self.record.phase != Phase::Ended).boxed(),
+            Chore::Command(envelope) => {
+                carry_out(shared, envelope, self.record.phase != Phase::Ended).boxed()
+            }
             Chore::Drop => drop_old(shared, self.id).boxed(),
         });
     }
@@ -70,19 +72,19 @@ impl Agent {
         self.chores.is_restoring = false;
         // A host killed before this commit repeats the removal, without effect.
         self.record.has_old_home &= !outcome.are_gone;
-        if let Some(order) = outcome.order {
-            self.changes.done.push(order.seq);
+        if let Some(envelope) = outcome.envelope {
+            self.changes.done.push(envelope.seq);
             if let Some(happening) = outcome.happening {
-                self.record.has_old_home |= matches!(happening, Happening::Restored { error: None, .. });
-                self.changes.others.push((order.generation, happening));
+                self.record.has_old_home |= matches!(happening, HostEvent::Restored { error: None, .. });
+                self.changes.others.push((envelope.generation, happening));
             }
         }
         self.start_next_chore();
         if self.record.phase == Phase::Ended
             && !self.waits_for_home()
-            && let Some(order) = self.commands.next_launch.take()
+            && let Some(envelope) = self.commands.next_launch.take()
         {
-            return self.begin_launch(&order).await;
+            return self.begin_launch(&envelope).await;
         }
         Ok(())
     }
@@ -102,7 +104,7 @@ impl Agent {
 
 impl Chore {
     fn is_restore(&self) -> bool {
-        matches!(self, Self::Order(Order { command: Command::Restore { .. }, .. }))
+        matches!(self, Self::Command(CommandEnvelope { command: Command::Restore { .. }, .. }))
     }
 }
 
@@ -113,39 +115,39 @@ async fn drop_old(shared: Arc<Shared>, agent_id: i64) -> ChoreOutcome {
     if let Err(error) = &dropped {
         tracing::warn!(agent = agent_id, %error, "the home from before a restore can't be removed");
     }
-    ChoreOutcome { order: None, happening: None, are_gone: dropped.is_ok() }
+    ChoreOutcome { envelope: None, happening: None, are_gone: dropped.is_ok() }
 }
 
-async fn carry_out(shared: Arc<Shared>, order: Order, is_up: bool) -> ChoreOutcome {
+async fn carry_out(shared: Arc<Shared>, envelope: CommandEnvelope, is_up: bool) -> ChoreOutcome {
     let _permit = shared.backup_slots.acquire().await;
-    let agent_id = order.agent_id;
-    let happening = match order.command.clone() {
+    let agent_id = envelope.agent_id;
+    let happening = match envelope.command.clone() {
         Command::Backup { backup_id } => {
             let done = back_up(&shared, agent_id, backup_id).await;
             let error = done.as_ref().err().map(|error| log_failure(agent_id, "backed up", error));
             let (bytes, sha256) = done.map(|done| (done.bytes.cast_signed(), done.sha256)).ok().unzip();
-            Some(Happening::BackedUp { backup_id, bytes, sha256, error })
+            Some(HostEvent::BackedUp { backup_id, bytes, sha256, error })
         }
         Command::Restore { backup_id, .. } if is_up => {
             let error = Some(BackupError::Running.to_string());
-            Some(Happening::Restored { backup_id, error })
+            Some(HostEvent::Restored { backup_id, error })
         }
         Command::Restore { backup_id, sha256 } => {
-            let done = restore(&shared, agent_id, backup_id, order.id, sha256).await;
+            let done = restore(&shared, agent_id, backup_id, envelope.id, sha256).await;
             let error = done.err().map(|error| log_failure(agent_id, "restored", &error));
-            Some(Happening::Restored { backup_id, error })
+            Some(HostEvent::Restored { backup_id, error })
         }
         Command::Forget { backup_id } => {
             if let Err(error) = backup::forget(&shared.folder, agent_id, backup_id) {
                 tracing::error!(agent = agent_id, backup_id, %error, "a backup can't be removed");
                 // No one else knows about the file. The journal keeps the command for the next host.
-                return ChoreOutcome { order: None, happening: None, are_gone: false };
+                return ChoreOutcome { envelope: None, happening: None, are_gone: false };
             }
             None
         }
         _ => None,
     };
-    ChoreOutcome { order: Some(order), happening, are_gone: false }
+    ChoreOutcome { envelope: Some(envelope), happening, are_gone: false }
 }
 
 /// Logs an error, and returns its text for people.
@@ -154,7 +156,11 @@ fn log_failure(agent: i64, what: &str, error: &BackupError) -> String {
     error.to_string()
 }
 
-async fn back_up(shared: &Shared, agent_id: i64, backup_id: i64) -> Result<backup::Written, BackupError> {
+async fn back_up(
+    shared: &Shared,
+    agent_id: i64,
+    backup_id: i64,
+) -> Result<backup::CompleteBackup, BackupError> {
     let reserve = shared.options.reserve;
     let work = move |folder: Folder, home| backup::back_up(&folder, home, agent_id, backup_id, reserve);
     with_home(shared, agent_id, Task::Pack, work).await

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use muster_egress::{Gate, Rules};
-use muster_protocol::{Happening, event::Content, plan::Decision};
+use muster_protocol::{HostEvent, event::Content, plan::Decision};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Agent, AskReason, Decided, Report, shutdown::Stopping};
+use super::{Agent, AskReason, AuthoredDecision, Report, shutdown::Stopping};
 use crate::{
     bounds::BATCH,
     clock,
@@ -25,7 +25,7 @@ pub(super) struct Calls {
     pub(super) reports: mpsc::UnboundedReceiver<Report>,
     pub(super) sockets: McpSockets,
     pub(super) gate: Option<Gate>,
-    waiting: BTreeMap<String, oneshot::Sender<Decided>>,
+    waiting: BTreeMap<String, oneshot::Sender<AuthoredDecision>>,
     /// Crossings under decision, by request key.
     judged: BTreeMap<String, late_approvals::Asked>,
     granted: LateApprovals,
@@ -54,7 +54,7 @@ impl Calls {
 
 impl Agent {
     pub(super) async fn handle_call(&mut self, call: Call) -> Result<(), Closed> {
-        self.shared.journal.room().await?;
+        self.shared.journal.wait_for_room().await?;
         match call {
             Call::Ask { conversation_id, asked, decided } => {
                 if let Some(key) =
@@ -65,7 +65,7 @@ impl Agent {
                 }
             }
             Call::Judge { conversation_id, asked, crossing, decided } => {
-                let running: Vec<i64> = self.record.machine.talking().collect();
+                let running: Vec<i64> = self.record.machine.conversations_in_turn().collect();
                 let named = conversation_id.filter(|id| running.contains(id));
                 if let Some(talking) = named.or(running.last().copied())
                     && let Some(key) = self.record.machine.ask_own(talking, asked, &mut self.changes.effects)
@@ -87,7 +87,7 @@ impl Agent {
     }
 
     /// Handles a report of the gate and all queued ones: a commit for each would be slower than an agent's calls.
-    pub(super) fn report_all(&mut self, generation: i64, happening: Happening) {
+    pub(super) fn report_all(&mut self, generation: i64, happening: HostEvent) {
         self.record_report(generation, happening);
         for _ in 0..BATCH {
             let Ok((generation, happening)) = self.calls.reports.try_recv() else { return };
@@ -95,9 +95,10 @@ impl Agent {
         }
     }
 
-    pub(super) fn record_report(&mut self, generation: i64, mut happening: Happening) {
-        if let Happening::ModelCalled(call) = &mut happening {
-            let mut turns = self.record.machine.talking().filter_map(|id| self.record.machine.turn_of(id));
+    pub(super) fn record_report(&mut self, generation: i64, mut happening: HostEvent) {
+        if let HostEvent::ModelCalled(call) = &mut happening {
+            let mut turns =
+                self.record.machine.conversations_in_turn().filter_map(|id| self.record.machine.turn_of(id));
             let only = turns.next().filter(|_| turns.next().is_none());
             // An answer is read even after its turn was cancelled, when the next turn may already run.
             let has_begun =
@@ -113,13 +114,13 @@ impl Agent {
 
     /// Records the start of turns before the agent gets them, so that none of their calls is older.
     pub(super) fn record_turn_starts(&mut self) {
-        let now = clock::theirs();
+        let now = clock::control_plane_now();
         for happening in &self.changes.effects.events {
-            if let Happening::TurnStarted { turn_id } = happening {
+            if let HostEvent::TurnStarted { turn_id } = happening {
                 self.calls.begun.insert(*turn_id, now);
             }
         }
-        self.calls.begun.retain(|turn, _| self.record.machine.has(*turn));
+        self.calls.begun.retain(|turn, _| self.record.machine.has_turn(*turn));
     }
 
     /// Opens the launch's gate, unless it is open or the agent was killed.

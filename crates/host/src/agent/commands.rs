@@ -8,10 +8,10 @@ use std::{
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use muster_protocol::{
-    Command, Happening,
-    command::Order,
+    Command, HostEvent,
+    command::CommandEnvelope,
     event::{EndReason, RefusedReason, TurnOutcome},
-    plan::{Given, LaunchPlan, McpServer, Part, TurnPlan, Wanted},
+    plan::{LaunchPlan, McpServer, Part, PlanRequest, PlanResponse, TurnPlan},
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -20,91 +20,94 @@ use tokio::{
 
 use super::{Agent, AskReason, Message, Phase, backups::Chore, home, launch, shim::Connection};
 use crate::{
-    acp::{Answered, Settings, Turn, blocks, turn_ended},
+    acp::{DecisionEffect, Settings, Turn, blocks, turn_ended},
     clock,
     journal::Closed,
-    runtime::Waiting,
+    runtime::EngineWait,
 };
 
 #[derive(Default)]
 pub(super) struct PendingCommands {
     /// Turns that wait for the agent to run unpaused.
-    pub(super) held: VecDeque<(Order, i64)>,
+    pub(super) held: VecDeque<(CommandEnvelope, i64)>,
     /// A launch that waits for the end of the last one, or for a restore of its home.
-    pub(super) next_launch: Option<Order>,
+    pub(super) next_launch: Option<CommandEnvelope>,
     /// Completed once the agent has ended.
     pub(super) stops: Vec<i64>,
     /// Turns that wait for their plan, and whether they were cancelled.
     pub(super) planned: BTreeMap<i64, bool>,
     /// A failed SYNC, and the time of its retry.
-    pub(super) sync_again: Option<(Order, Instant)>,
+    pub(super) sync_again: Option<(CommandEnvelope, Instant)>,
 }
 
 impl Agent {
-    pub(super) async fn handle_command(&mut self, order: Order) -> Result<(), Closed> {
-        let is_known = order.generation <= self.record.generation;
+    pub(super) async fn handle_command(&mut self, envelope: CommandEnvelope) -> Result<(), Closed> {
+        let is_known = envelope.generation <= self.record.generation;
         // Removing a backup's file is never too late: no one else knows about it.
-        if is_late(&order) && !matches!(order.command, Command::Forget { .. }) {
-            self.refuse(&order, RefusedReason::TooLate);
+        if is_late(&envelope) && !matches!(envelope.command, Command::Forget { .. }) {
+            self.refuse(&envelope, RefusedReason::TooLate);
         } else if matches!(
-            order.command,
+            envelope.command,
             Command::Backup { .. } | Command::Restore { .. } | Command::Forget { .. }
         ) {
-            self.queue_chore(Chore::Order(order));
-        } else if order.generation < self.record.generation {
-            self.refuse(&order, RefusedReason::Stale);
-        } else if order.command == Command::Launch {
-            return self.handle_launch(order).await;
-        } else if !is_known && order.command == Command::Stop {
+            self.queue_chore(Chore::Command(envelope));
+        } else if envelope.generation < self.record.generation {
+            self.refuse(&envelope, RefusedReason::Stale);
+        } else if envelope.command == Command::Launch {
+            return self.handle_launch(envelope).await;
+        } else if !is_known && envelope.command == Command::Stop {
             // It never started here, so it has ended.
             if let Some(launch) =
-                self.commands.next_launch.take_if(|launch| launch.generation <= order.generation)
+                self.commands.next_launch.take_if(|launch| launch.generation <= envelope.generation)
             {
                 self.changes.done.push(launch.seq);
             }
-            self.changes.done.push(order.seq);
+            self.changes.done.push(envelope.seq);
             let (reason, code, signal, detail) = (EndReason::Stopped, None, None, None);
-            let ended = Happening::Ended { reason, code, signal, detail };
+            let ended = HostEvent::Ended { reason, code, signal, detail };
             if self.record.phase == Phase::Ended {
-                self.record.begin(order.generation);
+                self.record.begin(envelope.generation);
                 self.record.end();
                 self.changes.effects.events.push(ended);
             } else {
                 // The previous launch still runs, and reports its own end.
-                self.changes.others.push((order.generation, ended));
+                self.changes.others.push((envelope.generation, ended));
                 self.stop();
             }
         } else if !is_known || self.record.phase == Phase::Ended {
-            self.refuse(&order, RefusedReason::NotRunning);
+            self.refuse(&envelope, RefusedReason::NotRunning);
         } else {
-            self.execute_command(order);
+            self.execute_command(envelope);
         }
         Ok(())
     }
 
-    fn execute_command(&mut self, order: Order) {
-        match order.command.clone() {
+    fn execute_command(&mut self, envelope: CommandEnvelope) {
+        match envelope.command.clone() {
             Command::Launch | Command::Backup { .. } | Command::Restore { .. } | Command::Forget { .. } => {}
             Command::Stop => {
-                self.commands.stops.push(order.seq);
+                self.commands.stops.push(envelope.seq);
                 self.stop();
             }
             Command::Pause => {
                 self.record.is_paused = true;
-                self.changes.done.push(order.seq);
+                self.changes.done.push(envelope.seq);
             }
             Command::Resume => {
                 self.record.is_paused = false;
-                self.changes.done.push(order.seq);
+                self.changes.done.push(envelope.seq);
                 self.release_turns();
             }
             Command::Turn { turn_id } => {
-                self.commands.held.push_back((order, turn_id));
+                self.commands.held.push_back((envelope, turn_id));
                 self.release_turns();
             }
-            Command::Cancel { turn_id } => self.cancel_turn(&order, turn_id),
+            Command::Cancel { turn_id } => self.cancel_turn(&envelope, turn_id),
             Command::Answer { approval_id } => {
-                self.ask_control_plane(Wanted::Answer { approval_id }, AskReason::Answer(order, approval_id));
+                self.ask_control_plane(
+                    PlanRequest::Answer { approval_id },
+                    AskReason::Answer(envelope, approval_id),
+                );
             }
             Command::Verdict { request, allowed } => {
                 let decision = if allowed {
@@ -113,13 +116,13 @@ impl Agent {
                     muster_protocol::plan::Decision::Denied { comment: None }
                 };
                 match self.record.machine.verdict(&request, allowed) {
-                    Answered::Own => _ = self.deliver_decision(&request, decision, None),
+                    DecisionEffect::Own => _ = self.deliver_decision(&request, decision, None),
                     // Nothing waits: the agent has withdrawn the request, and that was reported.
-                    Answered::Said | Answered::NotWaiting => {}
+                    DecisionEffect::Said | DecisionEffect::NotWaiting => {}
                 }
-                self.changes.done.push(order.seq);
+                self.changes.done.push(envelope.seq);
             }
-            Command::Sync => self.ask_control_plane(Wanted::Launch, AskReason::Sync(order)),
+            Command::Sync => self.ask_control_plane(PlanRequest::Launch, AskReason::Sync(envelope)),
         }
     }
 
@@ -128,13 +131,13 @@ impl Agent {
         if self.record.phase != Phase::Running || self.record.is_paused || self.stopping.is_some() {
             return;
         }
-        for (order, turn_id) in std::mem::take(&mut self.commands.held) {
+        for (envelope, turn_id) in std::mem::take(&mut self.commands.held) {
             self.commands.planned.insert(turn_id, false);
-            self.ask_control_plane(Wanted::Turn { turn_id }, AskReason::Turn(order, turn_id));
+            self.ask_control_plane(PlanRequest::Turn { turn_id }, AskReason::Turn(envelope, turn_id));
         }
     }
 
-    fn cancel_turn(&mut self, order: &Order, turn_id: i64) {
+    fn cancel_turn(&mut self, envelope: &CommandEnvelope, turn_id: i64) {
         if let Some(at) = self.commands.held.iter().position(|(_, held)| *held == turn_id) {
             if let Some((turn, _)) = self.commands.held.remove(at) {
                 self.changes.done.push(turn.seq);
@@ -146,18 +149,18 @@ impl Agent {
             self.commands.planned.entry(turn_id).and_modify(|is_cancelled| *is_cancelled = true);
         }
         self.await_cancelled();
-        self.changes.done.push(order.seq);
+        self.changes.done.push(envelope.seq);
     }
 
-    async fn handle_launch(&mut self, order: Order) -> Result<(), Closed> {
-        if order.generation == self.record.generation {
+    async fn handle_launch(&mut self, envelope: CommandEnvelope) -> Result<(), Closed> {
+        if envelope.generation == self.record.generation {
             // It has already started.
-            self.changes.done.push(order.seq);
+            self.changes.done.push(envelope.seq);
         } else if self.record.phase == Phase::Ended && !self.waits_for_home() {
-            return self.begin_launch(&order).await;
+            return self.begin_launch(&envelope).await;
         } else {
             self.stop();
-            if let Some(older) = self.commands.next_launch.replace(order) {
+            if let Some(older) = self.commands.next_launch.replace(envelope) {
                 self.refuse(&older, RefusedReason::Stale);
             }
         }
@@ -165,11 +168,11 @@ impl Agent {
     }
 
     /// Starts a launch. No part of the agent runs yet.
-    pub(super) async fn begin_launch(&mut self, order: &Order) -> Result<(), Closed> {
-        tracing::info!(agent = self.id, generation = order.generation, "an agent is launched");
-        self.record.begin(order.generation);
-        self.changes.done.push(order.seq);
-        self.shared.set_running(self.id, Some(order.generation));
+    pub(super) async fn begin_launch(&mut self, envelope: &CommandEnvelope) -> Result<(), Closed> {
+        tracing::info!(agent = self.id, generation = envelope.generation, "an agent is launched");
+        self.record.begin(envelope.generation);
+        self.changes.done.push(envelope.seq);
+        self.shared.set_running(self.id, Some(envelope.generation));
         self.commit().await?;
         self.drop_old_homes();
         self.ask_plan(AskReason::Launch);
@@ -179,7 +182,7 @@ impl Agent {
     /// Requests the plan, unless a request is pending.
     pub(super) fn ask_plan(&mut self, why: AskReason) {
         if !std::mem::replace(&mut self.plan.is_asked, true) {
-            self.ask_control_plane(Wanted::Launch, why);
+            self.ask_control_plane(PlanRequest::Launch, why);
         }
     }
 
@@ -187,15 +190,15 @@ impl Agent {
         &mut self,
         generation: i64,
         why: AskReason,
-        given: Option<Given>,
+        given: Option<PlanResponse>,
     ) -> Result<(), Closed> {
         let Some(given) = given else { return Ok(()) };
         if generation != self.record.generation || self.record.phase == Phase::Ended {
             let is_older = generation != self.record.generation;
             let reason = if is_older { RefusedReason::Stale } else { RefusedReason::NotRunning };
             match why {
-                AskReason::Turn(order, _) | AskReason::Answer(order, _) | AskReason::Sync(order) => {
-                    self.refuse(&order, reason);
+                AskReason::Turn(envelope, _) | AskReason::Answer(envelope, _) | AskReason::Sync(envelope) => {
+                    self.refuse(&envelope, reason);
                 }
                 AskReason::Launch | AskReason::Plan => {}
             }
@@ -205,11 +208,13 @@ impl Agent {
             self.plan.is_asked = false;
         }
         match (why, given) {
-            (AskReason::Launch, Given::Launch(plan)) => return Box::pin(self.start_agent(*plan)).await,
-            (AskReason::Launch, Given::Refused { reason }) => {
+            (AskReason::Launch, PlanResponse::Launch(plan)) => {
+                return Box::pin(self.start_agent(*plan)).await;
+            }
+            (AskReason::Launch, PlanResponse::Refused { reason }) => {
                 return self.finish_launch(EndReason::SpawnFailed, None, None, Some(reason)).await;
             }
-            (AskReason::Plan, Given::Launch(plan)) => {
+            (AskReason::Plan, PlanResponse::Launch(plan)) => {
                 // A host killed after the shim started, but before the commit, has not stored them.
                 if !plan.stopped {
                     self.record.machine.settings = self.machine_settings(&plan);
@@ -218,41 +223,51 @@ impl Agent {
                 self.set_rules();
                 self.write_lines();
             }
-            (AskReason::Sync(order), Given::Launch(plan)) => self.apply_sync(order, *plan),
-            (AskReason::Turn(order, turn_id), Given::Turn(plan)) => self.begin_turn(&order, turn_id, plan),
-            (AskReason::Answer(order, approval_id), Given::Answer(answer)) => {
-                self.changes.done.push(order.seq);
+            (AskReason::Sync(envelope), PlanResponse::Launch(plan)) => self.apply_sync(envelope, *plan),
+            (AskReason::Turn(envelope, turn_id), PlanResponse::Turn(plan)) => {
+                self.begin_turn(&envelope, turn_id, plan);
+            }
+            (AskReason::Answer(envelope, approval_id), PlanResponse::Answer(answer)) => {
+                self.changes.done.push(envelope.seq);
                 let decided =
                     self.record.machine.decide(&answer.request, &answer.decision, Some(approval_id));
                 let is_delivered = match decided {
                     // DELIVERED follows once the agent has the line.
-                    Answered::Said => return Ok(()),
-                    Answered::Own => self.deliver_decision(&answer.request, answer.decision, answer.by),
-                    Answered::NotWaiting => false,
+                    DecisionEffect::Said => return Ok(()),
+                    DecisionEffect::Own => self.deliver_decision(&answer.request, answer.decision, answer.by),
+                    DecisionEffect::NotWaiting => false,
                 };
                 self.changes.effects.events.push(if is_delivered {
-                    Happening::Delivered { approval_id, without_text: false }
+                    HostEvent::Delivered { approval_id, without_text: false }
                 } else {
-                    Happening::NotWaiting { approval_id }
+                    HostEvent::NotWaiting { approval_id }
                 });
             }
-            (AskReason::Turn(order, _) | AskReason::Answer(order, _) | AskReason::Sync(order), given) => {
-                if let Given::Refused { reason } = given {
-                    tracing::warn!(agent = self.id, command = order.id, reason, "the control plane refuses");
+            (
+                AskReason::Turn(envelope, _) | AskReason::Answer(envelope, _) | AskReason::Sync(envelope),
+                given,
+            ) => {
+                if let PlanResponse::Refused { reason } = given {
+                    tracing::warn!(
+                        agent = self.id,
+                        command = envelope.id,
+                        reason,
+                        "the control plane refuses"
+                    );
                 }
-                self.refuse(&order, RefusedReason::Forbidden);
+                self.refuse(&envelope, RefusedReason::Forbidden);
             }
             (AskReason::Plan, given) => {
                 // The next session to open requests it again.
                 let reason = match given {
-                    Given::Refused { reason } => reason,
+                    PlanResponse::Refused { reason } => reason,
                     _ => "The control plane's answer is invalid.".to_owned(),
                 };
-                tracing::warn!(agent = self.id, reason, "the control plane gives no plan");
+                tracing::warn!(agent = self.id, reason, "the control plane sent no plan");
                 let sent = self.shim.as_ref().map_or(0, |shim| shim.sending.sent);
                 self.record.machine.fail_unopened_sessions(sent, &reason, &mut self.changes.effects);
             }
-            (AskReason::Launch, _) => tracing::warn!(agent = self.id, "the control plane gives no plan"),
+            (AskReason::Launch, _) => tracing::warn!(agent = self.id, "the control plane sent no plan"),
         }
         Ok(())
     }
@@ -295,7 +310,7 @@ impl Agent {
         let shared = Arc::clone(&self.shared);
         let (away, mut waits) = mpsc::unbounded_channel();
         let (ends, stop) = watch::channel(false);
-        let waiting = Waiting { away, stop };
+        let waiting = EngineWait { away, stop };
         let (id, generation) = (self.id, self.record.generation);
         let start = launch::Start { shared: &shared, id, generation, plan, waiting: &waiting };
         let mut launching = pin!(start.run());
@@ -303,7 +318,7 @@ impl Agent {
             tokio::select! {
                 launched = &mut launching => return Ok(launched),
                 Some(detail) = waits.recv() => {
-                    self.changes.effects.events.push(Happening::EngineAway { detail });
+                    self.changes.effects.events.push(HostEvent::EngineAway { detail });
                     self.commit().await?;
                 }
                 Some(message) = self.inbox.recv() => {
@@ -320,9 +335,9 @@ impl Agent {
     fn ends_launch(&self, message: &Message) -> bool {
         let present = self.record.generation;
         match message {
-            Message::Order(order) => match order.command {
-                Command::Stop => order.generation == present && !is_late(order),
-                Command::Launch => order.generation > present && !is_late(order),
+            Message::Command(envelope) => match envelope.command {
+                Command::Stop => envelope.generation == present && !is_late(envelope),
+                Command::Launch => envelope.generation > present && !is_late(envelope),
                 _ => false,
             },
             Message::NotWanted(generation) => *generation == present,
@@ -331,7 +346,7 @@ impl Agent {
     }
 
     fn machine_settings(&self, plan: &LaunchPlan) -> Settings {
-        let home = self.shared.places(self.id, self.record.generation).home;
+        let home = self.shared.agent_paths(self.id, self.record.generation).home;
         Settings {
             home,
             model: plan.model.clone(),
@@ -343,18 +358,18 @@ impl Agent {
 
     /// Applies a new plan. A failure to write skills does not delay the rest, above all the gate's rules. The command
     /// stays, and is retried soon, also by a restarted host.
-    fn apply_sync(&mut self, order: Order, plan: LaunchPlan) {
+    fn apply_sync(&mut self, envelope: CommandEnvelope, plan: LaunchPlan) {
         let mut written = Ok(());
         // A stop may come alone. Skills and settings stay until the release, which brings a new plan.
         if !plan.stopped {
-            let given = self.shared.runtime.given(&self.shared.folder, self.id);
+            let given = self.shared.runtime.host_files(&self.shared.folder, self.id);
             written = home::write_skills(&given, &plan.skills);
             // If the same plan fails again, nothing has changed for the sessions.
             if written.is_ok() || self.plan.present.as_ref() != Some(&plan) {
                 self.record.machine.assignments_changed(self.machine_settings(&plan));
             }
             let what = self.missing_for_servers(&plan);
-            self.changes.effects.events.extend(what.map(|what| Happening::Lacks { what: what.to_owned() }));
+            self.changes.effects.events.extend(what.map(|what| HostEvent::Lacks { what: what.to_owned() }));
         }
         self.plan.present = Some(plan);
         self.set_rules();
@@ -364,13 +379,13 @@ impl Agent {
         }
         match written {
             Ok(()) => {
-                self.changes.done.push(order.seq);
-                self.changes.effects.events.push(Happening::Synced);
+                self.changes.done.push(envelope.seq);
+                self.changes.effects.events.push(HostEvent::Synced);
             }
             Err(error) => {
                 tracing::error!(agent = self.id, %error, "the skills can't be written; trying again");
                 let at = Instant::now() + self.shared.options.grace * 10;
-                self.commands.sync_again = Some((order, at));
+                self.commands.sync_again = Some((envelope, at));
             }
         }
     }
@@ -389,23 +404,23 @@ impl Agent {
         (!is_shown).then_some("Its sandbox does not show the folder of an MCP server that was added.")
     }
 
-    fn begin_turn(&mut self, order: &Order, turn_id: i64, plan: TurnPlan) {
-        self.changes.done.push(order.seq);
+    fn begin_turn(&mut self, envelope: &CommandEnvelope, turn_id: i64, plan: TurnPlan) {
+        self.changes.done.push(envelope.seq);
         match self.commands.planned.remove(&turn_id) {
             Some(true) => {
                 let why = Some("It was cancelled before it began.");
                 return self.changes.effects.events.push(turn_ended(turn_id, TurnOutcome::Cancelled, why));
             }
-            Some(false) if !self.record.machine.has(turn_id) => {}
+            Some(false) if !self.record.machine.has_turn(turn_id) => {}
             // A repetition, as after a takeover while the host was away.
             _ => return,
         }
         // A turn started now would be lost; an unstarted one waits for the next launch.
         if self.record.phase != Phase::Running || self.stopping.is_some() {
-            return self.refuse(order, RefusedReason::NotRunning);
+            return self.refuse(envelope, RefusedReason::NotRunning);
         }
-        let given = self.shared.runtime.given(&self.shared.folder, self.id);
-        let home = self.shared.places(self.id, self.record.generation).home;
+        let given = self.shared.runtime.host_files(&self.shared.folder, self.id);
+        let home = self.shared.agent_paths(self.id, self.record.generation).home;
         let takes_images = self.record.machine.capabilities.image;
         let prompt = blocks(&plan.prompt, plan.is_shared, takes_images, |part| {
             let Part::File { filename, base64: Some(base64), .. } = part else { return None };
@@ -415,7 +430,7 @@ impl Agent {
         });
         let turn = Turn {
             turn_id,
-            command_id: order.id,
+            command_id: envelope.id,
             conversation_id: plan.conversation_id,
             session: plan.session,
             instructions: plan.instructions,
@@ -430,12 +445,14 @@ impl Agent {
     }
 
     /// Reports a command without effect.
-    pub(super) fn refuse(&mut self, order: &Order, reason: RefusedReason) {
-        self.changes.done.push(order.seq);
-        self.changes.others.push((order.generation, Happening::Refused { command_id: order.id, reason }));
+    pub(super) fn refuse(&mut self, envelope: &CommandEnvelope, reason: RefusedReason) {
+        self.changes.done.push(envelope.seq);
+        self.changes
+            .others
+            .push((envelope.generation, HostEvent::Refused { command_id: envelope.id, reason }));
     }
 }
 
-fn is_late(order: &Order) -> bool {
-    order.deadline > 0 && order.deadline < clock::theirs()
+fn is_late(envelope: &CommandEnvelope) -> bool {
+    envelope.deadline > 0 && envelope.deadline < clock::control_plane_now()
 }

@@ -24,12 +24,12 @@ use tokio::time::{sleep, timeout};
 use super::{home, shim_io::kill_unresponsive_shim};
 use crate::{
     bounds::{LOOK, PROCESS_WAIT},
-    environment::{may_be_set, passed},
+    environment::{inherited_variables, may_be_set},
     folder::{Folder, FolderError, create_private},
     gate_address::GateAddress,
     profile::{self, ProfileError, Wiring},
     programs::{Program, ProgramError, SYSTEM_PATH, absolute},
-    runtime::{Engine, EngineError, Prepared, Runtime, Waiting, show},
+    runtime::{Engine, EngineError, EngineWait, PreparedLaunch, Runtime, show},
     shared::Shared,
 };
 
@@ -85,7 +85,7 @@ pub struct Start<'a> {
     pub generation: i64,
     pub plan: &'a LaunchPlan,
     /// Reports a wait for the engine, and signals a stop.
-    pub waiting: &'a Waiting,
+    pub waiting: &'a EngineWait,
 }
 
 impl Start<'_> {
@@ -131,11 +131,11 @@ impl Start<'_> {
     async fn contained(&self, engine: &Engine) -> Result<String, LaunchError> {
         let Self { shared, id, generation, plan, waiting } = *self;
         let mut program = shared.programs.instead_of(&plan.image)?.unwrap_or_default();
-        let given = shared.runtime.given(&shared.folder, id);
+        let given = shared.runtime.host_files(&shared.folder, id);
         let dir = self.dir();
         let is_there = shared.folder.has_shim(id, generation)
             || tokio::select! {
-                has = engine.has(id, generation) => has,
+                has = engine.has_container(id, generation) => has,
                 () = waiting.stopped() => return Err(EngineError::Stopped.into()),
             };
         let address = if is_there {
@@ -146,7 +146,7 @@ impl Start<'_> {
             shown.iter().try_for_each(|path| show(path)).map_err(|source| at(NOT_MADE, source))?;
             gate_address(&dir, plan.network.privileged && engine.shares_network())?
         };
-        let places = shared.places(id, generation);
+        let places = shared.agent_paths(id, generation);
         let wiring = self.wiring(&program, &places.home, &address)?;
         if let Some(wiring) = &wiring {
             profile::complete(&mut program, wiring, |command| places.program(command));
@@ -154,7 +154,7 @@ impl Start<'_> {
         let files = files(plan, wiring.as_ref());
         home::check_files(&files).map_err(|source| at(NOT_WRITTEN, source))?;
         let limit = plan.limits.start_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        let prepared = Prepared {
+        let prepared = PreparedLaunch {
             agent_id: id,
             generation,
             dir,
@@ -198,7 +198,7 @@ impl Start<'_> {
         let plan = self.plan;
         let profile = self.shared.programs.profile_of(program, &plan.image, plan.profile.as_ref())?;
         Ok(profile
-            .map(|profile| profile::render(profile, &profile::places(plan, home, address)))
+            .map(|profile| profile::render(profile, &profile::placeholder_values(plan, home, address)))
             .transpose()?)
     }
 
@@ -326,7 +326,7 @@ fn environment(
     plan: &LaunchPlan,
     address: &GateAddress,
 ) -> BTreeMap<OsString, OsString> {
-    let mut all = passed(&program.pass);
+    let mut all = inherited_variables(&program.pass);
     all.extend(given_environment(program, wiring, home, plan, address));
     all.insert("PATH".into(), std::env::var_os("PATH").unwrap_or_else(|| SYSTEM_PATH.into()));
     all

@@ -28,9 +28,9 @@ use std::{collections::VecDeque, path::PathBuf, sync::Arc};
 
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use muster_protocol::{
-    Happening,
-    command::Order,
-    plan::{Decision, Given, LaunchPlan, Wanted},
+    HostEvent,
+    command::CommandEnvelope,
+    plan::{Decision, LaunchPlan, PlanRequest, PlanResponse},
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -61,7 +61,7 @@ use crate::{
 /// A message to an agent's task.
 #[derive(Debug)]
 pub enum Message {
-    Order(Order),
+    Command(CommandEnvelope),
     /// The control plane does not want this launch here.
     NotWanted(i64),
     /// The control plane expects this launch here.
@@ -69,10 +69,10 @@ pub enum Message {
 }
 
 /// A decision and its author.
-pub type Decided = (Decision, Option<String>);
+pub type AuthoredDecision = (Decision, Option<String>);
 
 /// An event and its launch.
-type Report = (i64, Happening);
+type Report = (i64, HostEvent);
 
 /// Why the control plane was asked.
 #[derive(Debug)]
@@ -80,9 +80,9 @@ enum AskReason {
     Launch,
     /// To open a session.
     Plan,
-    Turn(Order, i64),
-    Answer(Order, i64),
-    Sync(Order),
+    Turn(CommandEnvelope, i64),
+    Answer(CommandEnvelope, i64),
+    Sync(CommandEnvelope),
 }
 
 #[derive(Default)]
@@ -100,7 +100,7 @@ pub struct Agent {
     deferred: VecDeque<Message>,
     commands: PendingCommands,
     plan: Plan,
-    asked: FuturesUnordered<BoxFuture<'static, (i64, AskReason, Option<Given>)>>,
+    asked: FuturesUnordered<BoxFuture<'static, (i64, AskReason, Option<PlanResponse>)>>,
     chores: Chores,
     shim: Option<Connection>,
     calls: Calls,
@@ -111,12 +111,12 @@ pub struct Agent {
     changes: Changes,
 }
 
-enum Arrived {
+enum Input {
     Message(Option<Message>),
-    Answer(i64, AskReason, Option<Given>),
+    Answer(i64, AskReason, Option<PlanResponse>),
     ChoreDone(ChoreOutcome),
     Call(Call),
-    Report(i64, Happening),
+    Report(i64, HostEvent),
     Lines(Batch),
     Time,
 }
@@ -163,43 +163,43 @@ impl Agent {
         loop {
             let next = self.next_due();
             let arrived = if let Some(message) = self.deferred.pop_front() {
-                Arrived::Message(Some(message))
+                Input::Message(Some(message))
             } else {
                 tokio::select! {
-                    message = self.inbox.recv() => Arrived::Message(message),
-                    Some((generation, why, given)) = self.asked.next() => Arrived::Answer(generation, why, given),
-                    Some(outcome) = self.chores.running.next() => Arrived::ChoreDone(outcome),
-                    Some(call) = self.calls.from.recv() => Arrived::Call(call),
-                    Some((generation, happening)) = self.calls.reports.recv() => Arrived::Report(generation, happening),
-                    batch = shim_io::batch(&mut self.shim, &self.shared.journal) => Arrived::Lines(batch?),
-                    () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => Arrived::Time,
+                    message = self.inbox.recv() => Input::Message(message),
+                    Some((generation, why, given)) = self.asked.next() => Input::Answer(generation, why, given),
+                    Some(outcome) = self.chores.running.next() => Input::ChoreDone(outcome),
+                    Some(call) = self.calls.from.recv() => Input::Call(call),
+                    Some((generation, happening)) = self.calls.reports.recv() => Input::Report(generation, happening),
+                    batch = shim_io::batch(&mut self.shim, &self.shared.journal) => Input::Lines(batch?),
+                    () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => Input::Time,
                 }
             };
             match arrived {
-                Arrived::Message(None) => return Ok(()),
-                Arrived::Message(Some(Message::Order(order))) => self.handle_command(order).await?,
-                Arrived::Message(Some(Message::NotWanted(generation))) => {
+                Input::Message(None) => return Ok(()),
+                Input::Message(Some(Message::Command(envelope))) => self.handle_command(envelope).await?,
+                Input::Message(Some(Message::NotWanted(generation))) => {
                     if generation == self.record.generation {
                         self.stop();
                     }
                 }
-                Arrived::Message(Some(Message::Wanted(generation))) => self.report_unknown_launch(generation),
-                Arrived::Answer(generation, why, given) => {
+                Input::Message(Some(Message::Wanted(generation))) => self.report_unknown_launch(generation),
+                Input::Answer(generation, why, given) => {
                     Box::pin(self.handle_answer(generation, why, given)).await?;
                 }
-                Arrived::ChoreDone(outcome) => Box::pin(self.finish_chore(outcome)).await?,
-                Arrived::Call(call) => self.handle_call(call).await?,
-                Arrived::Report(generation, happening) => self.report_all(generation, happening),
-                Arrived::Lines(batch) => self.handle_batch(batch).await?,
-                Arrived::Time => self.run_due().await?,
+                Input::ChoreDone(outcome) => Box::pin(self.finish_chore(outcome)).await?,
+                Input::Call(call) => self.handle_call(call).await?,
+                Input::Report(generation, happening) => self.report_all(generation, happening),
+                Input::Lines(batch) => self.handle_batch(batch).await?,
+                Input::Time => self.run_due().await?,
             }
             self.track_idle();
             self.flush().await?;
         }
     }
 
-    /// Asks the control plane. The answer arrives as [`Arrived::Answer`].
-    fn ask_control_plane(&mut self, wanted: Wanted, why: AskReason) {
+    /// Asks the control plane. The answer arrives as [`Input::Answer`].
+    fn ask_control_plane(&mut self, wanted: PlanRequest, why: AskReason) {
         let (told, answer) = oneshot::channel();
         let generation = self.record.generation;
         let ask = Ask { agent_id: self.id, generation, wanted, told };

@@ -52,7 +52,7 @@ pub struct Sending {
 
 impl Sending {
     /// Records that the agent has the lines up to this one. Later ones are sent again if any was refused.
-    pub fn took(&mut self, seq: u64) {
+    pub fn mark_taken(&mut self, seq: u64) {
         if mem::take(&mut self.is_blocked) {
             self.sent = seq;
         }
@@ -119,7 +119,7 @@ impl Connection {
     }
 
     /// Sends a header. A lost one is repeated after the next greeting, if it matters.
-    pub fn say(&self, header: FromClient) {
+    pub fn send_header(&self, header: FromClient) {
         let _ = self.out.send((header, Vec::new()));
     }
 
@@ -195,7 +195,7 @@ mod tests {
         let mut sending = Sending { sent: 6, is_blocked: false };
         assert!(sending.refused(Refusal::Busy));
         assert!(sending.is_blocked);
-        sending.took(4);
+        sending.mark_taken(4);
         assert!(sending.refused(Refusal::Gap));
         assert!(!sending.is_blocked, "nothing waits in the shim, so no TOOK would come");
         assert_eq!(sending.sent, 4, "5 and 6 are sent again");
@@ -204,12 +204,12 @@ mod tests {
     #[test]
     fn lines_wait_from_a_refusal_to_the_next_that_the_agent_takes() {
         let mut sending = Sending { sent: 9, is_blocked: false };
-        sending.took(3);
+        sending.mark_taken(3);
         assert_eq!(sending.sent, 9, "none was refused");
         assert!(sending.refused(Refusal::Busy));
         assert!(sending.refused(Refusal::Gap));
         assert!(sending.is_blocked);
-        sending.took(4);
+        sending.mark_taken(4);
         assert_eq!((sending.sent, sending.is_blocked), (4, false));
         assert!(!sending.refused(Refusal::Closed));
         assert!(!sending.is_blocked);

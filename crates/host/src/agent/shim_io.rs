@@ -3,7 +3,7 @@
 use std::{io, path::Path, sync::Arc};
 
 use muster_egress::SessionKey;
-use muster_protocol::{Happening, event::EndReason};
+use muster_protocol::{HostEvent, event::EndReason};
 use muster_shim::{
     record::{Exit, Record as ShimRecord},
     spool,
@@ -20,7 +20,7 @@ use crate::{
     bounds::{ANSWER_WAIT, BATCH, LOOK, PORTION, PROCESS_WAIT},
     journal::{Closed, Journal},
     mcp::serve_own,
-    runtime::{Files, Found, Lost, Runtime},
+    runtime::{Files, Runtime, ShimLoss, ShimState},
 };
 
 /// Input from the shim.
@@ -35,7 +35,7 @@ pub enum Batch {
 /// Waits for space for events, and then for the shim. Never returns without a shim.
 pub async fn batch(shim: &mut Option<Connection>, journal: &Journal) -> Result<Batch, Closed> {
     let Some(shim) = shim else { return std::future::pending().await };
-    journal.room().await?;
+    journal.wait_for_room().await?;
     let Some(first) = shim.next().await else { return Ok(Batch::Gone) };
     let mut size = 0;
     let mut frames = vec![first];
@@ -59,9 +59,9 @@ impl Agent {
             match frame {
                 Frame::Out { seq, line, .. } => self.handle_line(seq, &line).await,
                 Frame::Took(seq) => {
-                    self.record.machine.took(seq, &mut self.changes.effects);
+                    self.record.machine.mark_taken(seq, &mut self.changes.effects);
                     if let Some(shim) = &mut self.shim {
-                        shim.sending.took(seq);
+                        shim.sending.mark_taken(seq);
                     }
                 }
                 Frame::Refused(code, reason) => {
@@ -90,7 +90,7 @@ impl Agent {
                 let container_id = self.shared.runtime.name_of(id, generation, pid).await;
                 let model = self.record.machine.settings.model.clone();
                 tracing::info!(agent = id, generation, "an agent runs");
-                self.changes.effects.events.push(Happening::Started { container_id, program, model });
+                self.changes.effects.events.push(HostEvent::Started { container_id, program, model });
                 self.release_turns();
             }
             Some(Err(reason)) => self.fail_handshake(&reason),
@@ -103,7 +103,7 @@ impl Agent {
         if let Some(shim) = &self.shim
             && self.record.machine.read > 0
         {
-            shim.say(FromClient::Trim(self.record.machine.read));
+            shim.send_header(FromClient::Trim(self.record.machine.read));
         }
     }
 
@@ -120,7 +120,7 @@ impl Agent {
                         needs_plan = true;
                         break;
                     };
-                    let places = self.shared.places(self.id, self.record.generation);
+                    let places = self.shared.agent_paths(self.id, self.record.generation);
                     let files = Files {
                         agent_id: self.id,
                         generation: self.record.generation,
@@ -168,7 +168,7 @@ impl Agent {
             let found = self.shared.runtime.find(&self.shared.folder, self.id, generation).await;
             // A shim in a container waits for its environment from a launch.
             let is_waiting = may_wait && matches!(self.shared.runtime, Runtime::Engine(_));
-            if found == Found::Alive && !is_waiting && Instant::now() < until {
+            if found == ShimState::Alive && !is_waiting && Instant::now() < until {
                 sleep(LOOK).await;
                 continue;
             }
@@ -188,7 +188,7 @@ impl Agent {
                 // A stop was under way, and may have removed the container.
                 return self.finish_launch(EndReason::Stopped, None, None, None).await;
             }
-            let lost = if let Found::Gone(lost) = found { lost } else { Lost::Unknown };
+            let lost = if let ShimState::Gone(lost) = found { lost } else { ShimLoss::Unknown };
             return self.finish_launch(lost.reason(), None, None, lost.detail().map(str::to_owned)).await;
         }
     }
@@ -214,14 +214,15 @@ impl Agent {
     }
 
     pub(super) async fn attach_shim(&mut self, shim: Connection) -> Result<(), Closed> {
-        self.record.machine.took(shim.greeting.taken, &mut self.changes.effects);
+        self.record.machine.mark_taken(shim.greeting.taken, &mut self.changes.effects);
         self.shim = Some(shim);
         let had_gate = self.calls.gate.is_some();
         self.open_gate();
         match self.record.phase {
             Phase::Launching => {
                 self.record.phase = Phase::Starting;
-                self.record.machine.settings.home = self.shared.places(self.id, self.record.generation).home;
+                self.record.machine.settings.home =
+                    self.shared.agent_paths(self.id, self.record.generation).home;
                 self.record.machine.greet();
                 self.set_start_limit();
             }
@@ -232,7 +233,7 @@ impl Agent {
                 self.record.machine.assignments_changed(settings);
                 if !had_gate && self.record.machine.has_fixed_sessions() {
                     let what = "Its MCP servers ended with its host, and it can't open its sessions again.";
-                    self.changes.effects.events.push(Happening::Lacks { what: what.to_owned() });
+                    self.changes.effects.events.push(HostEvent::Lacks { what: what.to_owned() });
                 }
             }
             Phase::Ended => {}

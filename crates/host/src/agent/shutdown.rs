@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::{EndReason, RefusedReason},
 };
 use muster_shim::{
@@ -70,7 +70,7 @@ impl Agent {
     /// Reports a launch that the control plane expects here, but that never started and won't.
     pub(super) fn report_unknown_launch(&mut self, generation: i64) {
         let is_coming =
-            self.commands.next_launch.as_ref().is_some_and(|order| order.generation >= generation);
+            self.commands.next_launch.as_ref().is_some_and(|envelope| envelope.generation >= generation);
         if self.record.phase == Phase::Ended && self.record.generation < generation && !is_coming {
             tracing::info!(
                 agent = self.id,
@@ -81,7 +81,7 @@ impl Agent {
             self.record.end();
             let detail = Some("This host knows nothing of this launch.".to_owned());
             let (reason, code, signal) = (EndReason::ShimLost, None, None);
-            self.changes.effects.events.push(Happening::Ended { reason, code, signal, detail });
+            self.changes.effects.events.push(HostEvent::Ended { reason, code, signal, detail });
         }
     }
 
@@ -132,7 +132,7 @@ impl Agent {
 
     fn send_to_shim(&self, header: FromClient) {
         if let Some(shim) = &self.shim {
-            shim.say(header);
+            shim.send_header(header);
         }
     }
 
@@ -200,25 +200,25 @@ impl Agent {
             "an agent has ended"
         );
         let detail = self.with_stderr(reason, detail);
-        self.changes.effects.events.push(Happening::Ended { reason, code, signal, detail });
+        self.changes.effects.events.push(HostEvent::Ended { reason, code, signal, detail });
         let read = self.record.machine.read;
         let (agent_id, generation) = (self.id, self.record.generation);
         self.record.end();
         self.changes.done.append(&mut self.commands.stops);
-        for (order, _) in std::mem::take(&mut self.commands.held) {
-            self.refuse(&order, RefusedReason::NotRunning);
+        for (envelope, _) in std::mem::take(&mut self.commands.held) {
+            self.refuse(&envelope, RefusedReason::NotRunning);
         }
-        if let Some((order, _)) = self.commands.sync_again.take() {
-            self.refuse(&order, RefusedReason::NotRunning);
+        if let Some((envelope, _)) = self.commands.sync_again.take() {
+            self.refuse(&envelope, RefusedReason::NotRunning);
         }
         self.reset_launch();
         self.commit().await?;
         let mut leaving = self.shim.take();
         if let Some(shim) = &leaving {
             if read > 0 {
-                shim.say(FromClient::Trim(read));
+                shim.send_header(FromClient::Trim(read));
             }
-            shim.say(FromClient::Bye);
+            shim.send_header(FromClient::Bye);
         }
         let shared = Arc::clone(&self.shared);
         self.leaving.spawn(async move {
@@ -233,7 +233,7 @@ impl Agent {
             return Ok(());
         }
         match self.commands.next_launch.take() {
-            Some(order) => self.begin_launch(&order).await,
+            Some(envelope) => self.begin_launch(&envelope).await,
             None => Ok(()),
         }
     }

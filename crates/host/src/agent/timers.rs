@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muster_protocol::plan::Wanted;
+use muster_protocol::plan::PlanRequest;
 use tokio::time::Instant;
 
 use super::{Agent, AskReason, Phase};
@@ -81,8 +81,8 @@ impl Agent {
             self.record.machine.suspend_session(id);
             self.calls.sockets.end(id);
         }
-        if let Some((order, _)) = self.commands.sync_again.take_if(|(_, at)| *at <= now) {
-            self.ask_control_plane(Wanted::Launch, AskReason::Sync(order));
+        if let Some((envelope, _)) = self.commands.sync_again.take_if(|(_, at)| *at <= now) {
+            self.ask_control_plane(PlanRequest::Launch, AskReason::Sync(envelope));
         }
         if self.timers.start_by.is_some_and(|at| at <= now) {
             self.fail_handshake("It did not answer the handshake of the Agent Client Protocol in time.");

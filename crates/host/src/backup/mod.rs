@@ -52,9 +52,8 @@ pub enum BackupError {
     Failed,
 }
 
-/// A complete backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct CompleteBackup {
     /// Size of the file in bytes.
     pub bytes: u64,
     /// SHA-256 of the file, in hexadecimal.
@@ -131,13 +130,19 @@ fn answer(stream: &UnixStream) -> Result<()> {
 }
 
 /// Backs up a home. The disk keeps `reserve` bytes free.
-pub fn back_up(folder: &Folder, home: Home, agent_id: i64, backup_id: i64, reserve: u64) -> Result<Written> {
+pub fn back_up(
+    folder: &Folder,
+    home: Home,
+    agent_id: i64,
+    backup_id: i64,
+    reserve: u64,
+) -> Result<CompleteBackup> {
     let file = folder.backup(agent_id, backup_id);
     let dir = folder.backups(agent_id);
     create_private(&dir)?;
     let partial = file.with_extension("part");
     let done = write(home, &partial, DiskBudget::new(&dir, reserve)).and_then(|written| {
-        home_archive::rename_durably(&partial, &file).map_err(at("The backup can't be kept"))?;
+        home_archive::rename_durably(&partial, &file).map_err(at("The backup can't be stored"))?;
         Ok(written)
     });
     if done.is_err() {
@@ -146,18 +151,18 @@ pub fn back_up(folder: &Folder, home: Home, agent_id: i64, backup_id: i64, reser
     done
 }
 
-fn write(home: Home, partial: &Path, disk: DiskBudget) -> Result<Written> {
+fn write(home: Home, partial: &Path, disk: DiskBudget) -> Result<CompleteBackup> {
     const WHAT: &str = "The backup can't be written";
     let open = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(partial);
     let file = open.map_err(at(WHAT))?;
-    let out = Digested { file, disk, sha256: Sha256::new(), bytes: 0 };
+    let out = HashingWriter { file, disk, sha256: Sha256::new(), bytes: 0 };
     // zstd's own default.
     let mut encoder = zstd::Encoder::new(out, 3).map_err(at(WHAT))?;
     encoder.include_checksum(true).map_err(at(WHAT))?;
     let out = home.pack(encoder)?.finish().map_err(at(WHAT))?;
     out.file.sync_all().map_err(at(WHAT))?;
     tracing::info!(bytes = out.bytes, "a home is backed up");
-    Ok(Written { bytes: out.bytes, sha256: hex(&out.sha256.finalize()) })
+    Ok(CompleteBackup { bytes: out.bytes, sha256: hex(&out.sha256.finalize()) })
 }
 
 /// Restores a home from a backup. `command_id` identifies the command: repeating it changes nothing.
@@ -209,14 +214,14 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// A file, hashed while written, within the disk's budget.
-struct Digested {
+struct HashingWriter {
     file: File,
     disk: DiskBudget,
     sha256: Sha256,
     bytes: u64,
 }
 
-impl Write for Digested {
+impl Write for HashingWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.disk.take(bytes.len() as u64)?;
         let written = self.file.write(bytes)?;

@@ -50,11 +50,11 @@ impl Fixture {
         Home::Volume(listener.accept().unwrap().0)
     }
 
-    fn try_back_up(&self, id: i64, reserve: u64) -> Result<Written> {
+    fn try_back_up(&self, id: i64, reserve: u64) -> Result<CompleteBackup> {
         back_up(&self.folder, self.reach(Task::Pack), 7, id, reserve)
     }
 
-    fn back_up(&self, id: i64) -> Written {
+    fn back_up(&self, id: i64) -> CompleteBackup {
         self.try_back_up(id, 0).unwrap()
     }
 

@@ -1,7 +1,7 @@
 //! Events too large for a frame are sent with less content, since an oversized one would end every connection.
 
 use muster_protocol::{
-    Event, FromHost, Happening, LARGEST_FRAME,
+    Event, FromHost, HostEvent, LARGEST_FRAME,
     event::{Content, McpReport, Message, Offer, TurnEnd},
     plan::Destination,
     spending::ModelCall,
@@ -10,7 +10,6 @@ use tokio_tungstenite::tungstenite;
 
 use crate::bounds::TEXT;
 
-/// A frame as text.
 pub fn text(frame: &FromHost) -> tungstenite::Message {
     // Frames consist of texts, numbers and JSON, so they can always be written.
     let written = |frame: &FromHost| serde_json::to_string(frame).unwrap_or_default();
@@ -25,31 +24,31 @@ pub fn text(frame: &FromHost) -> tungstenite::Message {
 
 /// An event with less content. Every field is named, so that a new text can't be forgotten. Ids are numbers or made by
 /// the host; an agent's own ids are cut like other texts, and then stand for nothing.
-fn trim_event(what: &Happening) -> Happening {
+fn trim_event(what: &HostEvent) -> HostEvent {
     match what {
-        Happening::Started { container_id, program, model } => Happening::Started {
+        HostEvent::Started { container_id, program, model } => HostEvent::Started {
             container_id: cut(container_id),
             program: program.as_deref().map(cut),
             model: model.as_deref().map(cut),
         },
-        Happening::EngineAway { detail } => Happening::EngineAway { detail: cut(detail) },
-        Happening::Ended { reason, code, signal, detail } => Happening::Ended {
+        HostEvent::EngineAway { detail } => HostEvent::EngineAway { detail: cut(detail) },
+        HostEvent::Ended { reason, code, signal, detail } => HostEvent::Ended {
             reason: *reason,
             code: *code,
             signal: *signal,
             detail: detail.as_deref().map(cut),
         },
-        Happening::Lacks { what } => Happening::Lacks { what: cut(what) },
+        HostEvent::Lacks { what } => HostEvent::Lacks { what: cut(what) },
         // A session under another name could not be opened.
-        Happening::Session { conversation_id, session: _ } => {
-            Happening::Session { conversation_id: *conversation_id, session: None }
+        HostEvent::Session { conversation_id, session: _ } => {
+            HostEvent::Session { conversation_id: *conversation_id, session: None }
         }
-        Happening::Offered { models, modes } => {
-            Happening::Offered { models: offers(models), modes: offers(modes) }
+        HostEvent::Offered { models, modes } => {
+            HostEvent::Offered { models: offers(models), modes: offers(modes) }
         }
-        Happening::Message(message) => Happening::Message(without_content(message)),
-        Happening::TurnEnded(TurnEnd { turn_id, outcome, error, model, usage, context_tokens }) => {
-            Happening::TurnEnded(TurnEnd {
+        HostEvent::Message(message) => HostEvent::Message(without_content(message)),
+        HostEvent::TurnEnded(TurnEnd { turn_id, outcome, error, model, usage, context_tokens }) => {
+            HostEvent::TurnEnded(TurnEnd {
                 turn_id: *turn_id,
                 outcome: *outcome,
                 error: error.as_deref().map(cut),
@@ -59,10 +58,10 @@ fn trim_event(what: &Happening) -> Happening {
             })
         }
         // An unreadable request can't be decided.
-        Happening::Asked(request) => Happening::Withdrawn { request: cut(&request.request) },
-        Happening::Withdrawn { request } => Happening::Withdrawn { request: cut(request) },
-        Happening::AuthRequired { detail } => Happening::AuthRequired { detail: cut(detail) },
-        Happening::ModelCalled(ModelCall {
+        HostEvent::Asked(request) => HostEvent::Withdrawn { request: cut(&request.request) },
+        HostEvent::Withdrawn { request } => HostEvent::Withdrawn { request: cut(request) },
+        HostEvent::AuthRequired { detail } => HostEvent::AuthRequired { detail: cut(detail) },
+        HostEvent::ModelCalled(ModelCall {
             turn_id,
             provider,
             model,
@@ -72,7 +71,7 @@ fn trim_event(what: &Happening) -> Happening {
             usage,
             cache_hour,
             lease_id,
-        }) => Happening::ModelCalled(ModelCall {
+        }) => HostEvent::ModelCalled(ModelCall {
             turn_id: *turn_id,
             provider: cut(provider),
             model: cut(model),
@@ -83,21 +82,21 @@ fn trim_event(what: &Happening) -> Happening {
             cache_hour: *cache_hour,
             lease_id: *lease_id,
         }),
-        Happening::Limited { credential_id, model, until, detail } => Happening::Limited {
+        HostEvent::Limited { credential_id, model, until, detail } => HostEvent::Limited {
             credential_id: *credential_id,
             model: cut(model),
             until: *until,
             detail: cut(detail),
         },
-        Happening::Unreached { destination: Destination { host, port }, reason, count } => {
-            Happening::Unreached {
+        HostEvent::Unreached { destination: Destination { host, port }, reason, count } => {
+            HostEvent::Unreached {
                 destination: Destination { host: cut(host), port: *port },
                 reason: cut(reason),
                 count: *count,
             }
         }
-        Happening::McpServer(McpReport { server_id, state, error, stderr, tools }) => {
-            Happening::McpServer(McpReport {
+        HostEvent::McpServer(McpReport { server_id, state, error, stderr, tools }) => {
+            HostEvent::McpServer(McpReport {
                 server_id: *server_id,
                 state: *state,
                 error: error.as_deref().map(cut),
@@ -105,21 +104,21 @@ fn trim_event(what: &Happening) -> Happening {
                 tools: tools.iter().take(32).map(|tool| short(tool, 256)).collect(),
             })
         }
-        Happening::BackedUp { backup_id, bytes, sha256, error } => Happening::BackedUp {
+        HostEvent::BackedUp { backup_id, bytes, sha256, error } => HostEvent::BackedUp {
             backup_id: *backup_id,
             bytes: *bytes,
             sha256: sha256.as_deref().map(cut),
             error: error.as_deref().map(cut),
         },
-        Happening::Restored { backup_id, error } => {
-            Happening::Restored { backup_id: *backup_id, error: error.as_deref().map(cut) }
+        HostEvent::Restored { backup_id, error } => {
+            HostEvent::Restored { backup_id: *backup_id, error: error.as_deref().map(cut) }
         }
-        Happening::Synced
-        | Happening::TurnStarted { turn_id: _ }
-        | Happening::Delivered { approval_id: _, without_text: _ }
-        | Happening::NotWaiting { approval_id: _ }
-        | Happening::LeaseReturned { lease_id: _ }
-        | Happening::Refused { command_id: _, reason: _ } => what.clone(),
+        HostEvent::Synced
+        | HostEvent::TurnStarted { turn_id: _ }
+        | HostEvent::Delivered { approval_id: _, without_text: _ }
+        | HostEvent::NotWaiting { approval_id: _ }
+        | HostEvent::LeaseReturned { lease_id: _ }
+        | HostEvent::Refused { command_id: _, reason: _ } => what.clone(),
     }
 }
 
@@ -159,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    fn told(what: Happening) -> Happening {
+    fn told(what: HostEvent) -> HostEvent {
         let event = Event { seq: 4, agent_id: 7, generation: 3, at: 1, what };
         let text = text(&FromHost::Event(event)).into_text().unwrap();
         assert!(text.len() <= LARGEST_FRAME, "{} bytes: {}", text.len(), &text[..200]);
@@ -173,26 +172,26 @@ mod tests {
     }
 
     /// Each kind of event, with this text in each text field, and this many entries in each list.
-    fn each(text: &str, entries: usize) -> Vec<Happening> {
+    fn each(text: &str, entries: usize) -> Vec<HostEvent> {
         let owned = || text.to_owned();
         let some = || Some(owned());
         let message = |content| {
-            Happening::Message(Message { conversation_id: 1, turn_id: Some(5), key: owned(), content })
+            HostEvent::Message(Message { conversation_id: 1, turn_id: Some(5), key: owned(), content })
         };
         let asked = |asked| {
-            Happening::Asked(Request { request: owned(), conversation_id: 1, turn_id: Some(5), asked })
+            HostEvent::Asked(Request { request: owned(), conversation_id: 1, turn_id: Some(5), asked })
         };
         let choice = Choice { id: owned(), label: owned(), description: some() };
         let offers = vec![Offer { id: owned(), name: owned(), description: some(), current: true }; entries];
         vec![
-            Happening::Started { container_id: owned(), program: some(), model: some() },
-            Happening::EngineAway { detail: owned() },
-            Happening::Ended { reason: EndReason::Exited, code: Some(1), signal: None, detail: some() },
-            Happening::Synced,
-            Happening::Lacks { what: owned() },
-            Happening::Session { conversation_id: 1, session: some() },
-            Happening::Offered { models: offers.clone(), modes: offers },
-            Happening::TurnStarted { turn_id: 5 },
+            HostEvent::Started { container_id: owned(), program: some(), model: some() },
+            HostEvent::EngineAway { detail: owned() },
+            HostEvent::Ended { reason: EndReason::Exited, code: Some(1), signal: None, detail: some() },
+            HostEvent::Synced,
+            HostEvent::Lacks { what: owned() },
+            HostEvent::Session { conversation_id: 1, session: some() },
+            HostEvent::Offered { models: offers.clone(), modes: offers },
+            HostEvent::TurnStarted { turn_id: 5 },
             message(Content::Text { text: owned() }),
             message(Content::Thinking { text: owned() }),
             message(Content::ToolCall { tool: owned(), call_id: owned(), input: json!(text) }),
@@ -208,7 +207,7 @@ mod tests {
                 base64: owned(),
                 caption: some(),
             }),
-            Happening::TurnEnded(TurnEnd {
+            HostEvent::TurnEnded(TurnEnd {
                 turn_id: 5,
                 outcome: TurnOutcome::Failed,
                 error: some(),
@@ -223,11 +222,11 @@ mod tests {
                 multiple: false,
                 allow_text: true,
             }),
-            Happening::Withdrawn { request: owned() },
-            Happening::Delivered { approval_id: 8, without_text: true },
-            Happening::NotWaiting { approval_id: 8 },
-            Happening::AuthRequired { detail: owned() },
-            Happening::ModelCalled(ModelCall {
+            HostEvent::Withdrawn { request: owned() },
+            HostEvent::Delivered { approval_id: 8, without_text: true },
+            HostEvent::NotWaiting { approval_id: 8 },
+            HostEvent::AuthRequired { detail: owned() },
+            HostEvent::ModelCalled(ModelCall {
                 turn_id: Some(5),
                 provider: owned(),
                 model: owned(),
@@ -238,35 +237,35 @@ mod tests {
                 cache_hour: Some(3),
                 lease_id: Some(9),
             }),
-            Happening::LeaseReturned { lease_id: 9 },
-            Happening::Limited { credential_id: None, model: owned(), until: None, detail: owned() },
-            Happening::Unreached {
+            HostEvent::LeaseReturned { lease_id: 9 },
+            HostEvent::Limited { credential_id: None, model: owned(), until: None, detail: owned() },
+            HostEvent::Unreached {
                 destination: Destination { host: owned(), port: 443 },
                 reason: owned(),
                 count: 3,
             },
-            Happening::McpServer(McpReport {
+            HostEvent::McpServer(McpReport {
                 server_id: 5,
                 state: McpState::Failed,
                 error: some(),
                 stderr: some(),
                 tools: vec![owned(); entries],
             }),
-            Happening::BackedUp { backup_id: 1, bytes: Some(2), sha256: some(), error: some() },
-            Happening::Restored { backup_id: 1, error: some() },
-            Happening::Refused { command_id: 1, reason: RefusedReason::Stale },
+            HostEvent::BackedUp { backup_id: 1, bytes: Some(2), sha256: some(), error: some() },
+            HostEvent::Restored { backup_id: 1, error: some() },
+            HostEvent::Refused { command_id: 1, reason: RefusedReason::Stale },
         ]
     }
 
-    fn kind(what: &Happening) -> String {
+    fn kind(what: &HostEvent) -> String {
         serde_json::to_value(what).unwrap()["kind"].as_str().unwrap().to_owned()
     }
 
-    /// Law: the connection survives any event, and the event keeps its identity.
+    /// The connection survives any event, and the event keeps its identity.
     #[test]
     fn an_event_of_each_kind_fits_however_much_is_in_it() {
         let frames: Value = muster_json::from_str(include_str!("../../../../schema/gateway.json")).unwrap();
-        let kinds = frames["$defs"]["Happening"]["oneOf"].as_array().unwrap().iter();
+        let kinds = frames["$defs"]["HostEvent"]["oneOf"].as_array().unwrap().iter();
         let kinds = kinds.map(|kind| &kind["properties"]["kind"]["const"]);
         let kinds: BTreeSet<String> = kinds.map(|kind| kind.as_str().unwrap().to_owned()).collect();
         let tried: BTreeSet<String> = each("", 1).iter().map(kind).collect();
@@ -293,17 +292,17 @@ mod tests {
         };
         let message = |content| {
             let key = "3.9.f".to_owned();
-            Happening::Message(Message { conversation_id: 1, turn_id: Some(5), key, content })
+            HostEvent::Message(Message { conversation_id: 1, turn_id: Some(5), key, content })
         };
-        let Happening::Message(shown) = told(message(file)) else { panic!("no message") };
+        let HostEvent::Message(shown) = told(message(file)) else { panic!("no message") };
         assert_eq!((shown.conversation_id, shown.turn_id, shown.key.as_str()), (1, Some(5), "3.9.f"));
         assert!(matches!(shown.content, Content::Error { code, .. } if code == "TOO_LARGE"));
         let input = Value::from("x".repeat(LARGEST_FRAME));
         let asked =
             Asked::Action { tool: None, tool_kind: "other".to_owned(), title: "Run".to_owned(), input };
         let request = Request { request: "3.h1".to_owned(), conversation_id: 1, turn_id: Some(5), asked };
-        let withdrawn = Happening::Withdrawn { request: "3.h1".to_owned() };
-        assert_eq!(told(Happening::Asked(request)), withdrawn);
+        let withdrawn = HostEvent::Withdrawn { request: "3.h1".to_owned() };
+        assert_eq!(told(HostEvent::Asked(request)), withdrawn);
         let small = message(Content::Text { text: "Hi".to_owned() });
         assert_eq!(told(small.clone()), small);
     }

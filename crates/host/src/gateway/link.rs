@@ -19,7 +19,7 @@ use tokio_tungstenite::{
     tungstenite::{self, Message, client::IntoClientRequest, protocol::WebSocketConfig},
 };
 
-use super::{Gateway, LinkError, Wish, frame_limit::text};
+use super::{AgentRequest, Gateway, LinkError, frame_limit::text};
 use crate::{
     bounds::{NETWORK_WAIT, PORTION},
     clock,
@@ -32,7 +32,7 @@ use crate::{
 const SILENCE: Duration = Duration::from_secs(45);
 /// Pending commands while the control plane is unreachable: their questions use the same connection. No more than these
 /// are confirmed, and the control plane keeps the others. They are read all the same.
-const MOST_ORDERS: usize = 4096;
+const MAX_PENDING_COMMANDS: usize = 4096;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -134,7 +134,7 @@ fn detail(body: &[u8]) -> String {
 }
 
 /// Progress of a connection's output.
-struct Progress {
+struct OutputProgress {
     /// The last written event.
     sent: i64,
     events: std::collections::VecDeque<Event>,
@@ -159,16 +159,16 @@ enum LinkEvent {
 impl Gateway {
     /// Uses a connection until it ends. Returns whether it was welcome, and why it ended.
     pub(super) async fn serve(&mut self, mut link: Link) -> (bool, LinkError) {
-        let standing = *self.shared.journal.standing().borrow();
+        let position = *self.shared.journal.position().borrow();
         let (runtime, runtime_version) = self.shared.runtime.describe().await;
         let hello = Hello {
             versions: VERSIONS,
             machine: machine::describe(&self.machine_id, self.shared.folder.root()),
             runtime,
             runtime_version,
-            commands: standing.commands,
-            events: standing.events,
-            acknowledged: standing.acknowledged,
+            commands: position.commands,
+            events: position.events,
+            acknowledged: position.acknowledged,
             agents: self.shared.running(),
         };
         let welcome = match self.questions.collect(link.greet(hello)).await {
@@ -176,14 +176,14 @@ impl Gateway {
             Err(error) => return (false, error),
         };
         tracing::info!(epoch = welcome.epoch, "connected to {PATH}");
-        if welcome.events > standing.events {
+        if welcome.events > position.events {
             let reason =
-                format!("it has event {}, and this journal ends with {}", welcome.events, standing.events);
+                format!("it has event {}, and this journal ends with {}", welcome.events, position.events);
             return (false, LinkError::Refused { code: RefusedCode::JournalLost, reason, retry_after: None });
         }
-        if welcome.events < standing.acknowledged {
+        if welcome.events < position.acknowledged {
             let reason =
-                format!("it has event {}, and had acknowledged {}", welcome.events, standing.acknowledged);
+                format!("it has event {}, and had acknowledged {}", welcome.events, position.acknowledged);
             return (false, LinkError::Refused { code: RefusedCode::Restored, reason, retry_after: None });
         }
         match self.welcome(&welcome).await {
@@ -202,7 +202,7 @@ impl Gateway {
             tracing::warn!("{text}");
         }
         self.shared.journal.acknowledge(welcome.events, Some(u64::from(welcome.window))).await?;
-        self.wishes.send(Wish::Wanted(welcome.agents.clone())).map_err(|_| Closed)
+        self.agent_requests.send(AgentRequest::Wanted(welcome.agents.clone())).map_err(|_| Closed)
     }
 
     async fn exchange_frames(
@@ -211,9 +211,9 @@ impl Gateway {
         acknowledged: i64,
     ) -> Result<std::convert::Infallible, LinkError> {
         let Link { mut from, to, mut writer } = link;
-        let mut standing = self.shared.journal.standing();
-        standing.mark_changed();
-        let mut progress = Progress {
+        let mut position = self.shared.journal.position();
+        position.mark_changed();
+        let mut progress = OutputProgress {
             sent: acknowledged,
             events: std::collections::VecDeque::new(),
             receipt: None,
@@ -227,10 +227,10 @@ impl Gateway {
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut heard = Instant::now();
         loop {
-            if progress.events.is_empty() && standing.borrow().events > progress.sent {
+            if progress.events.is_empty() && position.borrow().events > progress.sent {
                 progress.events = self.shared.journal.events_after(progress.sent, PORTION)?.into();
             }
-            progress.is_full = standing.borrow().orders >= MOST_ORDERS;
+            progress.is_full = position.borrow().pending_commands >= MAX_PENDING_COMMANDS;
             let has_outgoing = progress.has_outgoing();
             let step = tokio::select! {
                 frame = next(&mut from) => LinkEvent::Frame(frame),
@@ -241,7 +241,7 @@ impl Gateway {
                     }
                     Err(_) => LinkEvent::Broken("it can't be written to".to_owned()),
                 },
-                changed = standing.changed() => {
+                changed = position.changed() => {
                     changed.map_err(|_| Closed)?;
                     LinkEvent::Heard
                 }
@@ -279,12 +279,12 @@ impl Gateway {
         }
     }
 
-    async fn handle_frame(&mut self, frame: ToHost, progress: &mut Progress) -> Result<(), LinkError> {
+    async fn handle_frame(&mut self, frame: ToHost, progress: &mut OutputProgress) -> Result<(), LinkError> {
         match frame {
-            ToHost::Command(order) => {
-                let seq = order.seq;
-                for order in self.shared.journal.receive(vec![order]).await? {
-                    self.wishes.send(Wish::Order(order)).map_err(|_| Closed)?;
+            ToHost::Command(envelope) => {
+                let seq = envelope.seq;
+                for envelope in self.shared.journal.receive(vec![envelope]).await? {
+                    self.agent_requests.send(AgentRequest::Command(envelope)).map_err(|_| Closed)?;
                 }
                 progress.receipt = progress.receipt.max(Some(seq));
             }
@@ -297,7 +297,7 @@ impl Gateway {
     }
 
     /// Sends the most urgent output.
-    fn send_next(&mut self, permit: Permit<'_, Message>, progress: &mut Progress) {
+    fn send_next(&mut self, permit: Permit<'_, Message>, progress: &mut OutputProgress) {
         if let Some(through) = progress.receipt.take_if(|_| !progress.is_full) {
             return permit.send(text(&FromHost::Received { through }));
         }
@@ -320,7 +320,7 @@ impl Gateway {
     }
 }
 
-impl Progress {
+impl OutputProgress {
     fn has_outgoing(&self) -> bool {
         (self.receipt.is_some() && !self.is_full)
             || !self.unasked.is_empty()

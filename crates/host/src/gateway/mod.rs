@@ -13,7 +13,7 @@ use std::{sync::Arc, time::Duration};
 
 use muster_protocol::{
     Secret,
-    command::Order,
+    command::CommandEnvelope,
     frame::{Delta, RefusedCode, Running},
 };
 use tokio::{sync::mpsc, time::sleep};
@@ -30,8 +30,8 @@ use crate::{
 
 /// A request of the control plane for agents.
 #[derive(Debug)]
-pub enum Wish {
-    Order(Order),
+pub enum AgentRequest {
+    Command(CommandEnvelope),
     /// Only these agents should run here.
     Wanted(Vec<Running>),
 }
@@ -73,7 +73,7 @@ pub struct Gateway {
     machine_id: String,
     questions: Questions,
     deltas: mpsc::Receiver<Delta>,
-    wishes: mpsc::UnboundedSender<Wish>,
+    agent_requests: mpsc::UnboundedSender<AgentRequest>,
     meter: Meter,
 }
 
@@ -83,7 +83,7 @@ impl Gateway {
         base: &Url,
         identity: (Secret, String),
         from_agents: (mpsc::Receiver<Ask>, mpsc::Receiver<Delta>),
-        wishes: mpsc::UnboundedSender<Wish>,
+        agent_requests: mpsc::UnboundedSender<AgentRequest>,
     ) -> Self {
         Self {
             shared,
@@ -92,7 +92,7 @@ impl Gateway {
             machine_id: identity.1,
             questions: Questions::new(from_agents.0),
             deltas: from_agents.1,
-            wishes,
+            agent_requests,
             meter: Meter::default(),
         }
     }
@@ -111,7 +111,7 @@ impl Gateway {
             }
             if matches!(error, LinkError::Refused { code: RefusedCode::Token, .. }) {
                 // A definite answer: this host no longer owns its agents.
-                let _ = self.wishes.send(Wish::Wanted(Vec::new()));
+                let _ = self.agent_requests.send(AgentRequest::Wanted(Vec::new()));
             }
             let pause = retry.after(was_welcome, &error);
             log_disconnect(&error, pause);

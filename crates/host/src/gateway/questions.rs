@@ -6,7 +6,7 @@ use std::{
     pin::pin,
 };
 
-use muster_protocol::plan::Given;
+use muster_protocol::plan::PlanResponse;
 use tokio::sync::mpsc;
 
 use crate::shared::Ask;
@@ -59,7 +59,7 @@ impl Questions {
     }
 
     /// Delivers an answer.
-    pub fn answer(&mut self, id: i64, given: Given) {
+    pub fn answer(&mut self, id: i64, given: PlanResponse) {
         if let Some(ask) = self.open.remove(&id) {
             let _ = ask.told.send(given);
         }
@@ -72,7 +72,7 @@ impl Questions {
 
 #[cfg(test)]
 mod tests {
-    use muster_protocol::plan::Wanted;
+    use muster_protocol::plan::PlanRequest;
     use tokio::sync::oneshot;
 
     use super::*;
@@ -83,7 +83,7 @@ mod tests {
         let mut questions = Questions::new(asked);
         let question = |agent_id| {
             let (told, answer) = oneshot::channel();
-            (Ask { agent_id, generation: 1, wanted: Wanted::Launch, told }, answer)
+            (Ask { agent_id, generation: 1, wanted: PlanRequest::Launch, told }, answer)
         };
         let (first, awaited) = question(1);
         asks.send(first).await.unwrap();
@@ -108,8 +108,8 @@ mod tests {
         drop(given_up);
         assert!(questions.get(52).is_none(), "an abandoned question is not sent");
         assert_eq!(questions.open(), [1]);
-        questions.answer(1, Given::Refused { reason: "No.".to_owned() });
-        assert_eq!(awaited.await.unwrap(), Given::Refused { reason: "No.".to_owned() });
+        questions.answer(1, PlanResponse::Refused { reason: "No.".to_owned() });
+        assert_eq!(awaited.await.unwrap(), PlanResponse::Refused { reason: "No.".to_owned() });
         assert!(questions.open().is_empty());
     }
 }

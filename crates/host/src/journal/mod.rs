@@ -1,9 +1,10 @@
 //! The journal: the host's durable state.
 //!
-//! It contains received commands that are not yet carried out, unacknowledged events, and one record per agent: the last
-//! line read, the open work of its sessions and turns, and the lines to write to it. **Exactly once rests on one rule: a
-//! step's events, the agent's record after it, and the commands that it carried out are committed together, before any
-//! effect becomes visible** (before an event is sent, a line is written to the agent, or a command is confirmed).
+//! It contains received commands that are not yet carried out, unacknowledged events, and one record per agent: the
+//! last line read, the open work of its sessions and turns, and the lines to write to it. **Exactly once rests on one
+//! rule: a step's events, the agent's record after it, and the commands that it carried out are committed together,
+//! before any effect becomes visible** (before an event is sent, a line is written to the agent, or a command is
+//! confirmed).
 //!
 //! So a killed host loses at most invisible steps. After a restart the agent's record contains the number of the next
 //! line; the shim still has this line, and sends it again. A partial message is part of the record, so the protocol
@@ -11,12 +12,12 @@
 //! committed, but perhaps not written, is simply written again. Lines with secrets (the opening of a session, with the
 //! MCP servers' headers) are stored as their purpose only, and rendered again from the plan, which is requested again.
 //!
-//! A single thread writes. It takes all pending tasks, commits them in one transaction with one fsync, and answers their
-//! callers. On a full disk it retries every second, and all callers wait: agents then block on their own output, and
-//! nothing is lost.
+//! A single thread writes. It takes all pending tasks, commits them in one transaction with one fsync, and answers
+//! their callers. On a full disk it retries every second, and all callers wait: agents then block on their own output,
+//! and nothing is lost.
 //!
-//! Unacknowledged events are limited in bytes ([`Journal::room`]); beyond the limit no agent is read. Agents take turns
-//! there, so a flooding agent can't block others.
+//! Unacknowledged events are limited in bytes ([`Journal::wait_for_room`]); beyond the limit no agent is read. Agents
+//! take turns there, so a flooding agent can't block others.
 
 mod store;
 #[cfg(test)]
@@ -25,7 +26,7 @@ mod writer;
 
 use std::{path::Path, sync::Arc};
 
-use muster_protocol::{Event, Happening, command::Order};
+use muster_protocol::{Event, HostEvent, command::CommandEnvelope};
 use tokio::sync::{Mutex, mpsc, oneshot, watch};
 
 pub use self::store::{Contents, StoreError};
@@ -51,12 +52,11 @@ pub struct Draft {
     pub generation: i64,
     /// Time by the host's clock.
     pub at: i64,
-    pub what: Happening,
+    pub what: HostEvent,
 }
 
-/// Position of the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct JournalPosition {
     /// The last command.
     pub commands: i64,
     /// The last event.
@@ -68,7 +68,7 @@ pub struct Standing {
     /// Limit of these bytes.
     pub window: u64,
     /// Number of pending commands.
-    pub orders: usize,
+    pub pending_commands: usize,
 }
 
 /// The journal is closed: the host is stopping, or the file is damaged.
@@ -80,7 +80,7 @@ pub struct Closed;
 #[derive(Clone, Debug)]
 pub struct Journal {
     tasks: mpsc::Sender<Task>,
-    standing: watch::Receiver<Standing>,
+    position: watch::Receiver<JournalPosition>,
     store: Arc<Store>,
     turn: Arc<Mutex<()>>,
 }
@@ -92,9 +92,9 @@ impl Journal {
         let store = Arc::new(store);
         let (tasks, waiting) = mpsc::channel(BATCH);
         // Limit of unacknowledged bytes until the control plane sets one.
-        let (standing, watched) = watch::channel(contents.standing(1024 * 1024));
-        writer::start(Arc::clone(&store), waiting, standing)?;
-        Ok((Self { tasks, standing: watched, store, turn: Arc::default() }, contents))
+        let (position, watched) = watch::channel(contents.position(1024 * 1024));
+        writer::start(Arc::clone(&store), waiting, position)?;
+        Ok((Self { tasks, position: watched, store, turn: Arc::default() }, contents))
     }
 
     /// The contents of a journal that no host uses.
@@ -113,8 +113,8 @@ impl Journal {
     }
 
     /// Stores received commands, and returns the new ones.
-    pub async fn receive(&self, orders: Vec<Order>) -> Result<Vec<Order>, Closed> {
-        self.ask(|done| Task::Receive(orders, done)).await
+    pub async fn receive(&self, envelopes: Vec<CommandEnvelope>) -> Result<Vec<CommandEnvelope>, Closed> {
+        self.ask(|done| Task::Receive(envelopes, done)).await
     }
 
     /// Drops events up to this number, and learns the limit of unacknowledged bytes.
@@ -128,15 +128,15 @@ impl Journal {
     }
 
     /// The journal's position, which can be watched.
-    pub fn standing(&self) -> watch::Receiver<Standing> {
-        self.standing.clone()
+    pub fn position(&self) -> watch::Receiver<JournalPosition> {
+        self.position.clone()
     }
 
     /// Waits until events may be added. The longest waiting caller is first.
-    pub async fn room(&self) -> Result<(), Closed> {
+    pub async fn wait_for_room(&self) -> Result<(), Closed> {
         let _turn = self.turn.lock().await;
-        let mut standing = self.standing.clone();
-        standing.wait_for(|standing| standing.waiting < standing.window).await.map_err(|_| Closed)?;
+        let mut position = self.position.clone();
+        position.wait_for(|position| position.waiting < position.window).await.map_err(|_| Closed)?;
         Ok(())
     }
 

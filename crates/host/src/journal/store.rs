@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use muster_protocol::{Event, Happening, command::Order};
+use muster_protocol::{Event, HostEvent, command::CommandEnvelope};
 use parking_lot::RwLock;
 use redb::{
     Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition,
@@ -10,11 +10,11 @@ use redb::{
 };
 use serde::Deserialize;
 
-use super::{Change, Standing};
+use super::{Change, JournalPosition};
 
 const META: TableDefinition<&str, i64> = TableDefinition::new("meta");
 const EVENTS: TableDefinition<i64, &[u8]> = TableDefinition::new("events");
-const ORDERS: TableDefinition<i64, &[u8]> = TableDefinition::new("orders");
+const PENDING_COMMANDS: TableDefinition<i64, &[u8]> = TableDefinition::new("orders");
 const KNOWN: TableDefinition<i64, i64> = TableDefinition::new("known");
 const AGENTS: TableDefinition<i64, &[u8]> = TableDefinition::new("agents");
 
@@ -42,21 +42,21 @@ pub struct Contents {
     /// Bytes of unacknowledged events.
     pub waiting: u64,
     /// Pending commands, oldest first.
-    pub orders: Vec<Order>,
+    pub pending_commands: Vec<CommandEnvelope>,
     /// The agents' records.
     pub agents: Vec<(i64, Vec<u8>)>,
 }
 
 impl Contents {
     /// The journal's position.
-    pub fn standing(&self, window: u64) -> Standing {
-        Standing {
+    pub fn position(&self, window: u64) -> JournalPosition {
+        JournalPosition {
             commands: self.commands,
             events: self.events,
             acknowledged: self.acknowledged,
             waiting: self.waiting,
             window,
-            orders: self.orders.len(),
+            pending_commands: self.pending_commands.len(),
         }
     }
 }
@@ -69,7 +69,7 @@ pub struct Store {
 }
 
 /// A write transaction.
-pub struct Writing {
+pub struct WriteStep {
     tx: WriteTransaction,
 }
 
@@ -96,10 +96,10 @@ impl Store {
     }
 
     /// Starts a write transaction.
-    pub fn write(&self) -> Result<Writing> {
+    pub fn write(&self) -> Result<WriteStep> {
         let held = self.database.read();
         let database = held.as_ref().ok_or(redb::Error::DatabaseClosed)?;
-        Ok(Writing { tx: database.begin_write()? })
+        Ok(WriteStep { tx: database.begin_write()? })
     }
 
     /// Bytes of all stored events.
@@ -154,16 +154,16 @@ impl Store {
                 let (id, bytes) = row?;
                 contents.agents.push((id.value(), bytes.value().to_vec()));
             }
-            let mut orders = Vec::new();
-            for row in tx.open_table(ORDERS)?.iter()? {
-                orders.push(row?.1.value().to_vec());
+            let mut envelopes = Vec::new();
+            for row in tx.open_table(PENDING_COMMANDS)?.iter()? {
+                envelopes.push(row?.1.value().to_vec());
             }
-            Ok((contents, orders))
+            Ok((contents, envelopes))
         };
-        let (mut contents, orders) = read().map_err(|source| self.error(source))?;
+        let (mut contents, envelopes) = read().map_err(|source| self.error(source))?;
         contents.waiting = self.waiting().map_err(|source| self.error(source))?;
-        for bytes in orders {
-            contents.orders.push(muster_json::from_slice(&bytes)?);
+        for bytes in envelopes {
+            contents.pending_commands.push(muster_json::from_slice(&bytes)?);
         }
         Ok(contents)
     }
@@ -192,7 +192,7 @@ fn unreadable(seq: i64, bytes: &[u8], error: &serde_json::Error) -> Event {
     }
     let Parts { agent_id, generation, at, what } = muster_json::from_slice(bytes).unwrap_or_default();
     tracing::error!(seq, agent = agent_id, %error, "an event of the journal can't be read, and is left out");
-    Event { seq, agent_id, generation, at, what: Happening::Withdrawn { request: what.request } }
+    Event { seq, agent_id, generation, at, what: HostEvent::Withdrawn { request: what.request } }
 }
 
 /// Creates an empty journal under another name first: a host killed meanwhile leaves no partial one.
@@ -204,7 +204,7 @@ fn make(path: &Path) -> Result<()> {
     }
     let database = Database::create(&new)?;
     let tx = database.begin_write()?;
-    for table in [EVENTS, ORDERS, AGENTS] {
+    for table in [EVENTS, PENDING_COMMANDS, AGENTS] {
         tx.open_table(table)?;
     }
     tx.open_table(META)?;
@@ -258,7 +258,7 @@ fn sync_folder(path: &Path) -> std::io::Result<()> {
     path.parent().map_or(Ok(()), |folder| std::fs::File::open(folder)?.sync_all())
 }
 
-impl Writing {
+impl WriteStep {
     /// Writes a step, and returns the additional bytes of its events: a step is repeated if its commit failed, and may
     /// already be there.
     pub fn change(&self, change: &Change, last_event: &mut i64) -> Result<u64> {
@@ -285,33 +285,37 @@ impl Writing {
         if let Some((id, bytes)) = &change.record {
             self.tx.open_table(AGENTS)?.insert(id, bytes.as_slice())?;
         }
-        let mut orders = self.tx.open_table(ORDERS)?;
+        let mut envelopes = self.tx.open_table(PENDING_COMMANDS)?;
         for seq in &change.done {
-            orders.remove(seq)?;
+            envelopes.remove(seq)?;
         }
         Ok(size.saturating_sub(there))
     }
 
     /// Stores commands, and returns the new ones: above the last number, and with an id not seen under another number.
     /// The same number means this command, written by a failed commit that became visible.
-    pub fn receive(&self, orders: &[Order], last_command: &mut i64) -> Result<Vec<Order>> {
+    pub fn receive(
+        &self,
+        envelopes: &[CommandEnvelope],
+        last_command: &mut i64,
+    ) -> Result<Vec<CommandEnvelope>> {
         let mut fresh = Vec::new();
-        let mut kept = self.tx.open_table(ORDERS)?;
+        let mut kept = self.tx.open_table(PENDING_COMMANDS)?;
         let mut known = self.tx.open_table(KNOWN)?;
-        for order in orders {
-            if order.seq <= *last_command {
+        for envelope in envelopes {
+            if envelope.seq <= *last_command {
                 continue;
             }
-            *last_command = order.seq;
-            let before = known.insert(order.id, order.seq)?.map(|seq| seq.value());
-            if let Some(first) = before.filter(|first| *first != order.seq) {
-                known.insert(order.id, first)?;
+            *last_command = envelope.seq;
+            let before = known.insert(envelope.id, envelope.seq)?.map(|seq| seq.value());
+            if let Some(first) = before.filter(|first| *first != envelope.seq) {
+                known.insert(envelope.id, first)?;
                 continue;
             }
             let bytes =
-                serde_json::to_vec(order).map_err(|error| redb::Error::Corrupted(error.to_string()))?;
-            kept.insert(order.seq, bytes.as_slice())?;
-            fresh.push(order.clone());
+                serde_json::to_vec(envelope).map_err(|error| redb::Error::Corrupted(error.to_string()))?;
+            kept.insert(envelope.seq, bytes.as_slice())?;
+            fresh.push(envelope.clone());
         }
         // The control plane sends at most 64 before they are confirmed.
         while known.len()? > 65_536 {
@@ -334,8 +338,8 @@ impl Writing {
     }
 
     /// The number of pending commands.
-    pub fn orders(&self) -> Result<usize> {
-        Ok(self.tx.open_table(ORDERS)?.len()? as usize)
+    pub fn pending_commands(&self) -> Result<usize> {
+        Ok(self.tx.open_table(PENDING_COMMANDS)?.len()? as usize)
     }
 
     /// Commits. A crash may lose a mere acknowledgement: the control plane repeats it.

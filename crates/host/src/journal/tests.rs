@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn order(seq: i64, id: i64) -> Order {
-    Order { seq, id, agent_id: 1, generation: 1, deadline: 0, command: Command::Stop }
+fn envelope(seq: i64, id: i64) -> CommandEnvelope {
+    CommandEnvelope { seq, id, agent_id: 1, generation: 1, deadline: 0, command: Command::Stop }
 }
 
 fn events(count: usize) -> Vec<Draft> {
-    let draft = Draft { agent_id: 1, generation: 1, at: 5, what: Happening::Synced };
+    let draft = Draft { agent_id: 1, generation: 1, at: 5, what: HostEvent::Synced };
     vec![draft; count]
 }
 
@@ -40,17 +40,20 @@ async fn a_repeated_command_is_new_only_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("journal");
     let (journal, _) = Journal::open(&path).unwrap();
-    assert_eq!(journal.receive(vec![order(1, 10), order(2, 11)]).await.unwrap().len(), 2);
-    assert!(journal.receive(vec![order(1, 10), order(2, 11)]).await.unwrap().is_empty());
-    assert!(journal.receive(vec![order(3, 10)]).await.unwrap().is_empty(), "the same id under a new number");
-    assert_eq!(journal.standing().borrow().commands, 3);
+    assert_eq!(journal.receive(vec![envelope(1, 10), envelope(2, 11)]).await.unwrap().len(), 2);
+    assert!(journal.receive(vec![envelope(1, 10), envelope(2, 11)]).await.unwrap().is_empty());
+    assert!(
+        journal.receive(vec![envelope(3, 10)]).await.unwrap().is_empty(),
+        "the same id under a new number"
+    );
+    assert_eq!(journal.position().borrow().commands, 3);
     let change = Change { done: vec![1], ..Change::default() };
     journal.commit(change).await.unwrap();
     drop(journal);
     let (journal, contents) = reopened(&path).await;
-    assert_eq!((contents.commands, contents.orders), (3, vec![order(2, 11)]));
+    assert_eq!((contents.commands, contents.pending_commands), (3, vec![envelope(2, 11)]));
     assert!(
-        journal.receive(vec![order(4, 10)]).await.unwrap().is_empty(),
+        journal.receive(vec![envelope(4, 10)]).await.unwrap().is_empty(),
         "an id is known after it was done"
     );
 }
@@ -63,23 +66,23 @@ async fn a_batch_whose_failed_commit_is_visible_is_written_again() {
     let (store, contents) = Store::open(&dir.path().join("journal")).unwrap();
     let (done, _kept) = oneshot::channel();
     let step = Change { record: Some((1, b"{}".to_vec())), events: events(3), done: Vec::new() };
-    let first = writer::write(&store, &[Task::Commit(step, done)], contents.standing(1024 * 1024)).unwrap().0;
+    let first = writer::write(&store, &[Task::Commit(step, done)], contents.position(1024 * 1024)).unwrap().0;
     let (received, _kept) = oneshot::channel();
     let (done, _other) = oneshot::channel();
     let batch = [
         Task::Acknowledge { through: 2, window: None },
-        Task::Receive(vec![order(1, 10), order(2, 11), order(3, 10)], received),
+        Task::Receive(vec![envelope(1, 10), envelope(2, 11), envelope(3, 10)], received),
         Task::Commit(Change { events: events(4), ..Change::default() }, done),
     ];
     let (seen, fresh) = writer::write(&store, &batch, first).unwrap();
-    assert_eq!(fresh, [vec![order(1, 10), order(2, 11)]]);
-    let again = Standing { waiting: store.waiting().unwrap(), ..first };
+    assert_eq!(fresh, [vec![envelope(1, 10), envelope(2, 11)]]);
+    let again = JournalPosition { waiting: store.waiting().unwrap(), ..first };
     let (now, repeated) = writer::write(&store, &batch, again).unwrap();
     assert_eq!((now, &repeated), (seen, &fresh), "the same commands are new, and nothing counts twice");
     assert_eq!((now.events, now.waiting), (7, store.waiting().unwrap()));
     let seqs: Vec<i64> = store.events_after(0, usize::MAX).unwrap().iter().map(|event| event.seq).collect();
     assert_eq!(seqs, [3, 4, 5, 6, 7]);
-    let later = [Task::Receive(vec![order(4, 11)], oneshot::channel().0)];
+    let later = [Task::Receive(vec![envelope(4, 11)], oneshot::channel().0)];
     assert_eq!(writer::write(&store, &later, now).unwrap().1, [vec![]], "another number is a repetition");
 }
 
@@ -104,7 +107,7 @@ async fn events_have_no_gaps_and_stay_until_acknowledged() {
     assert_eq!((contents.events, contents.agents.len()), (60, 1));
     assert_eq!(journal.events_after(0, usize::MAX).unwrap().len(), 10);
     assert_eq!(journal.events_after(57, 1).unwrap().len(), 1, "at least one, however large");
-    assert_eq!(contents.waiting, journal.standing().borrow().waiting);
+    assert_eq!(contents.waiting, journal.position().borrow().waiting);
 }
 
 #[tokio::test]
@@ -119,11 +122,11 @@ async fn an_unreadable_event_keeps_its_number_and_blocks_no_other() {
     };
     let request = Request { request: "1.h1".to_owned(), conversation_id: 1, turn_id: Some(5), asked };
     let mut drafts = events(3);
-    drafts[1].what = Happening::Asked(request);
+    drafts[1].what = HostEvent::Asked(request);
     journal.commit(Change { events: drafts, ..Change::default() }).await.unwrap();
     let event = |seq, what| Event { seq, agent_id: 1, generation: 1, at: 5, what };
-    let withdrawn = Happening::Withdrawn { request: "1.h1".to_owned() };
-    let expected = [event(1, Happening::Synced), event(2, withdrawn), event(3, Happening::Synced)];
+    let withdrawn = HostEvent::Withdrawn { request: "1.h1".to_owned() };
+    let expected = [event(1, HostEvent::Synced), event(2, withdrawn), event(3, HostEvent::Synced)];
     assert_eq!(journal.events_after(0, usize::MAX).unwrap(), expected);
 }
 
@@ -133,13 +136,13 @@ async fn no_more_is_read_than_may_wait_until_it_is_acknowledged() {
     let (journal, _) = Journal::open(&dir.path().join("journal")).unwrap();
     journal.acknowledge(0, Some(100)).await.unwrap();
     journal.commit(Change { events: events(5), ..Change::default() }).await.unwrap();
-    assert!(journal.standing().borrow().waiting > 100);
-    let room = journal.room();
+    assert!(journal.position().borrow().waiting > 100);
+    let room = journal.wait_for_room();
     futures::pin_mut!(room);
     assert!(futures::poll!(room.as_mut()).is_pending());
     journal.acknowledge(5, None).await.unwrap();
     room.await.unwrap();
-    assert_eq!(journal.standing().borrow().waiting, 0);
+    assert_eq!(journal.position().borrow().waiting, 0);
 }
 
 #[tokio::test]
@@ -200,5 +203,5 @@ async fn a_full_disk_is_waited_for() {
     std::fs::remove_file(&filler).unwrap();
     commit.await.unwrap();
     assert_eq!(journal.events_after(0, usize::MAX).unwrap().len(), 2);
-    assert_eq!(journal.standing().borrow().events, 2, "each is there once");
+    assert_eq!(journal.position().borrow().events, 2, "each is there once");
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use muster_protocol::command::Order;
+use muster_protocol::command::CommandEnvelope;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::{Change, Standing, StoreError, store::Store};
+use super::{Change, JournalPosition, StoreError, store::Store};
 use crate::bounds::{BATCH, RETRY};
 
 /// A write task.
@@ -13,7 +13,7 @@ pub enum Task {
     /// Commits a step.
     Commit(Change, oneshot::Sender<()>),
     /// Stores received commands.
-    Receive(Vec<Order>, oneshot::Sender<Vec<Order>>),
+    Receive(Vec<CommandEnvelope>, oneshot::Sender<Vec<CommandEnvelope>>),
     /// The control plane has stored events.
     Acknowledge {
         /// The last of them.
@@ -27,17 +27,17 @@ pub enum Task {
 pub fn start(
     store: Arc<Store>,
     tasks: mpsc::Receiver<Task>,
-    standing: watch::Sender<Standing>,
+    position: watch::Sender<JournalPosition>,
 ) -> Result<(), StoreError> {
     let named = std::thread::Builder::new().name("journal".to_owned());
-    named.spawn(move || run(&store, tasks, &standing)).map_err(StoreError::Thread)?;
+    named.spawn(move || run(&store, tasks, &position)).map_err(StoreError::Thread)?;
     Ok(())
 }
 
-fn run(store: &Store, mut tasks: mpsc::Receiver<Task>, standing: &watch::Sender<Standing>) {
+fn run(store: &Store, mut tasks: mpsc::Receiver<Task>, position: &watch::Sender<JournalPosition>) {
     let mut batch = Vec::new();
     while tasks.blocking_recv_many(&mut batch, BATCH) > 0 {
-        let mut before = *standing.borrow();
+        let mut before = *position.borrow();
         let (now, answers) = loop {
             match write(store, &batch, before) {
                 Ok(written) => break written,
@@ -52,7 +52,7 @@ fn run(store: &Store, mut tasks: mpsc::Receiver<Task>, standing: &watch::Sender<
                 }
             }
         };
-        standing.send_replace(now);
+        position.send_replace(now);
         answer(&mut batch, answers);
     }
 }
@@ -61,8 +61,8 @@ fn run(store: &Store, mut tasks: mpsc::Receiver<Task>, standing: &watch::Sender<
 pub(super) fn write(
     store: &Store,
     batch: &[Task],
-    mut now: Standing,
-) -> redb::Result<(Standing, Vec<Vec<Order>>), redb::Error> {
+    mut now: JournalPosition,
+) -> redb::Result<(JournalPosition, Vec<Vec<CommandEnvelope>>), redb::Error> {
     let writing = store.write()?;
     let (mut fresh, mut is_lasting) = (Vec::new(), false);
     for task in batch {
@@ -71,8 +71,8 @@ pub(super) fn write(
                 now.waiting += writing.change(change, &mut now.events)?;
                 is_lasting = true;
             }
-            Task::Receive(orders, _) => {
-                fresh.push(writing.receive(orders, &mut now.commands)?);
+            Task::Receive(envelopes, _) => {
+                fresh.push(writing.receive(envelopes, &mut now.commands)?);
                 is_lasting = true;
             }
             Task::Acknowledge { through, window } => {
@@ -82,12 +82,12 @@ pub(super) fn write(
             }
         }
     }
-    now.orders = writing.orders()?;
+    now.pending_commands = writing.pending_commands()?;
     writing.commit(is_lasting)?;
     Ok((now, fresh))
 }
 
-fn answer(batch: &mut Vec<Task>, fresh: Vec<Vec<Order>>) {
+fn answer(batch: &mut Vec<Task>, fresh: Vec<Vec<CommandEnvelope>>) {
     let mut fresh = fresh.into_iter();
     for task in batch.drain(..) {
         // A caller that no longer waits reads the journal when it comes back.

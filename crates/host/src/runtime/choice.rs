@@ -35,8 +35,8 @@ pub struct SavedRuntime {
     "The agents of {path} ran {saved}, and their homes are there: {wanted} they would begin with empty ones. Leave out \
      `--runtime` and MUSTER_HOST_RUNTIME: the folder knows it. To run agents {wanted}, join as another server, with another \
      folder.",
-    saved = place(*.saved),
-    wanted = place(*.wanted)
+    saved = home_location(*.saved),
+    wanted = home_location(*.wanted)
 )]
 pub struct OtherRuntime {
     path: PathBuf,
@@ -46,7 +46,7 @@ pub struct OtherRuntime {
 
 impl Choice {
     /// Completes the choice from the saved runtime.
-    pub fn or(&self, saved: Option<&SavedRuntime>) -> SavedRuntime {
+    pub fn or_saved(&self, saved: Option<&SavedRuntime>) -> SavedRuntime {
         let is_other = |saved: &&SavedRuntime| self.runtime.is_some_and(|wanted| wanted != saved.runtime);
         let saved = saved.filter(|saved| !is_other(saved));
         let runtime = self.runtime.or(saved.map(|saved| saved.runtime)).unwrap_or(frame::Runtime::Process);
@@ -60,7 +60,7 @@ impl Choice {
         folder: &Folder,
         saved: Option<&SavedRuntime>,
     ) -> Result<SavedRuntime, OtherRuntime> {
-        let meant = self.or(saved);
+        let meant = self.or_saved(saved);
         match saved {
             Some(saved) if saved.runtime != meant.runtime && folder.has_homes(saved.runtime) => {
                 Err(OtherRuntime {
@@ -85,7 +85,7 @@ impl SavedRuntime {
     }
 
     /// The runtime for the host with this id.
-    pub fn made(&self, host: &str, bounds: Bounds) -> Result<Runtime, ProgramError> {
+    pub fn build(&self, host: &str, bounds: Bounds) -> Result<Runtime, ProgramError> {
         let Some(kind) = self.kind() else { return Ok(Runtime::Process) };
         Ok(Runtime::Engine(Box::new(Engine::new(Settings {
             kind,
@@ -98,7 +98,7 @@ impl SavedRuntime {
 }
 
 /// The location of agents and their homes.
-fn place(runtime: frame::Runtime) -> &'static str {
+fn home_location(runtime: frame::Runtime) -> &'static str {
     match runtime {
         frame::Runtime::Process => "as plain processes",
         frame::Runtime::Docker => "in containers of Docker Engine",
@@ -121,12 +121,12 @@ mod tests {
     #[test]
     fn missing_options_come_from_the_folder() {
         let saved = docker("/a");
-        assert_eq!(choice(None, None).or(Some(&saved)), saved);
-        assert_eq!(choice(Some(frame::Runtime::Docker), None).or(Some(&saved)), saved);
-        assert_eq!(choice(None, Some("/b")).or(Some(&saved)), docker("/b"));
+        assert_eq!(choice(None, None).or_saved(Some(&saved)), saved);
+        assert_eq!(choice(Some(frame::Runtime::Docker), None).or_saved(Some(&saved)), saved);
+        assert_eq!(choice(None, Some("/b")).or_saved(Some(&saved)), docker("/b"));
         let process = SavedRuntime { runtime: frame::Runtime::Process, engine: None };
-        assert_eq!(choice(None, Some("/b")).or(None), process);
-        let podman = choice(Some(frame::Runtime::Podman), None).or(Some(&saved));
+        assert_eq!(choice(None, Some("/b")).or_saved(None), process);
+        let podman = choice(Some(frame::Runtime::Podman), None).or_saved(Some(&saved));
         assert_eq!(
             podman,
             SavedRuntime { runtime: frame::Runtime::Podman, engine: None },
@@ -142,7 +142,7 @@ mod tests {
         assert!(process.in_folder(&folder, Some(&saved)).is_ok());
         std::fs::create_dir_all(folder.home(7)).unwrap();
         assert!(process.in_folder(&folder, Some(&saved)).is_ok(), "that is the home of a process");
-        std::fs::create_dir_all(folder.given(7)).unwrap();
+        std::fs::create_dir_all(folder.host_files(7)).unwrap();
         let refused = process.in_folder(&folder, Some(&saved)).unwrap_err().to_string();
         assert!(refused.contains("ran in containers of Docker Engine"), "{refused}");
         assert_eq!(choice(None, None).in_folder(&folder, Some(&saved)).unwrap(), saved);

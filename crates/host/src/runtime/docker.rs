@@ -31,7 +31,7 @@ use tokio::{
 };
 
 use super::{
-    Bounds, Found, Kind, Lost, Prepared, Waiting,
+    Bounds, EngineWait, Kind, PreparedLaunch, ShimLoss, ShimState,
     client::{Client, Connected, EngineError, status},
     image, pipe, spec,
 };
@@ -57,7 +57,6 @@ pub struct Settings {
     pub bounds: Bounds,
 }
 
-/// An engine.
 #[derive(Debug)]
 pub struct Engine {
     pub(super) settings: Settings,
@@ -96,13 +95,17 @@ impl Engine {
     }
 
     /// Whether a launch already has a container.
-    pub async fn has(&self, agent_id: i64, generation: i64) -> bool {
+    pub async fn has_container(&self, agent_id: i64, generation: i64) -> bool {
         matches!(self.inspect(agent_id, generation).await, Ok(Some(found)) if !is_over(&found))
     }
 
     /// Starts a launch, unless already started, and waits for its shim. Returns the used image. A stopped launch ends
     /// here as long as it has no more than its image.
-    pub async fn start(&self, prepared: &Prepared<'_>, waiting: &Waiting) -> Result<String, EngineError> {
+    pub async fn start(
+        &self,
+        prepared: &PreparedLaunch<'_>,
+        waiting: &EngineWait,
+    ) -> Result<String, EngineError> {
         let until = Instant::now() + prepared.patience;
         let mut is_told = false;
         loop {
@@ -129,7 +132,7 @@ impl Engine {
     }
 
     /// The launch's image, pulled if missing.
-    async fn image(&self, prepared: &Prepared<'_>) -> Result<image::Image, EngineError> {
+    async fn image(&self, prepared: &PreparedLaunch<'_>) -> Result<image::Image, EngineError> {
         let client = self.client().await?;
         let plan = prepared.plan;
         let image = image::find(&client, &plan.image, plan.digest.as_deref()).await?;
@@ -140,7 +143,11 @@ impl Engine {
         Ok(image)
     }
 
-    async fn try_start(&self, prepared: &Prepared<'_>, image: image::Image) -> Result<String, EngineError> {
+    async fn try_start(
+        &self,
+        prepared: &PreparedLaunch<'_>,
+        image: image::Image,
+    ) -> Result<String, EngineError> {
         let client = self.client().await?;
         self.remove_others(prepared.agent_id, prepared.generation).await?;
         let pipe = prepared.dir.join(ENVIRONMENT);
@@ -169,14 +176,14 @@ impl Engine {
                 return Err(error);
             }
         }
-        self.feed(prepared, &pipe).await?;
+        self.send_environment(prepared, &pipe).await?;
         Ok(image.used)
     }
 
     async fn create(
         &self,
         client: &Client<'_>,
-        prepared: &Prepared<'_>,
+        prepared: &PreparedLaunch<'_>,
         name: &str,
         image: &image::Image,
     ) -> Result<(), EngineError> {
@@ -206,7 +213,7 @@ impl Engine {
     }
 
     /// Sends environment and files to the shim, and waits for its answer. A shim that has them already answers.
-    async fn feed(&self, prepared: &Prepared<'_>, pipe: &Path) -> Result<(), EngineError> {
+    async fn send_environment(&self, prepared: &PreparedLaunch<'_>, pipe: &Path) -> Result<(), EngineError> {
         let io = |source| EngineError::Io { what: "The agent's pipe fails".to_owned(), source };
         let variables =
             prepared.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
@@ -221,14 +228,14 @@ impl Engine {
                 // Its end may come in between, and is reported below.
                 let _ = timeout(PROCESS_WAIT, pipe::write(open, bytes)).await;
             }
-            self.look(prepared, until).await?;
+            self.check_shim(prepared, until).await?;
             sleep(LOOK).await;
         }
         Ok(())
     }
 
     /// Fails with the reason if a shim can't answer.
-    async fn look(&self, prepared: &Prepared<'_>, until: Instant) -> Result<(), EngineError> {
+    async fn check_shim(&self, prepared: &PreparedLaunch<'_>, until: Instant) -> Result<(), EngineError> {
         if let Ok(Some(reason)) = folder::failed(&prepared.dir) {
             return Err(EngineError::NotUp(crate::acp::short(reason.trim(), 2000)));
         }
@@ -246,18 +253,18 @@ impl Engine {
     }
 
     /// State of a launch's shim. The lock works without the engine.
-    pub async fn find(&self, folder: &Folder, agent_id: i64, generation: i64) -> Found {
+    pub async fn find(&self, folder: &Folder, agent_id: i64, generation: i64) -> ShimState {
         if folder.has_shim(agent_id, generation) {
-            return Found::Alive;
+            return ShimState::Alive;
         }
         match self.inspect(agent_id, generation).await {
-            Ok(Some(found)) if !is_over(&found) => Found::Alive,
+            Ok(Some(found)) if !is_over(&found) => ShimState::Alive,
             Ok(Some(found)) => {
                 let out_of_memory = found.state.and_then(|state| state.oom_killed).unwrap_or_default();
-                Found::Gone(if out_of_memory { Lost::OutOfMemory } else { Lost::Killed })
+                ShimState::Gone(if out_of_memory { ShimLoss::OutOfMemory } else { ShimLoss::Killed })
             }
-            Ok(None) => Found::Gone(Lost::Removed),
-            Err(_) => Found::Gone(Lost::Unknown),
+            Ok(None) => ShimState::Gone(ShimLoss::Removed),
+            Err(_) => ShimState::Gone(ShimLoss::Unknown),
         }
     }
 
@@ -335,7 +342,7 @@ impl Engine {
         let filters = std::collections::HashMap::from([("label".to_owned(), vec![label])]);
         let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
         let client = self.client().await?;
-        let found = patiently(|| client.list_containers(Some(options.clone()))).await;
+        let found = retry_while_ending(|| client.list_containers(Some(options.clone()))).await;
         found.map_err(|error| client.error("The containers can't be listed", error))
     }
 
@@ -359,7 +366,7 @@ impl Engine {
         // With anonymous volumes of its image. The agent's own volume has a name, and stays.
         let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
         let client = self.client().await?;
-        match patiently(|| client.remove_container(name, Some(options.clone()))).await {
+        match retry_while_ending(|| client.remove_container(name, Some(options.clone()))).await {
             Ok(()) => Ok(()),
             // Gone, or being removed.
             Err(error) if matches!(status(&error), Some(404 | 409)) => Ok(()),
@@ -380,7 +387,7 @@ impl Engine {
         name: &str,
     ) -> Result<Option<ContainerInspectResponse>, EngineError> {
         let client = self.client().await?;
-        match patiently(|| client.inspect_container(name, None)).await {
+        match retry_while_ending(|| client.inspect_container(name, None)).await {
             Ok(found) => Ok(Some(found)),
             Err(error) if status(&error) == Some(404) => Ok(None),
             Err(error) => Err(client.error("The agent's container can't be looked at", error)),
@@ -405,7 +412,9 @@ impl Engine {
 }
 
 /// Retries while a container is ending: Podman then refuses to remove it, and returns errors or a state of its own.
-async fn patiently<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) -> Result<T, Error> {
+async fn retry_while_ending<T, F: Future<Output = Result<T, Error>>>(
+    ask: impl Fn() -> F,
+) -> Result<T, Error> {
     for _ in 1..20 {
         match Box::pin(ask()).await {
             Err(error) if status(&error) == Some(500) || matches!(error, Error::JsonDataError { .. }) => {

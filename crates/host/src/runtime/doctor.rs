@@ -15,7 +15,7 @@ impl Engine {
         let (engine, version) = (self.settings.kind.name(), info.server_version.clone().unwrap_or_default());
         let socket = self.settings.socket.display();
         let mut found = vec![fine(format!("{engine} {version} answers on {socket}"))];
-        found.push(self.survival(&info));
+        found.push(self.restart_effect(&info));
         found.extend(bounds(&info));
         found.extend(isolation(&info));
         if !rustix::process::geteuid().is_root() {
@@ -34,11 +34,11 @@ impl Engine {
     }
 
     /// Effect of an engine's restart on agents.
-    fn survival(&self, info: &SystemInfo) -> Finding {
+    fn restart_effect(&self, info: &SystemInfo) -> Finding {
         match self.settings.kind {
-            Kind::Podman => fine("agents go on when Podman's service ends"),
+            Kind::Podman => fine("agents keep running when Podman's service stops"),
             Kind::Docker if info.live_restore_enabled == Some(true) => {
-                fine("live-restore is on: agents go on when Docker Engine is restarted or killed")
+                fine("live-restore is on: agents keep running when Docker Engine is restarted or killed")
             }
             Kind::Docker => note(
                 "live-restore is off: every agent ends when Docker Engine is restarted. Set \"live-restore\": true in \
@@ -58,7 +58,7 @@ fn bounds(info: &SystemInfo) -> Vec<Finding> {
     for (is_bounded, what) in all {
         if is_bounded == Some(false) {
             found.push(bad(format!(
-                "the engine can't bound {what}: the kernel or the user lacks its control group"
+                "the engine can't limit {what}: the kernel or the user has no control group for it"
             )));
         }
     }

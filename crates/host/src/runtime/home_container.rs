@@ -40,14 +40,14 @@ const NOT_UP: &str = "The container that copies the home could not start";
 impl Engine {
     /// Starts a shim for a task on an agent's home, and returns the connection to it. [`Self::release_home`] removes
     /// the container.
-    pub async fn keeper(
+    pub async fn start_home_shim(
         &self,
         folder: &Folder,
         agent_id: i64,
         task: Task,
     ) -> Result<UnixStream, BackupError> {
         let volume = self.volume(folder, agent_id).await?;
-        let dir = folder.keeper(agent_id, task.word());
+        let dir = folder.home_task_folder(agent_id, task.word());
         let listener = listen(&dir).map_err(|source| BackupError::Io {
             what: "The folder of the container that copies the home can't be made",
             source,
@@ -59,13 +59,13 @@ impl Engine {
         begun.map_err(|error| BackupError::Unreachable(error.to_string()))
     }
 
-    /// Removes the container of [`Self::keeper`].
+    /// Removes the container of [`Self::start_home_shim`].
     pub async fn release_home(&self, folder: &Folder, agent_id: i64, task: Task) {
         if let Err(error) = self.remove_by_name(&spec::keeper_name(&self.settings.host, agent_id, task)).await
         {
             tracing::warn!(agent = agent_id, %error, "a container can't be removed");
         }
-        let _ = fs::remove_dir_all(folder.keeper(agent_id, task.word()));
+        let _ = fs::remove_dir_all(folder.home_task_folder(agent_id, task.word()));
     }
 
     /// The folder of an agent's volume, on the engine's machine.
@@ -95,7 +95,7 @@ impl Engine {
         let image = reference::empty(&client).await?;
         // A killed host may have left one.
         self.remove_by_name(&name).await?;
-        let container = spec::keeper(&self.settings, agent_id, task, &image, dir, volume);
+        let container = spec::home_container(&self.settings, agent_id, task, &image, dir, volume);
         let options = CreateContainerOptionsBuilder::default().name(&name).build();
         let made = client.create_container(Some(options), container).await;
         made.map_err(|error| client.error("The container that copies the home can't be made", error))?;

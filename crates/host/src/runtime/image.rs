@@ -55,7 +55,7 @@ pub(super) async fn find(
     match inspect(client, &wanted).await? {
         Some(found) => Ok(Image::from_inspect(reference, name.repository, found)),
         None => {
-            let reason = "the registry gave another image".to_owned();
+            let reason = "the registry returned a different image".to_owned();
             Err(EngineError::Image { image: wanted, reason })
         }
     }

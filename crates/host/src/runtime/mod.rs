@@ -61,7 +61,7 @@ pub enum Kind {
 
 /// Locations as the agent sees them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct AgentPaths {
     pub home: PathBuf,
     /// The folder of the sockets that lead out of its sandbox.
     pub sockets: PathBuf,
@@ -70,15 +70,14 @@ pub struct Places {
     pub is_here: bool,
 }
 
-impl Places {
+impl AgentPaths {
     /// The path of a program. In a container the agent resolves the name itself.
     pub fn program(&self, command: &str) -> PathBuf {
         if self.is_here { absolute(command) } else { command.into() }
     }
 }
 
-/// A prepared launch.
-pub struct Prepared<'a> {
+pub struct PreparedLaunch<'a> {
     pub agent_id: i64,
     pub generation: i64,
     pub dir: PathBuf,
@@ -102,14 +101,14 @@ pub struct Prepared<'a> {
 
 /// Channels between a launch that waits for its engine and its starter.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct EngineWait {
     /// Receives the reason for waiting, once.
     pub away: UnboundedSender<String>,
     /// Whether the launch is stopped.
     pub stop: watch::Receiver<bool>,
 }
 
-impl Waiting {
+impl EngineWait {
     /// Returns when the launch is stopped.
     pub async fn stopped(&self) {
         let mut stop = self.stop.clone();
@@ -120,16 +119,16 @@ impl Waiting {
 
 /// State of a launch's shim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum ShimState {
     /// Alive or starting.
     Alive,
     /// Gone without a record.
-    Gone(Lost),
+    Gone(ShimLoss),
 }
 
 /// Cause of a shim's end without a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lost {
+pub enum ShimLoss {
     /// Out-of-memory kill of its container.
     OutOfMemory,
     /// Its container has ended.
@@ -139,7 +138,7 @@ pub enum Lost {
     Unknown,
 }
 
-impl Lost {
+impl ShimLoss {
     /// The reported reason.
     pub fn reason(self) -> EndReason {
         if self == Self::OutOfMemory { EndReason::OutOfMemory } else { EndReason::ShimLost }
@@ -178,7 +177,6 @@ impl Default for Bounds {
 }
 
 impl Kind {
-    /// The usual socket.
     fn usual_socket(self) -> PathBuf {
         let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         match (self, own) {
@@ -208,23 +206,29 @@ impl Kind {
 
 impl Runtime {
     /// Locations for an agent in this launch.
-    pub fn places(&self, folder: &Folder, programs: &Programs, agent_id: i64, generation: i64) -> Places {
+    pub fn agent_paths(
+        &self,
+        folder: &Folder,
+        programs: &Programs,
+        agent_id: i64,
+        generation: i64,
+    ) -> AgentPaths {
         match self {
-            Self::Process => Places {
+            Self::Process => AgentPaths {
                 home: folder.home(agent_id),
                 sockets: folder.sockets(agent_id, generation),
                 shim: programs.shim().clone(),
                 is_here: true,
             },
-            Self::Engine(_) => spec::places(),
+            Self::Engine(_) => spec::container_paths(),
         }
     }
 
     /// The folder of the host's files for an agent. A container mounts it read-only into the agent's home.
-    pub fn given(&self, folder: &Folder, agent_id: i64) -> PathBuf {
+    pub fn host_files(&self, folder: &Folder, agent_id: i64) -> PathBuf {
         match self {
             Self::Process => folder.home(agent_id),
-            Self::Engine(_) => folder.given(agent_id),
+            Self::Engine(_) => folder.host_files(agent_id),
         }
     }
 
@@ -240,7 +244,7 @@ impl Runtime {
     pub async fn home(&self, folder: &Folder, agent_id: i64, task: Task) -> Result<Home, BackupError> {
         match self {
             Self::Process => Ok(Home::Folder(folder.home(agent_id))),
-            Self::Engine(engine) => engine.keeper(folder, agent_id, task).await.map(Home::Volume),
+            Self::Engine(engine) => engine.start_home_shim(folder, agent_id, task).await.map(Home::Volume),
         }
     }
 
@@ -268,7 +272,7 @@ impl Runtime {
     }
 
     /// Finds the state of a launch's shim.
-    pub async fn find(&self, folder: &Folder, agent_id: i64, generation: i64) -> Found {
+    pub async fn find(&self, folder: &Folder, agent_id: i64, generation: i64) -> ShimState {
         if let Self::Engine(engine) = self {
             return engine.find(folder, agent_id, generation).await;
         }
@@ -278,7 +282,7 @@ impl Runtime {
             // A starting shim has no record yet.
             None => folder.has_shim(agent_id, generation),
         };
-        if is_alive { Found::Alive } else { Found::Gone(Lost::Unknown) }
+        if is_alive { ShimState::Alive } else { ShimState::Gone(ShimLoss::Unknown) }
     }
 
     /// Removes the rest of a launch whose shim is gone or leaving.

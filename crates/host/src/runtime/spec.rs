@@ -23,7 +23,7 @@ use muster_shim::{
 };
 use rustix::process::{Resource, getrlimit};
 
-use super::{Places, Prepared, docker::Settings};
+use super::{AgentPaths, PreparedLaunch, docker::Settings};
 use crate::{bounds::OPEN_FILES, clock, programs::Program};
 
 pub(super) const HOME: &str = "/home/agent";
@@ -52,9 +52,9 @@ const KEEPER_CAPABILITIES: [&str; 3] = ["CHOWN", "DAC_OVERRIDE", "FOWNER"];
 const TMP: &str = "rw,nosuid,nodev,exec,mode=1777,size=512m";
 
 /// Locations, the same in every container.
-pub(super) fn places() -> Places {
+pub(super) fn container_paths() -> AgentPaths {
     let shim = Program { command: SHIM.into(), ..Program::default() };
-    Places { home: HOME.into(), sockets: SOCKETS.into(), shim, is_here: false }
+    AgentPaths { home: HOME.into(), sockets: SOCKETS.into(), shim, is_here: false }
 }
 
 /// Unique name of a launch's container.
@@ -91,7 +91,7 @@ pub(super) fn labels(host: &str, agent_id: i64, generation: Option<i64>) -> Hash
 /// A launch's container. `own` is the image's program with its arguments.
 pub(super) fn container(
     settings: &Settings,
-    prepared: &Prepared<'_>,
+    prepared: &PreparedLaunch<'_>,
     (uid, gid): (u32, u32),
     image: &str,
     own: Vec<String>,
@@ -119,7 +119,7 @@ pub(super) fn container(
 }
 
 /// The container for a task on an agent's home. It mounts the home's parent folder, since a restore renames there.
-pub(super) fn keeper(
+pub(super) fn home_container(
     settings: &Settings,
     agent_id: i64,
     task: Task,
@@ -155,7 +155,7 @@ pub(super) fn keeper(
 }
 
 /// The shim's arguments.
-fn arguments(prepared: &Prepared<'_>, users: Contained, words: Vec<String>) -> Vec<String> {
+fn arguments(prepared: &PreparedLaunch<'_>, users: Contained, words: Vec<String>) -> Vec<String> {
     let mut words = words.into_iter();
     let mut launch =
         Launch::new(LAUNCH, prepared.generation.unsigned_abs(), words.next().unwrap_or_default());
@@ -169,7 +169,7 @@ fn arguments(prepared: &Prepared<'_>, users: Contained, words: Vec<String>) -> V
     std::iter::once("contain".to_owned()).chain(args).collect()
 }
 
-fn limits(settings: &Settings, prepared: &Prepared<'_>) -> HostConfig {
+fn limits(settings: &Settings, prepared: &PreparedLaunch<'_>) -> HostConfig {
     let plan = &prepared.plan.limits;
     let memory = plan.memory_mb.or(settings.bounds.memory_mb).map(|mib| mib << 20);
     let cpus = plan.cpus.or(settings.bounds.cpus).map(|cpus| (cpus * 1e9) as i64);
@@ -232,7 +232,7 @@ fn bind(source: &Path, target: String, read_only: bool) -> Mount {
     }
 }
 
-fn mounts(settings: &Settings, prepared: &Prepared<'_>) -> Vec<Mount> {
+fn mounts(settings: &Settings, prepared: &PreparedLaunch<'_>) -> Vec<Mount> {
     let labels = labels(&settings.host, prepared.agent_id, None);
     let home = Mount {
         typ: Some(MountType::VOLUME),

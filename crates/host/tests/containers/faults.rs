@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use muster_corpus::Random;
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::{Content, TurnOutcome},
 };
 use tokio::time::sleep;
@@ -48,7 +48,7 @@ async fn a_host_killed_in_mid_sentence_finds_its_containers() {
     assert_eq!(plane.end_of(turn).await.outcome, TurnOutcome::Done);
     let state = plane.lock();
     assert_eq!(said(&state, 70), counted(80));
-    assert_eq!(state.happenings(7).filter(|what| matches!(what, Happening::Started { .. })).count(), 1);
+    assert_eq!(state.happenings(7).filter(|what| matches!(what, HostEvent::Started { .. })).count(), 1);
     state.check();
 }
 
@@ -183,7 +183,7 @@ async fn whatever_dies_no_message_repeats_and_every_turn_ends() {
         }
         let is_refused = |state: &State| {
             let mut all = state.happenings(7);
-            all.any(|what| matches!(what, Happening::Refused { command_id, .. } if *command_id == command))
+            all.any(|what| matches!(what, HostEvent::Refused { command_id, .. } if *command_id == command))
         };
         let end = plane
             .wait("the turn ends", |state| {

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use muster_protocol::{Happening, event::EndReason};
+use muster_protocol::{HostEvent, event::EndReason};
 
 use crate::{
     engine::{Contained, PROBE, docker, plan, says},
@@ -75,7 +75,7 @@ fn build(socket: &str, name: &str, lines: &str) {
 
 async fn refused(plane: &Plane, agent_id: i64) -> String {
     let ended = plane.wait("it is refused", |state| state.ended(agent_id, 1)).await;
-    let Happening::Ended { reason, detail, .. } = ended else { panic!("{ended:?}") };
+    let HostEvent::Ended { reason, detail, .. } = ended else { panic!("{ended:?}") };
     assert_eq!(reason, EndReason::ImageNotFound, "{detail:?}");
     detail.unwrap()
 }

@@ -7,14 +7,7 @@
     clippy::disallowed_methods,
     reason = "in tests, a panic is a failure, counts are small, and what is spawned ends with the test"
 )]
-#![allow(
-    dead_code,
-    unused_imports,
-    clippy::allow_attributes,
-    reason = "what the tests of plain processes need besides"
-)]
 
-mod client;
 mod engine;
 mod faults;
 mod figures;
@@ -22,11 +15,7 @@ mod homes;
 mod images;
 mod mcp;
 mod sandbox;
-#[path = "../../../egress/tests/gate/servers.rs"]
-mod servers;
 mod shutdown;
-#[path = "../../../egress/tests/gate/sources.rs"]
-mod sources;
-#[path = "../it/support/mod.rs"]
-mod support;
 mod tools;
+
+use muster_testing::{engine_client as client, host as support, servers, sources};

@@ -1,7 +1,7 @@
 //! MCP servers of an agent in a container: inside it without secrets, next to it with secrets.
 
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::{McpReport, McpState},
     plan::{Judgement, McpServer, McpTransport, Variable},
 };
@@ -33,7 +33,7 @@ fn server(id: i64, name: &str, command: &str, environment: Vec<Variable>) -> Mcp
 /// The latest report of a server.
 fn report(state: &State, server_id: i64) -> Option<McpReport> {
     let reports = state.happenings(7).filter_map(|what| match what {
-        Happening::McpServer(report) if report.server_id == server_id => Some(report.clone()),
+        HostEvent::McpServer(report) if report.server_id == server_id => Some(report.clone()),
         _ => None,
     });
     reports.last()

@@ -1,6 +1,6 @@
 //! How agents in containers end, and the leftovers.
 
-use muster_protocol::{Command, Happening, event::EndReason};
+use muster_protocol::{Command, HostEvent, event::EndReason};
 
 use crate::{
     engine::{Contained, PROBE, docker, kind, list, plan},
@@ -10,7 +10,7 @@ use crate::{
 /// Waits for a launch's end, and returns its reason.
 async fn end(plane: &Plane, agent_id: i64) -> (EndReason, Option<String>) {
     let ended = plane.wait("it ends", |state| state.ended(agent_id, 1)).await;
-    let Happening::Ended { reason, detail, .. } = ended else { panic!("{ended:?}") };
+    let HostEvent::Ended { reason, detail, .. } = ended else { panic!("{ended:?}") };
     (reason, detail)
 }
 

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use muster_protocol::{
-    Happening,
+    HostEvent,
     plan::{Destination, SecretFile, Variable},
 };
 use tempfile::TempDir;
@@ -200,8 +200,8 @@ fn nothing_is_past_the_gate(host: &Contained, outside: &Outside) {
 /// Whether the control plane got a report of this refusal with its reason.
 fn is_told(state: &State, host: &str, why: &str) -> Option<()> {
     let mut all = state.happenings(7);
-    let is_it = |what: &Happening| match what {
-        Happening::Unreached { destination, reason, .. } => destination.host == host && reason.contains(why),
+    let is_it = |what: &HostEvent| match what {
+        HostEvent::Unreached { destination, reason, .. } => destination.host == host && reason.contains(why),
         _ => false,
     };
     all.any(is_it).then_some(())

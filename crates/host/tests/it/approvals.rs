@@ -5,7 +5,7 @@ use std::{fs, pin::pin, time::Duration};
 
 use futures::future::join;
 use muster_protocol::{
-    Command, Happening,
+    Command, HostEvent,
     event::{Asked, Content, TurnOutcome},
     plan::{Decision, Skill},
 };
@@ -23,8 +23,8 @@ fn delivered(plane: &Plane, approval_id: i64) -> impl Future<Output = bool> {
     async move {
         let found = plane.wait("the decision is reported", |state| {
             state.events.iter().find_map(|event| match event.what {
-                Happening::Delivered { approval_id: id, .. } if id == approval_id => Some(true),
-                Happening::NotWaiting { approval_id: id } if id == approval_id => Some(false),
+                HostEvent::Delivered { approval_id: id, .. } if id == approval_id => Some(true),
+                HostEvent::NotWaiting { approval_id: id } if id == approval_id => Some(false),
                 _ => None,
             })
         });
@@ -95,7 +95,7 @@ async fn cancelling_a_turn_withdraws_what_it_asked() {
     let state = plane.lock();
     let withdrawn = state
         .happenings(7)
-        .filter(|what| matches!(what, Happening::Withdrawn { request } if *request == asked.request));
+        .filter(|what| matches!(what, HostEvent::Withdrawn { request } if *request == asked.request));
     assert_eq!(withdrawn.count(), 1);
     state.check();
 }
@@ -151,7 +151,7 @@ async fn the_answer_of_a_slow_person_is_not_waited_for() {
     assert!(!delivered(&plane, approval).await);
     let state = plane.lock();
     assert!(
-        !state.happenings(7).any(|what| matches!(what, Happening::Withdrawn { .. })),
+        !state.happenings(7).any(|what| matches!(what, HostEvent::Withdrawn { .. })),
         "people may still answer"
     );
 }
@@ -228,7 +228,7 @@ async fn changed_assignments_reach_a_running_agent() {
     plane.order(7, 1, Command::Sync);
     plane
         .wait("the sync is reported", |state| {
-            state.happenings(7).any(|what| *what == Happening::Synced).then_some(())
+            state.happenings(7).any(|what| *what == HostEvent::Synced).then_some(())
         })
         .await;
     let turn = plane.turn(7, 1, 70, "Hello\nrecall");
@@ -236,6 +236,6 @@ async fn changed_assignments_reach_a_running_agent() {
     let state = plane.lock();
     let text = state.texts(turn).join(" ");
     assert!(text.contains("Skills: mend.") && text.contains("I remember: a."), "{text}");
-    let sessions = state.happenings(7).filter(|what| matches!(what, Happening::Session { .. })).count();
+    let sessions = state.happenings(7).filter(|what| matches!(what, HostEvent::Session { .. })).count();
     assert_eq!(sessions, 1, "the session was closed and resumed");
 }

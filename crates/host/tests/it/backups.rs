@@ -3,14 +3,14 @@
 
 use std::{fs, path::PathBuf, time::Duration};
 
-use muster_protocol::{Command, Happening, event::TurnOutcome};
+use muster_protocol::{Command, HostEvent, event::TurnOutcome};
 
 use crate::support::{Host, Plane, State};
 
 /// The result of a backup: its digest, or an error.
 fn backed_up(state: &State, id: i64) -> Option<Result<String, String>> {
     state.happenings(7).find_map(|what| match what {
-        Happening::BackedUp { backup_id, sha256, error, .. } if *backup_id == id => {
+        HostEvent::BackedUp { backup_id, sha256, error, .. } if *backup_id == id => {
             Some(sha256.clone().ok_or_else(|| error.clone().unwrap()))
         }
         _ => None,
@@ -20,7 +20,7 @@ fn backed_up(state: &State, id: i64) -> Option<Result<String, String>> {
 /// The results of a restore.
 fn restored(state: &State, id: i64) -> Vec<Option<String>> {
     let ends = state.happenings(7).filter_map(|what| match what {
-        Happening::Restored { backup_id, error } if *backup_id == id => Some(error.clone()),
+        HostEvent::Restored { backup_id, error } if *backup_id == id => Some(error.clone()),
         _ => None,
     });
     ends.collect()
@@ -75,7 +75,7 @@ async fn a_restore_brings_back_the_agents_memory() {
     plane.wait("the file is gone", |_| (!kept.exists()).then_some(())).await;
     let why = restore_of_nothing(&plane, &sha256).await;
     assert!(why.contains("no longer on this host"), "{why}");
-    assert!(!plane.lock().happenings(7).any(|what| matches!(what, Happening::Refused { .. })));
+    assert!(!plane.lock().happenings(7).any(|what| matches!(what, HostEvent::Refused { .. })));
     plane.lock().check();
 }
 

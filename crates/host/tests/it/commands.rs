@@ -3,7 +3,7 @@
 use std::fs;
 
 use muster_protocol::{
-    Command, Happening,
+    Command, HostEvent,
     event::{EndReason, RefusedReason, TurnOutcome},
     plan::Skill,
 };
@@ -12,7 +12,7 @@ use crate::support::{Host, Plane, State};
 
 fn refusals(state: &State) -> Vec<(i64, RefusedReason)> {
     let refused = state.events.iter().filter_map(|event| match event.what {
-        Happening::Refused { command_id, reason } => Some((command_id, reason)),
+        HostEvent::Refused { command_id, reason } => Some((command_id, reason)),
         _ => None,
     });
     refused.collect()
@@ -29,7 +29,7 @@ async fn a_command_that_is_repeated_happens_once() {
     plane.set(|state| {
         for order in state.orders.clone() {
             let seq = state.orders.len() as i64 + 1;
-            state.orders.push(muster_protocol::command::Order { seq, ..order });
+            state.orders.push(muster_protocol::command::CommandEnvelope { seq, ..order });
         }
     });
     let turn = plane.turn(7, 1, 70, "recall");
@@ -76,9 +76,9 @@ async fn a_newer_launch_ends_the_one_before_and_resumes_its_sessions() {
     plane.end_of(turn).await;
     let state = plane.lock();
     assert_eq!(state.texts(turn), ["This is turn 2. I remember: a."]);
-    let sessions = state.happenings(7).filter(|what| matches!(what, Happening::Session { .. })).count();
+    let sessions = state.happenings(7).filter(|what| matches!(what, HostEvent::Session { .. })).count();
     assert_eq!(sessions, 1, "the session is resumed");
-    assert!(matches!(state.ended(7, 1), Some(Happening::Ended { reason: EndReason::Stopped, .. })));
+    assert!(matches!(state.ended(7, 1), Some(HostEvent::Ended { reason: EndReason::Stopped, .. })));
     state.check();
 }
 
@@ -107,7 +107,7 @@ async fn a_turn_whose_plan_comes_after_a_stop_does_not_begin() {
     plane.turn(7, 1, 71, "do execute Wait");
     let is_begun = |state: &State| {
         let mut all = state.happenings(7);
-        all.any(|what| matches!(what, Happening::TurnStarted { turn_id } if *turn_id == slow)).then_some(())
+        all.any(|what| matches!(what, HostEvent::TurnStarted { turn_id } if *turn_id == slow)).then_some(())
     };
     plane.wait("it hangs", is_begun).await;
     plane.wait("it asks", |state| state.asked(71).first().map(drop)).await;
@@ -118,7 +118,7 @@ async fn a_turn_whose_plan_comes_after_a_stop_does_not_begin() {
     plane.order(7, 1, Command::Stop);
     let is_stopping = |state: &State| {
         let mut all = state.happenings(7);
-        all.any(|what| matches!(what, Happening::Withdrawn { .. })).then_some(())
+        all.any(|what| matches!(what, HostEvent::Withdrawn { .. })).then_some(())
     };
     plane.wait("it is being stopped", is_stopping).await;
     plane.set(|state| state.holds_answers = false);
@@ -127,7 +127,7 @@ async fn a_turn_whose_plan_comes_after_a_stop_does_not_begin() {
     let state = plane.lock();
     assert_eq!(refusals(&state), [(order, RefusedReason::NotRunning)]);
     let mut all = state.happenings(7);
-    assert!(!all.any(|what| matches!(what, Happening::TurnStarted { turn_id } if *turn_id == late)));
+    assert!(!all.any(|what| matches!(what, HostEvent::TurnStarted { turn_id } if *turn_id == late)));
     assert!(state.end_of(late).is_none());
     state.check();
 }
@@ -138,7 +138,7 @@ async fn a_launch_that_the_host_knows_nothing_of_is_reported() {
     plane.lock().wanted.push(muster_protocol::frame::Running { agent_id: 7, generation: 4 });
     let _host = Host::start(&plane, &[]);
     let ended = plane.wait("it is reported", |state| state.ended(7, 4)).await;
-    assert!(matches!(ended, Happening::Ended { reason: EndReason::ShimLost, .. }), "{ended:?}");
+    assert!(matches!(ended, HostEvent::Ended { reason: EndReason::ShimLost, .. }), "{ended:?}");
     plane.launch(7, 5).await;
 }
 
@@ -153,7 +153,7 @@ async fn an_agent_that_should_not_run_here_is_stopped() {
     plane.set(|state| state.wanted.retain(|wanted| wanted.agent_id == 8));
     host.run();
     let ended = plane.wait("it is stopped", |state| state.ended(7, 1)).await;
-    assert!(matches!(ended, Happening::Ended { reason: EndReason::Stopped, .. }), "{ended:?}");
+    assert!(matches!(ended, HostEvent::Ended { reason: EndReason::Stopped, .. }), "{ended:?}");
     assert!(!record.agent.is_alive());
     let hello = plane.lock().hellos.last().unwrap().clone();
     assert_eq!(hello.agents.len(), 2, "it had both");
@@ -184,7 +184,7 @@ async fn a_sync_is_retried_until_its_skills_can_be_written() {
             host.run();
         }
         let is_synced = |state: &State| {
-            let synced = state.happenings(7).filter(|what| **what == Happening::Synced);
+            let synced = state.happenings(7).filter(|what| **what == HostEvent::Synced);
             (synced.count() == times).then_some(())
         };
         plane.wait("it is synced", is_synced).await;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::{Content, EndReason, TurnOutcome},
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -38,7 +38,7 @@ async fn a_host_that_is_killed_in_mid_sentence_goes_on() {
     let expected: String = (1..=60).map(|number| format!("{number} ")).collect();
     let state = plane.lock();
     assert_eq!(texts(&state, 70), expected);
-    assert_eq!(state.happenings(7).filter(|what| matches!(what, Happening::Started { .. })).count(), 1);
+    assert_eq!(state.happenings(7).filter(|what| matches!(what, HostEvent::Started { .. })).count(), 1);
     state.check();
 }
 
@@ -98,7 +98,7 @@ async fn a_waiting_agent_gets_its_answer_after_a_host_restart() {
     plane.end_of(turn).await;
     let state = plane.lock();
     assert_eq!(state.texts(turn), ["I was allowed to: Go"]);
-    let delivered = |what: &&Happening| matches!(what, Happening::Delivered { approval_id, .. } if *approval_id == approval);
+    let delivered = |what: &&HostEvent| matches!(what, HostEvent::Delivered { approval_id, .. } if *approval_id == approval);
     assert_eq!(state.happenings(7).filter(delivered).count(), 1);
     assert_eq!(state.asked(70).len(), 1, "it is asked once");
     state.check();
@@ -124,7 +124,7 @@ async fn agents_that_end_while_the_host_is_away_are_reported() {
     let mut reasons = Vec::new();
     for agent in [7, 8, 9] {
         let ended = plane.wait("its end is reported", |state| state.ended(agent, 1)).await;
-        let Happening::Ended { reason, .. } = ended else { panic!("{ended:?}") };
+        let HostEvent::Ended { reason, .. } = ended else { panic!("{ended:?}") };
         reasons.push(format!("{reason:?}"));
     }
     assert_eq!(reasons, ["Exited", "Killed", "ShimLost"]);
@@ -144,7 +144,7 @@ async fn an_unresponsive_shim_is_killed_before_it_is_reported_lost() {
     kill_process(Pid::from_raw(record.shim.pid).unwrap(), Signal::STOP).unwrap();
     host.run();
     let ended = plane.wait("its end is reported", |state| state.ended(7, 1)).await;
-    assert!(matches!(ended, Happening::Ended { reason: EndReason::ShimLost, .. }), "{ended:?}");
+    assert!(matches!(ended, HostEvent::Ended { reason: EndReason::ShimLost, .. }), "{ended:?}");
     assert!(!record.shim.is_alive());
     // The kernel ends the agent with it.
     plane.wait("its agent ends", |_| (!record.agent.is_alive()).then_some(())).await;
@@ -192,7 +192,7 @@ async fn a_late_shim_ends_before_its_launch_is_reported_failed() {
     plane.wait("the host gives up", |_| (!is_awaited()).then_some(())).await;
     fs::write(folder.path().join("go"), "").unwrap();
     let ended = plane.wait("its end is reported", |state| state.ended(7, 1)).await;
-    assert!(matches!(ended, Happening::Ended { reason: EndReason::SpawnFailed, .. }), "{ended:?}");
+    assert!(matches!(ended, HostEvent::Ended { reason: EndReason::SpawnFailed, .. }), "{ended:?}");
     let lock = host.launch(7, 1).with_extension("lock");
     assert!(fs::File::open(lock).unwrap().try_lock_shared().is_ok(), "no shim holds it");
     plane.launch(7, 2).await;
@@ -340,8 +340,8 @@ async fn a_launch_survives_its_host_at_any_moment() {
         assert_eq!(plane.say(agent, 1, agent * 10, "Hello").await.outcome, TurnOutcome::Done);
     }
     let state = plane.lock();
-    let ended = state.events.iter().filter(|event| matches!(event.what, Happening::Ended { .. })).count();
-    let started = state.events.iter().filter(|event| matches!(event.what, Happening::Started { .. })).count();
+    let ended = state.events.iter().filter(|event| matches!(event.what, HostEvent::Ended { .. })).count();
+    let started = state.events.iter().filter(|event| matches!(event.what, HostEvent::Started { .. })).count();
     assert_eq!((started, ended), (8, 0));
     state.check();
 }

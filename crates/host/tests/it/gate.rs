@@ -8,9 +8,11 @@ use std::{
 };
 
 use muster_protocol::{
-    Command, Happening,
+    Command, HostEvent,
     event::{McpReport, McpState, TurnOutcome},
-    plan::{Decision, Given, Judgement, LaunchPlan, McpServer, McpTransport, ModelAccess, Skill, Variable},
+    plan::{
+        Decision, Judgement, LaunchPlan, McpServer, McpTransport, ModelAccess, PlanResponse, Skill, Variable,
+    },
     spending::{Lease, ModelCall},
 };
 use muster_shim::isolate::{Bubblewrap, isolation};
@@ -177,7 +179,7 @@ async fn the_key_is_used_and_never_comes_in() {
 /// The counted calls.
 fn counted(state: &State) -> Vec<ModelCall> {
     let calls = state.happenings(7).filter_map(|what| match what {
-        Happening::ModelCalled(call) => Some(call.clone()),
+        HostEvent::ModelCalled(call) => Some(call.clone()),
         _ => None,
     });
     calls.collect()
@@ -220,7 +222,7 @@ async fn a_stop_closes_the_gate_and_the_next_plan_opens_it() {
     let sync = async |times: usize| {
         plane.order(7, 1, Command::Sync);
         let is_synced = |state: &State| {
-            let synced = state.happenings(7).filter(|what| **what == Happening::Synced);
+            let synced = state.happenings(7).filter(|what| **what == HostEvent::Synced);
             (synced.count() == times).then_some(())
         };
         plane.wait("it is synced", is_synced).await;
@@ -250,12 +252,12 @@ async fn without_a_lease_nothing_is_spent() {
     assert!(end.error.unwrap().contains("The budget of this month is spent."));
     assert!(heads.lock().unwrap().is_empty());
     let lease = Lease { id: 4, cost_micro: None, tokens: Some(1_000_000), until: i64::MAX };
-    plane.set(|state| state.leases.push(Given::Lease(lease)));
+    plane.set(|state| state.leases.push(PlanResponse::Lease(lease)));
     tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     assert_eq!(plane.say(7, 1, 70, "Hello").await.outcome, TurnOutcome::Done);
     plane.order(7, 1, Command::Stop);
     let returned = plane.wait("the lease is given back", |state| {
-        state.happenings(7).find(|what| **what == Happening::LeaseReturned { lease_id: 4 }).map(drop)
+        state.happenings(7).find(|what| **what == HostEvent::LeaseReturned { lease_id: 4 }).map(drop)
     });
     returned.await;
 }
@@ -298,7 +300,7 @@ fn server(id: i64, name: &str, transport: McpTransport) -> McpServer {
 async fn is_reported(plane: &Plane, server_id: i64, is_it: impl Fn(&McpReport) -> bool) -> McpReport {
     let newest = |state: &State| {
         let reports = state.happenings(7).filter_map(|what| match what {
-            Happening::McpServer(report) if report.server_id == server_id => Some(report.clone()),
+            HostEvent::McpServer(report) if report.server_id == server_id => Some(report.clone()),
             _ => None,
         });
         reports.last().filter(&is_it)
@@ -307,7 +309,7 @@ async fn is_reported(plane: &Plane, server_id: i64, is_it: impl Fn(&McpReport) -
 }
 
 async fn synced(plane: &Plane) {
-    let count = |state: &State| state.happenings(7).filter(|what| **what == Happening::Synced).count();
+    let count = |state: &State| state.happenings(7).filter(|what| **what == HostEvent::Synced).count();
     let before = count(&plane.lock());
     plane.order(7, 1, Command::Sync);
     plane.wait("it is synced", |state| (count(state) > before).then_some(())).await;
@@ -421,7 +423,7 @@ async fn a_server_sees_a_listed_folder_and_the_home_if_it_may() {
     });
     synced(&plane).await;
     let lacks = |state: &State| {
-        let lacks = state.happenings(7).find(|what| matches!(what, Happening::Lacks { .. }));
+        let lacks = state.happenings(7).find(|what| matches!(what, HostEvent::Lacks { .. }));
         lacks.map(|lacks| format!("{lacks:?}"))
     };
     let lacks = plane.wait("the sandbox lacks it", lacks).await;
@@ -494,7 +496,7 @@ async fn a_servers_secret_stays_outside_and_its_tools_are_judged() {
     let request = plane.lock().asked(70).remove(0).request;
     let approval = plane.answer(7, 1, &request, Decision::Approved { comment: None });
     let told = |state: &State| {
-        state.happenings(7).find(|what| **what == Happening::NotWaiting { approval_id: approval }).map(drop)
+        state.happenings(7).find(|what| **what == HostEvent::NotWaiting { approval_id: approval }).map(drop)
     };
     plane.wait("the answer comes with a turn", told).await;
     let made = said("call counter__count {\"a\": 1}").await;

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::chown, path::PathBuf, process::Stdio};
 
 use muster_protocol::{
-    Command, Event, Happening,
+    Command, Event, HostEvent,
     event::{EndReason, RefusedReason},
     frame::RefusedCode,
 };
@@ -226,9 +226,9 @@ async fn an_unreachable_engine_is_logged_once_in_words() {
     let expected =
         format!("Docker Engine doesn't answer on {}: the socket does not exist. Start", socket.display());
     let ended = plane.wait("it is given up", |state| state.ended(7, 1)).await;
-    let Happening::Ended { detail, .. } = ended else { panic!("{ended:?}") };
+    let HostEvent::Ended { detail, .. } = ended else { panic!("{ended:?}") };
     let is_said =
-        |what: &&Happening| matches!(what, Happening::EngineAway { detail } if detail.starts_with(&expected));
+        |what: &&HostEvent| matches!(what, HostEvent::EngineAway { detail } if detail.starts_with(&expected));
     assert_eq!(plane.lock().happenings(7).filter(is_said).count(), 1, "the agent says what it waits for");
     assert!(detail.as_deref().unwrap_or_default().starts_with(&expected), "{detail:?}");
     let told = host.log();
@@ -237,7 +237,7 @@ async fn an_unreachable_engine_is_logged_once_in_words() {
     let failed = plane
         .wait("it is not backed up", |state| {
             state.happenings(7).find_map(|what| match what {
-                Happening::BackedUp { error, .. } => error.clone(),
+                HostEvent::BackedUp { error, .. } => error.clone(),
                 _ => None,
             })
         })
@@ -253,13 +253,13 @@ async fn a_launch_that_is_stopped_waits_for_its_engine_no_longer() {
     let (_host, _) = without_engine(&plane, "3600").await;
     let waits = async |generation: i64| {
         let is_it = |event: &Event| {
-            event.generation == generation && matches!(event.what, Happening::EngineAway { .. })
+            event.generation == generation && matches!(event.what, HostEvent::EngineAway { .. })
         };
         plane.wait("it waits", |state| state.events.iter().any(is_it).then_some(())).await;
     };
     let is_stopped = async |generation: i64| {
         let ended = plane.wait("it is stopped", |state| state.ended(7, generation)).await;
-        let Happening::Ended { reason, code, signal, detail } = ended else { panic!("{ended:?}") };
+        let HostEvent::Ended { reason, code, signal, detail } = ended else { panic!("{ended:?}") };
         assert_eq!((reason, code, signal, detail), (EndReason::Stopped, None, None, None));
     };
     plane.begin(7, 1, "muster/agent");
@@ -282,12 +282,12 @@ async fn a_launch_that_is_stopped_waits_for_its_engine_no_longer() {
     is_stopped(4).await;
     is_stopped(3).await;
     let state = plane.lock();
-    let ended = state.events.iter().filter(|event| matches!(event.what, Happening::Ended { .. }));
+    let ended = state.events.iter().filter(|event| matches!(event.what, HostEvent::Ended { .. }));
     let mut ended = ended.map(|event| event.generation).collect::<Vec<_>>();
     ended.sort_unstable();
     assert_eq!(ended, [1, 2, 3, 4], "each ends once");
     let refused = state.happenings(7).filter_map(|what| match what {
-        Happening::Refused { command_id, reason } => Some((*command_id, *reason)),
+        HostEvent::Refused { command_id, reason } => Some((*command_id, *reason)),
         _ => None,
     });
     assert_eq!(refused.collect::<Vec<_>>(), [(turn, RefusedReason::NotRunning)], "what came is carried out");
@@ -303,7 +303,7 @@ async fn stop_ends_every_agent_of_a_folder() {
     plane.turn(8, 1, 80, "hang hard");
     plane
         .wait("it hangs", |state| {
-            state.happenings(8).any(|what| matches!(what, Happening::TurnStarted { .. })).then_some(())
+            state.happenings(8).any(|what| matches!(what, HostEvent::TurnStarted { .. })).then_some(())
         })
         .await;
     let refused = within(|| host.command("stop").output().unwrap());
@@ -323,7 +323,7 @@ async fn stop_ends_every_agent_of_a_folder() {
     host.run();
     for agent in [7, 8] {
         let ended = plane.wait("its end is reported", |state| state.ended(agent, 1)).await;
-        let Happening::Ended { reason, code, signal, detail } = ended else { panic!("{ended:?}") };
+        let HostEvent::Ended { reason, code, signal, detail } = ended else { panic!("{ended:?}") };
         assert_eq!((reason, code, signal), (EndReason::Stopped, None, None), "however it took it");
         assert_eq!(detail.as_deref(), Some("By its host's operator, with `muster host stop`."));
     }

@@ -15,6 +15,7 @@ mod gate;
 mod joining;
 mod patience;
 mod shutdown;
-mod support;
 mod turns;
 mod unresumable_sessions;
+
+use muster_testing::host as support;

@@ -3,7 +3,7 @@
 use std::fs;
 
 use muster_protocol::{
-    Happening,
+    HostEvent,
     event::TurnOutcome,
     plan::{McpServer, McpTransport, ModelAccess, Part, Variable},
 };
@@ -35,7 +35,7 @@ async fn what_the_agent_offers_is_reported_once() {
     }
     let state = plane.lock();
     let offers = state.happenings(7).filter_map(|what| match what {
-        Happening::Offered { models, modes } => Some((models.clone(), modes.clone())),
+        HostEvent::Offered { models, modes } => Some((models.clone(), modes.clone())),
         _ => None,
     });
     let offers: Vec<_> = offers.collect();

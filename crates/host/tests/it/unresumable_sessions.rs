@@ -3,7 +3,7 @@
 use std::fs;
 
 use muster_protocol::{
-    Command, Happening,
+    Command, HostEvent,
     event::TurnOutcome,
     plan::{McpServer, McpTransport},
 };
@@ -18,7 +18,7 @@ const KEPT: &str =
 /// Reported missing access of the launch.
 fn lacks(state: &State) -> Vec<String> {
     let all = state.happenings(7).filter_map(|what| match what {
-        Happening::Lacks { what } => Some(what.clone()),
+        HostEvent::Lacks { what } => Some(what.clone()),
         _ => None,
     });
     all.collect()
@@ -38,7 +38,7 @@ async fn unresumable_sessions_report_missing_servers() {
         reads_workspace: false,
     };
     let synced = async |servers: Vec<McpServer>| {
-        let count = |state: &State| state.happenings(7).filter(|what| **what == Happening::Synced).count();
+        let count = |state: &State| state.happenings(7).filter(|what| **what == HostEvent::Synced).count();
         let before = count(&plane.lock());
         plane.set(|state| state.plans.entry(7).or_default().mcp_servers = servers);
         plane.order(7, 1, Command::Sync);

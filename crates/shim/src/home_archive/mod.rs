@@ -40,7 +40,6 @@ use crate::{about, bounds::PIECE, folder::Address};
 /// A task on a home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// Packs it.
     Pack,
     /// Restores it from an archive.
     Restore {

@@ -177,7 +177,7 @@ impl<W: Write> Packer<W> {
             let most = MOST_HOLES / (1024 * 1024 * 1024);
             format!("The home's files have holes of more than {most} GiB. Remove them")
         })?;
-        let bytes = Exactly { file: File::from(file), left: size, until: self.until };
+        let bytes = ExactLengthReader { file: File::from(file), left: size, until: self.until };
         self.append(header(&stat, EntryType::Regular, size), path, bytes)
     }
 
@@ -218,13 +218,13 @@ fn header(stat: &Stat, kind: EntryType, size: u64) -> Header {
 }
 
 /// A file's bytes, exactly as many as in its header, within the time limit.
-struct Exactly {
+struct ExactLengthReader {
     file: File,
     left: u64,
     until: Instant,
 }
 
-impl Read for Exactly {
+impl Read for ExactLengthReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if Instant::now() >= self.until {
             let hours = LONGEST.as_secs() / 3600;

@@ -73,7 +73,7 @@ impl Shim {
                 Ok(())
             }
             FromClient::Stderr if link.is_behind() => {
-                Err((Refusal::Busy, "read first what was asked for".to_owned()))
+                Err((Refusal::Busy, "read the pending responses first".to_owned()))
             }
             FromClient::Stderr => {
                 let end = folder::stderr(Path::new("")).unwrap_or_default();

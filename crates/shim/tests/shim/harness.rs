@@ -10,7 +10,7 @@ use std::{
 
 use muster_shim::{
     args::Launch,
-    client::{Client, Said},
+    client::{Client, ReceivedFrame},
     record::{Exit, Record},
     wire::{FromClient, FromShim, Greeting, Reason},
 };
@@ -152,9 +152,9 @@ pub fn until(what: &str, is_so: impl Fn() -> bool) {
 /// Helpers on a client.
 pub trait Talk {
     /// The next frame.
-    fn next(&mut self) -> Said;
+    fn next(&mut self) -> ReceivedFrame;
     /// Reads until a frame matches, and returns the agent's lines before it.
-    fn until(&mut self, wanted: impl Fn(&FromShim) -> bool) -> (Said, Vec<(u64, Vec<u8>)>);
+    fn until(&mut self, wanted: impl Fn(&FromShim) -> bool) -> (ReceivedFrame, Vec<(u64, Vec<u8>)>);
     /// This many of the agent's lines, skipping other frames.
     fn lines(&mut self, count: usize) -> Vec<(u64, Vec<u8>)>;
     /// The same as text, without numbers.
@@ -168,11 +168,11 @@ pub trait Talk {
 }
 
 impl Talk for Client {
-    fn next(&mut self) -> Said {
+    fn next(&mut self) -> ReceivedFrame {
         self.read().unwrap().expect("the connection goes on")
     }
 
-    fn until(&mut self, wanted: impl Fn(&FromShim) -> bool) -> (Said, Vec<(u64, Vec<u8>)>) {
+    fn until(&mut self, wanted: impl Fn(&FromShim) -> bool) -> (ReceivedFrame, Vec<(u64, Vec<u8>)>) {
         let mut lines = Vec::new();
         loop {
             match self.next() {

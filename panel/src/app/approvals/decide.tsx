@@ -1,5 +1,5 @@
-// The decision itself: the buttons that fit the kind, with room for words. What can't be taken back and is risky has to be
-// held; everything else waits a few seconds in which it can be cancelled.
+// The decision form: the buttons for the kind of approval, and a comment. Risky, irreversible decisions must be held;
+// all others can be cancelled for a few seconds.
 import { MessageSquareText, MoreHorizontal } from 'lucide-react'
 import { type MouseEvent, type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
 import { useClient } from 'urql'
@@ -23,12 +23,12 @@ import {
 import type { ApprovalRecord } from './fields'
 import { fixOf, isConnection } from './fix'
 import { FixButton, FixDialog } from './fix-button'
-import { OnItsWay, Outcome } from './outcome'
+import { Outcome, SendingDecision } from './outcome'
 import { QuestionForm } from './question-form'
 import { isSlip } from './slip'
 import { isHighRisk } from './words'
 
-/** What keys do to the decision that is shown. */
+/** Lets shortcuts operate the displayed decision. */
 export interface DecideHandle {
   approve: () => void
   deny: () => void
@@ -37,10 +37,10 @@ export interface DecideHandle {
 
 interface Props {
   approval: ApprovalRecord
-  /** It is decided, or on its way: time for the next one. */
+  /** The decision was made or is being sent: time for the next one. */
   onDecided?: () => void
   handle?: Ref<DecideHandle>
-  /** Keys are shown on the buttons. */
+  /** Shows shortcuts on the buttons. */
   withKeys?: boolean
 }
 
@@ -48,14 +48,14 @@ export function Decide({ approval, onDecided, handle, withKeys }: Props) {
   const org = useOrg()
   const sending = useSending(approval.id)
   const open = approval.status === 'PENDING'
-  // Words for what is over are for no one.
+  // Delete the draft once the approval is closed.
   useEffect(() => {
     if (!open) forgetDraft(org.id, approval.id)
   }, [open, org.id, approval.id])
   if (!open) return <Outcome approval={approval} />
   if (sending && sending.state !== 'late')
-    return <OnItsWay id={approval.id} sending={sending} withKeys={withKeys} />
-  // A draft belongs to one approval alone.
+    return <SendingDecision id={approval.id} sending={sending} withKeys={withKeys} />
+  // A draft belongs to one approval.
   return (
     <Form key={approval.id} approval={approval} onDecided={onDecided} handle={handle} withKeys={withKeys} />
   )
@@ -69,7 +69,7 @@ function Form({ approval, onDecided, handle, withKeys }: Props) {
   const area = useRef<HTMLDivElement>(null)
   const hold = useRef<HoldHandle>(null)
   const refused = useRefused('approval.resolve', approval)
-  // To let an agent reach a host is for those who decide about hosts.
+  // Allowing a host takes the permission to edit the network list.
   const notThisHost = useRefused('network.edit')
   const mayNotApprove = refused ?? (isConnection(approval) ? notThisHost : null)
   const fix = fixOf(approval)

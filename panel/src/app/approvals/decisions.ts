@@ -1,22 +1,22 @@
-// Decisions on their way. A decision that could be a slip waits five seconds, in which it can be cancelled; one that was
-// held is sent at once. Kept outside of React, so that going to another page neither loses nor doubles one. They end with the
-// client of the decider: no one else sends them.
+// Decisions being sent. A decision that could be a slip is delayed by five seconds, in which it can be cancelled; a
+// held one is sent at once. Kept outside React, so that navigation neither loses nor repeats a decision. Decisions end
+// with the decider's client: no one else sends them.
 import type { Client } from '@urql/core'
 import { useSyncExternalStore } from 'react'
 import { onClient } from '../../api/current-client'
 import { problemOf, wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
-import { readAnew } from '../../api/requests'
+import { readFresh } from '../../api/requests'
 import { once, randomKey } from '../../api/use-act'
 import { saveDraft } from '../drafts'
 import { ApprovalFields, ApprovalQuery } from './fields'
 
-/** Where the words for an approval are kept until they are accepted. */
+/** The draft place for an approval's comment, kept until the decision is accepted. */
 export const draftPlace = (id: number) => `approval.${id}`
-/** Where the options that are chosen for a question are kept as long. */
+/** The draft place for a question's selected options. */
 export const choicePlace = (id: number) => `approval.${id}.choice`
 
-/** It is decided: what was typed and chosen for it is for no one. */
+/** Deletes the comment and the selected options of a decided approval. */
 export function forgetDraft(orgId: number, id: number): void {
   saveDraft(orgId, draftPlace(id), '')
   saveDraft(orgId, choicePlace(id), '')
@@ -32,9 +32,9 @@ export type Decision =
 export interface Sending {
   decision: Decision
   state: 'waiting' | 'sending' | 'failed' | 'late'
-  /** When it is sent. */
+  /** The time at which it is sent. */
   dueAt: number
-  /** Why it was not accepted. */
+  /** Why it was refused. */
   problem?: string
 }
 
@@ -69,7 +69,7 @@ interface Entry {
   timer?: ReturnType<typeof setTimeout>
 }
 
-/** In the order in which they have come to their states. */
+/** Ordered by when each entered its state. */
 const entries = new Map<number, Entry>()
 const listeners = new Set<() => void>()
 
@@ -88,10 +88,10 @@ onClient(() => {
 
 let last: { id: number; at: number } | null = null
 
-/** When an approval other than this was decided last, by `performance.now()`. */
+/** When an approval other than this was last decided, by `performance.now()`. */
 export const otherDecidedAt = (id: number): number | null => (last && last.id !== id ? last.at : null)
 
-/** Decides, now or after the delay. A second decision while one is on its way does nothing. */
+/** Decides now or after the delay. Ignored while a decision on the same approval is pending. */
 export function decide(client: Client, orgId: number, id: number, decision: Decision, delay: number): void {
   const before = entries.get(id)
   if (before && before.sending.state !== 'failed') return
@@ -107,7 +107,7 @@ export function decide(client: Client, orgId: number, id: number, decision: Deci
   } else go()
 }
 
-/** Takes back what has not been sent yet, or forgets what was refused. */
+/** Cancels a decision that was not sent yet, or dismisses a refused one. */
 export function cancelDecision(id: number): void {
   const entry = entries.get(id)
   if (!entry || entry.sending.state === 'sending') return
@@ -115,17 +115,17 @@ export function cancelDecision(id: number): void {
   put(id, null)
 }
 
-/** Takes back this decision if it has not been sent yet. */
+/** Cancels a decision that was not sent yet. */
 function cancelWaiting(id: number): void {
   if (entries.get(id)?.sending.state === 'waiting') cancelDecision(id)
 }
 
-/** Takes back all that has been decided and not been sent yet. */
+/** Cancels all decisions that were not sent yet. */
 export function cancelAll(): void {
   for (const id of [...entries.keys()]) cancelWaiting(id)
 }
 
-/** Sends once more what was not answered, as the same request: it can't count twice. */
+/** Sends an unanswered decision again as the same request: it can't count twice. */
 export function retryDecision(client: Client, orgId: number, id: number): void {
   const entry = entries.get(id)
   if (entry?.sending.state === 'failed') void send(client, orgId, id, entry)
@@ -141,8 +141,8 @@ async function send(client: Client, orgId: number, id: number, { sending, key }:
     return put(id, null)
   }
   const late = problemOf(error)?.code === 'APPROVAL_NOT_PENDING' || problemOf(error)?.code === 'CONFLICT'
-  // Someone was faster: what is shown becomes what is true. The refusal carries the same record.
-  if (late) await readAnew(client, ApprovalQuery, { orgId, id })
+  // Someone else was faster: show the current record, which the refusal carries as well.
+  if (late) await readFresh(client, ApprovalQuery, { orgId, id })
   if (entries.get(id)?.key !== key) return
   put(id, { sending: { ...sending, state: late ? 'late' : 'failed', problem: wordsOf(error) }, key })
 }
@@ -169,14 +169,14 @@ const subscribe = (listener: () => void) => {
   return () => listeners.delete(listener)
 }
 
-/** What is on its way for an approval. */
+/** The pending decision on an approval. */
 export function useSending(id: number): Sending | undefined {
   return useSyncExternalStore(subscribe, () => entries.get(id)?.sending)
 }
 
-export const isOnItsWay = (id: number): boolean => entries.has(id)
+export const isBeingSent = (id: number): boolean => entries.has(id)
 
-// A decision that waits would be lost with the page: the browser asks first.
+// Closing the page would lose a delayed decision, so the browser asks first.
 if (typeof window !== 'undefined') {
   window.addEventListener('beforeunload', (event) => {
     const open = [...entries.values()].some(({ sending }) => ['waiting', 'sending'].includes(sending.state))

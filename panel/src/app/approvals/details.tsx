@@ -1,4 +1,4 @@
-// Exactly what an approval is about: what would run, byte for byte visible, and what the answers mean.
+// The subject of an approval: the exact input, with hidden characters revealed, and what each answer means.
 import { Link } from '@tanstack/react-router'
 import { Ban } from 'lucide-react'
 import { graphql } from '../../api/graphql'
@@ -33,11 +33,11 @@ export function ApprovalHead({ approval }: { approval: ApprovalRecord }) {
   )
 }
 
-/** What would run, or what is asked. */
-export function WhatIsAsked({ approval }: { approval: ApprovalRecord }) {
+/** The input that would run, or the question. */
+export function ApprovalSubject({ approval }: { approval: ApprovalRecord }) {
   const { request, question, body } = approval
   const shown = [
-    // The title is the question's own first line.
+    // The title repeats the question's first line.
     question?.text ?? approval.title,
     ...(question?.options ?? []).flatMap(({ label, description }) => [label, description ?? '']),
     body ?? '',
@@ -94,7 +94,7 @@ export function WhatIsAsked({ approval }: { approval: ApprovalRecord }) {
   )
 }
 
-/** Who, when, how risky. */
+/** The agent, the time and the risk. */
 export function ApprovalFacts({ approval }: { approval: ApprovalRecord }) {
   const org = useOrg()
   const { agent, conversationId, messageSeq, expiresAt, status } = approval
@@ -188,7 +188,7 @@ function ConversationLink({
   )
 }
 
-export function WhatAnswersMean({ approval }: { approval: ApprovalRecord }) {
+export function AnswerMeanings({ approval }: { approval: ApprovalRecord }) {
   return (
     <section className="rounded-control bg-sunken px-3 py-2.5 text-sm text-muted">
       <h4 className="mb-0.5 flex items-center gap-1.5 font-medium text-ink">

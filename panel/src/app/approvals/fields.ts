@@ -1,4 +1,4 @@
-// An approval as the panel shows it: in the inbox, on its own page, in a conversation.
+// The approval fields for the inbox, the approval's page and conversations.
 import { graphql, type ResultOf } from '../../api/graphql'
 
 export const ApprovalFields = graphql(`

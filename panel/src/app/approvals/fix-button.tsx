@@ -1,4 +1,4 @@
-// Fixes the cause of an approval instead of only answering it: allows more to spend, or the host for all agents.
+// Removes the cause of an approval instead of only answering it: raises the limit, or allows the host for all agents.
 import { Gate } from '../../permissions/gate'
 import { Button } from '../../ui/button'
 import { useOrg } from '../organization'

@@ -1,11 +1,11 @@
-// What would fix the cause of an approval, and end it: more to spend, or a host on the list. Pure, tested.
+// The fix that removes an approval's cause and closes it: a higher limit, or an allowed host. Pure, tested.
 import type { ApprovalRecord } from './fields'
 
 export type Fix =
   | { what: 'spending'; kind: 'money' | 'tokens'; proposed: number; agentId: number | null }
   | { what: 'host'; host: string; port: number }
 
-/** The tool as which connections are asked for. */
+/** The tool name of connection requests. */
 const NETWORK = 'network'
 
 export const isConnection = ({ request }: Pick<ApprovalRecord, 'request'>) => request?.tool === NETWORK

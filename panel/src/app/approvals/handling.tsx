@@ -1,4 +1,4 @@
-// Who should decide, and hiding it for a while. Both are notes among people: they change nothing for the agent.
+// Assigning and snoozing an approval. Both are for people only and change nothing for the agent.
 import { AlarmClock } from 'lucide-react'
 import { useCallback } from 'react'
 import { useClient } from 'urql'
@@ -37,7 +37,7 @@ const MembersFound = graphql(`
   }
 `)
 
-/** Finds members by a part of their name. */
+/** Finds members by part of their name. */
 export function useMemberSearch(): (text: string) => Promise<Choice[]> {
   const org = useOrg()
   const client = useClient()

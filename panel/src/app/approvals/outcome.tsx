@@ -1,4 +1,4 @@
-// How an approval stands, in one line: on its way, or who ended it and how.
+// The state of an approval in one line: being sent, or who closed it and how.
 import { useClient } from 'urql'
 import { Button } from '../../ui/button'
 import { useNow } from '../../ui/clock'
@@ -12,7 +12,7 @@ import { cancelDecision, DELAY_MS, retryDecision, type Sending, useSending } fro
 import type { ApprovalRecord } from './fields'
 import { answerWords, outcomeWords } from './words'
 
-/** Who ended it, how, when, and with what words. */
+/** Who closed it, how, when, and with what comment. */
 export function Outcome({ approval }: { approval: ApprovalRecord }) {
   const { user } = useViewer()
   const sending = useSending(approval.id)
@@ -46,19 +46,19 @@ export function Outcome({ approval }: { approval: ApprovalRecord }) {
   )
 }
 
-interface OnItsWayProps {
+interface SendingDecisionProps {
   id: number
   sending: Sending
-  /** The page has a key that cancels it. */
+  /** The page has a shortcut that cancels it. */
   withKeys?: boolean
 }
 
-/** A decision on its way: how long it can be taken back, or why it was not accepted. */
-export function OnItsWay({ id, sending, withKeys }: OnItsWayProps) {
+/** A decision being sent: how long it can be cancelled, or why it was refused. */
+export function SendingDecision({ id, sending, withKeys }: SendingDecisionProps) {
   const org = useOrg()
   const client = useClient()
   const now = useNow(1000)
-  // The clock counts whole seconds and may be one behind.
+  // The clock ticks in whole seconds and may be one behind.
   const left = Math.min(DELAY_MS / 1000, Math.max(0, Math.ceil((sending.dueAt - now) / 1000)))
   if (sending.state === 'failed') {
     return (

@@ -1,4 +1,4 @@
-// The answer to an agent's question: options, one or several, and words of one's own.
+// The answer to an agent's question: one or several options, and free text.
 import { type ReactNode, useId } from 'react'
 import { useActions } from '../../keys/use-actions'
 import { Gate } from '../../permissions/gate'
@@ -22,7 +22,7 @@ interface Props {
 export function QuestionForm({ approval, onAnswer, more, withKeys }: Props) {
   const { id: orgId } = useOrg()
   const [text, setText] = useDraft(orgId, draftPlace(approval.id))
-  // Places in the question's order. A decision that is taken back, or was not accepted, is there to be changed.
+  // Indexes into the question's options. A cancelled or refused decision can be edited again.
   const [places, keepPlaces] = useDraft(orgId, choicePlace(approval.id))
   const chosen = places.split(',').filter(Boolean)
   const name = useId()

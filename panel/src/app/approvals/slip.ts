@@ -1,20 +1,20 @@
-// Recognizes a press that was meant for the decision before: the second half of a double click, or of a key tapped twice, when
-// the next decision has already appeared. Pure, tested. Held keys never repeat a decision, see keys/registry.
+// Recognizes a press that was meant for the previous decision: the second half of a double click or double key press,
+// after the next decision has already appeared. Pure, tested. Held keys never repeat a decision, see keys/registry.
 
-/** How long a form that has just appeared ignores presses. */
+/** How long a new form ignores presses. */
 export const SETTLE_MS = 500
-/** How long keys decide nothing else after a decision, because the list has moved on by itself. */
+/** How long shortcuts ignore other approvals after a decision, because the list moves on by itself. */
 export const MOVED_MS = 700
-/** A form that appears this soon after a decision appeared because of it. */
+/** A form that appears this soon after a decision was caused by it. */
 const FOLLOWS_MS = 2_000
 
 interface Press {
-  /** How many clicks the browser counts in a row; 0 is a key. */
+  /** The browser's click count; 0 for a key. */
   clicks: number
   now: number
-  /** When the form came up. */
+  /** When the form appeared. */
   shownAt: number
-  /** When another approval was decided last. */
+  /** When another approval was last decided. */
   decidedAt: number | null
 }
 

@@ -1,12 +1,12 @@
-// Until when an approval may be hidden. Pure, tested.
+// The times until which an approval may be snoozed. Pure, tested.
 
-/** It shows again at least so long before it expires. */
+/** A snoozed approval reappears at least this long before it expires. */
 const BEFORE_EXPIRY_MS = 10 * 60_000
 
 export interface SnoozeChoice {
   label: string
   until: string
-  /** Why it can't be chosen. */
+  /** Why the option is disabled. */
   refused?: string
 }
 

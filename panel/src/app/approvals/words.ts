@@ -1,10 +1,10 @@
-// What approvals are, in words. Pure, tested.
+// Texts about approvals. Pure, tested.
 import type { Json } from '../../api/graphql'
 import { cutWords } from '../cut-words'
 import type { ApprovalRecord } from './fields'
 
 interface KindWords {
-  /** In lists and filters. */
+  /** Short name for lists and filters. */
   name: string
   /** What happened and what is asked. */
   about: string
@@ -56,12 +56,12 @@ export const KINDS: Record<ApprovalRecord['kind'], KindWords> = {
 /** From this risk on, approving takes a held press. */
 export const HIGH_RISK = 70
 
-/** What can't be taken back, however low its risk is: categories of policies/risk.toml, and what operators may call theirs. */
+/** Irreversible whatever the risk: categories of policies/risk.toml, and likely names of operators' own categories. */
 const IRREVERSIBLE = /delet|destroy|money|pay|refund/i
 
 type Weighed = Pick<ApprovalRecord, 'risk' | 'severity'> & { category?: string | null }
 
-/** Whether a slip of the hand would be bad enough to make approving slower. */
+/** Whether a slip would be bad enough to make approving slower. */
 export function isHighRisk({ risk, severity, category }: Weighed): boolean {
   const isBad = severity === 'HIGH' || severity === 'CRITICAL' || (risk ?? 0) >= HIGH_RISK
   return isBad || IRREVERSIBLE.test(category ?? '')
@@ -73,7 +73,7 @@ export function riskWords({ risk, severity }: Weighed): string {
   return risk === null ? `Severity ${level}` : `Risk ${risk} of 100: ${level}`
 }
 
-/** `data_loss` as the risk rules name it → "Data loss". */
+/** `data_loss` in the risk rules → "Data loss". */
 export function categoryWords(category: string): string {
   const plain = category.replaceAll(/[_.-]+/g, ' ').trim()
   return plain.charAt(0).toLocaleUpperCase() + plain.slice(1)
@@ -92,7 +92,7 @@ const VERBS: Record<NonNullable<ApprovalRecord['outcome']>, string> = {
   WITHDRAWN: 'Withdrawn',
 }
 
-/** How it ended, by whom and where: "Approved by Ada Admin in a chat". For `viewerId` it says "you". */
+/** The outcome, by whom and where: "Approved by Ada Admin in a chat". Says "you" for `viewerId`. */
 export function outcomeWords(ended: Ended, viewerId?: number): string {
   const { status, outcome, decidedBy } = ended
   if (status === 'PENDING') return 'Waiting'
@@ -112,14 +112,14 @@ function deciderWords(by: Ended['decidedBy'], viewerId?: number): string | null 
   return by.name ?? 'someone'
 }
 
-/** What was answered, as people read it. */
+/** The answer in readable form. */
 export function answerWords({ question, answer }: Pick<Ended, 'question' | 'answer'>): string {
   if (!answer) return ''
   const labels = answer.options.map((id) => question?.options.find((option) => option.id === id)?.label ?? id)
   return [labels.join(', '), answer.text].filter(Boolean).join(' – ')
 }
 
-/** The words by which a list shows what would be done: the tool and the beginning of its input. */
+/** One line for lists: the tool and the start of its input. */
 export function inputLine({
   request,
   question,
@@ -132,7 +132,7 @@ export function inputLine({
   return (question?.text ?? body ?? '').slice(0, 300)
 }
 
-/** All texts in a JSON value, names of fields too: where characters can hide. */
+/** All texts in a JSON value, including keys: any of them may hide characters. */
 export function textsIn(value: Json): string[] {
   if (typeof value === 'string') return [value]
   if (Array.isArray(value)) return value.flatMap(textsIn)

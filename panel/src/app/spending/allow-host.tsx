@@ -1,7 +1,7 @@
-// Another host that all agents of the organization may reach.
+// Adds a host that all agents of the organization may reach.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/form-errors'
+import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { Field } from '../../ui/field'
@@ -18,10 +18,10 @@ export const AllowHost = graphql(`
 `)
 
 interface Props {
-  /** What an agent asked for, or was refused. */
+  /** The host an agent requested or was denied. */
   host?: string
   port?: number
-  /** The agent's request, which is approved with it. */
+  /** The agent's request, which this approves. */
   approvalId?: number
   onClose: () => void
   onDone?: () => void
@@ -55,7 +55,7 @@ export function AllowHostDialog({
       onDone?.()
       return onClose()
     }
-    const refused = placed(error, ['host', 'port'])
+    const refused = placeErrors(error, ['host', 'port'])
     setErrors(refused.errors)
     setProblem(refused.problem)
   }

@@ -1,7 +1,7 @@
-// More to spend, on top of a month's budget or of the tokens of an hour. Turns that wait for it go on by themselves.
+// Raises the current month's budget or hour's token limit. Turns that wait for it continue automatically.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/form-errors'
+import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
 import { Field } from '../../ui/field'
@@ -22,11 +22,11 @@ export const AllowSpending = graphql(`
 
 export interface AllowMoreProps {
   kind: 'money' | 'tokens'
-  /** Whose limit: an agent's, or the whole organization's. */
+  /** Whose limit: an agent's, or by default the organization's. */
   agent?: { id: number; name: string }
-  /** What was proposed, in millionths or tokens. */
+  /** The suggested amount, in millionths or tokens. */
   proposed?: number | null
-  /** The approval that asks for it, which ends with it. */
+  /** The approval that asks for it, which this closes. */
   approvalId?: number
   onClose: () => void
   onDone?: () => void
@@ -54,7 +54,7 @@ export function AllowMore({ kind, agent, proposed = null, approvalId, onClose, o
       onDone?.()
       return onClose()
     }
-    const found = placed(error, ['costMicro', 'tokens'])
+    const found = placeErrors(error, ['costMicro', 'tokens'])
     setWrong(found.errors[field] ?? null)
     setProblem(found.problem)
   }

@@ -1,6 +1,6 @@
-// Hosts and their ports in words.
+// Formats hosts and ports.
 
-/** The port that no one has to name. */
+/** The port that may be omitted. */
 export const HTTPS = 443
 
 export const hostAndPort = (host: string, port: number) => (port === HTTPS ? host : `${host}:${port}`)

@@ -1,4 +1,4 @@
-// An amount of money, typed in the organization's currency and kept in millionths.
+// An amount of money, typed in the organization's currency and stored in millionths.
 import { useState } from 'react'
 import { NumberInput } from '../../ui/inputs'
 import { useOrg } from '../organization'
@@ -8,14 +8,14 @@ interface Props {
   id?: string
   'aria-describedby'?: string
   'aria-invalid'?: boolean
-  /** In millionths. NaN: what is typed is not an amount. */
+  /** In millionths. NaN: the text is not an amount. */
   value: number | null
   onValue: (micro: number | null) => void
 }
 
 export function MoneyInput({ value, onValue, ...field }: Props) {
   const { currency } = useOrg()
-  // What is typed but not an amount is not in `value`: it stays here, or a zero on the way to 0.5 would vanish.
+  // Text that is not an amount is kept here, or the zero on the way to 0.5 would vanish.
   const [typed, setTyped] = useState<number | null>(null)
   return (
     <NumberInput

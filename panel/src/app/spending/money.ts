@@ -1,8 +1,8 @@
-// Amounts of money and of tokens, as people read and type them. The service counts money in millionths.
+// Reads and formats money and tokens. The service counts money in millionths.
 
 const MILLION = 1_000_000
 
-/** Millionths as people read them, with the currency: `12.50 USD`. Small amounts keep four digits. */
+/** Formats millionths with the currency: `12.50 USD`. Small amounts keep four digits. */
 export function moneyOf(micro: string | number, currency: string): string {
   const value = Number(micro) / MILLION
   const small = value !== 0 && Math.abs(value) < 1
@@ -10,16 +10,16 @@ export function moneyOf(micro: string | number, currency: string): string {
   return `${value.toLocaleString(undefined, digits)} ${currency}`
 }
 
-/** What was typed, in millionths. Null: nothing was typed. NaN: no amount. */
+/** A typed amount in millionths. Null: empty. NaN: not an amount. */
 export function microOf(value: number | null): number | null {
   if (value === null) return null
   return value > 0 ? Math.round(value * MILLION) : Number.NaN
 }
 
-/** Millionths as a number to type over. */
+/** Millionths as an editable number. */
 export const amountOf = (micro: number | null): number | null => (micro === null ? null : micro / MILLION)
 
-/** What happens when a budget is spent, or the tokens of an hour. */
+/** What happens when the budget or the hour's tokens run out. */
 export const ACTIONS = [
   { value: 'PAUSE', label: 'Turns wait until more is allowed' },
   { value: 'STOP', label: 'The agent is stopped' },

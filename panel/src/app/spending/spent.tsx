@@ -1,4 +1,4 @@
-// What was spent of a month's budget.
+// The spent share of a month's budget.
 import { type ActOptions, useAct } from '../../api/use-act'
 import { Gate } from '../../permissions/gate'
 import { Button } from '../../ui/button'
@@ -11,7 +11,7 @@ interface Props {
   spending: { costMicro: string; allowedMicro: string; leasedMicro: string }
   /** In millionths. Null: no budget. */
   budget: number | null
-  /** Whose it is. Without: the whole organization's. */
+  /** The agent. Undefined: the whole organization. */
   agentId?: number
 }
 
@@ -31,7 +31,7 @@ export function SpentThisMonth({ spending, budget, agentId }: Props) {
       {(allowed ?? 0) > 0 && (
         <p className="text-xs text-muted">
           {moneyOf(allowed ?? 0, currency)} of it was allowed on top of the budget of{' '}
-          {moneyOf(budget, currency)}. <TakeBack micro={allowed ?? 0} agentId={agentId} />
+          {moneyOf(budget, currency)}. <WithdrawAllowance micro={allowed ?? 0} agentId={agentId} />
         </p>
       )}
       {(leased ?? 0) > 0 && (
@@ -44,13 +44,13 @@ export function SpentThisMonth({ spending, budget, agentId }: Props) {
   )
 }
 
-/** What was allowed on top is taken back. */
-function TakeBack({ micro, agentId }: { micro: number; agentId?: number }) {
+/** Withdraws an additional allowance. */
+function WithdrawAllowance({ micro, agentId }: { micro: number; agentId?: number }) {
   const org = useOrg()
   const allow = useAct(AllowSpending)
   const give = (costMicro: number, options?: ActOptions) =>
     allow({ orgId: org.id, input: { agentId, costMicro } }, options)
-  const said = `${moneyOf(micro, org.currency)} taken back`
+  const said = `Withdrew ${moneyOf(micro, org.currency)}`
   return (
     <Gate may="organization.edit">
       <Button
@@ -59,7 +59,7 @@ function TakeBack({ micro, agentId }: { micro: number; agentId?: number }) {
         busy={allow.pending}
         onClick={() => give(-micro, { said, undo: () => give(micro) })}
       >
-        Take it back
+        Withdraw it
       </Button>
     </Gate>
   )

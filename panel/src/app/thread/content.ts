@@ -1,12 +1,11 @@
-// What a message says, by its kind. Its content is what an agent or a channel sent, so nothing is taken for granted. Pure,
-// tested.
+// Extracts a message's text by its kind. Agents and channels wrote the content, so it may have any shape. Pure, tested.
 import type { Json } from '../../api/graphql'
 
 export interface Content {
   text: string
-  /** TEXT alone: whether it is Markdown. */
+  /** TEXT only: whether it is Markdown. */
   isMarkdown: boolean
-  /** Of a mail. */
+  /** Mail only. */
   subject?: string
   tool?: string
   callId?: string
@@ -48,7 +47,7 @@ const KIND_WORDS: Record<string, string> = {
   ERROR: 'Error',
 }
 
-/** One line for previews. */
+/** A one-line preview. */
 export function lineOf(kind: string, content: Json): string {
   const { text, tool, event } = contentOf(content)
   if (kind === 'TOOL_CALL' && tool) return `Called ${tool}`

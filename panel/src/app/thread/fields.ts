@@ -1,4 +1,4 @@
-// A message as a thread shows it.
+// The message fields that a thread shows.
 import { graphql, type ResultOf } from '../../api/graphql'
 
 export const MessageFields = graphql(`

@@ -1,8 +1,8 @@
-// A text that is typed and not sent yet: it is there again after the page was left, reloaded or closed.
+// The state of an unsent text, which survives leaving, reloading and closing the page.
 import { useCallback, useState } from 'react'
 import { draftOf, saveDraft } from '../drafts'
 
-/** Give the component a `key` of the place: another place is another text. */
+/** Use the place as the component's `key`: each place has its own text. */
 export function useDraft(org: number, place: string): [string, (text: string) => void] {
   const [text, setText] = useState(() => draftOf(org, place))
   const write = useCallback(

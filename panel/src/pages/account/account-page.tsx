@@ -1,4 +1,4 @@
-// One's own account, in parts that have addresses: profile, security, notifications, appearance.
+// The user's own account, in tabs: profile, security, notifications, appearance.
 import { useSearch } from '@tanstack/react-router'
 import { PageBody, PageHeader } from '../../ui/page'
 import { Tabs } from '../../ui/tabs'

@@ -1,4 +1,4 @@
-// Theme, density, time zone and keys: they follow the account to the next browser.
+// Theme, density, time zone and shortcuts, stored with the account.
 import { usePreferences } from '../../app/preferences'
 import { RadioGroup, Switch } from '../../ui/choices'
 import { useNow } from '../../ui/clock'
@@ -42,7 +42,7 @@ export function Appearance() {
           />
         </div>
       </Panel>
-      <Panel title="Times" about="All pages show times in this zone. Point at a time to see it in full.">
+      <Panel title="Times" about="All pages show times in this zone. Hover over a time to see it in full.">
         <div className="rounded-card border border-line p-4">
           <RadioGroup
             label="Time zone"

@@ -1,4 +1,4 @@
-// The chats in which someone is asked what agents want to know, in one organization.
+// The chats in which agents' requests reach the user, per organization.
 import { Link } from '@tanstack/react-router'
 import { Unlink } from 'lucide-react'
 import { useQuery } from 'urql'

@@ -1,11 +1,11 @@
-// A device as people call it, from what the browser said about itself. Only for recognizing; nothing depends on it.
+// A device's everyday name, derived from its user agent. Only helps recognition; nothing depends on it.
 
 export interface Device {
   kind: 'phone' | 'computer' | 'program'
   name: string
 }
 
-// The order matters: Edge and Opera say that they are Chrome too, Chrome that it is Safari.
+// Order matters: Edge and Opera also claim to be Chrome, and Chrome claims to be Safari.
 const BROWSERS: [RegExp, string][] = [
   [/Edg(?:e|A|iOS)?\//, 'Edge'],
   [/OPR\//, 'Opera'],

@@ -1,4 +1,4 @@
-// Accounts at providers that sign in to this one.
+// Provider accounts that can sign in to this one.
 import { Link2Off } from 'lucide-react'
 import { useQuery } from 'urql'
 import { graphql } from '../../api/graphql'

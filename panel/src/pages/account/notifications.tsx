@@ -1,4 +1,4 @@
-// What people are notified of, for each organization.
+// The user's notifications, per organization.
 import { useQuery } from 'urql'
 import { wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'

@@ -1,4 +1,4 @@
-// Name, picture and e-mail address.
+// Name, picture and email address.
 import type { CombinedError } from '@urql/core'
 import { useState } from 'react'
 import { fieldErrors } from '../../api/form-errors'

@@ -1,4 +1,4 @@
-// A QR code as an SVG path: dark on light in both themes, or scanners fail.
+// A QR code as an SVG path: dark on light in both themes, because scanners need that.
 import { useMemo } from 'react'
 import { encode } from 'uqr'
 

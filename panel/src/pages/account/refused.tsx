@@ -1,4 +1,4 @@
-// Why a change to the account was refused, and the way to sign in again where that is what it needs.
+// Why an account change was refused, with a link to sign in again if that helps.
 import type { CombinedError } from '@urql/core'
 import { problemOf, wordsOf } from '../../api/errors'
 import { useSignOut } from '../../app/person'

@@ -1,4 +1,4 @@
-// The second factor: set up with a code to scan, replace its recovery codes, remove it.
+// The second factor: set it up by scanning a code, replace its recovery codes, remove it.
 import type { CombinedError } from '@urql/core'
 import { ShieldCheck } from 'lucide-react'
 import { useState } from 'react'
@@ -32,7 +32,7 @@ const Disable = graphql(`
   mutation DisableTotp($code: SecretString!, $password: SecretString) { disableTotp(code: $code, password: $password) }
 `)
 
-/** Organizations that ask for one open, or close: nothing else tells that. */
+/** Organizations that require one become accessible, or inaccessible: no event reports that. */
 function changed(): void {
   sessionChanged()
   resync()
@@ -193,7 +193,7 @@ function Steps({ step, onStep, onCodes, onRemoved }: StepsProps) {
           }
         >
           <TextInput
-            // The dialog stays while its step changes: the focus goes along.
+            // The dialog stays open across steps: move the focus.
             autoFocus={step.kind === 'scan'}
             autoComplete="one-time-code"
             maxLength={40}

@@ -1,4 +1,4 @@
-// Where one is signed in, and ending that.
+// The user's sessions, and ending them.
 import { Laptop, Smartphone, Terminal } from 'lucide-react'
 import { useQuery } from 'urql'
 import { graphql } from '../../api/graphql'

@@ -1,4 +1,4 @@
-// What an agent can be given, by a part of its name. No React here.
+// Finds assignable records by part of their name. No React here.
 import type { Client } from '@urql/core'
 import { graphql } from '../../api/graphql'
 import type { Choice } from '../../ui/picker'

@@ -1,5 +1,5 @@
-// What an agent may touch: credentials, MCP servers, skills. Given and taken here; each change takes effect at once and can
-// be undone.
+// An agent's credentials, MCP servers and skills, assigned and unassigned here. Each change applies at once and can be
+// undone.
 import { Link } from '@tanstack/react-router'
 import { X } from 'lucide-react'
 import { useCallback, useState } from 'react'
@@ -38,7 +38,7 @@ const PARTS = {
     may: 'credential.edit',
     to: '/o/$org/credentials',
     find: findCredentials,
-    hint: 'What the agent’s server adds to requests reaches a running agent with its next turn; what the agent reads itself, when it is started again.',
+    hint: 'Credentials that the server adds to requests apply from the next turn; those the agent reads itself, from its next start.',
   },
   mcp: {
     title: 'MCP servers',
@@ -46,7 +46,7 @@ const PARTS = {
     may: 'mcp.edit',
     to: '/o/$org/mcp-servers',
     find: findMcpServers,
-    hint: 'Tools that it may call.',
+    hint: 'Tools it may call.',
   },
   skill: {
     title: 'Skills',
@@ -54,7 +54,7 @@ const PARTS = {
     may: 'skill.edit',
     to: '/o/$org/skills',
     find: findSkills,
-    hint: 'Instructions that it reads when it needs them.',
+    hint: 'Instructions it reads when needed.',
   },
 } as const
 
@@ -76,7 +76,7 @@ export function Access({ agent }: { agent: AgentRecord }) {
     <Part key={kind} kind={kind} agent={agent} items={items} onChanged={refetch} />
   )
   return (
-    <Panel title="What it may touch">
+    <Panel title="Access">
       <div className="space-y-5 rounded-card border border-line p-4">
         {part('credential', found?.credentials)}
         {part('mcp', found?.mcpServers)}
@@ -129,7 +129,7 @@ function Part({ kind, agent, items, onChanged }: PartProps) {
               <IconButton
                 icon={X}
                 size="sm"
-                label={`Take ${item.name} from ${agent.name}`}
+                label={`Remove ${item.name} from ${agent.name}`}
                 busy={busy === item.id}
                 onClick={() => void set(item, false)}
               />
@@ -139,8 +139,8 @@ function Part({ kind, agent, items, onChanged }: PartProps) {
       </ul>
       <Gate may={may}>
         <Picker
-          aria-label={`Give ${agent.name} ${one}`}
-          placeholder={`Give it ${one}…`}
+          aria-label={`Add ${one} to ${agent.name}`}
+          placeholder={`Add ${one}…`}
           value={null}
           search={search}
           disabled={!mayAdd}

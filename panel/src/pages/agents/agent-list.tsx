@@ -1,4 +1,4 @@
-// The list of agents, live. What has changed shows in its row; the order holds still while someone works in it.
+// The live list of agents. Rows update in place; the order is frozen while someone works in the list.
 import { Link } from '@tanstack/react-router'
 import { Bot } from 'lucide-react'
 import { type ReactNode, useCallback } from 'react'

@@ -1,4 +1,4 @@
-// What is rarely done to an agent: another picture, deleting it.
+// Rare actions on an agent: changing its picture, deleting it.
 import { useNavigate } from '@tanstack/react-router'
 import { Ellipsis, Image, ImageOff, Trash2 } from 'lucide-react'
 import { useRef, useState } from 'react'
@@ -45,7 +45,7 @@ export function AgentMenu({ agent }: { agent: AgentRecord }) {
   const undo = async () => {
     const { data } = await restore({ orgId: org.id, id: agent.id })
     if (!data?.restoreAgent) return
-    say(`${agent.name} is back, and stopped`)
+    say(`Restored ${agent.name}. It is stopped.`)
     void navigate({ to: '/o/$org/agents/$id', params: { org: org.id, id: agent.id } })
   }
   const deleteIt = async () => {
@@ -110,8 +110,7 @@ export function AgentMenu({ agent }: { agent: AgentRecord }) {
           busy={remove.pending}
           onConfirm={deleteIt}
         >
-          It is stopped, and its conversations are no longer shown. Right afterwards it can still be brought
-          back.
+          It stops, and its conversations are hidden. You can undo this right afterwards.
         </ConfirmDialog>
       )}
     </>

@@ -1,4 +1,4 @@
-// One agent: what it does now, what it may touch, what it has done, and what it is set to.
+// One agent: its current work, its access, its history and its settings.
 import { Link, useParams, useSearch } from '@tanstack/react-router'
 import { type ReactNode, useEffect } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
@@ -16,7 +16,7 @@ import { AgentMenu } from './agent-menu'
 import { Now } from './now'
 import { RunButtons, useRun } from './run'
 
-// What is not shown first comes once the page is there, so that no one waits for it.
+// Tabs that are not shown first load after the page.
 const Turns = lazyPart(() => import('./turns'), 'Turns')
 const Settings = lazyPart(() => import('./settings'), 'Settings')
 const Revisions = lazyPart(() => import('./revisions'), 'Revisions')

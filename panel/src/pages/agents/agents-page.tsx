@@ -1,4 +1,4 @@
-// All agents: which are up, which need someone, and where they run. Images, what agents run from, are its second tab.
+// All agents: their state, who needs attention, and where they run. The second tab lists images.
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { Bot, Plus } from 'lucide-react'
 import { useOrg } from '../../app/organization'
@@ -34,7 +34,7 @@ export function AgentsPage() {
   )
   return (
     <>
-      <PageHeader title="Agents" about={images ? 'What agents run from.' : undefined} actions={button}>
+      <PageHeader title="Agents" about={images ? 'Programs for agents to run.' : undefined} actions={button}>
         <Tabs label="Agents and images" tabs={TABS} current={images ? 'images' : 'agents'} />
       </PageHeader>
       {images ? (

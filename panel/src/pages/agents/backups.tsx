@@ -1,4 +1,4 @@
-// Copies of an agent's home: made now or by its schedule, restored while it is stopped, deleted.
+// Backups of an agent's home: made manually or on schedule, restored while the agent is stopped, deleted.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Archive } from 'lucide-react'
 import { useState } from 'react'
@@ -65,7 +65,7 @@ export function Backups({ agent }: { agent: AgentRecord }) {
     label: 'Back up the agent now',
     group: 'Agent',
     refused: useRefused('agent.edit', agent),
-    run: () => void backUp({ orgId, id: agent.id }, { said: 'It is being backed up' }),
+    run: () => void backUp({ orgId, id: agent.id }, { said: 'Backup started' }),
   }
   const { data, error, loading, refetch } = useLive({
     query: BackupsQuery,
@@ -80,8 +80,8 @@ export function Backups({ agent }: { agent: AgentRecord }) {
     <Gate on={agent} may="agent.edit">
       <div className="mb-4 flex flex-wrap items-center justify-between gap-3">
         <p className="text-sm text-muted">
-          Copies of its home, on its host. The schedule is in its settings. Files that it is writing may be
-          incomplete in a copy: for a consistent one, pause it first.
+          Copies of its home, on its host. The schedule is in its settings. Files being written may be
+          incomplete: pause the agent first for a consistent copy.
         </p>
         <ActionButton busy={busy} action={now}>
           Back up now
@@ -90,7 +90,7 @@ export function Backups({ agent }: { agent: AgentRecord }) {
       {found.data.length === 0 ? (
         <Empty
           icon={Archive}
-          title="It has never been backed up"
+          title="No backups yet"
           command={`mutation { backupAgent(orgId: ${orgId}, id: ${agent.id}) { id state } }`}
         >
           A backup holds all files of its home, so that you can restore them later. Make one with “Back up
@@ -177,12 +177,12 @@ function Actions({ agent, backup }: { agent: AgentRecord; backup: Backup }) {
         action="Restore"
         busy={restore.pending}
         onConfirm={async () => {
-          await restore({ orgId, id: backup.id }, { said: 'It is being restored' })
+          await restore({ orgId, id: backup.id }, { said: 'Restore started' })
           close()
         }}
       >
-        The agent’s home returns to its state of <Time at={backup.createdAt} />. Its present content is lost
-        when the agent is started again. Conversations here stay as they are.
+        The agent’s home returns to its state of <Time at={backup.createdAt} />. Its current content is lost
+        at the next start. Conversations here stay as they are.
       </ConfirmDialog>
       <ConfirmDialog
         open={asked === 'delete'}

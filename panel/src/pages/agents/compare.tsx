@@ -1,4 +1,4 @@
-// Two revisions of an agent beside each other, and the way back to the earlier one.
+// Two revisions of an agent side by side, and restoring the earlier one.
 import { Undo2 } from 'lucide-react'
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
@@ -59,7 +59,7 @@ export function Compare({ agent, revision, against, known, onAgainst, onClose }:
     variables: { orgId, agentId: agent.id, one: revision, other: against },
     on: () => false,
   })
-  // The earlier one stands at the left.
+  // The earlier revision is on the left.
   const [left, right] = revision < against ? [data?.one, data?.other] : [data?.other, data?.one]
   const changes = left && right ? differences(left.content as Json, right.content as Json) : []
   return (
@@ -97,7 +97,7 @@ export function Compare({ agent, revision, against, known, onAgainst, onClose }:
                 .map((number) => ({
                   value: String(number),
                   label:
-                    number === agent.revision ? `Revision ${number}, the present one` : `Revision ${number}`,
+                    number === agent.revision ? `Revision ${number} (current)` : `Revision ${number}`,
                 }))}
               onValue={(number) => onAgainst(Number(number))}
             />
@@ -172,8 +172,8 @@ function RevertDialog({
     const present = agent.revision
     const { error } = await act({ orgId, id: agent.id, revision, reason }, { quiet: true })
     if (error) return setProblem(fieldErrors(error).reason ?? wordsOf(error))
-    const back = { orgId, id: agent.id, revision: present, reason: `Took back: ${reason}`.slice(0, 1000) }
-    say(`${agent.name} is as in revision ${revision}`, { undo: () => act(back, { said: 'Taken back' }) })
+    const back = { orgId, id: agent.id, revision: present, reason: `Undo: ${reason}`.slice(0, 1000) }
+    say(`${agent.name} is as in revision ${revision}`, { undo: () => act(back, { said: 'Undone' }) })
     onClose()
   }
   return (

@@ -1,4 +1,4 @@
-// What an agent talks about, and with whom; and a new conversation with it.
+// An agent's conversations, and starting a new one.
 import { Link, useNavigate } from '@tanstack/react-router'
 import { MessageSquarePlus } from 'lucide-react'
 import { useState } from 'react'
@@ -119,7 +119,7 @@ function Write({ agent, onClose }: { agent: AgentRecord; onClose: () => void }) 
     const { data, error } = await start({ orgId: org, input: { agentId: agent.id, text } }, { quiet: true })
     const begun = data?.startConversation
     if (!begun) return setProblem(fieldErrors(error).text ?? wordsOf(error))
-    // Going back leads to the agent, not to what has been sent.
+    // Back leads to the agent, not to the sent form.
     onClose()
     void navigate({ to: '/o/$org/conversations/$id', params: { org, id: begun.id } })
   }

@@ -1,8 +1,8 @@
-// A new agent: a name, a server, an image. All else can be set on its page.
+// Creates an agent: a name, a server, an image. Everything else is set on its page.
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/form-errors'
+import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useFormAct } from '../../api/use-form-act'
@@ -68,7 +68,7 @@ export function CreateAgent({
       if (start) await begin({ orgId: org.id, id: made.id })
       return onCreated(made.id)
     }
-    const found = placed(error, ['name', 'role', 'description', 'serverId', 'imageId', 'modelOverride'])
+    const found = placeErrors(error, ['name', 'role', 'description', 'serverId', 'imageId', 'modelOverride'])
     setErrors(found.errors)
     setProblem(found.problem)
   }

@@ -1,7 +1,7 @@
-// A new image.
+// Creates an image.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/form-errors'
+import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
 import { useOrg } from '../../app/organization'
@@ -52,7 +52,7 @@ export function CreateImage({
       { quiet: true, said: `Created ${input.name}` },
     )
     if (data?.createImage) return onCreated(data.createImage.id)
-    const found = placed(error, ['name', 'reference', 'description', 'defaultModel'])
+    const found = placeErrors(error, ['name', 'reference', 'description', 'defaultModel'])
     setErrors(found.errors)
     setProblem(found.problem)
   }

@@ -1,4 +1,4 @@
-// Where an agent runs, what with, how it is reached, and what it has used.
+// Facts about an agent: its server, image, model and mode, and its usage.
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useOrg } from '../../app/organization'
@@ -156,18 +156,14 @@ export function Tokens({ used }: { used: string }) {
   )
 }
 
-/** No cost at all means unknown: agents that know their cost report it with each turn. */
+/** No cost means unknown: only some agents report it. */
 function Cost({ micro, tokens }: { micro: string; tokens: string }) {
   const cost = Number(micro) > 0 ? costOf(micro) : null
   if (cost) return <span className="tabular-nums">{cost}</span>
-  return (
-    <Dash
-      why={Number(tokens) > 0 ? 'The agent does not say what its turns cost.' : 'It has not worked yet.'}
-    />
-  )
+  return <Dash why={Number(tokens) > 0 ? 'The agent does not report its cost.' : 'It has not worked yet.'} />
 }
 
-/** What is unknown, and why. */
+/** An unknown value and the reason. */
 export function Dash({ why }: { why: ReactNode }) {
   return (
     <span className="text-muted">

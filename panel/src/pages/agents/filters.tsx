@@ -1,4 +1,4 @@
-// What narrows and orders the list of agents. All of it stands in the address.
+// Filters and order of the agents, all stored in the address.
 import { useMemo } from 'react'
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'

@@ -1,4 +1,4 @@
-// What agents run from: a name for the program or container image that a server launches.
+// Images: names for the programs or container images that servers launch agents from.
 import { Boxes } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
@@ -81,7 +81,7 @@ interface Props {
   onClose: () => void
   peek: number | undefined
   onPeek: (id: number | undefined) => void
-  /** The button for a new one. */
+  /** The button that creates one. */
   create: ReactNode
 }
 

@@ -1,4 +1,4 @@
-// The last launches of an agent: how each went, and why it ended, with the end of what its program wrote.
+// An agent's latest launches: how each went, why it ended, and the last output of its program.
 import { Rocket } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
@@ -36,10 +36,10 @@ export function Launches({ agentId }: { agentId: number }) {
     return (
       <Empty
         icon={Rocket}
-        title="It has never been started"
+        title="Never started"
         command={`curl -X POST -H "Authorization: Bearer $TOKEN" \\\n  ${location.origin}/v1/org/${orgId}/agent/${agentId}/start`}
       >
-        Start it at the top of this page. Each launch is kept here: who started it, how long it was up, and
+        Start it at the top of this page. Every launch is listed here: who started it, how long it was up, and
         why it ended.
       </Empty>
     )

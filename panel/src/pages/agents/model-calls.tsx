@@ -1,4 +1,4 @@
-// The calls of models that a turn made, in order, and what it waits for.
+// A turn's model calls in order, and what it is waiting for.
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
@@ -53,7 +53,7 @@ export function ModelCalls({ turnId }: { turnId: number }) {
           </Notice>
         </div>
       )}
-      <Panel title="Model calls" about="As its server measured them. Kept for 90 days.">
+      <Panel title="Model calls" about="Measured by its server. Kept for 90 days.">
         {turn.modelCalls.length === 0 ? (
           <p className="text-muted">Its server has seen no model call in this turn.</p>
         ) : (
@@ -96,7 +96,7 @@ function Outcome({ status }: { status: number | null }) {
   return <Badge tone={status < 400 ? 'ok' : 'danger'}>{status}</Badge>
 }
 
-/** The tokens by class; classes that the provider did not count are left out. */
+/** Tokens by class, without classes that the provider did not count. */
 function tokensOf(call: Call): string {
   const classes: [string | null, string][] = [
     [call.inputTokens, 'read'],

@@ -1,4 +1,4 @@
-// What an agent is and does now: its state and what to do about it, what waits, what it may touch.
+// An agent's present: its state with the next step, pending items, and its access.
 import { Link } from '@tanstack/react-router'
 import { RefreshCw } from 'lucide-react'
 import type { ReactNode } from 'react'
@@ -95,7 +95,7 @@ function State({ agent, run }: { agent: AgentRecord; run: Run }) {
   )
 }
 
-/** When the service starts it again, and that it can be kept from it. */
+/** The time of the automatic restart, and how to prevent it. */
 function ComesBack({ agent, run }: { agent: AgentRecord; run: Run }) {
   const refused = useRefused('agent.edit', agent)
   const restart = agent.restart
@@ -103,7 +103,7 @@ function ComesBack({ agent, run }: { agent: AgentRecord; run: Run }) {
   if (!restart.nextAt) {
     return restart.attempts > 0 ? (
       <p className="mt-2 text-sm text-muted">
-        It was started again {restart.attempts} times in a row. Now it waits for you.
+        It was restarted {restart.attempts} times in a row. Now it waits for you.
       </p>
     ) : null
   }
@@ -122,13 +122,13 @@ function ComesBack({ agent, run }: { agent: AgentRecord; run: Run }) {
         </ActionButton>
       }
     >
-      It is started again <Time at={restart.nextAt} />
-      {restart.attempts > 0 && `, try ${restart.attempts + 1}`}.
+      It restarts <Time at={restart.nextAt} />
+      {restart.attempts > 0 && `, attempt ${restart.attempts + 1}`}.
     </Line>
   )
 }
 
-/** What has been changed and has not reached the running agent. */
+/** Changes that have not reached the running agent. */
 function Pending({ agent, run }: { agent: AgentRecord; run: Run }) {
   const refused = useRefused('agent.edit', agent)
   if (agent.restartPending) {
@@ -147,7 +147,7 @@ function Pending({ agent, run }: { agent: AgentRecord; run: Run }) {
           </ActionButton>
         }
       >
-        {agent.restartReason ?? 'Changes not applied yet'} It gets this when it is started again.
+        {agent.restartReason ?? 'Some changes are not applied yet.'} Restart to apply.
       </Line>
     )
   }

@@ -1,4 +1,4 @@
-// The decisions that an agent waits for. They are made in the inbox.
+// The decisions an agent is waiting for. They are made in the inbox.
 import { Link } from '@tanstack/react-router'
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'

@@ -1,4 +1,4 @@
-// The profiles that an image can be given, for pickers.
+// The image profiles, for pickers.
 import { useMemo } from 'react'
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
@@ -23,7 +23,7 @@ export function useProfiles(): Choice[] {
   )
 }
 
-/** The profile of this name. One that is gone is shown by its name. */
+/** The profile of this name. A deleted one shows its name. */
 export function choiceOfProfile(profiles: Choice[], name: string | null): Choice | null {
   if (name === null) return null
   return profiles.find(({ id }) => id === name) ?? { id: name, name }

@@ -1,15 +1,15 @@
-// What differs between two revisions, field by field. No React here.
+// The differences between two revisions, field by field. No React here.
 import type { Json } from '../../api/graphql'
 
 export interface FieldChange {
   field: string
-  /** In words: `approval_ask_threshold` → "Approval ask threshold". */
+  /** A readable name: `approval_ask_threshold` → "Approval ask threshold". */
   label: string
   before: Json
   after: Json
 }
 
-/** The fields whose values differ, in the order of their names. A field that is missing counts as null. */
+/** The fields with different values, sorted by name. A missing field counts as null. */
 export function differences(before: Json, after: Json): FieldChange[] {
   const [old, now] = [recordOf(before), recordOf(after)]
   return [...new Set([...Object.keys(old), ...Object.keys(now)])]
@@ -18,7 +18,7 @@ export function differences(before: Json, after: Json): FieldChange[] {
     .map((field) => ({ field, label: labelOf(field), before: old[field] ?? null, after: now[field] ?? null }))
 }
 
-/** A value as people read it; null where nothing is set. */
+/** A readable value; null where nothing is set. */
 export function valueText(value: Json): string | null {
   if (value === null || value === '') return null
   if (typeof value === 'boolean') return value ? 'Yes' : 'No'
@@ -42,7 +42,7 @@ function recordOf(value: Json): Record<string, Json> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
 }
 
-/** The same for equal values, regardless of the order of their keys. */
+/** A canonical form: equal values give equal text, regardless of key order. */
 function canonical(value: Json | undefined): string {
   if (value === undefined || value === null) return 'null'
   if (typeof value !== 'object') return JSON.stringify(value)

@@ -1,4 +1,4 @@
-// What an agent was before. Any two revisions are compared field by field; going back makes a new one.
+// The revisions of an agent. Any two can be compared field by field; restoring one creates a new revision.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { History } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
@@ -31,7 +31,7 @@ const RevisionsQuery = graphql(`
 
 export type RevisionRow = NonNullable<ResultOf<typeof RevisionsQuery>['agentRevisions']>['data'][number]
 
-/** What changed, in a line. */
+/** A one-line summary of the changes. */
 function changed({ changes, revision, revertsTo }: RevisionRow): string {
   if (revertsTo) return `Back to revision ${revertsTo}`
   if (revision === 1) return 'Made'
@@ -142,7 +142,7 @@ export function Revisions({ agent }: { agent: AgentRecord }) {
   )
 }
 
-/** An old one is compared with the present; the present one with the one before it. */
+/** An old revision is compared with the current one; the current one with its predecessor. */
 const before = (revision: number, present: number) =>
   revision === present ? Math.max(1, present - 1) : present
 const idOf = ({ revision }: RevisionRow) => revision

@@ -1,11 +1,11 @@
-// Starting, stopping, pausing, resuming and restarting. What is pressed shows at once as the step that the service makes
-// first; its answer then says what is true.
+// Start, stop, pause, resume and restart. The button's effect shows at once, as the service's first step; the answer
+// then replaces it.
 import { CirclePause, CirclePlay, CircleStop, type LucideIcon, Play } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { useClient } from 'urql'
 import { wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
-import { readAnew } from '../../api/requests'
+import { readFresh } from '../../api/requests'
 import { useAct } from '../../api/use-act'
 import { endsInWords } from '../../app/cut-words'
 import { useOrg } from '../../app/organization'
@@ -59,12 +59,12 @@ const STEPS: Record<Exclude<Step, 'restart'>, { label: string; icon: LucideIcon;
 }
 
 export interface Run {
-  /** The state to show: what was pressed last, until the service has answered. */
+  /** The state to show: optimistic until the service answers. */
   status: string
-  /** Something is on its way to the service. */
+  /** A request is pending. */
   busy: boolean
   step: (step: Step) => void
-  /** What is asked before a stop or a restart that ends something. */
+  /** The question before a stop or restart that interrupts work. */
   question: ReactNode
 }
 
@@ -88,12 +88,12 @@ export function useRun(agent: Runnable): Run {
     await acts[next]({ orgId, id: agent.id })
     go(null)
   }
-  // What the service counts at this moment, not what the page has read some time ago.
+  // Uses the service's current numbers, because the page's may be old.
   const step = async (next: Step) => {
     if (going || looking) return
     if (next !== 'stop' && next !== 'restart') return act(next)
     look(true)
-    const { data, error } = await readAnew(client, Ends, { orgId, id: agent.id })
+    const { data, error } = await readFresh(client, Ends, { orgId, id: agent.id })
     look(false)
     if (error || !data?.agent) return sayProblem(wordsOf(error))
     const ends = endsInWords(data.agent.runningTurns.length, data.agent.waitingRequests)
@@ -122,7 +122,7 @@ export function useRun(agent: Runnable): Run {
   }
 }
 
-/** What can be done now, as buttons: the page's. */
+/** All available steps as buttons, for the page. */
 export function RunButtons({ agent, run }: { agent: Runnable; run: Run }) {
   const refused = useRefused('agent.edit', agent)
   const buttons = stepsOf(run.status, agent.statusReason).map((step) => (
@@ -151,7 +151,7 @@ export function RunButtons({ agent, run }: { agent: Runnable; run: Run }) {
   )
 }
 
-/** The same in a row: the first thing that one would do. */
+/** The most likely step, for a row. */
 export function RunInRow({ agent, run }: { agent: Runnable; run: Run }) {
   const steps = stepsOf(run.status, agent.statusReason)
   const step = steps.includes('stop') && !steps.includes('resume') ? 'stop' : steps[0]

@@ -1,4 +1,4 @@
-// What the addresses of the agents' pages carry.
+// Search parameters of the agents' pages.
 import { id, one, searchOf, some, text } from '../../app/search'
 
 export const AGENT_STATUSES = ['RUNNING', 'SPAWNING', 'PAUSED', 'STOPPING', 'STOPPED', 'ERROR'] as const
@@ -22,17 +22,17 @@ export const agentsSearch = searchOf({
   peek: id,
   open: one('new'),
   tab: one('images'),
-  /** Images: archived ones too. */
+  /** Images: includes archived ones. */
   archived: one('true'),
 })
 
 export const agentSearch = searchOf({
   tab: one('turns', 'settings', 'revisions', 'launches', 'backups'),
-  /** Turns: only in this state, this page of them, and the one that is open beside. */
+  /** Turns: the state filter, the page, and the turn open beside the list. */
   state: one(...TURN_STATES),
   page: id,
   turn: id,
-  /** Revisions: the one that is looked at, and the one it is compared with. */
+  /** Revisions: the one shown, and the one it is compared with. */
   revision: id,
   against: id,
 })

@@ -1,4 +1,4 @@
-// What an agent must ask a person before it does it.
+// Which actions of an agent need approval.
 import { Badge } from '../../ui/badge'
 import { NumberInput } from '../../ui/inputs'
 import { LinesInput } from '../../ui/lines-input'
@@ -103,12 +103,12 @@ interface ThresholdProps {
   'aria-describedby'?: string
   'aria-invalid'?: boolean
   value: number | null
-  /** Where the slider stands while nothing is set. */
+  /** The slider's position while nothing is set. */
   unset: number
   onValue: (value: number | null) => void
 }
 
-/** A number, and the same as a slider. */
+/** A number input with a slider. */
 function Threshold({ value, unset, onValue, ...field }: ThresholdProps) {
   return (
     <div className="flex items-center gap-3">

@@ -1,11 +1,11 @@
-// When an agent's home is backed up, and how many copies are kept.
+// The backup schedule of an agent's home, and the number of backups to keep.
 import { NumberInput, Select, TextInput } from '../../ui/inputs'
 import { SectionField, SectionForm, SectionSwitch } from '../../ui/section-form'
 import type { AgentSettings } from './settings'
 import { useAgentSection } from './use-agent-section'
 
 const SCHEDULES = [
-  { value: 'INHERIT', label: 'As the organization says' },
+  { value: 'INHERIT', label: 'The organization’s default' },
   { value: 'DAILY', label: 'Every day at 3:00' },
   { value: 'WEEKLY', label: 'On Sundays at 3:00' },
   { value: 'CRON', label: 'Own schedule' },
@@ -24,7 +24,7 @@ export function BackupRules({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Backups"
-      about="Copies of its home, on its host. One that was missed is made later."
+      about="Copies of its home, on its host. A missed one is made later."
       form={form}
     >
       <div className="grid gap-4 sm:grid-cols-2">
@@ -53,7 +53,7 @@ export function BackupRules({ agent }: { agent: AgentSettings }) {
           form={form}
           name="backupRetention"
           label="Keep"
-          hint="Empty: as many as the organization says, or 7."
+          hint="Empty: the organization’s number, or 7."
           optional
         >
           <NumberInput

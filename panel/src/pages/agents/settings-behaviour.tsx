@@ -1,4 +1,4 @@
-// How an agent answers. Longer instructions are skills, which it reads when it needs them.
+// How an agent answers. Longer instructions are skills, which it reads when needed.
 import { Link } from '@tanstack/react-router'
 import { useOrg } from '../../app/organization'
 import { Select, TextInput } from '../../ui/inputs'

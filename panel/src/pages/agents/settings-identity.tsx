@@ -1,4 +1,4 @@
-// What an agent is called, and where and what it runs.
+// An agent's name, server and image.
 import { useAgentChoices } from '../../app/agent-choices'
 import { TextArea, TextInput } from '../../ui/inputs'
 import { type Choice, Picker } from '../../ui/picker'

@@ -1,4 +1,4 @@
-// How much of its server an agent may use, when it comes back, and when its session starts over.
+// An agent's resource limits, its restarts, and when its session starts over.
 import { NumberInput, Select } from '../../ui/inputs'
 import { SectionField, SectionForm } from '../../ui/section-form'
 import type { AgentSettings } from './settings'
@@ -12,7 +12,7 @@ const MODES = [
 
 const POLICIES = [
   { value: 'ON_FAILURE', label: 'After a failure' },
-  { value: 'ALWAYS', label: 'Whenever it has ended' },
+  { value: 'ALWAYS', label: 'Whenever it exits' },
   { value: 'NEVER', label: 'Never' },
 ] as const
 
@@ -45,11 +45,11 @@ export function Limits({ agent }: { agent: AgentSettings }) {
         </div>
       </SectionForm>
       <SectionForm
-        title="Coming back"
-        about="An agent that ends without being stopped is started again: up to five times with growing waits, and as often as it takes if its server restarted."
+        title="Restarts"
+        about="An agent that exits without being stopped is restarted: up to five times with growing delays, and without limit if its server restarted."
         form={restarts}
       >
-        <SectionField form={restarts} name="restartPolicy" label="Start it again">
+        <SectionField form={restarts} name="restartPolicy" label="Restart it">
           <Select
             value={restarts.values.restartPolicy}
             options={POLICIES}

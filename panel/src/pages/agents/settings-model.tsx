@@ -1,4 +1,4 @@
-// Which model and mode an agent uses, and whose credential. The credential is write-only.
+// An agent's model, mode and model credential. The credential is write-only.
 import { useState } from 'react'
 import { wordsOf } from '../../api/errors'
 import { fieldErrors } from '../../api/form-errors'
@@ -20,7 +20,7 @@ const CHOICES = [
 ] as const
 
 const HINTS = {
-  INHERIT: 'The organization’s default for its provider, as Settings → Models and money says.',
+  INHERIT: 'The organization’s default for its provider, set under Settings → Models and money.',
   OWN: 'Its own key.',
   NONE: 'It has no access to a model except through its own program.',
 }
@@ -42,15 +42,15 @@ export function Model({ agent }: { agent: AgentSettings }) {
           label="Model"
           hint={
             agent.offeredModels
-              ? 'Those that it offers. Empty: as its image says.'
-              : 'As its program calls it. What it offers is known once it has run. Empty: as its image says.'
+              ? 'Its offered models. Empty: its image’s default.'
+              : 'The program’s name for it. Offers are known after the first run. Empty: its image’s default.'
           }
           optional
-          asText={(value) => (value ? String(value) : 'as its image says')}
+          asText={(value) => (value ? String(value) : 'its image’s default')}
         >
           <OfferedInput
             offered={agent.offeredModels}
-            placeholder="As its image says"
+            placeholder="Its image’s default"
             value={model.values.modelOverride}
             onValue={(value) => model.set('modelOverride', value)}
           />
@@ -61,15 +61,15 @@ export function Model({ agent }: { agent: AgentSettings }) {
           label="Mode"
           hint={
             agent.offeredModes?.length
-              ? 'Those that it offers. Each conversation gets it with its next turn. Empty: the one that the agent chooses.'
-              : 'Its id, as the program names it. What it offers is known once it has run. Empty: the one that the agent chooses.'
+              ? 'Its offered modes. Applies to each conversation from its next turn. Empty: the agent’s choice.'
+              : 'Its id in the program. Offers are known after the first run. Empty: the agent’s choice.'
           }
           optional
-          asText={(value) => (value ? String(value) : 'as the agent chooses')}
+          asText={(value) => (value ? String(value) : 'the agent’s choice')}
         >
           <OfferedInput
             offered={agent.offeredModes}
-            placeholder="As the agent chooses"
+            placeholder="The agent’s choice"
             value={model.values.modeOverride}
             onValue={(value) => model.set('modeOverride', value)}
           />
@@ -78,7 +78,7 @@ export function Model({ agent }: { agent: AgentSettings }) {
       </SectionForm>
       <SectionForm
         title="Model credential"
-        about="The key that its server sends to its model’s provider for it. The agent itself never sees it."
+        about="The key its server sends to the model’s provider. The agent never sees it."
         form={access}
       >
         <SectionField
@@ -135,7 +135,7 @@ interface InputProps {
   onValue: (value: string | null) => void
 }
 
-/** What it offers as a list; what it does not name can't be chosen there, so free text where nothing is known. */
+/** A list of the offered values. Free text if none are known, since other values could not be selected. */
 function OfferedInput({ offered, placeholder, value, onValue, ...field }: InputProps) {
   if (!offered || offered.length === 0) {
     return (
@@ -167,7 +167,7 @@ function OfferedInput({ offered, placeholder, value, onValue, ...field }: InputP
   )
 }
 
-/** The secret has no conflict: it is never read, only replaced. */
+/** The secret can't conflict: it is never read, only replaced. */
 function Secret({ agent }: { agent: AgentSettings }) {
   const { id: orgId } = useOrg()
   const update = useUpdateAgent()

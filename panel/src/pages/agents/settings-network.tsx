@@ -1,4 +1,4 @@
-// What an agent may reach, and which of its tools it may not use.
+// The hosts an agent may reach, and the tools it may not use.
 import { Link } from '@tanstack/react-router'
 import { useOrg } from '../../app/organization'
 import { Gate } from '../../permissions/gate'
@@ -8,7 +8,7 @@ import { SectionForm, SectionPart, SectionSwitch } from '../../ui/section-form'
 import type { AgentSettings } from './settings'
 import { useAgentSection } from './use-agent-section'
 
-/** The kinds of tools that agents tell of. */
+/** The kinds of tools that agents report. */
 const KINDS: [string, string][] = [
   ['read', 'Read files'],
   ['edit', 'Change files'],
@@ -68,7 +68,7 @@ function Network({ agent }: { agent: AgentSettings }) {
 function Tools({ agent }: { agent: AgentSettings }) {
   const form = useAgentSection(agent, ['disabledToolGroups'])
   const servers = agent.mcpServers.map(({ name }) => name)
-  // Names that are neither stay until someone takes them off.
+  // Unknown names stay until someone removes them.
   const others = agent.disabledToolGroups.filter(
     (name) => !servers.includes(name) && !KINDS.some(([kind]) => kind === name),
   )
@@ -79,7 +79,7 @@ function Tools({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Disabled tools"
-      about="Refused where it crosses its sandbox: when it calls an MCP server, reaches a host, or asks for permission."
+      about="Refused at the sandbox boundary: when it calls an MCP server, reaches a host, or asks for permission."
       form={form}
     >
       <SectionPart

@@ -1,5 +1,4 @@
-// Settings that are kept and have no effect yet. Programs may set them; here they are only shown, so that no one believes
-// that they work.
+// Stored settings without effect yet. Programs may set them; the panel only shows them, so that no one relies on them.
 import { Fact, Facts } from '../../ui/page'
 import { words } from '../../ui/status'
 import type { AgentSettings } from './settings'

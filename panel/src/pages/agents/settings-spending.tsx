@@ -1,4 +1,4 @@
-// What an agent may spend in a month, and use in an hour.
+// An agent's monthly budget and hourly token limit.
 import { useOrg } from '../../app/organization'
 import { ACTIONS, actionOf, moneyOf } from '../../app/spending/money'
 import { MoneyInput } from '../../app/spending/money-input'
@@ -9,7 +9,7 @@ import type { AgentSettings } from './settings'
 import { useAgentSection } from './use-agent-section'
 
 const MODES = [
-  { value: 'INHERIT', label: 'As the organization says' },
+  { value: 'INHERIT', label: 'The organization’s default' },
   { value: 'CUSTOM', label: 'Own limit' },
   { value: 'OFF', label: 'None' },
 ] as const
@@ -67,7 +67,7 @@ function CostGuard({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Cost guard"
-      about="How many tokens it may use within 60 minutes: read, written and put into a cache."
+      about="How many tokens it may use within 60 minutes: read, written and cached."
       form={form}
     >
       <SectionField form={form} name="costGuardMode" label="Limit">

@@ -1,4 +1,4 @@
-// What an agent is set to. Each section is saved by itself, and says if someone else changed it meanwhile.
+// An agent's settings. Each section is saved on its own and reports concurrent changes by others.
 import { useParams } from '@tanstack/react-router'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
@@ -37,7 +37,7 @@ const SettingsQuery = graphql(`
 
 export type AgentSettings = NonNullable<ResultOf<typeof SettingsQuery>['agent']>
 
-/** A chunk of its own: of the agent that the address names. */
+/** A separate chunk: the settings of the agent in the address. */
 export function Settings() {
   const { id: orgId } = useOrg()
   const { id: agentId } = useParams({ from: '/inside/o/$org/agents/$id' })

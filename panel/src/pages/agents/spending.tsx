@@ -1,4 +1,4 @@
-// What an agent spends, what keeps it from its model at the moment, and where it was not let through.
+// An agent's spending, the limits that currently block its model, and refused connections.
 import { useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
@@ -59,7 +59,7 @@ function Spent({ agent, onAllowed }: PartProps) {
   const { spending, monthlyBudgetMicro: budget, limit } = agent
   if (!spending) return null
   const { hourTokens, hourLimit } = spending
-  // Without a budget of its own, the money that is missing is the organization's.
+  // Without its own budget, the agent is limited by the organization's.
   const whose = allowing === 'money' && budget === null ? undefined : { id: agent.id, name: agent.name }
   return (
     <Panel title="Spending">
@@ -115,7 +115,7 @@ function TokensOfTheHour({ used, most }: { used: number; most: number | null }) 
   )
 }
 
-/** More are in the answer; these are the latest. */
+/** The latest ones; the answer has more. */
 const SHOWN = 10
 
 function Refused({ agent, onAllowed }: PartProps) {
@@ -124,7 +124,7 @@ function Refused({ agent, onAllowed }: PartProps) {
   const refused = agent.refusedDestinations
   if (refused.length === 0) return null
   return (
-    <Panel title="Refused hosts" about="Hosts that it tried to reach, and may not.">
+    <Panel title="Refused hosts" about="Hosts it tried to reach without permission.">
       <ul className="divide-y divide-line rounded-card border border-line">
         {refused.slice(0, all ? undefined : SHOWN).map(({ host, port, count, lastAt, reason }) => (
           <li key={`${host}:${port}`} className="px-4 py-2.5">

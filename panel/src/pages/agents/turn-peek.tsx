@@ -1,4 +1,4 @@
-// One turn beside the list: what it used, why it ended, and how to end it.
+// A turn beside the list: its usage, why it ended, and how to end it.
 import { Link } from '@tanstack/react-router'
 import { Ban } from 'lucide-react'
 import { useState } from 'react'
@@ -108,13 +108,13 @@ function Details({ turn, org }: { turn: TurnRecord; org: number }) {
         <Fact name="Worked on">
           {turn.startedAt ? <Duration from={turn.startedAt} to={turn.endedAt} /> : 'not yet'}
         </Fact>
-        <Fact name="Model">{turn.model ?? <Dash why="The agent does not say." />}</Fact>
+        <Fact name="Model">{turn.model ?? <Dash why="The agent does not report it." />}</Fact>
         <Fact name="Tokens read">{numberOf(turn.inputTokens)}</Fact>
         <Fact name="Tokens written">{numberOf(turn.outputTokens)}</Fact>
         <Fact name="From the cache">{numberOf(turn.cacheReadTokens)}</Fact>
         <Fact name="Into the cache">{numberOf(turn.cacheWriteTokens)}</Fact>
         <Fact name="Cost">
-          {costOf(turn.costMicro) ?? <Dash why="The agent does not say what it cost." />}
+          {costOf(turn.costMicro) ?? <Dash why="The agent does not report its cost." />}
         </Fact>
         <Fact name="Revision">
           {turn.agentRevision ? (
@@ -134,7 +134,7 @@ function Details({ turn, org }: { turn: TurnRecord; org: number }) {
 
 const numberOf = (count: string | null) =>
   count === null ? (
-    <Dash why="The agent does not count." />
+    <Dash why="The agent does not count tokens." />
   ) : (
     <span className="tabular-nums">{Number(count).toLocaleString()}</span>
   )

@@ -1,4 +1,4 @@
-// What an agent was given to do: each turn with its cause, state, duration and cost.
+// An agent's turns: each with its cause, state, duration and cost.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { ListTodo } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
@@ -97,14 +97,14 @@ const COLUMNS: Column<TurnRecord>[] = [
     align: 'end',
     cell: ({ costMicro }) =>
       costOf(costMicro) ?? (
-        <span className="text-faint" data-tip="The agent does not say what it cost.">
+        <span className="text-faint" data-tip="The agent does not report its cost.">
           –<span className="sr-only"> not reported</span>
         </span>
       ),
   },
 ]
 
-/** With one open beside the list, there is room for these. */
+/** The columns that fit beside an open turn. */
 const BESIDE = COLUMNS.filter(({ id }) => ['state', 'started', 'duration'].includes(id))
 
 function Tokens({ input, output }: { input: string | null; output: string | null }) {
@@ -163,7 +163,7 @@ export function Turns({ agentId }: { agentId: number }) {
               onActive={({ id }) => search.turn && set({ turn: id })}
               empty={
                 search.state ? (
-                  <Empty icon={ListTodo} title="No turn is in this state">
+                  <Empty icon={ListTodo} title="No turns in this state">
                     Choose another state, or all of them.
                   </Empty>
                 ) : (
@@ -172,8 +172,8 @@ export function Turns({ agentId }: { agentId: number }) {
                     title="No turns yet"
                     command={`mutation {\n  startConversation(orgId: ${orgId}, input: { agentId: ${agentId}, text: "Hello" }) { id }\n}`}
                   >
-                    A turn is what an agent is given to do: the messages that have come since the last one.
-                    Write to it, and its first turn appears here.
+                    A turn is one unit of an agent’s work: the messages received since the last one. Write to
+                    it, and its first turn appears here.
                   </Empty>
                 )
               }

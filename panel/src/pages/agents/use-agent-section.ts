@@ -1,5 +1,5 @@
-// A section of an agent's settings: what every part of this page saves alike.
-import type { Place } from '../../api/bounds'
+// The saving logic that the sections of an agent's settings share.
+import type { BoundsKey } from '../../api/bounds'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
@@ -26,7 +26,7 @@ const Update = graphql(`
 
 export type AgentSection<K extends keyof AgentSettings> = Section<Pick<AgentSettings, K>>
 
-/** The section of these fields, which the record and its input name alike. `extra` goes with each save: a secret. */
+/** A section of these fields, named alike in the record and the input. `extra` is sent along, for a secret. */
 export function useAgentSection<K extends keyof AgentSettings & string>(
   agent: AgentSettings,
   names: readonly K[],
@@ -38,7 +38,10 @@ export function useAgentSection<K extends keyof AgentSettings & string>(
   return useSection<Pick<AgentSettings, K>>({
     stored: pick(agent),
     revision: agent.revision,
-    bounds: Object.fromEntries(names.map((name) => [name, `UpdateAgentInput.${name}`])) as Record<K, Place>,
+    bounds: Object.fromEntries(names.map((name) => [name, `UpdateAgentInput.${name}`])) as Record<
+      K,
+      BoundsKey
+    >,
     save: (changes, ifRevision) =>
       update({ orgId, id: agent.id, ifRevision, input: emptyToNull(changes) as never }, { quiet: true }),
     ofCurrent: pick,
@@ -47,7 +50,7 @@ export function useAgentSection<K extends keyof AgentSettings & string>(
 
 export const useUpdateAgent = () => useAct(Update)
 
-/** A text that was emptied is sent as null. */
+/** Sends emptied texts as null. */
 function emptyToNull(values: object): object {
   return Object.fromEntries(
     Object.entries(values).map(([name, value]) => [name, value === '' ? null : value]),

@@ -1,10 +1,10 @@
-// What agents do and may do, in words. No React here.
+// Texts about agents' states and permissions. No React here.
 
 export { stateInWords } from '../../app/agent-state'
 
 export type Step = 'start' | 'stop' | 'pause' | 'resume' | 'restart'
 
-/** The buttons of a state. Anyone who stops an agent that is restarting keeps it down. */
+/** The available steps. A restarting agent can be stopped to keep it down. */
 export function stepsOf(status: string, reason: string | null): Exclude<Step, 'restart'>[] {
   switch (status) {
     case 'STOPPED':
@@ -23,7 +23,7 @@ export function stepsOf(status: string, reason: string | null): Exclude<Step, 'r
   }
 }
 
-/** The state right after a step: the service says the same in its answer. */
+/** The state directly after a step, as in the service's answer. */
 export const AFTER: Record<Step, string> = {
   start: 'SPAWNING',
   stop: 'STOPPING',
@@ -41,7 +41,7 @@ export const CAUSES: Record<string, string> = {
   SYSTEM: 'Muster',
 }
 
-/** Millionths of the currency as a number people read: `0.0123`. Null if it is unknown. */
+/** Millionths of the currency as a readable number: `0.0123`. Null if unknown. */
 export function costOf(micro: string | null | undefined): string | null {
   if (micro === null || micro === undefined) return null
   const value = Number(micro) / 1_000_000
@@ -52,10 +52,10 @@ export function costOf(micro: string | null | undefined): string | null {
   })
 }
 
-/** What holds where an agent has no threshold of its own (docs/approvals.md). */
+/** The defaults for agents without their own thresholds (docs/approvals.md). */
 export const DEFAULTS = { ask: 40, block: 90 }
 
-/** A threshold of risk in words. */
+/** A risk threshold in words. */
 export function riskInWords(threshold: number | null, kind: 'ask' | 'block'): string {
   const does = kind === 'ask' ? 'asks' : 'is blocked'
   if (threshold === null) return `Nothing set: the default of ${DEFAULTS[kind]} applies.`

@@ -1,4 +1,4 @@
-// One approval, on a page of its own: where a mail's link leads, and what fits a phone.
+// An approval on its own page: the target of links in mails, suited to phones.
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useRef } from 'react'
 import { useLive } from '../../api/use-live'

@@ -1,4 +1,4 @@
-// The inbox: everything that waits for a person, over all agents, riskiest first. Decided without leaving the list.
+// The inbox: everything that waits for a person, across all agents, riskiest first. Decided without leaving the list.
 import { getRouteApi } from '@tanstack/react-router'
 import { ShieldCheck } from 'lucide-react'
 import { memo, useCallback, useRef, useState } from 'react'
@@ -16,8 +16,8 @@ import { ProblemView } from '../../ui/problem'
 import { ListSkeleton, Skeleton } from '../../ui/skeleton'
 import { InboxFilters, useInboxSearch } from './filters'
 import { ApprovalRow } from './row'
-import { useAhead } from './use-ahead'
 import { useArrivals } from './use-arrivals'
+import { useDeferredOpen } from './use-deferred-open'
 import { idOf, useInbox } from './use-inbox'
 import { isOpen, useKeys } from './use-keys'
 import { WholeApproval } from './whole'
@@ -41,23 +41,23 @@ export function ApprovalsPage() {
 
   const go = (id: number | undefined, replace = true) =>
     navigate({ search: (before) => ({ ...before, peek: id }), replace })
-  const ahead = useAhead(peek, go)
+  const ahead = useDeferredOpen(peek, go)
   const show = (id: number | undefined, replace?: boolean) => {
     ahead.stop()
     setActiveId(id ?? peek ?? activeId)
     void go(id, replace)
   }
   const currentId = ahead.id ?? peek ?? activeId ?? shown.find(isOpen)?.id ?? null
-  // No one has read what is not drawn yet: the keys do nothing to it, nor to what waits while the list holds its order.
+  // No one has read an unrendered approval: shortcuts ignore it, and also those held back while the order is frozen.
   const drawn = peek === undefined ? shown : inbox.items
   const current = ahead.id === null ? drawn.find(({ id }) => id === currentId) : undefined
-  /** The next one that waits, below or else above. The focus must not stay with what was decided. */
+  /** Selects the next pending one, below or else above. The focus must leave the decided one. */
   const next = () => {
     const at = shown.findIndex(({ id }) => id === currentId)
     const rest = [...shown.slice(at + 1), ...shown.slice(0, Math.max(0, at)).reverse()]
     const found = rest.find(isOpen)
     if (found) return list.current?.goTo(found.id)
-    // While more waits behind an order that is held, the focus keeps holding it: nothing new comes under the keys.
+    // If more wait behind a frozen order, the focus keeps it frozen: nothing new appears under the keys.
     const isLast = !inbox.items.some((item) => item.id !== currentId && isOpen(item))
     if (isLast && list.current?.isFocusFree()) title.current?.focus()
     if (peek !== undefined) show(undefined)
@@ -148,7 +148,7 @@ interface PeekProps {
   handle: React.RefObject<DecideHandle | null>
 }
 
-/** One approval beside the list, also one that the list does not show. A key that moves in the list does not draw it again. */
+/** An approval beside the list, even if not in the list. Memoised, so that moving in the list does not re-render it. */
 const ApprovalPeek = memo(function ApprovalPeek({ id, known, onClose, onDecided, handle }: PeekProps) {
   const org = useOrg()
   const { data, error, refetch } = useLive({

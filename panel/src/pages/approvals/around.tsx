@@ -1,4 +1,4 @@
-// What was said around the moment at which an agent asked: enough to see why.
+// The messages around an agent's request: enough context to see the reason.
 import { Link } from '@tanstack/react-router'
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'

@@ -1,4 +1,4 @@
-// What the inbox shows: everything of it stands in the address.
+// Filters for the inbox, all stored in the address.
 import { getRouteApi } from '@tanstack/react-router'
 import { KINDS } from '../../app/approvals/words'
 import { AgentFilter, Chip, FilterMenu } from '../../app/filters'

@@ -1,7 +1,7 @@
-// Keeps in a list what has just left it, so that nothing vanishes under one's hand: a decided approval stays where it was,
-// and says who decided. Pure, tested.
+// Keeps items in a list after they left it, so that nothing vanishes under the pointer: a decided approval stays in
+// place and shows who decided. Pure, tested.
 
-/** The items, with the `gone` ones back in their places: each after the one that it used to follow. */
+/** The items, with `gone` ones in their old places: each after the one it used to follow. */
 export function withGone<Item>(
   before: Item[],
   now: Item[],
@@ -23,7 +23,7 @@ export function withGone<Item>(
   return [...(after.get(null) ?? []), ...now.flatMap((item) => [item, ...(after.get(idOf(item)) ?? [])])]
 }
 
-/** What stood before and is not there now. Where more is to be read, the last ones may only have moved below its end. */
+/** Items that were there and are missing now. If more pages exist, the last ones may only have moved off the end. */
 export function hasLeft<Item>(
   before: Item[],
   now: Item[],

@@ -1,9 +1,9 @@
-// One approval in the inbox: how risky, what, by whom, how long it waits.
+// An approval in the inbox: its risk, its subject, its agent, its waiting time.
 import { Clock } from 'lucide-react'
 import { memo } from 'react'
 import { useSending } from '../../app/approvals/decisions'
 import type { ApprovalRecord } from '../../app/approvals/fields'
-import { OnItsWay } from '../../app/approvals/outcome'
+import { SendingDecision } from '../../app/approvals/outcome'
 import { inputLine, KINDS, outcomeWords } from '../../app/approvals/words'
 import { useViewer } from '../../app/viewer'
 import { Avatar } from '../../ui/avatar'
@@ -20,7 +20,7 @@ const EDGE = {
   LOW: 'border-l-transparent',
 }
 
-/** Drawn again only if its approval has changed: a key draws the whole list. */
+/** Memoised by its approval, because each key press renders the whole list. */
 export const ApprovalRow = memo(function ApprovalRow({ approval }: { approval: ApprovalRecord }) {
   const sending = useSending(approval.id)
   const isOpen = approval.status === 'PENDING'
@@ -48,7 +48,7 @@ export const ApprovalRow = memo(function ApprovalRow({ approval }: { approval: A
           )}
         </div>
         {isOpen && sending && sending.state !== 'late' ? (
-          <OnItsWay id={approval.id} sending={sending} withKeys />
+          <SendingDecision id={approval.id} sending={sending} withKeys />
         ) : isOpen ? (
           <div className="flex min-w-0 items-center gap-1.5 text-sm text-muted">
             <span className="max-w-2/3 shrink-0 truncate">

@@ -1,4 +1,4 @@
-// What the addresses of the approvals' pages carry.
+// Search parameters of the approvals' pages.
 import { flag, id, one, searchOf, some } from '../../app/search'
 
 export const approvalsSearch = searchOf({

@@ -1,5 +1,4 @@
-// Reads out how many approvals have come into the list. The order of a list that is in use holds still, so the eye
-// gets another sign.
+// Announces how many approvals arrived. A list in use keeps its order, so sighted users get a separate sign.
 import { type ReactNode, useCallback, useEffect, useRef } from 'react'
 import { onChange } from '../../api/live'
 import type { ApprovalRecord } from '../../app/approvals/fields'
@@ -7,13 +6,13 @@ import { useAnnounced } from '../../ui/announce'
 
 const words = (come: number[]) => (come.length === 1 ? '1 new approval' : `${come.length} new approvals`)
 
-/** Those that are asked while it is shown, and that its filters let in. Other pages of it are no news. */
+/** Announces approvals created while the list is shown that match its filters. Loading more pages is not an arrival. */
 export function useArrivals(items: ApprovalRecord[]): ReactNode {
   const [region, announce] = useAnnounced(words)
   const created = useRef(new Set<number>())
   const shown = useRef(items)
   shown.current = items
-  // The list is read after the news, or was just being read before it.
+  // The list reloads after the event, or was already loading before it.
   const look = useCallback(() => {
     announce(shown.current.map(({ id }) => id).filter((id) => created.current.delete(id)))
   }, [announce])
@@ -29,7 +28,7 @@ export function useArrivals(items: ApprovalRecord[]): ReactNode {
       ),
     [look],
   )
-  // biome-ignore lint/correctness/useExhaustiveDependencies: some of them may be new
+  // biome-ignore lint/correctness/useExhaustiveDependencies: some items may be new
   useEffect(look, [items, look])
   return region
 }

@@ -1,8 +1,8 @@
-// The approvals of the inbox: live, and what someone has just decided stays where it stood until the list is cleared.
+// The approvals of the inbox, live. Those just decided stay in place until the list is cleared.
 import { useCallback, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { graphql, type ResultOf } from '../../api/graphql'
-import { readAnew } from '../../api/requests'
+import { readFresh } from '../../api/requests'
 import { useFeed } from '../../api/use-feed'
 import { ApprovalFields, ApprovalQuery, type ApprovalRecord } from '../../app/approvals/fields'
 import { useOrg } from '../../app/organization'
@@ -51,11 +51,11 @@ const Inbox = graphql(
 const NONE: ReadonlyMap<number, ApprovalRecord> = new Map()
 
 export const idOf = ({ id }: ApprovalRecord) => id
-/** If more than this leave at once, the others are not kept. */
-const MOST_KEPT = 50
+/** If more leave at once, they are not kept. */
+const MAX_KEPT = 50
 const pageOf = (data: ResultOf<typeof Inbox>) => data.approvalFeed
 
-/** The filters of the address as the service takes them. */
+/** The address's filters as the service's input. */
 function filtersOf(search: ApprovalsSearch, orgId: number, userId: number) {
   const status = search.status ?? ['PENDING']
   const pendingOnly = status.length === 1 && status[0] === 'PENDING'
@@ -79,7 +79,7 @@ export function useInbox(search: ApprovalsSearch, userId: number) {
   const client = useClient()
   const variables = filtersOf(search, org.id, userId)
   const feed = useFeed({ query: Inbox, variables, pageOf, idOf, on: ['APPROVAL'] })
-  // Changes together with the items: under the key of a new question, those of the one before would count as having left.
+  // Changes together with the items: with a new query's key, the previous items would count as gone.
   const key = feed.question
   const pendingOnly = variables.status.join() === 'PENDING'
   const [gone, setGone] = useState<{ key: string; items: Map<number, ApprovalRecord> }>({
@@ -90,14 +90,14 @@ export function useInbox(search: ApprovalsSearch, userId: number) {
   const dropped = useRef(new Set<number>())
   const shown = useRef<{ key: string; items: ApprovalRecord[] }>({ key, items: [] })
 
-  // What has left the list was decided, hidden or has expired: it stays until its own record says which. No picture of
-  // the list is without it in between: a list whose order is held would let it go.
+  // A missing approval was decided, snoozed or expired: it stays until its record says which. It must be in every
+  // render in between, because a frozen list would drop it.
   const { items, left } = useMemo(() => {
     const before = shown.current.key === key ? shown.current.items : []
     const leaves = ({ id }: ApprovalRecord) => !kept.has(id) && !dropped.current.has(id)
     const left =
       pendingOnly && !feed.loading
-        ? hasLeft(before, feed.items, feed.hasMore, idOf).filter(leaves).slice(0, MOST_KEPT)
+        ? hasLeft(before, feed.items, feed.hasMore, idOf).filter(leaves).slice(0, MAX_KEPT)
         : []
     const gone = new Map([...left.map((item) => [item.id, item] as const), ...kept])
     return { items: withGone(before, feed.items, gone, idOf), left }
@@ -109,7 +109,7 @@ export function useInbox(search: ApprovalsSearch, userId: number) {
     if (left.length === 0) return
     setGone((now) => add(now, key, left))
     for (const { id } of left) {
-      void readAnew(client, ApprovalQuery, { orgId: org.id, id }).then(({ data }) => {
+      void readFresh(client, ApprovalQuery, { orgId: org.id, id }).then(({ data }) => {
         const record = data?.approval
         if (record && record.status !== 'PENDING') return setGone((now) => add(now, key, [record]))
         dropped.current.add(id)

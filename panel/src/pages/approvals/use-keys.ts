@@ -1,4 +1,4 @@
-// The keys of the inbox.
+// The inbox's shortcuts.
 import { useClient } from 'urql'
 import type { DecideHandle } from '../../app/approvals/decide'
 import {
@@ -6,7 +6,7 @@ import {
   DELAY_MS,
   decide,
   draftPlace,
-  isOnItsWay,
+  isBeingSent,
   otherDecidedAt,
 } from '../../app/approvals/decisions'
 import type { ApprovalRecord } from '../../app/approvals/fields'
@@ -19,19 +19,19 @@ import { useOrg } from '../../app/organization'
 import { useActions } from '../../keys/use-actions'
 import { useRefused } from '../../permissions/gate'
 
-/** It waits for a decision, and none is on its way. */
-export const isOpen = ({ status, id }: ApprovalRecord) => status === 'PENDING' && !isOnItsWay(id)
+/** Pending, with no decision being sent. */
+export const isOpen = ({ status, id }: ApprovalRecord) => status === 'PENDING' && !isBeingSent(id)
 
 interface KeyProps {
   current: ApprovalRecord | undefined
-  /** The one that is open is drawn. The list may not show it, or not yet. */
+  /** The open approval is rendered. The list may not have it, or not yet. */
   peeked: boolean
   handle: React.RefObject<DecideHandle | null>
   next: () => void
   show: (id: number | undefined, replace?: boolean) => void
 }
 
-/** A, D, C and S on the approval that is open or marked, Z on all that count down. */
+/** A, D, C and S act on the open or active approval, Z on all that count down. */
 export function useKeys({ current, peeked, handle, next, show }: KeyProps): void {
   const org = useOrg()
   const client = useClient()
@@ -42,11 +42,11 @@ export function useKeys({ current, peeked, handle, next, show }: KeyProps): void
     if (current && isSlip({ clicks: 0, now, shownAt: now, decidedAt: otherDecidedAt(current.id) })) return
     if (peeked) return option === 'approve' ? handle.current?.approve() : handle.current?.deny()
     if (!current || !open) return
-    // What is risky, a question or not an action is read before it is answered.
+    // A risky approval, a question or a non-action must be read before it is answered.
     const slow = current.kind !== 'ACTION' || (option === 'approve' && isHighRisk(current))
     if (slow) return show(current.id, false)
     const said = option === 'approve' ? 'Approve' : 'Deny'
-    // The words that were begun for it go along.
+    // Include the comment typed so far.
     const text = draftOf(org.id, draftPlace(current.id)).trim()
     decide(client, org.id, current.id, { how: 'ANSWER', options: [option], text, said }, DELAY_MS)
     next()
@@ -82,7 +82,7 @@ export function useKeys({ current, peeked, handle, next, show }: KeyProps): void
   })
 }
 
-/** `hidden`: it is about to leave the list. */
+/** `hidden`: called when the approval is about to leave the list. */
 function useSnoozeKey(current: ApprovalRecord | undefined, hidden: () => void): void {
   const snooze = useSnooze(current ?? NOTHING)
   useActions([

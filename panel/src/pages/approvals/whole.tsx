@@ -1,5 +1,5 @@
-// Everything about one approval, for the peek and for its page.
-import { ApprovalFacts, ApprovalHead, WhatAnswersMean, WhatIsAsked } from '../../app/approvals/details'
+// The complete approval, for the peek and its page.
+import { AnswerMeanings, ApprovalFacts, ApprovalHead, ApprovalSubject } from '../../app/approvals/details'
 import type { ApprovalRecord } from '../../app/approvals/fields'
 import { Assignee, SnoozeMenu } from '../../app/approvals/handling'
 import { ConversationAround } from './around'
@@ -10,7 +10,7 @@ export function WholeApproval({ approval, seq }: { approval: ApprovalRecord; seq
   return (
     <div className="space-y-5 p-4 sm:px-5">
       <ApprovalHead approval={approval} />
-      <WhatIsAsked approval={approval} />
+      <ApprovalSubject approval={approval} />
       <ApprovalFacts approval={approval} />
       {isOpen && (
         <div className="flex flex-wrap items-end gap-3 [&>:first-child]:min-w-56 [&>:first-child]:grow">
@@ -21,7 +21,7 @@ export function WholeApproval({ approval, seq }: { approval: ApprovalRecord; seq
       {approval.conversationId && at && (
         <ConversationAround conversationId={approval.conversationId} seq={at} />
       )}
-      {isOpen && <WhatAnswersMean approval={approval} />}
+      {isOpen && <AnswerMeanings approval={approval} />}
     </div>
   )
 }

@@ -1,4 +1,4 @@
-// The audit log: who did what, and what was refused. Every part of an entry leads to the entries that share it.
+// The audit log: who did what, and what was refused. Every part of an entry filters by its value.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Download, ScrollText } from 'lucide-react'
 import { useRef } from 'react'
@@ -66,7 +66,7 @@ export function AuditPage() {
   const { data, error, loading, refetch } = useLive({
     query: AuditQuery,
     variables,
-    // A page further back shows history: it holds still.
+    // Later pages show history and do not update.
     on: page === 1 ? ['AUDIT_ENTRY'] : [],
   })
   const file = useRef<HTMLAnchorElement>(null)
@@ -162,7 +162,7 @@ const idOf = ({ id }: Entry) => id
 const nameOf = ({ actorKind, actorName, operation, targetName }: Entry) =>
   `${authorOf(actorKind, actorName)}: ${spaced(operation)} ${targetName ?? ''}`
 
-/** What was done; where there is no room for more columns, also who did it and when. */
+/** The action and, where other columns do not fit, the actor and the time. */
 function What({ entry }: { entry: Entry }) {
   return (
     <span className="min-w-0">

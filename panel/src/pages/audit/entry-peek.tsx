@@ -1,4 +1,4 @@
-// One entry of the audit log: what changed, field by field, and how it came to be allowed.
+// One audit entry: its changes, field by field, and why it was allowed.
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import type { Json } from '../../api/graphql'
@@ -15,7 +15,7 @@ import type { Change } from './filters'
 import { Outcome } from './outcome'
 import { spaced, valueText } from './words'
 
-/** Records that have a page of their own. */
+/** Records with their own page. */
 const PAGES = {
   agent: '/o/$org/agents/$id',
   approval: '/o/$org/approvals/$id',

@@ -1,4 +1,4 @@
-// What the audit log is narrowed to. All of it stands in the address.
+// Filters for the audit log, all stored in the address.
 import { X } from 'lucide-react'
 import { useSpan } from '../../app/filters'
 import { SavedViews } from '../../app/saved-views'
@@ -21,7 +21,7 @@ export interface AuditSearch {
   entry?: number
 }
 
-/** The address as arguments of `auditLog`. */
+/** The address as `auditLog` arguments. */
 export function variablesOf(search: AuditSearch) {
   return {
     search: search.q ?? null,

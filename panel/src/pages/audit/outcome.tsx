@@ -1,4 +1,4 @@
-// How an entry of the audit log ended, in a word.
+// The outcome of an audit entry in one word.
 import { Ban, CircleCheck, CircleX } from 'lucide-react'
 import { Badge } from '../../ui/badge'
 import { words } from '../../ui/status'

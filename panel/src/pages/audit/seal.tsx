@@ -1,4 +1,4 @@
-// The state of the log's hash chain: up to which entry no one can change it unnoticed.
+// The state of the log's hash chain: up to which entry changes would be detected.
 import { Link2 } from 'lucide-react'
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'

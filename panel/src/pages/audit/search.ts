@@ -1,4 +1,4 @@
-// What the address of the audit log carries.
+// Search parameters of the audit log.
 import { id, one, searchOf, text } from '../../app/search'
 
 export const auditSearch = searchOf({

@@ -1,4 +1,4 @@
-// Names of the schema as people read them.
+// Schema names in readable form.
 import { words } from '../../ui/status'
 
 /** `createAgent` → `Create agent`, `createMcpServer` → `Create MCP server`. */
@@ -7,7 +7,7 @@ export function spaced(name: string): string {
   return words(plain).replaceAll(/\bmcp\b/gi, 'MCP')
 }
 
-/** A value of a changed field: short lists in a line, objects as they are stored. */
+/** A changed field's value: short lists on one line, objects as stored. */
 export function valueText(value: unknown): string {
   if (typeof value === 'string') return value
   if (Array.isArray(value) && value.every((item) => typeof item !== 'object'))

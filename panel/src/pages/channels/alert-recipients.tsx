@@ -34,7 +34,7 @@ export function AlertRecipients({ channel }: { channel: Channel }) {
   const members = new Map(data?.members?.data.map((member) => [member.userId, member]))
   const set = (next: number[], said: string) => {
     const send = (to: number[]) => ({ orgId: org.id, id: channel.id, input: { alertRecipientUserIds: to } })
-    void update(send(next), { said, undo: () => update(send(ids), { said: 'Taken back' }) })
+    void update(send(next), { said, undo: () => update(send(ids), { said: 'Undone' }) })
   }
   return (
     <Panel title="Alert recipients" about={alertAbout(useMailWay())}>

@@ -1,4 +1,4 @@
-// A channel beside the list: its state, what it is, how it connects, who may write to it, whom it alerts.
+// A channel beside the list: its state, its connection, its allowed senders, its alert recipients.
 import { Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { useAct } from '../../api/use-act'

@@ -1,4 +1,4 @@
-// What the panel reads of one channel, and how it is changed.
+// The query for one channel, and its mutations.
 import { graphql, type ResultOf } from '../../api/graphql'
 
 export const ChannelFields = graphql(`
@@ -64,7 +64,7 @@ export const UnlinkChat = graphql(`
 export type ChannelRecord = ResultOf<typeof ChannelFields>
 export type Channel = NonNullable<ResultOf<typeof ChannelQuery>['channel']>
 
-/** Whether the service has the secret at a path. */
+/** Whether the service has a secret at this path. */
 export function hasSecret(channel: ChannelRecord, path: string): boolean {
   switch (path) {
     case 'botToken':

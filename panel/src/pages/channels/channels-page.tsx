@@ -1,4 +1,4 @@
-// Channels: the ways by which people outside the panel reach agents. Listed by agent, each with its state.
+// Channels: how people outside the panel reach agents. Listed by agent, each with its state.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Hash, Plus } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'

@@ -1,7 +1,7 @@
-// A new channel: an agent, a transport, and what that transport needs.
+// Creates a channel: an agent, a transport, and the transport's settings.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/form-errors'
+import { placeErrors } from '../../api/form-errors'
 import { graphql, type VariablesOf } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
 import { useFindAgents } from '../../app/assigned-agents'
@@ -56,7 +56,7 @@ export function CreateChannel({ onClose, onCreated }: Props) {
   const submit = async () => {
     const wrong: Record<string, string | null> = {
       name: refusal(name, boundsOf('CreateChannelInput.name')),
-      agentId: agent ? null : 'Choose the agent that it leads to.',
+      agentId: agent ? null : 'Choose an agent.',
     }
     for (const { path, bounds, optional } of fields) {
       const value = values[path]
@@ -76,7 +76,13 @@ export function CreateChannel({ onClose, onCreated }: Props) {
     } as Input
     const { data, error } = await create({ orgId, input }, { quiet: true, said: `Connected ${name}` })
     if (data?.createChannel) return onCreated(data.createChannel.id)
-    const found = placed(error, ['name', 'agentId', 'direction', 'scope', ...fields.map(({ path }) => path)])
+    const found = placeErrors(error, [
+      'name',
+      'agentId',
+      'direction',
+      'scope',
+      ...fields.map(({ path }) => path),
+    ])
     setErrors(found.errors)
     setProblem(found.problem)
   }
@@ -109,8 +115,7 @@ export function CreateChannel({ onClose, onCreated }: Props) {
       </Field>
       {isSilent(transport) && (
         <Notice tone="info">
-          {transportName(transport)}: Muster can’t carry messages over this yet. The channel keeps its
-          settings and stays inactive.
+          {transportName(transport)} is not supported yet. The channel keeps its settings and stays inactive.
         </Notice>
       )}
       <div className="grid gap-4 sm:grid-cols-2">

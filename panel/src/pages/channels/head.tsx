@@ -1,4 +1,4 @@
-// The beginning of a channel's peek: what keeps messages from passing, and what the channel is.
+// The top of a channel's peek: its problems and its facts.
 import { Link } from '@tanstack/react-router'
 import { Power, PowerOff } from 'lucide-react'
 import { useAct } from '../../api/use-act'
@@ -12,14 +12,14 @@ import { Notice } from '../../ui/problem'
 import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
 import { type Channel, UpdateChannel } from './channel'
-import { ChannelState, isUnheard, reasonOf } from './state'
+import { ChannelState, isDisconnected, reasonOf } from './state'
 import { isSilent, transportName } from './transports'
 
 export function Head({ channel }: { channel: Channel }) {
   const { agent, providerAccount } = channel
   return (
     <div className="mb-8 space-y-4">
-      <Hindrances channel={channel} />
+      <Problems channel={channel} />
       <Facts>
         <Fact name="State">
           <span className="flex flex-wrap items-center gap-2">
@@ -27,7 +27,7 @@ export function Head({ channel }: { channel: Channel }) {
             {!isSilent(channel.transport) && <Toggle channel={channel} />}
           </span>
         </Fact>
-        <Heard channel={channel} />
+        <LinkState channel={channel} />
         <Fact name="Agent">{agent ? <AgentLink agent={agent} /> : 'It was deleted'}</Fact>
         <Fact name="Transport">{transportName(channel.transport)}</Fact>
         <Bot channel={channel} />
@@ -48,8 +48,8 @@ export function Head({ channel }: { channel: Channel }) {
   )
 }
 
-/** What keeps messages from passing, and what to do about it. */
-function Hindrances({ channel }: { channel: Channel }) {
+/** The problems that block messages, and how to fix them. */
+function Problems({ channel }: { channel: Channel }) {
   const { isActive, inactiveReason, link, warnings, webhook, direction } = channel
   const isDeaf = webhook !== null && !webhook.hasInboundSecret && direction !== 'OUTBOUND'
   return (
@@ -57,7 +57,7 @@ function Hindrances({ channel }: { channel: Channel }) {
       {!isActive && (
         <Notice tone={isSilent(channel.transport) ? 'info' : 'warn'}>{reasonOf(inactiveReason)}</Notice>
       )}
-      {isUnheard(channel) && (
+      {isDisconnected(channel) && (
         <Notice tone="warn">
           <p>What people write does not come in at the moment. Muster keeps trying by itself.</p>
           {link?.cause && (
@@ -113,8 +113,8 @@ function Toggle({ channel }: { channel: Channel }) {
   )
 }
 
-/** Whether its vendor is reached. Where no one listens there is nothing to say. */
-function Heard({ channel: { isActive, link } }: { channel: Channel }) {
+/** Whether the vendor is connected. Nothing to show for channels without a connection. */
+function LinkState({ channel: { isActive, link } }: { channel: Channel }) {
   if (!isActive || !link) return null
   return (
     <Fact name="Listening">
@@ -166,7 +166,7 @@ function Bot({ channel: { botUsername, inviteUrl } }: { channel: Channel }) {
   )
 }
 
-/** Where senders send to: the whole address. */
+/** The full address for senders. */
 function Inlet({ channel, path }: { channel: Channel; path: string }) {
   const url = location.origin + path
   return (

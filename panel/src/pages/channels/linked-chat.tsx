@@ -1,4 +1,4 @@
-// One's own chat with a channel's bot: there agents' requests are asked, too, and answered.
+// The user's own chat with a channel's bot, in which agents' requests are asked and answered.
 import { MessageCircle, Unlink } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { useAct } from '../../api/use-act'
@@ -11,7 +11,7 @@ import { ShownOnce } from '../../ui/shown-once'
 import { Visible } from '../../ui/visible'
 import { type Channel, LinkChat, LinkedChats, UnlinkChat } from './channel'
 
-/** Only these say for certain who writes. */
+/** Only these transports prove who is writing. */
 const PROVING = ['TELEGRAM', 'SLACK']
 
 export function LinkedChat({ channel }: { channel: Channel }) {
@@ -78,7 +78,7 @@ function Ask({ children }: { children: ReactNode }) {
   return (
     <Panel
       title="Ask me here"
-      about="What agents want to know also comes to your own chat with the bot, and you decide it there."
+      about="Agents’ requests also reach your own chat with the bot, where you can decide them."
     >
       {children}
     </Panel>

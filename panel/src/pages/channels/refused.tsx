@@ -1,4 +1,4 @@
-// Who wrote to a channel and was refused, and why. Anyone who may come in is let in at once, and that can be taken back.
+// Refused senders and the reasons. A permitted sender can be let in at once, which can be undone.
 import { UserPlus } from 'lucide-react'
 import { useRef, useState } from 'react'
 import { useAct } from '../../api/use-act'
@@ -13,7 +13,7 @@ import { AddOrigin, type Channel, RemoveOrigin } from './channel'
 
 type Refusal = Channel['refused'][number]
 
-/** More are shown when they are asked for. */
+/** Further ones are shown on request. */
 const FIRST = 5
 
 const REASONS: Record<string, { why: string; todo: string }> = {
@@ -27,7 +27,7 @@ const REASONS: Record<string, { why: string; todo: string }> = {
     todo: 'Their provider has to sign its mails (DKIM, DMARC).',
   },
   NOT_ADDRESSED: {
-    why: 'It was written to others',
+    why: 'It was addressed to others',
     todo: 'They mention the agent, or you list the group below.',
   },
 }
@@ -36,15 +36,12 @@ export function Refused({ channel }: { channel: Channel }) {
   const [isWhole, showAll] = useState(false)
   const here = useRef<HTMLDivElement>(null)
   const { refused } = channel
-  // A row goes when someone is let in, and the focus would go with it.
+  // The row of an admitted sender disappears, and would take the focus with it.
   const stay = () => requestAnimationFrame(() => here.current?.focus())
   return (
     <div ref={here} tabIndex={-1}>
       {refused.length > 0 && (
-        <Panel
-          title="Refused"
-          about="They are not on the list. Their messages are not kept: they have to write again."
-        >
+        <Panel title="Refused" about="Their messages were not kept, so they have to write again.">
           <ul aria-label="Refused senders" className="divide-y divide-line rounded-card border border-line">
             {(isWhole ? refused : refused.slice(0, FIRST)).map((refusal) => (
               <Row key={refusal.originId} channel={channel} refusal={refusal} onDone={stay} />

@@ -1,4 +1,4 @@
-// The parts of a channel that are saved one by one.
+// The separately saved parts of a channel.
 import type { VariablesOf } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
@@ -22,7 +22,7 @@ function useSave(channel: Channel) {
 
 const general = ({ name, target, direction, scope, instructions }: ChannelRecord) => ({
   name,
-  // The service calls it otherwise when it is written.
+  // The input uses a different name.
   destination: target,
   direction,
   scope,
@@ -110,7 +110,7 @@ export function TransportSection({ channel, group }: { channel: Channel; group: 
       {group.fields.map((field) => {
         const { path } = field
         return (
-          // A stored secret closes its field.
+          // A stored secret locks its field.
           <SectionPart
             key={field.kind === 'secret' ? `${path} ${channel.revision}` : path}
             form={form}
@@ -131,7 +131,7 @@ export function TransportSection({ channel, group }: { channel: Channel; group: 
 
 const incoming = ({ labelWhitelist, mentionOff }: ChannelRecord) => ({ labelWhitelist, mentionOff })
 
-/** What else decides on messages that come in. */
+/** Other settings for incoming messages. */
 export function Incoming({ channel }: { channel: Channel }) {
   const save = useSave(channel)
   const form = useSection({

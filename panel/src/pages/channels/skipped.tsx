@@ -1,4 +1,4 @@
-// Messages that could not be read, and why: people look for them at the vendor.
+// Unreadable messages with their reasons: people look for them at the vendor.
 import { useState } from 'react'
 import { Button } from '../../ui/button'
 import { Panel } from '../../ui/page'
@@ -6,7 +6,7 @@ import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
 import type { Channel } from './channel'
 
-/** More are shown on request. */
+/** Further ones are shown on request. */
 const FIRST = 5
 
 export function Skipped({ channel: { skipped, transport } }: { channel: Channel }) {

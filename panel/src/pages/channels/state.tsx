@@ -1,4 +1,4 @@
-// Whether a channel is on and heard; if not, why, and what to do about it.
+// Whether a channel is active and connected; if not, why, and what to do.
 import { CircleCheck, CirclePause, TriangleAlert, Unplug } from 'lucide-react'
 import { Badge } from '../../ui/badge'
 import { words } from '../../ui/status'
@@ -6,7 +6,7 @@ import { words } from '../../ui/status'
 export interface State {
   isActive: boolean
   inactiveReason: string | null
-  /** Whether its vendor is reached. Null where no one listens. */
+  /** The connection to the vendor. Null for channels without one. */
   link: { state: string; cause: string | null } | null
 }
 
@@ -14,11 +14,11 @@ interface Reason {
   word: string
   why: string
   todo: string
-  /** No one has to do anything about it. */
+  /** Needs no action. */
   isQuiet?: boolean
 }
 
-const WAITS = 'Messages to be sent wait until then.'
+const WAITS = 'Outgoing messages wait until then.'
 
 const REASONS: Record<string, Reason> = {
   MANUAL: {
@@ -34,7 +34,7 @@ const REASONS: Record<string, Reason> = {
   },
   DELIVERY_FAILING: {
     word: 'Deliveries fail',
-    why: 'Nothing could be delivered for days.',
+    why: 'No message was delivered for days.',
     todo: `Check the address below, then switch it on. ${WAITS}`,
   },
   GONE: {
@@ -43,8 +43,8 @@ const REASONS: Record<string, Reason> = {
     todo: `Correct the address below and switch it on, or delete the channel. ${WAITS}`,
   },
   NOT_SUPPORTED: {
-    word: 'Not carried yet',
-    why: 'Muster can’t carry messages over this transport yet.',
+    word: 'Not supported yet',
+    why: 'Muster does not support this transport yet.',
     todo: 'The channel keeps its settings.',
     isQuiet: true,
   },
@@ -60,19 +60,19 @@ const REASONS: Record<string, Reason> = {
   },
 }
 
-/** In a sentence or two: why it is off, and what to do. */
+/** Why the channel is off and what to do, in a sentence or two. */
 export function reasonOf(reason: string | null): string {
   if (!reason) return 'It is off. Switch it on when you need it.'
   const known = REASONS[reason]
   return known ? `${known.why} ${known.todo}` : `${words(reason)}. Switch it on to try again.`
 }
 
-/** Whether it is on, but nothing comes in. */
-export const isUnheard = ({ isActive, link }: State) => isActive && link?.state === 'DOWN'
+/** Whether it is active but receives nothing. */
+export const isDisconnected = ({ isActive, link }: State) => isActive && link?.state === 'DOWN'
 
 export function ChannelState(state: State) {
   const { isActive, inactiveReason, link } = state
-  if (isUnheard(state)) {
+  if (isDisconnected(state)) {
     return (
       <Badge tone="warn" icon={Unplug} tip={link?.cause ?? undefined}>
         Not heard

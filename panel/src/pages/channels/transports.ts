@@ -1,5 +1,5 @@
-// What each transport of a channel needs: its fields in groups, for making a channel and for editing one.
-import type { Place } from '../../api/bounds'
+// The settings of each transport, as grouped fields for creating and editing channels.
+import type { BoundsKey } from '../../api/bounds'
 
 export type Transport =
   | 'TELEGRAM'
@@ -13,13 +13,13 @@ export type Transport =
 export type Direction = 'BIDIRECTIONAL' | 'INBOUND' | 'OUTBOUND'
 
 interface Spec {
-  /** Where it stands in the input and in the record: `email.imap.host`. */
+  /** The path in the input and in the record: `email.imap.host`. */
   path: string
   label: string
   hint?: string
   placeholder?: string
   optional?: boolean
-  bounds?: Place
+  bounds?: BoundsKey
 }
 export type FieldSpec = Spec &
   (
@@ -31,7 +31,7 @@ export interface Group {
   title: string
   about?: string
   fields: FieldSpec[]
-  /** It is not needed for a channel that only goes this way. */
+  /** Not needed for channels with only this direction. */
   notFor?: Direction
 }
 
@@ -260,7 +260,7 @@ const CALENDAR: Group[] = [
 interface TransportWords {
   label: string
   groups: Group[]
-  /** Its messages are not carried yet: the channel keeps its settings, and is inactive. */
+  /** Not implemented yet: the channel keeps its settings but is inactive. */
   isSilent?: boolean
 }
 
@@ -282,7 +282,7 @@ export const TRANSPORT_OPTIONS = Object.entries(TRANSPORTS).map(([value, { label
 
 const NAMES: Record<string, TransportWords | undefined> = TRANSPORTS
 export const transportName = (transport: string) => NAMES[transport]?.label ?? 'Panel'
-/** Whether Muster can't carry its messages yet. */
+/** Whether Muster does not support this transport yet. */
 export const isSilent = (transport: string) => NAMES[transport]?.isSilent ?? false
 export const groupsOf = (transport: string): Group[] => NAMES[transport]?.groups ?? []
 

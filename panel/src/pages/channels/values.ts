@@ -1,8 +1,8 @@
-// Between the fields of a form, a channel's record, and the input that the service takes.
+// Converts between form fields, a channel's record, and the service's input.
 import { type SecretEdit, secretInput } from '../../ui/secret-field'
 import type { FieldSpec } from './transports'
 
-/** What a form begins with for a new channel. */
+/** The initial value for a new channel. */
 export function initialOf(field: FieldSpec): unknown {
   switch (field.kind) {
     case 'lines':
@@ -20,7 +20,7 @@ export function initialOf(field: FieldSpec): unknown {
   }
 }
 
-/** What a record has at a path. Secrets have no value, and calendars are lines. */
+/** The record's value at a path. Secrets have none, and calendars are lines. */
 export function storedOf(record: object, field: FieldSpec): unknown {
   if (field.kind === 'secret') return initialOf(field)
   const found = at(record, field.path)
@@ -29,7 +29,7 @@ export function storedOf(record: object, field: FieldSpec): unknown {
   return found ?? initialOf(field)
 }
 
-/** `{ 'email.imap.host': 'a' }` → `{ email: { imap: { host: 'a' } } }`, with the values as the service takes them. */
+/** `{ 'email.imap.host': 'a' }` → `{ email: { imap: { host: 'a' } } }`, with values converted for the service. */
 export function inputOf(values: Record<string, unknown>): Record<string, unknown> {
   const input: Record<string, unknown> = {}
   for (const [path, value] of Object.entries(values)) {

@@ -1,4 +1,4 @@
-// Who may write to a channel. Each change takes effect at once, and can be taken back.
+// The senders allowed on a channel. Each change applies at once and can be undone.
 import { Plus, X } from 'lucide-react'
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
@@ -51,7 +51,7 @@ export function Whitelist({ channel }: { channel: Channel }) {
               <IconButton
                 icon={X}
                 size="sm"
-                label={`Take ${origin} off the list`}
+                label={`Remove ${origin} from the list`}
                 onClick={() => take(origin)}
               />
             </Gate>

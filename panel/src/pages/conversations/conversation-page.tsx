@@ -1,4 +1,4 @@
-// One conversation: what was said, what is said now, what the agent does, and writing to it.
+// One conversation: its messages, live output, the agent's activity, and the composer.
 import { getRouteApi } from '@tanstack/react-router'
 import { useCallback, useEffect, useState } from 'react'
 import { useClient } from 'urql'
@@ -38,7 +38,7 @@ export function ConversationPage() {
     variables: { orgId: org.id, id },
     on: (change) => (change.kind === 'CONVERSATION' && change.id === id) || change.kind === 'AGENT',
   })
-  // Subscribed for this conversation alone, so what the agent does now shows at once.
+  // A subscription for this conversation only, so that the agent's activity shows at once.
   useEffect(
     () => listen(client, TurnChanged, { orgId: org.id, conversationId: id }, refetch),
     [client, org.id, id, refetch],

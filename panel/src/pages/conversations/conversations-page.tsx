@@ -1,4 +1,4 @@
-// All conversations of all agents that one may read, the liveliest first.
+// All conversations the user may read, latest activity first.
 import { MessageSquare, Plus } from 'lucide-react'
 import { type ReactNode, useEffect, useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
@@ -14,10 +14,10 @@ import { ProblemView } from '../../ui/problem'
 import { ListSkeleton } from '../../ui/skeleton'
 import { Tabs } from '../../ui/tabs'
 import { ConversationFilters, saidOf, useListSearch } from './filters'
+import { MessageHits } from './message-hits'
 import { NewConversation } from './new-dialog'
 import { ConversationRow, type ConversationRowRecord, nameOf } from './record'
 import { ConversationRowView } from './row'
-import { WhatWasSaid } from './said'
 import type { ConversationsSearch } from './search'
 
 const Feed = graphql(
@@ -135,7 +135,7 @@ export function ConversationsPage() {
         )}
       </PageHeader>
       {said !== undefined ? (
-        <WhatWasSaid q={said} agent={search.agent} />
+        <MessageHits q={said} agent={search.agent} />
       ) : (
         <Conversations
           search={search}

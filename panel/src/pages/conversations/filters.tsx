@@ -1,4 +1,4 @@
-// Which conversations are shown. Everything of it stands in the address.
+// Filters for conversations, all stored in the address.
 import { getRouteApi } from '@tanstack/react-router'
 import { AgentFilter, ChannelFilter, Chip, ContactFilter, FilterMenu, SpanFilter } from '../../app/filters'
 import { useOrg } from '../../app/organization'
@@ -86,10 +86,10 @@ export function ConversationFilters() {
   )
 }
 
-/** The words that are looked for in messages, instead of in names. */
+/** The text to find in messages, as opposed to names. */
 export const saidOf = ({ q, tab }: ConversationsSearch) => (tab === 'said' ? q : undefined)
 
-/** Finds subjects, names of contacts and channels, and short codes; in the other tab, what was said. */
+/** Searches subjects, contacts, channels and short codes or, in the other tab, messages. */
 function Find({ value, onValue }: { value: string | undefined; onValue: (q: string | undefined) => void }) {
   return (
     <div className="w-48 shrink-0 [&_.control]:h-7 [&_.control]:rounded-full [&_.control]:py-0 [&_.control]:text-sm coarse:[&_.control]:h-10">

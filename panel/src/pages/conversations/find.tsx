@@ -1,4 +1,4 @@
-// Finding words in a conversation: all of its history, newest hits first; each leads to its message.
+// Searches the whole history of a conversation, newest hits first; each links to its message.
 import { Link } from '@tanstack/react-router'
 import { X } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
@@ -21,8 +21,8 @@ const Find = graphql(`
   }
 `)
 
-/** More hits than this are not listed: more words find fewer. */
-const MOST = 200
+/** The maximum number of hits; a longer query narrows them. */
+const MAX_HITS = 200
 
 interface Props {
   conversation: { id: number; agentId: number }
@@ -48,7 +48,7 @@ export function FindBar({ conversation, q, at, onQ, onClose }: Props) {
     pause: q.trim() === '',
   })
   const found = q.trim() === '' ? undefined : data?.searchMessages
-  const hits = (found?.data ?? []).slice(-MOST).reverse()
+  const hits = (found?.data ?? []).slice(-MAX_HITS).reverse()
   return (
     <search
       ref={box}

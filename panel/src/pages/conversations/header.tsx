@@ -1,4 +1,4 @@
-// The head of a conversation: its subject, its state, what can be done with it.
+// A conversation's header: its subject, its state, its actions.
 import { Link } from '@tanstack/react-router'
 import {
   Archive,
@@ -132,7 +132,7 @@ function Actions({ conversation, onRename }: { conversation: ConversationRecord;
     const change = (to: Settable) => ({ orgId: org.id, id, input: { status: to }, ifRevision: null })
     void act(change(next), { said: SAID[next], undo: () => act(change(before)) })
   }
-  // Its key, and so the palette, have it from the banner (thread/take-over).
+  // The banner (thread/take-over) registers the shortcut and the palette entry.
   const takeOver: MenuEntry = {
     label: 'Take over',
     about: 'You answer instead of the agent.',
@@ -185,7 +185,7 @@ function Actions({ conversation, onRename }: { conversation: ConversationRecord;
   )
 }
 
-/** The subject. What was typed survives someone else's edit, which is shown beside. */
+/** Edits the subject. The user's text survives a concurrent edit, which shows beside it. */
 function Rename({ conversation, onClose }: { conversation: ConversationRecord; onClose: () => void }) {
   const org = useOrg()
   const act = useAct(Update)

@@ -1,4 +1,4 @@
-// Begins a conversation with an agent.
+// Starts a conversation with an agent.
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'

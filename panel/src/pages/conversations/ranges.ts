@@ -1,4 +1,4 @@
-// A text in parts that were found and parts that were not. Positions are characters, not units of UTF-16. Pure, tested.
+// Splits a text into matching and other parts. Positions count characters, not UTF-16 units. Pure, tested.
 
 export interface Part {
   text: string

@@ -1,4 +1,4 @@
-// A conversation as these pages show it.
+// The conversation fields for these pages.
 import { graphql, type ResultOf } from '../../api/graphql'
 import { conversationTitle } from '../../app/conversation-title'
 
@@ -58,7 +58,7 @@ export const ConversationQuery = graphql(
   [ConversationFields],
 )
 
-/** What a conversation is called, also if no one gave it a subject. */
+/** The title of a conversation, with a fallback if it has no subject. */
 export function nameOf(
   conversation: Pick<ConversationRowRecord, 'title' | 'contactName' | 'agent' | 'ref'>,
 ): string {

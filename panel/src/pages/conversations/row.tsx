@@ -1,4 +1,4 @@
-// One conversation in the list: with whom, what was said last, what waits.
+// A conversation in the list: the contact, the last message, pending items.
 import { Hand, ShieldQuestion } from 'lucide-react'
 import { Avatar } from '../../ui/avatar'
 import { Badge, Count } from '../../ui/badge'
@@ -9,7 +9,7 @@ import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
 import { type ConversationRowRecord, nameOf } from './record'
 
-/** What stands for a message without a text. */
+/** Labels for messages without text. */
 const KINDS: Record<string, string> = {
   APPROVAL: 'Asks for a decision',
   TOOL_CALL: 'Calls a tool',

@@ -1,4 +1,4 @@
-// What the addresses of the conversations' pages carry.
+// Search parameters of the conversations' pages.
 import { flag, id, one, searchOf, some, text } from '../../app/search'
 
 export const conversationsSearch = searchOf({
@@ -19,7 +19,7 @@ export const conversationsSearch = searchOf({
   tab: one('names', 'said'),
 })
 
-/** `seq`: the message to open at. `q`: what to find in it. */
+/** `seq`: the message to open at. `q`: the text to find. */
 export const conversationSearch = searchOf({ seq: id, q: text, panel: one('details', 'turns') })
 
 export type ConversationsSearch = ReturnType<typeof conversationsSearch>

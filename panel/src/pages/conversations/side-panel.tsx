@@ -1,4 +1,4 @@
-// Beside a conversation: who takes part, and the agent's turns with what they used.
+// Beside a conversation: its participants, and the agent's turns with their usage.
 import { Link } from '@tanstack/react-router'
 import { X } from 'lucide-react'
 import { useRef } from 'react'
@@ -13,7 +13,7 @@ import { Skeleton } from '../../ui/skeleton'
 import { Status, words } from '../../ui/status'
 import { Tabs } from '../../ui/tabs'
 import { Duration, Time } from '../../ui/time'
-import { useAlone } from '../../ui/use-alone'
+import { useInertBackground } from '../../ui/use-inert-background'
 import { Visible } from '../../ui/visible'
 import type { ConversationRecord } from './record'
 import { costWords, tokenWords } from './usage'
@@ -61,7 +61,7 @@ interface Props {
 export function SidePanel({ conversation, panel, onClose }: Props) {
   const box = useRef<HTMLElement>(null)
   useEscape(onClose)
-  useAlone(box)
+  useInertBackground(box)
   const tab = (id: 'details' | 'turns', label: string) => ({
     id,
     label,
@@ -138,12 +138,12 @@ function Details({ conversation }: { conversation: ConversationRecord }) {
             {conversation.model ? (
               <Visible text={conversation.model} />
             ) : (
-              <Missing why="The agent does not say which model it uses." />
+              <Missing why="The agent does not report its model." />
             )}
           </Fact>
           <Fact name="Context">
             {conversation.contextTokens === null ? (
-              <Missing why="The agent does not say how much it remembers." />
+              <Missing why="The agent does not report its context size." />
             ) : (
               `${conversation.contextTokens.toLocaleString()} tokens`
             )}
@@ -231,9 +231,9 @@ function TurnPart({ turn }: { turn: Turn }) {
           <Duration from={turn.startedAt} to={turn.endedAt} />
         </Fact>
         <Fact name="Tokens">
-          {tokenWords(turn) ?? <Missing why="The agent does not say how many tokens it used." />}
+          {tokenWords(turn) ?? <Missing why="The agent does not report its tokens." />}
         </Fact>
-        <Fact name="Cost">{cost ?? <Missing why="The agent does not say what it cost." />}</Fact>
+        <Fact name="Cost">{cost ?? <Missing why="The agent does not report its cost." />}</Fact>
         {turn.firstSeq && (
           <Fact name="Begins">
             <Link

@@ -1,4 +1,4 @@
-// The text around what was found, with the matches marked.
+// The text around a match, with the matches highlighted.
 import { Visible } from '../../ui/visible'
 import { rangesOf } from './ranges'
 

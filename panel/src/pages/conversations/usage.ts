@@ -1,4 +1,4 @@
-// What a turn used, in words. Pure, tested.
+// Formats a turn's usage. Pure, tested.
 
 interface Tokens {
   inputTokens: string | null
@@ -25,7 +25,7 @@ export function tokenWords({
   return known.map(([value, what]) => `${Number(value).toLocaleString()} ${what}`).join(', ')
 }
 
-/** Millionths as units with as many digits as say something: "0.0042". */
+/** Millionths as units, with only significant digits: "0.0042". */
 export function costWords(micro: string | null): string | null {
   if (micro === null) return null
   const value = Number(micro) / 1_000_000

@@ -1,4 +1,4 @@
-// How agents use a credential: their server adds it to requests, or they may read it because a person has said so.
+// How agents use a credential: their server adds it to requests, or, if a person allowed it, they read it themselves.
 import { EyeOff, TriangleAlert } from 'lucide-react'
 import { useState } from 'react'
 import { useAct } from '../../api/use-act'
@@ -50,9 +50,9 @@ export function AgentUse({ credential }: { credential: Credential }) {
           ask(false)
         }}
       >
-        Every agent that has it then gets its values, as variables and files, when it is started again. A
-        tricked agent may send them elsewhere, and its model’s provider may see them. Choose this only for
-        secrets that can’t be used over http or https. Your name is recorded.
+        Every agent that has it then gets its values, as variables and files, at its next start. A tricked
+        agent may send them elsewhere, and its model’s provider may see them. Choose this only for secrets
+        that can’t be used over http or https. Your name is recorded.
       </ConfirmDialog>
     </Panel>
   )
@@ -85,16 +85,16 @@ function Use({ credential }: { credential: Credential }) {
           Used by the host, never seen by the agent
         </Badge>
         <p className="text-sm text-muted">
-          The agent’s server adds it to requests for the http and https addresses above, as far as their hosts
-          are on the organization’s list.
+          The agent’s server adds it to requests to the http and https addresses above whose hosts are on the
+          organization’s list.
         </p>
       </>
     )
   }
   return (
     <p className="text-sm text-muted">
-      No agent can use it yet. An API key, a bearer token, or a user and password with an http or https
-      address above is added to requests there by the agent’s server.
+      No agent can use it yet. Add an http or https address above: servers then add an API key, a bearer
+      token, or a user and password to requests there.
     </p>
   )
 }

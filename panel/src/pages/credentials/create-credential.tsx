@@ -1,7 +1,7 @@
-// A new credential: its kind suggests the fields.
+// Creates a credential. Its kind suggests the fields.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/form-errors'
+import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
 import { useOrg } from '../../app/organization'
@@ -50,7 +50,7 @@ export function CreateCredential({
     }
     const { data, error } = await create({ orgId, input }, { quiet: true, said: `Stored ${name}` })
     if (data?.createCredential) return onCreated(data.createCredential.id)
-    const found = placed(error, [
+    const found = placeErrors(error, [
       'name',
       'kind',
       'destinations',

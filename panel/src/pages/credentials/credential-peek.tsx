@@ -1,4 +1,4 @@
-// A credential beside the list: what it is for, its fields without values, who has it.
+// A credential beside the list: its purpose, its fields without values, its agents and members.
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useLive } from '../../api/use-live'

@@ -1,4 +1,4 @@
-// Credentials: the secrets that agents use. Their values go in and never come out.
+// Credentials: secrets for agents. Values can be set but never read.
 import { KeyRound } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { AGENTS_COLUMN, CHANGED_COLUMN, nameColumn, ResourcePage } from '../../app/resource-page'

@@ -18,7 +18,7 @@ import { Visible } from '../../ui/visible'
 import { type Credential, UpdateCredential } from './credential-peek'
 import { FIELD_TYPES, type FieldType } from './kinds'
 
-/** A field as the list of an update names it. Without `value` the stored one is kept; null removes it. */
+/** A field in the update's list. Without `value` the stored one is kept; null removes it. */
 interface Sent {
   label: string
   type?: FieldType
@@ -31,7 +31,7 @@ export function Fields({ credential }: { credential: Credential }) {
   const [editing, edit] = useState<{ label: string; type: FieldType } | 'new' | null>(null)
   const [deleting, ask] = useState<string | null>(null)
   const kept: Sent[] = credential.fields.map(({ label }) => ({ label }))
-  // Both the list and its values are sent at once: another's change is not overwritten.
+  // Sends the whole list with the changed values; the revision keeps it from overwriting someone else's change.
   const send = (fields: Sent[], said: string) =>
     update(
       { orgId, id: credential.id, ifRevision: credential.revision, input: { fields } },

@@ -1,4 +1,4 @@
-// The kinds of credentials, and the fields that each usually has.
+// The kinds of credentials, and the usual fields of each.
 
 export type FieldType = 'secret' | 'text' | 'url' | 'number' | 'boolean' | 'multiline' | 'json'
 

@@ -1,9 +1,9 @@
-// The people who may use a credential themselves.
+// The members who may use a credential themselves.
 import { X } from 'lucide-react'
 import { useClient } from 'urql'
 import { wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
-import { readAnew } from '../../api/requests'
+import { readFresh } from '../../api/requests'
 import { useAct } from '../../api/use-act'
 import { changeSet } from '../../app/assigned-agents-calls'
 import { useFindMembers } from '../../app/find-members'
@@ -41,7 +41,7 @@ export function Members({ credential }: { credential: Credential }) {
       has,
       said: `${person.name} ${has ? 'has it' : 'no longer has it'}`,
       read: async () => {
-        const { data, error } = await readAnew(client, MembersNow, which)
+        const { data, error } = await readFresh(client, MembersNow, which)
         if (!data?.credential) sayProblem(wordsOf(error))
         return data?.credential?.members.map(({ userId }) => userId) ?? null
       },
@@ -61,7 +61,7 @@ export function Members({ credential }: { credential: Credential }) {
               <IconButton
                 icon={X}
                 size="sm"
-                label={`Take it from ${name}`}
+                label={`Remove ${name}`}
                 onClick={() => set({ id: userId, name }, false)}
               />
             </Gate>
@@ -70,8 +70,8 @@ export function Members({ credential }: { credential: Credential }) {
       </ul>
       <Gate on={credential} may="credential.edit">
         <Picker
-          aria-label="Give it to a member"
-          placeholder="Give it to a member…"
+          aria-label="Add a member"
+          placeholder="Add a member…"
           value={null}
           search={find}
           disabled={!credential.viewerCan.includes('credential.edit')}

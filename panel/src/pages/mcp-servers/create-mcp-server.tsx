@@ -1,7 +1,7 @@
-// A new MCP server.
+// Creates an MCP server.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/form-errors'
+import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
 import { useOrg } from '../../app/organization'
@@ -11,7 +11,7 @@ import { FormDialog } from '../../ui/form-dialog'
 import { TextInput } from '../../ui/inputs'
 import { LinesInput } from '../../ui/lines-input'
 import { Notice } from '../../ui/problem'
-import { reached, TRANSPORTS, type Transport } from './transport'
+import { TRANSPORTS, type Transport, transportInput } from './transport'
 
 const Create = graphql(`
   mutation CreateMcpServer($orgId: Id!, $input: CreateMcpServerInput!) {
@@ -45,11 +45,11 @@ export function CreateMcpServer({
     }
     const said = Object.entries(wrong).filter((entry): entry is [string, string] => entry[1] !== null)
     if (said.length > 0) return setErrors(Object.fromEntries(said))
-    const { url: at, ...rest } = reached(transport, url, command, args)
+    const { url: at, ...rest } = transportInput(transport, url, command, args)
     const input = { name, description: description || null, ...rest, ...(at !== null && { url: at }) }
     const { data, error } = await create({ orgId, input }, { quiet: true, said: `Created ${name}` })
     if (data?.createMcpServer) return onCreated(data.createMcpServer.id)
-    const found = placed(error, ['name', 'description', 'command', 'args', 'url'])
+    const found = placeErrors(error, ['name', 'description', 'command', 'args', 'url'])
     setErrors(found.errors)
     setProblem(found.problem)
   }

@@ -1,4 +1,4 @@
-// An MCP server beside the list: how it is reached, and the agents that may call it.
+// An MCP server beside the list: its transport, and the agents that may call it.
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useLive } from '../../api/use-live'
@@ -157,7 +157,7 @@ function Edit({ server }: { server: McpServer }) {
   )
 }
 
-/** Another way to reach it clears the fields of the one before. */
+/** Changing the transport clears the other transport's fields. */
 function cleared(changes: Partial<McpServer>): Partial<McpServer> {
   if (!changes.transport) return changes
   return changes.transport === 'STDIO' ? { ...changes, url: null } : { ...changes, command: null, args: [] }

@@ -1,4 +1,4 @@
-// MCP servers: tools that agents may call.
+// MCP servers: tools for agents.
 import { Plug } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { AGENTS_COLUMN, CHANGED_COLUMN, nameColumn, ResourcePage } from '../../app/resource-page'

@@ -1,4 +1,4 @@
-// How an MCP server is reached, and which fields that needs.
+// The transports of MCP servers, and the fields of each.
 
 export type Transport = 'HTTP' | 'SSE' | 'STDIO'
 
@@ -12,8 +12,8 @@ export const TRANSPORTS = [
   },
 ] as const
 
-/** What is sent: the fields of the other way are cleared. */
-export function reached(transport: Transport, url: string, command: string, args: readonly string[]) {
+/** The input: the other transport's fields are cleared. */
+export function transportInput(transport: Transport, url: string, command: string, args: readonly string[]) {
   return transport === 'STDIO'
     ? { transport, command, args: [...args], url: null }
     : { transport, url, command: null, args: [] }

@@ -1,11 +1,11 @@
-// How an invitation reaches someone without mail: the operator prints its link, and hands it over.
+// How to deliver an invitation without mail: the operator prints its link and passes it on.
 import { notNotified, useMailWay } from '../../app/mail'
 import { useOrg } from '../../app/organization'
 import { Button } from '../../ui/button'
 import { CodeBlock } from '../../ui/code'
 import { Dialog } from '../../ui/dialog'
-import { quoted } from './quoted'
 import type { Role } from './roles'
+import { shellQuote } from './shell-quote'
 
 interface Props {
   invitation: { email: string; role: Role }
@@ -14,7 +14,7 @@ interface Props {
 
 export function HandOver({ invitation: { email, role }, onClose }: Props) {
   const { id } = useOrg()
-  const line = `muster member invite --org ${id} --role ${role} --link --email ${quoted(email)}`
+  const line = `muster member invite --org ${id} --role ${role} --link --email ${shellQuote(email)}`
   return (
     <Dialog
       open

@@ -1,4 +1,4 @@
-// An invitation beside the list: whether it can still be accepted, and what can be done with it.
+// An invitation beside the list: whether it is still valid, and its actions.
 import { RotateCw, X } from 'lucide-react'
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'

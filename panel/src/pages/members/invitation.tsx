@@ -1,4 +1,4 @@
-// An invitation as these pages show it, and what is done with one.
+// The invitation fields for these pages, and their actions.
 import { useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useAct } from '../../api/use-act'

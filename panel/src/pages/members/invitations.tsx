@@ -1,4 +1,4 @@
-// Who is invited and has not answered yet.
+// Unanswered invitations.
 import { MailPlus, RotateCw, X } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
@@ -116,7 +116,7 @@ export function Invitations({ live, page, onPage, peek, onPeek, invite }: Props)
 const idOf = ({ id }: Invitation) => id
 const nameOf = ({ email }: Invitation) => email
 
-/** As long as no mail has gone out, the way to do without. */
+/** While no mail was sent, how to deliver the link without it. */
 export function LinkSent({ invitation }: { invitation: Invitation }) {
   const way = useMailWay()
   const [open, setOpen] = useState(false)

@@ -1,7 +1,7 @@
 // Invites someone.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/form-errors'
+import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
 import { inviteAbout, useMailWay } from '../../app/mail'
@@ -33,7 +33,7 @@ export function InviteDialog({ onClose, onInvited }: { onClose: () => void; onIn
     const input = { email: email.trim(), role }
     const { error } = await invite({ orgId: org.id, input }, { quiet: true, said: `Invited ${input.email}` })
     if (!error) return onInvited()
-    const found = placed(error, ['email', 'role'])
+    const found = placeErrors(error, ['email', 'role'])
     setErrors(found.errors)
     setProblem(found.problem)
   }

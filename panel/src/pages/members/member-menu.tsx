@@ -1,4 +1,4 @@
-// Actions for a member: another role, removing, leaving.
+// Actions on a member: change role, remove, leave.
 import { useNavigate } from '@tanstack/react-router'
 import { Ellipsis, LogOut, UserMinus } from 'lucide-react'
 import { useState } from 'react'
@@ -32,7 +32,7 @@ const Leave = graphql(`
 
 interface Props {
   member: Member
-  /** The palette offers the same: this member is open. */
+  /** Also in the palette, because this member is open. */
   offered?: boolean
   onRemoved?: () => void
 }
@@ -53,8 +53,8 @@ export function MemberMenu({ member, offered, onRemoved }: Props) {
       { ...variables, role },
       {
         said: `${member.name} is now ${ROLE_NAMES[role].toLowerCase()}`,
-        // Who has given up a role may not be able to take it back.
-        ...(!isSelf && { undo: () => update({ ...variables, role: before }, { said: 'Taken back' }) }),
+        // After giving up a role, the user may not be able to restore it.
+        ...(!isSelf && { undo: () => update({ ...variables, role: before }, { said: 'Undone' }) }),
       },
     )
   }

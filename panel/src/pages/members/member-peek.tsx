@@ -1,4 +1,4 @@
-// A member beside the list: how they get in, and as what.
+// A member beside the list: role and sign-in methods.
 import { Link } from '@tanstack/react-router'
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'

@@ -1,4 +1,4 @@
-// A member as these pages show it.
+// The member fields for these pages.
 import { graphql, type ResultOf } from '../../api/graphql'
 
 export const MemberFields = graphql(`

@@ -1,4 +1,4 @@
-// The people of the organization, their roles, and who is invited.
+// The organization's members with their roles, and invitations.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { ShieldCheck, ShieldOff, UserPlus, Users } from 'lucide-react'
 import { graphql } from '../../api/graphql'
@@ -189,7 +189,7 @@ export function MembersPage() {
   )
 }
 
-/** Each tab has pages and a peek of its own. */
+/** Each tab has its own pages and peek. */
 const linkOf = (tab: string) => ({ to: '.', search: { tab } }) as object
 const idOf = ({ userId }: Member) => userId
 const nameOf = ({ name, role }: Member) => `${name}, ${ROLE_NAMES[role]}`

@@ -1,4 +1,4 @@
-// What each role is for, in a sentence; and who may give it.
+// Each role's purpose in one sentence, and who may assign it.
 
 export const ROLES = ['OWNER', 'ADMIN', 'OPERATOR', 'VIEWER'] as const
 export type Role = (typeof ROLES)[number]
@@ -17,7 +17,7 @@ export const ROLE_MEANINGS: Record<Role, string> = {
   VIEWER: 'Sees what runs, and changes nothing.',
 }
 
-/** The roles that someone with this role may give or take: none above their own. */
+/** The roles a member with this role may assign or revoke: none above their own. */
 export function rolesUpTo(own: string | null | undefined): Role[] {
   const from = ROLES.indexOf(own as Role)
   return from < 0 ? [] : ROLES.slice(from)

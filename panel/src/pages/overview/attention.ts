@@ -1,4 +1,4 @@
-// What the overview reads of the records that need a person. Apart from its lines, which come while it is read.
+// The overview's query for records that need a person. Separate from its view, which loads in parallel.
 import { graphql } from '../../api/graphql'
 
 export const AttentionApproval = graphql(`

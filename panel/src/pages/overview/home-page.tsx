@@ -1,4 +1,4 @@
-// Signed in, but no organization is chosen: goes to the first one, or says what to do without any.
+// Signed in without an organization in the address: opens the first one, or explains how to get one.
 import { Navigate } from '@tanstack/react-router'
 import { invitedHow, useMailWay } from '../../app/mail'
 import { useViewer } from '../../app/viewer'

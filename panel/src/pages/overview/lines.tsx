@@ -1,4 +1,4 @@
-// The overview's lists: one line for each record, which leads to it.
+// The overview's lists: each line links to its record.
 import { Link, type LinkProps } from '@tanstack/react-router'
 import { CircleCheck } from 'lucide-react'
 import type { ReactNode } from 'react'
@@ -19,18 +19,17 @@ interface Props {
   waiting: number | undefined
   failed: readonly ({ id: number } & FragmentOf<typeof AttentionAgent>)[]
   unread: readonly ({ id: number } & FragmentOf<typeof AttentionConversation>)[]
-  /** What stands above them, in place of the words for an empty list. */
+  /** Shown above the lists, in place of the text for an empty list. */
   children: ReactNode
 }
 
-/** What needs a person, most urgent first. */
+/** Items that need a person, most urgent first. */
 export function Attention({ approvals, waiting, failed, unread, children }: Props) {
   const link = { org: useOrg().id }
   if (!children && approvals.length + failed.length + unread.length === 0) {
     return (
       <Empty icon={CircleCheck} title="Nothing needs you">
-        Approvals that wait, agents that failed and conversations that you have not read appear here as they
-        come.
+        Pending approvals, failed agents and unread conversations appear here as they arise.
       </Empty>
     )
   }

@@ -1,4 +1,4 @@
-// The organization in a few numbers. Each is a link of its own to exactly what it counts; what is not well is marked.
+// The organization in numbers. Each links to exactly the records it counts; problems are highlighted.
 import { Link, type LinkProps } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useOrg } from '../../app/organization'
@@ -103,22 +103,22 @@ export function Numbers({ overview }: { overview: Overview }) {
   )
 }
 
-interface Place {
-  /** A list of the organization, by its address. */
+interface ListLink {
+  /** A list page of the organization. */
   to: 'approvals' | 'agents' | 'conversations' | 'servers' | 'channels'
-  /** Which of its records are counted. */
+  /** The filter for the counted records. */
   search?: Record<string, unknown>
 }
 
-function useLinkTo({ to, search = {} }: Place): LinkProps {
+function useLinkTo({ to, search = {} }: ListLink): LinkProps {
   return { to: `/o/$org/${to}`, params: { org: useOrg().id }, search } as LinkProps
 }
 
-interface TileProps extends Place {
+interface TileProps extends ListLink {
   name: string
   value: number
   of?: number
-  /** What of it is worth saying, with numbers and links of their own. */
+  /** Notable parts, with their own numbers and links. */
   children: ReactNode
 }
 
@@ -139,8 +139,8 @@ function Tile({ name, value, of, children, ...place }: TileProps) {
   )
 }
 
-/** A number above the tile's own link. `marked`: it is not well. */
-function Part({ marked, children, ...place }: Place & { marked?: boolean; children: ReactNode }) {
+/** A number above the tile's own link. `marked` highlights a problem. */
+function Part({ marked, children, ...place }: ListLink & { marked?: boolean; children: ReactNode }) {
   return (
     <Link
       {...useLinkTo(place)}

@@ -1,4 +1,4 @@
-// The overview: what needs a person now, most urgent first. Everything on it leads to where it is done.
+// The overview: what needs a person now, most urgent first. Everything links to where it is handled.
 import { Link } from '@tanstack/react-router'
 import { OctagonX, Rocket } from 'lucide-react'
 import { graphql } from '../../api/graphql'
@@ -15,7 +15,7 @@ import { ListSkeleton } from '../../ui/skeleton'
 import { AttentionAgent, AttentionApproval, AttentionConversation } from './attention'
 import { Numbers } from './numbers'
 
-// Comes while what it shows is read.
+// Loads in parallel with its data.
 const Attention = lazyPart(() => import('./lines'), 'Attention')
 void Attention.preload()
 

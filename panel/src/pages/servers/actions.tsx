@@ -1,4 +1,4 @@
-// What is done to a server: a new token for its host, deleting it.
+// Actions on a server: issue a new host token, delete it.
 import { useNavigate } from '@tanstack/react-router'
 import { KeyRound, Trash2 } from 'lucide-react'
 import { useState } from 'react'

@@ -1,4 +1,4 @@
-// What runs on a server.
+// The agents on a server.
 import { Link } from '@tanstack/react-router'
 import { Play } from 'lucide-react'
 import { useState } from 'react'
@@ -98,7 +98,7 @@ export function Agents({ server }: { server: ServerRecord }) {
   )
 }
 
-/** What became of it. Those that were up are not worth a word. */
+/** The outcome. Agents that were already running are not mentioned. */
 function Done({ done }: { done: Started }) {
   const skipped = done.skipped.filter(({ status }) => status === 'STOPPED' || status === 'ERROR')
   if (skipped.length === 0 && done.left === 0) return null

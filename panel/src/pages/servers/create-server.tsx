@@ -1,7 +1,7 @@
-// A new server: a name for a machine that will join.
+// Creates a server: a name for a machine that will join.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/form-errors'
+import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
@@ -37,14 +37,14 @@ export function CreateServer({
     const { data, error } = await create({ orgId, input: sent }, { quiet: true })
     const made = data?.createServer
     if (made) return onCreated({ id: made.id, name: made.name, token: made.provisioningToken ?? '' })
-    const found = placed(error, ['name', 'region', 'description'])
+    const found = placeErrors(error, ['name', 'region', 'description'])
     setErrors(found.errors)
     setProblem(found.problem)
   }
   return (
     <FormDialog
       title="New server"
-      about="A server is a machine of yours. It connects to Muster by itself, and needs no open port."
+      about="A server is your own machine. It connects to Muster and needs no open port."
       action="Create the server"
       busy={create.pending}
       onSubmit={submit}

@@ -1,4 +1,4 @@
-// How a server is: connected or since when not, what it uses, what it is.
+// A server's health: its connection, its usage, its hardware.
 
 import { runLine } from '../../app/join-line'
 import { CodeBlock } from '../../ui/code'
@@ -75,7 +75,7 @@ const None = () => <span className="text-faint">not reported yet</span>
 const size = (mib: number) =>
   mib >= 1024 ? `${(mib / 1024).toLocaleString(undefined, { maximumFractionDigits: 1 })} GiB` : `${mib} MiB`
 
-/** What its state means, and what to do. */
+/** Explains the state and the next step. */
 function Connection({ server }: { server: ServerRecord }) {
   const { status, name, refusal } = server
   const refused = refusal && (
@@ -91,11 +91,11 @@ function Connection({ server }: { server: ServerRecord }) {
     return (
       <Panel title="Offline">
         <Notice tone="warn">
-          Nothing was heard of its host since <Time at={server.lastSeenAt} as="stamp" />. Its agents go on
-          while the machine is up, and what they say arrives when it is back.
+          Its host was last heard from <Time at={server.lastSeenAt} as="stamp" />. Its agents keep running
+          while the machine is up, and their reports arrive when it is back.
         </Notice>
         <p className="mt-3 mb-1.5 text-sm text-muted">
-          Is the machine on? Start its host again there, in the folder that it joined in:
+          If the machine is on, start its host there, in the folder where it joined:
         </p>
         <CodeBlock text={runLine(server.id)} label="the line to run" />
       </Panel>

@@ -1,4 +1,4 @@
-// How much of something a server uses: a bar and its number. Old numbers of a server that is away are not shown as new.
+// A server's usage of one resource: a bar and a number. Marks old numbers of a disconnected server as such.
 import { cx } from '../../ui/cx'
 
 interface Props {

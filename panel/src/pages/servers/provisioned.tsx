@@ -1,4 +1,4 @@
-// A server's new token, in the line to run. It is shown once; the dialog sees when the machine has joined.
+// A server's new token inside the join command. It is shown once; the dialog notices when the machine has joined.
 import { joinLine } from '../../app/join-line'
 import { ProgramHint } from '../../app/program'
 import { JoinCheck, useJoined } from '../../app/server-joined'

@@ -1,4 +1,4 @@
-// One server: how it is, what runs on it, and how to connect it again.
+// One server: its health, its agents, and how to reconnect it.
 import { Link, useParams } from '@tanstack/react-router'
 import { useEffect } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
@@ -16,7 +16,7 @@ import { EditServer } from './edit-server'
 import { Health } from './health'
 import { Unconfirmed } from './unconfirmed'
 
-/** New measurements are not announced as changes, so they are read at intervals while the page is shown. */
+/** Measurements trigger no change events, so poll them while the page is shown. */
 const MEASURED_MS = 10_000
 
 const ServerQuery = graphql(`

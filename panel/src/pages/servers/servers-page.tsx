@@ -1,4 +1,4 @@
-// Servers: the machines that agents run on, how they are, and who is on them.
+// Servers: the machines that agents run on, their health and their agents.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Plus, Server } from 'lucide-react'
 import { useCallback, useState } from 'react'
@@ -90,7 +90,7 @@ const COLUMNS: Column<Row>[] = [
     head: 'Last seen',
     width: '8.5rem',
     from: 'lg',
-    // It changes with each heartbeat.
+    // Changes with each heartbeat.
     cell: ({ lastSeenAt }) => (
       <span data-ticking>
         <Time at={lastSeenAt} none="never" />
@@ -129,7 +129,7 @@ export function ServersPage() {
   const create = <ActionButton action={make} look="primary" icon={Plus} />
   return (
     <>
-      <PageHeader title="Servers" about="The machines that your agents run on." actions={create}>
+      <PageHeader title="Servers" about="The machines your agents run on." actions={create}>
         <div className="flex flex-wrap items-center gap-2 pb-2.5">
           <SearchInput label="Search servers" value={search.q} onValue={(q) => set({ q, page: undefined })} />
           <Chip
@@ -168,7 +168,7 @@ export function ServersPage() {
               search.q ? (
                 <Empty icon={Server} title="No server has this name" />
               ) : search.status ? (
-                <Empty icon={Server} title="No server is in this state" />
+                <Empty icon={Server} title="No servers in this state" />
               ) : (
                 <Empty
                   icon={Server}
@@ -176,8 +176,8 @@ export function ServersPage() {
                   action={create}
                   command={`curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\\n  -d '{"name": "desk"}' \\\n  ${location.origin}/v1/org/${org.id}/server`}
                 >
-                  Agents run on machines of yours. Make a server, run one line on the machine, and it appears
-                  here: it calls Muster, so no port has to be opened.
+                  Agents run on your own machines. Create a server and run one line on the machine: it
+                  connects to Muster, so no port has to be open.
                 </Empty>
               )
             }

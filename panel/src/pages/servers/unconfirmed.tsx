@@ -1,4 +1,4 @@
-// A host that has joined and is not confirmed: what is known of it, and the button that lets it hold secrets.
+// A joined but unconfirmed host: its known facts, and the button that lets it hold secrets.
 import { ShieldCheck } from 'lucide-react'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
@@ -38,9 +38,9 @@ export function Unconfirmed({ server }: { server: ServerRecord }) {
   return (
     <Panel title="Not confirmed">
       <Notice tone="warn">
-        This host gets no secrets, and agents that need some do not start on it. Confirm it if you know who
-        runs it: it can then read the secrets of every agent on this server. If you do not, make a new token,
-        which disconnects it.
+        This host gets no secrets, and agents that need secrets do not start on it. Confirm it if you know who
+        runs it: it can then read the secrets of every agent on this server. Otherwise make a new token, which
+        disconnects it.
       </Notice>
       <div className="mt-3">
         <Facts>

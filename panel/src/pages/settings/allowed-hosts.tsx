@@ -1,4 +1,4 @@
-// The hosts that agents may reach beside their models, MCP servers and credentials' destinations.
+// Further hosts for agents, besides models, MCP servers and the destinations of credentials.
 import { Plus, X } from 'lucide-react'
 import { useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
@@ -44,7 +44,7 @@ export function AllowedHosts() {
     <Gate may="network.edit">
       <Panel
         title="Allowed hosts"
-        about="What all agents may reach, beside their models and MCP servers. A credential is used only at hosts of this list. A change reaches running agents at once."
+        about="Hosts that all agents may reach, besides models and MCP servers. Credentials are used only at these hosts. Changes apply to running agents at once."
         actions={
           <Button size="sm" icon={Plus} onClick={() => add(true)}>
             Allow a host

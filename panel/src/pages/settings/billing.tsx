@@ -1,4 +1,4 @@
-// What stands on invoices.
+// Invoice details.
 import { RadioGroup } from '../../ui/choices'
 import { TextInput } from '../../ui/inputs'
 import { labelIn, SectionField, SectionForm, SectionPart } from '../../ui/section-form'

@@ -1,4 +1,4 @@
-// Name, and what is the same for all agents.
+// The name, and settings shared by all agents.
 import { useCallback, useState } from 'react'
 import { useClient } from 'urql'
 import { graphql } from '../../api/graphql'
@@ -46,7 +46,7 @@ export function General({ settings }: { settings: Settings }) {
           />
         </SectionField>
       </SectionForm>
-      <Panel title="Default image" about="What an agent runs from, unless it is given another image.">
+      <Panel title="Default image" about="The image of agents that have none of their own.">
         <DefaultImage settings={settings} />
       </Panel>
       <SectionForm title="Sessions" form={sessions}>
@@ -54,7 +54,7 @@ export function General({ settings }: { settings: Settings }) {
           form={sessions}
           name="sessionResetTokens"
           label="Longest session"
-          hint="An agent’s session that has grown beyond this starts over with its next turn. Agents may have their own limit."
+          hint="A longer session starts over with the agent’s next turn. Agents may have their own limit."
           optional
         >
           <NumberInput
@@ -92,7 +92,7 @@ function DefaultImage({ settings }: { settings: Settings }) {
         said: choice ? `New agents run from ${choice.name}` : 'No default image',
         undo: () => {
           choose(before)
-          return set(before?.id ?? null, 'Taken back')
+          return set(before?.id ?? null, 'Undone')
         },
       },
     )

@@ -1,4 +1,4 @@
-// The plan, and how much of it is used.
+// The plan and its usage.
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
@@ -88,7 +88,7 @@ function Part({ name, used, most, text = (amount) => amount.toLocaleString() }: 
   )
 }
 
-/** Mebibytes as people read them. */
+/** Formats mebibytes. */
 function size(mib: number): string {
   const units = ['MiB', 'GiB', 'TiB']
   let [value, unit] = [mib, 0]

@@ -1,7 +1,7 @@
-// A new model credential, another key for one, or the rest of it.
+// Creates a model credential, replaces its key, or edits its other fields.
 import { useState } from 'react'
-import { boundsOf, type Place, refusal } from '../../api/bounds'
-import { placed } from '../../api/form-errors'
+import { type BoundsKey, boundsOf, refusal } from '../../api/bounds'
+import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useFormAct } from '../../api/use-form-act'
@@ -28,9 +28,9 @@ export const UpdateModelCredential = graphql(`
 
 export type Editing =
   | { what: 'new' }
-  /** Another key. */
+  /** Replaces the key. */
   | { what: 'key'; credential: ModelCredential }
-  /** Everything but the key, unless it goes elsewhere from now on. */
+  /** Edits everything except the key, unless its address changes. */
   | { what: 'rest'; credential: ModelCredential }
 
 interface Values {
@@ -41,20 +41,20 @@ interface Values {
 }
 type Named = keyof Values
 
-const BOUNDS: Record<Named, Place> = {
+const BOUNDS: Record<Named, BoundsKey> = {
   name: 'CreateModelCredentialInput.name',
   provider: 'CreateModelCredentialInput.provider',
   baseUrl: 'CreateModelCredentialInput.baseUrl',
   secret: 'CreateModelCredentialInput.secret',
 }
 
-/** What stands in the form, and has to be typed. */
+/** The visible fields of the form, and the required ones. */
 function partsOf(editing: Editing, values: Values): { shown: Named[]; needed: Named[] } {
   if (editing.what === 'key') return { shown: ['secret'], needed: ['secret'] }
   if (editing.what === 'new') {
     return { shown: ['name', 'provider', 'baseUrl', 'secret'], needed: ['name', 'provider', 'secret'] }
   }
-  // A stored key is never sent to an address that it was not given for.
+  // A stored key is never sent to an address it was not entered for.
   const moves = values.baseUrl !== (editing.credential.baseUrl ?? '')
   return {
     shown: ['name', 'provider', 'baseUrl', ...(moves ? (['secret'] as const) : [])],
@@ -106,7 +106,7 @@ export function ModelCredentialDialog({ editing, onClose, onChanged }: Props) {
       onChanged()
       return onClose()
     }
-    const found = placed(error, shown)
+    const found = placeErrors(error, shown)
     setErrors(found.errors)
     setProblem(found.problem)
   }
@@ -173,7 +173,7 @@ export function ModelCredentialDialog({ editing, onClose, onChanged }: Props) {
 const SAID = { new: 'The key is stored', key: 'The key is replaced', rest: 'Saved' }
 
 function keyHint({ what }: Editing): string {
-  if (what === 'rest') return 'It goes to another address now, so the key has to be given again.'
-  if (what === 'key') return 'Agents that run use the new one at once. The old one is forgotten.'
+  if (what === 'rest') return 'The address has changed, so enter the key again.'
+  if (what === 'key') return 'Running agents use the new key at once. The old one is deleted.'
   return 'It is stored sealed and never shown again.'
 }

@@ -1,4 +1,4 @@
-// The organization's model credentials: what agents show to their models' providers. A key goes in and never comes out.
+// The organization's model credentials, which authenticate agents to model providers. Keys can be set but never read.
 import { Archive, Ellipsis, KeyRound, Pencil, Plus, Star, StarOff } from 'lucide-react'
 import { useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
@@ -48,7 +48,7 @@ export function ModelCredentials() {
   return (
     <Panel
       title="Model credentials"
-      about="Servers add them to the calls of models. Agents never see them."
+      about="Servers add them to model calls. Agents never see them."
       actions={
         <Gate on={found} may="organization.edit">
           <Button size="sm" icon={Plus} onClick={() => edit({ what: 'new' })}>
@@ -127,7 +127,7 @@ function State({ credential }: { credential: ModelCredential }) {
   )
 }
 
-/** Why calls with it don't go through at the moment. */
+/** Why calls with it currently fail. */
 function Trouble({
   credential: { authFailedAt, limitedUntil, limitDetail },
 }: {
@@ -159,7 +159,7 @@ function More({ credential, onEdit, onChanged }: RowProps) {
   const makeDefault = async (on: boolean) => {
     const said = on ? `${name} is the default for ${provider}` : `${name} is no longer the default`
     await update({ orgId: org.id, id, input: { isDefault: on } }, { said })
-    // Another one may have lost its place.
+    // Another one may have lost its default.
     onChanged()
   }
   const entries: MenuEntry[] = [

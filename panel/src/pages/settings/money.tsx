@@ -1,4 +1,4 @@
-// Models and money: whose keys agents use, what they may spend, what was spent, and what traces hold.
+// Models and money: agents' keys, budgets, spending, and the content of traces.
 import { useState } from 'react'
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
@@ -72,7 +72,7 @@ function Budget({ settings }: { settings: Settings }) {
   return (
     <SectionForm
       title="Budget"
-      about="What all agents may spend together in a calendar month. An agent may also have its own budget."
+      about="What all agents together may spend in a calendar month. Agents may also have their own budgets."
       form={form}
     >
       <div className="grid gap-4 sm:grid-cols-2">
@@ -121,7 +121,7 @@ function CostGuard({ settings }: { settings: Settings }) {
   return (
     <SectionForm
       title="Cost guard"
-      about="Catches an agent that runs in circles: how many tokens each may use within 60 minutes. Those read, written and put into a cache count."
+      about="Stops an agent stuck in a loop: how many tokens each may use within 60 minutes. Counts tokens read, written and cached."
       form={form}
     >
       <div className="grid gap-4 sm:grid-cols-2">

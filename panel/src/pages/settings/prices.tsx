@@ -1,4 +1,4 @@
-// What models cost now: as the installation knows it, not to be changed here.
+// The current model prices. The installation defines them, so they are read-only.
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
@@ -23,7 +23,7 @@ export function Prices() {
   return (
     <Panel
       title="Prices"
-      about="What a million tokens cost, as this installation knows it. Its operator maintains the list. Where a budget is set, a model without a price is refused."
+      about="The price of a million tokens. The installation’s operator maintains the list. Where a budget is set, models without a price are refused."
     >
       {error && !prices ? (
         <ProblemView error={error} retry={refetch} />
@@ -75,7 +75,7 @@ export function Prices() {
 const HEADS = ['Model', 'Read', 'Written', 'From the cache', 'Into the cache', 'Currency', 'Since']
 const NUMBER = 'whitespace-nowrap px-3 py-2 text-right'
 
-/** A price, which the service gives in millionths. */
+/** A price; the service sends millionths. */
 const amount = (micro: string) =>
   (Number(micro) / 1_000_000).toLocaleString(undefined, {
     minimumFractionDigits: 2,

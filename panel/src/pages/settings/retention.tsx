@@ -1,4 +1,4 @@
-// Retention: backups of agents’ homes, and transcripts.
+// Retention of agents' home backups and of transcripts.
 import { NumberInput, TextInput } from '../../ui/inputs'
 import { SectionField, SectionForm } from '../../ui/section-form'
 import type { Settings } from './settings-page'

@@ -1,4 +1,4 @@
-// Who gets in, what mails may contain, what chats may decide, and what raises an alert.
+// Access, mail content, decisions in chats, and alerts.
 import { Link } from '@tanstack/react-router'
 import { NumberInput } from '../../ui/inputs'
 import { SectionField, SectionForm, SectionSwitch } from '../../ui/section-form'
@@ -24,8 +24,8 @@ export function Safety({ settings }: { settings: Settings }) {
         <SectionSwitch
           form={people}
           name="mailRequestText"
-          label="Put what an agent asks into mails"
-          hint="Otherwise a mail about an approval names only the agent and the kind, and links to it."
+          label="Include agents’ requests in mails"
+          hint="Otherwise mails about approvals contain only the agent, the kind and a link."
         />
         <SectionField
           form={people}

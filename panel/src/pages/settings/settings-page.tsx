@@ -1,4 +1,4 @@
-// The organization: its name and picture, who gets in, what raises an alert, what agents may spend, its limits.
+// The organization's settings: name and picture, access, alerts, spending, limits.
 import { useSearch } from '@tanstack/react-router'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
@@ -15,7 +15,7 @@ import { Limits } from './limits'
 import { Retention } from './retention'
 import { Safety } from './safety'
 
-// What is not shown first.
+// Tabs that are not shown first.
 const Money = lazyPart(() => import('./money'), 'Money')
 const AllowedHosts = lazyPart(() => import('./allowed-hosts'), 'AllowedHosts')
 

@@ -1,5 +1,5 @@
-// A section of the organization's settings: what every part of this page saves alike.
-import type { Place } from '../../api/bounds'
+// The saving logic that the sections of the organization's settings share.
+import type { BoundsKey } from '../../api/bounds'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useSection } from '../../ui/use-section'
@@ -17,7 +17,7 @@ const Update = graphql(`
   }
 `)
 
-/** The section of these fields. They are named alike in the record and in its input. */
+/** A section of these fields, which have the same names in the record and the input. */
 export function useOrganizationSection<K extends keyof Settings & string>(
   settings: Settings,
   names: readonly K[],
@@ -30,7 +30,7 @@ export function useOrganizationSection<K extends keyof Settings & string>(
     revision: settings.revision,
     bounds: Object.fromEntries(names.map((name) => [name, `UpdateOrganizationInput.${name}`])) as Record<
       K,
-      Place
+      BoundsKey
     >,
     save: (changes, ifRevision) =>
       update({ orgId: settings.id, ifRevision, input: emptyToNull(changes) as never }, { quiet: true }),
@@ -38,7 +38,7 @@ export function useOrganizationSection<K extends keyof Settings & string>(
   })
 }
 
-/** A text that was emptied is sent as null. */
+/** Sends emptied texts as null. */
 function emptyToNull(values: object): object {
   return Object.fromEntries(
     Object.entries(values).map(([name, value]) => [name, value === '' ? null : value]),

@@ -1,4 +1,4 @@
-// The frame of the pages before the panel: a name and one thing to do.
+// The frame of the signed-out pages: a title and one task.
 import type { ReactNode } from 'react'
 import { useEffect } from 'react'
 import { setTitle } from '../../app/title'

@@ -1,17 +1,17 @@
-// The page that an invitation's link leads to. Going on uses the link: anyone who is signed in as the invited person has
-// joined with that; others are asked for what is missing.
+// The target of an invitation's link. Continuing uses the link: a user who is signed in as the invitee has joined;
+// others are asked for the missing details.
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
-import { enter } from '../../app/person'
+import { startSession } from '../../app/person'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/problem'
 import { Card } from './card'
-import { type Answer, after } from './invitation'
+import { type Answer, nextStep } from './invitation'
 import { Incomplete, useToken } from './link'
 import { SignInMutation } from './sign-in'
 import { SignInForm } from './sign-in-form'
@@ -24,11 +24,11 @@ const Accept = graphql(`
 
 const TITLE = 'Join an organization'
 
-/** Someone who has joined, and is not signed in yet. */
+/** Someone who has joined and is not signed in yet. */
 interface Joined {
   org: number
   email: string
-  /** What waits for their second factor. */
+  /** The pending second-factor challenge. */
   challenge: string | null
 }
 
@@ -46,7 +46,7 @@ export function AcceptInvitationPage() {
   const [joined, setJoined] = useState<Joined | null>(null)
   const goTo = (org: number) => void navigate({ to: '/o/$org', params: { org } })
   const goIn = (org: number, person: number) => {
-    enter(person)
+    startSession(person)
     goTo(org)
   }
   if (!token) return <Incomplete title={TITLE} />
@@ -57,11 +57,11 @@ export function AcceptInvitationPage() {
     if (busy) return
     const said = { name: name.trim() || null, password: password || null }
     const { data, error } = await accept({ token, ...said }, { quiet: true })
-    if (error) setAnswer((before) => after(before.step, error))
+    if (error) setAnswer((before) => nextStep(before.step, error))
     const accepted = data?.acceptInvitation
     if (!accepted) return
     const { organizationId: org, user } = accepted
-    // Without a password, it was the invited person's own session that has joined.
+    // Without a password, the invitee's own session has joined.
     if (!password) return goTo(org)
     const { email } = user
     const { data: answer } = await signIn({ email, password }, { quiet: true })
@@ -118,11 +118,11 @@ export function AcceptInvitationPage() {
   )
 }
 
-/** The signed-in person may be someone else: only the person who has joined goes on to the organization. */
+/** The signed-in user may be someone else: only the one who joined continues to the organization. */
 function Enter({ joined, onSignedIn }: { joined: Joined; onSignedIn: (person: number) => void }) {
   const { org, email, challenge } = joined
   return (
-    <Card title={challenge ? 'Second factor' : 'Sign in'} about="You have joined. Sign in to go on.">
+    <Card title={challenge ? 'Second factor' : 'Sign in'} about="You have joined. Sign in to continue.">
       <SignInForm email={email} challenge={challenge} next={`/o/${org}`} onSignedIn={onSignedIn} />
     </Card>
   )
@@ -131,5 +131,5 @@ function Enter({ joined, onSignedIn }: { joined: Joined; onSignedIn: (person: nu
 function aboutOf(step: Answer['step']): string {
   if (step.kind === 'ask') return 'You have been invited. This link is only for you.'
   if (step.kind === 'new') return 'You have no account yet. This creates one for the invited address.'
-  return `${step.email ?? 'Your address'} has an account already. Give its password to join with it.`
+  return `${step.email ?? 'Your address'} has an account already. Enter its password to join.`
 }

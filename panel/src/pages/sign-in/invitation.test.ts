@@ -1,6 +1,6 @@
 import { CombinedError } from '@urql/core'
 import { expect, test } from 'vitest'
-import { after } from './invitation'
+import { nextStep } from './invitation'
 
 const refused = (code: string, message: string, more: object = {}) =>
   new CombinedError({ graphQLErrors: [{ message, extensions: { code, ...more } }] as never })
@@ -11,22 +11,22 @@ const needs = (name: string) =>
   })
 
 test('an address with an account is only asked for its password, and the first time is not an error', () => {
-  const answer = after({ kind: 'ask' }, KNOWN)
+  const answer = nextStep({ kind: 'ask' }, KNOWN)
   expect(answer).toEqual({ step: { kind: 'known', email: 'ada@example.org' }, problem: null, errors: {} })
-  expect(after(answer.step, KNOWN).problem).toMatch('not the password')
+  expect(nextStep(answer.step, KNOWN).problem).toMatch('not the password')
 })
 
 test('an address without one is asked for a name and a password', () => {
-  const answer = after({ kind: 'ask' }, needs('name'))
+  const answer = nextStep({ kind: 'ask' }, needs('name'))
   expect(answer).toEqual({ step: { kind: 'new', named: false }, problem: null, errors: {} })
-  expect(after(answer.step, needs('password')).errors).toHaveProperty('password')
+  expect(nextStep(answer.step, needs('password')).errors).toHaveProperty('password')
 })
 
 test('an account that has a name already is asked for a password alone', () => {
-  expect(after({ kind: 'ask' }, needs('password')).step).toEqual({ kind: 'new', named: true })
+  expect(nextStep({ kind: 'ask' }, needs('password')).step).toEqual({ kind: 'new', named: true })
 })
 
 test('a link that does not work is reported, and nothing more is asked for', () => {
-  const answer = after({ kind: 'ask' }, refused('LINK_INVALID', 'This link no longer works.'))
+  const answer = nextStep({ kind: 'ask' }, refused('LINK_INVALID', 'This link no longer works.'))
   expect(answer).toEqual({ step: { kind: 'ask' }, problem: 'This link no longer works.', errors: {} })
 })

@@ -1,27 +1,27 @@
-// What an invitation needs to be accepted, as the service says it when its link is used. Only the link's holder learns
-// whether the address has an account: the page itself asks nothing before someone goes on. Pure, tested.
+// The details an invitation needs, as the service reports them when the link is used. Only the link's holder learns
+// whether the address has an account: the page requests nothing before the user continues. Pure, tested.
 import type { CombinedError } from '@urql/core'
 import { problemOf, wordsOf } from '../../api/errors'
 import { fieldErrors } from '../../api/form-errors'
 
 export type Step =
-  /** Nothing is known yet. Anyone who is signed in as the invited person needs no more. */
+  /** Not known yet. A user signed in as the invitee needs nothing more. */
   | { kind: 'ask' }
-  /** The address has an account: its password, or its session. */
+  /** The address has an account: it needs the password, or a session. */
   | { kind: 'known'; email: string | null }
-  /** It has none: a name and a password make one. */
+  /** It has no account: a name and a password create one. */
   | { kind: 'new'; named: boolean }
 
 export interface Answer {
   step: Step
-  /** What is wrong with the whole. Asking for what was not asked before is not wrong. */
+  /** An error of the whole form. Asking for further details is not an error. */
   problem: string | null
-  /** What is wrong with a field that was shown. */
+  /** Errors of the visible fields. */
   errors: Record<string, string>
 }
 
-/** Where it goes on after a refusal. */
-export function after(step: Step, error: CombinedError): Answer {
+/** The next step after a refusal. */
+export function nextStep(step: Step, error: CombinedError): Answer {
   const { code, details } = problemOf(error) ?? {}
   const refused = fieldErrors(error)
   if (code === 'SIGN_IN_FAILED') {
@@ -31,7 +31,7 @@ export function after(step: Step, error: CombinedError): Answer {
     return { step: { kind: 'known', email }, problem, errors: {} }
   }
   if (code === 'VALIDATION_FAILED' && (refused.name || refused.password)) {
-    // An account without a password yet has a name already.
+    // An account without a password already has a name.
     const named = step.kind === 'new' ? step.named : !refused.name
     return { step: { kind: 'new', named }, problem: null, errors: step.kind === 'new' ? refused : {} }
   }

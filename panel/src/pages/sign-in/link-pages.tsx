@@ -1,5 +1,5 @@
-// The pages that links in mails lead to. The token stands behind the `#`, which browsers do not send, and is used when
-// the person presses the button, not before: mail scanners open links.
+// The targets of links in mails. The token follows the `#`, which browsers do not send, and is used only when the user
+// presses the button, because mail scanners open links.
 import { useState } from 'react'
 import type { CombinedError } from 'urql'
 import { problemOf, wordsOf } from '../../api/errors'

@@ -1,11 +1,11 @@
-// What the pages that links in mails lead to have in common.
+// Shared parts of the pages that mails link to.
 import { Link } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import { buttonClass } from '../../ui/button'
 import { Notice } from '../../ui/problem'
 import { Card } from './card'
 
-/** The link's token; null if the link is incomplete. It leaves the address at once, and so the history. */
+/** The link's token; null if the link is incomplete. Removed from the address at once, and so from the history. */
 export function useToken(): string | null {
   const [token] = useState(() => new URLSearchParams(location.hash.slice(1)).get('token'))
   useEffect(() => {

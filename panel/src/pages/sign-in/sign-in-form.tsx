@@ -1,5 +1,5 @@
-// Signing in: a provider, or e-mail address and password, then the second factor. The page and the dialog over an ended
-// session share it.
+// Signs in with a provider, or with email and password, then the second factor. Shared by the page and the dialog over
+// an expired session.
 import { useEffect, useRef, useState } from 'react'
 import { useQuery } from 'urql'
 import { wordsOf } from '../../api/errors'
@@ -8,16 +8,23 @@ import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/problem'
-import { CompleteSignIn, codeVariables, Providers, SignInMutation, type Step, startAway } from './sign-in'
+import {
+  CompleteSignIn,
+  codeVariables,
+  Providers,
+  SignInMutation,
+  type Step,
+  startProviderSignIn,
+} from './sign-in'
 
 interface Props {
   onSignedIn: (userId: number) => void
   onForgotten?: (email: string) => void
-  /** A challenge that a provider's sign-in ended with. */
+  /** The challenge that a provider's sign-in ended with. */
   challenge?: string | null
-  /** Known already: signing in again as the same person. */
+  /** Set when signing in again as the same user. */
   email?: string
-  /** Where to go when a provider sends the browser back. */
+  /** The destination after a provider sends the browser back. */
   next?: string
 }
 
@@ -68,7 +75,7 @@ function Password({
         <Button
           key={name}
           className="w-full"
-          onClick={() => location.assign(`${startPath}?state=${startAway(next)}`)}
+          onClick={() => location.assign(`${startPath}?state=${startProviderSignIn(next)}`)}
         >
           Sign in with {label}
         </Button>
@@ -170,7 +177,7 @@ function SecondFactor({
           value={code}
           onValue={(next) => {
             setCode(next)
-            // The sixth digit sends it, typed or pasted; deleting down to six does not.
+            // The sixth digit submits, typed or pasted; deleting down to six does not.
             if (/^[0-9]{6}$/.test(next) && next.length > code.length) void submit(next)
           }}
         />

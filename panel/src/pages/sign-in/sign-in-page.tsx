@@ -1,17 +1,17 @@
-// Signing in as a page: also where providers and the demo's link send the browser to, with a code behind the `#`, which
+// The sign-in page, also the return address of providers and of the demo's link, with a code after the `#`, which
 // browsers do not send.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { wordsOf } from '../../api/errors'
 import { useAct } from '../../api/use-act'
 import { resetAbout, resetAsked, useMailWay } from '../../app/mail'
-import { enter } from '../../app/person'
+import { startSession } from '../../app/person'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/problem'
 import { Card } from './card'
-import { ExchangeCode, RequestReset, refusal, safeNext, takeStarted } from './sign-in'
+import { ExchangeCode, RequestReset, refusal, safeNext, takeProviderSignIn } from './sign-in'
 import { SignInForm } from './sign-in-form'
 
 type Arrival =
@@ -20,8 +20,8 @@ type Arrival =
   | { kind: 'refused'; text: string }
   | { kind: 'forgotten' }
 
-/** Reads what is behind the `#`, once, and takes it out of the address and the history. */
-function arrive(hash: string): Arrival {
+/** Reads the part after the `#` once and removes it from the address and the history. */
+function readArrival(hash: string): Arrival {
   const came = new URLSearchParams(hash.replace(/^#/, ''))
   if (came.has('error')) return { kind: 'refused', text: refusal(came) }
   const code = came.get('code')
@@ -33,7 +33,7 @@ export function SignInPage() {
   const { next } = useSearch({ from: '/sign-in' })
   const navigate = useNavigate()
   const exchange = useAct(ExchangeCode)
-  const [arrival] = useState(() => arrive(location.hash))
+  const [arrival] = useState(() => readArrival(location.hash))
   const [forgotten, setForgotten] = useState<string | null>(arrival.kind === 'forgotten' ? '' : null)
   const [refused, setRefused] = useState(arrival.kind === 'refused' ? arrival.text : null)
   const [challenge, setChallenge] = useState<string | null>(null)
@@ -41,7 +41,7 @@ export function SignInPage() {
 
   const goIn = useCallback(
     (person: number) => {
-      enter(person)
+      startSession(person)
       void navigate({ href: safeNext(goesTo.current), replace: true } as never)
     },
     [navigate],
@@ -63,11 +63,11 @@ export function SignInPage() {
     if (started.current) return
     started.current = true
     if (location.hash) history.replaceState(history.state, '', location.pathname + location.search)
-    // A code without a state of its own may be someone else's: the person decides (below).
+    // A code without state may be someone else's: the user decides (below).
     if (arrival.kind !== 'code' || arrival.state === null) return
-    const pending = takeStarted()
+    const pending = takeProviderSignIn()
     goesTo.current = pending.next ?? goesTo.current
-    // A provider's answer must be to a question of this browser: another's code would sign in to another's account.
+    // The answer must match a request of this browser: another's code would sign in to their account.
     if (arrival.state === pending.state) void take(arrival.code)
     else setRefused('This sign-in was not started here. Start again.')
   }, [arrival, take])
@@ -89,7 +89,7 @@ export function SignInPage() {
   )
 }
 
-/** A link from the terminal. It waits for a click, so that no link signs anyone in to another's account unseen. */
+/** A link from the terminal. It waits for a click, so that no link silently signs anyone in to another's account. */
 function ByLink({ busy, onGo }: { busy: boolean; onGo: () => void }) {
   return (
     <Card
@@ -118,7 +118,7 @@ function Forgotten({ email: known, onBack }: { email: string; onBack: () => void
   const [outcome, setOutcome] = useState<{ tone: 'ok' | 'danger'; text: string } | null>(null)
   const submit = async () => {
     const { error } = await act({ email }, { quiet: true })
-    // Never reveals whether there is such an account.
+    // Never reveals whether the account exists.
     setOutcome(
       error
         ? { tone: 'danger', text: wordsOf(error) }

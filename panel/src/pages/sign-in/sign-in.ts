@@ -1,4 +1,4 @@
-// The steps of signing in. The session is a cookie that the answers set; no script ever holds it.
+// The steps of signing in. The answers set the session cookie; scripts never hold it.
 import { graphql, type ResultOf } from '../../api/graphql'
 
 export const SignInMutation = graphql(`
@@ -31,8 +31,8 @@ export type Step = NonNullable<ResultOf<typeof SignInMutation>['signIn']>
 
 const STARTED = 'muster.sign-in'
 
-/** Remembers a sign-in at a provider: that this browser started it, and where to go afterwards. */
-export function startAway(next: string | undefined): string {
+/** Remembers that this browser started a provider sign-in, and the destination afterwards. */
+export function startProviderSignIn(next: string | undefined): string {
   const state = [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, '0'))
     .join('')
@@ -40,7 +40,7 @@ export function startAway(next: string | undefined): string {
   return state
 }
 
-export function takeStarted(): { state?: string; next?: string } {
+export function takeProviderSignIn(): { state?: string; next?: string } {
   try {
     const started = JSON.parse(sessionStorage.getItem(STARTED) ?? '{}')
     sessionStorage.removeItem(STARTED)
@@ -50,20 +50,20 @@ export function takeStarted(): { state?: string; next?: string } {
   }
 }
 
-/** A six-digit code is the app's, anything else a recovery code. */
+/** A six-digit code is from the app, anything else a recovery code. */
 export function codeVariables(typed: string): { code: string } | { recoveryCode: string } {
   const plain = typed.trim()
   return /^[0-9 ]{6,7}$/.test(plain) ? { code: plain.replace(' ', '') } : { recoveryCode: plain }
 }
 
-/** Only an address of the panel itself: a link must not send people elsewhere after they have signed in. */
+/** Accepts only the panel's own addresses: a link must not redirect users elsewhere after signing in. */
 export function safeNext(next: string | undefined): string {
   if (!next?.startsWith('/') || next.startsWith('//') || next.includes('\\')) return '/'
   return next.startsWith('/sign-in') ? '/' : next
 }
 
 const REFUSED: Record<string, string> = {
-  STATE_INVALID: 'That took too long, or it was started in another browser. Try again.',
+  STATE_INVALID: 'That took too long, or you started in another browser. Try again.',
   PROVIDER_FAILED: 'The provider did not sign you in. Try again.',
   EMAIL_NOT_VERIFIED: 'The provider has not verified your e-mail address.',
   EMAIL_NOT_CONFIRMED:
@@ -71,11 +71,11 @@ const REFUSED: Record<string, string> = {
   NO_ACCOUNT: 'You have no account and no invitation. Ask an administrator for an invitation.',
 }
 
-/** What came of a sign-in at a provider. The service's log has the reason under the reference. */
+/** The error of a provider sign-in. The service's log has the reason under the reference. */
 export function refusal(came: URLSearchParams): string {
   const text =
     new Map(Object.entries(REFUSED)).get(came.get('error') ?? '') ?? 'You were not signed in. Try again.'
-  // Anyone can write an address: only what a reference looks like is shown.
+  // Anyone can craft the address: show only well-formed references.
   const reference = /^[\w-]{1,64}$/.exec(came.get('reference') ?? '')?.[0]
   return reference ? `${text} If that does not help, tell your operator this reference: ${reference}` : text
 }

@@ -1,7 +1,7 @@
-// A new skill.
+// Creates a skill.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/form-errors'
+import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
 import { useOrg } from '../../app/organization'
@@ -38,7 +38,7 @@ export function CreateSkill({
       { quiet: true, said: `Created ${input.name}` },
     )
     if (data?.createSkill) return onCreated(data.createSkill.id)
-    const found = placed(error, ['name', 'description', 'content'])
+    const found = placeErrors(error, ['name', 'description', 'content'])
     setErrors(found.errors)
     setProblem(found.problem)
   }

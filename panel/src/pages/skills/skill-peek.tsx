@@ -1,4 +1,4 @@
-// A skill beside the list: its text, the agents that have it, its versions.
+// A skill beside the list: its text, its agents, its versions.
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useLive } from '../../api/use-live'
@@ -149,5 +149,5 @@ function Edit({ skill }: { skill: Skill }) {
   )
 }
 
-/** Enough of a text to know it again. */
+/** Enough of the text to recognize it. */
 const shortened = (text: string) => (text.length > 600 ? `${text.slice(0, 600)}…` : text)

@@ -1,4 +1,4 @@
-// Skills: instructions in text that agents are given as files.
+// Skills: text instructions that agents receive as files.
 import { BookOpen } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { AGENTS_COLUMN, CHANGED_COLUMN, nameColumn, ResourcePage } from '../../app/resource-page'

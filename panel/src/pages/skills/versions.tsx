@@ -1,4 +1,4 @@
-// What a skill was before. Going back makes a new version, so that can be undone too.
+// The versions of a skill. Restoring one creates a new version, so it can be undone too.
 import { useState } from 'react'
 import { graphql, type Json, type ResultOf } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
@@ -96,7 +96,7 @@ function Look({ version, skill, onClose }: { version: Version; skill: Skill; onC
                 const present = skill.version
                 await revert(goTo(version.version, `Back to version ${version.version}`), {
                   said: `Back to version ${version.version}`,
-                  undo: () => revert(goTo(present, `Back to version ${present}`), { said: 'Taken back' }),
+                  undo: () => revert(goTo(present, `Back to version ${present}`), { said: 'Undone' }),
                 })
                 onClose()
               }}
@@ -112,7 +112,7 @@ function Look({ version, skill, onClose }: { version: Version; skill: Skill; onC
   )
 }
 
-/** A version keeps all that can be set; people look for the text. */
+/** A version holds all settings; people look for the text. */
 function textOf(content: Json): string {
   const text =
     typeof content === 'object' && content !== null && !Array.isArray(content) ? content.content : null

@@ -1,9 +1,9 @@
-// The second step: an agent that runs. The reference agent is the default: it needs no model, so nothing can be missing.
+// The second step: a running agent. The reference agent is the default: it needs no model, so nothing can be missing.
 import { Link } from '@tanstack/react-router'
 import { Play } from 'lucide-react'
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/form-errors'
+import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useFormAct } from '../../api/use-form-act'
@@ -40,7 +40,7 @@ export function AgentStep({ server, agents }: Props) {
   return server ? <NewAgent server={server} /> : null
 }
 
-/** There is an agent, and it does not run yet. */
+/** An agent exists but is not running yet. */
 function Known({ agent }: { agent: StartAgent }) {
   const { id: org } = useOrg()
   const start = useAct(Start)
@@ -86,7 +86,7 @@ function NewAgent({ server }: { server: StartServer }) {
     const input = { name, serverId: server.id, ...(image && { imageId: Number(image.id) }) }
     const { data, error } = await create({ orgId, input }, { quiet: true })
     if (data?.createAgent) return void start({ orgId, id: data.createAgent.id })
-    const found = placed(error, ['name', 'imageId'])
+    const found = placeErrors(error, ['name', 'imageId'])
     setErrors(found.errors)
     setProblem(found.problem)
   }

@@ -1,4 +1,4 @@
-// The third step: a question and its answer, seen here.
+// The third step: a question and its answer.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { wordsOf } from '../../api/errors'

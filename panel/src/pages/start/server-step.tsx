@@ -1,4 +1,4 @@
-// The first step: a machine joins. Its line is shown once; if it is lost, another one is made.
+// The first step: a machine joins. The command is shown once; a lost one can be replaced.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { wordsOf } from '../../api/errors'

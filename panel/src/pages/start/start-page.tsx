@@ -1,5 +1,5 @@
-// The first run: a server, an agent, a first answer. Each step looks at what is there, so it can be left and taken up
-// again, and what someone else does counts too.
+// The first run: a server, an agent, a first answer. Each step reflects the current state, so it can be resumed, and
+// steps done by others count too.
 import { Link } from '@tanstack/react-router'
 import { CircleCheck, PartyPopper, Rocket } from 'lucide-react'
 import type { ReactNode } from 'react'
@@ -33,17 +33,17 @@ export type StartServer = NonNullable<FirstRun['servers']>['data'][number]
 export type StartAgent = NonNullable<FirstRun['agentFeed']>['data'][number]
 export type StartTalk = NonNullable<FirstRun['conversationFeed']>['data'][number]
 
-/** What is there already: the first connected server, running agent, and answered conversation. */
+/** The progress so far: the first connected server, running agent, and answered conversation. */
 export function progressOf(data: FirstRun) {
   const servers = data.servers?.data ?? []
   const agents = data.agentFeed?.data ?? []
-  // What customers write, by mail for example, is not what someone has tried here.
+  // Messages from customers, by mail for example, are not tests by the team.
   const talks = (data.conversationFeed?.data ?? []).filter(({ transport }) => transport === 'INTERNAL')
   const server = servers.find(({ status }) => status === 'ONLINE' || status === 'DEGRADED')
-  // Regardless of who began it: an agent had the last word.
+  // Answered, whoever started it: the agent wrote last.
   const answered = talks.find(({ lastMessage }) => lastMessage?.role === 'ASSISTANT')
   const running = agents.filter(({ status }) => status === 'RUNNING')
-  // The one that has answered, so that all steps speak of the same.
+  // The agent that answered, so that all steps refer to the same one.
   const agent = running.find(({ id }) => id === answered?.agentId) ?? running[0]
   return { servers, agents, talks, server, agent, answered }
 }
@@ -54,7 +54,7 @@ export function StartPage() {
   return <FirstRunPage />
 }
 
-/** People who may not set anything up are not shown how. */
+/** For users without the permission to set things up. */
 function ForOthers() {
   const org = useOrg()
   return (
@@ -148,9 +148,9 @@ interface StepProps {
   number: number
   title: string
   state: State
-  /** What is there, once it is done. */
+  /** The result of a finished step. */
   done: string | undefined | false
-  /** Its contents stay when it is done: there is something to see. */
+  /** Keeps the content after finishing, because it is worth seeing. */
   keep?: boolean
   children: ReactNode
 }

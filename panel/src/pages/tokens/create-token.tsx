@@ -1,7 +1,7 @@
 // Issues a service token.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/form-errors'
+import { placeErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
@@ -25,7 +25,7 @@ interface Props {
 }
 
 export function CreateToken(props: Props) {
-  // A new form each time.
+  // Each opening starts with an empty form.
   return props.open ? <Form {...props} /> : null
 }
 
@@ -44,7 +44,7 @@ function Form({ onClose, onIssued }: Props) {
     const { data, error } = await create({ orgId: org.id, input }, { quiet: true })
     const made = data?.createServiceToken
     if (made?.token) return onIssued(made.name, made.token)
-    const found = placed(error, ['name', 'permissions', 'expiresAt'])
+    const found = placeErrors(error, ['name', 'permissions', 'expiresAt'])
     setErrors(found.errors)
     setProblem(found.problem)
   }

@@ -1,4 +1,4 @@
-// How long a token lives, as people choose it.
+// The lifetimes a token can have.
 
 export const LIFETIMES = [
   { value: 'DEFAULT', label: 'The installation’s default', days: null },
@@ -10,7 +10,7 @@ export const LIFETIMES = [
 
 export type Lifetime = (typeof LIFETIMES)[number]['value']
 
-/** What to send: left out for the installation's default, null forever. */
+/** The input: undefined for the installation's default, null for no expiry. */
 export function expiryOf(lifetime: Lifetime, now: number): { expiresAt?: string | null } {
   if (lifetime === 'DEFAULT') return {}
   const days = LIFETIMES.find(({ value }) => value === lifetime)?.days

@@ -1,4 +1,4 @@
-// Chooses permissions by what they mean. Those that no token may have, or that one lacks oneself, can't be chosen.
+// Selects permissions by meaning. Those no token may have, or the user lacks, are disabled.
 import { useMemo, useState } from 'react'
 import { useQuery } from 'urql'
 import { graphql, type ResultOf } from '../../api/graphql'

@@ -1,4 +1,4 @@
-// A service token beside the list: what it may do, since when and by whom; rename, rotate, revoke.
+// A service token beside the list: its permissions, its age and creator; rename, rotate, revoke.
 import { Ban, RefreshCw } from 'lucide-react'
 import { useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
@@ -213,7 +213,7 @@ function RotateDialog({ token, onClose, onIssued }: { token: Token; onClose: () 
         </>
       }
     >
-      <Field label="The present secret">
+      <Field label="The current secret">
         <Select value={overlap} onValue={setOverlap} options={OVERLAPS} />
       </Field>
     </Dialog>

@@ -1,4 +1,4 @@
-// Whether a service token works.
+// Whether a service token is valid.
 import { Badge } from '../../ui/badge'
 
 interface Props {

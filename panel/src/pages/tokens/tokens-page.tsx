@@ -1,4 +1,4 @@
-// Service tokens: what programs sign in with. Their secret is shown once; what they may do can be changed later.
+// Service tokens: how programs sign in. The secret is shown once; permissions can be changed later.
 import { KeySquare } from 'lucide-react'
 import { useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
@@ -68,7 +68,7 @@ export function TokensPage() {
       <ResourcePage
         path="tokens"
         title="Service tokens"
-        about="What programs sign in with."
+        about="How programs sign in."
         icon={KeySquare}
         names={['token', 'tokens']}
         query={TokensQuery}

@@ -1,4 +1,4 @@
-// The chunk of everything that floats. Only ui/overlays.ts imports it.
+// The overlays chunk. Only ui/overlays.ts imports it.
 export { Dialog } from './dialog'
 export { Menu } from './menu'
 export { Picker } from './picker'

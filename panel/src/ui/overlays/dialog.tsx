@@ -1,4 +1,4 @@
-// A dialog over the page, on Base UI: focus goes in, stays, and returns; the page behind is inert.
+// A modal dialog on Base UI: traps the focus, restores it, and makes the page behind inert.
 
 import { AlertDialog } from '@base-ui/react/alert-dialog'
 import { CSPProvider } from '@base-ui/react/csp-provider'
@@ -74,7 +74,7 @@ export function Dialog({
   )
 }
 
-/** What one came to type; without a field the dialog itself, so that no button is pressed by mistake. */
+/** The first field; without one, the dialog itself, so that no button is pressed by mistake. */
 function firstField(popup: HTMLElement | null): HTMLElement | null {
   const field = 'input:not([hidden]):not([type="hidden"]):not([readonly]), textarea, select'
   return popup?.querySelector<HTMLElement>(field) ?? popup

@@ -1,7 +1,7 @@
-// The button of the menu from which a dialog was opened. The menu's entry had the focus, and is gone when the dialog closes:
-// the focus goes back to the button instead.
+// Remembers the button of the menu that opened a dialog. The focused menu entry is gone when the dialog closes, so the
+// focus returns to the button.
 
-/** How long after the choice its dialog may come: it may have to be loaded first. */
+/** How long after the choice the dialog may appear: it may have to load first. */
 const PATIENCE_MS = 2_000
 
 let opener: { button: HTMLElement; at: number } | null = null
@@ -10,7 +10,7 @@ export function leftMenu(button: HTMLElement | null): void {
   opener = button && { button, at: performance.now() }
 }
 
-/** The button, if a choice of its menu has just been made; for one dialog. */
+/** The button, if a menu entry was chosen within that time. Valid for one dialog. */
 export function takeOpener(): HTMLElement | null {
   const taken = opener
   opener = null

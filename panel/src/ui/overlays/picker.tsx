@@ -1,4 +1,4 @@
-// Choosing a record by typing part of its name, on Base UI's combobox. The service filters, not the browser.
+// Finds a record by part of its name, on Base UI's combobox. The service filters, not the browser.
 import { Combobox as Base } from '@base-ui/react/combobox'
 import { CSPProvider } from '@base-ui/react/csp-provider'
 import { ChevronsUpDown, X } from 'lucide-react'
@@ -93,14 +93,14 @@ export function Picker({
   )
 }
 
-/** Enter in an open list chooses or closes it; it never submits the form around it. */
+/** Enter in an open list selects or closes; it never submits the surrounding form. */
 function stayInForm(event: KeyboardEvent<HTMLInputElement>): void {
   if (event.key === 'Enter' && event.currentTarget.ariaExpanded === 'true') event.preventDefault()
 }
 
 /**
- * What to offer: the given choices that match, or what the service finds, which is asked while the list is open. Old answers
- * never replace newer ones. Undefined before the first.
+ * The options: the matching `choices`, or the service's results, requested while the list is open. Stale answers never
+ * replace newer ones. Undefined before the first answer.
  */
 function useChoices(
   choices: Choice[] | undefined,
@@ -112,7 +112,7 @@ function useChoices(
   useEffect(() => {
     if (!search || !isOpen) return
     let current = true
-    // Enter must not choose an answer to another text.
+    // Enter must not choose a result for another text.
     setFound(undefined)
     const timer = setTimeout(
       () => void search(text).then((next) => current && setFound(next)),

@@ -50,7 +50,7 @@ impl Session {
         let request = self.request();
         for field in roots.into_values().flatten() {
             let name = field.node.name.node.as_str();
-            match self.graphql.core.access.permits.of(name) {
+            match self.graphql.core.access.permits.required_by(name) {
                 None | Some(Permit::Anyone) => {}
                 Some(Permit::SignedIn) => request.caller.require_identity()?,
                 Some(permit @ (Permit::Member | Permit::InOrganization { .. })) => {

@@ -30,7 +30,7 @@ use crate::{
         Request,
         access::{Caller, Jar, authn::still_good},
         limits::Class,
-        resource_limits::{Held, Holder, SMALL, What},
+        resource_limits::{Held, Holder, Resource, SMALL},
         telemetry::metrics,
     },
     read::{AnswerBudget, PARSED_WEIGHT, Reading, SharedBudget},
@@ -111,12 +111,12 @@ impl Session {
     /// Enters what was sent of an operation into the resource limits, for as long as the operation runs.
     ///
     /// # Errors
-    /// Those of [`Line::take`](crate::core::resource_limits::Line::take).
+    /// Those of [`ResourceLimit::take`](crate::core::resource_limits::ResourceLimit::take).
     pub fn hold(&self, bytes: usize) -> Result<Option<Held>> {
         if bytes <= SMALL {
             return Ok(None);
         }
-        let line = self.graphql.core.resource_limits.line(What::Bodies);
+        let line = self.graphql.core.resource_limits.limit(Resource::Bodies);
         line.take(self.holder(), bytes * PARSED_WEIGHT).map(Some)
     }
 
@@ -245,7 +245,7 @@ impl Session {
             }
             Err(unfit) => answered(&unfit, &self.request()),
         };
-        match self.room.as_ref().map_or(Ok(()), |room| room.keep(&answered.json)) {
+        match self.room.as_ref().map_or(Ok(()), |room| room.count_answer(&answered.json)) {
             Ok(()) => answered,
             Err(problem) => Answered { json: failed(&problem, &self.arrival.request_id), ..answered },
         }
@@ -309,14 +309,14 @@ impl Session {
         request.jar = self.jar.clone();
         request.signed_out = Arc::clone(&self.signed_out);
         if let Some(claim) = &self.claim {
-            request.hold(Arc::clone(claim) as _);
+            request.set_key(Arc::clone(claim) as _);
         }
         Arc::new(request)
     }
 
     /// The context for reading a document. Root values are bytes if `raw` is set.
     fn reading(&self, document: &Document, raw: bool) -> Arc<Reading> {
-        Arc::new(Reading::new(document.plans.clone(), raw, AnswerBudget::of(self.room.clone())))
+        Arc::new(Reading::new(document.plans.clone(), raw, AnswerBudget::within(self.room.clone())))
     }
 
     /// [`Self::charge`] for an operation.

@@ -51,7 +51,7 @@ use crate::{
     base::{bounds, problem::Problem},
     core::{
         Core,
-        resource_limits::{Held, Holder, What},
+        resource_limits::{Held, Holder, Resource},
     },
     read::SharedBudget,
     resolvers::RECHECK,
@@ -76,7 +76,7 @@ pub fn upgrade(
     request_id: String,
     handshake: WebSocketUpgrade,
 ) -> Result<Response, Problem> {
-    let place = core.resource_limits.line(What::Sockets).take(session.holder(), 1)?;
+    let place = core.resource_limits.limit(Resource::Sockets).take(session.holder(), 1)?;
     let most = core.config.limits.body_bytes.min(LARGEST_MESSAGE);
     let handshake = handshake.max_message_size(most).max_frame_size(most).protocols([PROTOCOL]);
     let agreed = handshake.selected_protocol().is_some();
@@ -210,7 +210,7 @@ impl Socket {
     fn move_place(&self, holder: Holder) -> Result<(), Problem> {
         let mut place = self.place.lock();
         if place.holder() != holder {
-            *place = self.core.resource_limits.line(What::Sockets).take(holder, 1)?;
+            *place = self.core.resource_limits.limit(Resource::Sockets).take(holder, 1)?;
         }
         Ok(())
     }
@@ -323,10 +323,10 @@ impl Socket {
     fn enter(&self, message: &Message) -> Result<Option<Held>, Problem> {
         let bytes = if let Message::Text(text) = message { text.len() } else { 0 };
         let (line, holder) = (
-            self.core.resource_limits.line(What::Answers),
+            self.core.resource_limits.limit(Resource::Answers),
             self.session.get().unwrap_or(&self.arrived).holder(),
         );
-        line.piece(holder, bytes)
+        line.take_piece(holder, bytes)
     }
 
     /// A message of the library's, as the protocol wants it. The library refuses an operation with `next` and then

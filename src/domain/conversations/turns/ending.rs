@@ -1,12 +1,12 @@
-//! What becomes of turns when the agent's launch ends, or the agent is deleted.
+//! Turns at the end of an agent's launch, and after the agent was deleted.
 
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, sea_query::Expr};
 
 use super::{
     entity::turns,
-    queue::{never_told, reaches},
-    rate_limited::settle_spent,
-    rows::{announce, happen, waiting},
+    queue::{extend_turn, settle_untold},
+    rate_limited::settle_usage,
+    rows::{announce, find_waiting_turn, transition},
     state::Happening,
 };
 use crate::{
@@ -19,16 +19,16 @@ use crate::{
     domain::{agents::LockedAgent, conversations},
 };
 
-/// Ends the open turns of the agent's launches up to `generation`, because of `reason`, a short text. What the agent has
-/// begun is INTERRUPTED and says so in its conversation; what it has not got yet waits for the next launch.
-pub async fn lose(tx: &Tx, agent: &LockedAgent, generation: i64, reason: &str) -> Result<()> {
+/// Ends the open turns of the agent's launches up to `generation`, because of `reason`, a short text. Turns that the
+/// agent has begun become INTERRUPTED, with an error in their conversation. The others wait for the next launch.
+pub async fn end_lost(tx: &Tx, agent: &LockedAgent, generation: i64, reason: &str) -> Result<()> {
     let lost = tx
         .scope
         .find::<turns::Entity>()
         .filter(turns::Column::AgentId.eq(agent.id))
         .filter(turns::Column::EndedAt.is_null())
         .filter(turns::Column::State.ne(TurnState::Queued))
-        // The launch has given these up already. They wait for the next one.
+        // Parked turns wait for the next launch anyway.
         .filter(Expr::cust("(limited IS NULL OR limited <> 'PARKED')"))
         .filter(turns::Column::Generation.lte(generation))
         .order_by_asc(turns::Column::Id);
@@ -36,10 +36,10 @@ pub async fn lose(tx: &Tx, agent: &LockedAgent, generation: i64, reason: &str) -
         match (turn.started_at.is_some(), turn.cancel_requested_at.filter(|_| !turn.yielded)) {
             (true, _) => interrupt(tx, &turn, reason).await?,
             (false, Some(_)) => {
-                end(tx, &turn, TurnState::Cancelled, None).await?;
-                never_told(tx, agent, &turn, MessageStatus::Cancelled).await?;
+                end_turn(tx, &turn, TurnState::Cancelled, None).await?;
+                settle_untold(tx, agent, &turn, MessageStatus::Cancelled).await?;
             }
-            (false, None) => give_back(tx, &turn, "The agent ended before it began.").await?,
+            (false, None) => requeue(tx, &turn, "The agent ended before it began.").await?,
         }
     }
     Ok(())
@@ -48,30 +48,30 @@ pub async fn lose(tx: &Tx, agent: &LockedAgent, generation: i64, reason: &str) -
 async fn interrupt(tx: &Tx, turn: &turns::Model, reason: &str) -> Result<()> {
     let Ok(state) = Happening::Lost.apply(turn.state) else { return Ok(()) };
     let error = format!("The agent ended before it had finished: {reason}.");
-    end(tx, turn, state, Some(&error)).await?;
+    end_turn(tx, turn, state, Some(&error)).await?;
     conversations::append_error(tx, turn.conversation_id, Some(turn.id), "INTERRUPTED", &error).await?;
     Ok(())
 }
 
-/// The agent never got it, because of `why`, so nothing happens twice if it waits again.
-pub(super) async fn give_back(tx: &Tx, turn: &turns::Model, why: &str) -> Result<()> {
-    if let Some(waiting) = waiting(tx, turn.conversation_id).await? {
-        // Only one turn may wait, so the later one takes its messages.
-        conversations::hand_on(tx, turn.id, waiting.id, i64::MAX).await?;
+/// Queues a turn again that the agent never got, because of `why`. No work can be done twice.
+pub(super) async fn requeue(tx: &Tx, turn: &turns::Model, why: &str) -> Result<()> {
+    if let Some(waiting) = find_waiting_turn(tx, turn.conversation_id).await? {
+        // A conversation has at most one queued turn, so the later one takes the messages.
+        conversations::move_messages(tx, turn.id, waiting.id, i64::MAX).await?;
         if let Some(first) = turn.first_seq {
-            reaches(tx, turn.conversation_id, waiting.id, (first, first)).await?;
+            extend_turn(tx, turn.conversation_id, waiting.id, (first, first)).await?;
         }
         let error = format!("{why} Turn {} has its messages.", waiting.id);
-        return end(tx, turn, TurnState::Cancelled, Some(&error)).await;
+        return end_turn(tx, turn, TurnState::Cancelled, Some(&error)).await;
     }
-    if happen(tx, turn, Happening::GivenBack).await?.is_some() {
+    if transition(tx, turn, Happening::GivenBack).await?.is_some() {
         let none = || Expr::value(None::<i64>);
         let back = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
         let back = back.col_expr(turns::Column::Generation, none());
         let back = back.col_expr(turns::Column::CancelRequestedAt, none());
         let back = back.col_expr(turns::Column::CutBy, Expr::value(None::<String>));
         let back = back.col_expr(turns::Column::Cut, Expr::value(None::<String>));
-        // If a limit was reached, then by another turn.
+        // Another turn reached the limit, if any.
         let back = back.col_expr(turns::Column::Limited, Expr::value(None::<String>));
         let back = back.col_expr(turns::Column::Yielded, Expr::value(false));
         back.col_expr(turns::Column::HandedSeq, none()).exec(tx.connection()).await?;
@@ -79,18 +79,23 @@ pub(super) async fn give_back(tx: &Tx, turn: &turns::Model, why: &str) -> Result
     Ok(())
 }
 
-/// Cancels what waits for an agent that is being deleted.
-pub async fn abandon(tx: &Tx, agent: AgentId) -> Result<()> {
+/// Cancels the open turns of an agent that is being deleted.
+pub async fn cancel_for_deleted_agent(tx: &Tx, agent: AgentId) -> Result<()> {
     let waiting = tx.scope.find::<turns::Entity>().filter(turns::Column::AgentId.eq(agent));
     for turn in waiting.filter(turns::Column::EndedAt.is_null()).all(tx.connection()).await? {
-        end(tx, &turn, TurnState::Cancelled, Some("The agent was deleted.")).await?;
-        conversations::settle(tx, turn.conversation_id, turn.id, MessageStatus::Cancelled).await?;
+        end_turn(tx, &turn, TurnState::Cancelled, Some("The agent was deleted.")).await?;
+        conversations::settle_messages(tx, turn.conversation_id, turn.id, MessageStatus::Cancelled).await?;
     }
     Ok(())
 }
 
-/// Ends a turn that its host doesn't end.
-pub(super) async fn end(tx: &Tx, turn: &turns::Model, state: TurnState, error: Option<&str>) -> Result<()> {
+/// Ends a turn without a report of its host.
+pub(super) async fn end_turn(
+    tx: &Tx,
+    turn: &turns::Model,
+    state: TurnState,
+    error: Option<&str>,
+) -> Result<()> {
     let ended = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
     let ended = ended
         .col_expr(turns::Column::State, Expr::value(state.as_str()))
@@ -99,5 +104,5 @@ pub(super) async fn end(tx: &Tx, turn: &turns::Model, state: TurnState, error: O
         .col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
     ended.exec(tx.connection()).await?;
     announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
-    settle_spent(tx, turn).await
+    settle_usage(tx, turn).await
 }

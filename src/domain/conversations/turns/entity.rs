@@ -1,6 +1,6 @@
 //! Database rows for turns. Private to this feature.
 
-/// What an agent is given to do at a time, in one conversation.
+/// Units of an agent's work in a conversation.
 pub mod turns {
     use sea_orm::entity::prelude::*;
 
@@ -10,7 +10,6 @@ pub mod turns {
         time::Timestamp,
     };
 
-    /// A row of `turns`.
     #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
     #[sea_orm(table_name = "turns")]
     pub struct Model {
@@ -20,7 +19,7 @@ pub mod turns {
         pub id: TurnId,
         pub conversation_id: ConversationId,
         pub agent_id: AgentId,
-        /// The launch that it was sent to.
+        /// The launch it was sent to.
         pub generation: Option<i64>,
         /// The number of the agent's revision.
         pub agent_revision: Option<i64>,
@@ -35,28 +34,27 @@ pub mod turns {
         pub cache_write_tokens: Option<i64>,
         pub cost_micro: Option<i64>,
         pub error: Option<String>,
-        /// Its first message.
+        /// The position of its first message.
         pub first_seq: Option<i64>,
-        /// The conversation's last message when the host was told what to say.
+        /// The position of the conversation's last message when the host got the prompt.
         pub handed_seq: Option<i64>,
-        /// Its last message.
+        /// The position of its last message.
         pub last_seq: Option<i64>,
         pub cancel_requested_at: Option<Timestamp>,
-        /// Who ended it early. None: no one, or the service.
+        /// The person who ended it early. None also if the service did.
         pub cut_by: Option<String>,
-        /// What that person ended.
+        /// The thing that person stopped.
         pub cut: Option<TurnCut>,
-        /// When.
         pub cut_at: Option<Timestamp>,
-        /// It was cancelled because a person took the conversation over.
+        /// Cancelled because a person took the conversation over.
         pub yielded: bool,
-        /// It waits for another message: a person has answered what it contains.
+        /// Waits for another message: a person has answered its messages.
         pub held: bool,
-        /// How far a limit of the agent concerns it.
+        /// The effect of the agent's limit on it.
         pub limited: Option<TurnLimit>,
-        /// What it cost was counted as the agent said, since nothing was measured.
+        /// Its cost is the agent's claim, because no call was measured.
         pub unmeasured: bool,
-        /// When the agent got it.
+        /// When the agent received it.
         pub started_at: Option<Timestamp>,
         pub ended_at: Option<Timestamp>,
         pub created_at: Timestamp,

@@ -1,13 +1,13 @@
-//! What to say to an agent in a turn.
+//! The messages that a turn gives to the agent.
 
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 
 use super::{
     entity::turns,
     prompt,
-    queue::{Cause, queued},
-    rate_limited::is_sent_again,
-    rows::{announce, happen, is_open, load, open},
+    queue::{Cause, queue_turn},
+    rate_limited::is_resent,
+    rows::{announce, is_open, load, open_turns, transition},
     state::Happening,
 };
 use crate::{
@@ -19,32 +19,29 @@ use crate::{
     core::store::Tx,
     domain::{
         agents::LockedAgent,
-        conversations::{self, Said, Thread},
+        conversations::{self, PromptMessage, Thread},
         orgs,
     },
 };
 
-/// What to say to an agent in a turn.
+/// The content of a turn's prompt.
 pub struct Briefing {
-    /// The turn's conversation.
     pub id: ConversationId,
-    /// The same, as turns see it.
     pub conversation: Thread,
-    /// The turn's messages.
-    pub said: Vec<Said>,
-    /// Whether the agent had to give the turn up because of a limit.
+    pub said: Vec<PromptMessage>,
+    /// Whether the agent had to give up the turn because of a limit.
     pub is_again: bool,
 }
 
-/// What to say in this turn. The first time this fixes its messages; a host that asks again gets the same.
+/// Returns the turn's prompt. The first call fixes its messages; a repeated one returns the same.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` for a turn that has ended, or that was cancelled after it was sent again, while another of its
-/// conversation is open, or while a person answers instead of the agent; `ORGANIZATION_STOPPED`.
+/// `NOT_FOUND`; `CONFLICT` for a turn that has ended or was cancelled after it was sent again, while its conversation
+/// has another open turn, and while a person answers instead of the agent; `ORGANIZATION_STOPPED`.
 pub async fn brief(tx: &Tx, agent: &LockedAgent, turn: TurnId) -> Result<Briefing> {
     let generation = agent.generation;
     let turn = load(tx, agent.id, turn).await?;
-    let thread = conversations::thread(tx, turn.conversation_id).await?;
+    let thread = conversations::load_thread(tx, turn.conversation_id).await?;
     let through = match turn.state {
         TurnState::Queued => {
             if orgs::is_stopped(tx).await? {
@@ -56,8 +53,8 @@ pub async fn brief(tx: &Tx, agent: &LockedAgent, turn: TurnId) -> Result<Briefin
             }
             thread.last_seq
         }
-        // Its host may have heard of the cancellation first, and forgotten it. The refusal ends the turn.
-        _ if is_sent_again(&turn) && turn.cancel_requested_at.is_some() => {
+        // The cancellation may have reached the host before the turn, and was ignored. The refusal ends the turn.
+        _ if is_resent(&turn) && turn.cancel_requested_at.is_some() => {
             return Err(Problem::new(Code::Conflict, "The turn is being cancelled."));
         }
         state if is_open(state) && turn.generation == Some(generation) => turn.handed_seq.unwrap_or(0),
@@ -66,7 +63,7 @@ pub async fn brief(tx: &Tx, agent: &LockedAgent, turn: TurnId) -> Result<Briefin
             return Err(Problem::new(Code::Conflict, detail).with("state", state.as_str()));
         }
     };
-    let mut said = conversations::said(tx, turn.id, through).await?;
+    let mut said = conversations::load_messages_for_agent(tx, turn.id, through).await?;
     let mut handed = through;
     if turn.state == TurnState::Queued {
         let fitting = prompt::fitting(&said);
@@ -74,23 +71,23 @@ pub async fn brief(tx: &Tx, agent: &LockedAgent, turn: TurnId) -> Result<Briefin
         if let Some(next) = rest.first() {
             handed = next.seq - 1;
         }
-        begin(tx, &turn, generation, handed).await?;
+        hand_to_host(tx, &turn, generation, handed).await?;
         if let Some(next) = rest.first() {
             let last = rest.last().map_or(next.seq, |message| message.seq);
             let seqs = Some((next.seq, last));
-            let later = queued(tx, agent, turn.conversation_id, Cause::of(&turn), seqs).await?;
+            let later = queue_turn(tx, agent, turn.conversation_id, Cause::of(&turn), seqs).await?;
             for message in &rest {
-                conversations::assign(tx, message.message, later).await?;
+                conversations::assign_to_turn(tx, message.message, later).await?;
             }
         }
     }
-    let is_again = is_sent_again(&turn) && turn.started_at.is_some();
+    let is_again = is_resent(&turn) && turn.started_at.is_some();
     Ok(Briefing { id: turn.conversation_id, conversation: thread, said, is_again })
 }
 
 /// Refuses a second open turn in the conversation.
 async fn require_alone(tx: &Tx, turn: &turns::Model) -> Result<()> {
-    let open = open(tx).filter(turns::Column::ConversationId.eq(turn.conversation_id));
+    let open = open_turns(tx).filter(turns::Column::ConversationId.eq(turn.conversation_id));
     match open.one(tx.connection()).await? {
         None => Ok(()),
         Some(open) => {
@@ -100,9 +97,9 @@ async fn require_alone(tx: &Tx, turn: &turns::Model) -> Result<()> {
     }
 }
 
-/// The turn is its host's now.
-async fn begin(tx: &Tx, turn: &turns::Model, generation: i64, handed: i64) -> Result<()> {
-    happen(tx, turn, Happening::Given).await?;
+/// Records that the host has the turn.
+async fn hand_to_host(tx: &Tx, turn: &turns::Model, generation: i64, handed: i64) -> Result<()> {
+    transition(tx, turn, Happening::Given).await?;
     let given = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
     let given = given
         .col_expr(turns::Column::Generation, Expr::value(generation))

@@ -19,22 +19,22 @@ use crate::{
     },
 };
 
-/// SQL on a row of `turns`: it waits and may be sent. Its conversation has no open turn, and no person answers in it or has
-/// answered already. The literal states make the partial indexes apply.
+/// SQL on `turns`: queued and ready to be sent. The conversation has no open turn, and no person answers or has
+/// answered in it. The literal states make the partial indexes apply.
 pub(super) const DUE: &str = "turns.ended_at IS NULL AND turns.state = 'QUEUED' AND NOT turns.held \
     AND NOT EXISTS (SELECT 1 FROM turns o WHERE o.organization_id = turns.organization_id \
     AND o.conversation_id = turns.conversation_id AND o.state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')) \
     AND NOT EXISTS (SELECT 1 FROM conversations c WHERE c.organization_id = turns.organization_id \
     AND c.id = turns.conversation_id AND c.taken_over_by IS NOT NULL)";
 
-/// SQL on a row of `turns`: no host has it, and it is sent again when the agent may call its model.
+/// SQL on `turns`: without a host, to be sent again when the agent may call its model.
 const PARKED: &str = "turns.state = 'WAITING_LIMIT' AND turns.limited = 'PARKED'";
 
-/// SQL that sets columns of `turns`: it has messages from the seq `$3` to the seq `$4`, too. Null: no more than before.
+/// SQL that extends the messages of a turn to the positions `$3` to `$4`. Null: no change.
 const REACH: &str = "first_seq = CASE WHEN first_seq < $3 THEN first_seq ELSE COALESCE($3, first_seq) END, \
     last_seq = CASE WHEN last_seq > $4 THEN last_seq ELSE COALESCE($4, last_seq) END";
 
-/// The turn of the conversation that waits, which now has the messages with these seqs, too. It is no longer held.
+/// Extends the conversation's queued turn to these positions, and no longer holds it. Returns it if there is one.
 pub(super) async fn join_queued(
     tx: &Tx,
     conversation: ConversationId,
@@ -48,21 +48,21 @@ pub(super) async fn join_queued(
     tx.scalar(sql, [conversation.into(), first.into(), last.into(), tx.now.into()]).await
 }
 
-/// The turn has the messages with these seqs, too.
-pub(super) async fn reach(tx: &Tx, turn: TurnId, (first, last): (i64, i64)) -> Result<()> {
+/// Extends a turn to these positions.
+pub(super) async fn extend_reach(tx: &Tx, turn: TurnId, (first, last): (i64, i64)) -> Result<()> {
     let sql = sql!("UPDATE turns SET ", REACH, " WHERE organization_id = $org AND id = $2");
     tx.execute(sql, [turn.into(), first.into(), last.into()]).await?;
     Ok(())
 }
 
 row! {
-    /// An agent with turns that wait for no good reason.
+    /// An agent with turns that could be sent but wait.
     #[derive(Clone, Copy)]
     pub(super) struct LeftAgent { organization_id: OrgId, agent_id: AgentId }
 }
 
-/// The next agents of all organizations, after this one, that have turns which have waited since `before` and could be sent:
-/// at most so many.
+/// At most `most` agents of all organizations, after `after`, with turns that have waited since `before` and could be
+/// sent.
 pub(super) async fn left_agents(
     core: &Core,
     before: Timestamp,
@@ -87,20 +87,19 @@ pub(super) async fn left_agents(
 }
 
 row! {
-    /// A wait.
     pub(super) struct PastWait { kind: TurnWait, from_at: Timestamp, until_at: Timestamp }
 }
 
-/// What the turn has waited for until now, by time.
-pub(super) async fn waits(tx: &Tx, turn: TurnId) -> Result<Vec<PastWait>> {
+/// The turn's waits until now, by time.
+pub(super) async fn past_waits(tx: &Tx, turn: TurnId) -> Result<Vec<PastWait>> {
     let sql = sql!(
         "SELECT kind, from_at, until_at FROM turn_waits WHERE organization_id = $org AND turn_id = $2 ORDER BY from_at"
     );
     tx.all(sql, [turn.into()]).await
 }
 
-/// Writes that all the agent's turns that could not go on, or all the organization's that could not be sent, have waited for
-/// this since then.
+/// Records a wait since `since` for all turns of the agent that could not continue, or all turns of the organization
+/// that could not be sent.
 pub(super) async fn add_waits(
     tx: &Tx,
     agent: Option<AgentId>,
@@ -110,7 +109,7 @@ pub(super) async fn add_waits(
     const ADD: &str = "INSERT INTO turn_waits (organization_id, turn_id, kind, from_at, until_at) \
         SELECT organization_id, id, $2, CASE WHEN created_at < $3 THEN $3 ELSE created_at END, $4 FROM turns \
         WHERE turns.organization_id = $org AND created_at < $4 AND $3 < $4 AND ";
-    // Those that wait for a person or for another turn as well are not held back by this alone.
+    // Turns that also wait for a person or for another turn don't count.
     let of_agent = sql!(
         ADD,
         "(turns.state = 'WAITING_LIMIT' OR ",
@@ -125,21 +124,20 @@ pub(super) async fn add_waits(
 }
 
 row! {
-    /// What calls have used.
+    /// The usage of several calls.
     pub(super) struct Sum {
         input_tokens: Option<i64>,
         output_tokens: Option<i64>,
         cache_read_tokens: Option<i64>,
         cache_write_tokens: Option<i64>,
-        /// Unknown if that of one call is.
+        /// None if the cost of one call is unknown.
         cost_micro: Option<i64>,
-        /// The one that was called last. None: there were no calls.
+        /// The last one called. None: there were no calls.
         model: Option<String>,
     }
 }
 
 impl Sum {
-    /// Tokens and money.
     pub(super) const fn usage(&self) -> Usage {
         Usage {
             input: self.input_tokens,
@@ -151,7 +149,7 @@ impl Sum {
     }
 }
 
-/// What the calls of a turn have used.
+/// The usage of a turn's calls.
 pub(super) async fn sum_of_turn(tx: &Tx, turn: TurnId) -> Result<Option<Sum>> {
     let sql = sql!(
         "SELECT CAST(SUM(input_tokens) AS BIGINT) AS input_tokens, CAST(SUM(output_tokens) AS BIGINT) AS output_tokens, \
@@ -165,7 +163,7 @@ pub(super) async fn sum_of_turn(tx: &Tx, turn: TurnId) -> Result<Option<Sum>> {
     tx.one(sql, [turn.into()]).await
 }
 
-/// Whether there is a call of the agent since then.
+/// Whether the agent has made a call since then.
 pub(super) async fn has_call(tx: &Tx, agent: AgentId, since: Timestamp) -> Result<bool> {
     let sql = sql!(
         "SELECT started_at FROM model_calls WHERE organization_id = $org AND agent_id = $2 AND started_at >= $3 LIMIT 1"
@@ -173,15 +171,14 @@ pub(super) async fn has_call(tx: &Tx, agent: AgentId, since: Timestamp) -> Resul
     Ok(tx.scalar::<Timestamp>(sql, [agent.into(), since.into()]).await?.is_some())
 }
 
-/// The most parts of a trace.
+/// The most spans of one kind in a trace.
 const MOST: &str = " LIMIT 500";
 
 row! {
-    /// What a trace says of a turn.
     pub(super) struct TracedTurn {
-        /// The agent's name.
+        /// The agent's.
         name: String,
-        /// Whether it repeats what was said.
+        /// Whether the trace contains messages.
         trace_content: bool,
         model: Option<String>,
         started_at: Option<Timestamp>,
@@ -194,7 +191,6 @@ row! {
     }
 }
 
-/// What a trace says of the turn.
 pub(super) async fn traced(tx: &Tx, turn: TurnId) -> Result<Option<TracedTurn>> {
     let sql = sql!(
         "SELECT a.name, o.trace_content, t.model, t.started_at, t.ended_at, t.input_tokens, t.output_tokens, \
@@ -206,7 +202,6 @@ pub(super) async fn traced(tx: &Tx, turn: TurnId) -> Result<Option<TracedTurn>> 
 }
 
 row! {
-    /// A call of a model.
     pub(super) struct TracedCall {
         provider: String,
         model: String,
@@ -221,7 +216,7 @@ row! {
     }
 }
 
-/// The first calls of models in the turn.
+/// The turn's first model calls.
 pub(super) async fn model_calls(tx: &Tx, turn: TurnId) -> Result<Vec<TracedCall>> {
     let sql = sql!(
         "SELECT provider, model, status, started_at, millis, input_tokens, output_tokens, cache_read_tokens, \
@@ -233,7 +228,7 @@ pub(super) async fn model_calls(tx: &Tx, turn: TurnId) -> Result<Vec<TracedCall>
 }
 
 row! {
-    /// A message about a call of a tool.
+    /// The call of a tool, or its result.
     pub(super) struct ToolMessage {
         kind: String,
         /// JSON.
@@ -242,7 +237,7 @@ row! {
     }
 }
 
-/// The first messages about calls of tools in the turn.
+/// The turn's first tool calls and results.
 pub(super) async fn tool_messages(tx: &Tx, turn: TurnId) -> Result<Vec<ToolMessage>> {
     let sql = sql!(
         "SELECT kind, CAST(content AS TEXT) AS content, created_at FROM messages \
@@ -253,7 +248,6 @@ pub(super) async fn tool_messages(tx: &Tx, turn: TurnId) -> Result<Vec<ToolMessa
 }
 
 row! {
-    /// A message in words.
     pub(super) struct TextMessage {
         role: String,
         /// JSON.
@@ -261,7 +255,7 @@ row! {
     }
 }
 
-/// The first messages in words of the turn.
+/// The turn's first text messages.
 pub(super) async fn text_messages(tx: &Tx, turn: TurnId) -> Result<Vec<TextMessage>> {
     let sql = sql!(
         "SELECT role, CAST(content AS TEXT) AS content FROM messages \
@@ -272,7 +266,6 @@ pub(super) async fn text_messages(tx: &Tx, turn: TurnId) -> Result<Vec<TextMessa
 }
 
 row! {
-    /// A question to people.
     pub(super) struct RaisedApproval {
         id: ApprovalId,
         kind: String,
@@ -283,7 +276,7 @@ row! {
     }
 }
 
-/// The first approvals that were raised in the turn.
+/// The first approvals raised in the turn.
 pub(super) async fn approvals(tx: &Tx, turn: TurnId) -> Result<Vec<RaisedApproval>> {
     let sql = sql!(
         "SELECT id, kind, outcome, created_at, COALESCE(delivered_at, resolved_at) AS over_at FROM approvals \

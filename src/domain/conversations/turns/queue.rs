@@ -1,4 +1,4 @@
-//! Making, sending and cancelling turns.
+//! Creating, sending and cancelling turns.
 
 use muster_protocol::Command;
 use sea_orm::{
@@ -9,9 +9,9 @@ use serde_json::json;
 
 use super::{
     entity::turns,
-    queries::{DUE, join_queued, reach},
-    rate_limited::{is_limited, settle_spent},
-    rows::{announce, is_open, open, waiting},
+    queries::{DUE, extend_reach, join_queued},
+    rate_limited::{is_limited, settle_usage},
+    rows::{announce, find_waiting_turn, is_open, open_turns},
     state::is_final,
 };
 use crate::{
@@ -36,19 +36,16 @@ use crate::{
     },
 };
 
-/// What caused a turn.
+/// The cause of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// The kind.
     pub kind: TurnCause,
-    /// The person.
     pub user: Option<UserId>,
-    /// The service token.
     pub token: Option<TokenId>,
 }
 
 impl Cause {
-    /// The transaction's caller.
+    /// The caller of the transaction.
     #[must_use]
     pub fn caller(tx: &Tx) -> Self {
         let request = &tx.scope.request;
@@ -61,7 +58,7 @@ impl Cause {
         Self { kind, user: request.caller.user(), token: request.caller.token() }
     }
 
-    /// A person's decision, made earlier.
+    /// An earlier decision.
     #[must_use]
     pub fn decision(user: Option<UserId>, token: Option<TokenId>) -> Self {
         let kind = match (user, token) {
@@ -72,15 +69,14 @@ impl Cause {
         Self { kind, user, token }
     }
 
-    /// What caused this turn.
     pub(super) fn of(turn: &turns::Model) -> Self {
         Self { kind: turn.cause, user: turn.caused_by_user_id, token: turn.caused_by_token_id }
     }
 }
 
-/// The turn that the conversation's next message to the agent belongs to: the one that waits, or a new one.
-/// `seqs`: of the first and the last message that it gets, if they are known yet ([`reaches`]).
-pub async fn queued(
+/// Returns the turn for the conversation's next message to the agent: the queued one, or a new one. `seqs`: the
+/// positions of its first and last message, if they are known yet ([`extend_turn`]).
+pub async fn queue_turn(
     tx: &Tx,
     agent: &LockedAgent,
     conversation: ConversationId,
@@ -112,16 +108,20 @@ pub async fn queued(
     Ok(id)
 }
 
-/// Records that the conversation's turn has messages from this seq to that one. When it was updated stays: turns that a limit
-/// concerns are judged by it.
-pub async fn reaches(tx: &Tx, conversation: ConversationId, turn: TurnId, seqs: (i64, i64)) -> Result<()> {
-    reach(tx, turn, seqs).await?;
+/// Extends a turn to these positions. Keeps `updated_at`, which decides about turns under a limit.
+pub async fn extend_turn(
+    tx: &Tx,
+    conversation: ConversationId,
+    turn: TurnId,
+    seqs: (i64, i64),
+) -> Result<()> {
+    extend_reach(tx, turn, seqs).await?;
     announce(tx, ChangeOp::Updated, conversation, turn);
     Ok(())
 }
 
-/// Turns that wait and that the agent's present launch was not told of.
-pub(super) fn due(tx: &Tx, agent: &LockedAgent) -> sea_orm::Select<turns::Entity> {
+/// Queued turns that were not sent to the agent's current launch.
+pub(super) fn due_turns(tx: &Tx, agent: &LockedAgent) -> sea_orm::Select<turns::Entity> {
     let unsent = Condition::any()
         .add(turns::Column::Generation.is_null())
         .add(turns::Column::Generation.lt(agent.generation));
@@ -129,36 +129,36 @@ pub(super) fn due(tx: &Tx, agent: &LockedAgent) -> sea_orm::Select<turns::Entity
     of_agent.filter(Expr::cust(DUE)).filter(unsent).order_by_asc(turns::Column::Id)
 }
 
-/// Sends the turns that wait in these conversations, if the agent can take them now.
+/// Sends the queued turns of these conversations, if the agent can take them now.
 pub async fn send(tx: &Tx, agent: &LockedAgent, conversations: &[ConversationId]) -> Result<()> {
     if takes_turns(agent) {
         let these = turns::Column::ConversationId.is_in(conversations.iter().copied());
-        let due = due(tx, agent).filter(these);
+        let due = due_turns(tx, agent).filter(these);
         dispatch_free(tx, agent, due.all(tx.connection()).await?).await?;
     }
     Ok(())
 }
 
-/// Sends all turns that the agent can take now: it has started, or resumes.
+/// Sends all turns that the agent can take now, after its start or when it resumes.
 pub async fn send_due(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     if takes_turns(agent) && !orgs::is_stopped(tx).await? && !is_limited(tx, agent.id).await? {
-        super::go_on(tx, agent, None).await?;
+        super::resume_turns(tx, agent, None).await?;
     }
     Ok(())
 }
 
-/// Sends turns, unless the agent may not call its model at the moment. Returns how many were sent.
+/// Sends turns, unless a limit keeps the agent from calling its model. Returns how many were sent.
 async fn dispatch_free(tx: &Tx, agent: &LockedAgent, due: Vec<turns::Model>) -> Result<u64> {
     if due.is_empty() || is_limited(tx, agent.id).await? {
         return Ok(0);
     }
     let sent = due.len() as u64;
-    dispatch(tx, agent, due).await?;
+    dispatch_turns(tx, agent, due).await?;
     Ok(sent)
 }
 
-/// Sends at most `most` of the organization's turns that their agents can take, and returns how many were sent. For letting an
-/// organization go that was stopped.
+/// Sends at most `most` turns of the organization that their agents can take, and returns how many were sent. Used to
+/// release a stopped organization.
 pub async fn send_queued(tx: &Tx, most: u64) -> Result<u64> {
     let mut sent = 0;
     if orgs::is_stopped(tx).await? {
@@ -171,16 +171,16 @@ pub async fn send_queued(tx: &Tx, most: u64) -> Result<u64> {
         if let Some(agent) = agents::lock_agent(tx, agent).await?
             && takes_turns(&agent)
         {
-            let due = due(tx, &agent).limit(most - sent).all(tx.connection()).await?;
-            // Those of an agent that may not call its model go on when it may, and keep no others waiting until then.
+            let due = due_turns(tx, &agent).limit(most - sent).all(tx.connection()).await?;
+            // Turns of an agent that may not call its model are skipped, so that they don't delay other agents.
             sent += dispatch_free(tx, &agent, due).await?;
         }
     }
     Ok(sent)
 }
 
-/// Cancels all turns that the organization's agents have, and returns how many. What waits goes on waiting. `with` is what the
-/// caller ends so much by, if their conversations say it.
+/// Cancels all open turns of the organization, and returns how many. Queued turns keep waiting. `with`: the caller's
+/// action, if the conversations should mention it.
 pub async fn cancel_all(tx: &Tx, with: Option<TurnCut>) -> Result<u64> {
     let agents = uncancelled(tx).select_only().column(turns::Column::AgentId).distinct();
     let agents = agents.order_by_asc(turns::Column::AgentId).into_tuple::<AgentId>();
@@ -193,23 +193,23 @@ pub async fn cancel_all(tx: &Tx, with: Option<TurnCut>) -> Result<u64> {
     Ok(cancelled)
 }
 
-/// Cancels the turns that the agent has, because the caller ends so much, and returns how many.
+/// Cancels the agent's open turns, and returns how many. `with`: as for [`cancel_all`].
 pub async fn cancel_open(tx: &Tx, agent: &LockedAgent, with: Option<TurnCut>) -> Result<u64> {
     let open = uncancelled(tx).filter(turns::Column::AgentId.eq(agent.id));
     let mut cancelled = 0;
     for turn in open.order_by_asc(turns::Column::Id).all(tx.connection()).await? {
         request_cancel(tx, agent, &turn).await?;
         if let Some(with) = with {
-            cut(tx, &turn, with).await?;
+            record_cut(tx, &turn, with).await?;
         }
         cancelled += 1;
     }
     Ok(cancelled)
 }
 
-/// The open turns that no one has cancelled.
+/// The open turns without a cancellation.
 pub(super) fn uncancelled(tx: &Tx) -> Select<turns::Entity> {
-    open(tx).filter(turns::Column::CancelRequestedAt.is_null())
+    open_turns(tx).filter(turns::Column::CancelRequestedAt.is_null())
 }
 
 /// Whether the agent takes turns at the moment.
@@ -217,9 +217,9 @@ pub const fn takes_turns(agent: &LockedAgent) -> bool {
     matches!(agent.status, AgentStatus::Running)
 }
 
-pub(super) async fn dispatch(tx: &Tx, agent: &LockedAgent, due: Vec<turns::Model>) -> Result<()> {
-    // Most messages find their agent idle, so this is asked only when there is something to send.
-    // When the storage is full, what the agent says would be lost. They are sent when there is room.
+pub(super) async fn dispatch_turns(tx: &Tx, agent: &LockedAgent, due: Vec<turns::Model>) -> Result<()> {
+    // In this order, because only the last condition reads the database. With full storage the agent's messages would be
+    // lost, so turns wait until there is room.
     if due.is_empty() || tx.scope.core.full.has(tx.scope.org) || orgs::is_stopped(tx).await? {
         return Ok(());
     }
@@ -235,14 +235,14 @@ pub(super) async fn dispatch(tx: &Tx, agent: &LockedAgent, due: Vec<turns::Model
     Ok(())
 }
 
-/// Whether a turn that waits is held until someone writes.
-pub(super) async fn hold(tx: &Tx, waiting: TurnId, held: bool) -> Result<()> {
+/// Sets whether a queued turn is held until someone writes.
+pub(super) async fn set_held(tx: &Tx, waiting: TurnId, held: bool) -> Result<()> {
     let changed = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(waiting));
     changed.col_expr(turns::Column::Held, Expr::value(held)).exec(tx.connection()).await?;
     Ok(())
 }
 
-/// Makes a turn that waits look as if it had not been sent.
+/// Marks a queued turn as not sent.
 pub(super) async fn unsend(tx: &Tx, turn: &turns::Model) -> Result<()> {
     let back = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
     let back = back.col_expr(turns::Column::Generation, Expr::value(None::<i64>));
@@ -251,17 +251,17 @@ pub(super) async fn unsend(tx: &Tx, turn: &turns::Model) -> Result<()> {
     Ok(())
 }
 
-/// Cancels a turn: one that waits at once; one that its host has, as soon as the host has done it. A turn that has ended
-/// stays as it is.
+/// Cancels a turn: a queued one at once, an open one as soon as its host has stopped it. Does nothing to a turn that
+/// has ended.
 ///
 /// # Errors
-/// `NOT_FOUND`; `CONFLICT` for one that only waits to tell the agent what a person said in its place.
+/// `NOT_FOUND`; `CONFLICT` for a held turn, which only passes a person's answers on to the agent.
 pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
     let tx = scope.begin().await?;
     let found = scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
     let found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("turn", id))?;
     let Some(agent) = agents::lock_agent(&tx, found.agent_id).await? else { return Ok(()) };
-    // It may have changed while the agent was held by someone else.
+    // It may have changed while another transaction held the lock.
     let turn = super::rows::load(&tx, found.agent_id, id).await?;
     if is_final(turn.state) || turn.cancel_requested_at.is_some() {
         return Ok(());
@@ -269,14 +269,14 @@ pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
     if is_open(turn.state) {
         request_cancel(&tx, &agent, &turn).await?;
     } else if turn.held {
-        // Another turn would have to tell it instead.
-        let detail = "The turn only tells the agent what a person said in its place, together with the next message. \
+        // Another turn would have to pass the answers on instead.
+        let detail = "The turn only passes a person's answers on to the agent, together with the next message. \
                       The agent does nothing before that.";
         return Err(Problem::new(Code::Conflict, detail).with("state", turn.state.as_str()));
     } else {
         end_cancelled(&tx, &agent, &turn).await?;
     }
-    cut(&tx, &turn, TurnCut::Turn).await?;
+    record_cut(&tx, &turn, TurnCut::Turn).await?;
     let (operation, changes) = ("cancelTurn", json!({ "state": turn.state }));
     audit::record(
         &tx,
@@ -285,7 +285,7 @@ pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
     tx.commit().await
 }
 
-/// Asks the turn's host to end it. One that no host has, because of a limit, ends at once.
+/// Asks the turn's host to cancel it. A parked turn, which no host has, ends at once.
 pub(super) async fn request_cancel(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> Result<()> {
     if turn.limited == Some(TurnLimit::Parked) {
         return end_cancelled(tx, agent, turn).await;
@@ -298,7 +298,7 @@ pub(super) async fn request_cancel(tx: &Tx, agent: &LockedAgent, turn: &turns::M
     Ok(())
 }
 
-/// Cancels a turn that no host has.
+/// Ends a turn that no host has.
 pub(super) async fn end_cancelled(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> Result<()> {
     let cancelled = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
     let cancelled = cancelled
@@ -309,55 +309,57 @@ pub(super) async fn end_cancelled(tx: &Tx, agent: &LockedAgent, turn: &turns::Mo
         .col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
     cancelled.exec(tx.connection()).await?;
     announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
-    settle_spent(tx, turn).await?;
-    never_told(tx, agent, turn, MessageStatus::Cancelled).await
+    settle_usage(tx, turn).await?;
+    settle_untold(tx, agent, turn, MessageStatus::Cancelled).await
 }
 
-/// The turn has ended. If the agent never got it, `status` is what becomes of its messages, and what a person said in the agent's
-/// place is told with the next turn, which is held until someone writes unless one waits already.
-pub(super) async fn never_told(
+/// Sets the messages of a turn that has ended to `status`. If the agent never got the turn, a person's answers in it
+/// move to the next turn: the queued one, or a new one that is held until someone writes.
+pub(super) async fn settle_untold(
     tx: &Tx,
     agent: &LockedAgent,
     turn: &turns::Model,
     status: MessageStatus,
 ) -> Result<()> {
     let conversation = turn.conversation_id;
-    conversations::settle(tx, conversation, turn.id, status).await?;
+    conversations::settle_messages(tx, conversation, turn.id, status).await?;
     if turn.started_at.is_some() {
         return Ok(());
     }
-    let said = conversations::said_in_its_place(tx, turn.id).await?;
+    let said = conversations::load_messages_by_person(tx, turn.id).await?;
     let (Some((_, first)), Some((_, last))) = (said.first(), said.last()) else { return Ok(()) };
-    let next = if let Some(next) = waiting(tx, conversation).await? {
-        reaches(tx, conversation, next.id, (*first, *last)).await?;
+    let next = if let Some(next) = find_waiting_turn(tx, conversation).await? {
+        extend_turn(tx, conversation, next.id, (*first, *last)).await?;
         next.id
     } else {
-        let next = queued(tx, agent, conversation, Cause::of(turn), Some((*first, *last))).await?;
-        hold(tx, next, true).await?;
+        let next = queue_turn(tx, agent, conversation, Cause::of(turn), Some((*first, *last))).await?;
+        set_held(tx, next, true).await?;
         next
     };
     for (message, _) in said {
-        conversations::assign(tx, message, next).await?;
+        conversations::assign_to_turn(tx, message, next).await?;
     }
     Ok(())
 }
 
-/// The caller stops the agent, or restarts it: names them in the turns that it has begun. Returns how many.
+/// Records the caller, who stops or restarts the agent, in the turns that the agent has begun. Returns how many.
 pub async fn cut_open(tx: &Tx, agent: &LockedAgent, with: TurnCut) -> Result<u64> {
     let begun = uncancelled(tx).filter(turns::Column::AgentId.eq(agent.id)).order_by_asc(turns::Column::Id);
-    // Those that are parked are sent again with the next launch.
+    // Parked turns are sent again to the next launch.
     let begun = begun.filter(Expr::cust("(limited IS NULL OR limited <> 'PARKED')"));
     let begun = begun.all(tx.connection()).await?;
     for turn in &begun {
-        cut(tx, turn, with).await?;
+        record_cut(tx, turn, with).await?;
     }
     Ok(begun.len() as u64)
 }
 
-/// The caller ends a turn: its row and its conversation say who did it, which is who did it first. What the service itself ends
-/// says why elsewhere.
-async fn cut(tx: &Tx, turn: &turns::Model, with: TurnCut) -> Result<()> {
-    let Some(by) = who(&tx.scope.request.caller, with).filter(|_| turn.cut.is_none()) else { return Ok(()) };
+/// Records the caller, who ends a turn, in its row and its conversation. Only the first one counts. The service gives
+/// its reasons elsewhere.
+async fn record_cut(tx: &Tx, turn: &turns::Model, with: TurnCut) -> Result<()> {
+    let Some(by) = cutter_name(&tx.scope.request.caller, with).filter(|_| turn.cut.is_none()) else {
+        return Ok(());
+    };
     let named = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
     let named = named.col_expr(turns::Column::CutBy, Expr::value(by.as_str()));
     let named = named.col_expr(turns::Column::Cut, Expr::value(with.as_str()));
@@ -379,8 +381,9 @@ async fn cut(tx: &Tx, turn: &turns::Model, with: TurnCut) -> Result<()> {
     Ok(())
 }
 
-/// Who ends it. The operator, who has no name, stops organizations; else the service acts by itself.
-fn who(caller: &Caller, with: TurnCut) -> Option<String> {
+/// The name of the person who ends a turn. The system stops organizations on behalf of the operator; otherwise it acts
+/// by itself.
+fn cutter_name(caller: &Caller, with: TurnCut) -> Option<String> {
     match caller {
         Caller::System if with == TurnCut::Organization => Some("The operator".to_owned()),
         Caller::System | Caller::Anonymous => None,

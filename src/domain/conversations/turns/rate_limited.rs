@@ -1,7 +1,7 @@
-//! Turns of an agent that may not call its model at the moment: they wait, and go on by themselves.
+//! Turns of an agent that may not call its model at the moment: they wait, and resume by themselves.
 //!
-//! A turn that runs waits from the first call that is refused on. If the agent gives up, the turn has not ended: it is parked,
-//! and sent again. What was not sent yet is not sent. Callers hold the agent.
+//! A running turn waits from its first refused call on. If the agent gives up, the turn does not end: it is parked and
+//! sent again. Queued turns are not sent. Callers must have locked the agent.
 
 use muster_protocol::{Command, event::Usage};
 use sea_orm::{
@@ -10,10 +10,10 @@ use sea_orm::{
 
 use super::{
     entity::turns,
-    queue::{dispatch, due, takes_turns},
-    rows::{announce, happen, spent},
+    queue::{dispatch_turns, due_turns, takes_turns},
+    rows::{announce, set_usage, transition},
     state::Happening,
-    usage::{Measured, measured},
+    usage::{Measured, load_measured_usage},
 };
 use crate::{
     base::{
@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// What keeps an agent from calling its model, and since when.
+/// Asks for the limit that keeps an agent from calling its model, and for its start.
 #[derive(Debug)]
 pub struct LimitOf(pub AgentId);
 
@@ -40,77 +40,78 @@ impl Question for LimitOf {
     type Answer = Option<(LimitKind, Timestamp)>;
 }
 
-/// Whether the agent may not call its model: its turns wait.
+/// Whether a limit keeps the agent from calling its model.
 pub(super) async fn is_limited(tx: &Tx, agent: AgentId) -> Result<bool> {
     Ok(ask(tx, LimitOf(agent)).await?.is_some())
 }
 
-/// A call of the agent's model was refused: its turns wait.
-pub async fn limit(tx: &Tx, agent: AgentId) -> Result<()> {
+/// Makes the agent's running turns wait after a refused model call.
+pub async fn limit_turns(tx: &Tx, agent: AgentId) -> Result<()> {
     let running = tx.scope.find::<turns::Entity>().filter(turns::Column::AgentId.eq(agent));
     let running = running.filter(Expr::cust("state IN ('RUNNING', 'WAITING_LIMIT')"));
     for turn in running.order_by_asc(turns::Column::Id).all(tx.connection()).await? {
-        happen(tx, &turn, Happening::Limited).await?;
+        transition(tx, &turn, Happening::Limited).await?;
         if turn.limited != Some(TurnLimit::Parked) && turn.cancel_requested_at.is_none() {
-            mark(tx, turn.id, Some(TurnLimit::Refused)).await?;
+            set_limit(tx, turn.id, Some(TurnLimit::Refused)).await?;
         }
     }
     Ok(())
 }
 
-/// Whether anything of the agent waits: a turn that was begun, or one that was not.
-pub async fn waits(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
-    let begun = waiting(tx, agent.id).count(tx.connection()).await? > 0;
-    Ok(begun || (takes_turns(agent) && due(tx, agent).count(tx.connection()).await? > 0))
+/// Whether the agent has a turn that waits for the limit or that could be sent.
+pub async fn has_waiting(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
+    let begun = waiting_turns(tx, agent.id).count(tx.connection()).await? > 0;
+    Ok(begun || (takes_turns(agent) && due_turns(tx, agent).count(tx.connection()).await? > 0))
 }
 
-fn waiting(tx: &Tx, agent: AgentId) -> sea_orm::Select<turns::Entity> {
+fn waiting_turns(tx: &Tx, agent: AgentId) -> sea_orm::Select<turns::Entity> {
     let waiting = tx.scope.find::<turns::Entity>().filter(turns::Column::AgentId.eq(agent));
     waiting.filter(Expr::cust("state = 'WAITING_LIMIT'")).order_by_asc(turns::Column::Id)
 }
 
-/// Lets turns of the agent go on, the oldest first: at most this many. Returns how many: none in a stopped organization, which
-/// sends them after its release ([`super::send_left`]).
-pub async fn go_on(tx: &Tx, agent: &LockedAgent, most: Option<u64>) -> Result<u64> {
+/// Resumes at most `most` turns of the agent, oldest first, and returns how many: none in a stopped organization, whose
+/// turns are sent after its release ([`super::send_left`]).
+pub async fn resume_turns(tx: &Tx, agent: &LockedAgent, most: Option<u64>) -> Result<u64> {
     if !takes_turns(agent) || orgs::is_stopped(tx).await? {
         return Ok(0);
     }
-    let begun = waiting(tx, agent.id).limit(most).all(tx.connection()).await?;
+    let begun = waiting_turns(tx, agent.id).limit(most).all(tx.connection()).await?;
     for turn in &begun {
         if turn.limited == Some(TurnLimit::Parked) {
             send_again(tx, agent, turn).await?;
         } else {
-            happen(tx, turn, Happening::Freed).await?;
+            transition(tx, turn, Happening::Freed).await?;
         }
     }
     let gone = begun.len() as u64;
     let left = most.map(|most| most.saturating_sub(gone));
-    let fresh = due(tx, agent).limit(left).all(tx.connection()).await?;
+    let fresh = due_turns(tx, agent).limit(left).all(tx.connection()).await?;
     let sent = fresh.len() as u64;
-    dispatch(tx, agent, fresh).await?;
+    dispatch_turns(tx, agent, fresh).await?;
     Ok(gone + sent)
 }
 
-/// Whether the turn may have been sent again after it was parked. Until its host has it, a refused call may have been another
-/// turn's.
-pub(super) const fn is_sent_again(turn: &turns::Model) -> bool {
+/// Whether the turn may have been sent again after it was parked. Until its host has it, a refused call may belong to
+/// another turn.
+pub(super) const fn is_resent(turn: &turns::Model) -> bool {
     matches!(turn.limited, Some(TurnLimit::Resumed | TurnLimit::Refused))
         && matches!(turn.state, TurnState::Running | TurnState::WaitingLimit)
 }
 
-/// Whether the agent ends a turn in this state because a call of its model was refused.
+/// Whether an end in this state means that the agent gave up after a refused model call.
 pub(super) async fn is_given_up(tx: &Tx, turn: &turns::Model, state: TurnState) -> Result<bool> {
     let is_refused = turn.limited == Some(TurnLimit::Refused) && turn.cancel_requested_at.is_none();
     match state {
         TurnState::Failed => Ok(is_refused),
-        // Some agents end such a turn as if nothing were wrong. If others ran, it may have been their call, and this one is done.
+        // Some agents report such a turn as done. If other turns ran, the refused call may be theirs, and this turn is
+        // done.
         TurnState::Done if is_refused => ran_alone(tx, turn).await,
         _ => Ok(false),
     }
 }
 
-/// Whether the agent had no other turn when a call was refused last. If it had, no one knows in which of them that was. Those
-/// that had ended by then, or wait because they were given up, have not changed since.
+/// Whether the agent had no other turn at the last refused call. Otherwise the call's turn is unknown. Turns that had
+/// ended or were parked by then have not changed since.
 async fn ran_alone(tx: &Tx, turn: &turns::Model) -> Result<bool> {
     use turns::Column;
     let is_open = Expr::cust("(ended_at IS NULL AND (limited IS NULL OR limited <> 'PARKED'))");
@@ -120,25 +121,25 @@ async fn ran_alone(tx: &Tx, turn: &turns::Model) -> Result<bool> {
     Ok(others.count(tx.connection()).await? == 0)
 }
 
-/// The agent has given up a turn because of a limit. It waits, and is sent again.
+/// Parks a turn that the agent has given up because of a limit. It is sent again.
 pub(super) async fn park(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> Result<()> {
-    happen(tx, turn, Happening::Limited).await?;
-    mark(tx, turn.id, Some(TurnLimit::Parked)).await?;
+    transition(tx, turn, Happening::Limited).await?;
+    set_limit(tx, turn.id, Some(TurnLimit::Parked)).await?;
     if is_limited(tx, agent.id).await? {
         return Ok(());
     }
-    // More has been allowed since the call was refused.
-    go_on(tx, agent, None).await?;
+    // The limit was raised after the call was refused.
+    resume_turns(tx, agent, None).await?;
     Ok(())
 }
 
-/// A parked turn was sent again, and did not reach the agent: it waits as before.
-pub(super) async fn park_again(tx: &Tx, turn: &turns::Model) -> Result<()> {
-    happen(tx, turn, Happening::Limited).await?;
-    mark(tx, turn.id, Some(TurnLimit::Parked)).await
+/// Parks a turn again that was sent but did not reach the agent.
+pub(super) async fn repark(tx: &Tx, turn: &turns::Model) -> Result<()> {
+    transition(tx, turn, Happening::Limited).await?;
+    set_limit(tx, turn.id, Some(TurnLimit::Parked)).await
 }
 
-/// Sends a parked turn to the agent's present launch. Its messages are the same.
+/// Sends a parked turn, with the same messages, to the agent's current launch.
 async fn send_again(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> Result<()> {
     let sent = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
     let sent = sent
@@ -153,7 +154,7 @@ async fn send_again(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> Result
     Ok(())
 }
 
-async fn mark(tx: &Tx, turn: TurnId, limited: Option<TurnLimit>) -> Result<()> {
+async fn set_limit(tx: &Tx, turn: TurnId, limited: Option<TurnLimit>) -> Result<()> {
     let marked = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn));
     let limited = limited.map(|limited| limited.as_str().to_owned());
     let marked = marked.col_expr(turns::Column::Limited, Expr::value(limited));
@@ -161,25 +162,24 @@ async fn mark(tx: &Tx, turn: TurnId, limited: Option<TurnLimit>) -> Result<()> {
     Ok(())
 }
 
-/// A call of a model was measured in this turn. One that has passed ends its wait; one that is reported after the turn's end is
-/// added to what it has spent, and takes the place of what the agent said.
-pub async fn remeasured(tx: &Tx, agent: &LockedAgent, turn: TurnId, has_passed: bool) -> Result<()> {
+/// Applies a measured model call to its turn. A successful call ends the turn's wait. A call reported after the turn's
+/// end is added to its usage, and replaces the agent's own claim.
+pub async fn apply_measurement(tx: &Tx, agent: &LockedAgent, turn: TurnId, has_passed: bool) -> Result<()> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(turn));
     let Some(turn) = found.one(tx.connection()).await? else { return Ok(()) };
     if turn.ended_at.is_some() {
         return measured_late(tx, agent, &turn).await;
     }
     if has_passed && turn.limited == Some(TurnLimit::Refused) {
-        mark(tx, turn.id, None).await?;
-        happen(tx, &turn, Happening::Freed).await?;
+        set_limit(tx, turn.id, None).await?;
+        transition(tx, &turn, Happening::Freed).await?;
     }
     Ok(())
 }
 
-/// A call was measured after the turn's end.
 async fn measured_late(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> Result<()> {
     if turn.unmeasured {
-        // What the agent said was counted at the turn's end.
+        // The agent's claim was counted at the turn's end.
         let said = Usage {
             input: turn.input_tokens,
             output: turn.output_tokens,
@@ -187,19 +187,19 @@ async fn measured_late(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> Res
             cache_write: turn.cache_write_tokens,
             cost_micro: turn.cost_micro,
         };
-        agents::spent(tx, agent, -said.tokens(), -said.cost_micro.unwrap_or(0)).await?;
+        agents::add_cost(tx, agent, -said.tokens(), -said.cost_micro.unwrap_or(0)).await?;
     }
-    settle_spent(tx, turn).await
+    settle_usage(tx, turn).await
 }
 
-/// What the host has measured is what the turn has spent.
-pub(super) async fn settle_spent(tx: &Tx, turn: &turns::Model) -> Result<()> {
+/// Replaces the turn's usage by the measured one.
+pub(super) async fn settle_usage(tx: &Tx, turn: &turns::Model) -> Result<()> {
     use turns::Column;
-    let Some(Measured { usage, .. }) = measured(tx, turn.id).await? else {
+    let Some(Measured { usage, .. }) = load_measured_usage(tx, turn.id).await? else {
         return Ok(());
     };
     let settled = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));
-    let settled = spent(settled, &usage)
+    let settled = set_usage(settled, &usage)
         .col_expr(Column::Unmeasured, Expr::value(false))
         .col_expr(Column::UpdatedAt, Expr::value(tx.now));
     settled.exec(tx.connection()).await?;
@@ -207,8 +207,8 @@ pub(super) async fn settle_spent(tx: &Tx, turn: &turns::Model) -> Result<()> {
     Ok(())
 }
 
-/// Whether the turn is this agent's.
-pub async fn is_of(tx: &Tx, turn: TurnId, agent: AgentId) -> Result<bool> {
+/// Whether the turn belongs to the agent.
+pub async fn belongs_to(tx: &Tx, turn: TurnId, agent: AgentId) -> Result<bool> {
     let found = tx.scope.find::<turns::Entity>();
     let own = Condition::all().add(turns::Column::Id.eq(turn)).add(turns::Column::AgentId.eq(agent));
     Ok(found.filter(own).count(tx.connection()).await? > 0)

@@ -1,16 +1,16 @@
-//! What hosts report about turns. Reports of a launch that is not the agent's present one are ignored: what became of its
-//! turns was decided when it ended.
+//! Hosts' reports about turns. Reports of an earlier launch are ignored: the end of the launch has decided about its
+//! turns.
 
 use muster_protocol::event::{TurnEnd, TurnOutcome, Usage};
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 
 use super::{
-    ending::give_back,
+    ending::requeue,
     entity::turns,
-    queue::never_told,
-    rows::{self, announce, happen, load},
+    queue::settle_untold,
+    rows::{self, announce, load, transition},
     state::Happening,
-    usage::{has_measured, measured},
+    usage::{has_measured, load_measured_usage},
 };
 use crate::{
     base::{
@@ -27,16 +27,15 @@ use crate::{
     domain::{
         agents::{
             self, LockedAgent,
-            reporter::{Reporter, alive, current},
+            reporter::{Reporter, lock_current, lock_live},
         },
         conversations,
     },
 };
 
-/// An agent has a turn's messages.
+/// An agent has received a turn's messages.
 #[derive(Debug)]
 pub struct Started {
-    /// The turn.
     pub turn: TurnId,
 }
 
@@ -45,13 +44,12 @@ impl DomainEvent for Started {}
 /// An agent's model accepts its credential again.
 #[derive(Debug)]
 pub struct Authorized {
-    /// The agent.
     pub agent: LockedAgent,
 }
 
 impl DomainEvent for Authorized {}
 
-/// A conversation has a session now, to be resumed with its next turn; or it no longer has one.
+/// Sets or removes the session that the conversation's next turn resumes.
 ///
 /// # Errors
 /// `NOT_FOUND`: the conversation isn't the agent's.
@@ -61,39 +59,39 @@ pub async fn session(
     conversation: ConversationId,
     session: Option<String>,
 ) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
-    conversations::require_of(tx, conversation, agent.id).await?;
+    let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
+    conversations::require_agent(tx, conversation, agent.id).await?;
     let session = session.map(|session| bounded(&session, bounds::ID));
     conversations::remember_session(tx, conversation, session).await
 }
 
-/// The agent has a turn: its messages are delivered. The host reports this before it prompts the agent, so that a turn
-/// which was never reported can be given to the next launch.
+/// Marks a turn's messages as delivered. The host reports this before it prompts the agent, so that an unreported turn
+/// can be given to the next launch.
 ///
 /// # Errors
 /// `NOT_FOUND`: the turn isn't the agent's.
 pub async fn turn_started(tx: &Tx, from: &Reporter, turn: TurnId) -> Result<()> {
-    let Some(agent) = alive(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_live(tx, from).await? else { return Ok(()) };
     let turn = load(tx, agent.id, turn).await?;
     if turn.started_at.is_some() || Happening::Started.apply(turn.state).is_err() {
         return Ok(());
     }
-    happen(tx, &turn, Happening::Started).await?;
+    transition(tx, &turn, Happening::Started).await?;
     let started = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
     let started = started.col_expr(turns::Column::StartedAt, Expr::value(from.time(tx, turn.created_at)));
     let started = started.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
     started.exec(tx.connection()).await?;
     announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
-    conversations::settle(tx, turn.conversation_id, turn.id, MessageStatus::Delivered).await?;
+    conversations::settle_messages(tx, turn.conversation_id, turn.id, MessageStatus::Delivered).await?;
     emit(tx, Started { turn: turn.id }).await
 }
 
-/// A turn has ended: what it cost is added up, and the next one of its conversation is sent.
+/// Ends a turn: adds up its usage, and sends the conversation's next turn.
 ///
 /// # Errors
 /// `NOT_FOUND`: the turn isn't the agent's.
 pub async fn turn_ended(tx: &Tx, from: &Reporter, end: TurnEnd) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = lock_current(tx, from).await? else { return Ok(()) };
     let turn = load(tx, agent.id, TurnId(end.turn_id)).await?;
     let happening = match end.outcome {
         TurnOutcome::Done => Happening::Done,
@@ -102,28 +100,28 @@ pub async fn turn_ended(tx: &Tx, from: &Reporter, end: TurnEnd) -> Result<()> {
     };
     let Ok(state) = happening.apply(turn.state) else { return Ok(()) };
     if state == TurnState::Cancelled && turn.yielded && turn.started_at.is_none() {
-        // The agent never got what a person has answered since, so its next turn tells it.
-        give_back(tx, &turn, "A person took over before the agent began.").await?;
+        // The agent doesn't know these messages, so its next turn contains them.
+        requeue(tx, &turn, "A person took over before the agent began.").await?;
         return super::send(tx, &agent, &[turn.conversation_id]).await;
     }
     if super::rate_limited::is_given_up(tx, &turn, state).await? {
         return super::rate_limited::park(tx, &agent, &turn).await;
     }
-    let known = measured(tx, turn.id).await?;
-    let told = spent(end.usage);
+    let known = load_measured_usage(tx, turn.id).await?;
+    let told = bounded_usage(end.usage);
     let usage = known.as_ref().map_or(told, |measured| measured.usage);
     let measured_model = known.as_ref().map(|measured| measured.model.clone());
     let model = end.model.as_deref().map(|model| bounded(model, bounds::ID));
     let context = end.context_tokens.map(|tokens| tokens.max(0));
     let model = measured_model.or(model);
-    write(tx, from, &turn, state, (&end, &usage, model.clone())).await?;
+    write_end(tx, from, &turn, state, (&end, &usage, model.clone())).await?;
     if turn.started_at.is_none() {
         match state {
-            TurnState::Cancelled => never_told(tx, &agent, &turn, MessageStatus::Cancelled).await?,
-            TurnState::Failed => never_told(tx, &agent, &turn, MessageStatus::Failed).await?,
+            TurnState::Cancelled => settle_untold(tx, &agent, &turn, MessageStatus::Cancelled).await?,
+            TurnState::Failed => settle_untold(tx, &agent, &turn, MessageStatus::Failed).await?,
             _ => {
                 let status = MessageStatus::Delivered;
-                conversations::settle(tx, turn.conversation_id, turn.id, status).await?;
+                conversations::settle_messages(tx, turn.conversation_id, turn.id, status).await?;
             }
         }
     }
@@ -131,31 +129,31 @@ pub async fn turn_ended(tx: &Tx, from: &Reporter, end: TurnEnd) -> Result<()> {
         let text = end
             .error
             .as_deref()
-            .map_or_else(|| "The agent gives no reason.".into(), |error| bounded(error, bounds::DETAIL));
+            .map_or_else(|| "The agent gave no reason.".into(), |error| bounded(error, bounds::DETAIL));
         conversations::append_error(tx, turn.conversation_id, Some(turn.id), "FAILED", &text).await?;
     }
-    super::trace::seen(tx, &turn, state).await?;
-    conversations::measured(tx, turn.conversation_id, model, context).await?;
+    super::trace::export(tx, &turn, state).await?;
+    conversations::record_measurement(tx, turn.conversation_id, model, context).await?;
     if context.is_some() && agents::session::is_full(agents::session_limit(tx, agent.id).await?, context) {
         conversations::remember_session(tx, turn.conversation_id, None).await?;
     }
-    // What was measured is added up already, also calls that could have been of several turns.
+    // Measured calls are added up already, even those whose turn is unknown.
     if known.is_none() && !has_measured(tx, agent.id, turn.started_at).await? {
-        agents::spent(tx, &agent, usage.tokens(), usage.cost_micro.unwrap_or(0)).await?;
+        agents::add_cost(tx, &agent, usage.tokens(), usage.cost_micro.unwrap_or(0)).await?;
         let counted = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
         counted.col_expr(turns::Column::Unmeasured, Expr::value(true)).exec(tx.connection()).await?;
     }
     if state == TurnState::Done && agent.auth_failed {
-        agents::authorized(tx, &agent).await?;
+        agents::clear_auth_failure(tx, &agent).await?;
         emit(tx, Authorized { agent: agent.clone() }).await?;
     }
     if state == TurnState::Done && turn.yielded {
-        super::takeover::finished(tx, &turn).await?;
+        super::takeover::settle_finished(tx, &turn).await?;
     }
     super::send(tx, &agent, &[turn.conversation_id]).await
 }
 
-async fn write(
+async fn write_end(
     tx: &Tx,
     from: &Reporter,
     turn: &turns::Model,
@@ -166,7 +164,7 @@ async fn write(
     let error = end.error.as_deref().filter(|_| state != TurnState::Done);
     let error = error.map(|error| bounded(error, bounds::DETAIL));
     let ended = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));
-    let ended = rows::spent(ended, usage)
+    let ended = rows::set_usage(ended, usage)
         .col_expr(Column::State, Expr::value(state.as_str()))
         .col_expr(Column::Limited, Expr::value(None::<String>))
         .col_expr(Column::Error, Expr::value(error))
@@ -178,8 +176,8 @@ async fn write(
     Ok(())
 }
 
-/// What a host says was spent, within reason.
-fn spent(usage: Usage) -> Usage {
+/// Bounds the usage that a host reports.
+fn bounded_usage(usage: Usage) -> Usage {
     let sane = |number: Option<i64>| number.map(|number| number.clamp(0, bounds::AMOUNT));
     Usage {
         input: sane(usage.input),

@@ -1,4 +1,4 @@
-//! Turns that wait although nothing will happen that sends them: their hosts could not take them, or never heard of them.
+//! Turns that no event will send: their hosts could not take them or never got their commands.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use super::{
     entity::turns,
     queries::{LeftAgent, left_agents},
     queue::{end_cancelled, send_due, unsend},
-    rate_limited::{is_sent_again, park_again},
+    rate_limited::{is_resent, repark},
 };
 use crate::{
     base::{
@@ -24,27 +24,22 @@ use crate::{
     },
 };
 
-/// Makes a turn that its host could not carry out wait again. It is sent when the agent starts or resumes, with the next
+/// Queues a turn again that its host could not take. It is sent when the agent starts or resumes, with the next
 /// message, or after a while ([`send_left`]).
-pub async fn resent(tx: &Tx, agent: &LockedAgent, id: TurnId) -> Result<()> {
+pub async fn requeue_unsent(tx: &Tx, agent: &LockedAgent, id: TurnId) -> Result<()> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
     let found = found.filter(turns::Column::AgentId.eq(agent.id)).one(tx.connection()).await?;
     let Some(turn) = found else { return Ok(()) };
     match turn.state {
         TurnState::Queued => unsend(tx, &turn).await,
-        _ if is_sent_again(&turn) && turn.cancel_requested_at.is_some() => {
-            end_cancelled(tx, agent, &turn).await
-        }
-        _ if is_sent_again(&turn) => park_again(tx, &turn).await,
+        _ if is_resent(&turn) && turn.cancel_requested_at.is_some() => end_cancelled(tx, agent, &turn).await,
+        _ if is_resent(&turn) => repark(tx, &turn).await,
         _ => Ok(()),
     }
 }
 
-/// Sends what waits for no good reason, in every organization: a host could not take it at the time, as while the
-/// organization was stopped, and nothing has happened since that would send it. Returns how many agents got something.
-///
-/// # Errors
-/// The database is unreachable. What was sent by then stays sent.
+/// Sends the turns of all organizations that could be sent but wait: a host could not take them at the time, as while
+/// the organization was stopped, and no event has sent them since. Returns the number of agents that got turns.
 pub async fn send_left(core: &Arc<Core>) -> Result<u64> {
     let mut last = LeftAgent { organization_id: OrgId(0), agent_id: AgentId(0) };
     let (before, mut sent) = (core.clock.now().minus(Duration::from_secs(30)), Tally::default());
@@ -69,11 +64,7 @@ async fn send_to(core: &Arc<Core>, left: LeftAgent) -> Result<u64> {
     Ok(1)
 }
 
-/// Makes turns wait again whose command was not sent within its lifetime, because their host was away, and drops these
-/// commands. Returns how many.
-///
-/// # Errors
-/// The database is unreachable. What was done by then stays done.
+/// Drops the turn commands that expired because their host was away, and queues their turns again. Returns how many.
 pub async fn free_unsent(core: &Arc<Core>) -> Result<u64> {
     let (mut last, mut freed) = (0, Tally::default());
     loop {
@@ -81,7 +72,7 @@ pub async fn free_unsent(core: &Arc<Core>) -> Result<u64> {
         for command in &found {
             last = command.id;
             let org = command.organization_id;
-            freed.add(org, free(core, (org, command.agent_id), last).await);
+            freed.add(org, free_one(core, (org, command.agent_id), last).await);
         }
         if found.len() < BATCH as usize {
             return freed.close();
@@ -89,16 +80,16 @@ pub async fn free_unsent(core: &Arc<Core>) -> Result<u64> {
     }
 }
 
-async fn free(core: &Arc<Core>, (org, agent): (OrgId, AgentId), command: i64) -> Result<u64> {
+async fn free_one(core: &Arc<Core>, (org, agent): (OrgId, AgentId), command: i64) -> Result<u64> {
     let tx = Scope::system(core, org).begin().await?;
     let agent = agents::lock_agent(&tx, agent).await?;
-    // It may have been sent meanwhile.
+    // The command may have been sent in the meantime.
     let dropped = commands::drop_unsent(&tx, command).await?;
     if let (Some(dropped), Some(agent)) = (dropped, agent)
         && dropped.generation == agent.generation
         && let Some(turn) = dropped.payload["turn_id"].as_i64()
     {
-        resent(&tx, &agent, TurnId(turn)).await?;
+        requeue_unsent(&tx, &agent, TurnId(turn)).await?;
     }
     tx.commit().await?;
     Ok(1)

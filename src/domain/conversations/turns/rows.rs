@@ -1,4 +1,4 @@
-//! The turns' rows: finding them, moving them through the state table, and telling of it.
+//! Rows of turns: finding them, changing their state, and announcing changes.
 
 use muster_protocol::event::Usage;
 use sea_orm::{ColumnTrait, QueryFilter, Select, UpdateMany, sea_query::Expr};
@@ -14,32 +14,31 @@ use crate::{
     core::{Event, store::Tx},
 };
 
-/// Tells subscribers about a turn.
 pub(super) fn announce(tx: &Tx, op: ChangeOp, conversation: ConversationId, id: TurnId) {
-    tx.announce(Event::new(tx.scope.org, op, RecordKind::Turn, id).of(conversation));
+    tx.announce(Event::new(tx.scope.org, op, RecordKind::Turn, id).with_parent(conversation));
 }
 
-/// A turn of this agent.
+/// Loads a turn of this agent.
 pub(super) async fn load(tx: &Tx, agent: AgentId, id: TurnId) -> Result<turns::Model> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
     let found = found.filter(turns::Column::AgentId.eq(agent)).one(tx.connection()).await?;
     found.ok_or_else(|| Problem::not_found("turn", id))
 }
 
-/// How a turn stands, if there is such a one.
+/// The state of a turn, if it exists.
 pub async fn state_of(tx: &Tx, id: TurnId) -> Result<Option<TurnState>> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
     Ok(found.one(tx.connection()).await?.map(|turn| turn.state))
 }
 
-/// The turn of this conversation that waits. There is never a second.
-pub(super) async fn waiting(tx: &Tx, conversation: ConversationId) -> Result<Option<turns::Model>> {
+/// The queued turn of this conversation. There is at most one.
+pub(super) async fn find_waiting_turn(tx: &Tx, conversation: ConversationId) -> Result<Option<turns::Model>> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::ConversationId.eq(conversation));
     Ok(found.filter(Expr::cust("state = 'QUEUED'")).one(tx.connection()).await?)
 }
 
-/// Writes what a turn has spent.
-pub(super) fn spent(turn: UpdateMany<turns::Entity>, usage: &Usage) -> UpdateMany<turns::Entity> {
+/// Sets a turn's usage.
+pub(super) fn set_usage(turn: UpdateMany<turns::Entity>, usage: &Usage) -> UpdateMany<turns::Entity> {
     use turns::Column;
     turn.col_expr(Column::InputTokens, Expr::value(usage.input))
         .col_expr(Column::OutputTokens, Expr::value(usage.output))
@@ -48,11 +47,8 @@ pub(super) fn spent(turn: UpdateMany<turns::Entity>, usage: &Usage) -> UpdateMan
         .col_expr(Column::CostMicro, Expr::value(usage.cost_micro))
 }
 
-/// Fails unless the turn is this agent's, in this conversation. Returns when it was made.
-///
-/// # Errors
-/// `NOT_FOUND`.
-pub async fn require_of(
+/// Fails unless the turn belongs to this agent and conversation. Returns when it was created.
+pub async fn require_turn(
     tx: &Tx,
     id: TurnId,
     agent: AgentId,
@@ -66,8 +62,8 @@ pub async fn require_of(
     }
 }
 
-/// The turns that are open, as [`is_open`] has it. The literal states make the partial indexes apply.
-pub(super) fn open(tx: &Tx) -> Select<turns::Entity> {
+/// The open turns ([`is_open`]). The literal states make the partial indexes apply.
+pub(super) fn open_turns(tx: &Tx) -> Select<turns::Entity> {
     let open = tx.scope.find::<turns::Entity>();
     open.filter(Expr::cust("state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')"))
 }
@@ -77,8 +73,8 @@ pub(super) const fn is_open(state: TurnState) -> bool {
     matches!(state, TurnState::Running | TurnState::WaitingApproval | TurnState::WaitingLimit)
 }
 
-/// Applies the state table, if it allows this. Returns the turn as it is now, or none if it stays as it was.
-pub(super) async fn happen(
+/// Changes the turn's state if the state table allows it. Returns the changed turn. None: no change.
+pub(super) async fn transition(
     tx: &Tx,
     turn: &turns::Model,
     happening: Happening,
@@ -95,20 +91,20 @@ pub(super) async fn happen(
     Ok(Some(turns::Model { state, ..turn.clone() }))
 }
 
-/// The agent asks a person in this turn, and waits.
-pub async fn asked(tx: &Tx, turn: TurnId) -> Result<()> {
-    move_on(tx, turn, Happening::Asked).await
+/// Records that the agent waits for a person in this turn.
+pub async fn mark_asked(tx: &Tx, turn: TurnId) -> Result<()> {
+    transition_by_id(tx, turn, Happening::Asked).await
 }
 
-/// The agent no longer waits for anyone in this turn.
-pub async fn answered(tx: &Tx, turn: TurnId) -> Result<()> {
-    move_on(tx, turn, Happening::Answered).await
+/// Records that the agent no longer waits for a person in this turn.
+pub async fn mark_answered(tx: &Tx, turn: TurnId) -> Result<()> {
+    transition_by_id(tx, turn, Happening::Answered).await
 }
 
-async fn move_on(tx: &Tx, turn: TurnId, happening: Happening) -> Result<()> {
+async fn transition_by_id(tx: &Tx, turn: TurnId, happening: Happening) -> Result<()> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(turn));
     if let Some(turn) = found.one(tx.connection()).await? {
-        happen(tx, &turn, happening).await?;
+        transition(tx, &turn, happening).await?;
     }
     Ok(())
 }

@@ -1,31 +1,31 @@
-//! A turn's lifecycle as a pure table: what may happen in which state, and what follows.
+//! A turn's lifecycle as a pure state table.
 //!
-//! QUEUED → RUNNING, when its host is told what to say ⇄ WAITING_APPROVAL, WAITING_LIMIT → DONE, FAILED or CANCELLED, as the
-//! host reports, or INTERRUPTED, when the agent's launch ends first. The last four are final. What the agent never got is QUEUED
-//! again when its launch ends, or when a person takes over.
+//! QUEUED → RUNNING, when its host gets the prompt ⇄ WAITING_APPROVAL, WAITING_LIMIT → DONE, FAILED or CANCELLED, as
+//! the host reports, or INTERRUPTED, when the agent's launch ends first. The last four are final. A turn that the agent
+//! never got is QUEUED again when its launch ends, or when a person takes over.
 
 use crate::base::enums::TurnState;
 
-/// What can happen to a turn.
+/// An event in the life of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening {
-    /// Its host gets its prompt.
+    /// The host gets the prompt.
     Given,
-    /// The agent has it.
+    /// The agent has received it.
     Started,
     /// The agent asks a person.
     Asked,
     /// The agent no longer waits for a person.
     Answered,
-    /// A call of the agent's model was refused, because of a limit.
+    /// A limit refused a model call of the agent.
     Limited,
     /// The agent may call its model again.
     Freed,
     /// The host reports that the agent has finished.
     Done,
-    /// The host reports that it could not be finished.
+    /// The host reports that the agent could not finish.
     Failed,
-    /// The host reports that it was cancelled, or a person cancels it before the host has it.
+    /// The host reports the cancellation, or a person cancels the turn before the host has it.
     Cancelled,
     /// The agent's launch has ended.
     Lost,
@@ -33,24 +33,21 @@ pub enum Happening {
     GivenBack,
 }
 
-/// Something that the current state doesn't allow.
+/// The current state does not allow the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a turn that is {from} does not allow {happening:?}")]
-pub struct Refused {
-    /// The current state.
+pub struct TransitionError {
     pub from: TurnState,
-    /// What would have happened.
     pub happening: Happening,
 }
 
-/// Whether nothing can happen to such a turn.
+/// Whether a turn in this state has ended.
 pub const fn is_final(state: TurnState) -> bool {
     use TurnState::{Cancelled, Done, Failed, Interrupted};
     matches!(state, Done | Failed | Cancelled | Interrupted)
 }
 
 impl Happening {
-    /// Everything that can happen.
     #[cfg(test)]
     const ALL: [Self; 11] = [
         Self::Given,
@@ -66,19 +63,16 @@ impl Happening {
         Self::GivenBack,
     ];
 
-    /// The state that follows.
-    ///
-    /// # Errors
-    /// The current state doesn't allow it.
-    pub fn apply(self, from: TurnState) -> Result<TurnState, Refused> {
+    /// Returns the next state.
+    pub fn apply(self, from: TurnState) -> Result<TurnState, TransitionError> {
         use TurnState::{
             Cancelled, Done, Failed, Interrupted, Queued, Running, WaitingApproval, WaitingLimit,
         };
-        let refused = Err(Refused { from, happening: self });
+        let refused = Err(TransitionError { from, happening: self });
         match (self, from) {
             (_, from) if is_final(from) => refused,
             (Self::Given | Self::Started, Queued) => Ok(Running),
-            // A host that was restarted asks again, and says again.
+            // A restarted host asks and reports again.
             (Self::Given | Self::Started, from) => Ok(from),
             (Self::Asked, Running | WaitingApproval) => Ok(WaitingApproval),
             (Self::Answered, WaitingApproval) => Ok(Running),
@@ -89,7 +83,7 @@ impl Happening {
             (Self::Done, _) => Ok(Done),
             (Self::Failed, _) => Ok(Failed),
             (Self::Cancelled, _) => Ok(Cancelled),
-            // What no agent has seen waits.
+            // A turn that no agent has received waits.
             (Self::Lost, Queued) | (Self::GivenBack, _) => Ok(Queued),
             (Self::Lost, _) => Ok(Interrupted),
         }

@@ -1,19 +1,19 @@
-//! What becomes of turns while a person answers instead of the agent.
+//! Turns while a person answers instead of the agent.
 //!
-//! From the take-over on nothing is sent in the conversation (`queue.rs` sees to it), and what runs is cancelled; if the
-//! agent never got it, its messages wait for the next turn. What people write meanwhile collects in the turn that waits.
-//! When the conversation is handed back, that turn is sent if someone waits for an answer. If not, it is held until
-//! someone writes, and then tells the agent everything. What the take-over cut short is said again, unless the agent has
-//! finished it all the same. What people say is not lost with a turn that the agent never gets: the next one tells it. Callers
-//! hold the agent.
+//! From the take-over on, no turn is sent in the conversation (`queue.rs`), and the running one is cancelled; if the
+//! agent never got it, its messages wait for the next turn. Messages written meanwhile collect in the queued turn. When
+//! the conversation is handed back, that turn is sent if a message waits for an answer. Otherwise it is held until
+//! someone writes, and then gives the agent everything. Messages of the cancelled turn are sent again, unless the agent
+//! finished it after all. A person's answers in a turn that the agent never gets move to the next one. Callers must
+//! have locked the agent.
 
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 
 use super::{
-    ending::end,
+    ending::end_turn,
     entity::turns,
-    queue::{Cause, hold, queued, request_cancel, send, uncancelled, unsend},
-    rows::{announce, waiting},
+    queue::{Cause, queue_turn, request_cancel, send, set_held, uncancelled, unsend},
+    rows::{announce, find_waiting_turn},
 };
 use crate::{
     base::{
@@ -25,7 +25,7 @@ use crate::{
     domain::{agents::LockedAgent, conversations},
 };
 
-/// A person answers from now on: what runs is cancelled, and what waits is not sent.
+/// Cancels the conversation's running turn and withholds the queued one, because a person answers now.
 pub async fn yield_to_person(tx: &Tx, agent: &LockedAgent, conversation: ConversationId) -> Result<()> {
     let open = uncancelled(tx).filter(turns::Column::ConversationId.eq(conversation));
     for turn in open.all(tx.connection()).await? {
@@ -33,14 +33,15 @@ pub async fn yield_to_person(tx: &Tx, agent: &LockedAgent, conversation: Convers
         yielded.col_expr(turns::Column::Yielded, Expr::value(true)).exec(tx.connection()).await?;
         request_cancel(tx, agent, &turn).await?;
     }
-    // If its host asks what to say, it is refused; it is sent again when the conversation is handed back.
-    match waiting(tx, conversation).await? {
+    // A host that already got the command is refused the prompt. The turn is sent again at the hand-back.
+    match find_waiting_turn(tx, conversation).await? {
         Some(turn) if turn.generation.is_some() => unsend(tx, &turn).await,
         _ => Ok(()),
     }
 }
 
-/// The agent answers again: at once if `unanswered`, else when someone writes. `last` is the turn of the last message.
+/// Lets the agent answer again: at once if `unanswered`, otherwise when someone writes. `last`: the turn of the last
+/// message.
 pub async fn resume(
     tx: &Tx,
     agent: &LockedAgent,
@@ -48,48 +49,49 @@ pub async fn resume(
     unanswered: bool,
     last: Option<TurnId>,
 ) -> Result<()> {
-    let next = waiting(tx, conversation).await?;
-    // Without the last message it has only what was said in the agent's place, for which no one waits.
+    let next = find_waiting_turn(tx, conversation).await?;
+    // Without the last message the queued turn has only the person's answers, which need no reply.
     let has_last = next.as_ref().is_some_and(|next| last.is_none_or(|last| last == next.id));
     if let Some(next) = next {
-        hold(tx, next.id, !(unanswered && has_last)).await?;
+        set_held(tx, next.id, !(unanswered && has_last)).await?;
     }
     if !unanswered {
         return Ok(());
     }
     if let Some(last) = last.filter(|_| !has_last) {
-        say_again(tx, agent, last).await?;
+        requeue_cut_turn(tx, agent, last).await?;
     }
     send(tx, agent, &[conversation]).await
 }
 
-/// Makes the messages of a turn that was cut short by the take-over, before the agent had said anything, a new turn.
-async fn say_again(tx: &Tx, agent: &LockedAgent, id: TurnId) -> Result<()> {
+/// Queues the messages of a turn again that the take-over cancelled before the agent answered.
+async fn requeue_cut_turn(tx: &Tx, agent: &LockedAgent, id: TurnId) -> Result<()> {
     let cut = super::rows::load(tx, agent.id, id).await?;
     let (true, Some(first)) = (cut.yielded && cut.state != TurnState::Done, cut.first_seq) else {
         return Ok(());
     };
     let seqs = Some((first, cut.handed_seq.unwrap_or(first)));
-    let next = queued(tx, agent, cut.conversation_id, Cause::of(&cut), seqs).await?;
-    conversations::hand_on(tx, id, next, i64::MAX).await?;
+    let next = queue_turn(tx, agent, cut.conversation_id, Cause::of(&cut), seqs).await?;
+    conversations::move_messages(tx, id, next, i64::MAX).await?;
     Ok(())
 }
 
-/// The agent has finished a turn although a person had taken over. If the conversation was handed back before, its messages
-/// wait to be said again: they are not.
-pub(super) async fn finished(tx: &Tx, turn: &turns::Model) -> Result<()> {
-    let (Some(told), Some(again)) = (turn.handed_seq, waiting(tx, turn.conversation_id).await?) else {
+/// Settles a turn that the agent finished despite a take-over. If a hand-back has queued its messages again, they
+/// return to this turn, because the agent has answered them.
+pub(super) async fn settle_finished(tx: &Tx, turn: &turns::Model) -> Result<()> {
+    let (Some(told), Some(again)) = (turn.handed_seq, find_waiting_turn(tx, turn.conversation_id).await?)
+    else {
         return Ok(());
     };
-    if conversations::hand_on(tx, again.id, turn.id, told).await? == 0 {
+    if conversations::move_messages(tx, again.id, turn.id, told).await? == 0 {
         return Ok(());
     }
-    // They were not this turn's when it began.
-    conversations::settle(tx, turn.conversation_id, turn.id, MessageStatus::Delivered).await?;
-    let rest = conversations::said(tx, again.id, i64::MAX).await?;
+    // This turn did not contain these messages when it began.
+    conversations::settle_messages(tx, turn.conversation_id, turn.id, MessageStatus::Delivered).await?;
+    let rest = conversations::load_messages_for_agent(tx, again.id, i64::MAX).await?;
     let Some(first) = rest.first() else {
         let why = format!("Turn {} has answered its messages.", turn.id);
-        return end(tx, &again, TurnState::Cancelled, Some(&why)).await;
+        return end_turn(tx, &again, TurnState::Cancelled, Some(&why)).await;
     };
     let later = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(again.id));
     let later = later.col_expr(turns::Column::FirstSeq, Expr::value(first.seq));
@@ -98,7 +100,7 @@ pub(super) async fn finished(tx: &Tx, turn: &turns::Model) -> Result<()> {
     Ok(())
 }
 
-/// Whether the turn was cancelled because a person took over. What the agent asked in it stays open then.
+/// Whether the turn was cancelled because a person took over. The agent's questions in such a turn stay open.
 pub async fn is_yielded(tx: &Tx, turn: TurnId) -> Result<bool> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(turn));
     Ok(found.one(tx.connection()).await?.is_some_and(|turn| turn.yielded))

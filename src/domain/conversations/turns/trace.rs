@@ -1,6 +1,6 @@
-//! Each turn is a trace, by OpenTelemetry's conventions for generative AI: the calls of models, the calls of tools and the waits
-//! for people, for usage windows and for what else held it back, with tokens and cost. It is sent where traces are set up. What
-//! was said is in it only where the organization says so; what tools were called with, never.
+//! Traces of turns, by OpenTelemetry's conventions for generative AI: model calls, tool calls, and waits for people,
+//! usage windows and limits, with tokens and cost. They are sent if traces are configured. They contain messages only
+//! if the organization allows it, and never the input of tools.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -17,14 +17,14 @@ use crate::{
     },
     core::{
         store::Tx,
-        telemetry::traces::{self, Known, Past},
+        telemetry::traces::{self, AttributeValue, FinishedSpan},
     },
 };
 
-type Attributes = Vec<(&'static str, Known)>;
+type Attributes = Vec<(&'static str, AttributeValue)>;
 
-/// Sends the trace of a turn that has just ended. `turn`: as it was before.
-pub(super) async fn seen(tx: &Tx, turn: &turns::Model, state: TurnState) -> Result<()> {
+/// Sends the trace of a turn that has ended. `turn`: as it was before its end.
+pub(super) async fn export(tx: &Tx, turn: &turns::Model, state: TurnState) -> Result<()> {
     if !traces::on() {
         return Ok(());
     }
@@ -36,40 +36,40 @@ pub(super) async fn seen(tx: &Tx, turn: &turns::Model, state: TurnState) -> Resu
         ("gen_ai.agent.id", text(turn.agent_id.to_string())),
         ("gen_ai.agent.name", text(name.clone())),
         ("gen_ai.conversation.id", text(turn.conversation_id.to_string())),
-        ("muster.organization.id", Known::Number(tx.scope.org.0)),
-        ("muster.turn.id", Known::Number(turn.id.0)),
+        ("muster.organization.id", AttributeValue::Number(tx.scope.org.0)),
+        ("muster.turn.id", AttributeValue::Number(turn.id.0)),
         ("muster.turn.state", text(state.as_str())),
     ];
-    known(&mut attributes, "gen_ai.request.model", row.model.map(Known::Text));
+    push_known(&mut attributes, "gen_ai.request.model", row.model.map(AttributeValue::Text));
     let tokens = [row.input_tokens, row.output_tokens, row.cache_read_tokens, row.cache_write_tokens];
-    usage(&mut attributes, tokens, row.cost_micro);
+    push_usage(&mut attributes, tokens, row.cost_micro);
     if row.trace_content {
-        said(tx, turn, &mut attributes).await?;
+        push_content(tx, turn, &mut attributes).await?;
     }
-    let mut parts = calls(tx, turn, until).await?;
-    parts.extend(tools(tx, turn, until).await?);
-    parts.extend(waits(tx, turn, until).await?);
-    let held_back = held_back(tx, turn, until).await?;
-    // It may have waited before the agent got it.
+    let mut parts = call_spans(tx, turn, until).await?;
+    parts.extend(tool_spans(tx, turn, until).await?);
+    parts.extend(approval_spans(tx, turn, until).await?);
+    let held_back = limit_spans(tx, turn, until).await?;
+    // The turn may have waited before the agent got it.
     let from = held_back.iter().fold(from, |from, wait| from.min(wait.from));
     parts.extend(held_back);
     let failed = state != TurnState::Done;
-    let whole = Past { name: format!("invoke_agent {name}"), from, until, failed, attributes };
-    tx.connection().after_commit(move || traces::past(whole, parts));
+    let whole = FinishedSpan { name: format!("invoke_agent {name}"), from, until, failed, attributes };
+    tx.connection().after_commit(move || traces::send_finished(whole, parts));
     Ok(())
 }
 
-fn text(text: impl Into<String>) -> Known {
-    Known::Text(text.into())
+fn text(text: impl Into<String>) -> AttributeValue {
+    AttributeValue::Text(text.into())
 }
 
-fn known(attributes: &mut Attributes, name: &'static str, value: Option<Known>) {
+fn push_known(attributes: &mut Attributes, name: &'static str, value: Option<AttributeValue>) {
     attributes.extend(value.map(|value| (name, value)));
 }
 
-/// Tokens by class: input, output, read from a cache and written to one; and the cost. By the conventions, what was read
-/// includes what a cache took part in.
-fn usage(attributes: &mut Attributes, tokens: [Option<i64>; 4], cost: Option<i64>) {
+/// Tokens by class (input, output, cache read, cache write) and the cost. The conventions count cached tokens as input,
+/// too.
+fn push_usage(attributes: &mut Attributes, tokens: [Option<i64>; 4], cost: Option<i64>) {
     let [input, output, cache_read, cache_write] = tokens;
     let cached: i64 = [cache_read, cache_write].into_iter().flatten().sum();
     let all = [
@@ -80,14 +80,14 @@ fn usage(attributes: &mut Attributes, tokens: [Option<i64>; 4], cost: Option<i64
         ("muster.usage.cost_micro", cost),
     ];
     for (name, value) in all {
-        known(attributes, name, value.map(Known::Number));
+        push_known(attributes, name, value.map(AttributeValue::Number));
     }
 }
 
-/// Calls of models, and the waits for a usage window: of each model from the end of a call that its provider refused to the
-/// next that it took.
-async fn calls(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
-    let (mut parts, mut waits) = (Vec::new(), BTreeMap::<String, Past>::new());
+/// Model calls, and waits for a usage window: for each model, from the end of a refused call to the next successful
+/// one.
+async fn call_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<FinishedSpan>> {
+    let (mut parts, mut waits) = (Vec::new(), BTreeMap::<String, FinishedSpan>::new());
     for call in queries::model_calls(tx, turn.id).await? {
         let (provider, model, status, from) = (call.provider, call.model, call.status, call.started_at);
         let ended = Timestamp(from.0.saturating_add(call.millis));
@@ -95,19 +95,19 @@ async fn calls(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Pas
             vec![("gen_ai.provider.name", text(provider)), ("gen_ai.request.model", text(model.clone()))];
         let mut attributes = vec![("gen_ai.operation.name", text("chat"))];
         attributes.extend(of.iter().cloned());
-        known(&mut attributes, "http.response.status_code", status.map(Known::Number));
+        push_known(&mut attributes, "http.response.status_code", status.map(AttributeValue::Number));
         let tokens = [call.input_tokens, call.output_tokens, call.cache_read_tokens, call.cache_write_tokens];
-        usage(&mut attributes, tokens, call.cost_micro);
+        push_usage(&mut attributes, tokens, call.cost_micro);
         let failed = status.is_none_or(|status| !(200..300).contains(&status));
-        parts.push(Past { name: format!("chat {model}"), from, until: ended, failed, attributes });
+        parts.push(FinishedSpan { name: format!("chat {model}"), from, until: ended, failed, attributes });
         match waits.entry(model) {
-            // The provider takes no more requests for now.
+            // The provider accepts no more requests for now.
             Entry::Vacant(none) if status == Some(429) => {
                 let (name, until) = ("wait limit".to_owned(), until.max(ended));
-                none.insert(Past { name, from: ended, until, failed: false, attributes: of });
+                none.insert(FinishedSpan { name, from: ended, until, failed: false, attributes: of });
             }
             Entry::Occupied(wait) if !failed && wait.get().from <= from => {
-                parts.push(Past { until: from, ..wait.remove() });
+                parts.push(FinishedSpan { until: from, ..wait.remove() });
             }
             _ => {}
         }
@@ -116,9 +116,9 @@ async fn calls(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Pas
     Ok(parts)
 }
 
-/// Calls of tools: each from its message to that of its result.
-async fn tools(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
-    let mut parts: Vec<(String, Past)> = Vec::new();
+/// Tool calls: each from its message to the message with its result.
+async fn tool_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<FinishedSpan>> {
+    let mut parts: Vec<(String, FinishedSpan)> = Vec::new();
     for message in queries::tool_messages(tx, turn.id).await? {
         let at = message.created_at;
         let content: serde_json::Value = muster_json::from_str(&message.content).unwrap_or_default();
@@ -131,7 +131,7 @@ async fn tools(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Pas
                 ("gen_ai.tool.call.id", text(id.clone())),
             ];
             let name = format!("execute_tool {tool}");
-            parts.push((id, Past { name, from: at, until, failed: false, attributes }));
+            parts.push((id, FinishedSpan { name, from: at, until, failed: false, attributes }));
         } else if let Some((_, call)) = parts.iter_mut().find(|(known, _)| *known == id) {
             call.until = at;
             call.failed = content["is_error"].as_bool().unwrap_or_default();
@@ -140,30 +140,29 @@ async fn tools(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Pas
     Ok(parts.into_iter().map(|(_, past)| past).collect())
 }
 
-/// Waits for people.
-async fn waits(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
+async fn approval_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<FinishedSpan>> {
     let past = |asked: queries::RaisedApproval| {
-        let mut attributes = vec![("muster.approval.id", Known::Number(asked.id.0))];
-        known(&mut attributes, "muster.approval.outcome", asked.outcome.map(Known::Text));
+        let mut attributes = vec![("muster.approval.id", AttributeValue::Number(asked.id.0))];
+        push_known(&mut attributes, "muster.approval.outcome", asked.outcome.map(AttributeValue::Text));
         let name = format!("wait {}", asked.kind.to_lowercase());
         let (from, until) = (asked.created_at, asked.over_at.unwrap_or(until));
-        Past { name, from, until, failed: false, attributes }
+        FinishedSpan { name, from, until, failed: false, attributes }
     };
     Ok(queries::approvals(tx, turn.id).await?.into_iter().map(past).collect())
 }
 
-/// Waits for money or tokens, and for the organization's release.
-async fn held_back(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
-    let waits = wait_spans::waits(tx, turn, until).await?;
+/// Waits for money, for tokens, and for the organization's release.
+async fn limit_spans(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<FinishedSpan>> {
+    let waits = wait_spans::load_wait_spans(tx, turn, until).await?;
     let past = |(wait, from, until): (TurnWait, Timestamp, Timestamp)| {
         let name = format!("wait {}", wait.as_str().to_lowercase());
-        Past { name, from, until, failed: false, attributes: Vec::new() }
+        FinishedSpan { name, from, until, failed: false, attributes: Vec::new() }
     };
     Ok(waits.into_iter().map(past).collect())
 }
 
-/// What was said: prompts and answers.
-async fn said(tx: &Tx, turn: &turns::Model, attributes: &mut Attributes) -> Result<()> {
+/// Prompts and answers.
+async fn push_content(tx: &Tx, turn: &turns::Model, attributes: &mut Attributes) -> Result<()> {
     let (mut input, mut output) = (Vec::new(), Vec::new());
     for words in queries::text_messages(tx, turn.id).await? {
         let content: serde_json::Value = muster_json::from_str(&words.content).unwrap_or_default();

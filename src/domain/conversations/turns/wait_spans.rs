@@ -1,5 +1,6 @@
-//! What turns have waited for, other than people: money or tokens, and the release of their organization. A wait is written for
-//! each turn that it held back, once it is over. A wait for a provider is not: the turn's calls show it.
+//! Waits of turns for money, for tokens, and for the release of their organization. Once such a wait is over, it is
+//! written for each turn that it delayed. Waits for people and providers are not written: approvals and calls show
+//! them.
 
 use super::{entity::turns, queries, rate_limited::LimitOf};
 use crate::{
@@ -12,26 +13,26 @@ use crate::{
     core::{handlers::ask, store::Tx, telemetry::traces},
 };
 
-/// This limit has held the agent's turns back since then, and no longer does.
-pub async fn waited(tx: &Tx, agent: AgentId, limit: LimitKind, since: Timestamp) -> Result<()> {
+/// Records that the agent's turns have waited for this limit since then.
+pub async fn record_limit_wait(tx: &Tx, agent: AgentId, limit: LimitKind, since: Timestamp) -> Result<()> {
     match wait_of(limit) {
-        Some(wait) => keep(tx, Some(agent), wait, since).await,
+        Some(wait) => record_wait(tx, Some(agent), wait, since).await,
         None => Ok(()),
     }
 }
 
-/// The organization has been stopped since then, and is no longer: what was not sent has waited.
-pub async fn waited_for_release(tx: &Tx, since: Timestamp) -> Result<()> {
-    keep(tx, None, TurnWait::Stop, since).await
+/// Records that the organization's queued turns have waited for its release since then.
+pub async fn record_release_wait(tx: &Tx, since: Timestamp) -> Result<()> {
+    record_wait(tx, None, TurnWait::Stop, since).await
 }
 
-/// What the turn, which has just ended, has waited for, from when and until when. `turn`: as it was before.
-pub(super) async fn waits(
+/// The waits of a turn that has ended, with start and end. `turn`: as it was before its end.
+pub(super) async fn load_wait_spans(
     tx: &Tx,
     turn: &turns::Model,
     ended: Timestamp,
 ) -> Result<Vec<(TurnWait, Timestamp, Timestamp)>> {
-    let past = queries::waits(tx, turn.id).await?.into_iter();
+    let past = queries::past_waits(tx, turn.id).await?.into_iter();
     let mut waits: Vec<_> = past.map(|past| (past.kind, past.from_at, past.until_at)).collect();
     if turn.state == TurnState::WaitingLimit
         && let Some((limit, since)) = ask(tx, LimitOf(turn.agent_id)).await?
@@ -39,7 +40,7 @@ pub(super) async fn waits(
     {
         waits.push((wait, since.max(turn.created_at), ended));
     }
-    // The host's clock says when it ended.
+    // The end comes from the host's clock.
     let within = waits.into_iter().map(|(wait, from, until)| (wait, from, until.min(ended)));
     Ok(within.filter(|(_, from, until)| from < until).collect())
 }
@@ -52,9 +53,8 @@ const fn wait_of(limit: LimitKind) -> Option<TurnWait> {
     }
 }
 
-/// Writes the wait of all the agent's turns that could not go on, or of all the organization's that could not be sent. Only
-/// traces show it.
-async fn keep(tx: &Tx, agent: Option<AgentId>, wait: TurnWait, since: Timestamp) -> Result<()> {
+/// Writes the wait for all waiting turns of the agent, or of the organization. Only traces show it.
+async fn record_wait(tx: &Tx, agent: Option<AgentId>, wait: TurnWait, since: Timestamp) -> Result<()> {
     if !traces::on() {
         return Ok(());
     }

@@ -1,18 +1,19 @@
-//! Credentials as an agent's host is given them. Pure.
+//! Credentials in the form that an agent's host receives. Pure.
 //!
-//! One with an http or https destination is added by the host to the agent's requests for it, as headers, if the destination is
-//! on the organization's list too. What the agent may read itself it finds as variables of its environment and as files: only
-//! credentials of which a person has said so. A field becomes the variable `CREDENTIAL_LABEL`: both names in upper case,
-//! everything but ASCII letters and digits as one underscore. Names that a loader or Muster itself obeys are left out, and of
-//! two equal names the later one. Keys, certificates and fields of several lines become files, `.credentials/name/label`.
+//! For a credential with an http or https destination, the host adds headers to the agent's requests to it, if the
+//! destination is also on the organization's list. Credentials that agents may read, by a person's decision, become
+//! environment variables and files. A field becomes the variable `CREDENTIAL_LABEL`: both names in upper case, each run
+//! of other characters than ASCII letters and digits as one underscore. Names that a loader or Muster interprets are
+//! left out, and of two equal names the later one. Keys, certificates and fields of several lines become files,
+//! `.credentials/name/label`.
 //!
-//! A bearer token and a user with a password become the header `Authorization`. Each field of an API key, or of a custom
-//! credential, becomes the header that its label names; of an API key whose label is only a word for it, `X-Api-Key`.
-//! Other kinds are not sent in headers.
+//! A bearer token, and a user with a password, become the header `Authorization`. Each field of an API key or of a
+//! custom credential becomes the header that its label names; a field of an API key with a generic label such as `key`
+//! becomes `X-Api-Key`. Other kinds are not sent in headers.
 //!
-//! An MCP server names the credentials that it needs, and gets those headers at an address below one of a credential's
-//! destinations. A program, or another address, gets what the agent may read itself, and what has `mcp://<name of the server>` as a
-//! destination: whoever edits the MCP server decides what is done with it.
+//! An MCP server names the credentials that it needs. At an address below a credential's destination it gets the
+//! headers. A program, or another address, gets only credentials that the agent may read or that have the server as a
+//! destination (`mcp://NAME`), because an editor of the MCP server controls their use.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderName, HeaderValue};
@@ -25,30 +26,30 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::{
     base::{enums, enums::CredentialKind},
     domain::{
-        credentials::{self, Opened},
+        credentials::{self, OpenedCredential},
         mcp_servers::Callable,
         network,
     },
 };
 
-/// What the names of variables may not begin with.
+/// Prefixes that names of variables may not have.
 const RESERVED: [&str; 3] = ["LD_", "DYLD_", "MUSTER_"];
 
-/// Labels that say what a field is, and no header.
-const WORDS: [&str; 6] = ["key", "api_key", "apikey", "secret", "token", "value"];
+/// Generic labels, which don't name a header.
+const GENERIC_LABELS: [&str; 6] = ["key", "api_key", "apikey", "secret", "token", "value"];
 
-/// Whether a field is given as a file.
-fn is_file(credential: &Opened, label: &String) -> bool {
+/// Whether a field becomes a file.
+fn is_file(credential: &OpenedCredential, label: &String) -> bool {
     let is_whole = matches!(credential.kind, CredentialKind::SshKey | CredentialKind::Certificate);
     is_whole || credential.multiline.contains(label)
 }
 
 /// The files of these credentials.
-pub fn files<'a>(credentials: impl IntoIterator<Item = &'a Opened>) -> Vec<SecretFile> {
+pub fn files<'a>(credentials: impl IntoIterator<Item = &'a OpenedCredential>) -> Vec<SecretFile> {
     let mut files: Vec<SecretFile> = Vec::new();
     for credential in credentials {
         for (label, value) in credential.fields.iter().filter(|(label, _)| is_file(credential, label)) {
-            let path = format!(".credentials/{}/{}", part_of(&credential.name), part_of(label));
+            let path = format!(".credentials/{}/{}", path_part(&credential.name), path_part(label));
             if !files.iter().any(|known| known.path == path) {
                 files.push(SecretFile { path, content: Secret::from(value.expose_secret().to_owned()) });
             }
@@ -57,8 +58,8 @@ pub fn files<'a>(credentials: impl IntoIterator<Item = &'a Opened>) -> Vec<Secre
     files
 }
 
-/// A name as a part of a path: in lower case, everything but ASCII letters and digits as one hyphen.
-fn part_of(name: &str) -> String {
+/// A name as a part of a path: in lower case, each run of other characters than ASCII letters and digits as one hyphen.
+fn path_part(name: &str) -> String {
     let mut part = String::new();
     for letter in name.chars() {
         if letter.is_ascii_alphanumeric() {
@@ -71,9 +72,9 @@ fn part_of(name: &str) -> String {
     if part.is_empty() { "unnamed".to_owned() } else { part.to_owned() }
 }
 
-/// What the host adds to requests: the http and https destinations of these credentials, where the list allows them. The names
-/// are unique; of several destinations the later ones end in their number.
-pub fn injected(credentials: &[Opened], allowed: &[Destination]) -> Vec<Injected> {
+/// Headers that the host adds to requests, for the http and https destinations of these credentials that the list
+/// allows. Names are unique: those of a credential's further destinations end in a number.
+pub fn injected(credentials: &[OpenedCredential], allowed: &[Destination]) -> Vec<Injected> {
     let mut all: Vec<Injected> = Vec::new();
     for credential in credentials {
         let urls = credential.destinations.iter().filter_map(|text| url::Url::parse(text).ok());
@@ -90,26 +91,26 @@ pub fn injected(credentials: &[Opened], allowed: &[Destination]) -> Vec<Injected
 }
 
 fn free_name(taken: &[Injected], credential: &str) -> String {
-    let name = part_of(credential);
+    let name = path_part(credential);
     let is_free = |name: &String| !taken.iter().any(|known| known.name == *name);
     let numbered = (2..).map(|number| format!("{name}-{number}"));
     std::iter::once(name.clone()).chain(numbered).find(is_free).unwrap_or(name)
 }
 
-/// The variables of what the agent may read itself, except files.
-pub fn environment<'a>(credentials: impl IntoIterator<Item = &'a Opened>) -> Vec<Variable> {
+/// The environment variables of these credentials, without fields that become files.
+pub fn environment<'a>(credentials: impl IntoIterator<Item = &'a OpenedCredential>) -> Vec<Variable> {
     variables(credentials, |credential, label| !is_file(credential, label))
 }
 
 /// The variables of these fields of the credentials.
 fn variables<'a>(
-    credentials: impl IntoIterator<Item = &'a Opened>,
-    is_wanted: impl Fn(&Opened, &String) -> bool,
+    credentials: impl IntoIterator<Item = &'a OpenedCredential>,
+    is_wanted: impl Fn(&OpenedCredential, &String) -> bool,
 ) -> Vec<Variable> {
     let mut variables: Vec<Variable> = Vec::new();
     for credential in credentials {
         for (label, value) in credential.fields.iter().filter(|(label, _)| is_wanted(credential, label)) {
-            let name = name_of(&credential.name, label);
+            let name = variable_name(&credential.name, label);
             let is_usable = !RESERVED.iter().any(|reserved| name.starts_with(reserved))
                 && !value.expose_secret().contains('\0')
                 && !variables.iter().any(|known| known.name == name);
@@ -126,7 +127,7 @@ fn variable(name: String, value: &str) -> Variable {
 }
 
 /// `CREDENTIAL_LABEL`.
-fn name_of(credential: &str, label: &str) -> String {
+fn variable_name(credential: &str, label: &str) -> String {
     let mut name = String::new();
     for letter in format!("{credential} {label}").chars() {
         if letter.is_ascii_alphanumeric() {
@@ -140,11 +141,11 @@ fn name_of(credential: &str, label: &str) -> String {
     if begins { format!("_{name}") } else { name.to_owned() }
 }
 
-/// An MCP server with what it needs of these credentials.
-pub fn mcp_server(server: Callable, credentials: &[Opened]) -> McpServer {
+/// An MCP server with those of these credentials that it needs and may have.
+pub fn mcp_server(server: Callable, credentials: &[OpenedCredential]) -> McpServer {
     let url = server.url.clone().unwrap_or_default();
     let address = url::Url::parse(&url).ok();
-    let may_have = |credential: &&Opened| {
+    let may_have = |credential: &&OpenedCredential| {
         let is_its_own = || address.as_ref().is_some_and(|address| is_destination(credential, address));
         let is_at_address = server.transport != enums::McpTransport::Stdio;
         let may_go = credential.agent_may_read
@@ -167,7 +168,7 @@ pub fn mcp_server(server: Callable, credentials: &[Opened]) -> McpServer {
 }
 
 /// Whether an address is one of a credential's destinations, or below it.
-fn is_destination(credential: &Opened, address: &url::Url) -> bool {
+fn is_destination(credential: &OpenedCredential, address: &url::Url) -> bool {
     let destinations = credential.destinations.iter().filter_map(|text| url::Url::parse(text).ok());
     destinations.filter(|url| url.origin().is_tuple() && url.origin() == address.origin()).any(|url| {
         let below = address.path().strip_prefix(url.path().trim_end_matches('/'));
@@ -175,10 +176,10 @@ fn is_destination(credential: &Opened, address: &url::Url) -> bool {
     })
 }
 
-fn headers<'a>(credentials: impl Iterator<Item = &'a Opened>) -> Vec<Variable> {
+fn headers<'a>(credentials: impl Iterator<Item = &'a OpenedCredential>) -> Vec<Variable> {
     let mut headers: Vec<Variable> = Vec::new();
     for credential in credentials {
-        for (name, value) in of_credential(credential) {
+        for (name, value) in headers_of(credential) {
             let is_valid =
                 HeaderName::from_bytes(name.as_bytes()).is_ok() && HeaderValue::from_str(&value).is_ok();
             if is_valid && !headers.iter().any(|known| known.name.eq_ignore_ascii_case(&name)) {
@@ -189,7 +190,7 @@ fn headers<'a>(credentials: impl Iterator<Item = &'a Opened>) -> Vec<Variable> {
     headers
 }
 
-fn of_credential(credential: &Opened) -> Vec<(String, String)> {
+fn headers_of(credential: &OpenedCredential) -> Vec<(String, String)> {
     let authorization = |value: String| vec![("Authorization".to_owned(), value)];
     let values: Vec<&str> = credential.fields.iter().map(|(_, value)| value.expose_secret()).collect();
     match (credential.kind, values.as_slice()) {
@@ -203,26 +204,26 @@ fn of_credential(credential: &Opened) -> Vec<(String, String)> {
     }
 }
 
-fn labelled(credential: &Opened, header: impl Fn(&str) -> String) -> Vec<(String, String)> {
+fn labelled(credential: &OpenedCredential, header: impl Fn(&str) -> String) -> Vec<(String, String)> {
     let exposed = |(label, value): &(String, SecretString)| (header(label), value.expose_secret().to_owned());
     credential.fields.iter().map(exposed).collect()
 }
 
 /// The header of an API key.
 fn key_header(label: &str) -> String {
-    let is_word = WORDS.iter().any(|word| word.eq_ignore_ascii_case(label));
+    let is_generic = GENERIC_LABELS.iter().any(|word| word.eq_ignore_ascii_case(label));
     let is_name = HeaderName::from_bytes(label.as_bytes()).is_ok();
-    if is_name && !is_word { label.to_owned() } else { "X-Api-Key".to_owned() }
+    if is_name && !is_generic { label.to_owned() } else { "X-Api-Key".to_owned() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn credential(name: &str, kind: CredentialKind, fields: &[(&str, &str)]) -> Opened {
+    fn credential(name: &str, kind: CredentialKind, fields: &[(&str, &str)]) -> OpenedCredential {
         let fields =
             fields.iter().map(|(label, value)| ((*label).to_owned(), SecretString::from(*value))).collect();
-        Opened {
+        OpenedCredential {
             name: name.to_owned(),
             kind,
             destinations: Vec::new(),
@@ -285,7 +286,7 @@ mod tests {
             [("Authorization", "Bearer t0k"), ("X-Api-Key", "k")]
         );
         assert_eq!(shown(&headers(&["basic"])), [("Authorization", "Basic dTpw")]);
-        assert!(headers(&["nobody"]).is_empty());
+        assert!(headers(&["unknown"]).is_empty());
         let McpTransport::Stdio { environment, command, args } =
             mcp_server(server(enums::McpTransport::Stdio, &["key"]), &all).transport
         else {

@@ -1,37 +1,30 @@
-//! What an agent is told in words at the beginning of each session. Pure.
+//! An agent's instructions for the beginning of each session. Pure.
 
 use crate::base::enums::{ResponseFormat, ResponseStyle};
 
-/// Who the agent is, and how it answers.
+/// The settings of an agent that its instructions express.
 #[derive(Clone, Copy, Debug)]
-pub struct Manner<'a> {
-    /// Its name.
+pub struct Persona<'a> {
     pub name: &'a str,
-    /// Its role, a label.
     pub role: Option<&'a str>,
-    /// What it does.
     pub description: Option<&'a str>,
     /// The code of a language.
     pub language: Option<&'a str>,
-    /// The tone.
     pub style: ResponseStyle,
-    /// The format.
     pub format: ResponseFormat,
-    /// Whether it sends each answer as one message.
     pub single_message: bool,
-    /// Whether it avoids emoji.
     pub no_emoji: bool,
 }
 
-/// The instructions of an agent. `not_enforced` are the kinds of action that it has to ask about by itself, because no rule
-/// knows them.
-pub fn of(agent: &Manner<'_>, not_enforced: &[String]) -> String {
-    let mut lines = vec![match given(agent.role) {
+/// The instructions of an agent. `not_enforced` are the kinds of action that it must ask about by itself, because no
+/// risk rule covers them.
+pub fn build(agent: &Persona<'_>, not_enforced: &[String]) -> String {
+    let mut lines = vec![match non_blank(agent.role) {
         Some(role) => format!("You are {}. Your role: {role}.", agent.name),
         None => format!("You are {}.", agent.name),
     }];
-    lines.extend(given(agent.description).map(str::to_owned));
-    lines.extend(given(agent.language).map(|language| {
+    lines.extend(non_blank(agent.description).map(str::to_owned));
+    lines.extend(non_blank(agent.language).map(|language| {
         format!(
             "Answer in the language with the code {language}, regardless of the language of the messages."
         )
@@ -56,7 +49,7 @@ pub fn of(agent: &Manner<'_>, not_enforced: &[String]) -> String {
     lines.join("\n")
 }
 
-fn given(text: Option<&str>) -> Option<&str> {
+fn non_blank(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|text| !text.is_empty())
 }
 
@@ -83,7 +76,7 @@ const fn format(format: ResponseFormat) -> &'static str {
 mod tests {
     use super::*;
 
-    const NEW: Manner<'_> = Manner {
+    const NEW: Persona<'_> = Persona {
         name: "Ada",
         role: None,
         description: None,
@@ -96,7 +89,7 @@ mod tests {
 
     #[test]
     fn instructions_say_what_is_set() {
-        let full = Manner {
+        let full = Persona {
             role: Some("dispatcher"),
             description: Some("  Plans the routes of the day.\n"),
             language: Some("pt-BR"),
@@ -106,7 +99,7 @@ mod tests {
             no_emoji: true,
             ..NEW
         };
-        let blank = Manner {
+        let blank = Persona {
             role: Some(" "),
             description: Some(""),
             style: ResponseStyle::Concise,
@@ -115,9 +108,9 @@ mod tests {
         };
         let kinds = ["promising dates to customers".to_owned(), "refunds above 50 euros".to_owned()];
         let shown = [
-            ("a new agent", of(&NEW, &[])),
-            ("an agent with everything", of(&full, &kinds)),
-            ("blank texts", of(&blank, &[])),
+            ("a new agent", build(&NEW, &[])),
+            ("an agent with everything", build(&full, &kinds)),
+            ("blank texts", build(&blank, &[])),
         ];
         let all: String = shown.map(|(what, text)| format!("# {what}\n{text}\n\n")).concat();
         insta::assert_snapshot!(all);

@@ -1,8 +1,8 @@
-//! What a host launches an agent with, and what its sessions get. The answer holds secrets, opened for the host that
-//! runs the agent and no one else: it is never stored or logged.
+//! Launch plans: everything that a host needs to launch an agent and to serve its sessions. A plan holds secrets,
+//! opened only for the host that runs the agent. It is never stored or logged.
 //!
-//! `instructions.rs`: the agent's instructions; `access.rs`: credentials as variables and headers; `model.rs`: the key for its
-//! model; `restart.rs`: what only a launch can give it; `withheld.rs`: hosts that get no secrets.
+//! `instructions.rs`: the agent's instructions; `access.rs`: credentials as variables and headers; `model.rs`: the key
+//! for its model; `restart.rs`: changes that need a new launch; `withheld.rs`: hosts that get no secrets.
 
 mod access;
 mod instructions;
@@ -16,9 +16,9 @@ use muster_protocol::{
 };
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 
-use self::instructions::Manner;
+use self::instructions::Persona;
 pub use self::withheld::withhold_all;
-pub(super) use self::withheld::{is_withheld, wait, withhold};
+pub(super) use self::withheld::{fail_until_confirmed, is_withheld, withhold};
 use crate::{
     base::{
         enums::{AgentStatus, StatusReason},
@@ -28,7 +28,7 @@ use crate::{
     },
     core::{access::Scope, config::folded, store::Tx},
     domain::{
-        agents::{entity::agents, explain, rows::load},
+        agents::{entity::agents, rows::load, set_status_reason},
         credentials, mcp_servers, network, orgs, servers, skills, spending,
     },
 };
@@ -36,14 +36,16 @@ use crate::{
 /// How much of a frame of the protocol a plan may take, in bytes of JSON.
 const PLAN_BYTES: usize = LARGEST_FRAME - 4 * 1024;
 
-/// How to launch the agent, and what its sessions get. Also asked for when its skills, MCP servers or credentials have changed.
+/// The plan for launching the agent and serving its sessions. Hosts ask again when skills, MCP servers or credentials
+/// change.
 ///
-/// While the organization is stopped, an agent that is up gets the stop alone, whatever it has: its gate closes even if the rest
-/// can't be put together. The rest follows with the release.
+/// While the organization is stopped, the plan of an agent that is up contains only the stop, so that its gate closes
+/// even if the rest of the plan can't be built. The release brings the rest.
 ///
 /// # Errors
-/// `NOT_FOUND`; `AGENT_NOT_RUNNING` for a launch that is not the agent's present one, or should not run; `PERMISSION_DENIED` if it
-/// holds secrets that the host may not have; `PAYLOAD_TOO_LARGE` if the agent's skills don't fit into one answer.
+/// `NOT_FOUND`; `AGENT_NOT_RUNNING` for a launch that is not the agent's current one, or should not run;
+/// `PERMISSION_DENIED` if the plan holds secrets that the host may not have; `PAYLOAD_TOO_LARGE` if the agent's skills
+/// don't fit into one answer.
 pub async fn launch(scope: &Scope, agent: AgentId, generation: i64) -> Result<LaunchPlan> {
     let tx = scope.begin().await?;
     let agent = load(&tx, agent).await?;
@@ -52,30 +54,30 @@ pub async fn launch(scope: &Scope, agent: AgentId, generation: i64) -> Result<La
     if stopped && agent.status != AgentStatus::Spawning {
         return Ok(LaunchPlan { stopped, ..LaunchPlan::default() });
     }
-    let plan = LaunchPlan { stopped, ..put_together(&tx, &agent).await? };
+    let plan = LaunchPlan { stopped, ..build_plan(&tx, &agent).await? };
     if withheld::holds_secret(&plan) && servers::is_unconfirmed(&tx, agent.server_id).await? {
         withhold(&tx, &agent).await?;
         tx.commit().await?;
         return Err(withheld::refusal());
     }
     if let Err(problem) = require_fitting(&plan) {
-        // One that is being launched fails with these words. One that runs keeps what it has, and people have to know.
+        // A launch fails with this message. A running agent keeps its old plan, so its status must say so.
         if agent.status != AgentStatus::Spawning {
-            explain(&tx, agent.id, Some((StatusReason::SyncFailed, &problem.detail))).await?;
+            set_status_reason(&tx, agent.id, Some((StatusReason::SyncFailed, &problem.detail))).await?;
             tx.commit().await?;
         }
         return Err(problem);
     }
-    restart::compare(&tx, &agent, &plan).await?;
-    remember(&tx, &agent).await?;
+    restart::store_changes(&tx, &agent, &plan).await?;
+    mark_plan_given(&tx, &agent).await?;
     tx.commit().await?;
     Ok(plan)
 }
 
-/// Everything the agent is launched with, with its secrets.
-async fn put_together(tx: &Tx, agent: &agents::Model) -> Result<LaunchPlan> {
+/// Builds the agent's plan, including its secrets.
+async fn build_plan(tx: &Tx, agent: &agents::Model) -> Result<LaunchPlan> {
     let image = servers::image_of(tx, agent.image_id).await?;
-    let opened = credentials::of_agent(tx, agent.id).await?;
+    let opened = credentials::open_for_agent(tx, agent.id).await?;
     let skills = skills::of_agent(tx, agent.id).await?.into_iter().map(|skill| Skill {
         name: skill.name,
         description: skill.description,
@@ -91,13 +93,13 @@ async fn put_together(tx: &Tx, agent: &agents::Model) -> Result<LaunchPlan> {
         image: image.reference,
         digest: image.digest,
         revision: agent.launched_revision.unwrap_or(agent.revision),
-        instructions: instructions::of(
-            &manner(agent),
+        instructions: instructions::build(
+            &persona(agent),
             &not_enforced(&texts(&agent.approval_categories), &enforced),
         ),
         model: agent.model_override.clone().or(image.default_model),
         mode: agent.mode_override.clone(),
-        model_access: model::access(tx, agent).await?,
+        model_access: model::open_access(tx, agent).await?,
         environment: access::environment(opened.iter().filter(|credential| credential.agent_may_read)),
         files: access::files(opened.iter().filter(|credential| credential.agent_may_read)),
         injected: access::injected(&opened, &allowed),
@@ -113,8 +115,8 @@ async fn put_together(tx: &Tx, agent: &agents::Model) -> Result<LaunchPlan> {
     })
 }
 
-fn manner(agent: &agents::Model) -> Manner<'_> {
-    Manner {
+fn persona(agent: &agents::Model) -> Persona<'_> {
+    Persona {
         name: &agent.name,
         role: agent.role.as_deref(),
         description: agent.description.as_deref(),
@@ -129,7 +131,7 @@ fn manner(agent: &agents::Model) -> Manner<'_> {
 fn require_wanted(agent: &agents::Model, generation: i64) -> Result<()> {
     use AgentStatus::{Paused, Running, Spawning};
     let detail = if agent.launch_generation != generation {
-        format!("Launch {generation} is not the agent's present one.")
+        format!("Launch {generation} is not the agent's current one.")
     } else if matches!(agent.status, Spawning | Running | Paused) {
         return Ok(());
     } else {
@@ -144,20 +146,21 @@ fn require_fitting(plan: &LaunchPlan) -> Result<()> {
         return Ok(());
     }
     let detail = format!(
-        "What the agent is launched with takes {bytes} bytes, and at most {PLAN_BYTES} fit. Shorten or remove skills: they take {}.",
+        "The agent's launch plan has {bytes} bytes, but at most {PLAN_BYTES} fit. Shorten or remove skills, which take {}.",
         plan.skills.iter().map(|skill| skill.content.len()).sum::<usize>()
     );
     Err(Problem::new(Code::PayloadTooLarge, detail).with("limit", PLAN_BYTES))
 }
 
-/// The host now knows of all changes so far. Once it reports that they are in place, the agent is no longer marked.
-async fn remember(tx: &Tx, agent: &agents::Model) -> Result<()> {
-    let told = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));
-    told.col_expr(agents::Column::SyncGiven, Expr::value(agent.sync_version)).exec(tx.connection()).await?;
+/// Records that the host's plan includes all changes so far. Once the host reports that it has applied the plan, the
+/// agent is no longer marked for synchronization.
+async fn mark_plan_given(tx: &Tx, agent: &agents::Model) -> Result<()> {
+    let given = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));
+    given.col_expr(agents::Column::SyncGiven, Expr::value(agent.sync_version)).exec(tx.connection()).await?;
     Ok(())
 }
 
-/// The categories that no risk rule knows. The agent is told them in words.
+/// The categories that no risk rule covers. They are part of the agent's instructions.
 fn not_enforced(wanted: &[String], enforced: &[String]) -> Vec<String> {
     let is_enforced = |category: &String| enforced.contains(&folded(category));
     wanted.iter().filter(|category| !is_enforced(category)).cloned().collect()

@@ -16,21 +16,18 @@ use crate::{
 };
 
 /// Access to the agent's model: its own, the one it inherits, or none.
-///
-/// # Errors
-/// The database is unreachable; a secret can't be opened.
-pub(super) async fn access(tx: &Tx, agent: &agents::Model) -> Result<Option<ModelAccess>> {
+pub(super) async fn open_access(tx: &Tx, agent: &agents::Model) -> Result<Option<ModelAccess>> {
     match agent.credential_choice {
         CredentialChoice::None => Ok(None),
         CredentialChoice::Inherit => model_credentials::inherited(tx, provider(agent)).await,
-        CredentialChoice::Own => own(tx, agent),
+        CredentialChoice::Own => open_own(tx, agent),
     }
 }
 
-fn own(tx: &Tx, agent: &agents::Model) -> Result<Option<ModelAccess>> {
+fn open_own(tx: &Tx, agent: &agents::Model) -> Result<Option<ModelAccess>> {
     let Some(sealed) = &agent.model_credential_sealed else { return Ok(None) };
-    let place = SealContext::new(tx.scope.org, "agents", agent.id.0, "model_credential");
-    let key = tx.scope.core.keys.open(sealed, &place).map_err(Problem::internal)?;
+    let context = SealContext::new(tx.scope.org, "agents", agent.id.0, "model_credential");
+    let key = tx.scope.core.keys.open(sealed, &context).map_err(Problem::internal)?;
     Ok(Some(ModelAccess {
         credential_id: None,
         provider: agent.model_credential_provider.clone().unwrap_or_default(),

@@ -1,9 +1,9 @@
-//! What an agent can be given only by a launch: its access to a model, the variables of its environment, its limits, its
-//! profile with the model in it. A running agent keeps what it was launched with, whatever has changed since; this says what
-//! that is.
+//! Detects changes that need a new launch: of the access to the model, the environment, the files, the limits, and the
+//! profile with its model. A running agent keeps the values of its launch; its record says which of them have changed
+//! since.
 //!
-//! The host asks for a plan when it launches the agent and again after every change, so that a comparison of digests is
-//! enough. They are sealed: a digest of a short secret can be guessed.
+//! The host asks for a plan when it launches the agent and again after every change, so comparing digests is enough.
+//! The digests are sealed, because a short secret could be guessed from its digest.
 
 use muster_protocol::plan::LaunchPlan;
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
@@ -17,9 +17,9 @@ use crate::{
     domain::agents::{announce, entity::agents},
 };
 
-/// What a launch was given.
+/// Digests of the parts of a plan that only a launch applies.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct LaunchedWith {
+struct LaunchDigests {
     generation: i64,
     model_access: Vec<u8>,
     environment: Vec<u8>,
@@ -30,8 +30,8 @@ struct LaunchedWith {
     profile: Vec<u8>,
 }
 
-impl LaunchedWith {
-    fn of(generation: i64, plan: &LaunchPlan) -> Result<Self> {
+impl LaunchDigests {
+    fn from_plan(generation: i64, plan: &LaunchPlan) -> Result<Self> {
         Ok(Self {
             generation,
             model_access: digest(&plan.model_access)?,
@@ -44,8 +44,8 @@ impl LaunchedWith {
         })
     }
 
-    /// What has changed since, in words. A model that the agent's sessions offer is chosen there.
-    fn changed_to(&self, now: &Self, is_offered: bool) -> Option<String> {
+    /// The changes since the launch, in words. A model that the agent's sessions offer needs no launch.
+    fn describe_changes(&self, now: &Self, is_offered: bool) -> Option<String> {
         let is_profile = self.profile != now.profile;
         let is_model = self.model != now.model && !is_offered && !is_profile;
         let parts = [
@@ -53,17 +53,18 @@ impl LaunchedWith {
             (self.environment != now.environment, "The credentials in its environment have changed."),
             (self.files != now.files, "The credentials in its files have changed."),
             (self.network != now.network, "Whether it has a network of its own has changed."),
-            (self.limits != now.limits, "Its limits of memory or processors have changed."),
+            (self.limits != now.limits, "Its memory or processor limits have changed."),
             (is_profile, "Its profile or the model in it has changed."),
             (is_model, "Its model has changed, and its sessions don't offer the new one."),
         ];
-        let said: Vec<&str> = parts.into_iter().filter(|(is, _)| *is).map(|(_, said)| said).collect();
-        (!said.is_empty()).then(|| said.join(" "))
+        let changes: Vec<&str> =
+            parts.into_iter().filter(|(is_changed, _)| *is_changed).map(|(_, text)| text).collect();
+        (!changes.is_empty()).then(|| changes.join(" "))
     }
 }
 
 /// Whether the agent's sessions offer this model.
-fn offers(agent: &agents::Model, model: Option<&str>) -> bool {
+fn is_offered(agent: &agents::Model, model: Option<&str>) -> bool {
     let offered = agent.offered_models.as_ref().and_then(|offered| offered.as_array());
     offered.is_some_and(|offered| offered.iter().any(|choice| choice["id"].as_str() == model))
 }
@@ -72,17 +73,17 @@ fn digest(part: &impl Serialize) -> Result<Vec<u8>> {
     Ok(Sha256::digest(serde_json::to_vec(part).map_err(Problem::internal)?).to_vec())
 }
 
-/// Keeps what the launch is given, or notes what has changed since.
-pub async fn compare(tx: &Tx, agent: &agents::Model, plan: &LaunchPlan) -> Result<()> {
-    let now = LaunchedWith::of(agent.launch_generation, plan)?;
-    let place = SealContext::new(tx.scope.org, "agents", agent.id.0, "launched_with");
+/// Stores the digests of a new launch, or the changes since the launch.
+pub async fn store_changes(tx: &Tx, agent: &agents::Model, plan: &LaunchPlan) -> Result<()> {
+    let now = LaunchDigests::from_plan(agent.launch_generation, plan)?;
+    let context = SealContext::new(tx.scope.org, "agents", agent.id.0, "launched_with");
     let keys = &tx.scope.core.keys;
-    let before = agent.launched_with_sealed.as_ref().and_then(|sealed| keys.open(sealed, &place).ok());
-    let before = before.and_then(|text| muster_json::from_str::<LaunchedWith>(text.expose_secret()).ok());
+    let before = agent.launched_with_sealed.as_ref().and_then(|sealed| keys.open(sealed, &context).ok());
+    let before = before.and_then(|text| muster_json::from_str::<LaunchDigests>(text.expose_secret()).ok());
     let changed = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));
     let changed = match before.filter(|before| before.generation == now.generation) {
         Some(before) => {
-            let reason = before.changed_to(&now, offers(agent, plan.model.as_deref()));
+            let reason = before.describe_changes(&now, is_offered(agent, plan.model.as_deref()));
             if reason == agent.restart_reason {
                 return Ok(());
             }
@@ -92,7 +93,7 @@ pub async fn compare(tx: &Tx, agent: &agents::Model, plan: &LaunchPlan) -> Resul
         None => {
             let text = SecretString::from(serde_json::to_string(&now).map_err(Problem::internal)?);
             changed
-                .col_expr(agents::Column::LaunchedWithSealed, Expr::value(keys.seal(&text, &place)))
+                .col_expr(agents::Column::LaunchedWithSealed, Expr::value(keys.seal(&text, &context)))
                 .col_expr(agents::Column::RestartReason, Expr::value(None::<String>))
                 .col_expr(agents::Column::LaunchLacks, Expr::value(None::<String>))
         }

@@ -1,10 +1,10 @@
-//! Plans that hold secrets, and hosts that may not have them.
+//! Withholds plans with secrets from unconfirmed hosts.
 //!
-//! A host that is not confirmed gets no plan with a secret in it, nor the rest of such a plan: its agent fails at once, and starts
-//! when a person confirms the host. Agents that need no secret run there like anywhere else.
+//! A host that is not confirmed gets no plan that holds a secret, not even a part of it: its agent fails at once, and
+//! starts when a person confirms the host. Agents without secrets run there as on any host.
 //!
-//! Whether a host is confirmed is read while the agent is held. So a confirmation, which holds the agents before it starts them, is
-//! either seen here or finds the agent waiting.
+//! Whether a host is confirmed is read under the agent's lock. A confirmation locks the agents before it starts them,
+//! so it is either seen here or finds the agent waiting.
 
 use muster_protocol::{
     Command,
@@ -14,8 +14,8 @@ use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect};
 use serde_json::json;
 
 use super::{
-    super::{failing::fail, reports, running::stay_down},
-    put_together,
+    super::{failing::fail, reports, running::cancel_start},
+    build_plan,
 };
 use crate::{
     base::{
@@ -34,11 +34,12 @@ use crate::{
     },
 };
 
-/// What people read at the agent, and the host as the reason.
+/// The detail of the agent's status, and the reason that the host gets.
 const DETAIL: &str = "The agent needs secrets, and the host of its server is not confirmed. A person with server.edit and \
                       credential.edit can confirm it on the server's page; the agent then starts.";
 
-/// Whether the plan holds a secret. All parts are named, so that a new one is judged when it is added.
+/// Whether the plan holds a secret. The pattern names all fields, so that a new one doesn't compile until it is
+/// considered.
 pub(super) fn holds_secret(plan: &LaunchPlan) -> bool {
     let LaunchPlan {
         name: _,
@@ -72,33 +73,30 @@ pub(super) fn holds_secret(plan: &LaunchPlan) -> bool {
     model_access.is_some() || !environment.is_empty() || !files.is_empty() || is_injected || of_servers
 }
 
-/// Whether the host of the agent's server may not have its plan. The agent is held.
-///
-/// # Errors
-/// The database is unreachable; a secret can't be opened.
+/// Whether the host of the agent's server may not have its plan. The caller has locked the agent.
 pub(in super::super) async fn is_withheld(tx: &Tx, agent: &agents::Model) -> Result<bool> {
     Ok(servers::is_unconfirmed(tx, agent.server_id).await?
-        && holds_secret(&Box::pin(put_together(tx, agent)).await?))
+        && holds_secret(&Box::pin(build_plan(tx, agent)).await?))
 }
 
-/// The agent, which is at rest, waits until its host is confirmed.
-pub(in super::super) async fn wait(tx: &Tx, agent: AgentId) -> Result<()> {
+/// Fails an agent at rest until its host is confirmed.
+pub(in super::super) async fn fail_until_confirmed(tx: &Tx, agent: AgentId) -> Result<()> {
     fail(tx, agent, StatusReason::HostNotConfirmed, Some(DETAIL)).await
 }
 
-/// The agent's launch ends, because its host may not have its plan. It waits until the host is confirmed; one that a person has
-/// paused stays down, since a launch would begin with the turns that wait.
+/// Ends the agent's launch, because its host may not have its plan. The agent waits until the host is confirmed; a
+/// paused one stays down, because a launch would begin with the waiting turns.
 pub(in super::super) async fn withhold(tx: &Tx, agent: &agents::Model) -> Result<()> {
-    let standing = LockedAgent::of(agent);
+    let standing = LockedAgent::from_row(agent);
     commands::expire_of_agent(tx, agent.id).await?;
     commands::enqueue(tx, standing.host(), &Command::Stop);
-    wait(tx, agent.id).await?;
-    reports::settle(tx, &standing, standing.generation, "its host is not confirmed").await?;
+    fail_until_confirmed(tx, agent.id).await?;
+    reports::settle_launches(tx, &standing, standing.generation, "its host is not confirmed").await?;
     let mut status = AgentStatus::Error;
     if agent.status == AgentStatus::Paused
         && let Some(waiting) = find(tx, agent.id).await?
     {
-        stay_down(tx, waiting).await?;
+        cancel_start(tx, waiting).await?;
         status = AgentStatus::Stopped;
     }
     let changes = json!({
@@ -110,12 +108,9 @@ pub(in super::super) async fn withhold(tx: &Tx, agent: &agents::Model) -> Result
     Ok(())
 }
 
-/// Ends the launches on this server whose plans its host may not have: another host ran them.
-///
-/// # Errors
-/// The database is unreachable; a secret can't be opened.
+/// Ends the launches on this server whose plans its new host may not have. The previous host ran them.
 pub async fn withhold_all(scope: &Scope, server: ServerId) -> Result<()> {
-    for id in up_on(scope, server).await? {
+    for id in find_up_on(scope, server).await? {
         let tx = scope.begin().await?;
         // A person may have stopped it meanwhile.
         let is_up =
@@ -130,15 +125,14 @@ pub async fn withhold_all(scope: &Scope, server: ServerId) -> Result<()> {
     Ok(())
 }
 
-/// The agents on a server that have a launch, in the order in which several are held.
-async fn up_on(scope: &Scope, server: ServerId) -> Result<Vec<AgentId>> {
+/// The agents on a server that have a launch, in locking order.
+async fn find_up_on(scope: &Scope, server: ServerId) -> Result<Vec<AgentId>> {
     let up = [AgentStatus::Spawning, AgentStatus::Running, AgentStatus::Paused];
     let found = living(scope).filter(agents::Column::ServerId.eq(server));
     let found = found.filter(agents::Column::Status.is_in(up)).order_by_asc(agents::Column::Id);
     Ok(found.select_only().column(agents::Column::Id).into_tuple().all(scope.core.db.read()).await?)
 }
 
-/// The answer to the host.
 pub(super) fn refusal() -> Problem {
     Problem::new(Code::PermissionDenied, DETAIL)
 }
@@ -149,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// The shapes of everything that a host is given.
+    /// The JSON schemas of everything that a host receives.
     fn shapes() -> Value {
         let text = include_str!("../../../../schema/gateway.json");
         muster_json::from_str::<Value>(text).unwrap()["$defs"].take()
@@ -170,7 +164,7 @@ mod tests {
         shape["properties"].as_object().into_iter().flatten()
     }
 
-    /// The least that has this shape: optional parts are missing, lists are empty.
+    /// The smallest value of this shape: optional parts are missing, lists are empty.
     fn least(shapes: &Value, shape: &Value) -> Value {
         let default = &shape["default"];
         let (shape, _) = named(shapes, shape);
@@ -207,7 +201,7 @@ mod tests {
         }
     }
 
-    /// For each place of a secret in this shape: where it is, and the least that has it.
+    /// For each secret in this shape: its path, and the smallest value that contains it.
     fn with_a_secret(shapes: &Value, shape: &Value, at: &str) -> Vec<(String, Value)> {
         let (shape, is_secret) = named(shapes, shape);
         if is_secret {

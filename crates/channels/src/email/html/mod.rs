@@ -174,7 +174,6 @@ impl Default for Page {
 }
 
 impl Page {
-    /// Handles a token.
     fn handle_token(&mut self, event: &CallbackEvent<'_>) -> Option<Next> {
         let mut next = None;
         match event {

@@ -37,7 +37,7 @@ fn read_attachment(attachment: &Value, of_app: bool, reader: &mut Reader<'_>, de
     let (pretext, author, text) = (read("pretext"), read("author_name"), read("text"));
     let title = format_link(&read("title"), &text_of(&attachment["title_link"]));
     let footer = read("footer");
-    let fields = join_texts(&attachment["resolvers"], |field| read_attachment_field(field, reader), "\n");
+    let fields = join_texts(&attachment["fields"], |field| read_attachment_field(field, reader), "\n");
     let blocks = read_blocks(&attachment["blocks"], reader, depth + 1);
     let buttons = join_texts(&attachment["actions"], read_legacy_button, " ");
     let image = first_text(attachment, &["image_url", "thumb_url"]);

@@ -61,7 +61,7 @@ fn read_block(block: &Value, reader: &mut Reader<'_>, depth: usize) -> String {
         "header" => read_text_object(&block["text"], reader),
         "section" => {
             let said = read_text_object(&block["text"], reader);
-            let fields = join_texts(&block["resolvers"], |field| read_text_object(field, reader), "\n");
+            let fields = join_texts(&block["fields"], |field| read_text_object(field, reader), "\n");
             join_paragraphs(&[&said, &fields, &read_element(&block["accessory"], reader, depth)])
         }
         "markdown" => text_of(&block["text"]),

@@ -29,7 +29,7 @@ fn a_long_name_of_a_tool_call_is_cut() {
         .update(&json!({ "sessionUpdate": "tool_call_update", "toolCallId": name, "status": "in_progress" }));
     script.asks(&json!(1), &json!({ "toolCallId": name }));
     assert!(matches!(script.messages()[..], [Content::ToolCall { .. }]));
-    assert!(matches!(script.fx.events.last(), Some(Happening::Asked(_))));
+    assert!(matches!(script.fx.events.last(), Some(HostEvent::Asked(_))));
     script.assert_small();
 }
 
@@ -39,7 +39,7 @@ fn too_many_questions_are_not_kept() {
     for number in 0..MOST_OPEN + 5 {
         script.asks(&json!(number), &json!({ "toolCallId": format!("t{number}"), "title": "Run" }));
     }
-    let asked = script.fx.events.iter().filter(|event| matches!(event, Happening::Asked(_))).count();
+    let asked = script.fx.events.iter().filter(|event| matches!(event, HostEvent::Asked(_))).count();
     assert_eq!(asked, MOST_OPEN);
     assert_eq!(script.written().len(), 5, "the others are refused at once");
 }
@@ -90,7 +90,7 @@ fn state_kept_for_an_agent_is_bounded() {
         "toolCall": { "toolCallId": "t", "title": "Run" },
         "options": [{ "optionId": long, "name": "Once", "kind": "allow_once" }] } }));
     assert!(
-        matches!(script.fx.events.last(), Some(Happening::Asked(_))),
+        matches!(script.fx.events.last(), Some(HostEvent::Asked(_))),
         "what can't be kept hides no question"
     );
     script.writes(&json!({ "id": 2, "method": "elicitation/create", "params": { "mode": "form", "sessionId": "s",
@@ -164,7 +164,7 @@ fn too_deeply_nested_input_is_reported_as_text_and_not_asked() {
         for told in [called, output, asked] {
             assert_eq!(told, if is_whole { &value } else { &cut }, "{levels}");
         }
-        let is_asked = matches!(script.fx.events.last(), Some(Happening::Asked(_)));
+        let is_asked = matches!(script.fx.events.last(), Some(HostEvent::Asked(_)));
         assert_eq!(is_asked, is_whole, "{levels}");
         let refused = script.written().pop().map(|line| line["error"]["code"].clone());
         assert_eq!(refused, (!is_whole).then(|| json!(-32602)), "{levels}");
@@ -177,9 +177,9 @@ fn extra_fields_of_question_options_are_dropped() {
     script.says(&json!({ "id": 1, "method": "session/request_permission", "params": { "sessionId": "s",
         "toolCall": { "toolCallId": "t", "title": "Run" },
         "options": [{ "optionId": "once", "name": "Once", "kind": "allow_once", "_meta": { "a": nested(122) } }] } }));
-    assert!(matches!(script.fx.events.last(), Some(Happening::Asked(_))), "{:?}", script.fx.events);
+    assert!(matches!(script.fx.events.last(), Some(HostEvent::Asked(_))), "{:?}", script.fx.events);
     script.assert_readable();
-    assert_eq!(script.machine.verdict("3.h1", true), Answered::Said);
+    assert_eq!(script.machine.verdict("3.h1", true), DecisionEffect::Said);
     assert_eq!(script.written().pop().unwrap()["result"]["outcome"]["optionId"], "once");
 }
 

@@ -36,7 +36,7 @@ impl Script {
     /// The last reported mode.
     fn mode(&self) -> Option<&str> {
         let mut offers = self.fx.events.iter().filter_map(|event| match event {
-            Happening::Offered { modes, .. } => Some(modes),
+            HostEvent::Offered { modes, .. } => Some(modes),
             _ => None,
         });
         let current = offers.next_back()?.iter().find(|mode| mode.current)?;

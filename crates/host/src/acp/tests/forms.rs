@@ -10,10 +10,10 @@ fn a_question_of_another_session_is_not_shown() {
     assert_eq!(script.written()[0]["result"], json!({ "action": "decline" }));
     script.says(&json!({ "id": 2, "method": "elicitation/create", "params": { "mode": "form", "sessionId": "s",
         "message": "?", "requestedSchema": { "type": "object", "properties": { "a": { "type": "string" } } } } }));
-    let Some(Happening::Asked(request)) = script.fx.events.last() else { panic!("{:?}", script.fx.events) };
+    let Some(HostEvent::Asked(request)) = script.fx.events.last() else { panic!("{:?}", script.fx.events) };
     assert!(matches!(request.asked, Asked::Question { allow_text: true, .. }));
     script.says(&json!({ "method": "$/cancel_request", "params": { "requestId": 2 } }));
-    assert_eq!(script.fx.events.last(), Some(&Happening::Withdrawn { request: "3.h1".to_owned() }));
+    assert_eq!(script.fx.events.last(), Some(&HostEvent::Withdrawn { request: "3.h1".to_owned() }));
 }
 
 #[test]
@@ -29,10 +29,10 @@ fn an_answer_that_a_form_has_no_place_for_is_not_delivered() {
             "sessionId": "s", "message": "?",
             "requestedSchema": { "type": "object", "properties": fields, "required": required } } }));
         let decision = Decision::Answered { options: Vec::new(), text: Some(text.to_owned()) };
-        assert_eq!(script.machine.decide("3.h1", &decision, Some(9)), Answered::NotWaiting);
+        assert_eq!(script.machine.decide("3.h1", &decision, Some(9)), DecisionEffect::NotWaiting);
         assert_eq!(script.written().pop().unwrap()["result"], json!({ "action": "decline" }));
         script.fx.events.clear();
-        script.machine.took(100, &mut script.fx);
+        script.machine.mark_taken(100, &mut script.fx);
         assert!(script.fx.events.is_empty(), "{:?}", script.fx.events);
     }
 }

@@ -81,7 +81,7 @@ fn a_line_is_read_once() {
 fn texts_and_values_are_cut_between_characters() {
     assert_eq!(floor_boundary("aäb", 2), 1);
     assert_eq!((short("äöü", 2), short("äöü", 3)), ("äö…".to_owned(), "äöü".to_owned()));
-    let large = fit(Value::String("ä".repeat(LONGEST_VALUE)));
+    let large = fit_event(Value::String("ä".repeat(LONGEST_VALUE)));
     assert_eq!(large["truncated"], true);
     assert!(large.to_string().len() < LONGEST_VALUE);
 }

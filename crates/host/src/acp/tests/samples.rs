@@ -9,7 +9,7 @@ fn asked(line: &str) -> (Script, Option<Request>) {
     script.written();
     script.raw(line);
     let request = match script.fx.events.pop() {
-        Some(Happening::Asked(request)) => Some(request),
+        Some(HostEvent::Asked(request)) => Some(request),
         _ => None,
     };
     (script, request)
@@ -33,7 +33,7 @@ fn decided(line: &str, decision: &Decision) -> Value {
     let key = request.unwrap().request;
     let answered = script.machine.decide(&key, decision, Some(9));
     let mut got = got(&mut script);
-    if answered == Answered::NotWaiting {
+    if answered == DecisionEffect::NotWaiting {
         got["then"] = "The next turn says it in words.".into();
     }
     got

@@ -19,7 +19,7 @@ fn a_session_resumes_without_replay_or_starts_over() {
     assert_eq!(prompt["params"]["prompt"].as_array().unwrap().len(), 1, "instructions are sent once");
     script.says(&json!({ "id": "3.50", "result": { "stopReason": "end_turn" } }));
     assert!(script.messages().is_empty());
-    assert!(!script.fx.events.iter().any(|event| matches!(event, Happening::Session { .. })));
+    assert!(!script.fx.events.iter().any(|event| matches!(event, HostEvent::Session { .. })));
     script.turn(6, None);
     let line = json!({ "id": "3.60.new", "opening": "New" });
     assert_eq!(script.written(), [line], "the control plane wants a new session");
@@ -35,7 +35,7 @@ fn a_session_resumes_without_replay_or_starts_over() {
         (&told["text"], &told["annotations"]["audience"]),
         (&json!("Be brief."), &json!(["assistant"]))
     );
-    let session = Happening::Session { conversation_id: 1, session: Some("s".to_owned()) };
+    let session = HostEvent::Session { conversation_id: 1, session: Some("s".to_owned()) };
     assert!(script.fx.events.contains(&session));
 }
 
@@ -115,7 +115,7 @@ fn models_and_modes_are_reported_whenever_they_change() {
     script.says(&json!({ "id": "3.50.new", "result": { "sessionId": "s", "configOptions": options, "modes": modes } }));
     let offered = |script: &Script| {
         let offers = script.fx.events.iter().filter_map(|event| match event {
-            Happening::Offered { models, modes } => Some((models.clone(), modes.clone())),
+            HostEvent::Offered { models, modes } => Some((models.clone(), modes.clone())),
             _ => None,
         });
         offers.collect::<Vec<_>>()
@@ -154,7 +154,7 @@ fn a_session_that_was_given_up_is_forgotten() {
     script.machine.cancel(5, &mut script.fx);
     script.written();
     script.machine.give_up(5, &mut script.fx);
-    let [Happening::Session { session: None, .. }, Happening::TurnEnded(end)] = &script.fx.events[..] else {
+    let [HostEvent::Session { session: None, .. }, HostEvent::TurnEnded(end)] = &script.fx.events[..] else {
         panic!("{:?}", script.fx.events)
     };
     assert_eq!(end.outcome, TurnOutcome::Cancelled);

@@ -51,7 +51,7 @@ fn one_turn_at_a_time_in_a_conversation() {
     script.says(&json!({ "id": "3.50", "result": { "stopReason": "refusal" } }));
     assert_eq!(script.written()[0]["id"], "3.60");
     assert_eq!((script.end().turn_id, script.end().outcome), (5, TurnOutcome::Failed));
-    assert_eq!(script.fx.events.last(), Some(&Happening::TurnStarted { turn_id: 6 }));
+    assert_eq!(script.fx.events.last(), Some(&HostEvent::TurnStarted { turn_id: 6 }));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn an_agent_without_access_to_its_model_says_so() {
     script.says(
         &json!({ "id": "3.50.new", "error": { "code": -32000, "message": "Authentication required" } }),
     );
-    let told = Happening::AuthRequired { detail: "Authentication required".to_owned() };
+    let told = HostEvent::AuthRequired { detail: "Authentication required".to_owned() };
     assert!(script.fx.events.contains(&told));
     assert_eq!(script.end().outcome, TurnOutcome::Failed);
 }

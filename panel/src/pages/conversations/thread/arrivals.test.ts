@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { MessageRecord } from '../../../app/thread/fields'
-import { arrivalWords, toRead } from './arrivals'
+import { announceable, arrivalWords } from './arrivals'
 
 const names = { agent: 'harbour', agentAvatar: null, viewer: { id: 7, name: 'Ada', avatarUrl: null } }
 const message = (part: Partial<MessageRecord>) =>
@@ -19,7 +19,7 @@ test('what others say is read out, but neither thoughts nor tools nor one’s ow
   const asked = message({ kind: 'APPROVAL', role: 'SYSTEM' })
   const folded = (['THINKING', 'TOOL_CALL', 'TOOL_RESULT'] as const).map((kind) => message({ kind }))
   const mine = message({ role: 'USER', authorUserId: 7 })
-  expect(toRead([said, ...folded, mine, asked], 7)).toEqual([said, asked])
+  expect(announceable([said, ...folded, mine, asked], 7)).toEqual([said, asked])
 })
 
 test('one message is read with its author, several are counted and the last one is read', () => {

@@ -1,16 +1,16 @@
-// What is read out of the messages that come while one is at the end of a thread. Pure, tested.
+// Announcements for messages that arrive at the end of a thread. Pure, tested.
 import { lineOf } from '../../../app/thread/content'
 import type { MessageRecord } from '../../../app/thread/fields'
 import { authorOf, type Names } from './names'
 
-/** Folded for the eye, and passed over for the ear. */
+/** Collapsed on screen and skipped in announcements. */
 const FOLDED = ['THINKING', 'TOOL_CALL', 'TOOL_RESULT']
 
-/** Those that are worth reading out: no one needs to hear what they have just written. */
-export const toRead = (come: MessageRecord[], viewerId: number): MessageRecord[] =>
+/** The messages to announce, without the user's own. */
+export const announceable = (come: MessageRecord[], viewerId: number): MessageRecord[] =>
   come.filter(({ kind, authorUserId }) => authorUserId !== viewerId && !FOLDED.includes(kind))
 
-/** The last of them, and how many there are. */
+/** Announces the last message and the number of new ones. */
 export function arrivalWords(come: MessageRecord[], names: Names): string {
   const last = come.at(-1)
   if (!last) return ''

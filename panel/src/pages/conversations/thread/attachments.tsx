@@ -1,4 +1,4 @@
-// Files of a message. Pictures of four harmless kinds are shown, from their bytes alone; everything else is for saving.
+// Attachments of a message. Images of four safe types are displayed from their bytes; all other files are downloads.
 import { Download, FileText } from 'lucide-react'
 import { useEffect, useState } from 'react'
 import type { MessageRecord } from '../../../app/thread/fields'
@@ -9,8 +9,8 @@ import { Visible } from '../../../ui/visible'
 type File = MessageRecord['attachments'][number]
 
 const SHOWN = ['image/png', 'image/jpeg', 'image/webp', 'image/gif']
-/** Larger pictures are for saving. */
-const MOST_BYTES = 5 * 1024 * 1024
+/** Larger images are downloads. */
+const MAX_BYTES = 5 * 1024 * 1024
 
 export function Attachments({ files }: { files: File[] }) {
   if (files.length === 0) return null
@@ -18,7 +18,7 @@ export function Attachments({ files }: { files: File[] }) {
     <ul className="mt-1.5 space-y-2">
       {files.map((file) => (
         <li key={file.id}>
-          {SHOWN.includes(file.mimeType) && file.sizeBytes <= MOST_BYTES && <Picture file={file} />}
+          {SHOWN.includes(file.mimeType) && file.sizeBytes <= MAX_BYTES && <Picture file={file} />}
           <div className="flex items-center gap-2 rounded-control border border-line bg-canvas py-1 pr-1 pl-2.5 text-sm">
             <FileText size={15} aria-hidden className="shrink-0 text-muted" />
             <span className="min-w-0 grow truncate">
@@ -43,7 +43,7 @@ export function Attachments({ files }: { files: File[] }) {
   )
 }
 
-/** Only the service's own address, even if a record names another. */
+/** Accepts only the service's own address, whatever the record says. */
 const isOurs = (url: string) => /^\/v1\/org\/\d+\/attachment\/\d+$/.test(url)
 
 function Picture({ file }: { file: File }) {
@@ -56,7 +56,7 @@ function Picture({ file }: { file: File }) {
     const load = async () => {
       const answer = await fetch(url, { signal: stop.signal, credentials: 'same-origin' })
       if (!answer.ok) return
-      // The type is one of ours for all bytes: a browser draws them as a picture or not at all.
+      // The type is an allowed image type, so a browser displays the bytes as an image or not at all.
       made = URL.createObjectURL(new Blob([await answer.arrayBuffer()], { type: mimeType }))
       if (stop.signal.aborted) URL.revokeObjectURL(made)
       else setSource(made)

@@ -1,4 +1,4 @@
-// Writing a message. It says to whom one writes; Enter sends, Shift+Enter begins a line; what is typed is kept.
+// The message composer. It names the recipient; Enter sends, Shift+Enter starts a new line; unsent text is kept.
 import { Paperclip, Send, X } from 'lucide-react'
 import { type Dispatch, type ReactNode, type SetStateAction, useRef } from 'react'
 import { useClient } from 'urql'
@@ -13,17 +13,17 @@ import { sayProblem } from '../../../ui/toast-store'
 import { Visible } from '../../../ui/visible'
 import type { ConversationRecord } from '../record'
 import { draftPlace, post } from './outbox'
-import { MOST_BYTES, MOST_FILES, type Upload, uploadOf } from './uploads'
+import { MAX_BYTES, MAX_FILES, type Upload, uploadOf } from './uploads'
 
-const MOST_CHARACTERS = 65_536
+const MAX_CHARACTERS = 65_536
 
 interface Props {
   conversation: ConversationRecord
-  /** To whom one writes, and what happens then. */
+  /** The recipient, and what sending does. */
   to: string
   files: Upload[]
   onFiles: Dispatch<SetStateAction<Upload[]>>
-  /** Why nothing can be written now. */
+  /** Why the composer is disabled. */
   closed?: ReactNode
 }
 
@@ -36,14 +36,14 @@ export function Composer({ conversation, to, files, onFiles: setFiles, closed }:
   const refused = useRefused('agent.interact', conversation)
   const attach = (added: Iterable<File>) => {
     const fit = [...added].filter((file) => {
-      if (file.size <= MOST_BYTES) return true
-      sayProblem(`${file.name} is ${bytes(file.size)}. A file may have ${bytes(MOST_BYTES)} at most.`)
+      if (file.size <= MAX_BYTES) return true
+      sayProblem(`${file.name} is ${bytes(file.size)}. A file may have ${bytes(MAX_BYTES)} at most.`)
       return false
     })
-    if (files.length + fit.length > MOST_FILES) sayProblem(`A message takes ${MOST_FILES} files at most.`)
-    setFiles((before) => [...before, ...fit.map(uploadOf)].slice(0, MOST_FILES))
+    if (files.length + fit.length > MAX_FILES) sayProblem(`A message takes ${MAX_FILES} files at most.`)
+    setFiles((before) => [...before, ...fit.map(uploadOf)].slice(0, MAX_FILES))
   }
-  const ready = (text.trim() !== '' || files.length > 0) && [...text].length <= MOST_CHARACTERS
+  const ready = (text.trim() !== '' || files.length > 0) && [...text].length <= MAX_CHARACTERS
   const send = () => {
     if (!ready || refused) return refused?.()
     post(client, org.id, conversation.id, text, files)
@@ -107,9 +107,9 @@ export function Composer({ conversation, to, files, onFiles: setFiles, closed }:
           <IconButton icon={Send} label="Send" look="primary" keys="enter" type="submit" disabled={!ready} />
         </div>
       </Gate>
-      {[...text].length > MOST_CHARACTERS && (
+      {[...text].length > MAX_CHARACTERS && (
         <p role="alert" className="mt-1 text-xs font-medium text-danger-text">
-          At most {MOST_CHARACTERS} characters; these are {[...text].length}. Send the rest as a file.
+          At most {MAX_CHARACTERS} characters; these are {[...text].length}. Send the rest as a file.
         </p>
       )}
       <input

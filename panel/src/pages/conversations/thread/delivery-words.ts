@@ -1,4 +1,4 @@
-// What became of a message that went out through a channel, in words. Pure, tested.
+// Describes the delivery of a message through a channel. Pure, tested.
 import type { MessageRecord } from '../../../app/thread/fields'
 
 export type MessageDelivery = NonNullable<MessageRecord['delivery']>
@@ -6,7 +6,7 @@ export type MessageDelivery = NonNullable<MessageRecord['delivery']>
 export interface DeliveryWords {
   is: 'waiting' | 'sent' | 'failed' | 'unsent'
   said: string
-  /** What it means, or what to do. */
+  /** An explanation or the next step. */
   more?: string
   canRetry?: boolean
 }
@@ -40,7 +40,7 @@ export function deliveryWords({ status, code, error }: MessageDelivery): Deliver
       return { is: 'unsent', said: 'Not sent', more: 'The channel was switched off, or does not send.' }
     default: {
       const more = [code && FAILURES[code], error].filter(Boolean).join(' ')
-      // What came back can't be sent again as it is.
+      // A bounced message can't be sent again unchanged.
       return { is: 'failed', said: 'Not sent', more: more || undefined, canRetry: code !== 'bounced' }
     }
   }

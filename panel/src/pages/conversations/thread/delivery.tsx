@@ -1,5 +1,5 @@
-// What became of a message that went out through a channel. Its line is there from the beginning, so that nothing moves when
-// it is sent; only a failure says more.
+// The delivery state of a message sent through a channel. The line is there from the start, so that nothing moves
+// later; only failures add text.
 import { Check, Clock, type LucideIcon, Minus, RotateCw, TriangleAlert } from 'lucide-react'
 import { graphql } from '../../../api/graphql'
 import { useAct } from '../../../api/use-act'
@@ -24,14 +24,14 @@ const SIGNS: Record<DeliveryWords['is'], { icon: LucideIcon; tone: string }> = {
   unsent: { icon: Minus, tone: 'text-muted' },
 }
 
-/** More of what a vendor says does not help anyone. */
-const MOST = 300
+/** The maximum length of a vendor's error; more helps no one. */
+const MAX_ERROR = 300
 
 interface Props {
-  /** The message's. */
+  /** The message's id. */
   id: number
   delivery: MessageDelivery
-  /** The reader wrote it. */
+  /** Written by the current user. */
   mine: boolean
 }
 
@@ -55,7 +55,7 @@ export function Delivery({ id, delivery, mine }: Props) {
       </p>
       {more && (
         <p className={cx('break-words', mine && 'text-right')}>
-          <Visible text={more.slice(0, MOST)} />
+          <Visible text={more.slice(0, MAX_ERROR)} />
         </p>
       )}
     </div>
@@ -72,7 +72,7 @@ function Again({ id }: { id: number }) {
         size="sm"
         icon={RotateCw}
         busy={act.pending}
-        onClick={() => void act({ orgId: org.id, messageId: id }, { said: 'It is sent again' })}
+        onClick={() => void act({ orgId: org.id, messageId: id }, { said: 'Sending again' })}
       >
         Send again
       </Button>

@@ -1,9 +1,9 @@
-// A decision where it was asked for: the same form as in the inbox.
+// An approval inside its conversation: the same form as in the inbox.
 import { Link } from '@tanstack/react-router'
 import { ShieldQuestion } from 'lucide-react'
 import { useLive } from '../../../api/use-live'
 import { Decide } from '../../../app/approvals/decide'
-import { WhatIsAsked } from '../../../app/approvals/details'
+import { ApprovalSubject } from '../../../app/approvals/details'
 import { ApprovalQuery } from '../../../app/approvals/fields'
 import { KINDS, riskWords } from '../../../app/approvals/words'
 import { useOrg } from '../../../app/organization'
@@ -52,7 +52,7 @@ export function InlineApproval({ id }: { id: number }) {
         </Link>
       </header>
       <div className="space-y-3 p-2.5 sm:p-3">
-        {isOpen && <WhatIsAsked approval={approval} />}
+        {isOpen && <ApprovalSubject approval={approval} />}
         <Decide approval={approval} />
       </div>
     </section>

@@ -1,5 +1,5 @@
-// What a thread shows, in its order: messages, with a tool's result inside its call, days between them, and where the new
-// ones begin. Pure, tested.
+// The items of a thread in order: messages, with tool results inside their calls, day separators, and the start of the
+// unread ones. Pure, tested.
 
 import { contentOf } from '../../../app/thread/content'
 import type { MessageRecord } from '../../../app/thread/fields'
@@ -9,12 +9,12 @@ export type Item =
   | { is: 'new'; key: string }
   | { is: 'message'; key: string; message: MessageRecord; result?: MessageRecord; follows: boolean }
 
-/** Messages of one author closer than this stand together. */
+/** Messages by the same author within this interval are grouped. */
 const TOGETHER_MS = 5 * 60_000
-/** What has an author’s name above it. */
+/** Kinds that show their author's name. */
 const TALK = ['TEXT', 'FILE', 'VOICE']
 
-/** `newFrom`: the first seq that is new to the reader; `dayOf`: a time's day where the reader is. */
+/** `newFrom`: the first unread seq; `dayOf`: a time's day in the user's time zone. */
 export function itemsOf(
   messages: MessageRecord[],
   newFrom: number | null,
@@ -48,7 +48,7 @@ export function itemsOf(
 const callOf = (message: MessageRecord): string =>
   contentOf(message.content).callId ? `${message.turnId ?? ''}:${contentOf(message.content).callId}` : ''
 
-/** Results whose call is here too: the first one that follows it in the same turn. */
+/** Each call with its result: the first that follows it in the same turn. */
 function resultsByCall(messages: MessageRecord[]) {
   const open = new Set<string>()
   const of = new Map<string, MessageRecord>()

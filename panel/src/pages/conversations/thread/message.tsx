@@ -19,11 +19,11 @@ import { Fold, ToolCall } from './tool'
 interface Props {
   message: MessageRecord
   result?: MessageRecord
-  /** It belongs to the one above: no name again. */
+  /** Continues the previous author's group: the name is not repeated. */
   follows: boolean
   marked: boolean
   names: Names
-  /** The agent does not have it yet. */
+  /** The agent has not received it yet. */
   waits: boolean
 }
 
@@ -33,7 +33,7 @@ export const Message = memo(function Message({ message, result, follows, marked,
       data-seq={message.seq}
       data-through={result?.seq}
       data-message=""
-      // With older messages it moves into its call: nothing to hold on to.
+      // Not an anchor for scrolling: loading older messages moves it into its call.
       data-loose={message.kind === 'TOOL_RESULT' || undefined}
       aria-label={`${authorOf(message, names)}, message ${message.seq}`}
       className={cx(
@@ -80,7 +80,7 @@ function Body({ message, result, follows, names, waits }: Omit<Props, 'marked'>)
   }
 }
 
-/** What someone said: the agent, a person, a contact. */
+/** A message by the agent, a member or a contact. */
 function Said({ message, follows, names, waits }: Omit<Props, 'marked' | 'result'>) {
   const content = contentOf(message.content)
   const mine = message.authorUserId === names.viewer.id
@@ -151,7 +151,7 @@ function Said({ message, follows, names, waits }: Omit<Props, 'marked' | 'result
   )
 }
 
-/** Whether it reached the agent: said only if there is something to say. */
+/** The delivery to the agent, shown only if notable. */
 function Reached({ message, mine, waits }: { message: MessageRecord; mine: boolean; waits: boolean }) {
   const side = cx('mt-0.5 text-xs', mine && 'text-right')
   if (message.status === 'FAILED')

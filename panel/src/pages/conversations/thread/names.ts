@@ -1,4 +1,4 @@
-// Who is who in a thread. Pure.
+// Names of a thread's participants. Pure.
 import type { MessageRecord } from '../../../app/thread/fields'
 
 export interface Names {

@@ -1,6 +1,6 @@
-// Messages of one's own on their way. They show at once; one that was not accepted stays with the reason and can be sent
-// again as the same request, so that it is never posted twice. Outside of React, and kept in the browser: leaving the
-// page loses nothing, reloading it only the files.
+// The user's unsent messages. They show at once; a refused one stays with the reason and can be sent again as the same
+// request, so that it is never posted twice. Kept outside React and in browser storage: leaving the page loses nothing,
+// reloading it only the files.
 import type { Client } from '@urql/core'
 import { useEffect, useSyncExternalStore } from 'react'
 import { onClient } from '../../../api/current-client'
@@ -10,19 +10,19 @@ import { resync } from '../../../api/live'
 import { once, randomKey } from '../../../api/use-act'
 import { draftOf, draftsOwner, saveDraft } from '../../../app/drafts'
 import { MessageFields, type MessageRecord } from '../../../app/thread/fields'
-import { keptAs, lost, read, write } from './unsent'
+import { read, storageKey, unsentReason, write } from './unsent'
 import { type Upload, upload } from './uploads'
 
 export interface Pending {
   key: string
-  /** Whose it is. */
+  /** The author. */
   person: number
   orgId: number
   conversationId: number
   text: string
   files: Upload[]
   state: 'sending' | 'failed'
-  /** Why it was not accepted. */
+  /** Why it was refused. */
   problem?: string
   createdAt: string
 }
@@ -37,20 +37,20 @@ const Post = graphql(
 )
 
 let pending: Pending[] = []
-/** The keys of all that this tab has ever had: what else is written down is of other tabs. */
+/** Keys of all messages this tab has had: other stored messages belong to other tabs. */
 const known = new Set<string>()
 const listeners = new Set<() => void>()
 const sent = new Set<(message: MessageRecord, conversationId: number) => void>()
 
 function set(next: Pending[]): void {
   pending = next
-  for (const each of next) known.add(keptAs(each))
+  for (const each of next) known.add(storageKey(each))
   for (const listener of listeners) listener()
 }
 
 const takenUp = new Set<string>()
 
-// Someone else sends nothing of them. Anyone who comes back finds what is written down.
+// Another user sends none of them. The author finds the stored ones when signing in again.
 onClient(() => {
   takenUp.clear()
   known.clear()
@@ -60,25 +60,25 @@ onClient(() => {
 function change(key: string, part: Partial<Pending>): void {
   const changed = pending.find((each) => each.key === key)
   set(pending.map((each) => (each.key === key ? { ...each, ...part } : each)))
-  if (changed) keepUnsent(changed)
+  if (changed) storeUnsent(changed)
 }
 
-/** Where the text that is being written to a conversation is kept. */
+/** The draft place of a conversation's composer. */
 export const draftPlace = (conversationId: number) => `conversation.${conversationId}`
 const unsentPlace = (conversationId: number) => `unsent.${conversationId}`
 const isOf = (orgId: number, conversationId: number) => (each: Pending) =>
   each.person === draftsOwner() && each.orgId === orgId && each.conversationId === conversationId
 
-/** What was not accepted outlasts the page; with `all`, also what no one has answered yet. */
-function keepUnsent({ orgId, conversationId }: Pending, all = false): void {
+/** Stores the refused messages; with `all`, also those that are unanswered. */
+function storeUnsent({ orgId, conversationId }: Pending, all = false): void {
   const mine = pending.filter(isOf(orgId, conversationId))
   const place = unsentPlace(conversationId)
   const others = read(draftOf(orgId, place)).filter(({ key }) => !known.has(key))
   saveDraft(orgId, place, write([...others, ...mine.filter(({ state }) => all || state === 'failed')]))
 }
 
-/** Takes up what an earlier page has left, once. */
-function takeUp(orgId: number, conversationId: number): void {
+/** Loads the messages that an earlier page stored, once. */
+function restoreUnsent(orgId: number, conversationId: number): void {
   const place = `${draftsOwner()} ${orgId} ${conversationId}`
   if (takenUp.has(place)) return
   takenUp.add(place)
@@ -89,12 +89,12 @@ function takeUp(orgId: number, conversationId: number): void {
     conversationId,
     files: [],
     state: 'failed' as const,
-    problem: lost(each.files),
+    problem: unsentReason(each.files),
   }))
   if (back.length > 0) set([...back, ...pending])
 }
 
-/** Calls back with each message that was accepted. */
+/** Calls back with each accepted message. */
 export function onSent(listener: (message: MessageRecord, conversationId: number) => void): () => void {
   sent.add(listener)
   return () => sent.delete(listener)
@@ -127,11 +127,11 @@ export function sendAgain(client: Client, orgId: number, key: string): void {
   void send(client, orgId, key)
 }
 
-/** Forgets one that was not accepted, and gives its text back. */
+/** Removes a refused message and returns it for editing. */
 export function discard(key: string): Pending | undefined {
   const found = pending.find((each) => each.key === key)
   set(pending.filter((each) => each.key !== key))
-  if (found) keepUnsent(found)
+  if (found) storeUnsent(found)
   return found
 }
 
@@ -151,7 +151,7 @@ async function send(client: Client, orgId: number, key: string): Promise<void> {
     })
   }
   const attachmentIds = files.flatMap(({ id }) => (id === undefined ? [] : [id]))
-  // People mean what they type: nothing of it is markup.
+  // Typed text is plain: it contains no markup.
   const input = { text, format: 'plain' as const, ...(attachmentIds.length > 0 ? { attachmentIds } : {}) }
   const { data, error } = await client.mutation(Post, { orgId, conversationId, input }, once(key)).toPromise()
   const message = data?.postMessage
@@ -160,13 +160,13 @@ async function send(client: Client, orgId: number, key: string): Promise<void> {
     discard(key)
     for (const listener of sent) listener(message, conversationId)
   } else if (code === 'IDEMPOTENCY_IN_DOUBT') {
-    // An earlier try has posted it, and only the answer is lost: the message is read like any other.
+    // An earlier attempt posted it and only the answer was lost: the message arrives like any other.
     discard(key)
     resync()
   } else if (code === 'IDEMPOTENCY_IN_PROGRESS') {
-    change(key, { state: 'failed', problem: 'An earlier try is still under way. Try again in a moment.' })
+    change(key, { state: 'failed', problem: 'An earlier attempt is still under way. Try again in a moment.' })
   } else {
-    // What was refused may be sent once more, as another request. Where no one knows what came of it, the key stays.
+    // A refused message may be sent again as a new request. If the outcome is unknown, the key stays.
     change(key, {
       state: 'failed',
       problem: wordsOf(error),
@@ -182,7 +182,7 @@ const subscribe = (listener: () => void) => {
 let cached: { all: Pending[]; id: number; mine: Pending[] } = { all: [], id: 0, mine: [] }
 
 export function usePending(orgId: number, conversationId: number): Pending[] {
-  useEffect(() => takeUp(orgId, conversationId), [orgId, conversationId])
+  useEffect(() => restoreUnsent(orgId, conversationId), [orgId, conversationId])
   return useSyncExternalStore(subscribe, () => {
     if (cached.all !== pending || cached.id !== conversationId) {
       cached = { all: pending, id: conversationId, mine: pending.filter(isOf(orgId, conversationId)) }
@@ -197,6 +197,6 @@ if (typeof window !== 'undefined') {
   })
   window.addEventListener('pagehide', () => {
     for (const each of pending)
-      if (each.state === 'sending' && each.person === draftsOwner()) keepUnsent(each, true)
+      if (each.state === 'sending' && each.person === draftsOwner()) storeUnsent(each, true)
   })
 }

@@ -1,4 +1,4 @@
-// Messages of one's own that are not there yet.
+// The user's messages that are not in the thread yet.
 import { Paperclip } from 'lucide-react'
 import { useClient } from 'urql'
 import { draftOf, saveDraft } from '../../../app/drafts'

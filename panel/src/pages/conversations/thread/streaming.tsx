@@ -1,8 +1,8 @@
-// A message while the agent writes it.
+// A message that the agent is writing.
 import { Visible } from '../../../ui/visible'
 import type { Streams } from './streams'
 
-/** The end of a long one is enough until it is there as a message. */
+/** Shows only the end of a long one until the message is complete. */
 const SHOWN = 20_000
 
 export function Streaming({ streams, agent }: { streams: Streams; agent: string }) {

@@ -1,12 +1,11 @@
-// Messages while an agent writes them, put together from pieces. Pieces may be missing; then the message itself is waited
-// for. Pure, tested.
+// Assembles streamed messages from deltas. If one is missing, the complete message is awaited. Pure, tested.
 
 export interface Stream {
   text: string
-  /** The length of the text in bytes of UTF-8: where the next piece has to begin. */
+  /** The text's length in UTF-8 bytes: the offset of the next delta. */
   bytes: number
   thinking: boolean
-  /** A piece is missing. */
+  /** A delta is missing. */
   isBroken: boolean
 }
 
@@ -31,7 +30,7 @@ export function withDelta(streams: Streams, { message, offset, text, thinking }:
   return new Map(streams).set(message, next)
 }
 
-/** Without those whose message is there. */
+/** Removes streams whose message has arrived. */
 export function without(streams: Streams, hostKeys: (string | null)[]): Streams {
   const done = hostKeys.filter((key): key is string => key !== null && streams.has(key))
   if (done.length === 0) return streams

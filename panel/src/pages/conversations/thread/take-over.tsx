@@ -1,4 +1,4 @@
-// Who answers: the agent, or a person instead of it.
+// Shows who answers, the agent or a person, and switches between them.
 import { Hand, Undo2 } from 'lucide-react'
 import { useEffect, useState } from 'react'
 import { graphql } from '../../../api/graphql'
@@ -42,7 +42,7 @@ function useTakeOver({ id }: { id: number }) {
   }
 }
 
-/** Whether taking over cancels a turn. One that only waits is sent when it is handed back. */
+/** Whether taking over cancels a turn. A queued one is sent after handing back. */
 const wouldCancel = ({ takenOverBy, openTurns }: ConversationRecord) =>
   takenOverBy === null && openTurns.some(({ state }) => state !== 'QUEUED')
 
@@ -52,7 +52,7 @@ export function TakeOver({ conversation }: { conversation: ConversationRecord })
   const refused = useRefused('agent.interact', conversation)
   const [asking, ask] = useState(false)
   const isMine = takenOverBy === useViewer().user.id
-  // Handing back takes it back, but for the turn that was cancelled: only about that one is asked.
+  // Handing back undoes it, except for a cancelled turn: ask only about that.
   const take = () => (wouldCancel(conversation) ? ask(true) : void takeOver())
   useEffect(() => {
     if (takenOverBy !== null) ask(false)
@@ -132,7 +132,7 @@ function Banner({ conversation, pending, onTake, onHandBack }: BannerProps) {
   )
 }
 
-/** To whom one writes. */
+/** The recipient of new messages. */
 export function addressee(conversation: ConversationRecord, userId: number): string {
   const { takenOverBy, agent, contactName, channelName } = conversation
   const agentName = agent?.name ?? 'the agent'

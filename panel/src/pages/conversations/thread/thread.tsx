@@ -1,4 +1,4 @@
-// The messages: the part in memory, what is being written, what is on its way. Reading is never disturbed.
+// The messages: the loaded part, streams, and pending ones. The reading position never moves by itself.
 import { useLocation } from '@tanstack/react-router'
 import { ArrowDown, MessageSquare } from 'lucide-react'
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
@@ -16,19 +16,19 @@ import { Message } from './message'
 import type { Names } from './names'
 import { onSent, type Pending, usePending } from './outbox'
 import { PendingMessages } from './pending'
-import { keepPlace, type Place, placeOf } from './places'
+import { type Position, positionOf, savePosition } from './scroll-positions'
 import { Streaming } from './streaming'
 import { useArrivals } from './use-arrivals'
 import { useReading } from './use-reading'
 import { useScroll } from './use-scroll'
 import { useStreams } from './use-streams'
 import { useThread } from './use-thread'
-import { begunTurns, waits } from './waits'
+import { begunTurns, isWaiting } from './waits'
 import { EMPTY, lastSeq } from './window'
 
 interface Props {
   conversation: ConversationRecord
-  /** A message goes back into the composer. */
+  /** Moves a message back into the composer. */
   onEdit: (message: Pending) => void
 }
 
@@ -36,7 +36,7 @@ export function ThreadView({ conversation, onEdit }: Props) {
   const org = useOrg()
   const { user } = useViewer()
   const { timeZone } = useZone()
-  // The entry of the history and the message that its address names, from one source: they change together.
+  // The history entry and the message in its address, from one source: they change together.
   const entry = useLocation({
     select: ({ state, search }) =>
       `${state.__TSR_key ?? state.key ?? ''} ${(search as { seq?: unknown }).seq ?? ''}`,
@@ -48,7 +48,7 @@ export function ThreadView({ conversation, onEdit }: Props) {
   const isWorking = conversation.openTurns.length > 0
   const streams = useStreams(org.id, conversation.id, shown.messages, isWorking)
   const [marked, mark] = useState<number | null>(null)
-  // Where the new ones began when it was opened.
+  // Where the unread messages started on opening.
   const [newFrom] = useState(() => (conversation.unread ? (conversation.readSeq ?? 0) + 1 : null))
   const seen = useRef(conversation.unread ? (conversation.readSeq ?? 0) : conversation.lastSeq)
   const reading = useRef<() => void>(() => {})
@@ -93,7 +93,7 @@ export function ThreadView({ conversation, onEdit }: Props) {
     await thread.go()
     scroll.toEnd()
   }
-  // What one writes oneself is looked at.
+  // The user's own new message scrolls into view.
   const last = useRef(toNewest)
   last.current = toNewest
   const count = useRef(pending.length)
@@ -145,7 +145,7 @@ export function ThreadView({ conversation, onEdit }: Props) {
                 follows={item.follows}
                 marked={marked === item.message.seq || (marked !== null && marked === item.result?.seq)}
                 names={names}
-                waits={streams.size === 0 && waits(item.message, begun)}
+                waits={streams.size === 0 && isWaiting(item.message, begun)}
               />
             ),
           )}
@@ -184,12 +184,12 @@ interface Opening {
   mark: (seq: number | null) => void
 }
 
-/** Opens where the address says, or where one was before, or where the new ones begin, or at the end. */
+/** The opening position: the address's message, the last position, the first unread message, or the end. */
 function useOpening({ entry, seq, newFrom, thread, scroll, mark }: Opening): void {
   const { go } = thread
   const { show, toEnd, place, onScroll } = scroll
   const target = useRef<{ seq: number; offset?: number; mark: boolean } | null>(null)
-  /** Shows the message as soon as it stands in the page. */
+  /** Scrolls to the message as soon as it is rendered. */
   const apply = useCallback(() => {
     const wanted = target.current
     const row = wanted && rowOf(wanted.seq)
@@ -202,7 +202,7 @@ function useOpening({ entry, seq, newFrom, thread, scroll, mark }: Opening): voi
     setTimeout(() => mark(null), 3_000)
   }, [show, onScroll, mark])
   useEffect(() => {
-    const before = placeOf(entry)
+    const before = positionOf(entry)
     const wanted = wantedOf(before, seq, newFrom)
     let isOpen = false
     let isGone = false
@@ -218,19 +218,19 @@ function useOpening({ entry, seq, newFrom, thread, scroll, mark }: Opening): voi
     void open()
     return () => {
       isGone = true
-      if (isOpen) keepPlace(entry, place())
+      if (isOpen) savePosition(entry, place())
     }
   }, [entry, seq, newFrom, go, place, show, toEnd, apply])
   useLayoutEffect(apply)
 }
 
-function wantedOf(before: Place | undefined, seq: number | undefined, newFrom: number | null) {
+function wantedOf(before: Position | undefined, seq: number | undefined, newFrom: number | null) {
   if (before) return before.seq === null ? null : { seq: before.seq, offset: before.offset, mark: false }
   if (seq) return { seq, mark: true }
   return newFrom !== null && newFrom > 1 ? { seq: newFrom, offset: 120, mark: false } : null
 }
 
-/** The row that a message stands in: a tool's result stands inside its call. */
+/** The row of a message: a tool result is inside its call's row. */
 function rowOf(seq: number): number | null {
   const row =
     document.querySelector<HTMLElement>(`[data-message][data-seq="${seq}"]`) ??

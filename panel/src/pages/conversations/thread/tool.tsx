@@ -1,4 +1,4 @@
-// A tool's call with its result, and thoughts: folded, because one rarely needs them. They open by mouse and keyboard.
+// A tool call with its result, and thoughts: collapsed, because they are rarely needed. Opens by mouse and keyboard.
 import { Brain, ChevronRight, Wrench } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { useState } from 'react'
@@ -12,7 +12,7 @@ import { Visible } from '../../../ui/visible'
 
 interface FoldProps {
   summary: ReactNode
-  /** The beginning of what is inside. */
+  /** The start of the content. */
   preview?: string
   aside?: ReactNode
   tool?: boolean
@@ -45,7 +45,7 @@ export function Fold({ summary, preview, aside, tool, children }: FoldProps) {
   )
 }
 
-/** `call` without `result`: it runs, or its result is not in view. `result` without `call`: the other way round. */
+/** `call` without `result`: running, or its result is not loaded. `result` without `call`: the call is not loaded. */
 export function ToolCall({ call, result }: { call?: MessageRecord; result?: MessageRecord }) {
   const asked = call && contentOf(call.content)
   const got = result && contentOf(result.content)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { lost, read, write } from './unsent'
+import { read, unsentReason, write } from './unsent'
 
 const one = { key: 'a1b2', text: 'Hello', files: [], createdAt: '2026-01-01T00:00:00.000Z' }
 
@@ -12,7 +12,7 @@ test('a message without its files is another request, and names them', () => {
   const [back] = read(write([{ ...one, files: [{ name: 'plan.pdf' }] }]))
   expect(back?.key).not.toBe(one.key)
   expect(back?.key).toHaveLength(one.key.length)
-  expect(lost(back?.files ?? [])).toMatch('plan.pdf')
+  expect(unsentReason(back?.files ?? [])).toMatch('plan.pdf')
 })
 
 test('anything that can not be read counts as nothing', () => {

@@ -1,22 +1,22 @@
-// How messages that were not accepted are written down for the next page. Files can't be: they are named. Pure, tested.
+// The stored form of unsent messages. Files can't be stored, only their names. Pure, tested.
 
 export interface Unsent {
-  /** The request's: with it, sending again can't post the message twice. */
+  /** The request's key: with it, sending again can't post the message twice. */
   key: string
   text: string
   files: readonly { name: string }[]
   createdAt: string
 }
 
-/** The key that it is written down with. Without its files it is another request. */
-export const keptAs = ({ key, files }: Pick<Unsent, 'key' | 'files'>) =>
+/** The key in storage. Without its files the message is a different request. */
+export const storageKey = ({ key, files }: Pick<Unsent, 'key' | 'files'>) =>
   files.length > 0 ? `${key.slice(1)}f` : key
 
 export function write(messages: readonly Unsent[]): string {
   if (messages.length === 0) return ''
   return JSON.stringify(
     messages.map(({ key, text, files, createdAt }) => ({
-      key: keptAs({ key, files }),
+      key: storageKey({ key, files }),
       text,
       files: files.map(({ name }) => ({ name })),
       createdAt,
@@ -24,7 +24,7 @@ export function write(messages: readonly Unsent[]): string {
   )
 }
 
-/** Anything that can't be read counts as nothing. */
+/** Anything unreadable counts as empty. */
 export function read(text: string): Unsent[] {
   try {
     const found: unknown = JSON.parse(text)
@@ -34,8 +34,8 @@ export function read(text: string): Unsent[] {
   }
 }
 
-/** Why it has not been sent. */
-export function lost(files: readonly { name: string }[]): string {
+/** Why it was not sent. */
+export function unsentReason(files: readonly { name: string }[]): string {
   const why = 'The page was left before it was accepted.'
   return files.length > 0 ? `${why} Add its files again: ${files.map(({ name }) => name).join(', ')}.` : why
 }

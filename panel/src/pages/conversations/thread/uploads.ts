@@ -1,15 +1,15 @@
-// Files on their way to a message: raw bytes to the address for attachments.
+// Uploads files for a message, as raw bytes to the attachment endpoint.
 import { randomKey } from '../../../api/use-act'
 
-/** What the service takes by default. It has the last word. */
-export const MOST_BYTES = 26_214_400
-export const MOST_FILES = 20
+/** The service's default limit. The service itself enforces it. */
+export const MAX_BYTES = 26_214_400
+export const MAX_FILES = 20
 
 export interface Upload {
   key: string
   name: string
   file: File
-  /** It is there; the message names it. */
+  /** Uploaded; the message refers to it by id. */
   id?: number
 }
 
@@ -17,7 +17,7 @@ export function uploadOf(file: File): Upload {
   return { key: randomKey(), name: file.name || 'file', file }
 }
 
-/** Sends a file. The same key again gives the same file. */
+/** Uploads a file. The same key always yields the same file. */
 export async function upload(orgId: number, { key, name, file }: Upload): Promise<number> {
   let answer: Response
   try {

@@ -1,14 +1,14 @@
-// Reads out what comes while one is at the end of the thread. The log itself is silent: it also changes while older messages
-// load and while the agent writes.
+// Announces new messages at the end of the thread. The log itself is silent, because it also changes while older
+// messages load and while the agent writes.
 import { type ReactNode, useEffect, useRef } from 'react'
 import type { MessageRecord } from '../../../app/thread/fields'
 import { useAnnounced } from '../../../ui/announce'
-import { arrivalWords, toRead } from './arrivals'
+import { announceable, arrivalWords } from './arrivals'
 import type { Names } from './names'
 import type { Thread } from './use-thread'
 import { lastSeq } from './window'
 
-/** `known`: the newest seq as the conversation's record has it. */
+/** `known`: the newest seq according to the conversation's record. */
 export function useArrivals(
   { window: shown, loading }: Thread,
   known: number,
@@ -17,14 +17,14 @@ export function useArrivals(
 ): ReactNode {
   const [region, announce] = useAnnounced<MessageRecord>((come) => arrivalWords(come, names))
   const isOpen = useRef(false)
-  // What was there when the thread was opened has not come.
+  // Messages that were there on opening are not new.
   const reached = useRef(known)
   const viewer = names.viewer.id
   useEffect(() => {
     if (loading || shown.hasAfter) return
     const come = shown.messages.filter(({ seq }) => seq > reached.current)
     reached.current = Math.max(reached.current, lastSeq(shown))
-    if (isOpen.current && isAtEnd) announce(toRead(come, viewer))
+    if (isOpen.current && isAtEnd) announce(announceable(come, viewer))
     isOpen.current = true
   }, [loading, shown, isAtEnd, viewer, announce])
   return region

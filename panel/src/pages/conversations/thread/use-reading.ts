@@ -1,4 +1,4 @@
-// Notes how far one has read, as one reads: what is in view in a page that is in front.
+// Reports how far the user has read: the messages in view while the page is in front.
 import { useCallback, useEffect, useRef } from 'react'
 import { useClient } from 'urql'
 import { graphql } from '../../../api/graphql'
@@ -11,7 +11,7 @@ const MarkRead = graphql(`
 
 const PAUSE_MS = 600
 
-/** `lastInView` answers the last seq that can be seen. Call the returned function when that may have changed. */
+/** `lastInView` returns the last visible seq. Call the returned function when that may have changed. */
 export function useReading(
   orgId: number,
   conversationId: number,

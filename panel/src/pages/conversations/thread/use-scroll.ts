@@ -1,9 +1,9 @@
-// Keeps what one reads where it is. When something changes above or below (older messages, pictures, streaming text),
-// the message at the top of the view stays there; at the end, the end stays in view.
+// Keeps the reading position. When content above or below changes (older messages, pictures, streaming text), the top
+// message stays in place; at the end, the end stays in view.
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react'
-import type { Place } from './places'
+import type { Position } from './scroll-positions'
 
-/** Closer to the end than this counts as being there. */
+/** Closer to the end than this counts as the end. */
 const NEAR_END = 32
 
 export interface Scroll {
@@ -11,19 +11,19 @@ export interface Scroll {
   content: RefObject<HTMLDivElement | null>
   onScroll: () => void
   isAtEnd: boolean
-  /** Puts a message at this distance from the top. */
+  /** Scrolls a message to this distance from the top. */
   show: (seq: number, offset?: number) => void
   toEnd: () => void
-  /** Where one reads now. */
-  place: () => Place
-  /** The last seq that is in view. */
+  /** The current reading position. */
+  place: () => Position
+  /** The last visible seq. */
   lastInView: () => number
 }
 
 interface Options {
-  /** More follow, so that the end of what is shown is not the end. */
+  /** More messages follow, so the end of the loaded ones is not the end. */
   hasAfter: boolean
-  /** The view is near what is at the top, or at the bottom. */
+  /** The view is close to the first or last loaded message. */
   onNearTop: () => void
   onNearBottom: () => void
   onMoved: () => void
@@ -32,8 +32,8 @@ interface Options {
 export function useScroll(options: Options): Scroll {
   const scroller = useRef<HTMLDivElement>(null)
   const content = useRef<HTMLDivElement>(null)
-  const anchor = useRef<Place>({ seq: null, offset: 0 })
-  // Where `settle` has put the view. What was read may have grown until the browser tells of it.
+  const anchor = useRef<Position>({ seq: null, offset: 0 })
+  // The position set by `settle`. Content may have grown before the browser reports the scroll.
   const settledAt = useRef(-1)
   const latest = useRef(options)
   latest.current = options
@@ -42,7 +42,7 @@ export function useScroll(options: Options): Scroll {
   const settle = useCallback(() => {
     const box = scroller.current
     if (!box) return
-    // The browser tells of a scroll with its next frame, which can be late: who has left the end is not taken back to it.
+    // The browser reports a scroll in its next frame, possibly late: a user who left the end is not taken back to it.
     if (anchor.current.seq === null && box.scrollTop < settledAt.current - 1 && leftBelow(box) > NEAR_END)
       return
     const { seq, offset } = anchor.current
@@ -100,14 +100,14 @@ export function useScroll(options: Options): Scroll {
   return { scroller, content, onScroll, isAtEnd, show, toEnd, place, lastInView }
 }
 
-/** Near an edge, more is read before one gets there. */
+/** Loads more before the user reaches an edge. */
 function lookAround(box: HTMLElement, { onNearTop, onNearBottom }: Options): void {
   const margin = Math.max(600, box.clientHeight)
   if (box.scrollTop < margin) onNearTop()
   if (leftBelow(box) < margin) onNearBottom()
 }
 
-/** How much there is below the view, in pixels. */
+/** The pixels below the view. */
 const leftBelow = (box: HTMLElement) => box.scrollHeight - box.scrollTop - box.clientHeight
 
 const rows = (content: HTMLElement | null) => [
@@ -116,10 +116,10 @@ const rows = (content: HTMLElement | null) => [
 const seqOf = (element: HTMLElement) => Number(element.dataset.seq)
 
 /** The first message that reaches into the view. */
-function topOf(box: HTMLElement, content: HTMLElement | null, before: Place): Place {
+function topOf(box: HTMLElement, content: HTMLElement | null, before: Position): Position {
   const { top } = box.getBoundingClientRect()
   const all = rows(content).filter((element) => element.dataset.loose === undefined)
-  // They stand in order: half of them can be left out at each step.
+  // Rows are in order: binary search.
   let [low, high] = [0, all.length - 1]
   while (low < high) {
     const middle = (low + high) >> 1
@@ -135,6 +135,6 @@ function lastSeqAbove(box: HTMLElement | null, content: HTMLElement | null): num
   const { bottom } = box.getBoundingClientRect()
   const seen = rows(content).filter((element) => element.getBoundingClientRect().top < bottom)
   const last = seen.at(-1)
-  // A call's result stands inside the call, and was seen with it.
+  // A call's result is inside the call and counts as seen with it.
   return last ? Math.max(seqOf(last), Number(last.dataset.through ?? 0)) : 0
 }

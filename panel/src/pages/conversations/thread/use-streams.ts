@@ -1,4 +1,4 @@
-// What the agent is writing at this moment.
+// The messages that the agent is writing.
 import { useEffect, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { graphql } from '../../../api/graphql'
@@ -14,7 +14,7 @@ const Deltas = graphql(`
 
 const NONE: Streams = new Map()
 
-/** `isWorking`: a turn runs. Without one, what was begun will not be finished. */
+/** `isWorking`: a turn is running. Otherwise, unfinished streams will never complete. */
 export function useStreams(
   orgId: number,
   conversationId: number,
@@ -28,7 +28,7 @@ export function useStreams(
   useEffect(() => {
     let waiting: Delta[] = []
     let frame = 0
-    // Pieces come faster than anyone reads: the page changes once a frame.
+    // Deltas arrive faster than anyone reads: update once per frame.
     const show = () => {
       frame = 0
       const pieces = waiting.filter(({ message }) => !done.current.has(message))

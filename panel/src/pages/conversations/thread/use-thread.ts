@@ -1,18 +1,18 @@
-// The messages of a conversation: a part of them in memory, read in both directions, and live.
+// The messages of a conversation: a window in memory, extended in both directions, and live.
 import type { CombinedError } from '@urql/core'
 import { useCallback, useEffect, useMemo, useReducer, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { graphql } from '../../../api/graphql'
 import { listen, RETRY_MS } from '../../../api/listen'
 import { onChange } from '../../../api/live'
-import { readAnew } from '../../../api/requests'
+import { readFresh } from '../../../api/requests'
 import { MessageFields, type MessageRecord } from '../../../app/thread/fields'
-import { meanwhile } from './meanwhile'
+import { bufferUpdates } from './update-buffer'
 import {
   EMPTY,
   firstSeq,
   lastSeq,
-  MOST,
+  MAX_MESSAGES,
   refreshed,
   replaced,
   type Window,
@@ -61,20 +61,20 @@ const MessageAdded = graphql(
 
 export interface Thread {
   window: Window
-  /** Nothing is there yet. */
+  /** Nothing has loaded yet. */
   loading: boolean
   error: CombinedError | undefined
-  /** The newest seq that is known, also if it is not in memory. */
+  /** The newest known seq, even if it is not in memory. */
   newest: number
   older: () => void
   newer: () => void
-  /** Makes sure that a seq is in memory; without, the end. */
+  /** Loads a seq into memory; by default the end. */
   go: (seq?: number) => Promise<void>
-  /** One's own message, as it was answered when it was sent. */
+  /** Adds the user's own message from the answer to sending it. */
   sent: (message: MessageRecord) => void
 }
 
-/** `known` is the newest seq as the conversation's record has it. */
+/** `known`: the newest seq according to the conversation's record. */
 export function useThread(orgId: number, conversationId: number, known: number): Thread {
   const client = useClient()
   const [window, setWindow] = useState<Window>(EMPTY)
@@ -84,12 +84,12 @@ export function useThread(orgId: number, conversationId: number, known: number):
   const now = useRef(window)
   const busy = useRef(false)
   const failedAt = useRef(0)
-  // The seq up to which the newest were asked for.
+  // The seq up to which the newest messages were requested.
   const asked = useRef(0)
   const [tries, tryAgain] = useReducer((count: number) => count + 1, 0)
-  // Counts the jumps: a page that was asked for before one no longer fits.
+  // Counts jumps: a page requested before a jump no longer fits.
   const jumps = useRef(0)
-  const [news] = useState(() => meanwhile<MessageRecord>())
+  const [news] = useState(() => bufferUpdates<MessageRecord>())
   // Counts the times when changes may have been missed.
   const resyncs = useRef(0)
   const put = useCallback((next: Window) => {
@@ -102,12 +102,12 @@ export function useThread(orgId: number, conversationId: number, known: number):
     async (place: { aroundSeq?: string; beforeSeq?: string; afterSeq?: string }, limit = PAGE) => {
       const variables = { orgId, conversationId, limit, ...place }
       const ask = async () => {
-        const result = await readAnew(client, Messages, variables)
+        const result = await readFresh(client, Messages, variables)
         setError(result.data?.messages ? undefined : result.error)
         failedAt.current = result.data?.messages ? 0 : Date.now()
         return result.data?.messages ?? null
       }
-      // What was asked for before a change was missed may be from before that change.
+      // An answer requested before a missed change may predate it.
       for (;;) {
         const before = resyncs.current
         const found = await news.over(ask())
@@ -116,10 +116,10 @@ export function useThread(orgId: number, conversationId: number, known: number):
     },
     [client, orgId, conversationId, news],
   )
-  /** One page at a time; asking while one is on its way does nothing. Answers whether it was asked for. */
+  /** Loads one page at a time; ignored while one is loading. Resolves to whether it was requested. */
   const page = useCallback(
     (place: { beforeSeq?: string; afterSeq?: string }, join: typeof withOlder) => {
-      // What was refused is not asked for with each frame.
+      // Do not repeat a refused request with each frame.
       if (busy.current || Date.now() - failedAt.current < RETRY_MS) return false
       busy.current = true
       const jump = jumps.current
@@ -149,7 +149,7 @@ export function useThread(orgId: number, conversationId: number, known: number):
       jumps.current += 1
       const jump = jumps.current
       const found = await read(seq === undefined ? {} : { aroundSeq: String(seq) })
-      // A later jump has gone elsewhere.
+      // A later jump has moved elsewhere.
       if (jump !== jumps.current) return
       if (found) put(replaced(found))
       setLoading(false)
@@ -173,10 +173,10 @@ export function useThread(orgId: number, conversationId: number, known: number):
     [take, news],
   )
 
-  // Nothing tells of what came between the reading and the subscribing, or while a page was on its way: what is known
-  // to be there and is not is read, once.
+  // Messages that arrived between reading and subscribing, or while a page was loading, are not reported: known missing
+  // ones are read once.
   const wanted = Math.max(newest, known)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `tries` says that it can be asked again
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `tries` allows another attempt
   useEffect(() => {
     if (loading || window.hasAfter || wanted <= lastSeq(window) || wanted === asked.current) return
     if (page({ afterSeq: String(lastSeq(window)) }, withNewer)) {
@@ -193,13 +193,13 @@ export function useThread(orgId: number, conversationId: number, known: number):
     )
     let later: ReturnType<typeof setTimeout> | undefined
     let isGone = false
-    // When changes may have been missed, what is shown is read again, until it can be read.
+    // When changes may have been missed, reload the window until that succeeds.
     const again = async () => {
       clearTimeout(later)
       const { messages } = now.current
       if (messages.length === 0) return
       const jump = jumps.current
-      const found = await read({ afterSeq: String(firstSeq(now.current) - 1) }, MOST)
+      const found = await read({ afterSeq: String(firstSeq(now.current) - 1) }, MAX_MESSAGES)
       if (isGone) return
       if (!found) later = setTimeout(again, RETRY_MS)
       else if (jump === jumps.current) put(refreshed(now.current, found))

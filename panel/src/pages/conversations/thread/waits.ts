@@ -1,7 +1,8 @@
-// Whether the agent has a message already. Its status says so; what the agent does may be known earlier. Pure, tested.
+// Whether a message is still waiting for the agent. Its status says so; the agent's activity may show it earlier. Pure,
+// tested.
 import type { MessageRecord } from '../../../app/thread/fields'
 
-/** The turns that the agent has begun: those that are under way, and those in which it has done something. */
+/** The turns the agent has started: those in progress, and those with activity. */
 export function begunTurns(
   messages: readonly MessageRecord[],
   open: readonly { id: number; state: string }[],
@@ -11,6 +12,6 @@ export function begunTurns(
   return new Set([...begun, ...done].filter((id) => id !== null))
 }
 
-/** Whether it waits for the agent, who has not begun its turn. */
-export const waits = ({ status, role, turnId }: MessageRecord, begun: ReadonlySet<number>): boolean =>
+/** Whether the message waits because the agent has not started its turn. */
+export const isWaiting = ({ status, role, turnId }: MessageRecord, begun: ReadonlySet<number>): boolean =>
   status === 'PENDING' && role === 'USER' && !(turnId !== null && begun.has(turnId))

@@ -4,7 +4,7 @@ import {
   EMPTY,
   firstSeq,
   lastSeq,
-  MOST,
+  MAX_MESSAGES,
   refreshed,
   replaced,
   type Window,
@@ -23,14 +23,18 @@ const page = (from: number, to: number, hasBefore = false, hasAfter = false) => 
 })
 
 test('older ones come before, and what is too far below goes', () => {
-  const window = withOlder(replaced(page(100, 100 + MOST - 1, true)), page(50, 99, true))
-  expect([firstSeq(window), lastSeq(window), window.messages.length]).toEqual([50, 50 + MOST - 1, MOST])
+  const window = withOlder(replaced(page(100, 100 + MAX_MESSAGES - 1, true)), page(50, 99, true))
+  expect([firstSeq(window), lastSeq(window), window.messages.length]).toEqual([
+    50,
+    50 + MAX_MESSAGES - 1,
+    MAX_MESSAGES,
+  ])
   expect(window.hasAfter).toBe(true)
 })
 
 test('newer ones come behind, and what is too far above goes', () => {
-  const window = withNewer(replaced(page(1, MOST)), page(MOST + 1, MOST + 10))
-  expect([firstSeq(window), lastSeq(window)]).toEqual([11, MOST + 10])
+  const window = withNewer(replaced(page(1, MAX_MESSAGES)), page(MAX_MESSAGES + 1, MAX_MESSAGES + 10))
+  expect([firstSeq(window), lastSeq(window)]).toEqual([11, MAX_MESSAGES + 10])
   expect(window.hasBefore).toBe(true)
 })
 

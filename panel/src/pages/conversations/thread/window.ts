@@ -1,11 +1,11 @@
-// The part of a thread that is in memory: a run of messages without holes, short enough for the page. Pure, tested.
+// The loaded part of a thread: consecutive messages, few enough for the page. Pure, tested.
 import type { MessageRecord } from '../../../app/thread/fields'
 
-/** More messages than this are never in the page. The service gives as many at a time. */
-export const MOST = 200
+/** The maximum number of messages on the page, and the service's maximum page size. */
+export const MAX_MESSAGES = 200
 
 export interface Window {
-  /** In their order, without holes. */
+  /** In order, without gaps. */
   messages: MessageRecord[]
   hasBefore: boolean
   hasAfter: boolean
@@ -22,15 +22,15 @@ interface Page {
 export const firstSeq = ({ messages }: Window): number => messages[0]?.seq ?? 0
 export const lastSeq = ({ messages }: Window): number => messages.at(-1)?.seq ?? 0
 
-/** A page in place of everything. */
+/** Replaces the window with a page. */
 export function replaced(page: Page): Window {
   return { messages: sorted(page.data), hasBefore: page.hasBefore, hasAfter: page.hasAfter }
 }
 
-/** Older messages before it. What is too far below goes. */
+/** Prepends older messages and drops those too far below. */
 export function withOlder(window: Window, page: Page): Window {
   const messages = sorted([...page.data, ...window.messages])
-  const kept = messages.slice(0, MOST)
+  const kept = messages.slice(0, MAX_MESSAGES)
   return {
     messages: kept,
     hasBefore: page.hasBefore,
@@ -38,10 +38,10 @@ export function withOlder(window: Window, page: Page): Window {
   }
 }
 
-/** Newer messages behind it. What is too far above goes. */
+/** Appends newer messages and drops those too far above. */
 export function withNewer(window: Window, page: Page): Window {
   const messages = sorted([...window.messages, ...page.data])
-  const kept = messages.slice(-MOST)
+  const kept = messages.slice(-MAX_MESSAGES)
   return {
     messages: kept,
     hasBefore: window.hasBefore || kept.length < messages.length,
@@ -49,7 +49,7 @@ export function withNewer(window: Window, page: Page): Window {
   }
 }
 
-/** The same messages as they are now, from a page that begins where they do; at the end of the thread, new ones as well. */
+/** Updates the messages from a page that starts at the same one; at the end of the thread, adds new ones. */
 export function refreshed(window: Window, page: Page): Window {
   const [first, last] = [firstSeq(window), lastSeq(window)]
   const isSame = ({ seq }: MessageRecord) => seq >= first && seq <= last
@@ -60,8 +60,8 @@ export function refreshed(window: Window, page: Page): Window {
 }
 
 /**
- * One message that arrived live: changed in its place, or added at the end. `null`: it does not follow the last one, so
- * something in between is missing.
+ * Applies one live message: replaced in place, or appended. `null`: it does not follow the last one, so something in
+ * between is missing.
  */
 export function withUpdate(window: Window, message: MessageRecord): Window | null {
   const at = window.messages.findIndex(({ id }) => id === message.id)
@@ -73,13 +73,13 @@ export function withUpdate(window: Window, message: MessageRecord): Window | nul
 }
 
 /**
- * One's own message, as it was answered when it was sent. Only if it is not there: an update of it is as new or
- * newer, and every later change comes as well.
+ * Adds the user's own message from the answer to sending it, unless present: an update is as new or newer, and later
+ * changes arrive as well.
  */
 export const withAnswered = (window: Window, message: MessageRecord): Window | null =>
   window.messages.some(({ id }) => id === message.id) ? window : withUpdate(window, message)
 
-/** The later of two states of a message: one that has reached the agent, or never will, does not wait again. */
+/** The later of two states: a message that reached the agent, or never will, does not wait again. */
 const settled = (before: MessageRecord, message: MessageRecord): MessageRecord =>
   message.status === 'PENDING' ? { ...message, status: before.status } : message
 

@@ -1,4 +1,4 @@
-// What the agent does at this moment, and how to stop it.
+// The agent's current activity, and how to stop it.
 import { Link } from '@tanstack/react-router'
 import { Square } from 'lucide-react'
 import { useState } from 'react'

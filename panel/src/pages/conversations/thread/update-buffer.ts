@@ -1,13 +1,13 @@
-// Updates that arrive while records are read are newer than the answer. No React here, tested.
+// Updates that arrive during a read are newer than its result. No React here, tested.
 
-export interface Meanwhile<Item> {
-  /** An update arrives: every pending read gets it. */
+export interface UpdateBuffer<Item> {
+  /** Passes an update to every pending read. */
   receive: (item: Item) => void
-  /** Waits for what is read, with the updates since then in its place. */
+  /** Waits for a read and applies the updates that arrived meanwhile. */
   over: <Read extends { data: readonly Item[] }>(reading: Promise<Read | null>) => Promise<Read | null>
 }
 
-export function meanwhile<Item extends { seq: number }>(): Meanwhile<Item> {
+export function bufferUpdates<Item extends { seq: number }>(): UpdateBuffer<Item> {
   const all = new Set<Map<number, Item>>()
   return {
     receive: (item) => {

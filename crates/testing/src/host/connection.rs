@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use futures::{SinkExt, StreamExt};
 use muster_protocol::{
-    FromHost, Happening, ToHost,
+    FromHost, HostEvent, ToHost,
     frame::Welcome,
     join::{Join, Joined},
-    plan::{Given, Judgement, Wanted},
+    plan::{Judgement, PlanRequest, PlanResponse},
 };
 use serde_json::json;
 use tokio::{
@@ -195,23 +195,23 @@ fn heard(state: &mut State, frame: FromHost) -> Option<ToHost> {
     None
 }
 
-fn told(state: &mut State, (id, agent_id, wanted): (i64, i64, Wanted)) -> ToHost {
-    let refused = || Given::Refused { reason: "Not found.".to_owned() };
+fn told(state: &mut State, (id, agent_id, wanted): (i64, i64, PlanRequest)) -> ToHost {
+    let refused = || PlanResponse::Refused { reason: "Not found.".to_owned() };
     ToHost::Told { id, given: given(state, agent_id, wanted).unwrap_or_else(refused) }
 }
 
-fn given(state: &mut State, agent_id: i64, wanted: Wanted) -> Option<Given> {
+fn given(state: &mut State, agent_id: i64, wanted: PlanRequest) -> Option<PlanResponse> {
     Some(match wanted {
-        Wanted::Launch => {
+        PlanRequest::Launch => {
             state.asked_plans += 1;
-            Given::Launch(Box::new(state.plans.get(&agent_id)?.clone()))
+            PlanResponse::Launch(Box::new(state.plans.get(&agent_id)?.clone()))
         }
-        Wanted::Turn { turn_id } => {
+        PlanRequest::Turn { turn_id } => {
             let mut plan = state.turns.get(&turn_id)?.clone();
             plan.session = state
                 .happenings(agent_id)
                 .filter_map(|what| match what {
-                    Happening::Session { conversation_id, session }
+                    HostEvent::Session { conversation_id, session }
                         if *conversation_id == plan.conversation_id =>
                     {
                         Some(session.clone())
@@ -220,17 +220,17 @@ fn given(state: &mut State, agent_id: i64, wanted: Wanted) -> Option<Given> {
                 })
                 .last()
                 .flatten();
-            Given::Turn(plan)
+            PlanResponse::Turn(plan)
         }
-        Wanted::Answer { approval_id } => Given::Answer(state.answers.get(&approval_id)?.clone()),
-        Wanted::Judgement(crossing) => {
+        PlanRequest::Answer { approval_id } => PlanResponse::Answer(state.answers.get(&approval_id)?.clone()),
+        PlanRequest::Judgement(crossing) => {
             let refused = Judgement::Refused { reason: "The rules say no.".to_owned() };
-            Given::Judgement(state.judgements.get(&crossing.tool).cloned().unwrap_or(refused))
+            PlanResponse::Judgement(state.judgements.get(&crossing.tool).cloned().unwrap_or(refused))
         }
-        Wanted::Lease(_) => state
-            .leases
-            .pop()
-            .unwrap_or(Given::Spent { reason: "The budget of this month is spent.".to_owned(), until: None }),
+        PlanRequest::Lease(_) => state.leases.pop().unwrap_or(PlanResponse::Spent {
+            reason: "The budget of this month is spent.".to_owned(),
+            until: None,
+        }),
     })
 }
 

@@ -7,11 +7,11 @@ use std::{
 };
 
 use muster_protocol::{
-    Command, Event, Happening,
-    command::Order,
+    Command, Event, HostEvent,
+    command::CommandEnvelope,
     event::{Asked, Content, Message, Request, TurnEnd},
     frame::{Delta, Hello, Load, RefusedCode, Running},
-    plan::{Answer, Decision, Given, Judgement, LaunchPlan, Part, TurnPlan, Wanted},
+    plan::{Answer, Decision, Judgement, LaunchPlan, Part, PlanRequest, PlanResponse, TurnPlan},
 };
 use tokio::{
     net::TcpListener,
@@ -34,7 +34,7 @@ pub struct State {
     pub tokens: BTreeSet<String>,
     /// The host's token, and its machine.
     pub host: Option<(String, String)>,
-    pub orders: Vec<Order>,
+    pub orders: Vec<CommandEnvelope>,
     pub received: i64,
     pub events: Vec<Event>,
     /// Repeated events.
@@ -48,10 +48,10 @@ pub struct State {
     pub answers: BTreeMap<i64, Answer>,
     /// By tool. Others are refused.
     pub judgements: BTreeMap<String, Judgement>,
-    pub leases: Vec<Given>,
+    pub leases: Vec<PlanResponse>,
     /// While true, questions are kept in `held`.
     pub holds_answers: bool,
-    pub held: Vec<(i64, i64, Wanted)>,
+    pub held: Vec<(i64, i64, PlanRequest)>,
     pub wanted: Vec<Running>,
     pub window: u32,
     pub epoch: i64,
@@ -224,7 +224,7 @@ impl State {
     pub fn order(&mut self, deadline: i64, agent_id: i64, generation: i64, command: Command) -> i64 {
         self.next += 1;
         let (id, seq) = (self.next, self.orders.len() as i64 + 1);
-        self.orders.push(Order { seq, id, agent_id, generation, deadline, command });
+        self.orders.push(CommandEnvelope { seq, id, agent_id, generation, deadline, command });
         id
     }
 
@@ -241,7 +241,7 @@ impl State {
         self.wanted.iter().filter(|wanted| !is_coming(wanted)).copied().collect()
     }
 
-    pub fn happenings(&self, agent_id: i64) -> impl Iterator<Item = &Happening> {
+    pub fn happenings(&self, agent_id: i64) -> impl Iterator<Item = &HostEvent> {
         self.events.iter().filter(move |event| event.agent_id == agent_id).map(|event| &event.what)
     }
 
@@ -250,30 +250,30 @@ impl State {
         events.any(|event| {
             event.agent_id == agent_id
                 && event.generation == generation
-                && matches!(event.what, Happening::Started { .. })
+                && matches!(event.what, HostEvent::Started { .. })
         })
     }
 
-    pub fn ended(&self, agent_id: i64, generation: i64) -> Option<Happening> {
+    pub fn ended(&self, agent_id: i64, generation: i64) -> Option<HostEvent> {
         let mut events = self.events.iter();
         let found = events.find(|event| {
             event.agent_id == agent_id
                 && event.generation == generation
-                && matches!(event.what, Happening::Ended { .. })
+                && matches!(event.what, HostEvent::Ended { .. })
         });
         found.map(|event| event.what.clone())
     }
 
     pub fn end_of(&self, turn_id: i64) -> Option<TurnEnd> {
         self.events.iter().find_map(|event| match &event.what {
-            Happening::TurnEnded(end) if end.turn_id == turn_id => Some(end.clone()),
+            HostEvent::TurnEnded(end) if end.turn_id == turn_id => Some(end.clone()),
             _ => None,
         })
     }
 
     pub fn messages(&self, conversation_id: i64) -> Vec<Message> {
         let messages = self.events.iter().filter_map(|event| match &event.what {
-            Happening::Message(message) if message.conversation_id == conversation_id => {
+            HostEvent::Message(message) if message.conversation_id == conversation_id => {
                 Some(message.clone())
             }
             _ => None,
@@ -284,7 +284,7 @@ impl State {
     /// The texts of a turn.
     pub fn texts(&self, turn_id: i64) -> Vec<String> {
         let texts = self.events.iter().filter_map(|event| match &event.what {
-            Happening::Message(message) if message.turn_id == Some(turn_id) => text(message),
+            HostEvent::Message(message) if message.turn_id == Some(turn_id) => text(message),
             _ => None,
         });
         texts.collect()
@@ -292,7 +292,7 @@ impl State {
 
     pub fn asked(&self, conversation_id: i64) -> Vec<Request> {
         let asked = self.events.iter().filter_map(|event| match &event.what {
-            Happening::Asked(request) if request.conversation_id == conversation_id => Some(request.clone()),
+            HostEvent::Asked(request) if request.conversation_id == conversation_id => Some(request.clone()),
             _ => None,
         });
         asked.collect()
@@ -307,13 +307,13 @@ impl State {
         let (mut started, mut ended) = (BTreeSet::new(), BTreeSet::new());
         for event in &self.events {
             match &event.what {
-                Happening::Message(message) => {
+                HostEvent::Message(message) => {
                     assert!(keys.insert((event.agent_id, &message.key)), "twice: {message:?}");
                 }
-                Happening::TurnStarted { turn_id } => {
+                HostEvent::TurnStarted { turn_id } => {
                     assert!(started.insert(*turn_id), "started twice: {turn_id}");
                 }
-                Happening::TurnEnded(end) => {
+                HostEvent::TurnEnded(end) => {
                     assert!(ended.insert(end.turn_id), "ended twice: {end:?}");
                 }
                 _ => {}

@@ -1,19 +1,18 @@
-// On a narrow screen what opens beside the page covers it: then it has the focus, and the page behind can't be reached
-// until it is closed.
+// On narrow screens a peek covers the page. It takes the focus then and makes the page behind it inert.
 import { type RefObject, useLayoutEffect } from 'react'
 
-/** As wide as `lg:` in the classes: from here on both stand side by side. */
-const BESIDE = '(min-width: 64rem)'
+/** The `lg:` breakpoint: from here on both fit side by side. */
+const WIDE = '(min-width: 64rem)'
 
-/** Marks what covers the page, and where that ends: the frame that has the navigation and the page. */
-export function useAlone(box: RefObject<HTMLElement | null>): void {
-  // Before it is painted: no one sees a cover over a page that still answers.
+/** Makes everything up to the shell's frame inert while `box` covers the page. */
+export function useInertBackground(box: RefObject<HTMLElement | null>): void {
+  // Before painting: a covered page must never react.
   useLayoutEffect(() => {
-    const wide = matchMedia(BESIDE)
+    const wide = matchMedia(WIDE)
     let leave = () => {}
     const change = () => {
       leave()
-      leave = wide.matches || !box.current ? () => {} : standAlone(box.current)
+      leave = wide.matches || !box.current ? () => {} : makeRestInert(box.current)
     }
     change()
     wide.addEventListener('change', change)
@@ -24,7 +23,7 @@ export function useAlone(box: RefObject<HTMLElement | null>): void {
   }, [box])
 }
 
-function standAlone(box: HTMLElement): () => void {
+function makeRestInert(box: HTMLElement): () => void {
   const before = document.activeElement
   const hidden: HTMLElement[] = []
   for (let at = box; at.parentElement && at.dataset.frame === undefined; at = at.parentElement) {

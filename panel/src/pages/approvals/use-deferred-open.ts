@@ -1,16 +1,19 @@
-// J and K while an approval is open: the row is drawn at once, the approval after that paint. Drawing all of it takes longer
-// than a key may. Of those that are passed quickly only the last one is opened.
+// J and K with an approval open: the row updates at once, the approval after that paint, because rendering it takes
+// longer than a key press may. When moving quickly, only the last one opens.
 import { useCallback, useEffect, useRef, useState } from 'react'
 
-interface Ahead {
-  /** Where the keys have got to, while another approval is still open. */
+interface DeferredOpen {
+  /** The target of the keys, while another approval is still open. */
   id: number | null
   go: (id: number) => void
-  /** Something else is opened. */
+  /** Cancels, because something else was opened. */
   stop: () => void
 }
 
-export function useAhead(openId: number | undefined, open: (id: number) => Promise<void>): Ahead {
+export function useDeferredOpen(
+  openId: number | undefined,
+  open: (id: number) => Promise<void>,
+): DeferredOpen {
   const [id, setId] = useState<number | null>(null)
   const latest = useRef(open)
   latest.current = open
@@ -31,7 +34,7 @@ export function useAhead(openId: number | undefined, open: (id: number) => Promi
   return { id: id === openId ? null : id, go, stop }
 }
 
-/** Runs it as soon as the next frame is painted; answers a function that keeps it from running. */
+/** Runs after the next paint; returns a function that cancels it. */
 function afterPaint(run: () => void): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined
   const frame = requestAnimationFrame(() => {

@@ -1,4 +1,4 @@
-// Messages of all conversations that contain the words, newest first; each leads to its place in its conversation.
+// Messages that contain the words, across all conversations, newest first; each links to its place.
 import { SearchX } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useFeed } from '../../api/use-feed'
@@ -12,7 +12,7 @@ import { Visible } from '../../ui/visible'
 import { Snippet } from './snippet'
 
 const Said = graphql(`
-  query WhatWasSaid($orgId: Id!, $q: String!, $agentId: Id, $after: String, $limit: Int) {
+  query FindMessages($orgId: Id!, $q: String!, $agentId: Id, $after: String, $limit: Int) {
     findMessages(orgId: $orgId, q: $q, agentId: $agentId, after: $after, limit: $limit) {
       data {
         conversationId ref title agentId agentName
@@ -29,14 +29,14 @@ const idOf = ({ hit }: Found) => hit.id
 const pageOf = (data: ResultOf<typeof Said>) => data.findMessages
 const titleOf = ({ title, ref }: Found) => title ?? `#${ref}`
 
-export function WhatWasSaid({ q, agent }: { q: string; agent: number | undefined }) {
+export function MessageHits({ q, agent }: { q: string; agent: number | undefined }) {
   const org = useOrg()
   const feed = useFeed({
     query: Said,
     variables: { orgId: org.id, q, agentId: agent ?? null },
     pageOf,
     idOf,
-    // What is found stays as it is while someone reads it; after a lost connection it is read again.
+    // Results stay fixed while someone reads them; they reload only after a lost connection.
     on: [],
   })
   if (feed.error && feed.items.length === 0) return <ProblemView error={feed.error} retry={feed.refetch} />

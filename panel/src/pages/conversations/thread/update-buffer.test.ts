@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { meanwhile } from './meanwhile'
+import { bufferUpdates } from './update-buffer'
 
 interface Message {
   seq: number
@@ -11,7 +11,7 @@ const waits = (...seqs: number[]) => ({
 })
 
 test('an update during a read is not undone by it', async () => {
-  const { receive, over } = meanwhile<Message>()
+  const { receive, over } = bufferUpdates<Message>()
   let answer = (_: ReturnType<typeof waits> | null) => {}
   const read = over(new Promise<ReturnType<typeof waits> | null>((done) => (answer = done)))
   receive({ seq: 2, delivery: 'failed' })
@@ -28,7 +28,7 @@ test('an update during a read is not undone by it', async () => {
 })
 
 test('an earlier update does not change a later page, and a failed read is empty', async () => {
-  const { receive, over } = meanwhile<Message>()
+  const { receive, over } = bufferUpdates<Message>()
   expect(await over(Promise.resolve(null))).toBe(null)
   receive({ seq: 1, delivery: 'failed' })
   expect(await over(Promise.resolve(waits(1)))).toEqual(waits(1))

@@ -1,17 +1,17 @@
-// Keeps the order of a list still while someone points at it or works in it. Pure, tested.
+// Freezes the order of a list while someone points at it or works in it. Pure, tested.
 
-export interface Steady<Item> {
+export interface StableOrder<Item> {
   items: Item[]
-  /** How many are new or would stand elsewhere. */
+  /** How many items are new or out of place. */
   waiting: number
 }
 
-/** The newest records in the order that is shown; new ones wait. `shown` null: as they come. */
-export function steady<Item>(
+/** The current records in the displayed order; new ones wait. With `shown` null, the order as given. */
+export function stableOrder<Item>(
   shown: (string | number)[] | null,
   items: Item[],
   idOf: (item: Item) => string | number,
-): Steady<Item> {
+): StableOrder<Item> {
   if (!shown) return { items, waiting: 0 }
   const byId = new Map(items.map((item) => [idOf(item), item]))
   const kept = shown.flatMap((id) => {
@@ -19,7 +19,7 @@ export function steady<Item>(
     return item === undefined ? [] : [item]
   })
   const known = new Set(shown)
-  // Records below everything that is shown move nothing: the next page.
+  // Records below everything displayed move nothing: the next page.
   let tail = items.length
   while (tail > 0 && !known.has(idOf(items[tail - 1] as Item))) tail -= 1
   const appended = items.slice(tail)
@@ -30,9 +30,9 @@ export function steady<Item>(
   return { items: [...kept, ...appended], waiting: fresh + moved }
 }
 
-/** How many of the numbers, at most, stand in rising order: those that did not move past one another. */
+/** The length of the longest increasing subsequence: the items that did not move past one another. */
 function longestRise(numbers: number[]): number {
-  // The smallest last number of a rise, by its length.
+  // The smallest last number of an increasing run, by its length.
   const ends: number[] = []
   for (const number of numbers) {
     let [low, high] = [0, ends.length]
