@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_streamed_piece_is_in_the_ledger_until_sent() {
+    async fn a_streamed_piece_counts_until_sent() {
         let folder = tempfile::tempdir().unwrap();
         let config = crate::core::config::Config::in_folder(folder.path()).unwrap();
         let resource_limits = crate::core::resource_limits::ResourceLimits::new(&config);
