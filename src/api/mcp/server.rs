@@ -47,18 +47,14 @@ const INSTRUCTIONS: &str = "Muster manages the AI agents of organizations: serve
 pub struct McpCaller {
     /// The caller. Never anonymous.
     pub caller: Caller,
-    /// The request as it arrived.
     pub arrival: Arrival,
 }
 
 /// The MCP server that offers the tools.
 #[derive(Clone)]
 pub struct ToolServer {
-    /// The service.
     pub core: Arc<Core>,
-    /// Executes the documents.
     pub graphql: Arc<Graphql>,
-    /// Every tool.
     pub tool_routes: Arc<ToolRoutes>,
 }
 

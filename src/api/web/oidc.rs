@@ -31,7 +31,6 @@ const COOKIE: &str = "__Host-muster-oidc";
 /// The largest form that a provider may have posted, in bytes: anyone can post one, and it is held in memory.
 const MAX_FORM: usize = 64 << 10;
 
-/// The routes for signing in at a provider.
 pub fn router(core: &Arc<Core>, providers: &Arc<Providers>) -> Router {
     let state = Elsewhere { core: Arc::clone(core), providers: Arc::clone(providers) };
     Router::new()
@@ -57,14 +56,14 @@ fn place() -> SealContext<'static> {
 }
 
 async fn start(State(state): State<Elsewhere>, arrival: Arrival, Path(name): Path<String>) -> Response {
-    let begun = begin(&state, &arrival, &name).await;
+    let begun = start_sign_in(&state, &arrival, &name).await;
     begun.unwrap_or_else(|problem| problem_response(&problem, arrival.uri.path(), &arrival.request_id))
 }
 
-async fn begin(state: &Elsewhere, arrival: &Arrival, name: &str) -> Result<Response> {
+async fn start_sign_in(state: &Elsewhere, arrival: &Arrival, name: &str) -> Result<Response> {
     let (core, provider) = (&state.core, find(&state.providers, name)?);
-    // Nothing has been tried yet, and any page can send a browser here. The sign-in allowance is charged when
-    // the visit comes back.
+    // Nothing has been tried yet, and any page can send a browser here. The sign-in allowance is charged when the
+    // browser returns.
     arrival.charge(core, &Caller::Anonymous, Class::Reads)?;
     let now = core.clock.now();
     let panel_state = field(arrival.uri.query().unwrap_or_default(), "state").filter(|text| is_plain(text));
@@ -94,9 +93,9 @@ fn is_plain(text: &str) -> bool {
 
 async fn callback(State(state): State<Elsewhere>, arrival: Arrival, Path(name): Path<String>) -> Response {
     let arrived = async {
-        // A visit may come back any number of times, and each refusal is in the log.
+        // A browser may return any number of times, and each refusal is logged.
         arrival.charge(&state.core, &Caller::Anonymous, Class::Reads)?;
-        arrive(&state, &arrival, &name, arrival.uri.query().unwrap_or_default()).await
+        finish_sign_in(&state, &arrival, &name, arrival.uri.query().unwrap_or_default()).await
     };
     arrived
         .await
@@ -113,19 +112,19 @@ async fn posted(
     let arrived = async {
         arrival.charge(&state.core, &Caller::Anonymous, Class::Reads)?;
         let form = body::read(&state.core, &arrival, &Caller::Anonymous, form, MAX_FORM).await?;
-        arrive(&state, &arrival, &name, &String::from_utf8_lossy(&form)).await
+        finish_sign_in(&state, &arrival, &name, &String::from_utf8_lossy(&form)).await
     };
     arrived
         .await
         .unwrap_or_else(|problem| problem_response(&problem, arrival.uri.path(), &arrival.request_id))
 }
 
-/// However the visit ends, the browser returns to the panel, and the cookie is cleared.
-async fn arrive(state: &Elsewhere, arrival: &Arrival, name: &str, said: &str) -> Result<Response> {
+/// Finishes the sign-in. In any case the browser returns to the panel, and the cookie is cleared.
+async fn finish_sign_in(state: &Elsewhere, arrival: &Arrival, name: &str, said: &str) -> Result<Response> {
     let (core, provider) = (&state.core, find(&state.providers, name)?);
     let memory = remembered(core, arrival).filter(|memory| memory.provider == provider.name);
     let panel_state = memory.as_ref().and_then(|memory| memory.panel_state.clone());
-    let end = match finish(core, arrival, provider, memory, said).await {
+    let end = match exchange_code(core, arrival, provider, memory, said).await {
         Ok(code) => format!("code={}", code.expose_secret()),
         Err(Refusal::Failed(problem)) => return Err(problem),
         Err(refusal) => refused(arrival, provider, &refusal),
@@ -133,8 +132,8 @@ async fn arrive(state: &Elsewhere, arrival: &Arrival, name: &str, said: &str) ->
     home(core, provider, &end, panel_state)
 }
 
-/// What the panel shows of a refusal. What only the operator can mend is in the log, under the reference that the
-/// person is shown.
+/// The part of a refusal that the panel shows. Causes that only the operator can fix are in the log, under the
+/// reference that the panel shows.
 fn refused(arrival: &Arrival, provider: &Provider, refusal: &Refusal) -> String {
     let (request_id, code) = (arrival.request_id.as_str(), refusal.as_str());
     let Some(cause) = refusal.reason() else {
@@ -152,7 +151,7 @@ fn home(core: &Core, provider: &Provider, end: &str, panel_state: Option<String>
     redirect(&url, &cookie(provider, "", Duration::ZERO))
 }
 
-async fn finish(
+async fn exchange_code(
     core: &Arc<Core>,
     arrival: &Arrival,
     provider: &Provider,

@@ -14,12 +14,10 @@ use crate::base::{
 /// An operation as it was sent. Unknown keys are ignored, as the specification requires.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Operation {
-    /// The document.
     pub query: String,
     /// The name of the operation within the document.
     #[serde(default, rename = "operationName")]
     pub name: Option<String>,
-    /// The values of its variables.
     #[serde(default)]
     pub variables: Variables,
     /// Unused, but must be an object if present.
@@ -30,7 +28,6 @@ pub struct Operation {
 /// The content of a body.
 #[derive(Debug)]
 pub enum Batch {
-    /// An operation.
     Single(Box<Operation>),
     /// Operations to answer in order.
     Many(Vec<Operation>),
@@ -58,7 +55,7 @@ impl Batch {
 }
 
 impl Operation {
-    /// An operation from elsewhere than a body.
+    /// An operation that did not come in a body.
     pub fn new(query: String, name: Option<String>, variables: Variables) -> Self {
         Self { query, name, variables, extensions: None }
     }
@@ -111,14 +108,13 @@ pub enum Media {
 }
 
 impl Media {
-    /// The form the caller prefers. JSON if none that we have is acceptable.
+    /// The form the caller prefers. JSON if the caller accepts neither.
     pub fn wanted(headers: &HeaderMap) -> Self {
         let (graphql, json) =
             (weight(headers, "application/graphql-response+json"), weight(headers, "application/json"));
         if graphql > json || (graphql > 0 && names_first(headers)) { Self::GraphQl } else { Self::Json }
     }
 
-    /// The response's content type.
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::GraphQl => "application/graphql-response+json; charset=utf-8",
