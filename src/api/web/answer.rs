@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_coding_is_taken_unless_its_weight_is_zero() {
-        let takes = |offers: &[&str], coding| {
+        let accepts = |offers: &[&str], coding| {
             let mut headers = HeaderMap::new();
             for offer in offers {
                 headers.append(header::ACCEPT_ENCODING, offer.parse().unwrap());

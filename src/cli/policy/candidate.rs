@@ -1,4 +1,4 @@
-//! What `muster policy diff` and `muster policy simulate` evaluate: a folder that is not in force, or an earlier
+//! The candidate of `muster policy diff` and `muster policy simulate`: a folder that is not in force, or an earlier
 //! version.
 
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::{
     domain::policies,
 };
 
-/// One or the other.
+/// Exactly one of the two is given.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub struct Candidate {
