@@ -91,7 +91,7 @@ pub async fn serve(
     let service = Service::of(Arc::clone(&core))?;
     service.door.listen();
     let router = service.router();
-    let serving = edge::serve(listener, router, &core, stopping.clone());
+    let serving = middleware::serve(listener, router, &core, stopping.clone());
     let mut serving = std::pin::pin!(serving);
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serve.ready");
     on_ready();

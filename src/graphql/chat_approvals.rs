@@ -46,7 +46,7 @@ impl AskQuery {
     #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
     async fn linked_chats(&self, ctx: &Context<'_>, org_id: OrgId) -> Answer<Vec<LinkedChat>> {
         answer(async {
-            let links = asks::of(&ctx.enter(org_id).await?).await?;
+            let links = chat_approvals::of(&ctx.enter(org_id).await?).await?;
             let show = |link: Linked| LinkedChat {
                 channel_id: link.channel,
                 origin_id: link.origin,
@@ -70,7 +70,7 @@ impl AskMutation {
     #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
     async fn link_chat(&self, ctx: &Context<'_>, org_id: OrgId, channel_id: ChannelId) -> Answer<ChatCode> {
         answer(async {
-            let code = asks::link(&ctx.enter(org_id).await?, channel_id).await?;
+            let code = chat_approvals::link(&ctx.enter(org_id).await?, channel_id).await?;
             Ok(ChatCode { code: code.text, expires_at: code.expires_at })
         })
         .await
@@ -85,7 +85,7 @@ impl AskMutation {
         channel_id: ChannelId,
     ) -> Answer<ChannelId> {
         answer(async {
-            asks::unlink(&ctx.enter(org_id).await?, channel_id).await?;
+            chat_approvals::unlink(&ctx.enter(org_id).await?, channel_id).await?;
             Ok(channel_id)
         })
         .await
