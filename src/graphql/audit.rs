@@ -95,7 +95,7 @@ pub struct AuditField {
     pub before: Option<Json<Value>>,
     /// The value after.
     pub after: Option<Json<Value>>,
-    /// Whether the values are secret, or too long, and not kept.
+    /// Whether the values are secret or too long, and not logged.
     pub secret: bool,
 }
 
@@ -197,14 +197,13 @@ fn mentions(rows: Rows<AuditEntry>, word: &str) -> Rows<AuditEntry> {
     rows.filter(&format!("({})", places.join(" OR ")), vec![pattern.into(); 3])
 }
 
-/// Queries for the audit log.
 #[derive(Default)]
 pub struct AuditQuery;
 
 #[Object]
 impl AuditQuery {
-    /// What was done in the organization and what was refused, newest first. An entry appears once it has its
-    /// position in the hash chain, a moment after the change.
+    /// The changes and refusals in the organization, newest first. An entry appears once it has its position in the
+    /// hash chain, a moment after the change.
     #[graphql(directive = permit::apply(Permission::AuditView))]
     #[expect(clippy::too_many_arguments, reason = "each is a separate filter in the schema")]
     async fn audit_log(

@@ -38,7 +38,7 @@ impl Record for AgentBackup {
                 .column::<Option<Decimal>>("bytes", "The size of the file. Null: it is not complete.")
                 .column::<Option<String>>("sha256", "The SHA-256 of the file, in hexadecimal.")
                 .column::<Option<String>>("error", "Why it failed, in words.")
-                .column::<ActorKind>("author_kind", "The kind of actor who wanted it.")
+                .column::<ActorKind>("author_kind", "The kind of actor who requested it.")
                 .column::<Option<Id>>(
                     "author_id",
                     "The id of the user or service token. Null for the service itself.",
@@ -60,7 +60,6 @@ impl Record for AgentBackup {
     }
 }
 
-/// Reading backups.
 #[derive(Default)]
 pub struct BackupQuery;
 
@@ -89,13 +88,12 @@ impl BackupQuery {
     }
 }
 
-/// Making, restoring and deleting backups.
 #[derive(Default)]
 pub struct BackupMutation;
 
 #[Object]
 impl BackupMutation {
-    /// Backs up an agent's home now. For a copy of one moment, pause or stop it first.
+    /// Backs up an agent's home now. For a consistent copy, pause or stop the agent first.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn backup_agent(&self, ctx: &Context<'_>, org_id: OrgId, id: AgentId) -> Answer<One<AgentBackup>> {
         answer(async {
@@ -106,7 +104,7 @@ impl BackupMutation {
         .await
     }
 
-    /// Makes the home of a stopped agent what it was in a backup. What is in it now is lost at the next start.
+    /// Restores the home of a stopped agent from a backup. Its current content is lost at the next start.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn restore_backup(
         &self,

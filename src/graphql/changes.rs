@@ -49,7 +49,6 @@ pub const fn needed(kind: RecordKind) -> &'static [Permission] {
     }
 }
 
-/// The subscription for changes of all kinds.
 #[derive(Default)]
 pub struct ChangeSubscription;
 

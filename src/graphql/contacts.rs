@@ -84,7 +84,6 @@ pub struct UpdateContactInput {
     pub note: MaybeUndefined<String>,
 }
 
-/// Reading contacts.
 #[derive(Default)]
 pub struct ContactQuery;
 
@@ -129,7 +128,6 @@ fn matching(rows: Rows<Contact>, search: Option<&str>) -> Rows<Contact> {
     rows.filter(&condition, [word.clone().into(), word.clone().into(), word.into()])
 }
 
-/// Changing contacts.
 #[derive(Default)]
 pub struct ContactMutation;
 

@@ -62,8 +62,8 @@ impl Record for Credential {
                     "(t.agent_may_read_at IS NOT NULL)",
                     "Whether agents may read its values, as variables of their environment and as files.",
                 )
-                .column::<Option<Timestamp>>("agent_may_read_at", "When a person said that they may.")
-                .column::<Option<UserId>>("agent_may_read_by", "The person who said so.")
+                .column::<Option<Timestamp>>("agent_may_read_at", "When a person allowed it.")
+                .column::<Option<UserId>>("agent_may_read_by", "The person who allowed it.")
                 .column::<Option<String>>("agent_may_read_by_name", "That person's name at the time.")
                 .sql::<i64>(
                     "assignment_count",
@@ -143,7 +143,6 @@ impl Record for CredentialMember {
     }
 }
 
-/// Reading credentials.
 #[derive(Default)]
 pub struct CredentialQuery;
 
@@ -184,7 +183,6 @@ impl CredentialQuery {
     }
 }
 
-/// Changing credentials.
 #[derive(Default)]
 pub struct CredentialMutation;
 

@@ -26,7 +26,6 @@ pub struct MessageDelta {
     pub thinking: bool,
 }
 
-/// The subscription for text that is being written.
 #[derive(Default)]
 pub struct DeltaSubscription;
 

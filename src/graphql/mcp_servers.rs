@@ -67,7 +67,7 @@ impl Record for McpServer {
                 .many::<McpServerState>(
                     "states",
                     states("t.mcp_server_id"),
-                    "How it is doing, for each agent whose host has said something of it.",
+                    "Its states for the agents whose hosts have reported one.",
                 )
                 .column::<Option<UserId>>("created_by", "The user who created it.")
                 .column::<Timestamp>("created_at", "When it was created.")
@@ -83,7 +83,7 @@ impl Record for McpServer {
     }
 }
 
-/// How an MCP server is doing for one of its agents, as the agent's host says.
+/// The state of an MCP server for one of its agents, as the agent's host reports it.
 pub struct McpServerState;
 
 /// The state, which ends with the launch that it is about, unless that is why.
@@ -97,7 +97,7 @@ impl Record for McpServerState {
             Spec::new(
                 "McpServerState",
                 "mcp_server_agents t",
-                "How an MCP server is doing for one of its agents, as the agent's host says.",
+                "The state of an MCP server for one of its agents, as the agent's host reports it.",
             )
             .permission(Permission::McpView)
             .sql::<McpServerStatus>("status", STATE, "How.")
@@ -109,7 +109,7 @@ impl Record for McpServerState {
             )
             .needs_person(Permission::CredentialEdit)
             .column::<Vec<String>>("tools", "The names of its tools, at most 256.")
-            .column::<Option<Timestamp>>("reported_at", "When the host said so.")
+            .column::<Option<Timestamp>>("reported_at", "When the host reported it.")
             .one::<AgentSummary>("agent", "t.agent_id", "The agent.")
             .one::<McpServer>("mcp_server", "t.mcp_server_id", "The MCP server.")
         });
@@ -131,7 +131,6 @@ pub fn states(by: &'static str) -> Many {
     }
 }
 
-/// Reading MCP servers.
 #[derive(Default)]
 pub struct McpQuery;
 
@@ -167,7 +166,6 @@ impl McpQuery {
     }
 }
 
-/// Changing MCP servers.
 #[derive(Default)]
 pub struct McpMutation;
 

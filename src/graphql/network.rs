@@ -56,7 +56,6 @@ impl Record for RefusedDestination {
     }
 }
 
-/// Changing what agents may reach. `Organization.allowedHosts` lists it.
 #[derive(Default)]
 pub struct NetworkMutation;
 

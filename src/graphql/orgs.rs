@@ -105,7 +105,7 @@ fn identity(spec: Spec) -> Spec {
             "(t.stopped_at IS NOT NULL)",
             "Who stopped the whole organization, and why. Null unless it is stopped.",
         )
-        .sql::<Decimal>("stored_bytes", STORED_BYTES, "Bytes stored in messages (counted each minute), attachments, mails as they came, pictures, and skills.")
+        .sql::<Decimal>("stored_bytes", STORED_BYTES, "Bytes stored in messages (counted each minute), attachments, raw mails, pictures, and skills.")
 }
 
 fn support(spec: Spec) -> Spec {
@@ -134,7 +134,7 @@ fn settings(spec: Spec) -> Spec {
         .column::<String>("currency", "The currency of its money, such as `USD`. Only prices in this currency count.")
         .column::<Option<i64>>(
             "monthly_budget_micro",
-            "What all its agents may spend in a calendar month, in millionths of the currency. Null: no budget.",
+            "The amount that all its agents may spend in a calendar month, in millionths of the currency. Null: no budget.",
         )
         .column::<CostGuardAction>("budget_action", "What happens when that budget is spent.")
         .column::<bool>("trace_content", "Whether traces contain prompts and answers.")
@@ -227,7 +227,7 @@ impl Record for Stop {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             Spec::new("OrganizationStop", FROM, "The stop of a whole organization.")
                 .tenant("t.id")
-                .sql::<String>("by", "t.stopped_by_name", "The name of who stopped it.")
+                .sql::<String>("by", "t.stopped_by_name", "The name of the actor who stopped it.")
                 .sql::<Option<UserId>>("user_id", "t.stopped_by", "The member who stopped it.")
                 .sql::<Timestamp>("at", "t.stopped_at", "When it was stopped.")
                 .sql::<String>("reason", "t.stop_reason", "Why it was stopped.")
@@ -264,7 +264,6 @@ fn viewer_permissions(scope: &Scope) -> String {
     json
 }
 
-/// Queries for the organization.
 #[derive(Default)]
 pub struct OrganizationQuery;
 
@@ -277,7 +276,6 @@ impl OrganizationQuery {
     }
 }
 
-/// Changing the organization.
 #[derive(Default)]
 pub struct OrganizationMutation;
 
@@ -302,9 +300,9 @@ impl OrganizationMutation {
         .await
     }
 
-    /// Stops the whole organization: running turns are cancelled, and no agent starts, resumes or takes a turn
-    /// until it is released. Agents stay up, and can be stopped; their hosts let nothing of theirs out. Stopping it
-    /// again changes nothing.
+    /// Stops the whole organization: running turns are cancelled, and no agent starts, resumes or takes a turn until it
+    /// is released. Agents stay up, and can be stopped; their hosts block all their connections. Stopping it again
+    /// changes nothing.
     #[graphql(directive = permit::apply(Permission::OrganizationStop))]
     async fn stop_organization(
         &self,

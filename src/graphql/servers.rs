@@ -145,7 +145,7 @@ impl Record for JoinedHost {
                 .sql::<Option<String>>(
                     "machine_id",
                     "t.machine_id",
-                    "The id that its folder gave itself. It proves nothing, like everything that a host says of itself.",
+                    "The id that its folder generated. It proves nothing, like everything that a host reports about itself.",
                 )
                 .sql::<Option<ActorKind>>(
                     "token_made_by_kind",
@@ -224,17 +224,17 @@ impl Record for Image {
 pub struct Profile {
     /// Its name, which images are given.
     pub name: String,
-    /// What people call it.
+    /// The name for people.
     pub title: String,
     /// What it is, in a sentence.
     pub description: String,
     /// The interface with which it speaks to its model: `OPENAI_CHAT`, `OPENAI_RESPONSES`, `ANTHROPIC` or `GEMINI`.
     pub interface: String,
-    /// Whose model it uses, as model credentials name their provider. Null: it needs none.
+    /// The provider of its model, as in model credentials. Null: it needs none.
     pub provider: Option<String>,
     /// How it logs in.
     pub login: String,
-    /// How it asks and resumes, and what is odd about it.
+    /// How it requests approval and resumes sessions, and its peculiarities.
     pub behaviour: String,
     /// The version that it was last run with. Null: not known.
     pub last_run_with: Option<String>,
@@ -251,7 +251,6 @@ impl From<&Entry> for Profile {
     }
 }
 
-/// Reading servers and images.
 #[derive(Default)]
 pub struct ServerQuery;
 
@@ -319,7 +318,6 @@ impl ServerQuery {
     }
 }
 
-/// Changing servers and images.
 #[derive(Default)]
 pub struct ServerMutation;
 
@@ -377,8 +375,8 @@ impl ServerMutation {
         .await
     }
 
-    /// Confirms a host that has joined: it may hold secrets, and agents that waited for that start. Only a person who also has
-    /// `credential.edit` can do this.
+    /// Confirms a host that has joined: it may hold secrets, and agents that waited for the confirmation start. Only a
+    /// person who also has `credential.edit` can do this.
     #[graphql(directive = permit::apply(Permission::ServerEdit))]
     async fn confirm_host(
         &self,

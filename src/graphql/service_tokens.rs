@@ -107,7 +107,6 @@ pub struct RotateServiceTokenInput {
     pub overlap_seconds: Option<i64>,
 }
 
-/// Queries for service tokens.
 #[derive(Default)]
 pub struct ServiceTokenQuery;
 
@@ -150,7 +149,6 @@ impl ServiceTokenQuery {
     }
 }
 
-/// Mutations for service tokens.
 #[derive(Default)]
 pub struct ServiceTokenMutation;
 

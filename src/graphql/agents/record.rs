@@ -81,10 +81,10 @@ fn identity(spec: Spec) -> Spec {
         .sql::<Option<StatusReason>>(
             "status_reason",
             reason_sql(),
-            "Why it failed, or what it waits for. Null while everything is as it should be.",
+            "Why it failed, or the reason for its waiting. Null while all is well.",
         )
         .sql::<Option<String>>("status_detail", detail_sql(), "The same in words.")
-        .column::<i64>("revision", "Counts the changes to what it is: the newest of `agentRevisions`.")
+        .column::<i64>("revision", "The number of its newest revision in `agentRevisions`.")
         .column::<Option<i64>>("launched_revision", "The revision it was last launched with.")
         .sql::<bool>(
             "has_model_credential",
@@ -106,7 +106,7 @@ fn identity(spec: Spec) -> Spec {
         .sql::<Option<Timestamp>>(
             "last_activity_at",
             LAST_ACTIVITY,
-            "When something was last said in one of its conversations.",
+            "The time of the last message in one of its conversations.",
         )
 }
 
@@ -134,12 +134,12 @@ fn settings(spec: Spec) -> Spec {
         .parts::<Option<Vec<OfferedChoice>>>(
             "offered_models",
             "t.offered_models",
-            "The models it offers, as its sessions say. Null until it has had one.",
+            "The models it offers, as its sessions report. Null before its first session.",
         )
         .parts::<Option<Vec<OfferedChoice>>>(
             "offered_modes",
             "t.offered_modes",
-            "The modes it offers, as its sessions say. Null until it has had one.",
+            "The modes it offers, as its sessions report. Null before its first session.",
         )
         .column::<Option<i64>>("context_floor_tokens", "Tokens at the start of every context.")
         .column::<Option<i64>>("context_floor_memory_tokens", "How many of those tokens hold memory.")
@@ -168,7 +168,7 @@ fn settings(spec: Spec) -> Spec {
             "not_enforced",
             NOT_ENFORCED_SQLITE,
             NOT_ENFORCED_POSTGRES,
-            "Those of `approvalCategories` that no risk rule knows: the agent is only told to ask.",
+            "The `approvalCategories` without a risk rule: the agent is only instructed to ask.",
         )
         .column::<Vec<String>>(
             "disabled_tool_groups",
@@ -246,7 +246,7 @@ fn usage(spec: Spec) -> Spec {
             "restart_reason",
             "CASE WHEN t.status IN ('RUNNING', 'PAUSED') \
              THEN COALESCE(t.restart_reason || ' ' || t.launch_lacks, t.restart_reason, t.launch_lacks) END",
-            "The same in words: what has changed. Null: nothing.",
+            "The changes in words. Null: none.",
         )
         .embedded::<AgentRestart>(
             "restart",
@@ -297,7 +297,7 @@ fn equipment(spec: Spec) -> Spec {
     .many::<McpServerState>(
         "mcp_server_states",
         mcp_server_states("t.agent_id"),
-        "How its MCP servers are doing, those that its host has said something of.",
+        "The states of its MCP servers, as far as its host has reported them.",
     )
     .many::<Skill>(
         "skills",
@@ -313,12 +313,12 @@ fn contained(spec: Spec) -> Spec {
             "limit",
             "t.id",
             "t.agent_id",
-            "What keeps it from calling its model at the moment. Null: nothing.",
+            "Why it can't call its model at the moment. Null: it can.",
         )
         .many::<RefusedDestination>(
             "refused_destinations",
             Many { by: "t.agent_id", order: "t.last_at DESC, t.id", ..Many::default() },
-            "Where it was not let through, most recent first. The newest 100 are kept.",
+            "The destinations that it was refused, most recent first. The newest 100 are kept.",
         )
 }
 
@@ -338,8 +338,7 @@ impl Record for AgentRestart {
                 .sql::<Option<Timestamp>>(
                     "next_at",
                     "t.restart_at",
-                    "When it is started next, or as soon as the organization is released. Null: not without a person, \
-                     unless it is up.",
+                    "The time of its next start, delayed while the organization is stopped. Null: it is up, or starts only if a person starts it.",
                 )
         });
         &SPEC
@@ -366,7 +365,7 @@ pub struct AgentRevision;
 impl Record for AgentRevision {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            let about = "What an agent was at a time. It never changes.";
+            let about = "The state of an agent's settings at a time. It never changes.";
             let spec = Spec::new("AgentRevision", "agent_revisions t", about)
                 .permission(Permission::AgentView)
                 .column::<AgentRevisionId>("id", "Identifies the revision in the installation.")
@@ -388,14 +387,14 @@ pub fn version(spec: Spec) -> Spec {
     .column::<String>("content_hash", "SHA-256 of the content as JSON, in hexadecimal.")
     .column::<Json<serde_json::Value>>(
         "changes",
-        "What changed against the one before: field → [before, after]. A long value appears as its length and hash.",
+        "The changes since the previous one: field → [before, after]. A long value appears as its length and hash.",
     )
     .column::<Option<i64>>("reverts_to", "The number of the earlier one that it restores.")
     .column::<ActorKind>("author_kind", "The kind of actor who made it.")
     .column::<Option<Id>>("author_id", "The id of the user or service token. Null for the service itself.")
     .column::<String>("author_name", "The actor's name at the time.")
     .column::<Option<String>>("operation", "The operation that made it, named by its root field.")
-    .column::<Option<String>>("reason", "Why it was made, if its author said so.")
+    .column::<Option<String>>("reason", "The reason given by its author.")
     .column::<Timestamp>("created_at", "When it was made.")
 }
 
@@ -418,7 +417,7 @@ impl Record for AgentLaunch {
                 )
                 .column::<Option<String>>(
                     "detail",
-                    "How it ended in words, with the end of what its program wrote to its error output.",
+                    "How it ended in words, with the end of its program's error output.",
                 )
                 .column::<ActorKind>("started_by_kind", "The kind of actor who started it.")
                 .column::<Option<Id>>(
@@ -436,7 +435,7 @@ impl Record for AgentLaunch {
 pub struct OfferedChoice {
     /// The agent's own name for it.
     pub id: String,
-    /// What people read.
+    /// The label for people.
     pub name: String,
     /// A longer description.
     pub description: Option<String>,

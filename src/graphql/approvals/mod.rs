@@ -114,7 +114,7 @@ fn decision(spec: Spec) -> Spec {
             of_cut("cut_by"),
             "Who withdrew it, by cancelling the turn or stopping the agent. Null: it was not withdrawn, or not by a person.",
         )
-        .sql::<Option<TurnCut>>("withdrawn_with", of_cut("cut"), "What that person ended.")
+        .sql::<Option<TurnCut>>("withdrawn_with", of_cut("cut"), "What that person ended: the turn or the agent.")
         .column::<Option<String>>("comment", "The decider's comment.")
         .column::<Option<UserId>>(
             "assignee_id",
@@ -124,11 +124,11 @@ fn decision(spec: Spec) -> Spec {
         .sql::<Option<Timestamp>>(
             "snoozed_until",
             SNOOZED_UNTIL,
-            "Until when the caller does not want to see it. Null for a service token.",
+            "The time until which the caller has snoozed it. Null for a service token.",
         )
         .column::<Option<Timestamp>>("expires_at", "When it expires without a decision.")
         .sql::<Option<Timestamp>>("resolved_at", overdue("t.expires_at", "resolved_at"), "When it ended.")
-        .column::<Option<Timestamp>>("delivered_at", "When the agent was told.")
+        .column::<Option<Timestamp>>("delivered_at", "When the agent was notified.")
         .column::<Timestamp>("created_at", "When it was raised.")
         .column::<Timestamp>("updated_at", "When it was last updated.")
 }
@@ -219,7 +219,6 @@ pub struct AnswerApprovalInput {
     pub text: Option<String>,
 }
 
-/// Reading approvals.
 #[derive(Default)]
 pub struct ApprovalQuery;
 
@@ -268,7 +267,9 @@ impl ApprovalQuery {
         #[graphql(desc = "Only those that concern this agent.")] agent_id: Option<AgentId>,
         #[graphql(desc = "Only those raised in this conversation.")] conversation_id: Option<ConversationId>,
         #[graphql(desc = "Only those that this person should decide.")] assignee_id: Option<UserId>,
-        #[graphql(desc = "Whether to answer those that the caller has snoozed, or the others. Null: both.")]
+        #[graphql(
+            desc = "Whether to return approvals that the caller has snoozed, or the others. Null: both."
+        )]
         snoozed: Option<bool>,
         #[graphql(desc = "The sort key.", default_with = "Some(ApprovalSort::Risk)")] sort: Option<
             ApprovalSort,
@@ -300,7 +301,6 @@ fn shown(scope: &Scope, id: ApprovalId) -> One<Approval> {
     One::by_id(scope, id)
 }
 
-/// Deciding approvals.
 #[derive(Default)]
 pub struct ApprovalMutation;
 
@@ -358,7 +358,7 @@ impl ApprovalMutation {
         .await
     }
 
-    /// Says who should decide; null: no one. A hint, which restricts no one. The member is notified.
+    /// Assigns an approval to a member, who is notified; null unassigns it. A hint that restricts no one.
     #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
     async fn assign_approval(
         &self,
@@ -394,7 +394,6 @@ impl ApprovalMutation {
     }
 }
 
-/// Watching approvals.
 #[derive(Default)]
 pub struct ApprovalSubscription;
 

@@ -68,7 +68,7 @@ fn identity(spec: Spec) -> Spec {
         .column::<Vec<String>>("mention_off", "Where the agent answers without being mentioned.")
         .column::<bool>(
             "webhook_registered",
-            "Whether its vendor sends what comes in to `inboundPath`, instead of being asked.",
+            "Whether its vendor sends messages to `inboundPath`, instead of being polled.",
         )
         .sql::<Option<String>>(
             "inbound_path",
@@ -112,7 +112,7 @@ fn state(spec: Spec) -> Spec {
         .one::<Agent>("agent", "t.agent_id", "The agent it connects.")
         .column::<Vec<String>>(
             "warnings",
-            "What the vendor or its settings prevent, as it said when the channel was last checked.",
+            "The limits imposed by the vendor or its settings, as of the last check of the channel.",
         )
         .one_by::<ChannelLink>("link", "t.id", "t.channel_id", "Whether the vendor is reached. Null if the channel needs no listener.")
         .many::<RefusedOrigin>(
@@ -137,7 +137,7 @@ impl Record for ChannelLink {
                 .permission(Permission::AgentView)
                 .sql::<LinkState>("state", "t.link", "Whether it is.")
                 .column::<Option<String>>("cause", "Why not.")
-                .sql::<Option<Timestamp>>("since", "t.linked_at", "Since when.")
+                .sql::<Option<Timestamp>>("since", "t.linked_at", "When this state began.")
         });
         &SPEC
     }
@@ -270,7 +270,7 @@ embedded!(
             .sql::<Option<String>>(
                 "authserv_id",
                 "t.email_authserv_id",
-                "The mail server that is believed about senders. Null: they are not proven.",
+                "The mail server whose statements about senders are trusted. Null: senders are not verified.",
             )
     }
 );

@@ -24,7 +24,6 @@ use crate::{
     },
 };
 
-/// Reading conversations.
 #[derive(Default)]
 pub struct ConversationQuery;
 

@@ -84,7 +84,7 @@ impl Record for Conversation {
                 .sql::<Option<i64>>(
                     "unread",
                     unread_sql(),
-                    "The number of messages that the caller has not read: of the newest 1000, what was said since the caller joined and in the last 30 days. Null for a service token.",
+                    "The number of messages that the caller has not read: among the newest 1000, those since the caller joined and of the last 30 days. Null for a service token.",
                 )
                 .sql::<Option<bool>>(
                     "watching",
@@ -98,7 +98,7 @@ impl Record for Conversation {
                     HOLDER_NAME,
                     "The name of the person who answers instead of the agent.",
                 )
-                .column::<Option<Timestamp>>("taken_over_at", "Since when.")
+                .column::<Option<Timestamp>>("taken_over_at", "When that person took over.")
                 .column::<Timestamp>("opened_at", "When it began.")
                 .column::<Timestamp>("last_activity_at", "When the last activity took place.")
                 .column::<Option<Timestamp>>("resolved_at", "When it was resolved.")
@@ -115,7 +115,7 @@ impl Record for Conversation {
                         filter: "t.ended_at IS NULL AND NOT t.held",
                         ..Many::default()
                     },
-                    "The turn that the agent has, and the one that waits. `turns` lists all.",
+                    "The running turn and the waiting one. `turns` lists all.",
                 )
         });
         &SPEC
@@ -185,7 +185,7 @@ impl Record for Message {
                 .one::<Turn>("turn", "t.turn_id", "The turn that it causes or belongs to.")
                 .column::<Option<String>>(
                     "host_key",
-                    "What the agent's host calls it. Text that was sent while it was written has the same name.",
+                    "The agent's host's key of the message. The text sent by `messageDeltas` has the same key.",
                 )
         });
         &SPEC

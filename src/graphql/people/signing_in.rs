@@ -65,7 +65,7 @@ pub struct Viewer {
     pub user: User,
     /// The organizations the person belongs to.
     pub memberships: Vec<Membership>,
-    /// What the person has set for the panel: an object. Null: nothing yet.
+    /// The person's settings of the panel: an object. Null: none yet.
     pub preferences: Option<Json<serde_json::Value>>,
 }
 
@@ -82,14 +82,13 @@ impl Viewer {
 
 #[ComplexObject]
 impl Viewer {
-    /// The session that the call was made with.
+    /// The session of this call.
     async fn session(&self, ctx: &Context<'_>) -> Answer<Option<OpenSession>> {
         let request = ctx.request();
         answer(async { people::current_session(&request.core, request.caller.person()?).await }).await
     }
 }
 
-/// Reading one's own account.
 #[derive(Default)]
 pub struct SessionQuery;
 
@@ -122,7 +121,6 @@ impl SessionQuery {
     }
 }
 
-/// Changing one's own account.
 #[derive(Default)]
 pub struct SessionMutation;
 
@@ -212,8 +210,7 @@ impl SessionMutation {
         .await
     }
 
-    /// Replaces what the caller has set for the panel: an object of at most 64 KiB. Its `timeZone` is the one of times in
-    /// mails.
+    /// Replaces the caller's settings of the panel: an object of at most 64 KiB. Its `timeZone` is also used in mails.
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn set_preferences(
         &self,

@@ -81,8 +81,8 @@ pub struct OrganizationPolicy {
     pub token_cap: Vec<Permission>,
     /// Since when this policy has been in force.
     pub in_force_since: Timestamp,
-    /// Problems in the current texts. While a text of the operator's has problems, the last good one stays in
-    /// force; for the organization's own rules it is the last good file, or else only what they deny.
+    /// Problems in the current texts. While an operator's text has problems, the last good one stays in force; for the
+    /// organization's own rules, the last good file, or else only their denials.
     pub problems: Vec<PolicyProblem>,
 }
 
