@@ -22,7 +22,6 @@ use crate::{
     },
 };
 
-/// A copy of an agent's home.
 pub struct AgentBackup;
 
 impl Record for AgentBackup {

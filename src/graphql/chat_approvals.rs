@@ -1,4 +1,4 @@
-//! One's own chats in the GraphQL schema.
+//! Linked chats in the GraphQL schema.
 
 use async_graphql::{Context, Object, SimpleObject};
 
@@ -37,10 +37,10 @@ pub struct ChatCode {
 }
 
 #[derive(Default)]
-pub struct AskQuery;
+pub struct LinkedChatQuery;
 
 #[Object]
-impl AskQuery {
+impl LinkedChatQuery {
     /// The chats that the caller has linked, in this organization. For people only.
     #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
     async fn linked_chats(&self, ctx: &Context<'_>, org_id: OrgId) -> Answer<Vec<LinkedChat>> {
@@ -59,10 +59,10 @@ impl AskQuery {
 }
 
 #[derive(Default)]
-pub struct AskMutation;
+pub struct LinkedChatMutation;
 
 #[Object]
-impl AskMutation {
+impl LinkedChatMutation {
     /// Creates a code by which the caller links their chat with a channel's bot. Sent to the bot in a private chat
     /// within ten minutes, it links that chat: from then on the caller also receives requests there. For people only.
     #[graphql(directive = permit::apply(Permission::ApprovalResolve))]

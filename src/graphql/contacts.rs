@@ -22,7 +22,6 @@ use crate::{
     },
 };
 
-/// A person who writes to agents through channels.
 pub struct Contact;
 
 impl Record for Contact {
@@ -48,7 +47,6 @@ impl Record for Contact {
     }
 }
 
-/// A contact's address on one transport.
 pub struct Identity;
 
 impl Record for Identity {

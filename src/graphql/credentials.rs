@@ -36,7 +36,6 @@ const IS_INJECTED: &str = "((lower(CAST(t.destinations AS TEXT)) LIKE '%\"http:/
     AND t.kind IN ('api-key', 'bearer-token', 'basic-auth', 'custom') AND EXISTS (SELECT 1 FROM credential_fields f \
     WHERE f.organization_id = t.organization_id AND f.credential_id = t.id AND f.value_sealed IS NOT NULL))";
 
-/// A credential.
 pub struct Credential;
 
 impl Record for Credential {
@@ -105,7 +104,6 @@ fn relations(spec: Spec) -> Spec {
         )
 }
 
-/// A field of a credential.
 pub struct CredentialField;
 
 impl Record for CredentialField {
@@ -122,7 +120,6 @@ impl Record for CredentialField {
     }
 }
 
-/// A member who may use a credential.
 pub struct CredentialMember;
 
 impl Record for CredentialMember {

@@ -1,4 +1,4 @@
-//! Watching agents write.
+//! The text of messages while agents write them.
 
 use async_graphql::{Context, SimpleObject, Subscription};
 use futures::{Stream, stream};

@@ -28,7 +28,6 @@ use crate::{
 const AGENTS: &str =
     "mcp_server_agents j JOIN agents t ON t.organization_id = j.organization_id AND t.id = j.agent_id";
 
-/// An MCP server that agents may call.
 pub struct McpServer;
 
 impl Record for McpServer {

@@ -16,7 +16,6 @@ use crate::{
     resolvers::{Answer, Enter, answer, permit::permit},
 };
 
-/// A model credential of the organization.
 pub struct ModelCredential;
 
 impl Record for ModelCredential {

@@ -1,4 +1,4 @@
-//! The network in the GraphQL schema: what agents may reach, and where they were not let through.
+//! The network in the GraphQL schema: allowed hosts and refused destinations.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,6 @@ use crate::{
     resolvers::{Answer, Enter, answer, permit::permit},
 };
 
-/// A host that agents may reach.
 pub struct AllowedHost;
 
 impl Record for AllowedHost {
@@ -35,7 +34,6 @@ impl Record for AllowedHost {
     }
 }
 
-/// Where an agent was not let through.
 pub struct RefusedDestination;
 
 impl Record for RefusedDestination {

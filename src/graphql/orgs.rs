@@ -34,7 +34,6 @@ const STORED_BYTES: &str =
     "COALESCE((SELECT s.bytes + s.message_bytes FROM stored_bytes s WHERE s.organization_id = t.id), 0)";
 const AVATAR_URL: &str = "CASE WHEN t.avatar_version IS NULL THEN NULL ELSE '/avatars/organization/' || t.id || '?v=' || t.avatar_version END";
 
-/// An organization: a tenant.
 pub struct Organization;
 
 impl Record for Organization {
@@ -219,7 +218,6 @@ impl Record for Used {
     }
 }
 
-/// The stop of a whole organization.
 pub struct Stop;
 
 impl Record for Stop {

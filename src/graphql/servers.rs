@@ -26,7 +26,6 @@ use crate::{
     },
 };
 
-/// A host on which agents run.
 pub struct Server;
 
 impl Record for Server {
@@ -108,7 +107,6 @@ fn count_agents(condition: &str) -> String {
     )
 }
 
-/// Why a server's host was refused.
 pub struct ServerRefusal;
 
 impl Record for ServerRefusal {
@@ -124,7 +122,6 @@ impl Record for ServerRefusal {
     }
 }
 
-/// The host that has joined a server.
 pub struct JoinedHost;
 
 impl Record for JoinedHost {
@@ -187,7 +184,6 @@ impl Record for ProvisionedServer {
     }
 }
 
-/// A container image that agents run from.
 pub struct Image;
 
 impl Record for Image {

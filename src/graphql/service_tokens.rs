@@ -21,7 +21,6 @@ use crate::{
     },
 };
 
-/// A credential for an integration.
 pub struct ServiceToken;
 
 impl Record for ServiceToken {

@@ -28,7 +28,6 @@ use crate::{
 const AGENTS: &str =
     "skill_agents j JOIN agents t ON t.organization_id = j.organization_id AND t.id = j.agent_id";
 
-/// A skill.
 pub struct Skill;
 
 impl Record for Skill {
@@ -69,7 +68,6 @@ impl Record for Skill {
     }
 }
 
-/// What a skill was at a time.
 pub struct SkillVersion;
 
 impl Record for SkillVersion {

@@ -22,7 +22,6 @@ use crate::{
     },
 };
 
-/// What the organization's agents have spent this month.
 pub struct OrganizationSpending;
 
 impl Record for OrganizationSpending {
@@ -41,7 +40,6 @@ impl Record for OrganizationSpending {
     }
 }
 
-/// What an agent has spent.
 pub struct AgentSpending;
 
 /// SQL for the tokens that count, of the agent `t` in the last 60 minutes.
@@ -92,7 +90,6 @@ fn month(spec: Spec, of: impl Fn(&str) -> String) -> Spec {
         .sql::<Decimal>("allowed_micro", of("allowed_micro"), "The amount that people have allowed on top of the budget.")
 }
 
-/// Why an agent can't call its model.
 pub struct AgentLimit;
 
 impl Record for AgentLimit {
@@ -116,7 +113,6 @@ impl Record for AgentLimit {
     }
 }
 
-/// A call of a model.
 pub struct ModelCall;
 
 impl Record for ModelCall {
@@ -155,7 +151,6 @@ fn classes(spec: Spec) -> Spec {
         .column::<Option<Decimal>>("cache_write_tokens", "Tokens written to a cache.")
 }
 
-/// What calls of a model have cost in a day.
 pub struct ModelDay;
 
 impl Record for ModelDay {

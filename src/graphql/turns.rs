@@ -25,7 +25,6 @@ use crate::{
     },
 };
 
-/// A turn.
 pub struct Turn;
 
 impl Record for Turn {

@@ -33,12 +33,13 @@ use crate::{
 
 /// SQL for the path of an agent's picture, for use in other records. `t` is the agent.
 pub const AVATAR_URL: &str = "CASE WHEN t.avatar_version IS NULL THEN NULL ELSE '/avatars/agent/' || t.id || '?v=' || t.avatar_version END";
-/// Since when the agent has been up.
+/// The time since which the agent has been up.
 const UPTIME: &str = "CASE WHEN t.status IN ('RUNNING', 'PAUSED', 'STOPPING') THEN t.started_at END";
 /// The agent's own model or the image's default. Computed, so that it follows changes to the image.
 const RESOLVED_MODEL: &str = "COALESCE(t.model_override, (SELECT i.default_model FROM images i WHERE i.organization_id = t.organization_id AND i.id = t.image_id))";
 
-/// Whether the agent is started again, or was and has not recovered since: up for an hour, as `domain/launch/recovery.rs` says.
+/// Whether a restart is planned, or was made and the agent has not recovered since. Recovered means up for an hour
+/// (`domain/launch/recovery.rs`).
 const RESTARTED: &str = "(t.restart_at IS NOT NULL OR (t.restarts + t.losses > 0 AND (t.started_at IS NULL OR t.started_at > :now - 3600000)))";
 
 const PENDING_APPROVALS: &str = "(SELECT COUNT(*) FROM approvals p WHERE p.organization_id = t.organization_id AND p.agent_id = t.id AND p.status = 'PENDING' AND (p.expires_at IS NULL OR p.expires_at > :now))";
@@ -53,7 +54,6 @@ const NOT_ENFORCED_POSTGRES: &str = "(SELECT COALESCE(json_agg(c.value), '[]') F
     json_array_elements_text(t.approval_categories) c(value) \
     WHERE lower(replace(c.value, ' ', '')) NOT IN (SELECT folded FROM risk_categories))";
 
-/// An agent.
 pub struct Agent;
 
 impl Record for Agent {
@@ -201,7 +201,7 @@ fn settings(spec: Spec) -> Spec {
         .column::<Option<i64>>("session_reset_tokens", "Tokens at which a session starts over.")
 }
 
-/// SQL for why the mode that the agent `t` is set to is not in force. `modes` are those that it offers, as `m.value`.
+/// SQL for the reason why the mode set for the agent `t` is not in force. `modes` are its offered modes, as `m.value`.
 fn mode_problem(modes: &str, is_current: &str) -> String {
     format!(
         "CASE WHEN t.mode_override IS NULL OR t.offered_modes IS NULL THEN NULL \
@@ -276,7 +276,7 @@ fn relations(spec: Spec) -> Spec {
         )
 }
 
-/// The relations to what an agent works with: credentials, MCP servers, skills.
+/// The relations to an agent's equipment: credentials, MCP servers, skills.
 fn equipment(spec: Spec) -> Spec {
     spec.many::<Credential>(
         "credentials",
@@ -306,7 +306,7 @@ fn equipment(spec: Spec) -> Spec {
     )
 }
 
-/// What contains it: money, limits, the network.
+/// Its bounds: money, limits, the network.
 fn contained(spec: Spec) -> Spec {
     spec.embedded::<AgentSpending>("spending", "(1 = 1)", "What it has spent this month and this hour.")
         .one_by::<AgentLimit>(
@@ -322,12 +322,11 @@ fn contained(spec: Spec) -> Spec {
         )
 }
 
-/// A relation from an agent to what it works with, through the join table `j`.
+/// A relation from an agent to its equipment, through the join table `j`.
 fn used(from: &'static str) -> Many {
     Many { from: Some(from), by: "j.agent_id", filter: "t.archived_at IS NULL", ..Many::default() }
 }
 
-/// How an agent comes back after a failure.
 pub struct AgentRestart;
 
 impl Record for AgentRestart {
@@ -359,7 +358,6 @@ fn viewer_access(scope: &Scope) -> String {
     format!("\"{access}\"")
 }
 
-/// What an agent was at a time.
 pub struct AgentRevision;
 
 impl Record for AgentRevision {
@@ -398,7 +396,6 @@ pub fn version(spec: Spec) -> Spec {
     .column::<Timestamp>("created_at", "When it was made.")
 }
 
-/// How a launch of an agent went.
 pub struct AgentLaunch;
 
 impl Record for AgentLaunch {

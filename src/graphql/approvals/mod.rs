@@ -35,7 +35,6 @@ use crate::{
     },
 };
 
-/// An approval.
 pub struct Approval;
 
 impl Record for Approval {
@@ -60,8 +59,8 @@ const SNOOZED_UNTIL: &str = "(SELECT z.until FROM approval_snoozes z WHERE z.org
 
 const IS_DECIDED: &str = "(t.decided_by_kind IS NOT NULL OR (t.status = 'PENDING' AND t.expires_at <= :now))";
 
-/// SQL: what the turn of a withdrawn approval says of who ended it by then.
-fn of_cut(column: &str) -> String {
+/// SQL: a column of the turn of a withdrawn approval about the person who ended it, if that was before the withdrawal.
+fn turn_cut_column(column: &str) -> String {
     format!(
         "(CASE WHEN t.outcome = 'WITHDRAWN' THEN (SELECT w.{column} FROM turns w \
          WHERE w.organization_id = t.organization_id AND w.id = t.turn_id AND w.cut_at <= t.resolved_at) END)"
@@ -111,10 +110,10 @@ fn decision(spec: Spec) -> Spec {
         )
         .sql::<Option<String>>(
             "withdrawn_by",
-            of_cut("cut_by"),
+            turn_cut_column("cut_by"),
             "Who withdrew it, by cancelling the turn or stopping the agent. Null: it was not withdrawn, or not by a person.",
         )
-        .sql::<Option<TurnCut>>("withdrawn_with", of_cut("cut"), "What that person ended: the turn or the agent.")
+        .sql::<Option<TurnCut>>("withdrawn_with", turn_cut_column("cut"), "What that person ended: the turn or the agent.")
         .column::<Option<String>>("comment", "The decider's comment.")
         .column::<Option<UserId>>(
             "assignee_id",
@@ -133,7 +132,6 @@ fn decision(spec: Spec) -> Spec {
         .column::<Timestamp>("updated_at", "When it was last updated.")
 }
 
-/// Who decided.
 pub struct ApprovalDecider;
 
 impl Record for ApprovalDecider {

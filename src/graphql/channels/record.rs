@@ -24,12 +24,11 @@ use crate::{
 const WHITELIST_SQLITE: &str = "(SELECT json_group_array(o.origin_id) FROM (SELECT w.origin_id \
     FROM channel_whitelist w WHERE w.organization_id = t.organization_id AND w.channel_id = t.id \
     ORDER BY w.created_at, w.origin_id) o)";
-/// The same on PostgreSQL. Ties are in byte order, whatever the database's collation.
+/// The same on PostgreSQL. Ties are in byte order, regardless of the database's collation.
 const WHITELIST_POSTGRES: &str = "(SELECT COALESCE(json_agg(w.origin_id \
     ORDER BY w.created_at, w.origin_id COLLATE \"C\"), '[]') \
     FROM channel_whitelist w WHERE w.organization_id = t.organization_id AND w.channel_id = t.id)";
 
-/// A connection between an agent and a messaging transport.
 pub struct Channel;
 
 impl Record for Channel {
@@ -127,7 +126,6 @@ fn state(spec: Spec) -> Spec {
         )
 }
 
-/// Whether a channel's vendor is reached.
 pub struct ChannelLink;
 
 impl Record for ChannelLink {
@@ -143,7 +141,6 @@ impl Record for ChannelLink {
     }
 }
 
-/// A sender whose messages a channel refused.
 pub struct RefusedOrigin;
 
 impl Record for RefusedOrigin {
@@ -163,7 +160,6 @@ impl Record for RefusedOrigin {
     }
 }
 
-/// A message that could not be read.
 pub struct SkippedMessage;
 
 impl Record for SkippedMessage {

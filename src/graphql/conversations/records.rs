@@ -37,7 +37,6 @@ const CHANNEL_NAME: &str =
 const HOLDER_NAME: &str = "(SELECT u.name FROM users u WHERE u.id = t.taken_over_by)";
 const PENDING_APPROVALS: &str = "(SELECT COUNT(*) FROM approvals p WHERE p.organization_id = t.organization_id AND p.conversation_id = t.id AND p.status = 'PENDING' AND (p.expires_at IS NULL OR p.expires_at > :now))";
 
-/// A conversation between an agent and a person.
 pub struct Conversation;
 
 impl Record for Conversation {
@@ -124,7 +123,6 @@ impl Record for Conversation {
 
 const PREVIEW: &str = "How the text begins. Null if the caller may not read messages (`agent.output.view`).";
 
-/// The last message of a conversation, as shown in lists.
 pub struct LastMessage;
 
 impl Record for LastMessage {
@@ -142,7 +140,6 @@ impl Record for LastMessage {
     }
 }
 
-/// A message in a conversation.
 pub struct Message;
 
 impl Record for Message {
@@ -198,7 +195,6 @@ const CONTENT: &str = "What was said, by kind. TEXT: {text, format: markdown or 
 const DELIVERY_CODE: &str = "(SELECT d.code FROM deliveries d WHERE d.organization_id = t.organization_id \
     AND d.message_id = t.id AND d.code IS NOT NULL ORDER BY d.part LIMIT 1)";
 
-/// A message's delivery through a channel.
 pub struct MessageDelivery;
 
 impl Record for MessageDelivery {
@@ -215,7 +211,6 @@ impl Record for MessageDelivery {
     }
 }
 
-/// A file attached to a message.
 pub struct Attachment;
 
 impl Record for Attachment {

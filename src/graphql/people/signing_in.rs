@@ -70,8 +70,8 @@ pub struct Viewer {
 }
 
 impl Viewer {
-    /// What a person is shown of themselves.
-    async fn of(core: &Core, person: &Person) -> Result<Self> {
+    /// Reads the account of a person.
+    async fn read(core: &Core, person: &Person) -> Result<Self> {
         Ok(Self {
             user: people::user(core, person.id).await?,
             memberships: people::memberships(core, person.id).await?,
@@ -99,7 +99,7 @@ impl SessionQuery {
     async fn viewer(&self, ctx: &Context<'_>) -> Answer<Viewer> {
         answer(async {
             let person = ctx.admit()?.person()?;
-            Viewer::of(&ctx.request().core, person).await
+            Viewer::read(&ctx.request().core, person).await
         })
         .await
     }
@@ -220,7 +220,7 @@ impl SessionMutation {
         answer(async {
             let (request, person) = (ctx.request(), ctx.admit()?.person()?);
             people::set_preferences(request, person, preferences.0).await?;
-            Viewer::of(&request.core, person).await
+            Viewer::read(&request.core, person).await
         })
         .await
     }
@@ -260,7 +260,7 @@ impl SessionMutation {
     }
 }
 
-/// What to open. Refuses a cookie that can't be set before anything is checked.
+/// The kind of session to open. Refuses a cookie that can't be set before anything is checked.
 fn kind(ctx: &Context<'_>, cookie: Option<bool>) -> Result<SessionKind> {
     if cookie != Some(true) {
         return Ok(SessionKind::Tokens);

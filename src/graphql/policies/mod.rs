@@ -1,7 +1,7 @@
 //! Policies in the GraphQL schema: read, explain, simulate, edit, revert.
 //!
-//! The policy in force isn't a stored record but what this process decides by. The history is stored, and is a
-//! record like any other.
+//! The policy in force isn't a stored record: this process holds it. The history is stored, and is a record like any
+//! other.
 
 mod explained;
 mod objects;

@@ -24,7 +24,6 @@ use crate::{
 /// permissions for four roles take a tenth of it, without comments.
 pub(super) const MAX_TEXT: i64 = 100_000;
 
-/// A version of the organization's own rules.
 pub struct PolicyVersion;
 
 impl Record for PolicyVersion {

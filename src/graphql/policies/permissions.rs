@@ -1,4 +1,4 @@
-//! `permissions`: what there is to be allowed, in words. What each one opens is read from the schema itself.
+//! `permissions`: all permissions in words. Their operations are read from the schema itself.
 
 use async_graphql::{Context, Object, SimpleObject};
 
