@@ -86,7 +86,7 @@ pub(super) struct Ask {
 pub(super) async fn serve(scope: Scope, who: Identity, socket: WebSocket) {
     let _working = scope.core.tasks.working();
     let (mut sink, mut stream) = socket.split();
-    let ended = Box::pin(converse(&scope, &who, &mut sink, &mut stream)).await;
+    let ended = Box::pin(run_connection(&scope, &who, &mut sink, &mut stream)).await;
     if let Some(ended) = ended {
         let refusal = refusal_of(&scope, &who, ended);
         // A connection that broke unnoticed is superseded by its own host's next one. Then nothing is wrong, and the
@@ -135,7 +135,7 @@ async fn farewell(
 }
 
 /// Runs the connection up to its farewell. `None`: the host has gone.
-async fn converse(
+async fn run_connection(
     scope: &Scope,
     who: &Identity,
     sink: &mut SplitSink<WebSocket, Message>,
@@ -204,10 +204,10 @@ async fn run(
     };
     tokio::select! {
         ended = connection.read(stream, stored) => ended,
-        ended = connection.store(events_out) => Some(ended),
-        ended = connection.command(place.woken()) => Some(ended),
-        ended = connection.guard(place.woken()) => Some(ended),
-        ended = connection.answer(asks_out) => Some(ended),
+        ended = connection.store_events(events_out) => Some(ended),
+        ended = connection.send_commands(place.woken()) => Some(ended),
+        ended = connection.watch_epoch(place.woken()) => Some(ended),
+        ended = connection.answer_asks(asks_out) => Some(ended),
         ended = outlet.write(sink, frames_out, connection.acks.subscribe()) => ended,
         () = link.scope.core.tasks.stopping.cancelled() => Some(is_stopping()),
     }
@@ -220,7 +220,7 @@ pub(super) fn holder(link: &Link) -> Holder {
 
 impl Connection {
     /// Stores events as they arrive: all waiting ones in one transaction.
-    async fn store(&self, mut events: mpsc::Receiver<Waiting>) -> Ended {
+    async fn store_events(&self, mut events: mpsc::Receiver<Waiting>) -> Ended {
         let mut waiting = Vec::with_capacity(hosts::MOST_EVENTS);
         while events.recv_many(&mut waiting, hosts::MOST_EVENTS).await > 0 {
             let (batch, held): (Vec<Event>, Vec<_>) =
@@ -235,11 +235,11 @@ impl Connection {
                 return refusal.into();
             }
         }
-        lost("events")
+        loop_ended("events")
     }
 
     /// Sends commands as they are queued, and removes those that the host has journalled.
-    async fn command(&self, mut woken: Woken) -> Ended {
+    async fn send_commands(&self, mut woken: Woken) -> Ended {
         let mut received = self.received.subscribe();
         loop {
             // Not marked as seen, so that later receipts are handled below even if something else wakes the loop first.
@@ -255,7 +255,7 @@ impl Connection {
             for order in orders {
                 self.sent.store(order.seq, Ordering::Relaxed);
                 if self.frames.send(ToHost::Command(order)).await.is_err() {
-                    return lost("frames");
+                    return loop_ended("frames");
                 }
             }
             tokio::select! {
@@ -271,7 +271,7 @@ impl Connection {
     }
 
     /// Waits until the connection is no longer the current one.
-    async fn guard(&self, mut woken: Woken) -> Ended {
+    async fn watch_epoch(&self, mut woken: Woken) -> Ended {
         loop {
             woken.next().await;
             if let Err(ended) = self.link.fence().await {
@@ -281,7 +281,7 @@ impl Connection {
     }
 
     /// Answers the host's questions, a few at a time.
-    async fn answer(&self, mut asks: mpsc::Receiver<Ask>) -> Ended {
+    async fn answer_asks(&self, mut asks: mpsc::Receiver<Ask>) -> Ended {
         let asks = stream::poll_fn(|cx| asks.poll_recv(cx));
         let mut answering = asks.map(|ask| self.answer_one(ask)).buffer_unordered(ANSWERS);
         while let Some(answer) = answering.next().await {
@@ -293,7 +293,7 @@ impl Connection {
                 break;
             }
         }
-        lost("asks")
+        loop_ended("asks")
     }
 
     async fn answer_one(&self, ask: Ask) -> Result<ToHost, Ended> {
@@ -331,6 +331,6 @@ impl Connection {
 }
 
 /// A loop ended before the others, which is a bug.
-fn lost(what: &'static str) -> Ended {
+fn loop_ended(what: &'static str) -> Ended {
     Problem::internal(anyhow::anyhow!("{what} is no longer sent")).into()
 }

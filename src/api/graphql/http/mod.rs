@@ -72,17 +72,17 @@ async fn run_post(
     (media, jar): (Media, Jar),
     body: Body,
 ) -> Result<Response> {
-    let session = Session::open(graphql, arrival).await?.reaching(jar);
+    let session = Session::open(graphql, arrival).await?.with_jar(jar);
     if !is_json(&arrival.headers) {
         let detail = "Send the request as `Content-Type: application/json`.";
         return Err(Problem::new(Code::UnsupportedMediaType, detail));
     }
     // An anonymous caller pays for the body until its operations are charged.
     let prepaid = session.prepay()?;
-    let body = session.read(body).await?;
+    let body = session.read_body(body).await?;
     let parsed = parse_post(arrival, &body, graphql.core.config.limits.graphql_batch);
     prepaid.as_ref().map(Prepaid::refund);
-    let (key, batch) = parsed.map_err(|problem| session.charged(problem))?;
+    let (key, batch) = parsed.map_err(|problem| session.charge_refused(problem))?;
     match batch {
         Batch::Single(operation) if key.is_some() && session.is_mutation(&operation) => {
             let events = sse::is_wanted(&arrival.headers);
@@ -126,7 +126,7 @@ async fn under_key(
     // A document may concern several organizations.
     let keyed = Keyed { caller: asking.caller(), org: OrgId(0), key, parts: &[b"graphql", body] };
     let work = move |claim| async move {
-        let session = session.under(claim);
+        let session = session.with_claim(claim);
         let answered = session.run(operation.clone()).await;
         let kept = session.kept(&operation, &answered.json);
         Answer {
@@ -186,7 +186,7 @@ async fn run_get(graphql: &Arc<Graphql>, arrival: &Arrival, media: Media) -> Res
     let query = arrival.uri.query().unwrap_or_default();
     let parsed = parse_get(&session, query, events);
     prepaid.as_ref().map(Prepaid::refund);
-    let operation = parsed.map_err(|problem| session.charged(problem))?;
+    let operation = parsed.map_err(|problem| session.charge_refused(problem))?;
     if events {
         return sse::respond(&session, operation, query.len());
     }

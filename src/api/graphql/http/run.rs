@@ -88,7 +88,7 @@ impl Session {
     }
 
     /// The session with a jar for the session cookie.
-    pub fn reaching(self, jar: Jar) -> Self {
+    pub fn with_jar(self, jar: Jar) -> Self {
         Self { jar, ..self }
     }
 
@@ -130,7 +130,7 @@ impl Session {
     ///
     /// # Errors
     /// `PAYLOAD_TOO_LARGE`, `MALFORMED_REQUEST`, `RATE_LIMITED`, `UNAVAILABLE`.
-    pub async fn read(&self, body: Body) -> Result<Bytes> {
+    pub async fn read_body(&self, body: Body) -> Result<Bytes> {
         let most = self.graphql.core.config.limits.body_bytes;
         body::read(&self.graphql.core, &self.arrival, &self.caller, body, most).await
     }
@@ -145,17 +145,17 @@ impl Session {
 
     /// Charges the caller for a request that is refused before any of its operations is charged. Returns `problem`, or
     /// the rate limit.
-    pub fn charged(&self, problem: Problem) -> Problem {
+    pub fn charge_refused(&self, problem: Problem) -> Problem {
         self.charge(Class::Reads).err().unwrap_or(problem)
     }
 
     /// The session with an idempotency claim, for an operation that is already charged.
-    pub fn under(self, claim: Option<Arc<Claim>>) -> Self {
+    pub fn with_claim(self, claim: Option<Arc<Claim>>) -> Self {
         Self { claim, paid: true, ..self }
     }
 
     /// The session with a budget for answers that it shares with the rest of its batch.
-    pub fn sharing(self, room: Arc<SharedBudget>) -> Self {
+    pub fn with_budget(self, room: Arc<SharedBudget>) -> Self {
         Self { room: Some(room), ..self }
     }
 
@@ -216,9 +216,9 @@ impl Session {
             let most = counted(MOST_ANONYMOUS, "operation");
             let detail =
                 format!("Without a credential, a batch can have at most {most}, not {}.", operations.len());
-            return Err(self.charged(Problem::new(Code::QueryTooComplex, detail)));
+            return Err(self.charge_refused(Problem::new(Code::QueryTooComplex, detail)));
         }
-        let session = self.sharing(SharedBudget::of_batch());
+        let session = self.with_budget(SharedBudget::of_batch());
         let mut list = vec![b'['];
         for (n, operation) in operations.into_iter().enumerate() {
             if n > 0 {

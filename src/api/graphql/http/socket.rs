@@ -121,7 +121,7 @@ async fn serve(socket: Arc<Socket>, connection: WebSocket) {
     let introduced = Arc::clone(&socket);
     let library =
         GraphQLWebSocket::new_with_pair(out_sender, in_receiver, Operations(Arc::clone(&socket)), protocol)
-            .on_connection_init(move |payload| async move { introduced.introduce(&payload).await })
+            .on_connection_init(move |payload| async move { introduced.handle_init(&payload).await })
             .serve();
     let ended = {
         let answering = async {
@@ -166,7 +166,7 @@ impl Socket {
             core,
             request_id,
             refusal: OnceLock::new(),
-            arrived: arrived.sharing(SharedBudget::new("socket")),
+            arrived: arrived.with_budget(SharedBudget::new("socket")),
             session: OnceLock::new(),
             place: Mutex::new(place),
             running: Mutex::default(),
@@ -177,8 +177,8 @@ impl Socket {
 
     /// Handles `connection_init`. Its payload may carry the credential that a browser can't put in a header. A
     /// socket is useless without one, because signing in is a request.
-    async fn introduce(&self, payload: &serde_json::Value) -> async_graphql::Result<Data> {
-        let introduced = self.recognize(payload).await;
+    async fn handle_init(&self, payload: &serde_json::Value) -> async_graphql::Result<Data> {
+        let introduced = self.authenticate(payload).await;
         introduced.map_err(|problem| {
             let _ = self.refusal.set(self.code_of(&problem));
             problem.into()
@@ -194,7 +194,7 @@ impl Socket {
         }
     }
 
-    async fn recognize(&self, payload: &serde_json::Value) -> Result<Data, Problem> {
+    async fn authenticate(&self, payload: &serde_json::Value) -> Result<Data, Problem> {
         let session = self.arrived.clone();
         let given = payload.get("Authorization").or_else(|| payload.get("authorization"));
         let session = match given {
@@ -239,14 +239,14 @@ impl Socket {
                 Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) => return None,
                 Err(frame) => return Some(frame),
             };
-            if let Err(frame) = self.keeps_to_the_protocol(&message, &mut introduced) {
+            if let Err(frame) = self.check_message(&message, &mut introduced) {
                 return Some(frame);
             }
             to_library.send(Ok(message)).await.ok()?;
         }
     }
 
-    fn keeps_to_the_protocol(&self, message: &Message, introduced: &mut bool) -> Result<(), CloseFrame> {
+    fn check_message(&self, message: &Message, introduced: &mut bool) -> Result<(), CloseFrame> {
         let bytes = match message {
             Message::Text(text) => text.as_bytes(),
             Message::Binary(bytes) => bytes,
@@ -264,7 +264,7 @@ impl Socket {
                 if running.contains_key(&id) {
                     return Err(close(4409, &format!("Subscriber for {id:.60} already exists")));
                 }
-                running.insert(id, self.received(bytes.len())?);
+                running.insert(id, self.reserve_message(bytes.len())?);
             }
             ClientMessage::Stop { id } => {
                 if running.remove(&id).is_some() {
@@ -278,7 +278,7 @@ impl Socket {
     }
 
     /// Enters a message that starts an operation into the resource limits, for as long as the operation runs.
-    fn received(&self, bytes: usize) -> Result<Option<Held>, CloseFrame> {
+    fn reserve_message(&self, bytes: usize) -> Result<Option<Held>, CloseFrame> {
         let held = self.session.get().unwrap_or(&self.arrived).reserve_request(bytes);
         held.map_err(|problem| close(1013, problem.code.as_str()))
     }
@@ -312,7 +312,7 @@ impl Socket {
                 },
                 message => message,
             };
-            let Ok(waiting) = self.enter(&message) else { return };
+            let Ok(waiting) = self.reserve_answer(&message) else { return };
             if to_client.send(message).await.is_err() {
                 return;
             }
@@ -321,7 +321,7 @@ impl Socket {
     }
 
     /// Enters a message into the resource limits until it is sent.
-    fn enter(&self, message: &Message) -> Result<Option<Held>, Problem> {
+    fn reserve_answer(&self, message: &Message) -> Result<Option<Held>, Problem> {
         let bytes = if let Message::Text(text) = message { text.len() } else { 0 };
         let (line, holder) = (
             self.core.resource_limits.line(What::Answers),
