@@ -45,8 +45,8 @@ pub struct Verify {
     /// An export to verify; needs no database
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// A checkpoint known from elsewhere that the log must reach; may be repeated. The organization is 0 for the instance's own
-    /// log, and may be left out with --org, --instance or --file
+    /// A checkpoint known from elsewhere that the log must reach; may be repeated. The organization is 0 for the
+    /// instance's own log, and may be left out with --org, --instance or --file
     #[arg(long, value_name = "ORG:SEQ:HASH", value_parser = checkpoint)]
     at_least: Vec<Checkpoint>,
     /// A trusted public key; may be repeated [default: the keys in the key file]
@@ -287,7 +287,8 @@ impl Export {
     }
 }
 
-/// Writes the pages of an export and returns the number of the log's own lines, which excludes the header and checkpoints.
+/// Writes the pages of an export and returns the number of the log's own lines, which excludes the header and
+/// checkpoints.
 async fn write(
     pages: impl Stream<Item = Result<Bytes, Problem>> + Send,
     mut out: impl Write + Send,

@@ -23,7 +23,8 @@ use crate::{
     service,
 };
 
-/// How long a starting service waits for a database server that is starting as well, as after an outage of the whole machine.
+/// How long a starting service waits for a database server that is starting as well, as after an outage of the whole
+/// machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Opens an existing installation.

@@ -116,8 +116,8 @@ impl Record for McpServerState {
     }
 }
 
-/// The relation to the states of servers or agents, except deleted agents and archived servers. `by` is the column that holds the
-/// server or the agent.
+/// The relation to the states of servers or agents, except deleted agents and archived servers. `by` is the column that
+/// holds the server or the agent.
 #[must_use]
 pub fn states(by: &'static str) -> Many {
     Many {

@@ -218,8 +218,8 @@ fn headers(file: &File, etag: &str) -> Result<HeaderMap> {
     Ok(headers)
 }
 
-/// The type, unless browsers would run or apply the file when a page of ours names it: the panel's Content-Security-Policy
-/// trusts this origin.
+/// The type, unless browsers would run or apply the file when a page of ours names it: the panel's
+/// Content-Security-Policy trusts this origin.
 fn inert(mime_type: &str) -> &str {
     let runs = ["javascript", "ecmascript", "jscript", "livescript", "text/css"];
     let lower = mime_type.to_ascii_lowercase();

@@ -199,8 +199,8 @@ fn classes(
     }
 }
 
-/// A message only makes a change if it calls a tool that does. Anything unclear counts as a change: an unknown tool, or a
-/// duplicate key.
+/// A message only makes a change if it calls a tool that does. Anything unclear counts as a change: an unknown tool, or
+/// a duplicate key.
 fn class(message: &[u8], tool_routes: &ToolRoutes) -> Class {
     #[derive(Deserialize)]
     struct Message {

@@ -23,8 +23,8 @@ use crate::{
 /// again, but not their permissions: see [`authorize_again`](crate::resolvers::authorize_again).
 ///
 /// # Errors
-/// `PAYLOAD_TOO_LARGE`; `UNAUTHENTICATED` if the credential has become invalid; `MALFORMED_REQUEST` if it breaks off; `RATE_LIMITED` or `UNAVAILABLE` if too much is in
-/// flight.
+/// `PAYLOAD_TOO_LARGE`; `UNAUTHENTICATED` if the credential has become invalid; `MALFORMED_REQUEST` if it breaks off;
+/// `RATE_LIMITED` or `UNAVAILABLE` if too much is in flight.
 pub async fn read(
     core: &Arc<Core>,
     arrival: &Arrival,

@@ -9,8 +9,9 @@
 //! - A WebSocket always needs the `Origin`, because browsers let every page open one.
 //!
 //! The cookie is `__Host-muster-session`, which browsers only keep over TLS and on this machine. It has another name
-//! without `Secure` where TLS can't be: `public_url` is unset, the listener is bound to a loopback address, and no proxy
-//! has forwarded the request. The interfaces that ask a [`Visit`] accept the cookie; for all others it does not exist.
+//! without `Secure` where TLS can't be: `public_url` is unset, the listener is bound to a loopback address, and no
+//! proxy has forwarded the request. The interfaces that ask a [`Visit`] accept the cookie; for all others it does not
+//! exist.
 
 use std::{
     net::{IpAddr, SocketAddr},

@@ -52,7 +52,8 @@ impl Candidate {
     }
 }
 
-/// The policy in a folder, or the built-in one. The folder must be valid as a whole; problems with rules in the database are reported elsewhere.
+/// The policy in a folder, or the built-in one. The folder must be valid as a whole; problems with rules in the
+/// database are reported elsewhere.
 pub(super) fn whole(dir: Option<&Path>, stored: &Given) -> Result<Compiled, Failure> {
     let read = Compiled::read(dir, stored).map_err(|problems| super::refused(&problems))?;
     let wrong = read.problems_of_files();

@@ -20,8 +20,8 @@ use crate::{
     resolvers::bounds::{bounds, length, name},
 };
 
-/// The longest text of an organization's own rules, which every replica compiles: its admins could hold up all others. 38
-/// permissions for four roles take a tenth of it, without comments.
+/// The longest text of an organization's own rules, which every replica compiles: its admins could hold up all others.
+/// 38 permissions for four roles take a tenth of it, without comments.
 pub(super) const MAX_TEXT: i64 = 100_000;
 
 pub struct PolicyVersion;
@@ -223,8 +223,8 @@ pub(super) fn in_force(scope: &Scope) -> OrganizationPolicy {
     }
 }
 
-/// The expectations without the lines that name other organizations, and without the comments above those: a comment stays
-/// only with the line that it stands above.
+/// The expectations without the lines that name other organizations, and without the comments above those: a comment
+/// stays only with the line that it stands above.
 fn concerning(org: OrgId, text: &str) -> String {
     let (mut kept, mut pending) = (String::new(), String::new());
     for line in text.lines() {
