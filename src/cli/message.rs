@@ -82,7 +82,7 @@ fn report(read: &[Reread], missing: &[MessageId], dry_run: bool) -> Output {
         text = table(["message", "conversation", "result", "before", "now"], &rows);
     }
     for id in missing {
-        text.push_str(&format!("Message {id} is not kept as it came.\n"));
+        text.push_str(&format!("The source of message {id} is not kept.\n"));
     }
     let all = counted(i64::try_from(read.len()).unwrap_or(i64::MAX), "message");
     let verb = if dry_run { "would change" } else { "changed" };

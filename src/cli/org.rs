@@ -120,7 +120,7 @@ impl Stop {
         Ok(if is_new {
             output
         } else {
-            output.and("It was stopped already. Who stopped it, when and why stays as it was.")
+            output.and("It was stopped already. The author, time and reason of that stop are unchanged.")
         })
     }
 }

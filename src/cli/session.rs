@@ -59,7 +59,7 @@ impl Create {
             "user_id": user,
         }))
         .if_lost(format!(
-            "A session of user {user} exists, but its tokens are lost. The account's list of sessions in the panel ends it."
+            "A session of user {user} exists, but its tokens are lost. End it in the account's list of sessions in the panel."
         )))
     }
 }

@@ -98,7 +98,7 @@ impl<'a> Visit<'a> {
     #[must_use]
     pub fn jar(self) -> Jar {
         if self.arrival.headers.contains_key(header::AUTHORIZATION) {
-            return Jar::closed("Send a request that is to set a cookie without a token in `Authorization`.");
+            return Jar::closed("A request that sets a cookie must not have a token in `Authorization`.");
         }
         let insecure = self.public().filter(|url| url.scheme() == "http" && !is_here(url));
         if let Some(url) = insecure {
@@ -109,7 +109,7 @@ impl<'a> Visit<'a> {
         }
         // At another address, pages would work only until they open a WebSocket, which needs the public one.
         if let Some(url) = self.public().filter(|_| self.has_own_origin() == Some(false)) {
-            return Jar::closed(format!("People sign in at {url} alone: open Muster there."));
+            return Jar::closed(format!("People can sign in only at {url}: open Muster there."));
         }
         match self.require_own_page() {
             Ok(()) => Jar::open(),

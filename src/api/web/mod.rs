@@ -79,7 +79,10 @@ pub fn router(core: &Arc<Core>, providers: &Arc<Providers>) -> anyhow::Result<Ro
 /// Serves any page of the panel: all are the same file.
 async fn page(State(panel): State<Panel>, arrival: Arrival) -> Response {
     if !wants_a_page(&arrival.headers) {
-        return missing(&arrival, "This address is a page of the panel: it is only there as text/html.");
+        return missing(
+            &arrival,
+            "This address is a page of the panel, which is only available as text/html.",
+        );
     }
     match panel.source.newest().await {
         Ok(site) => answer(&site.index, &arrival.headers, CachePolicy::Checked).await,
