@@ -43,16 +43,16 @@ impl Record for AgentBackup {
                     "The id of the user or service token. Null for the service itself.",
                 )
                 .column::<String>("author_name", "The actor's name at the time.")
-                .column::<Timestamp>("created_at", "When it was wanted.")
+                .column::<Timestamp>("created_at", "When it was requested.")
                 .column::<Option<Timestamp>>("ended_at", "When it was complete, or failed.")
                 .column::<Option<BackupState>>(
                     "restore_state",
-                    "How the last restore from it went. Null: there was none.",
+                    "The outcome of the last restore from it. Null: there was none.",
                 )
                 .column::<Option<String>>("restore_error", "Why that restore failed, in words.")
                 .column::<Option<Timestamp>>(
                     "restored_at",
-                    "When that restore was over; while it is PENDING, when it was wanted.",
+                    "When that restore ended; while it is PENDING, when it was requested.",
                 )
         });
         &SPEC

@@ -99,7 +99,7 @@ impl Record for McpServerState {
                 "The state of an MCP server for one of its agents, as the agent's host reports it.",
             )
             .permission(Permission::McpView)
-            .sql::<McpServerStatus>("status", STATE, "How.")
+            .sql::<McpServerStatus>("status", STATE, "Its status.")
             .column::<Option<String>>("error", "Why it has failed.")
             .column::<Option<String>>(
                 "stderr",

@@ -42,12 +42,12 @@ impl Record for RefusedDestination {
             Spec::new(
                 "RefusedDestination",
                 "refused_destinations t",
-                "Where an agent wanted to connect to, and was not let through.",
+                "A destination that an agent was refused.",
             )
             .column::<String>("host", "The host, as the agent named it.")
             .column::<i64>("port", "The port.")
-            .column::<String>("reason", "Why, in words.")
-            .column::<i64>("count", "How often.")
+            .column::<String>("reason", "The reason in words.")
+            .column::<i64>("count", "How often it was refused.")
             .column::<Timestamp>("last_at", "When it was last refused.")
         });
         &SPEC

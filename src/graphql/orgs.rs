@@ -94,7 +94,7 @@ fn identity(spec: Spec) -> Spec {
         .column::<Option<Timestamp>>("trial_ends_at", "When the trial ends. Not applied yet.")
         .column::<Option<Timestamp>>(
             "grace_until",
-            "Until when the previous plan's limits still apply. Not applied yet.",
+            "The time until which the previous plan's limits apply. Not applied yet.",
         )
         .column::<Option<Plan>>("grace_from_plan", "The previous plan. Not applied yet.")
         .embedded::<Limits>("limits", "(1 = 1)", "The limits in force.")
@@ -306,7 +306,7 @@ impl OrganizationMutation {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(desc = "Why. Everybody in the organization sees it.", directive = bounds::apply(name(1000)))]
+        #[graphql(desc = "The reason, which all members see.", directive = bounds::apply(name(1000)))]
         reason: String,
     ) -> Answer<One<Organization>> {
         answer(async {

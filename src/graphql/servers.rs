@@ -58,7 +58,7 @@ fn fields(spec: Spec) -> Spec {
         .embedded::<ServerRefusal>(
             "refusal",
             "(t.refused_code IS NOT NULL)",
-            "Why its host was refused last. Null from the next connection on that is accepted.",
+            "Why its host was last refused. Null once a connection is accepted again.",
         )
         .embedded::<JoinedHost>(
             "host",

@@ -96,12 +96,12 @@ impl Record for AgentLimit {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             Spec::new("AgentLimit", "agent_limits t", "Why an agent can't call its model.")
-                .column::<LimitKind>("kind", "What was reached.")
+                .column::<LimitKind>("kind", "The limit that was reached.")
                 .column::<String>("reason", "The same in words.")
                 .sql::<Option<Timestamp>>(
                     "until",
                     "t.until_at",
-                    "When its turns go on by themselves. Null: once more is allowed.",
+                    "When its turns continue automatically. Null: not before more is allowed.",
                 )
                 .column::<Option<ModelCredentialId>>(
                     "model_credential_id",

@@ -99,7 +99,7 @@ fn course(spec: Spec) -> Spec {
             "(CASE WHEN t.state NOT IN ('DONE', 'FAILED') THEN t.cut END)",
             "What that person ended: the turn or the agent.",
         )
-        .column::<Option<Timestamp>>("started_at", "When the agent got it.")
+        .column::<Option<Timestamp>>("started_at", "When the agent received it.")
         .column::<Option<Timestamp>>("ended_at", "When it ended.")
         .column::<Timestamp>("created_at", "When it was caused.")
         .column::<Timestamp>("updated_at", "When it was last updated.")

@@ -183,7 +183,7 @@ fn settings(spec: Spec) -> Spec {
             "Whether it has a network of its own.",
         )
         .column::<Option<String>>("voice_id", "The voice it speaks with.")
-        .column::<RestartPolicy>("restart_policy", "When it is started again without a person.")
+        .column::<RestartPolicy>("restart_policy", "When it is restarted automatically.")
         .column::<BackupSchedule>("backup_schedule", "When it is backed up.")
         .column::<Option<String>>("timezone", "The time zone of its schedules.")
         .column::<Option<String>>("backup_cron", "The cron expression, if `backupSchedule` is CRON.")
@@ -228,12 +228,12 @@ fn usage(spec: Spec) -> Spec {
         .elapsed("uptime_seconds", UPTIME, "Seconds since it came up. Null while it is not up.")
         .column::<Decimal>("tokens_used", "Tokens used so far.")
         .column::<Decimal>("cost_micro", "The cost of those tokens, in millionths of the currency unit.")
-        .column::<Option<UsageStatus>>("usage_status", "Where it stands against the model's usage limit.")
+        .column::<Option<UsageStatus>>("usage_status", "Its state regarding the model's usage limit.")
         .column::<Option<String>>(
             "usage_rate_limit_type",
             "The limit that applies, as the model's provider names it.",
         )
-        .column::<Option<UsageStatus>>("usage_overage_status", "Where it stands against the overage limit.")
+        .column::<Option<UsageStatus>>("usage_overage_status", "Its state regarding the overage limit.")
         .column::<bool>("usage_is_overage", "Whether it runs on overage.")
         .column::<bool>("sync_pending", "Whether a change has yet to reach its host.")
         .sql::<bool>(
@@ -251,7 +251,7 @@ fn usage(spec: Spec) -> Spec {
         .embedded::<AgentRestart>(
             "restart",
             RESTARTED,
-            "How it comes back after a failure. Null once it has been up for an hour, or a person has started or stopped it.",
+            "Its recovery after a failure. Null once it has been up for an hour, or a person has started or stopped it.",
         )
         .sql::<Option<String>>("avatar_url", AVATAR_URL, "The path of its picture.")
         .column::<Option<UserId>>("created_by", "The user who created it.")
@@ -332,8 +332,8 @@ pub struct AgentRestart;
 impl Record for AgentRestart {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            Spec::new("AgentRestart", "agents t", "How an agent comes back after a failure.")
-                .sql::<i64>("attempts", "t.restarts + t.losses", "How often it was started again in a row.")
+            Spec::new("AgentRestart", "agents t", "An agent's recovery after a failure.")
+                .sql::<i64>("attempts", "t.restarts + t.losses", "The number of consecutive restarts.")
                 .sql::<Option<Timestamp>>(
                     "next_at",
                     "t.restart_at",
@@ -406,7 +406,7 @@ impl Record for AgentLaunch {
                 .column::<i64>("generation", "Counts the agent's launches.")
                 .column::<i64>("revision", "The revision of the agent that was launched.")
                 .column::<Timestamp>("started_at", "When it was started by a person.")
-                .column::<Option<Timestamp>>("up_at", "When it was up. Null: not yet, or never.")
+                .column::<Option<Timestamp>>("up_at", "When it came up. Null: not yet, or never.")
                 .column::<Option<Timestamp>>("ended_at", "When it ended. Null: it has not.")
                 .column::<Option<StatusReason>>(
                     "reason",

@@ -134,7 +134,7 @@ impl Record for ChannelLink {
             Spec::new("ChannelLink", "channel_listeners t", "Whether a channel's vendor is reached.")
                 .permission(Permission::AgentView)
                 .sql::<LinkState>("state", "t.link", "Whether it is.")
-                .column::<Option<String>>("cause", "Why not.")
+                .column::<Option<String>>("cause", "Why the vendor is not reached.")
                 .sql::<Option<Timestamp>>("since", "t.linked_at", "When this state began.")
         });
         &SPEC
@@ -153,8 +153,8 @@ impl Record for RefusedOrigin {
                 .column::<Option<String>>("origin_name", "The sender's name, as they give it.")
                 .column::<RefusalReason>("reason", "Why the last message was refused.")
                 .column::<i64>("count", "How many messages were refused.")
-                .column::<Timestamp>("first_at", "When the first one came.")
-                .column::<Timestamp>("last_at", "When the last one came.")
+                .column::<Timestamp>("first_at", "When the first one arrived.")
+                .column::<Timestamp>("last_at", "When the last one arrived.")
         });
         &SPEC
     }

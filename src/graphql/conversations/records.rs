@@ -121,7 +121,8 @@ impl Record for Conversation {
     }
 }
 
-const PREVIEW: &str = "How the text begins. Null if the caller may not read messages (`agent.output.view`).";
+const PREVIEW: &str =
+    "The beginning of the text. Null if the caller may not read messages (`agent.output.view`).";
 
 pub struct LastMessage;
 
@@ -189,7 +190,7 @@ impl Record for Message {
     }
 }
 
-const CONTENT: &str = "What was said, by kind. TEXT: {text, format: markdown or plain}; THINKING: {text}; TOOL_CALL: {tool, call_id, input}; TOOL_RESULT: {call_id, output, is_error}; FILE: {caption}; VOICE: {transcript}; APPROVAL: {approval_id}; EVENT: {event, text}; ERROR: {code, text}.";
+const CONTENT: &str = "The content, by kind. TEXT: {text, format: markdown or plain}; THINKING: {text}; TOOL_CALL: {tool, call_id, input}; TOOL_RESULT: {call_id, output, is_error}; FILE: {caption}; VOICE: {transcript}; APPROVAL: {approval_id}; EVENT: {event, text}; ERROR: {code, text}.";
 
 /// Why the first part of the message that failed did.
 const DELIVERY_CODE: &str = "(SELECT d.code FROM deliveries d WHERE d.organization_id = t.organization_id \
