@@ -11,7 +11,6 @@ use axum::Router;
 
 use crate::core::Core;
 
-/// The routes of all of them.
 pub fn router(core: &Arc<Core>) -> Router {
     Router::new()
         .merge(attachments::router())

@@ -54,7 +54,6 @@ impl Outlet {
     }
 }
 
-/// A frame as text.
 pub(super) fn text(frame: &ToHost) -> String {
     let whole = serde_json::to_string(frame).unwrap_or_default();
     if whole.len() <= LARGEST_FRAME {

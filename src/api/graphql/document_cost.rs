@@ -33,7 +33,6 @@ const MOST_ROOTS: usize = 30;
 /// its stack.
 const DEEPEST_NESTING: usize = 64;
 
-/// The size of a document.
 pub struct Size {
     /// Its selections, plus the values in it.
     pub nodes: usize,

@@ -140,13 +140,11 @@ impl Document {
         .map(|(_, operation)| &operation.node)
     }
 
-    /// Whether the requested operation is a query.
     #[must_use]
     pub fn is_query(&self, name: Option<&str>) -> bool {
         self.operation(name).is_some_and(|operation| operation.ty == OperationType::Query)
     }
 
-    /// Whether the requested operation is a subscription.
     #[must_use]
     pub fn is_subscription(&self, name: Option<&str>) -> bool {
         self.operation(name).is_some_and(|operation| operation.ty == OperationType::Subscription)

@@ -31,7 +31,6 @@ pub struct Execution {
     pub document: Option<ExecutableDocument>,
     /// Whether the operation still has its name.
     pub named: bool,
-    /// The introspection root fields.
     pub about_schema: Vec<Positioned<Field>>,
     /// The response keys in order, if there are several.
     pub order: Vec<Name>,

@@ -59,7 +59,6 @@ fragment Named on __Type {
   } } } }
 }";
 
-/// Whether a root field is introspection.
 pub fn is_about_schema(field: &Field) -> bool {
     matches!(field.name.node.as_str(), "__schema" | "__type")
 }
@@ -179,7 +178,6 @@ impl Node {
     }
 }
 
-/// The name of a type, if it has one.
 fn name_of(fields: &IndexMap<Name, Value>) -> Option<Name> {
     match (fields.get("__typename"), fields.get("name")) {
         (Some(Value::String(of)), Some(Value::String(name))) if of == "__Type" => Some(Name::new(name)),

@@ -15,7 +15,6 @@ pub const MOST_MESSAGES: usize = 10;
 const WITH_BATCHES: &str = "2025-03-26";
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-/// The content of a request.
 #[derive(Debug)]
 pub enum Sent<'a> {
     /// The body is a message.
@@ -27,7 +26,6 @@ pub enum Sent<'a> {
 /// Why a body is not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    /// It is not JSON.
     #[error("The body is not valid JSON.")]
     Json,
     /// It is a batch, in a version of the protocol without batches.
@@ -36,7 +34,6 @@ pub enum Invalid {
     /// It is an empty or too large batch.
     #[error("A batch has 1 to {MOST_MESSAGES} messages.")]
     Size,
-    /// It would take too much memory.
     #[error("The request has more than {MOST_VALUES} values.")]
     Large,
     /// It is a request without an id to match its answer.
@@ -48,7 +45,6 @@ pub enum Invalid {
 }
 
 impl Invalid {
-    /// The code of JSON-RPC.
     pub fn code(self) -> i32 {
         match self {
             Self::Json => -32700,

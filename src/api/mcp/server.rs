@@ -162,7 +162,6 @@ impl ToolServer {
         Ok(tools.collect())
     }
 
-    /// The organizations the caller belongs to.
     async fn organizations(&self, caller: &Caller) -> Result<Vec<OrgId>> {
         Ok(match caller {
             Caller::Person(person) => {

@@ -47,7 +47,6 @@ pub struct ToolRoutes {
     all: Vec<ToolRoute>,
 }
 
-/// One tool per route.
 #[must_use]
 pub fn tool_routes(routes: &Routes, catalogue: &Catalogue) -> ToolRoutes {
     ToolRoutes {
@@ -73,7 +72,6 @@ impl ToolRoutes {
         &self.all
     }
 
-    /// The tool with this name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&ToolRoute> {
         self.all.iter().find(|tool_route| tool_route.tool.name == name)

@@ -34,7 +34,6 @@ use crate::{
 pub struct Arrival {
     /// The id in the response (`X-Request-Id`) and the log.
     pub request_id: String,
-    /// The client's IP address.
     pub ip: Option<IpAddr>,
     pub method: Method,
     pub uri: Uri,
@@ -273,7 +272,6 @@ pub fn bearer_of(text: &str) -> Result<&str> {
         .ok_or_else(|| Problem::new(Code::Unauthenticated, "Send a token as `Authorization: Bearer`."))
 }
 
-/// Whether the body is declared to be JSON.
 #[must_use]
 pub fn is_json(headers: &HeaderMap) -> bool {
     let declared =

@@ -46,7 +46,6 @@ const FORWARDING: [&str; 3] = ["forwarded", "via", "x-real-ip"];
 pub struct Visit<'a> {
     core: &'a Arc<Core>,
     arrival: &'a Arrival,
-    /// Whether it is a WebSocket handshake.
     handshake: bool,
 }
 

@@ -50,7 +50,6 @@ use crate::{
     },
 };
 
-/// The header that carries a key.
 pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The header that marks a replayed answer.
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -67,7 +66,6 @@ pub struct Answer {
     pub kept: Option<Bytes>,
     /// Seconds until the client should retry.
     pub retry_after: Option<i64>,
-    /// Whether the answer is a replay.
     pub replayed: bool,
 }
 
@@ -118,7 +116,6 @@ pub fn is_lasting(status: u16) -> bool {
     matches!(status, 200..=299 | 422)
 }
 
-/// A request with a key.
 pub struct Keyed<'a> {
     pub caller: &'a Caller,
     /// The organization the key belongs to, or 0 if the request may concern several.

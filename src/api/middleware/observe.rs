@@ -43,7 +43,6 @@ pub struct Outermost {
     pub refuse: fn(&Problem, &str, &str) -> Response,
 }
 
-/// The outermost layer.
 pub async fn observe(State(outermost): State<Outermost>, mut request: Request, next: Next) -> Response {
     let Outermost { core, refuse } = outermost;
     let began = Instant::now();

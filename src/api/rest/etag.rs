@@ -39,7 +39,6 @@ use crate::{
     resolvers::Catalogue,
 };
 
-/// The types of records that have ETags.
 const TAGGED: &[(&str, RecordKind)] = &[
     ("Agent", RecordKind::Agent),
     ("Approval", RecordKind::Approval),
@@ -60,7 +59,6 @@ const MEASURED: &[&str] =
 pub struct EtagSource {
     /// Whether it has any of the [`MEASURED`] fields.
     measured: bool,
-    /// The record's kind.
     kind: RecordKind,
     /// The root field and the document that read its current state. None for an operation that only reads.
     reads: Option<(String, Arc<Document>)>,

@@ -28,7 +28,6 @@ pub(crate) use self::{
 use super::{graphql::Graphql, middleware::HoldsCore};
 use crate::core::Core;
 
-/// The interface's state.
 pub struct Rest {
     pub core: Arc<Core>,
     pub graphql: Arc<Graphql>,

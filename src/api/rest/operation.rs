@@ -31,26 +31,21 @@ use crate::{
 /// Where a variable's value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A path parameter.
     Path,
-    /// A query parameter.
     Query,
     Body,
 }
 
-/// A variable of an operation.
 pub struct Input {
     /// Its name in the document.
     pub variable: Name,
     /// Its name in REST. For the body, the variable's name.
     pub name: String,
-    /// Where its value comes from.
     pub source: Source,
     /// The argument it is passed to: type, bounds, description.
     pub declared: MetaInputValue,
 }
 
-/// An operation of `/v1`.
 pub struct Operation {
     /// Its name, used as the OpenAPI operation id.
     pub name: String,

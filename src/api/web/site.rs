@@ -52,7 +52,6 @@ impl Asset {
     }
 }
 
-/// One build of the panel.
 pub(super) struct Site {
     /// Identifies the build.
     pub hash: String,

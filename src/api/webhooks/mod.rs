@@ -21,7 +21,6 @@ use crate::{
     domain::ingest::{Door, Outcome},
 };
 
-/// The interface's state.
 #[derive(Clone)]
 struct WebhookState {
     core: Arc<Core>,

@@ -25,7 +25,6 @@ pub struct Operation {
     extensions: Option<HashMap<String, serde_json::Value>>,
 }
 
-/// The content of a body.
 #[derive(Debug)]
 pub enum Batch {
     Single(Box<Operation>),
@@ -98,7 +97,6 @@ fn malformed(error: serde_json::Error) -> Problem {
     Problem::new(Code::MalformedRequest, format!("The body is not a GraphQL request: {error}."))
 }
 
-/// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
     /// `application/graphql-response+json`: the status says whether the document ran.

@@ -50,7 +50,6 @@ pub struct Session {
     paid: bool,
     /// Collects changes to the session cookie.
     jar: Jar,
-    /// Whether the caller has signed out.
     signed_out: Arc<AtomicBool>,
     room: Option<Arc<SharedBudget>>,
 }
@@ -159,7 +158,6 @@ impl Session {
         Self { room: Some(room), ..self }
     }
 
-    /// Whether the operation is a mutation.
     pub fn is_mutation(&self, operation: &Operation) -> bool {
         let name = operation.name.as_deref();
         self.document(operation).is_ok_and(|document| {
@@ -230,7 +228,6 @@ impl Session {
         Ok(list)
     }
 
-    /// Runs a query or a mutation.
     pub async fn run(&self, operation: Operation) -> Answered {
         let answered = match self.prepare(operation, true) {
             Ok(Prepared { graphql, request, order, known, .. }) => {
@@ -383,7 +380,6 @@ impl Session {
         Ok(Prepared { graphql, request, reading, is_subscription, order: execution.order, known })
     }
 
-    /// Answers introspection.
     fn about_schema(
         &self,
         execution: &Execution,

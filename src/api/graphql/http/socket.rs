@@ -57,7 +57,6 @@ use crate::{
     resolvers::RECHECK,
 };
 
-/// The one subprotocol.
 const PROTOCOL: &str = "graphql-transport-ws";
 /// The most concurrent operations on one socket: each holds memory and is checked repeatedly, for as long as its caller
 /// likes.
@@ -91,7 +90,6 @@ pub fn upgrade(
     }))
 }
 
-/// One connection.
 struct Socket {
     core: Arc<Core>,
     request_id: String,
