@@ -7,7 +7,7 @@
 //!          │      └──► received ► command ─┴─► frames ┘
 //! ```
 //!
-//! One more loop, `guard`, checks at each wake-up whether the connection is still the current one.
+//! One more loop, `watch_epoch`, checks at each wake-up whether the connection is still the current one.
 //!
 //! Every queue is bounded. While events wait for the database, nothing more is read from the host; while the host
 //! doesn't read, nothing more is prepared for it.
