@@ -184,7 +184,7 @@ async fn a_frame_that_is_too_large_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn a_host_has_few_connections_and_its_bytes_are_in_the_ledger() {
+async fn a_host_has_few_connections_and_its_bytes_count() {
     let app = TestApp::start().await;
     let (agent, generation, host, mut line) = running(&app).await;
     let mut silent = Vec::new();
