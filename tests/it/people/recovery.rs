@@ -144,14 +144,3 @@ async fn postgres_a_link_is_not_locked_before_its_person() {
     let link = json!({ "t": app.mail().await.token, "p": "battery staple" });
     while_the_person_is_held(&app, app.anonymous.gql(RESET, link)).await.data();
 }
-
-#[tokio::test]
-async fn lookalike_letters_open_no_account() {
-    let app = TestApp::start().await;
-    app.user("kim@example.org", true).await;
-    // PostgreSQL's `lower` turns U+212A into k and U+0130 into i.
-    for strange in ["\u{212a}im@example.org", "k\u{130}m@example.org"] {
-        assert_eq!(app.sign_in(strange, "correct horse").await.code(), "SIGN_IN_FAILED", "{strange}");
-    }
-    app.sign_in("KIM@Example.org", "correct horse").await.data();
-}
