@@ -2,12 +2,12 @@
 // differ. MUSTER_ROUNDS says how often each figure is taken; docs/performance.md has the results.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { begins } from './acts.mjs'
+import { begins, denies } from './acts.mjs'
 import { api, browse, keeps, stage, until, world } from './stage.mjs'
 
-const PERIODIC_JOBS = Number(process.env.MUSTER_ROUNDS ?? 5)
+const ROUNDS = Number(process.env.MUSTER_ROUNDS ?? 5)
 const org = `/o/${world.org}`
-const figures = { rounds: PERIODIC_JOBS }
+const figures = { rounds: ROUNDS }
 after(() => keeps('figures.json', `${JSON.stringify(figures, null, 2)}\n`))
 
 /** The median and the 95th percentile, in the unit of the numbers. */
@@ -55,7 +55,7 @@ for (const [name, what] of Object.entries({
 })) {
   test(`first load: ${name}`, { timeout: 300_000 }, async (t) => {
     const taken = []
-    for (let n = 0; n < PERIODIC_JOBS; n += 1) taken.push(await firstLoad(t, what))
+    for (let n = 0; n < ROUNDS; n += 1) taken.push(await firstLoad(t, what))
     figures[`first load, ${name}`] = {
       'KB over the network': summed(taken.map(({ kb }) => kb)),
       'ms to the first contentful paint': summed(taken.map(({ paint }) => paint)),
@@ -93,7 +93,7 @@ async function pressed(page, key) {
 
 async function presses(page, key) {
   const taken = []
-  for (let n = 0; n < PERIODIC_JOBS * 4; n += 1) {
+  for (let n = 0; n < ROUNDS * 4; n += 1) {
     taken.push(await pressed(page, key))
     // People pause between keys; what a key set off is over.
     await page.waitForTimeout(120)
@@ -150,7 +150,7 @@ test('an approval that an agent asks, until it is seen', { timeout: 300_000 }, a
   const page = await browse(t, { as: 'OPERATOR', height: 1_400 })
   await page.addInitScript(watchRows)
   const taken = []
-  for (let n = 0; n < PERIODIC_JOBS * 2; n += 1) {
+  for (let n = 0; n < ROUNDS * 2; n += 1) {
     if (n % 8 === 0) {
       // Those that were asked have an end soon, so they stand above those that were there.
       await page.goto(`${world.base}${org}/approvals?sort=EXPIRES`)
@@ -166,8 +166,7 @@ test('an approval that an agent asks, until it is seen', { timeout: 300_000 }, a
       { id },
     )
     taken.push(seen - Date.parse(approvalFeed.data[0].createdAt))
-    const deny = 'mutation($org: Id!, $id: Id!) { answerApproval(orgId: $org, id: $id, input: { options: ["deny"] }) { id } }'
-    await api(deny, { id: approvalFeed.data[0].id })
+    await denies(approvalFeed.data[0].id)
     await page.waitForTimeout(700)
   }
   figures['event to paint'] = { 'ms from the approval’s instant until it is seen': summed(taken) }
