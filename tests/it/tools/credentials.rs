@@ -46,7 +46,7 @@ async fn stored(app: &TestApp, field: &Value) -> Option<String> {
 }
 
 fn labels(credential: &Value) -> Vec<&str> {
-    credential["resolvers"].as_array().unwrap().iter().map(|field| field["label"].as_str().unwrap()).collect()
+    credential["fields"].as_array().unwrap().iter().map(|field| field["label"].as_str().unwrap()).collect()
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn a_credentials_values_are_never_returned() {
     let app = TestApp::start().await;
     let (id, created) = made(&app).await;
     let now = "2026-06-01T12:00:00.000Z";
-    let field = |n: usize| created["resolvers"][n]["id"].clone();
+    let field = |n: usize| created["fields"][n]["id"].clone();
     let whole = json!({
         "id": id, "name": "payments", "description": null, "kind": "api-key",
         "destinations": ["api.example.com", "https://pay.example.com/v1"], "assignment_count": 0, "field_count": 2,
@@ -66,8 +66,8 @@ async fn a_credentials_values_are_never_returned() {
         "assignments": [], "members": [],
     });
     assert_eq!(created.to_string(), whole.to_string(), "every field, in the specification's order");
-    assert_eq!(stored(&app, &created["resolvers"][0]).await.unwrap(), "canary-of-key");
-    assert_eq!(stored(&app, &created["resolvers"][1]).await.unwrap(), "canary-of-account");
+    assert_eq!(stored(&app, &created["fields"][0]).await.unwrap(), "canary-of-key");
+    assert_eq!(stored(&app, &created["fields"][1]).await.unwrap(), "canary-of-account");
 }
 
 #[tokio::test]
@@ -77,16 +77,16 @@ async fn editing_fields_replaces_the_list_by_label() {
     app.clock.advance(Duration::from_mins(1));
     let renamed =
         app.operator.patch(&path(&app, id), json!({ "description": "For invoices." })).await.expect(200);
-    assert_eq!(renamed["resolvers"], created["resolvers"], "fields that are left out of the body stay");
+    assert_eq!(renamed["fields"], created["fields"], "fields that are left out of the body stay");
 
     let body = json!({ "fields": [{ "label": "user" }, { "label": "key" }] });
     let edited = app.operator.patch(&path(&app, id), body).await.expect(200);
     assert_eq!(labels(&edited), ["key", "user"], "a label that is left out is deleted");
-    assert_eq!(edited["resolvers"][1]["has_value"], false);
-    let key = &edited["resolvers"][0];
+    assert_eq!(edited["fields"][1]["has_value"], false);
+    let key = &edited["fields"][0];
     assert_eq!(
         (&key["id"], &key["position"]),
-        (&created["resolvers"][0]["id"], &json!(0)),
+        (&created["fields"][0]["id"], &json!(0)),
         "it keeps its position"
     );
     assert_eq!(stored(&app, key).await.unwrap(), "canary-of-key", "a value that is left out is kept");
@@ -97,16 +97,16 @@ async fn editing_fields_replaces_the_list_by_label() {
     let edited = app.operator.patch(&path(&app, id), body).await;
     assert!(!edited.text.contains("canary"), "{}", edited.text);
     let edited = edited.expect(200);
-    assert_eq!(edited["resolvers"][0]["type"], "multiline");
-    assert_eq!(stored(&app, &edited["resolvers"][0]).await.unwrap(), "canary-again");
-    assert_eq!(stored(&app, &edited["resolvers"][1]).await.unwrap(), "canary-of-user");
+    assert_eq!(edited["fields"][0]["type"], "multiline");
+    assert_eq!(stored(&app, &edited["fields"][0]).await.unwrap(), "canary-again");
+    assert_eq!(stored(&app, &edited["fields"][1]).await.unwrap(), "canary-of-user");
 
     let body = json!({ "fields": [{ "label": "key", "value": null }] });
     let edited = app.operator.patch(&path(&app, id), body).await.expect(200);
-    assert_eq!(edited["resolvers"][0]["has_value"], false, "null clears a value");
-    assert_eq!(edited["resolvers"][0]["type"], "multiline", "a type that is left out is kept");
+    assert_eq!(edited["fields"][0]["has_value"], false, "null clears a value");
+    assert_eq!(edited["fields"][0]["type"], "multiline", "a type that is left out is kept");
     let edited = app.operator.patch(&path(&app, id), json!({ "fields": [] })).await.expect(200);
-    assert_eq!((&edited["resolvers"], &edited["field_count"]), (&json!([]), &json!(0)));
+    assert_eq!((&edited["fields"], &edited["field_count"]), (&json!([]), &json!(0)));
 
     let log: Vec<String> = app.column("SELECT CAST(changes AS TEXT) FROM audit_lines").await;
     assert_eq!(log.iter().filter(|changes| changes.contains("\"key\"")).count(), 4, "{log:#?}");
@@ -125,10 +125,10 @@ async fn a_type_changes_only_if_the_stored_value_fits() {
     }
     let kept = with(json!({ "label": "account", "type": "secret" })).await.expect(200);
     assert_eq!(
-        (&kept["resolvers"][0]["type"], &kept["resolvers"][0]["position"]),
+        (&kept["fields"][0]["type"], &kept["fields"][0]["position"]),
         (&json!("secret"), &json!(7))
     );
-    assert_eq!(stored(&app, &created["resolvers"][1]).await.unwrap(), "canary-of-account");
+    assert_eq!(stored(&app, &created["fields"][1]).await.unwrap(), "canary-of-account");
     with(json!({ "label": "account", "type": "number", "value": "12" })).await.expect(200);
     with(json!({ "label": "account", "type": "json" })).await.expect(200);
     with(json!({ "label": "account", "type": "boolean", "value": null })).await.expect(200);
@@ -192,7 +192,7 @@ async fn wrong_fields_and_destinations_change_nothing() {
     let shown = app.viewer.gql(read, json!({ "o": app.org, "id": id })).await.data();
     assert_eq!(shown["credential"]["name"], created["name"]);
     assert_eq!(shown["credential"]["destinations"], created["destinations"]);
-    assert_eq!(shown["credential"]["resolvers"].as_array().unwrap().len(), 2);
+    assert_eq!(shown["credential"]["fields"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]

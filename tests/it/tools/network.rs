@@ -220,7 +220,7 @@ async fn a_token_adds_destinations_only_with_a_persons_leave() {
         for fields in [Value::Null, json!([{ "label": "token" }])] {
             let mut edit = json!({ "destinations": [own, foreign] });
             if !fields.is_null() {
-                edit["resolvers"] = fields;
+                edit["fields"] = fields;
             }
             let refused = token.patch(&path, edit).await;
             assert_eq!(refused.problem(), (403, "PERMISSION_DENIED"), "{foreign}");
