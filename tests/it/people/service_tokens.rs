@@ -126,18 +126,6 @@ async fn two_concurrent_rotations_both_yield_working_secrets() {
 #[tokio::test]
 async fn rotating_or_extending_a_token_needs_all_its_permissions() {
     let app = TestApp::start().await;
-    let (issued, _) = made(&app, &["organization.view"], json!("2026-07-01T00:00:00Z")).await;
-    for (actor, code) in [
-        (&app.stranger, "NOT_A_MEMBER"),
-        (&app.operator, "PERMISSION_DENIED"),
-        (&app.anonymous, "UNAUTHENTICATED"),
-    ] {
-        assert_eq!(rotate(&app, actor, &issued["id"], Value::Null).await.code(), code);
-        assert_eq!(update(&app, actor, &issued["id"], json!({ "name": "x" })).await.code(), code);
-    }
-    let elsewhere = "mutation($o: Id!, $id: Id!) { rotateServiceToken(orgId: $o, id: $id) { id } }";
-    let foreign = app.stranger.gql(elsewhere, json!({ "o": app.other_org, "id": issued["id"] })).await;
-    assert_eq!(foreign.code(), "NOT_FOUND");
     // The owner's token has a permission that an administrator lacks.
     let (strong, _) =
         made(&app, &["organization.view", "organization.edit"], json!("2026-07-01T00:00:00Z")).await;

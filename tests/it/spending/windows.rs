@@ -17,9 +17,13 @@ use crate::harness::{
 
 /// The credential that agents without one of their own use.
 async fn default_credential(app: &TestApp, provider: &str) -> i64 {
-    let create = "mutation($o: Id!, $p: String!) { createModelCredential(orgId: $o, \
-                  input: { name: \"main\", provider: $p, secret: \"one\", isDefault: true }) { id } }";
-    let made = app.owner.gql(create, json!({ "o": app.org, "p": provider })).await.data();
+    credential(app, "main", provider, true).await
+}
+
+async fn credential(app: &TestApp, name: &str, provider: &str, is_default: bool) -> i64 {
+    let create = "mutation($o: Id!, $i: CreateModelCredentialInput!) { createModelCredential(orgId: $o, input: $i) { id } }";
+    let input = json!({ "name": name, "provider": provider, "secret": name, "isDefault": is_default });
+    let made = app.owner.gql(create, json!({ "o": app.org, "i": input })).await.data();
     made["createModelCredential"]["id"].as_i64().unwrap()
 }
 
@@ -88,10 +92,7 @@ async fn a_new_default_credential_frees_waiting_agents() {
         assert_eq!(app.turn_is(turn).await, "WAITING_LIMIT");
     }
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
-    let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"second\", \
-                  provider: \"anthropic\", secret: \"two\", isDefault: true }) { id } }";
-    let made = app.owner.gql(create, json!({ "o": app.org })).await.data();
-    let second = made["createModelCredential"]["id"].as_i64();
+    let second = Some(credential(&app, "second", "anthropic", true).await);
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 2);
     assert_eq!([one.given().await.len(), two.given().await.len()], [2, 2]);
     // And then there is none.
@@ -108,9 +109,7 @@ async fn an_old_credentials_window_holds_up_no_agent() {
     let (one, own) = (app.running_agent().await, app.running_agent().await);
     let ((_, turn), (_, other)) = (one.works().await, own.works().await);
     // Their calls are under way.
-    let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"second\", \
-                  provider: \"anthropic\", secret: \"two\", isDefault: true }) { id } }";
-    app.owner.gql(create, json!({ "o": app.org })).await.data();
+    credential(&app, "second", "anthropic", true).await;
     let key = json!({ "credentialChoice": "OWN", "modelCredential": "three", "modelCredentialProvider": "anthropic" });
     app.sets_agent(own.agent, key).await;
     for (host, turn) in [(&one, turn), (&own, other)] {
@@ -135,10 +134,7 @@ async fn a_new_default_with_a_closed_window_is_waited_for() {
     let first = default_credential(&app, "anthropic").await;
     let (one, two) = (app.running_agent().await, app.running_agent().await);
     let turns = [one.works().await.1, two.works().await.1];
-    let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"second\", \
-                  provider: \"anthropic\", secret: \"two\", isDefault: false }) { id } }";
-    let made = app.owner.gql(create, json!({ "o": app.org })).await.data();
-    let second = made["createModelCredential"]["id"].as_i64();
+    let second = Some(credential(&app, "second", "anthropic", false).await);
     one.is_limited(Some(first), 600).await;
     app.owner.gql(DEFAULT, json!({ "o": app.org, "i": second, "d": true })).await.data();
     for (host, turn) in [&one, &two].into_iter().zip(turns) {
