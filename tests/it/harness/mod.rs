@@ -59,7 +59,7 @@ pub use copies::copied;
 pub use database::{config, connect, empty as empty_database, is_postgres};
 pub use documented::{documented, undocumented};
 pub use dovecot::{Dovecot, USER as MAILBOX};
-pub use files::files_below;
+pub use files::{files_below, sources};
 pub use git::GitServer;
 pub use good_calls::{Spare, good_calls, picture_input};
 pub use host::Host;

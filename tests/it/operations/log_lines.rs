@@ -3,14 +3,13 @@
 use std::{
     fs::File,
     io::{BufRead, BufReader, PipeReader, Read, pipe},
-    path::Path,
     process::Stdio,
     time::Duration,
 };
 
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Address, Machine, Program, Serving, Tenant, files_below, found, until};
+use crate::harness::{Actor, Address, Machine, Program, Serving, Tenant, found, sources, until};
 
 /// What panics or waits if its reader is gone or stands still.
 const PRINTS: [&str; 6] = ["print!(", "println!(", "eprint!(", "eprintln!(", "dbg!(", "io::stderr()"];
@@ -19,25 +18,16 @@ const PRINTS: [&str; 6] = ["print!(", "println!(", "eprint!(", "eprintln!(", "db
 fn once_only_the_modules_for_it_print() {
     let parts =
         ["addresses", "agent", "channels", "corpus", "egress", "host", "profiles", "protocol", "shim"];
-    let parts = parts.map(|part| format!("crates/{part}/src"));
+    let folders = parts.map(|part| format!("crates/{part}/src"));
     let mut found = Vec::new();
-    for file in
-        parts.iter().map(String::as_str).chain(["src"]).flat_map(|folder| files_below(Path::new(folder)))
-    {
-        let name = file.display().to_string();
-        if file.extension().is_none_or(|end| end != "rs")
-            || name.ends_with("/tests.rs")
-            || ["agent/src/output.rs", "shim/src/output.rs"].iter().any(|own| name.ends_with(own))
-        {
-            continue;
+    for folder in folders.iter().map(String::as_str).chain(["src"]) {
+        for (file, code) in sources(folder) {
+            let name = format!("{folder}/{file}");
+            let is_own = ["agent/src/output.rs", "shim/src/output.rs"].iter().any(|own| name.ends_with(own));
+            let prints =
+                code.lines().filter(|line| !is_own && PRINTS.iter().any(|print| line.contains(print)));
+            found.extend(prints.map(|line| format!("{name}: {line}")));
         }
-        let text = std::fs::read_to_string(&file).unwrap();
-        let own = text.split("#[cfg(test)]\nmod ").next().unwrap();
-        let code = own.lines().filter(|line| !line.trim_start().starts_with("//"));
-        found.extend(
-            code.filter(|line| PRINTS.iter().any(|print| line.contains(print)))
-                .map(|line| format!("{name}: {line}")),
-        );
     }
     assert!(
         found.is_empty(),

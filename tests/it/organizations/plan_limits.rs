@@ -112,13 +112,19 @@ async fn everything_that_can_be_created_has_a_limit() {
         ("max_mcp_servers", "mcpServers", "createMcpServer", "name: $n, transport: STDIO, command: \"c\""),
         ("max_skills", "skills", "createSkill", "name: $n, content: \"c\""),
         ("max_images", "images", "createImage", "name: $n, reference: \"r\""),
-        ("max_service_tokens", "serviceTokens", "createServiceToken", "name: $n, permissions: [\"agent.view\"]"),
+        (
+            "max_service_tokens",
+            "serviceTokens",
+            "createServiceToken",
+            "name: $n, permissions: [\"agent.view\"]",
+        ),
         ("max_open_invitations", "openInvitations", "inviteMember", "email: $n, role: VIEWER"),
     ];
     for (name, field, create, input) in cases {
         let table = name.trim_start_matches("max_").trim_start_matches("open_");
-        let create =
-            format!("mutation($o: Id!, $n: String!) {{ {create}(orgId: $o, input: {{ {input} }}) {{ __typename }} }}");
+        let create = format!(
+            "mutation($o: Id!, $n: String!) {{ {create}(orgId: $o, input: {{ {input} }}) {{ __typename }} }}"
+        );
         let count = format!("SELECT COUNT(*) FROM {table} WHERE organization_id = {o}");
         let before: i64 = app.one(&count, vec![]).await;
         limit(&app, name, before + 3).await;

@@ -245,7 +245,8 @@ async fn an_account_is_linked_by_address_then_found_by_subject() {
         assert_eq!(viewer["viewer"]["user"]["id"], id);
         // A second factor is still required.
         let sealed = if harness::is_postgres() { "password_hash::bytea" } else { "password_hash" };
-        let sql = format!("UPDATE users SET totp_confirmed_at = 1, totp_secret_sealed = {sealed} WHERE id = $1");
+        let sql =
+            format!("UPDATE users SET totp_confirmed_at = 1, totp_secret_sealed = {sealed} WHERE id = $1");
         setup.app.execute(&sql, vec![id.into()]).await;
         let session = setup.exchange(&setup.visit("ann").await["code"]).await;
         assert!(session["accessToken"].is_null() && session["challenge"]["token"].is_string(), "{session:#}");

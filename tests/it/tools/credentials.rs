@@ -124,10 +124,7 @@ async fn a_type_changes_only_if_the_stored_value_fits() {
         assert!(!refused.text.contains("canary"), "{}", refused.text);
     }
     let kept = with(json!({ "label": "account", "type": "secret" })).await.expect(200);
-    assert_eq!(
-        (&kept["fields"][0]["type"], &kept["fields"][0]["position"]),
-        (&json!("secret"), &json!(7))
-    );
+    assert_eq!((&kept["fields"][0]["type"], &kept["fields"][0]["position"]), (&json!("secret"), &json!(7)));
     assert_eq!(stored(&app, &created["fields"][1]).await.unwrap(), "canary-of-account");
     with(json!({ "label": "account", "type": "number", "value": "12" })).await.expect(200);
     with(json!({ "label": "account", "type": "json" })).await.expect(200);
