@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::harness::{TestApp, undocumented};
 
 #[tokio::test]
-async fn time_stands_still_until_advanced_and_ids_of_different_kinds_differ() {
+async fn time_stands_until_advanced_and_ids_of_kinds_differ() {
     let app = TestApp::start().await;
     app.clock.advance(Duration::from_secs(90));
     let agent = app.agent().await;

@@ -31,7 +31,7 @@ const SHARED_ALLOWED: &[(&str, &str)] = &[
     ("core/access/password.rs", "passwords are of people, whose addresses pay for each try"),
     (
         "core/resource_limits/mod.rs",
-        "connections, before anybody says who they are; sockets have a maximum for each address",
+        "connections, before they authenticate; sockets have a maximum for each address",
     ),
     ("core/tasks.rs", "the workshop, with a turn for each organization"),
     ("api/gateway/reading.rs", "one for each connection of a host"),
@@ -148,7 +148,7 @@ fn the_law_sees_what_it_forbids() {
     );
 }
 
-/// The library alone bounds neither the depth of all JSON nor, with that, the stack.
+/// The library itself bounds neither the depth of all JSON nor, with that, the stack.
 #[test]
 fn json_of_others_is_read_by_muster_json() {
     let reads = [

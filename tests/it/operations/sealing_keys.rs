@@ -171,7 +171,7 @@ pub async fn replace_key(app: &TestApp) {
 }
 
 #[tokio::test]
-async fn a_bot_is_known_under_the_new_key_as_well_even_with_two_channels() {
+async fn a_bot_with_two_channels_is_known_under_the_new_key() {
     for channels in [1, 2] {
         let app = TestApp::start().await;
         let agent = app.agent().await;
@@ -190,7 +190,7 @@ async fn a_bot_is_known_under_the_new_key_as_well_even_with_two_channels() {
 }
 
 #[tokio::test]
-async fn values_that_do_not_open_are_counted_and_left_alone() {
+async fn values_that_do_not_open_are_counted_and_not_changed() {
     let app = TestApp::start().await;
     let total = seal_everything(&app).await;
     // A foreign value doesn't open here, and must not stop the others.

@@ -342,7 +342,7 @@ async fn a_cancelled_turn_does_not_run_after_the_release() {
 }
 
 #[tokio::test]
-async fn everybody_hears_of_a_stop_and_can_ask_for_it() {
+async fn all_members_hear_of_a_stop_and_can_query_it() {
     let app = TestApp::start().await;
     let mut news = app.core.events.subscribe(OrgId(app.org), &Caller::System);
     stop(&app, &app.operator, "so").await.data();

@@ -18,7 +18,7 @@ async fn update(app: &TestApp, actor: &Actor, input: Value) -> crate::harness::A
 }
 
 #[tokio::test]
-async fn the_record_shows_the_callers_permissions_and_what_plan_and_contract_limit() {
+async fn the_record_shows_the_callers_permissions_and_the_limits() {
     let app = TestApp::start().await;
     let record = app.viewer.get(&format!("/v1/org/{}", app.org)).await.expect(200);
     assert_eq!(record["plan"], "BUSINESS");

@@ -79,7 +79,7 @@ fn is_in(answer: &Answer) -> bool {
 }
 
 #[tokio::test]
-async fn the_cookie_counts_in_requests_from_our_own_pages_alone() {
+async fn the_cookie_counts_only_in_requests_of_our_own_pages() {
     let app = App::start().await;
     let port = app.app.base.rsplit(':').next().unwrap();
     let [own, localhost] = ["127.0.0.1", "localhost"].map(|host| format!("http://{host}:{port}"));
@@ -170,7 +170,7 @@ async fn a_socket_with_the_cookie_always_needs_our_own_origin() {
 }
 
 #[tokio::test]
-async fn elsewhere_the_cookie_is_ignored_and_here_a_token_is_one_too_many() {
+async fn a_cookie_is_ignored_elsewhere_and_refused_with_a_token() {
     let app = App::start().await;
     for (name, place) in ELSEWHERE {
         let alone = Answer::of(place(&app, &app.app.anonymous).header(OWN_PAGE.0, OWN_PAGE.1)).await;

@@ -217,7 +217,7 @@ async fn a_use_is_written_once_a_minute_at_most() {
 }
 
 #[tokio::test]
-async fn whatever_ends_sessions_ends_those_of_browsers() {
+async fn what_ends_sessions_ends_those_of_browsers() {
     let (app, browser) = signed_in().await;
     member(&app).await;
     let ends = async |of: &mut Browser, query: &str, variables: Value| {

@@ -82,7 +82,7 @@ async fn account_owners_must_prove_it_is_theirs() {
     let app = TestApp::with_mail().await;
     app.user("someone@example.org", false).await;
     let (_, token) = invited(&app, "Someone@example.org", "VIEWER").await;
-    // The link alone, another person's session, a wrong password: none of them is enough.
+    // Only the link, another person's session, a wrong password: none of them is enough.
     for (actor, password) in
         [(&app.anonymous, None), (&app.stranger, None), (&app.owner, Some("wrong horse"))]
     {

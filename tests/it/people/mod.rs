@@ -219,7 +219,7 @@ async fn a_changed_role_takes_effect_at_once() {
 }
 
 #[tokio::test]
-async fn nobody_acts_above_their_own_role() {
+async fn no_one_acts_above_their_own_role() {
     let app = TestApp::start().await;
     assert_eq!(set_role(&app, &app.admin, &app.admin, "OWNER").await.code(), "PERMISSION_DENIED");
     assert_eq!(set_role(&app, &app.admin, &app.viewer, "OWNER").await.code(), "PERMISSION_DENIED");

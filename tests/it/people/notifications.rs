@@ -165,7 +165,7 @@ async fn the_assignee_else_watchers_else_admins_are_notified() {
         mails[0].to.contains("viewer") && mails[0].subject.starts_with("Assigned to you: "),
         "{mails:#?}"
     );
-    // The reminder goes to the assignee alone.
+    // The reminder goes only to the assignee.
     app.clock.advance(minutes(540));
     let mails = told(&app).await;
     let reminded: Vec<_> =
@@ -175,7 +175,7 @@ async fn the_assignee_else_watchers_else_admins_are_notified() {
         reminded[0].to.contains("viewer") && reminded[0].subject.starts_with("Expires soon: "),
         "{mails:#?}"
     );
-    // Anyone who no longer watches is not told, and when no one does, OWNER and ADMIN are.
+    // Users who no longer watch are not notified; when no one watches, OWNER and ADMIN are.
     later(&app);
     watch(&app.viewer, false).await.data();
     watch(&app.operator, false).await.data();
@@ -191,7 +191,7 @@ async fn the_assignee_else_watchers_else_admins_are_notified() {
 }
 
 #[tokio::test]
-async fn whom_a_channel_names_is_told_that_it_has_failed() {
+async fn the_users_that_a_channel_names_hear_that_it_failed() {
     let app = TestApp::with_mail().await;
     let agent = app.agent().await;
     let fails = async |channel: &Value| {
@@ -342,7 +342,7 @@ async fn people_are_reminded_once_of_an_open_approval() {
 }
 
 #[tokio::test]
-async fn nobody_is_told_who_may_not_see_it() {
+async fn users_without_the_permission_are_not_notified() {
     let app = TestApp::with_mail().await;
     let place = Place::started_by(&app, &app.operator).await;
     let gone = app.person("OPERATOR", true).await;
@@ -393,7 +393,7 @@ async fn a_failed_agent_notifies_admins_and_subscribers() {
         mails[0].text
     );
     assert!(mails[0].subject.ends_with(" has failed") && !mails[0].text.contains("secret output"));
-    // One that is up again by the time of the mail is not told.
+    // One that is up again by the time of the mail is not reported.
     later(&app);
     place.fail(&app).await;
     app.execute("UPDATE agents SET status = 'STOPPED'", vec![]).await;
@@ -430,11 +430,11 @@ async fn of_many_replicas_one_tells_and_one_that_dies_loses_nothing() {
 }
 
 #[tokio::test]
-async fn what_happens_again_while_it_is_collected_is_told() {
+async fn an_event_that_repeats_while_it_is_collected_is_sent() {
     let app = TestApp::with_mail().await;
     let place = Place::of(&app).await;
     place.fail(&app).await;
-    // It is up again, so that there is nothing to tell; but while that is collected it fails once more.
+    // It is up again, so there is nothing to send; but while that is collected it fails once more.
     app.execute("UPDATE agents SET status = 'STOPPED'", vec![]).await;
     let again = app.scope().begin().await.unwrap();
     launch::fail(&again, AgentId(place.agent), StatusReason::Exited, None).await.unwrap();

@@ -358,7 +358,7 @@ async fn a_callback_is_worthless_to_another_browser_or_later() {
 }
 
 #[tokio::test]
-async fn starting_visits_uses_up_nobodys_sign_in_allowance() {
+async fn starting_visits_uses_up_no_sign_in_allowance() {
     let setup = Setup::open_with(true, false, |config| {
         config.rate_limits.enabled = true;
         config.rate_limits.anonymous_per_minute = 100;

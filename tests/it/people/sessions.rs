@@ -75,7 +75,7 @@ async fn a_lost_answer_is_repeated_and_a_stolen_one_ends_the_session() {
 }
 
 #[tokio::test]
-async fn a_token_before_the_last_or_of_an_unnamed_client_is_not_used_again() {
+async fn an_older_token_or_one_without_a_client_is_refused() {
     let (app, _, first) = signed_in().await;
     let (_, heir) = renewed(&app, &first).await;
     let (kept, _) = renewed(&app, &heir).await;
@@ -100,7 +100,7 @@ async fn a_token_is_used_again_only_by_the_browser_that_used_it() {
         (old, new, new, 0, true),
         (old, new, new, 9, true),
         (old, old, old, 9, true),
-        // An answer was lost, and the browser was updated at that moment: rare, and not to be told from theft.
+        // An answer was lost, and the browser was updated at that moment: rare, and looks like theft.
         (old, old, new, 0, false),
         (old, new, old, 0, false),
         // Stolen, and used after or before its owner.
@@ -168,7 +168,7 @@ async fn eight_tabs_refreshing_at_once_share_one_session() {
     assert_eq!(tokens.len(), 1, "one heir");
     let sql = "SELECT COUNT(*) FROM sessions WHERE generation = 1 AND revoked_at IS NULL";
     assert_eq!(app.one::<i64>(sql, vec![]).await, 1);
-    // Later refreshes end nothing, and no one was told of a theft.
+    // Later refreshes end nothing, and no one was notified of a theft.
     app.clock.advance(Duration::from_mins(10));
     let (kept, _) = renewed(&app, &tokens[0]).await;
     assert!(is_open(&kept).await && app.mails().await.is_empty());

@@ -314,7 +314,7 @@ async fn a_token_uses_stored_values_only_with_a_persons_leave() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_archived_or_taken_is_refused_at_the_next_call() {
+async fn an_archived_or_removed_server_is_refused_at_the_next_call() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let create =

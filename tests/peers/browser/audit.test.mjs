@@ -63,7 +63,7 @@ test('parts of an entry lead to others like it; the filter stands in the address
   await isAccessible(page, 'without entries')
 })
 
-test('the export works with the cookie alone, and is refused to people who may not see the log', async (t) => {
+test('the export works with only the cookie, and is refused to people who may not see the log', async (t) => {
   const page = await browse(t, { as: 'OWNER', at: log })
   const link = page.getByRole('link', { name: 'Export' })
   const [download] = await Promise.all([page.waitForEvent('download'), link.click()])

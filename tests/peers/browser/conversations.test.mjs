@@ -109,7 +109,7 @@ test('messages that arrive while a person reads further up are counted, and noth
   const heard = await listens(page)
   await says(conversation, 'something new')
   await page.getByRole('button', { name: /\d+ new/ }).waitFor()
-  await until(async () => (await heard()).some((text) => /^\d+ new messages? below$/.test(text)), 'the number to be told')
+  await until(async () => (await heard()).some((text) => /^\d+ new messages? below$/.test(text)), 'the number to be announced')
   assert.ok(!(await heard()).some((text) => text.includes('something new')), 'what is not in view is not read out')
   const after = await place()
   assert.ok(after.seq === before.seq && Math.abs(after.at - before.at) <= 1, JSON.stringify({ before, after }))

@@ -184,7 +184,7 @@ test('the audit log comes in pages; the first one lives, and one further back ho
 
 /** A page of the service, and some more. */
 const MANY = 210
-// A token may neither invite anybody nor issue tokens.
+// A token may neither invite users nor issue tokens.
 const asOwner = (mutation) => apiAs('OWNER', mutation)
 const numbered = (n) => `zz-${String(n).padStart(3, '0')}`
 /** Lists in numbered pages: how a record of each is made, and what it is called. */
@@ -200,7 +200,7 @@ const PAGED = [
 ]
 
 for (const { name, at, make, call = api, titled = numbered, newestFirst = false } of PAGED) {
-  test(`${name}: what stands beyond the first page is found by paging, and opened by its address alone`, async (t) => {
+  test(`${name}: a record after the first page is found by paging, and opens by its address`, async (t) => {
     const ids = []
     for (let from = 0; from < MANY; from += 30) {
       const fields = Array.from({ length: 30 }, (_, n) => `a${from + n}: ${make(from + n)}`).join(' ')

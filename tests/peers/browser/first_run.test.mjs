@@ -164,7 +164,7 @@ test('the demo: signed in by its link, a newcomer talks to an agent, decides wha
   await marlow.getByText(/^The answer is: .*tea/).waitFor()
   const seconds = Math.round((Date.now() - begun) / 1000)
 
-  // What it has asked before anybody came. It goes on from there as well.
+  // What it asked before the page was open. It goes on from there as well.
   await page.getByRole('link', { name: /^Approvals/ }).first().click()
   const refund = row(page, 'Refund 89.00 EUR for ORD-48213')
   await refund.click()

@@ -213,7 +213,7 @@ test('words that were begun go along with a denial by key, beside the list and i
   const asked = await asks('do execute Tar the planks {"command": "tar"}')
   await page.goto(`${world.base}${inbox}?conversation=${asked.conversation}`)
   const peek = page.getByRole('complementary', { name: 'Tar the planks' })
-  // The row is marked by J: opening it alone does not mark it.
+  // The row is marked by J: opening it does not mark it.
   await stepTo(page, row(page, 'Tar the planks'), 'j')
   await page.keyboard.press('Enter')
   await beginsWords(peek, 'wait for the sun')

@@ -96,7 +96,7 @@ test('a dialog asks before what was typed in it goes, unless it is given up or s
       return event.defaultPrevented
     })
   await opens()
-  await until(holdsTab, 'the browser to be told')
+  await until(holdsTab, 'the browser to hear of it')
   const ways = {
     'a click outside': () => page.mouse.click(5, 5),
     Esc: () => page.keyboard.press('Escape'),

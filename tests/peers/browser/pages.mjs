@@ -17,7 +17,7 @@ async function furnish() {
     }`,
     { agent: world.agent },
   )
-  // A token may neither invite anybody nor do what the OWNER does below.
+  // A token may neither invite users nor do what the OWNER does below.
   await stage(`muster member invite --org ${world.org} --email guest@example.org --role VIEWER --link`)
   await api(
     `mutation($org: Id!, $agent: Id!, $skill: Id!) {

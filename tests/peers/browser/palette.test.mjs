@@ -80,7 +80,7 @@ test('a person who may do everything is offered all that a page can do', async (
   }
 })
 
-test('a viewer is offered the same, and told why not', async (t) => {
+test('a viewer sees the same actions, with why they are refused', async (t) => {
   const page = await browse(t, { as: 'VIEWER' })
   for (const each of PAGES.filter(({ unseen }) => !unseen)) {
     const { at, free = [], refused } = each

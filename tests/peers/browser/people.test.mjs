@@ -133,7 +133,7 @@ test('settings that another person changed meanwhile are shown beside what was t
   await until(async () => (await stored()) === `${mine} two`, 'my second city')
 })
 
-test('one’s own name is changed for everybody, and a session elsewhere is ended', async (t) => {
+test('one’s own name is changed in all browsers, and a session elsewhere is ended', async (t) => {
   const page = await browse(t, { as: 'VIEWER', at: '/account' })
   const other = await browse(t, { as: 'VIEWER', at: `${org}/members`, fails: ['/graphql'] })
   await row(other, 'Vera Viewer').waitFor()

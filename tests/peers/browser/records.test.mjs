@@ -10,8 +10,8 @@ const peek = (page, name) => page.getByRole('complementary', { name })
 const undo = (page, said) =>
   page.getByRole('status').locator('> div', { hasText: said }).getByRole('button', { name: 'Undo' }).click()
 
-/** Everything that the page was told by the service, as one text. */
-function told(page) {
+/** All answers of the service to the page, as one text. */
+function answersTo(page) {
   const answers = []
   page.on('response', async (response) => {
     if (response.url().includes('/graphql')) answers.push(await response.text().catch(() => ''))
@@ -23,7 +23,7 @@ function told(page) {
 test('a credential is made, edited, given to an agent, archived and brought back, and its value never returns', async (t) => {
   const name = fresh('Ticket system ')
   const page = await browse(t, { as: 'OWNER', at: `${org}/credentials` })
-  const answers = told(page)
+  const answers = answersTo(page)
   await page.getByRole('button', { name: 'New credential' }).first().click()
   await dialog(page).getByRole('button', { name: 'Store the credential' }).click()
   await dialog(page).getByText('This can’t be empty.').waitFor()
@@ -149,7 +149,7 @@ test('a new name is taken back, unless another one was given since', async (t) =
 test('a channel is made by its transport, edited by sections, switched off and deleted by its name', async (t) => {
   const name = fresh('shop hook ')
   const page = await browse(t, { as: 'OWNER', at: `${org}/channels` })
-  const answers = told(page)
+  const answers = answersTo(page)
   await page.getByText('How people outside the panel reach agents.').waitFor()
   await page.getByRole('button', { name: 'New channel' }).first().click()
   await dialog(page).getByLabel('Agent').click()
@@ -227,7 +227,7 @@ test('people who may not edit a record see that and why, and are refused by the 
   assert.deepEqual(codes, Array(4).fill('PERMISSION_DENIED'))
 })
 
-test('a credential that is taken from two agents and given back to one is that agent’s alone', async (t) => {
+test('a credential removed from two agents and returned to one belongs to only that agent', async (t) => {
   const name = fresh('Shared key ')
   const first = await record('agent', world.agent, 'id name serverId')
   const second = { name: fresh('Second ') }

@@ -278,7 +278,7 @@ test('an address is confirmed, and changed, by the link in a mail and a press', 
   await page.getByLabel('New address').fill(next)
   await button(page, 'Change the address').click()
   await page.getByText(`A link is on its way to ${next}.`, { exact: false }).waitFor()
-  // The mailbox's owner confirms, also without being signed in; opening the link alone does nothing.
+  // The mailbox's owner confirms, also without being signed in; only opening the link does nothing.
   const at = await mailed(next, 'Confirm your e-mail address')
   const mailbox = await browse(t, { at })
   await heading(mailbox, 'Confirm your address').waitFor()
