@@ -215,8 +215,7 @@ async fn the_users_that_a_channel_names_hear_that_it_failed() {
     let reader = app.one::<String>("SELECT name FROM users WHERE id = $1", vec![reader.user.unwrap().into()]);
     assert_eq!(fails(&named).await, ["operator".to_owned(), reader.await]);
     sets(&app, &named, json!({ "is_active": true })).await;
-    let policy = "mutation($o: Id!) { denyPermission(orgId: $o, input: { role: VIEWER, permission: \"approval.view\", reason: \"so\" }) { version } }";
-    app.owner.gql(policy, json!({ "o": app.org })).await.data();
+    app.owner.set_permission(app.org, "denyPermission", "VIEWER", "approval.view").await.data();
     assert_eq!(fails(&named).await, ["operator"], "a member who may no longer see it is not notified");
     // No one in particular: those who answer for the organization.
     assert_eq!(fails(&connect(&app, webhook(agent)).await).await, ["admin", "owner"]);
@@ -358,8 +357,7 @@ async fn users_without_the_permission_are_not_notified() {
     app.owner.gql(remove, json!({ "o": app.org, "u": gone.user })).await.data();
     app.execute("UPDATE users SET disabled_at = 1 WHERE id = $1", vec![app.viewer.user.unwrap().into()])
         .await;
-    let policy = "mutation($o: Id!) { denyPermission(orgId: $o, input: { role: OPERATOR, permission: \"approval.view\", reason: \"so\" }) { version } }";
-    app.owner.gql(policy, json!({ "o": app.org })).await.data();
+    app.owner.set_permission(app.org, "denyPermission", "OPERATOR", "approval.view").await.data();
     assert!(told(&app).await.is_empty());
     // Nor when the mail was already on its way.
     later(&app);

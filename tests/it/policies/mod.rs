@@ -122,14 +122,7 @@ async fn an_edit_that_leaves_no_editor_is_refused() {
 async fn one_line_is_set_and_reset_and_reverted() {
     let app = TestApp::start().await;
     let org = app.org;
-    let line = |verb: &str, role: &str| {
-        let document = format!(
-            "mutation($o: Id!) {{ {verb}(orgId: $o, input: {{ role: {role}, permission: \"contact.view\", \
-             reason: \"so\" }}) {{ version text }} }}"
-        );
-        let owner = app.owner.clone();
-        async move { owner.gql(&document, json!({ "o": org })).await }
-    };
+    let line = |verb, role| app.owner.set_permission(org, verb, role, "contact.view");
     line("allowPermission", "VIEWER").await.data();
     assert!(allows(&app.core, org, Role::Viewer, Permission::ContactView));
     let denied = line("denyPermission", "OPERATOR").await;
@@ -138,9 +131,7 @@ async fn one_line_is_set_and_reset_and_reverted() {
     let beaten = line("allowPermission", "VIEWER").await;
     assert_eq!(beaten.code(), "CONFLICT", "a deny above overrules it: {:#}", beaten.body);
     // Errors point to the caller's input.
-    let locked = "mutation($o: Id!) { denyPermission(orgId: $o, input: { role: OWNER, permission: \"policy.edit\", \
-                  reason: \"so\" }) { version } }";
-    let locked = app.owner.gql(locked, json!({ "o": org })).await;
+    let locked = app.owner.set_permission(org, "denyPermission", "OWNER", "policy.edit").await;
     assert_eq!(locked.code(), "VALIDATION_FAILED");
     assert_eq!(locked.body["errors"][0]["extensions"]["errors"][0]["pointer"], "/input/permission");
     line("resetPermission", "OPERATOR").await.data();
