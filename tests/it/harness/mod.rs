@@ -31,6 +31,7 @@ mod git;
 mod good_calls;
 mod host;
 mod locks;
+mod logged;
 mod machine;
 pub mod mailbox;
 /// The model that agents talk to.
@@ -63,6 +64,7 @@ pub use files::{files_below, sources};
 pub use git::GitServer;
 pub use good_calls::{Spare, good_calls, picture_input};
 pub use host::Host;
+pub use logged::Logged;
 pub use machine::{Crew, Machine};
 pub use mailbox::Mail;
 pub use peers::{node, peer_folder};

@@ -63,11 +63,17 @@ async fn an_operator_stops_everything_and_an_admin_lets_go() {
     for blank in ["", "  ", "two\nlines"] {
         assert_eq!(stop(&app, &app.operator, blank).await.code(), "VALIDATION_FAILED");
     }
+    let mut news = app.core.events.subscribe(OrgId(app.org), &Caller::System);
     let stopped = stop(&app, &app.operator, " it deletes everything ").await.data();
     let at = "2026-06-01T12:00:00.000Z";
     let expected =
         json!({ "by": "operator", "userId": app.operator.user, "at": at, "reason": "it deletes everything" });
     assert_eq!(stopped["stopOrganization"]["stopped"], expected);
+    let Some((News::Changed(event), _)) = news.next().await else { panic!() };
+    assert_eq!((event.kind, event.id, event.op), (RecordKind::Organization, app.org, ChangeOp::Updated));
+    for (scope, expected) in [(app.scope(), true), (app.other_scope(), false)] {
+        assert_eq!(orgs::is_stopped(&scope.begin().await.unwrap()).await.unwrap(), expected);
+    }
     app.clock.advance(Duration::from_mins(1));
     let again = stop(&app, &app.admin, "me too").await.data();
     assert_eq!(again["stopOrganization"]["stopped"], expected, "the first one counts");
@@ -339,20 +345,6 @@ async fn a_cancelled_turn_does_not_run_after_the_release() {
     app.clock.advance(Duration::from_secs(31));
     turns::send_left(&app.core).await.unwrap();
     assert_eq!(host.given().await, [turn, turn]);
-}
-
-#[tokio::test]
-async fn all_members_hear_of_a_stop_and_can_query_it() {
-    let app = TestApp::start().await;
-    let mut news = app.core.events.subscribe(OrgId(app.org), &Caller::System);
-    stop(&app, &app.operator, "so").await.data();
-    let Some((News::Changed(event), _)) = news.next().await else { panic!() };
-    assert_eq!((event.kind, event.id, event.op), (RecordKind::Organization, app.org, ChangeOp::Updated));
-    let tx = app.scope().begin().await.unwrap();
-    assert!(orgs::is_stopped(&tx).await.unwrap());
-    drop(tx);
-    let tx = app.other_scope().begin().await.unwrap();
-    assert!(!orgs::is_stopped(&tx).await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
