@@ -102,8 +102,7 @@ async fn a_guard_follows_its_limit() {
 
 #[tokio::test]
 async fn what_was_allowed_can_be_taken_back() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let app = TestApp::with_budget(CALL).await;
     let host = app.running_agent().await;
     let allowed = async |micro: i64| {
         let shown = app.allows(json!({ "costMicro": micro })).await;
@@ -125,8 +124,7 @@ async fn what_was_allowed_can_be_taken_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_who_is_allowed_more_at_this_moment_is_not_refused() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let app = TestApp::with_budget(CALL).await;
     let host = app.running_agent().await;
     host.calls(host.call(None, 100_000, 0)).await;
     let allowing = app.connection().await;
@@ -143,8 +141,7 @@ async fn postgres_who_is_allowed_more_at_this_moment_is_not_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_who_is_refused_while_more_is_allowed_looks_again() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let app = TestApp::with_budget(CALL).await;
     let host = app.running_agent().await;
     host.calls(host.call(None, 100_000, 0)).await;
     let refusing = app.connection().await;
