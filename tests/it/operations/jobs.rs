@@ -12,7 +12,6 @@ use std::{
 
 use futures::{FutureExt, future::join_all};
 use muster::jobs::{self, KEPT, PERIODIC_JOBS, PeriodicJob};
-use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::json;
 
 use crate::harness::{TestApp, is_postgres};
@@ -160,15 +159,8 @@ async fn postgres_a_row_that_changes_while_it_is_swept_stays() {
     let sql = "INSERT INTO sessions (user_id, family, kind, token_hash, created_at, expires_at) \
                VALUES ($1, 'over', 'TOKENS', $2, 0, 0)";
     app.execute(sql, vec![app.owner.user.into(), vec![7_u8; 32].into()]).await;
-    let holder = app.connection().await;
-    let holder = holder.begin().await.unwrap();
     let longer = "UPDATE sessions SET expires_at = 9223372036854775807 WHERE family = 'over'";
-    holder.execute_unprepared(longer).await.unwrap();
-    let change = async {
-        app.waits_for_a_lock().await;
-        holder.commit().await.unwrap();
-    };
-    let (swept, ()) = tokio::join!(jobs::sweep(&app.core), change);
+    let swept = Box::pin(app.while_changed(longer, None, jobs::sweep(&app.core))).await;
     assert_eq!(swept.unwrap(), 0);
     let left: i64 = app.one("SELECT COUNT(*) FROM sessions WHERE family = 'over'", vec![]).await;
     assert_eq!(left, 1);

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::{Value, json};
 
 use crate::harness::{Actor, Answer, TestApp};
@@ -269,19 +268,10 @@ async fn postgres_an_accepted_invitation_is_not_revoked_or_resent() {
     let app = TestApp::with_mail().await;
     for (email, query) in [("one@example.com", REVOKE), ("two@example.com", RESEND)] {
         let (id, _) = invited(&app, email, "VIEWER").await;
-        let accepting = app.connection().await;
-        let accepting = accepting.begin().await.unwrap();
         // As accepting does: first the organization, then the invitation.
         let lock = format!("SELECT 1 FROM organizations WHERE id = {} FOR NO KEY UPDATE", app.org);
-        accepting.execute_unprepared(&lock).await.unwrap();
-        let accept = async {
-            app.waits_for_a_lock().await;
-            let accepted = format!("UPDATE invitations SET accepted_at = 1 WHERE id = {id}");
-            assert_eq!(accepting.execute_unprepared(&accepted).await.unwrap().rows_affected(), 1);
-            accepting.commit().await.unwrap();
-        };
-        let asked = app.admin.gql(query, json!({ "o": app.org, "id": id.clone() }));
-        let (asked, ()) = tokio::join!(asked, accept);
-        assert_eq!(asked.code(), "NOT_FOUND");
+        let accepted = format!("UPDATE invitations SET accepted_at = 1 WHERE id = {id}");
+        let asked = app.admin.gql(query, json!({ "o": app.org, "id": id }));
+        assert_eq!(app.while_changed(&lock, Some(&accepted), asked).await.code(), "NOT_FOUND");
     }
 }

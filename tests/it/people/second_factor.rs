@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::{Value, json};
 use totp_rs::Totp;
 
@@ -257,16 +256,8 @@ async fn postgres_a_factor_being_confirmed_is_not_replaced() {
     let (actor, _) = app.session(&password(&app).await);
     let begin = || actor.gql(BEGIN, json!({ "p": "correct horse" }));
     begin().await.data();
-    let confirming = app.connection().await;
-    let confirming = confirming.begin().await.unwrap();
     let confirmed = "UPDATE users SET totp_confirmed_at = 1 WHERE totp_secret_sealed IS NOT NULL";
-    assert_eq!(confirming.execute_unprepared(confirmed).await.unwrap().rows_affected(), 1);
-    let confirm = async {
-        app.waits_for_a_lock().await;
-        confirming.commit().await.unwrap();
-    };
-    let (begun, ()) = tokio::join!(begin(), confirm);
-    assert_eq!(begun.code(), "CONFLICT");
+    assert_eq!(app.while_changed(confirmed, None, begin()).await.code(), "CONFLICT");
 }
 
 /// Anyone who locks both locks the person first, so that no one ends in a deadlock. SQLite has a single writer.

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use muster::domain::spending;
-use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::{Value, json};
 
 use crate::harness::{TestApp, spending::CALL};
@@ -127,14 +126,8 @@ async fn postgres_who_is_allowed_more_at_this_moment_is_not_refused() {
     let app = TestApp::with_budget(CALL).await;
     let host = app.running_agent().await;
     host.calls(host.call(None, 100_000, 0)).await;
-    let allowing = app.connection().await;
-    let allowing = allowing.begin().await.unwrap();
-    allowing.execute_unprepared("UPDATE organization_months SET allowed_micro = 1000000").await.unwrap();
-    let allow = async {
-        app.waits_for_a_lock().await;
-        allowing.commit().await.unwrap();
-    };
-    let (lease, ()) = tokio::join!(host.leases(), allow);
+    let more = "UPDATE organization_months SET allowed_micro = 1000000";
+    let lease = Box::pin(app.while_changed(more, None, host.leases())).await;
     assert!(lease.is_some());
     assert!(app.guards().await.is_empty());
 }
@@ -144,22 +137,15 @@ async fn postgres_who_is_refused_while_more_is_allowed_looks_again() {
     let app = TestApp::with_budget(CALL).await;
     let host = app.running_agent().await;
     host.calls(host.call(None, 100_000, 0)).await;
-    let refusing = app.connection().await;
-    let refusing = refusing.begin().await.unwrap();
-    refusing.execute_unprepared("UPDATE organization_months SET tokens = tokens").await.unwrap();
-    let limit = format!(
-        "INSERT INTO agent_limits (organization_id, agent_id, kind, reason, until_at, since) \
+    let refused = format!(
+        "UPDATE organization_months SET tokens = tokens; \
+         INSERT INTO agent_limits (organization_id, agent_id, kind, reason, until_at, since) \
          VALUES ({}, {}, 'MONEY', 'so', {}, 0)",
         app.org,
         host.agent,
         i64::MAX
     );
-    refusing.execute_unprepared(&limit).await.unwrap();
-    let refuse = async {
-        app.waits_for_a_lock().await;
-        refusing.commit().await.unwrap();
-    };
-    tokio::join!(app.allows(json!({ "costMicro": 10 * CALL })), refuse);
+    app.while_changed(&refused, None, app.allows(json!({ "costMicro": 10 * CALL }))).await;
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
 }
 

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use sea_orm::{ConnectionTrait, TransactionTrait};
-use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp, connect};
+use crate::harness::{Actor, Answer, TestApp};
 
 const CREATE: &str =
     "mutation($o: Id!, $i: CreateSkillInput!) { createSkill(orgId: $o, input: $i) { id name } }";
@@ -128,21 +126,9 @@ async fn a_skills_name_must_be_a_folder_name() {
 async fn postgres_an_edit_locks_agents_before_stored_bytes() {
     let app = TestApp::start().await;
     let (_, path, agent) = assigned(&app).await;
-    let url = app.core.config.database.url.expose_secret();
-    let (holder, looker) = (connect(url).await, connect(url).await);
-    let holding = holder.begin().await.unwrap();
-    let hold = format!("SELECT 1 FROM agents WHERE id = {agent} FOR NO KEY UPDATE");
-    holding.execute_unprepared(&hold).await.unwrap();
-    let edit = async {
-        app.operator.patch(&path, json!({ "content": "Be very kind." })).await.expect(200);
-    };
-    let look = async {
-        app.waits_for_a_lock().await;
-        let org = app.org;
-        let look =
-            format!("SELECT 1 FROM stored_bytes WHERE organization_id = {org} FOR NO KEY UPDATE NOWAIT");
-        looker.execute_unprepared(&look).await.expect("who holds the agent can store a file");
-        holding.commit().await.unwrap();
-    };
-    tokio::join!(edit, look);
+    let agent = format!("SELECT 1 FROM agents WHERE id = {agent} FOR NO KEY UPDATE");
+    let bytes =
+        format!("SELECT 1 FROM stored_bytes WHERE organization_id = {} FOR NO KEY UPDATE NOWAIT", app.org);
+    let edit = app.operator.patch(&path, json!({ "content": "Be very kind." }));
+    app.while_held(&agent, &bytes, edit).await.expect(200);
 }
