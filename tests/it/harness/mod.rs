@@ -51,7 +51,7 @@ pub mod spending;
 mod wait;
 
 pub use actor::{Actor, Answer};
-pub use address::Address;
+pub use address::{Address, served};
 pub use aiosmtpd::Smtp;
 pub use app::TestApp;
 pub use browser::{Browser, OWN_PAGE};

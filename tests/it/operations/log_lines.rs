@@ -46,13 +46,13 @@ fn gone() -> Stdio {
 }
 
 /// An installation, and where it shows its metrics.
-struct Place {
+struct Installation {
     program: Program,
     tenant: Tenant,
     metrics: Address,
 }
 
-impl Place {
+impl Installation {
     fn new() -> Self {
         let metrics = Address::free();
         let program = Program::new(&[("MUSTER_METRICS_LISTEN", metrics.as_str()), ("MUSTER_LOG", "trace")]);
@@ -95,12 +95,12 @@ async fn stops(mut serving: Serving) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn once_a_service_works_without_a_reader_of_its_log() {
-    let place = Place::new();
+    let installation = Installation::new();
     for (name, log) in [("full", full().into()), ("gone", gone())] {
-        let serving = place.program.serve_logging_to(log);
-        let actor = serving.actor(&place.tenant);
-        place.works(&actor, name).await;
-        let lost = place.lost().await;
+        let serving = installation.program.serve_logging_to(log);
+        let actor = serving.actor(&installation.tenant);
+        installation.works(&actor, name).await;
+        let lost = installation.lost().await;
         assert!(
             (15..100_000).contains(&lost),
             "{name}: {lost}; each request logs something, and a lost line nothing"
@@ -111,15 +111,15 @@ async fn once_a_service_works_without_a_reader_of_its_log() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn once_a_service_works_while_its_log_is_not_read() {
-    let place = Place::new();
+    let installation = Installation::new();
     let (unread, log) = pipe().unwrap();
-    let serving = place.program.serve_logging_to(log);
-    let actor = serving.actor(&place.tenant);
+    let serving = installation.program.serve_logging_to(log);
+    let actor = serving.actor(&installation.tenant);
     let mut round = 0;
     until("the pipe and the queue are full", async || {
         round += 1;
-        place.works(&actor, &round.to_string()).await;
-        place.lost().await > 0
+        installation.works(&actor, &round.to_string()).await;
+        installation.lost().await > 0
     })
     .await;
     // It is read again, and says what is missing.
@@ -132,11 +132,11 @@ async fn once_a_service_works_while_its_log_is_not_read() {
     .expect("it says so");
     let unread = reading.join().unwrap();
     // It stands still again, until the end.
-    let before = place.lost().await;
+    let before = installation.lost().await;
     until("they are full again", async || {
-        place.works(&actor, &format!("again {round}")).await;
+        installation.works(&actor, &format!("again {round}")).await;
         round += 1;
-        place.lost().await > before
+        installation.lost().await > before
     })
     .await;
     stops(serving).await;

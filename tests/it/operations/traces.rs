@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::{
     conversations::turns::write,
-    harness::{Actor, Answer, TestApp, spending::CALL, until},
+    harness::{Actor, Answer, TestApp, served, spending::CALL, until},
     organizations::emergency_stop::{release, stop},
 };
 
@@ -60,11 +60,7 @@ async fn traced_with(ratio: f64, configure: impl FnOnce(&mut Config)) -> (TestAp
     // The process's own subscriber: run with cargo-nextest, one process per test.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let collector = Collector::default();
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let router = Router::new().route("/v1/traces", post(take)).with_state(collector.clone());
-    #[expect(clippy::disallowed_methods, reason = "there is no service yet, and the collector outlives it")]
-    tokio::task::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    let endpoint = served(Router::new().route("/v1/traces", post(take)).with_state(collector.clone())).await;
     let mut config = Config::in_folder(Path::new("/nowhere")).unwrap();
     config.traces.sample_ratio = ratio;
     let subscriber = telemetry::traced_subscriber(&config, &endpoint, std::io::sink, false).unwrap();
@@ -190,16 +186,12 @@ async fn only_sampled_traces_are_sent() {
 /// A foreign server, which answers nothing useful and records the headers of each call.
 async fn elsewhere() -> (String, Arc<Mutex<Vec<http::HeaderMap>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
     let kept = Arc::clone(&heard);
     let router = Router::new().fallback(move |headers: http::HeaderMap| {
         kept.lock().unwrap().push(headers);
         async { http::StatusCode::NOT_FOUND }
     });
-    #[expect(clippy::disallowed_methods, reason = "there is no service yet, and the other one outlives it")]
-    tokio::task::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    (address, heard)
+    (served(router).await, heard)
 }
 
 #[tokio::test(flavor = "multi_thread")]
