@@ -9,7 +9,7 @@ use async_graphql::registry::{MetaField, MetaInputValue, MetaType, Registry};
 use muster::resolvers::{Catalogue, bounds::Bounds};
 use serde_json::{Map, Value, json};
 
-use crate::harness::{Answer, Population, Spare, TestApp, good_calls};
+use crate::harness::{Answer, Population, Spare, TestApp, good_calls, named};
 
 /// Exempt positions for ids, with the reason. The list only shrinks: an unneeded line fails.
 const EXEMPT: &[(&str, &str, &str)] = &[];
@@ -101,10 +101,6 @@ const RECORDS: [&str; 2] = ["data", "edges"];
 
 /// Ids assigned by others, which name nothing of ours.
 const OF_OTHERS: [&str; 1] = ["installationId"];
-
-fn named(ty: &str) -> &str {
-    ty.trim_matches(['[', ']', '!'])
-}
 
 impl Law<'_> {
     fn takes(&self, name: &str) -> bool {

@@ -151,31 +151,36 @@ async fn expired_rows_are_removed_and_nothing_else_is() {
     assert_eq!(oldest, 3, "the newest 200 stay");
 }
 
+async fn insert_expired_session(app: &TestApp) {
+    let sql = "INSERT INTO sessions (user_id, family, kind, token_hash, created_at, expires_at) \
+               VALUES ($1, 'over', 'TOKENS', $2, 0, 0)";
+    app.execute(sql, vec![app.owner.user.into(), vec![7_u8; 32].into()]).await;
+}
+
+/// How many of them are left.
+async fn expired_sessions(app: &TestApp) -> i64 {
+    app.one("SELECT COUNT(*) FROM sessions WHERE family = 'over'", vec![]).await
+}
+
 /// SQLite has a single writer.
 #[tokio::test]
 async fn postgres_a_row_that_changes_while_it_is_swept_stays() {
     let app = TestApp::start().await;
     jobs::sweep(&app.core).await.unwrap();
-    let sql = "INSERT INTO sessions (user_id, family, kind, token_hash, created_at, expires_at) \
-               VALUES ($1, 'over', 'TOKENS', $2, 0, 0)";
-    app.execute(sql, vec![app.owner.user.into(), vec![7_u8; 32].into()]).await;
+    insert_expired_session(&app).await;
     let longer = "UPDATE sessions SET expires_at = 9223372036854775807 WHERE family = 'over'";
     let swept = Box::pin(app.while_changed(longer, None, jobs::sweep(&app.core))).await;
     assert_eq!(swept.unwrap(), 0);
-    let left: i64 = app.one("SELECT COUNT(*) FROM sessions WHERE family = 'over'", vec![]).await;
-    assert_eq!(left, 1);
+    assert_eq!(expired_sessions(&app).await, 1);
 }
 
 #[tokio::test]
 async fn a_table_that_can_not_be_swept_keeps_no_other_waiting() {
     let app = TestApp::start().await;
-    let sql = "INSERT INTO sessions (user_id, family, kind, token_hash, created_at, expires_at) \
-               VALUES ($1, 'over', 'TOKENS', $2, 0, 0)";
-    app.execute(sql, vec![app.owner.user.into(), vec![7_u8; 32].into()]).await;
+    insert_expired_session(&app).await;
     app.execute("ALTER TABLE approval_snoozes RENAME TO away", vec![]).await;
     assert!(jobs::sweep(&app.core).await.is_err());
-    let left: i64 = app.one("SELECT COUNT(*) FROM sessions WHERE family = 'over'", vec![]).await;
-    assert_eq!(left, 0);
+    assert_eq!(expired_sessions(&app).await, 0);
     app.execute("ALTER TABLE away RENAME TO approval_snoozes", vec![]).await;
     assert_eq!(jobs::sweep(&app.core).await.unwrap(), 0);
 }

@@ -171,23 +171,23 @@ async fn an_agent_stopped_meanwhile_is_not_launched_later() {
     assert_eq!(free(&app).await, ["STOP"]);
 }
 
+async fn letting_go_at(app: &TestApp) -> Option<i64> {
+    app.one("SELECT letting_go_at FROM organizations WHERE id = $1", vec![app.org.into()]).await
+}
+
 #[tokio::test]
 async fn letting_go_takes_rounds_and_another_stop_ends_them() {
     let app = TestApp::start().await;
-    let going = async || {
-        app.one::<Option<i64>>("SELECT letting_go_at FROM organizations WHERE id = $1", vec![app.org.into()])
-            .await
-    };
     assert_eq!(emergency_stop::let_go(&app.core).await.unwrap(), 0);
     stop(&app, &app.operator, "so").await.data();
-    assert_eq!(going().await, None);
+    assert_eq!(letting_go_at(&app).await, None);
     release(&app, &app.admin).await.data();
-    assert!(going().await.is_some());
+    assert!(letting_go_at(&app).await.is_some());
     stop(&app, &app.operator, "again").await.data();
-    assert_eq!(going().await, None);
+    assert_eq!(letting_go_at(&app).await, None);
     release(&app, &app.admin).await.data();
     emergency_stop::let_go(&app.core).await.unwrap();
-    assert_eq!(going().await, None, "nothing waits");
+    assert_eq!(letting_go_at(&app).await, None, "nothing waits");
 }
 
 #[tokio::test]
@@ -307,9 +307,7 @@ async fn a_blocked_agent_delays_no_other_after_a_stop() {
     release(&app, &app.admin).await.data();
     assert_eq!(emergency_stop::let_go(&app.core).await.unwrap(), 1);
     assert_eq!(agents_given(&app).await, [free]);
-    let going: Option<i64> =
-        app.one("SELECT letting_go_at FROM organizations WHERE id = $1", vec![app.org.into()]).await;
-    assert_eq!(going, None, "what waits for money goes on by itself");
+    assert_eq!(letting_go_at(&app).await, None, "what waits for money goes on by itself");
 }
 
 #[tokio::test]

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp};
+use crate::{
+    harness::{Actor, Answer, TestApp},
+    people::remove,
+};
 
 const INVITE: &str = "mutation($o: Id!, $e: String!, $r: Role!) { inviteMember(orgId: $o, input: { email: $e, role: $r }) { id email role invitedBy inviter { name } sentAt expiresAt } }";
 const RESEND: &str = "mutation($o: Id!, $id: Id!) { resendInvitation(orgId: $o, id: $id) { id } }";
@@ -207,8 +210,7 @@ async fn a_member_who_leaves_gets_no_more_alerts() {
     let leave = json!({ "o": app.org });
     app.viewer.gql(LEAVE, leave.clone()).await.data();
     assert_eq!(app.viewer.get(&format!("/v1/org/{}", app.org)).await.problem(), (403, "NOT_A_MEMBER"));
-    let remove = "mutation($o: Id!, $u: Id!) { removeMember(orgId: $o, userId: $u) }";
-    app.admin.gql(remove, json!({ "o": app.org, "u": app.operator.user })).await.data();
+    remove(&app, &app.admin, &app.operator).await.data();
     let left =
         "query($o: Id!, $id: Id!) { agent(orgId: $o, id: $id) { channels { alertRecipientUserIds } } }";
     let left = app.admin.gql(left, json!({ "o": app.org, "id": agent })).await.data();

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use crate::{
     channels::{connect, sets, webhook},
     harness::{Actor, Mail, TestApp},
+    people::remove,
 };
 
 const TITLE: &str = "Wire the money to a stranger";
@@ -209,8 +210,7 @@ async fn the_users_that_a_channel_names_hear_that_it_failed() {
     let (gone, reader) = (app.person("OPERATOR", true).await, app.person("VIEWER", true).await);
     let recipients = [app.operator.user, gone.user, reader.user, app.viewer.user];
     sets(&app, &named, json!({ "alert_recipient_user_ids": recipients })).await;
-    let remove = "mutation($o: Id!, $u: Id!) { removeMember(orgId: $o, userId: $u) }";
-    app.owner.gql(remove, json!({ "o": app.org, "u": gone.user })).await.data();
+    remove(&app, &app.owner, &gone).await.data();
     set(&app, &app.viewer, json!({ "approvalRaised": "OFF" })).await;
     let reader = app.one::<String>("SELECT name FROM users WHERE id = $1", vec![reader.user.unwrap().into()]);
     assert_eq!(fails(&named).await, ["operator".to_owned(), reader.await]);
@@ -353,8 +353,7 @@ async fn users_without_the_permission_are_not_notified() {
     let queued: i64 = app.one("SELECT COUNT(*) FROM notifications", vec![]).await;
     assert_eq!(queued, 3);
     // They no longer may by the time the mail would be written.
-    let remove = "mutation($o: Id!, $u: Id!) { removeMember(orgId: $o, userId: $u) }";
-    app.owner.gql(remove, json!({ "o": app.org, "u": gone.user })).await.data();
+    remove(&app, &app.owner, &gone).await.data();
     app.execute("UPDATE users SET disabled_at = 1 WHERE id = $1", vec![app.viewer.user.unwrap().into()])
         .await;
     app.owner.set_permission(app.org, "denyPermission", "OPERATOR", "approval.view").await.data();
@@ -497,14 +496,14 @@ async fn preferences_are_an_object_of_at_most_64_kib() {
     app.viewer.gql(PREFER, json!({ "p": good })).await.data();
     assert_eq!(app.viewer.gql(viewer, json!({})).await.data()["viewer"]["preferences"], good);
     assert_eq!(app.operator.gql(viewer, json!({})).await.data()["viewer"]["preferences"], Value::Null);
-    let zone: Option<String> =
-        app.one("SELECT time_zone FROM users WHERE id = $1", vec![app.viewer.user.unwrap().into()]).await;
-    assert_eq!(zone, None, "what names no time zone is none");
+    let zone = async || {
+        let sql = "SELECT time_zone FROM users WHERE id = $1";
+        app.one::<Option<String>>(sql, vec![app.viewer.user.unwrap().into()]).await
+    };
+    assert_eq!(zone().await, None, "what names no time zone is none");
     for (name, expected) in [("Asia/Tokyo", Some("Asia/Tokyo")), ("Factory", None), ("posixrules", None)] {
         app.viewer.gql(PREFER, json!({ "p": { "timeZone": name } })).await.data();
-        let zone: Option<String> =
-            app.one("SELECT time_zone FROM users WHERE id = $1", vec![app.viewer.user.unwrap().into()]).await;
-        assert_eq!(zone.as_deref(), expected, "{name}");
+        assert_eq!(zone().await.as_deref(), expected, "{name}");
     }
     assert_eq!(
         app.token(&["agent.view"]).await.gql(PREFER, json!({ "p": {} })).await.code(),

@@ -5,10 +5,11 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp, is_postgres};
+use crate::{
+    harness::{Actor, Answer, TestApp, is_postgres},
+    people::{REFRESH, refresh},
+};
 
-const REFRESH: &str =
-    "mutation($t: SecretString!) { refreshSession(refreshToken: $t) { accessToken refreshToken } }";
 const VIEWER: &str = "{ viewer { user { id } } sessions { id current } }";
 const EMAIL: &str = "someone@example.org";
 
@@ -18,10 +19,6 @@ async fn signed_in() -> (TestApp, Actor, String) {
     app.user(EMAIL, true).await;
     let (actor, token) = app.signed_in(EMAIL).await;
     (app, actor, token)
-}
-
-async fn refresh(app: &TestApp, token: &str) -> Answer {
-    app.anonymous.gql(REFRESH, json!({ "t": token })).await
 }
 
 const SIGN_IN: &str = "mutation($e: String!, $p: SecretString!) { refreshed: signIn(email: $e, password: $p) { refreshToken } }";

@@ -3,15 +3,16 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp};
+use crate::{
+    harness::{Actor, Answer, TestApp},
+    tools::CREATE_SERVER,
+};
 
-const CREATE: &str =
-    "mutation($o: Id!, $i: CreateMcpServerInput!) { createMcpServer(orgId: $o, input: $i) { id } }";
 const UPDATE: &str = "mutation($o: Id!, $id: Id!, $i: UpdateMcpServerInput!) { \
                       updateMcpServer(orgId: $o, id: $id, input: $i) { transport command args url auth } }";
 
 async fn create(app: &TestApp, actor: &Actor, input: Value) -> Answer {
-    actor.gql(CREATE, json!({ "o": app.org, "i": input })).await
+    actor.gql(CREATE_SERVER, json!({ "o": app.org, "i": input })).await
 }
 
 async fn made(app: &TestApp, input: Value) -> i64 {
