@@ -193,7 +193,7 @@ async fn settings_that_contradict_each_other_are_refused() {
 }
 
 #[tokio::test]
-async fn nobody_writes_to_a_deleted_agent() {
+async fn no_one_writes_to_a_deleted_agent() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let conversation = app.conversation(agent).await;

@@ -17,6 +17,7 @@ const REVISIONS: &str = "query($o: Id!, $a: Id!) { agentRevisions(orgId: $o, age
     revision agentId content contentHash changes revertsTo authorKind authorId authorName operation reason createdAt } } }";
 const VERSIONS: &str = "query($o: Id!, $s: Id!) { skillVersions(orgId: $o, skillId: $s, page: 1, limit: 200) { total data { \
     version skillId content contentHash changes revertsTo authorKind authorName operation reason } } }";
+const UPDATE_SKILL: &str = "mutation($o: Id!, $s: Id!, $c: String!) { updateSkill(orgId: $o, id: $s, input: { content: $c }) { id } }";
 const UPDATE: &str = "mutation($o: Id!, $id: Id!, $i: UpdateAgentInput!, $r: String) { \
     updateAgent(orgId: $o, id: $id, input: $i, reason: $r) { revision } }";
 
@@ -67,6 +68,12 @@ pub async fn assign(app: &TestApp, kind: &str, id: i64, agents: &[i64]) {
         "mutation($o: Id!, $id: Id!, $a: [Id!]!) {{ set{kind}Agents(orgId: $o, id: $id, input: {{ agentIds: $a }}) {{ id }} }}"
     );
     app.operator.gql(&set, json!({ "o": app.org, "id": id, "a": agents })).await.data();
+}
+
+/// Agents may read what this credential holds.
+pub async fn let_agents_read(app: &TestApp, credential: i64) {
+    let read = "mutation($o: Id!, $i: Id!) { updateCredential(orgId: $o, id: $i, input: {}, agentMayRead: true) { id } }";
+    app.owner.gql(read, json!({ "o": app.org, "i": credential })).await.data();
 }
 
 pub async fn switch(app: &TestApp, mutation: &str, id: i64) {
@@ -221,10 +228,9 @@ async fn a_skill_costs_the_same_for_many_agents() {
     let (narrow, wide) = (skill(&app, "narrow").await, skill(&app, "wide").await);
     assign(&app, "Skill", narrow, &[first]).await;
     assign(&app, "Skill", wide, &all).await;
-    let edit = "mutation($o: Id!, $s: Id!, $c: String!) { updateSkill(orgId: $o, id: $s, input: { content: $c }) { id } }";
     let cost = async |skill: i64, content: &str| {
         let before = app.statements();
-        app.operator.gql(edit, json!({ "o": app.org, "s": skill, "c": content })).await.data();
+        app.operator.gql(UPDATE_SKILL, json!({ "o": app.org, "s": skill, "c": content })).await.data();
         app.statements() - before
     };
     cost(narrow, "warm").await;
@@ -275,10 +281,9 @@ async fn old_revisions_go_except_the_launched_one() {
     assert_eq!(kept, expected);
 
     let how = skill(&app, "how").await;
-    let edit = "mutation($o: Id!, $s: Id!, $c: String!) { updateSkill(orgId: $o, id: $s, input: { content: $c }) { id } }";
     for n in 0..8 {
         let text = format!("{n}{}", "ä".repeat(499_000));
-        app.operator.gql(edit, json!({ "o": app.org, "s": how, "c": text })).await.data();
+        app.operator.gql(UPDATE_SKILL, json!({ "o": app.org, "s": how, "c": text })).await.data();
     }
     let kept: Vec<i64> = app.column("SELECT number FROM skill_versions ORDER BY number").await;
     assert_eq!(kept, [5, 6, 7, 8, 9], "four mebibytes besides the newest");
@@ -292,12 +297,11 @@ async fn concurrent_changes_leave_no_gap_and_no_stale_revision() {
     for skill in [first, second] {
         assign(&app, "Skill", skill, &[one, two]).await;
     }
-    let edit = "mutation($o: Id!, $s: Id!, $c: String!) { updateSkill(orgId: $o, id: $s, input: { content: $c }) { id } }";
     let mut work = Vec::new();
     for n in 0..6 {
         for (m, skill) in [first, second].into_iter().enumerate() {
             let given = json!({ "o": app.org, "s": skill, "c": format!("{n} {m}") });
-            work.push(app.operator.gql(edit, given).boxed());
+            work.push(app.operator.gql(UPDATE_SKILL, given).boxed());
         }
         for agent in [one, two] {
             let given = json!({ "o": app.org, "id": agent, "i": { "role": format!("{n}") } });

@@ -182,7 +182,7 @@ async fn secrets_and_expiries_survive_unrelated_edits() {
                       input: {fields: [{label: \"a\", value: $v}]}) { fields { label hasValue } } }";
     let with = json!({ "o": org, "id": made["createCredential"]["id"] });
     let edited = app.owner.gql(credential, with).await.data();
-    assert_eq!(edited["updateCredential"]["resolvers"], json!([{ "label": "a", "hasValue": true }]));
+    assert_eq!(edited["updateCredential"]["fields"], json!([{ "label": "a", "hasValue": true }]));
 
     let token = "mutation($o: Id!, $id: Id!, $n: String, $e: Timestamp) { \
                  updateServiceToken(orgId: $o, id: $id, input: {name: $n, expiresAt: $e}) { name expiresAt } }";

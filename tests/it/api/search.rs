@@ -556,7 +556,7 @@ async fn the_audit_log_is_searched_by_words_and_tells_fields() {
     let entry = &found["auditLog"]["data"][0];
     assert_eq!((&found["auditLog"]["total"], &entry["actorId"]), (&json!(1), &json!(app.admin.user)));
     let name = json!({ "field": "name", "before": old, "after": "Émile", "secret": false });
-    assert!(entry["resolvers"].as_array().unwrap().contains(&name), "{entry}");
+    assert!(entry["fields"].as_array().unwrap().contains(&name), "{entry}");
     assert!(!log("agent").await.to_string().contains("canary"));
     let secrets = log("updateAgent operator").await["auditLog"]["data"].to_string();
     assert!(secrets.contains("\"secret\":true"), "{secrets}");

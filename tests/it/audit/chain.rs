@@ -202,7 +202,7 @@ async fn a_value_nested_too_deeply_is_logged_as_text() {
     let shown = app.owner.gql(log, json!({ "o": app.org })).await.data()["auditLog"]["data"][0].clone();
     let expected = json!({ "shallow": nested(40), "deep": nested(63).to_string(), "name": "Marlow" });
     assert_eq!(shown["changes"], expected);
-    assert_eq!(shown["resolvers"].as_array().unwrap().len(), 3);
+    assert_eq!(shown["fields"].as_array().unwrap().len(), 3);
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ struct Bot {
 
 impl Bot {
     async fn of(listed: &str) -> Self {
-        let (app, telegram, agent, channel) = told::bot().await;
+        let (app, telegram, agent, channel) = telegram_webhook::bot().await;
         whitelist(&app, &channel, listed).await;
         let hook = Hook::of(&app, &telegram);
         Self { app, hook, agent, channel }

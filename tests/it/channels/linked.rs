@@ -41,7 +41,7 @@ impl Chat {
 
     /// One whose bot has a webhook.
     pub async fn told() -> Self {
-        let (app, telegram, agent, channel) = told::bot().await;
+        let (app, telegram, agent, channel) = telegram_webhook::bot().await;
         let hook = Some(Hook::of(&app, &telegram));
         Self { app, telegram, channel, agent, hook }
     }

@@ -14,8 +14,8 @@ pub mod mail;
 pub mod paced;
 pub mod probed;
 pub mod sent;
+pub mod telegram_webhook;
 mod together;
-pub mod told;
 mod walk;
 mod writing;
 

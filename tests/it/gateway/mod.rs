@@ -16,11 +16,34 @@ use serde_json::{Value, json};
 use crate::{
     agents::backups::BACK_UP,
     harness::{
-        TestApp,
-        gateway::{Host, dial, host_token, join, machine},
+        Answer, TestApp,
+        gateway::{Host, Line, dial, host_token, join, machine},
         until,
     },
 };
+
+impl Line {
+    /// Reports an event, and waits until it is stored. Returns its number.
+    async fn reports(&mut self, of: (i64, i64), what: Value) -> i64 {
+        let seq = self.report(of, what).await;
+        self.stored(seq).await;
+        seq
+    }
+}
+
+/// The event of an agent that is up.
+fn started() -> Value {
+    json!({ "kind": "STARTED", "container_id": "c", "program": null, "model": null })
+}
+
+async fn delete_server(app: &TestApp, server: i64) -> Answer {
+    let query = "mutation($o: Id!, $s: Id!) { deleteServer(orgId: $o, id: $s) }";
+    app.owner.gql(query, json!({ "o": app.org, "s": server })).await
+}
+
+async fn server_of(app: &TestApp, agent: i64) -> i64 {
+    app.one("SELECT server_id FROM agents WHERE id = $1", vec![agent.into()]).await
+}
 
 async fn status(app: &TestApp, server: i64) -> String {
     app.one("SELECT status FROM servers WHERE id = $1", vec![server.into()]).await
@@ -116,8 +139,7 @@ async fn joining_is_refused_with_what_to_do() {
     assert_eq!(refused.problem(), (401, "TOKEN_EXPIRED"));
     assert!(refused.body["detail"].as_str().unwrap().contains("Regenerate"));
     let deleted = app.provisioning_token(server).await;
-    let gone = "mutation($o: Id!, $i: Id!) { deleteServer(orgId: $o, id: $i) }";
-    app.owner.gql(gone, json!({ "o": app.org, "i": server })).await.data();
+    delete_server(&app, server).await.data();
     let unknown = [deleted, "mst_prov_x".to_owned(), host_token(), app.owner.bearer().to_owned()];
     for token in unknown {
         let refused = join(&app.anonymous, &token, &host_token(), &machine).await;
@@ -317,8 +339,7 @@ async fn another_machine_gets_the_unreceived_commands() {
     app.start_agent(agent).await;
     let mut line = host.connect().await;
     assert_eq!(line.wait_for("COMMAND").await["seq"], 1);
-    let through = line.report((agent, 1), json!({ "kind": "SYNCED" })).await;
-    line.stored(through).await;
+    line.reports((agent, 1), json!({ "kind": "SYNCED" })).await;
     let provisioning = app.provisioning_token(host.server).await;
     line.refused("TOKEN").await;
     let other = Host { token: host_token(), machine: machine("machine-2"), ..host };
@@ -374,8 +395,7 @@ async fn a_new_token_or_a_deletion_cuts_the_host_off() {
     assert_eq!(status(&app, host.server).await, "OFFLINE");
     let host = app.joined(host.server).await;
     let mut line = host.connect().await;
-    let gone = "mutation($o: Id!, $i: Id!) { deleteServer(orgId: $o, id: $i) }";
-    app.owner.gql(gone, json!({ "o": app.org, "i": host.server })).await.data();
+    delete_server(&app, host.server).await.data();
     line.refused("TOKEN").await;
     assert_eq!(host.dial().await.err(), Some(401));
     all_given_back(&app).await;

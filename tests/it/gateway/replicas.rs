@@ -24,10 +24,13 @@ use muster::{
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::harness::{
-    Actor, Socket, TestApp,
-    gateway::{Host, Line},
-    until,
+use crate::{
+    gateway::started,
+    harness::{
+        Actor, Socket, TestApp,
+        gateway::{Host, Line},
+        until,
+    },
 };
 
 /// Another replica, which serves.
@@ -76,10 +79,6 @@ async fn hears(app: &TestApp, one: &Core, other: &Core) {
             return;
         }
     }
-}
-
-fn started() -> serde_json::Value {
-    json!({ "kind": "STARTED", "container_id": "c", "program": null, "model": null })
 }
 
 fn delta((agent, generation): (i64, i64), conversation: i64, offset: i64) -> serde_json::Value {
@@ -131,8 +130,7 @@ async fn postgres_of_two_sockets_the_older_one_writes_nothing() {
     assert_eq!(app.one::<i64>(server, vec![host.server.into()]).await, 0);
     assert_eq!(app.launch_of(agent).await.1, "SPAWNING");
     assert_eq!(new.wait_for("COMMAND").await["seq"], 1);
-    let seq = new.report((agent, generation), started()).await;
-    new.stored(seq).await;
+    new.reports((agent, generation), started()).await;
     assert_eq!(app.launch_of(agent).await.1, "RUNNING");
     // And back again.
     let mut newest = Host { journal: [0, 1], ..host }.connect().await;
@@ -229,9 +227,7 @@ async fn no_frame_and_no_token_is_logged() {
     .await;
     let told = line.wait_for("TOLD").await;
     assert_eq!(told["given"]["model_access"]["key"], "canary-key", "{told}");
-    let seq =
-        line.report((agent, generation), json!({ "kind": "AUTH_REQUIRED", "detail": "canary-text" })).await;
-    line.stored(seq).await;
+    line.reports((agent, generation), json!({ "kind": "AUTH_REQUIRED", "detail": "canary-text" })).await;
     line.send(json!({ "frame": "EVENT", "seq": "canary-frame" })).await;
     line.send(json!({ "frame": "LOAD", "cpu_pct": "canary-load" })).await;
     line.send(json!(["canary-end"])).await;

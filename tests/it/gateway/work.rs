@@ -5,9 +5,12 @@ use std::time::{Duration, Instant};
 use muster::domain::hosts::{MOST_UNACKNOWLEDGED, look};
 use serde_json::{Value, json};
 
-use crate::harness::{
-    TestApp,
-    gateway::{Host, Line},
+use crate::{
+    gateway::started,
+    harness::{
+        TestApp,
+        gateway::{Host, Line},
+    },
 };
 
 async fn event_seq(app: &TestApp, server: i64) -> i64 {
@@ -37,10 +40,6 @@ async fn put(app: &TestApp, agent: i64, kinds: &[&str], expires_in: i64) {
 async fn command(line: &mut Line) -> (i64, String) {
     let frame = line.wait_for("COMMAND").await;
     (frame["seq"].as_i64().unwrap(), frame["command"]["kind"].as_str().unwrap().to_owned())
-}
-
-fn started() -> Value {
-    json!({ "kind": "STARTED", "container_id": "c", "program": null, "model": null })
 }
 
 #[tokio::test]
@@ -177,17 +176,14 @@ async fn events_are_stored_with_what_they_change_and_acknowledged() {
     let host = app.host_of(agent).await;
     let generation = app.start_agent(agent).await;
     let mut line = host.connect().await;
-    let seq = line.report((agent, generation), started()).await;
-    line.stored(seq).await;
+    line.reports((agent, generation), started()).await;
     assert_eq!(app.launch_of(agent).await, (generation, "RUNNING".to_owned()));
     // Reports of an older launch are acknowledged, and change nothing.
     let ended = json!({ "kind": "ENDED", "reason": "EXITED", "code": 1, "signal": null, "detail": null });
     app.execute("UPDATE agents SET launch_generation = 2 WHERE id = $1", vec![agent.into()]).await;
-    let seq = line.report((agent, generation), ended.clone()).await;
-    line.stored(seq).await;
+    line.reports((agent, generation), ended.clone()).await;
     assert_eq!(app.launch_of(agent).await, (2, "RUNNING".to_owned()));
-    let seq = line.report((agent, 2), ended).await;
-    line.stored(seq).await;
+    line.reports((agent, 2), ended).await;
     assert_eq!(app.launch_of(agent).await, (2, "ERROR".to_owned()));
     assert_eq!(event_seq(&app, host.server).await, 3);
 }
@@ -328,8 +324,7 @@ async fn of_two_connections_the_newer_one_writes() {
     let mut new = host.connect().await;
     assert!(new.welcome["epoch"].as_i64() > old.welcome["epoch"].as_i64());
     old.refused("SUPERSEDED").await;
-    let seq = new.report((agent, generation), started()).await;
-    new.stored(seq).await;
+    new.reports((agent, generation), started()).await;
     assert_eq!(app.launch_of(agent).await.1, "RUNNING");
 }
 
