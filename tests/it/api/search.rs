@@ -9,6 +9,7 @@ use muster::{
 use serde_json::{Value, json};
 
 use crate::{
+    channels::{carried::inbound, delete},
     conversations::messages::say,
     harness::{Actor, Socket, TestApp},
 };
@@ -77,10 +78,8 @@ async fn a_deleted_channel_and_its_contacts_are_not_found() {
     let agent = app.agent().await;
     let mut channels = Vec::new();
     for name in ["Quaint one", "Quaint two"] {
-        let body = json!({
-            "name": name, "transport": "WEBHOOK", "agent_id": agent, "direction": "INBOUND",
-            "webhook": { "inbound_secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" },
-        });
+        let mut body = inbound(agent);
+        body["name"] = json!(name);
         let made = app.owner.post(&format!("/v1/org/{}/channel", app.org), body).await.expect(201);
         channels.push(made["id"].as_i64().unwrap());
     }
@@ -111,8 +110,7 @@ async fn a_deleted_channel_and_its_contacts_are_not_found() {
     };
     let found = async || names(&Value::from(search(&app.owner, app.org, "quaint").await));
     assert_eq!(found().await.len(), 6);
-    let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
-    app.owner.gql(delete, json!({ "o": app.org, "c": channels[0] })).await.data();
+    delete(&app, &json!(channels[0])).await.data();
     let left = ["Quaint Bob", "Quaint Cy", "Quaint Dee"].map(str::to_owned);
     let mut all = BTreeSet::from(left.clone());
     let listed = app.owner.gql(list, json!({ "o": app.org })).await.data()["contacts"].clone();

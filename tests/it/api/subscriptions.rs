@@ -203,23 +203,6 @@ async fn an_expired_token_ends_a_subscription_and_its_socket() {
 }
 
 #[tokio::test]
-async fn a_removed_members_subscription_ends() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let mut client = Client::of(&app.viewer).await;
-    client.subscribe("1", WATCH, json!({"o": app.org})).await;
-    client.settled().await;
-    let viewer = app.viewer.user.unwrap();
-    let sql = "DELETE FROM members WHERE organization_id = $1 AND user_id = $2";
-    app.execute(sql, vec![app.org.into(), viewer.into()]).await;
-    app.forget_sessions();
-    start(&app, agent).await;
-    let last = client.next().await;
-    assert_eq!(last["payload"]["errors"][0]["extensions"]["code"], "NOT_A_MEMBER", "{last}");
-    assert_eq!(client.next().await, json!({"type": "complete", "id": "1"}));
-}
-
-#[tokio::test]
 async fn events_end_when_the_service_stops() {
     let app = TestApp::start().await;
     let agent = app.agent().await;

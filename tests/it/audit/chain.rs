@@ -3,12 +3,15 @@
 
 use std::time::Duration;
 
-use muster::core::audit::{self, AuditKey, Fault, PublicKey, Report, Verifier};
+use muster::core::audit::{self, Fault, Report, Verifier};
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use sea_orm::{ConnectionTrait, Statement};
 use serde_json::{Value, json};
 
-use crate::harness::{TestApp, is_postgres};
+use crate::{
+    audit::{checkpoint, keys, moving::write, verify},
+    harness::{TestApp, is_postgres},
+};
 
 async fn sealed(app: &TestApp, agents: usize) {
     for _ in 0..agents {
@@ -22,22 +25,10 @@ async fn signing() -> TestApp {
     TestApp::start_with(|config| config.audit.checkpoint_lines = 1).await
 }
 
-fn keys(app: &TestApp) -> Vec<PublicKey> {
-    AuditKey::known(&app.core.config.keys().unwrap())
-}
-
-async fn verify(app: &TestApp) -> Report {
-    audit::verify(&app.core, app.org, &keys(app), None).await.unwrap()
-}
-
 async fn broken(app: &TestApp) -> (i64, Fault) {
     let report = verify(app).await;
     let broken = report.broken.unwrap_or_else(|| panic!("nothing was detected: {}", report.lines));
     (broken.seq, broken.fault)
-}
-
-async fn checkpoint(app: &TestApp) {
-    assert_eq!(audit::checkpoint(&app.core).await.unwrap(), 1);
 }
 
 #[tokio::test]
@@ -300,22 +291,7 @@ async fn an_export_verifies_by_itself_in_full_or_in_part() {
     checkpoint(&app).await;
     app.clock.advance(Duration::from_secs(60));
     // More than one page.
-    let tx = app.scope().begin().await.unwrap();
-    for n in 0..540 {
-        let changes = json!({ "n": n });
-        let operation = "startAgent";
-        audit::record(
-            &tx,
-            audit::Entry {
-                operation,
-                op: muster::base::enums::ChangeOp::Updated,
-                kind: muster::base::enums::RecordKind::Agent,
-                id: n,
-                changes,
-            },
-        );
-    }
-    tx.commit().await.unwrap();
+    write(&app.scope(), 540).await;
     app.seal().await;
     let lines = export(&app, "").await;
     let report = looked_at(&app, &lines);

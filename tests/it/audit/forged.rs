@@ -3,10 +3,13 @@
 
 use std::time::Duration;
 
-use muster::core::audit::{self, AuditKey, Fault, Report};
+use muster::core::audit::{self, Fault, Report};
 use serde_json::{Value, json};
 
-use crate::harness::TestApp;
+use crate::{
+    audit::{keys, verify},
+    harness::TestApp,
+};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -47,12 +50,7 @@ async fn forge(app: &TestApp, sql: &str) {
 }
 
 async fn verify_log(app: &TestApp, log: i64) -> Report {
-    let keys = AuditKey::known(&app.core.config.keys().unwrap());
-    audit::verify(&app.core, log, &keys, None).await.unwrap()
-}
-
-async fn verify(app: &TestApp) -> Report {
-    verify_log(app, app.org).await
+    audit::verify(&app.core, log, &keys(app), None).await.unwrap()
 }
 
 async fn count(app: &TestApp, what: &str) -> i64 {

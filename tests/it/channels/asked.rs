@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     channels::{
-        at,
+        at, delete,
         linked::Chat,
         paced::let_time_pass,
         probed::{hold, whitelist},
@@ -333,7 +333,7 @@ async fn a_question_is_answered_by_a_reply_with_a_number_or_a_text() {
 }
 
 #[tokio::test]
-async fn who_may_not_decide_any_more_decides_nothing() {
+async fn a_lost_right_to_decide_decides_nothing() {
     let chat = Chat::linked().await;
     let app = &chat.app;
     let asked = chat.asks().await;
@@ -496,8 +496,7 @@ async fn what_was_asked_in_a_channel_goes_with_it() {
     let waits = chat.wants("Delete the rest").await;
     let kept = "SELECT state FROM approval_asks ORDER BY id";
     assert_eq!(app.column::<String>(kept).await, ["ASKED", "TO_ASK"]);
-    let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
-    app.operator.gql(delete, json!({ "o": app.org, "c": chat.channel["id"] })).await.data();
+    delete(app, &chat.channel["id"]).await.data();
     assert_eq!(app.column::<String>(kept).await, [""; 0]);
     for approval in [asked.approval, waits] {
         assert_eq!(chat.state(approval).await, PENDING);
@@ -524,7 +523,7 @@ async fn what_waits_is_asked_in_the_chat_that_is_linked_by_then() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_through_a_channel_that_only_receives() {
+async fn no_one_is_asked_through_a_channel_that_only_receives() {
     let chat = Chat::linked().await;
     let approval = chat.wants("Delete it").await;
     sets(&chat.app, &chat.channel, json!({ "direction": "INBOUND" })).await;

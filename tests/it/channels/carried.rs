@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 
 use crate::{
+    channels::connect,
     conversations::turns::write,
     harness::{PATIENCE, TestApp, is_postgres, until},
 };
@@ -38,6 +39,14 @@ pub async fn channel(app: &TestApp, outbound_url: &str) -> (i64, String) {
     });
     let made = app.owner.post(&format!("/v1/org/{}/channel", app.org), body).await.expect(201);
     (made["id"].as_i64().unwrap(), made["inbound_path"].as_str().unwrap().to_owned())
+}
+
+/// A channel of signed requests that only receives.
+pub fn inbound(agent: i64) -> Value {
+    json!({
+        "name": "Orders", "transport": "WEBHOOK", "agent_id": agent, "direction": "INBOUND",
+        "webhook": { "inbound_secret": INBOUND },
+    })
 }
 
 /// Sends a request signed by the official library.
@@ -192,27 +201,6 @@ async fn what_comes_twice_at_once_is_stored_once() {
 }
 
 #[tokio::test]
-async fn a_message_that_can_not_be_stored_takes_no_other_with_it() {
-    let app = app().await;
-    app.expects_failures();
-    let (_, path) = channel(&app, "https://hooks.example/out").await;
-    forbid(&app, "Unspeakable").await;
-    let mut said: Vec<_> = (0..6).map(|n| hello(&format!("Message {n}"))).collect();
-    said[3] =
-        json!({ "text": "Unspeakable", "origin_id": "mallory", "origin_name": "Mallory", "thread": "t2" });
-    let answers = bring_together(&app, &path, &said).await;
-    let statuses: Vec<_> = answers.iter().map(|(status, _)| *status).collect();
-    assert_eq!(statuses, [202, 202, 202, 500, 202, 202], "{answers:?}");
-    assert_eq!(app.column::<i64>("SELECT seq FROM messages ORDER BY seq").await, [1, 2, 3, 4, 5]);
-    // Nothing of it is left, and the others share a contact, a conversation and a turn.
-    for of in ["contacts", "identities", "conversations", "turns"] {
-        assert_eq!(app.column::<i64>(&format!("SELECT COUNT(*) FROM {of}")).await, [1], "{of}");
-    }
-    let reach = "SELECT first_seq FROM turns UNION ALL SELECT last_seq FROM turns ORDER BY 1";
-    assert_eq!(app.column::<i64>(reach).await, [1, 5]);
-}
-
-#[tokio::test]
 async fn a_request_without_the_channels_signature_is_refused() {
     let app = app().await;
     let (_, path) = channel(&app, "https://hooks.example/out").await;
@@ -317,11 +305,7 @@ async fn letting_a_sender_in_ends_their_access_request() {
 async fn a_turn_says_that_another_wrote_before_it() {
     let app = app().await;
     let host = app.running_agent().await;
-    let body = json!({
-        "name": "Orders", "transport": "WEBHOOK", "agent_id": host.agent, "direction": "INBOUND",
-        "webhook": { "inbound_secret": INBOUND },
-    });
-    let made = app.owner.post(&format!("/v1/org/{}/channel", app.org), body).await.expect(201);
+    let made = connect(&app, inbound(host.agent)).await;
     let path = made["inbound_path"].as_str().unwrap();
     let told = async |id: &str, said: Value| {
         bring(&app, path, id, &said).await;
@@ -350,11 +334,9 @@ async fn a_turn_says_that_another_wrote_before_it() {
 async fn instructions_reach_only_the_channels_conversations() {
     let app = app().await;
     let host = app.running_agent().await;
-    let body = json!({
-        "name": "Orders", "transport": "WEBHOOK", "agent_id": host.agent, "direction": "INBOUND",
-        "instructions": "Promise no refunds.", "webhook": { "inbound_secret": INBOUND },
-    });
-    let made = app.owner.post(&format!("/v1/org/{}/channel", app.org), body).await.expect(201);
+    let mut body = inbound(host.agent);
+    body["instructions"] = json!("Promise no refunds.");
+    let made = connect(&app, body).await;
     let path = made["inbound_path"].as_str().unwrap();
     let told = async || {
         let turn = *host.given().await.last().unwrap();

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     channels::{
         carried::app,
+        delete,
         sent::{DAY, Receiver, connected, says_while, settled},
     },
     conversations::messages::say,
@@ -42,8 +43,7 @@ async fn what_waits_in_a_deleted_channel_is_skipped() {
     let claimed = "UPDATE deliveries SET status = 'SENDING', available_at = $1 WHERE id = (SELECT MAX(id) FROM deliveries)";
     app.execute(claimed, vec![app.clock.now().plus(Duration::from_secs(60)).0.into()]).await;
     assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 0);
-    let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
-    app.operator.gql(delete, json!({ "o": app.org, "c": id })).await.data();
+    delete(&app, &json!(id)).await.data();
     assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 100);
     app.clock.advance(Duration::from_secs(60));
     assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 1);

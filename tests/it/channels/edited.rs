@@ -7,7 +7,7 @@ use muster::{
 use serde_json::{Value, json};
 
 use crate::{
-    channels::{at, bot, code_host, connect, mailbox, path, sets, webhook},
+    channels::{at, bot, code_host, connect, delete, mailbox, path, sets, webhook},
     harness::TestApp,
 };
 
@@ -298,12 +298,8 @@ async fn a_deleted_channel_is_hidden_and_keeps_no_secret() {
     let conversation = app.conversation(agent).await;
     let sql = "UPDATE conversations SET channel_id = $2 WHERE id = $1";
     app.execute(sql, vec![conversation.into(), id.into()]).await;
-    let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
-    let ids = json!({"o": app.org, "c": id});
-    assert_eq!(app.viewer.gql(delete, ids.clone()).await.code(), "PERMISSION_DENIED");
-    assert_eq!(app.stranger.gql(delete, json!({"o": app.other_org, "c": id})).await.code(), "NOT_FOUND");
-    assert_eq!(app.operator.gql(delete, ids.clone()).await.data()["deleteChannel"], id);
-    assert_eq!(app.operator.gql(delete, ids).await.code(), "NOT_FOUND");
+    assert_eq!(delete(&app, &channel["id"]).await.data()["deleteChannel"], id);
+    assert_eq!(delete(&app, &channel["id"]).await.code(), "NOT_FOUND");
     assert_eq!(app.viewer.get(&path(&app)).await.expect(200), json!([]));
     assert_eq!(app.operator.patch(&at(&app, &channel), json!({})).await.problem(), (404, "NOT_FOUND"));
     let sql =
@@ -312,7 +308,7 @@ async fn a_deleted_channel_is_hidden_and_keeps_no_secret() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_about_a_deleted_channel_any_more() {
+async fn a_deleted_channels_approvals_are_withdrawn() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let (gone, stays) = (connect(&app, bot(agent)).await, connect(&app, bot(agent)).await);
@@ -325,8 +321,7 @@ async fn nobody_is_asked_about_a_deleted_channel_any_more() {
         }
     }
     tx.commit().await.unwrap();
-    let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
-    app.operator.gql(delete, json!({"o": app.org, "c": gone["id"]})).await.data();
+    delete(&app, &gone["id"]).await.data();
     let open = "SELECT CAST(channel_id AS TEXT) || ' ' || kind FROM approvals WHERE status = 'PENDING' ORDER BY kind";
     let expected = ["ACCESS_REQUEST", "CHANNEL_ERROR"].map(|kind| format!("{} {kind}", stays["id"]));
     assert_eq!(app.column::<String>(open).await, expected);

@@ -15,7 +15,7 @@ use sha2::Sha256;
 use tokio::sync::oneshot;
 
 use crate::{
-    channels::{at, connect, paced::let_time_pass, path},
+    channels::{at, connect, delete, paced::let_time_pass, path},
     conversations::messages::say,
     harness::{
         TestApp,
@@ -252,8 +252,7 @@ async fn no_two_channels_have_the_same_bot_in_any_organization() {
     assert_eq!(again.violations(), [("/bot_token", "NOT_ALLOWED")]);
     // The same token again is not another bot; a deleted channel has none.
     app.operator.patch(&at(&app, &channel), json!({ "bot_token": TOKEN })).await.expect(200);
-    let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
-    app.operator.gql(delete, json!({ "o": app.org, "c": channel["id"] })).await.data();
+    delete(&app, &channel["id"]).await.data();
     connect(&app, bot(agent, TOKEN)).await;
     let kept = app.column::<Vec<u8>>("SELECT bot_hash FROM channels WHERE bot_hash IS NOT NULL").await;
     assert_eq!(kept.len(), 1);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     channels::{
         carried::forbid,
-        connect, path,
+        connect, delete, path,
         probed::{self, app_with, whitelist, with_telegram},
         sets,
     },
@@ -192,8 +192,7 @@ async fn switching_off_or_deleting_takes_the_webhook_back() {
     until_registered(&app, &channel).await;
     let second = Hook::of(&app, &telegram);
     assert!(second.path != first.path && second.secret != first.secret);
-    let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
-    app.operator.gql(delete, json!({ "o": app.org, "c": channel["id"] })).await.data();
+    delete(&app, &channel["id"]).await.data();
     assert_eq!(second.brings(&said(10, "Hello")).await, 404);
     until("it is taken back again", async || asked(&telegram, "deleteWebhook").len() == 2).await;
 }

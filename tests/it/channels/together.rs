@@ -323,6 +323,10 @@ async fn in_a_batch_repeats_are_stored_once_and_failures_alone() {
             assert_eq!(found(&app, (agent, conversation), &word).await, json!([{ "seq": seq }]), "{word}");
         }
     }
+    let reach = async |column: &str| {
+        app.column::<i64>(&format!("SELECT {column} FROM turns ORDER BY {column}")).await
+    };
+    assert_eq!((reach("first_seq").await, reach("last_seq").await), (vec![1, 1], vec![2, 3]));
     // Nothing is left of what failed.
     for (of, count) in
         [("messages", 5), ("conversations", 2), ("turns", 2), ("contacts", 2), ("identities", 2)]

@@ -96,7 +96,7 @@ async fn what_only_the_index_takes_for_a_match_is_left_out() {
 }
 
 #[tokio::test]
-async fn nobody_finds_what_others_said() {
+async fn no_one_finds_what_others_said() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let conversation = app.conversation(agent).await;
@@ -112,7 +112,7 @@ async fn nobody_finds_what_others_said() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_or_finds_nothing() {
+async fn an_invalid_search_is_refused_or_finds_nothing() {
     let app = TestApp::start().await;
     say(&app, app.conversation(app.agent().await).await, User, "something").await;
     for q in ["", "  ", "\" * '", "#"] {

@@ -128,11 +128,9 @@ async fn the_agent_gets_the_holders_answers_with_its_next_turn() {
 async fn others_are_told_who_answers_and_may_take_it_over() {
     let app = TestApp::start().await;
     let (host, conversation) = begun(&app).await;
-    assert_eq!(act(app.org, &app.viewer, "takeOver", conversation).await.code(), "PERMISSION_DENIED");
     let program = app.token(&["agent.interact", "agent.output.view"]).await;
     let refused = act(app.org, &program, "takeOver", conversation).await;
     assert_eq!(refused.code(), "PERMISSION_DENIED", "only a person answers in its place");
-    assert_eq!(act(app.org, &app.stranger, "takeOver", conversation).await.code(), "NOT_A_MEMBER");
     hand_back(&app, &app.operator, conversation).await;
     assert!(events(&app, conversation).await.is_empty(), "there was nothing to hand back");
 

@@ -76,7 +76,7 @@ async fn a_transcript_expires_and_its_conversation_continues() {
 }
 
 #[tokio::test]
-async fn what_waits_for_somebody_is_kept() {
+async fn what_waits_for_an_answer_is_kept() {
     let app = TestApp::start().await;
     app.keeps_for(json!(1)).await;
     let agent = app.agent().await;

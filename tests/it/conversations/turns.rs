@@ -215,10 +215,6 @@ async fn a_turn_is_cancelled_by_a_person() {
     assert_eq!(ended["state"], "CANCELLED");
     let lines: i64 = app.one("SELECT COUNT(*) FROM audit_lines WHERE operation = 'cancelTurn'", vec![]).await;
     assert_eq!(lines, 2);
-    let query = "mutation($o: Id!, $i: Id!) { cancelTurn(orgId: $o, id: $i) { id } }";
-    let variables = json!({ "o": app.org, "i": running });
-    assert_eq!(app.viewer.gql(query, variables.clone()).await.code(), "PERMISSION_DENIED");
-    assert_eq!(app.stranger.gql(query, variables).await.code(), "NOT_A_MEMBER");
     assert_eq!(cancel(&app, running + 500).await.code(), "NOT_FOUND");
 }
 
@@ -344,7 +340,7 @@ async fn a_prompt_that_is_too_long_is_taken_in_parts() {
 }
 
 #[tokio::test]
-async fn turns_are_filtered_and_watched_by_whoever_may_read_messages() {
+async fn turns_are_filtered_and_watched() {
     let app = TestApp::start().await;
     let (host, other) = (app.running_agent().await, app.running_agent().await);
     let conversation = app.conversation(host.agent).await;
@@ -372,11 +368,6 @@ async fn turns_are_filtered_and_watched_by_whoever_may_read_messages() {
     assert_eq!(list("").await, [turn, theirs]);
     assert_eq!(list(", state: QUEUED").await, [theirs]);
     assert_eq!(list(&format!(", agentId: {}", host.agent)).await, [turn]);
-    let query = "query($o: Id!, $i: Id!) { turn(orgId: $o, id: $i) { id } }";
-    let token = app.token(&["agent.view"]).await;
-    let variables = json!({ "o": app.org, "i": turn });
-    assert_eq!(token.gql(query, variables.clone()).await.code(), "PERMISSION_DENIED");
-    assert_eq!(app.stranger.gql(query, variables).await.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test]

@@ -81,7 +81,7 @@ async fn cancelling_a_turn_and_stopping_all_name_who_did_it() {
 }
 
 #[tokio::test]
-async fn a_launch_that_ends_by_itself_names_nobody() {
+async fn a_launch_that_ends_by_itself_names_no_one() {
     let app = TestApp::start().await;
     let work = working(&app).await;
     let asked = work.raises("1.1", question()).await;
