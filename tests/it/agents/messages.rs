@@ -174,7 +174,7 @@ async fn a_host_writes_only_into_its_agents_conversations() {
 }
 
 #[tokio::test]
-async fn a_message_is_as_old_as_its_host_says_but_not_from_the_future() {
+async fn a_message_has_its_hosts_time_unless_in_the_future() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let conversation = app.conversation(host.agent).await;

@@ -413,7 +413,7 @@ async fn a_call_starts_a_hundred_agents_and_the_next_one_the_rest() {
 }
 
 #[tokio::test]
-async fn sqlite_agents_that_are_started_together_are_held_in_small_lots() {
+async fn sqlite_agents_started_together_are_held_in_small_lots() {
     let app = TestApp::start().await;
     let server = app.server().await;
     let all = many(&app, server, 60).await;

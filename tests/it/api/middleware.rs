@@ -71,7 +71,7 @@ async fn postgres_a_read_on_a_dead_connection_retries_on_a_new_one() {
 }
 
 #[tokio::test]
-async fn a_probe_shows_the_number_of_policy_problems_and_nothing_more() {
+async fn a_probe_shows_only_the_number_of_policy_problems() {
     let dir = crate::harness::policy_folder();
     let app = TestApp::start_with(|config| config.policy_dir = Some(dir.path().to_owned())).await;
     let text = format!("p, VIEWER, {}, contact.view, alow-SECRET\n", app.org);

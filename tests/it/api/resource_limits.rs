@@ -114,7 +114,7 @@ async fn a_handshake_is_charged() {
 }
 
 #[tokio::test]
-async fn a_socket_keeps_its_connections_place_and_probes_still_answer() {
+async fn a_socket_keeps_its_place_and_probes_still_answer() {
     let app = with(|config| config.limits.connections = 2).await;
     app.expects_failures();
     let mut sockets = Vec::new();
@@ -132,7 +132,7 @@ async fn a_socket_keeps_its_connections_place_and_probes_still_answer() {
 }
 
 #[tokio::test]
-async fn subscriptions_of_a_caller_and_of_an_organization_are_counted() {
+async fn subscriptions_of_callers_and_organizations_are_counted() {
     let app = with(|config| {
         config.limits.subscriptions_per_caller = 2;
         config.limits.subscriptions_per_organization = 3;

@@ -48,7 +48,7 @@ async fn harmless_actions_pass_and_dangerous_ones_are_refused() {
 }
 
 #[tokio::test]
-async fn an_agent_can_not_flood_the_audit_log_with_what_it_is_refused() {
+async fn refused_actions_do_not_flood_the_audit_log() {
     let app = TestApp::start().await;
     let (one, other) = (working(&app).await, working(&app).await);
     for n in 0..40 {
@@ -146,7 +146,7 @@ async fn an_input_too_large_to_show_is_refused() {
 }
 
 #[tokio::test]
-async fn an_agent_can_not_flood_people_with_requests() {
+async fn an_agent_cannot_flood_people_with_requests() {
     let app = TestApp::start().await;
     let working = working(&app).await;
     for n in 0..49 {

@@ -192,7 +192,7 @@ async fn an_answer_that_does_not_fit_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn an_action_is_approved_or_denied_and_an_alert_is_not_answered() {
+async fn an_action_is_approved_or_denied_and_no_alert_answered() {
     let app = TestApp::start().await;
     for (said, outcome) in [("approve", "APPROVED"), ("Deny", "DENIED")] {
         let id = raise(&app, action()).await;

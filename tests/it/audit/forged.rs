@@ -181,7 +181,7 @@ async fn header(app: &TestApp) -> Value {
 }
 
 #[tokio::test]
-async fn an_export_is_signed_only_if_it_continues_the_last_checkpoint() {
+async fn an_export_is_signed_if_it_continues_the_last_checkpoint() {
     let app = signing().await;
     begun(&app).await;
     let good = header(&app).await;

@@ -244,7 +244,7 @@ async fn an_unlisted_sender_is_refused_and_let_in_by_one_step() {
 }
 
 #[tokio::test]
-async fn an_access_request_shows_a_name_as_it_is_and_the_address_first() {
+async fn an_access_request_shows_the_address_before_the_name() {
     let app = app().await;
     let (channel, path) = channel(&app, "https://hooks.example/out").await;
     let whitelist = format!("/v1/org/{}/channel/{channel}/whitelist", app.org);

@@ -85,7 +85,7 @@ async fn a_contact_with_conversations_stays() {
 }
 
 #[tokio::test]
-async fn the_channel_of_an_address_needs_the_permission_for_its_agent() {
+async fn an_addresss_channel_needs_the_permission_for_its_agent() {
     let app = TestApp::start().await;
     let ada = contact(&app, "Ada", "a@example.com").await;
     let ids = json!({"o": app.org, "c": ada});

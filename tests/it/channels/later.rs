@@ -158,7 +158,7 @@ async fn a_part_that_comes_too_late_follows_without_a_turn() {
 }
 
 #[tokio::test]
-async fn in_a_group_all_parts_of_an_album_are_for_whom_its_first_names() {
+async fn a_mention_in_an_albums_first_part_counts_for_all() {
     let bot = Bot::of("-100").await;
     bot.brings(&in_group(photo(10, "@muster_bot which of these?"))).await;
     bot.brings(&in_group(photo(11, ""))).await;
@@ -171,7 +171,7 @@ async fn in_a_group_all_parts_of_an_album_are_for_whom_its_first_names() {
 }
 
 #[tokio::test]
-async fn an_edited_message_is_a_new_one_whose_turn_depends_on_the_first() {
+async fn an_edited_messages_turn_depends_on_the_first_ones() {
     for (state, makes_a_turn) in [
         (None, true),
         (Some("RUNNING"), true),

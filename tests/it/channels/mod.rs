@@ -234,7 +234,7 @@ async fn keys_of_another_transport_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn an_unknown_recipient_is_named_and_a_repeated_one_counts_once() {
+async fn unknown_recipients_are_named_and_repeated_ones_merged() {
     let app = TestApp::start().await;
     let channel = connect(&app, bot(app.agent().await)).await;
     let (owner, stranger) = (app.owner.user.unwrap(), app.stranger.user.unwrap());

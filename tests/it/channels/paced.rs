@@ -129,7 +129,7 @@ async fn a_burst_into_three_chats_keeps_each_chats_limit() {
 }
 
 #[tokio::test]
-async fn a_bot_sends_no_more_than_it_may_in_a_second_whoever_it_is_to() {
+async fn a_bot_keeps_its_limit_for_a_second_over_all_chats() {
     // The bot itself is 7.
     let chats: Vec<i64> = (101..=140).collect();
     let (app, telegram) = bot_of(&chats).await;

@@ -216,7 +216,7 @@ async fn what_one_receiver_made_wait_is_sent_to_the_next_at_once() {
 }
 
 #[tokio::test]
-async fn a_channel_whose_receiver_is_gone_says_so_and_its_queue_waits() {
+async fn a_channel_says_that_its_receiver_is_gone_and_waits() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[410]).await;
     let (channel, conversation) = connected(&app, &receiver).await;

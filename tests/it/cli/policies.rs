@@ -405,7 +405,7 @@ async fn simulate_replays_real_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn break_glass_works_with_bad_files_and_says_which_to_move_away() {
+async fn break_glass_works_with_bad_files_and_names_them() {
     let site = installation().await;
     let own = site.own(&site.live);
     fs::write(&own, "nonsense\n").unwrap();

@@ -173,7 +173,7 @@ async fn a_file_not_posted_within_a_day_is_removed() {
 
 /// The removal of a transcript holds files and waits for the sum. SQLite has a single writer.
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_a_forgotten_file_is_not_locked_before_the_sum_that_it_counts_in() {
+async fn postgres_a_forgotten_file_is_locked_after_its_sum() {
     let app = TestApp::start().await;
     put(&app, "forgotten.txt", "text/plain", b"gone".to_vec()).await.expect(201);
     app.clock.advance(Duration::from_hours(25));

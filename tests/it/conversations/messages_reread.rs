@@ -175,7 +175,7 @@ async fn a_misread_mail_is_read_again_once_and_prompts_no_agent() {
 }
 
 #[tokio::test]
-async fn what_messages_take_is_still_counted_right_after_one_was_read_again() {
+async fn reading_a_message_again_keeps_stored_bytes_right() {
     let mailed = Mailed::start().await;
     let message = mailed.gets("m1", "\nA text, \"quoted\": with some length.\n").await;
     mailed.misread(message, "short").await;

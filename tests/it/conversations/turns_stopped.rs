@@ -97,7 +97,7 @@ async fn a_launch_that_ends_by_itself_names_no_one() {
 }
 
 #[tokio::test]
-async fn who_ends_a_turn_first_is_named_and_not_for_what_was_over_before() {
+async fn the_first_to_end_a_turn_is_named_only_for_what_ended() {
     let app = TestApp::start().await;
     let work = working(&app).await;
     let [early, late] = [work.raises("1.1", question()).await, work.raises("1.2", question()).await];

@@ -142,7 +142,7 @@ async fn until_no_transaction_is_open(app: &TestApp) {
 /// A client that leaves while PostgreSQL answers `BEGIN` must not leave a transaction behind: the next write on
 /// that connection would be acknowledged and lost.
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_leave_during_a_change_leave_no_transaction_open() {
+async fn clients_that_leave_mid_change_leave_no_transaction_open() {
     let app = TestApp::start().await;
     let create = "mutation($o: Id!, $i: CreateSkillInput!) { createSkill(orgId: $o, input: $i) { id } }";
     let new = json!({ "o": app.org, "i": { "name": "manners", "content": "Say please." } });

@@ -355,7 +355,7 @@ async fn confirming_starts_no_agent_that_a_person_paused_or_stopped() {
 }
 
 #[tokio::test]
-async fn agents_that_are_started_together_wait_for_the_confirmation_too() {
+async fn agents_started_together_wait_for_the_confirmation_too() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let server = server_of(&app, agent).await;

@@ -402,7 +402,7 @@ async fn a_new_token_or_a_deletion_cuts_the_host_off() {
 }
 
 #[tokio::test]
-async fn a_server_is_offline_when_its_host_has_been_away_for_a_moment() {
+async fn a_server_is_offline_once_its_host_was_away_a_moment() {
     let app = TestApp::start().await;
     let host = app.joined(app.server().await).await;
     let never = app.server().await;

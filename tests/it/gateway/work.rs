@@ -63,7 +63,7 @@ async fn a_command_reaches_a_connected_host_at_once() {
 }
 
 #[tokio::test]
-async fn commands_are_numbered_once_resent_until_received_and_bounded() {
+async fn commands_are_numbered_once_resent_and_bounded() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let mut host = app.host_of(agent).await;
