@@ -149,7 +149,7 @@ async fn what_is_archived_is_named() {
     assert_eq!(refused.wrong_inputs(), [("/revision", "ARCHIVED")]);
     let detail = refused.body["errors"][0]["message"].as_str().unwrap();
     assert_eq!(detail, "The skill `how` is archived. Restore it first.");
-    // One that is archived and that the agent did not have then is left alone, for when it is restored.
+    // One that is archived and that the agent did not have then is not changed, for when it is restored.
     switch(&app, "archiveSkill", why).await;
     revert(&app, &app.operator, agent, 1).await;
     switch(&app, "unarchiveSkill", why).await;

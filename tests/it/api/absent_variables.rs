@@ -1,4 +1,4 @@
-//! A variable that isn't given counts as a field that isn't given: an edit leaves alone what it doesn't name,
+//! A variable that isn't given counts as a field that isn't given: an edit keeps what it doesn't name,
 //! however the document spells its input (GraphQL specification, section 3.10).
 
 use async_graphql::registry::{MetaInputValue, MetaType};

@@ -90,7 +90,7 @@ async fn of_many_concurrent_requests_one_is_done() {
     assert_eq!(servers(&app).await, 1);
     let ids: std::collections::HashSet<i64> =
         answers.iter().filter_map(|answer| answer.body["id"].as_i64()).collect();
-    assert_eq!(ids.len(), 1, "everybody gets the same server");
+    assert_eq!(ids.len(), 1, "all get the same server");
     assert_eq!(post(&app.owner, &path, "same", &body).await.header("idempotent-replayed"), "true");
 }
 

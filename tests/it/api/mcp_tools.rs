@@ -187,8 +187,8 @@ async fn a_caller_sees_only_tools_they_may_use_and_where() {
     assert_eq!(names(&tools(&token).await), BTreeSet::from(["list_agents", "list_channels", "create_agent"]));
     let stranger = tools(&app.stranger).await;
     assert_eq!(stranger[0]["inputSchema"]["properties"]["org_id"]["enum"], json!([app.other_org]));
-    let nobody = app.token(&["token.edit"]).await;
-    assert_eq!(tools(&nobody).await.len(), 0);
+    let powerless = app.token(&["token.edit"]).await;
+    assert_eq!(tools(&powerless).await.len(), 0);
     // An organization that keeps someone out doesn't affect the others.
     let sql = "INSERT INTO members (organization_id, user_id, role, created_at) VALUES ($1, $2, 'VIEWER', 1)";
     app.execute(sql, vec![app.other_org.into(), app.viewer.user.into()]).await;
@@ -271,7 +271,7 @@ async fn a_refusal_is_a_tool_error_with_a_problem_document() {
 }
 
 #[tokio::test]
-async fn nobody_gets_in_without_a_token_or_from_a_foreign_host() {
+async fn no_one_gets_in_without_a_token_or_from_a_foreign_host() {
     let app = TestApp::start().await;
     let list = ask("tools/list", json!({}));
     let refused = send(&app.anonymous, list.clone()).await;
@@ -298,7 +298,7 @@ async fn nobody_gets_in_without_a_token_or_from_a_foreign_host() {
     assert!((400..500).contains(&broken.status), "{broken:?}");
 }
 
-/// A body to `/mcp`, with these headers alone.
+/// A body to `/mcp`, with only these headers.
 async fn post(actor: &Actor, headers: &[(&str, &str)], body: String) -> Answer {
     let request = actor.request(Method::POST, "/mcp").header("content-type", "application/json");
     let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));

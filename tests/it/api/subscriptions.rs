@@ -179,9 +179,9 @@ async fn protocol_violations_close_the_socket_with_a_code() {
     other.send(introduction(&app.viewer)).await;
     assert_eq!(other.next().await["type"], "connection_ack");
 
-    let mut nobody = connect().await;
-    nobody.send(json!({"type": "connection_init"})).await;
-    assert_eq!(nobody.next().await["closed"], 4403);
+    let mut unknown = connect().await;
+    unknown.send(json!({"type": "connection_init"})).await;
+    assert_eq!(unknown.next().await["closed"], 4403);
 }
 
 #[tokio::test]

@@ -206,7 +206,7 @@ async fn a_question_is_answered_in_the_thread_it_was_asked_from() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_waits_for_becomes_the_next_turn() {
+async fn an_answer_that_no_one_waits_for_becomes_the_next_turn() {
     let app = TestApp::start().await;
     let work = working(&app).await;
     let id = work.raises("ask-1", question()).await;
@@ -373,7 +373,7 @@ async fn what_a_terminal_would_obey_is_not_shown_of_a_question() {
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_could_answer_is_not_asked() {
+async fn a_question_that_no_one_could_answer_is_not_asked() {
     let app = TestApp::start().await;
     let work = working(&app).await;
     let Asked::Question { text, .. } = question() else { panic!() };

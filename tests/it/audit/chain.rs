@@ -1,5 +1,5 @@
 //! The hash chain over the audit log: changing, removing, or inserting an entry, or cutting off the end, is
-//! detected, both in the database and in an export alone. Retention is distinguished from deletion.
+//! detected, both in the database and in an exported file by itself. Retention is distinguished from deletion.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ async fn an_untouched_log_verifies() {
 #[tokio::test]
 async fn tampering_is_detected() {
     let tampered: &[(&str, (i64, Fault))] = &[
-        ("UPDATE audit_log SET actor_name = 'nobody' WHERE chain_seq = 4", (4, Fault::Changed)),
+        ("UPDATE audit_log SET actor_name = 'another' WHERE chain_seq = 4", (4, Fault::Changed)),
         ("UPDATE audit_log SET changes = '{}' WHERE chain_seq = 4", (4, Fault::Changed)),
         ("UPDATE audit_log SET organization_id = NULL WHERE chain_seq = 4", (4, Fault::Missing)),
         ("UPDATE audit_log SET at = at - 1 WHERE chain_seq = 9", (9, Fault::Changed)),
@@ -103,7 +103,7 @@ async fn a_rehashed_chain_fails_at_its_checkpoint() {
     sealed(&app, 3).await;
     checkpoint(&app).await;
     // Someone with full access to the database, but without the key, lets the service seal a forged past.
-    app.execute("UPDATE audit_log SET actor_name = 'nobody' WHERE chain_seq = 4", vec![]).await;
+    app.execute("UPDATE audit_log SET actor_name = 'another' WHERE chain_seq = 4", vec![]).await;
     for sql in [
         "INSERT INTO audit_unsealed (id, organization_id, at, count, actor_kind, actor_name, operation, outcome, target_kind, \
          target_id, changes) SELECT id, organization_id, at, count, actor_kind, actor_name, operation, outcome, target_kind, \

@@ -163,7 +163,7 @@ async fn retention_with_nothing_to_remove_takes_no_locks() {
 }
 
 #[tokio::test]
-async fn reading_the_log_waits_for_nobody_and_writes_nothing() {
+async fn reading_the_log_waits_for_no_one_and_writes_nothing() {
     let app = TestApp::start().await;
     grow(&app, 3).await;
     app.agent().await;

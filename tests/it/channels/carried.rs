@@ -166,7 +166,7 @@ async fn a_message_costs_few_statements_and_many_at_once_fewer_each() {
     let (said, before) = (vec![hello("Where is it?"); 20], app.writes());
     let answers = bring_together(&app, &path, &said).await;
     assert!(answers.iter().all(|(status, _)| *status == 202), "{answers:?}");
-    // One each, to find the conversation. The rest is shared in each commit, and the first one went alone.
+    // One each, to find the conversation. The rest is shared in each commit, and the first one went by itself.
     let writes = app.writes() - before;
     assert!(writes <= 3 * 20, "{writes} writes");
     let seqs = app.column::<i64>("SELECT seq FROM messages ORDER BY seq").await;
@@ -383,8 +383,8 @@ async fn the_bytes_of_files_that_come_at_once_are_bounded() {
     .await;
     let (_, path) = channel(&app, "http://127.0.0.1:9/").await;
     // Sends all but the last byte, and that one once another one has been refused.
-    let everybody = Arc::new(tokio::sync::Semaphore::new(0));
-    let url = slow_file(&app, &everybody, FILE).await;
+    let everyone = Arc::new(tokio::sync::Semaphore::new(0));
+    let url = slow_file(&app, &everyone, FILE).await;
     let refused = AtomicBool::new(false);
     let bring_file = async |n: usize| {
         let mut body = hello(&format!("Message {n}"));
@@ -403,7 +403,7 @@ async fn the_bytes_of_files_that_come_at_once_are_bounded() {
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        everybody.add_permits(1_000);
+        everyone.add_permits(1_000);
         most
     };
     let all = futures::future::join_all((0..10).map(&bring_file));

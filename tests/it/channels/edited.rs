@@ -44,7 +44,7 @@ async fn addresses_headers_and_repositories_are_checked() {
     let mail = connect(&app, mailbox(agent)).await;
     let body = json!({"email": {"imap": {"port": 0}, "smtp": {"port": 65_536}}});
     assert_eq!(wrong(&mail, body).await, ["/email/imap/port TOO_SMALL", "/email/smtp/port TOO_LARGE"]);
-    let body = json!({"email": {"imap": {"host": "imap example", "pass": "p"}, "smtp": {"from": "nobody"}}});
+    let body = json!({"email": {"imap": {"host": "imap example", "pass": "p"}, "smtp": {"from": "unknown"}}});
     assert_eq!(wrong(&mail, body).await, ["/email/imap/host NOT_ALLOWED", "/email/smtp/from NOT_ALLOWED"]);
 }
 

@@ -90,12 +90,12 @@ pub async fn whitelist(app: &TestApp, channel: &Value, origin: &str) {
 async fn a_token_that_the_vendor_refuses_is_refused_with_its_field() {
     let (app, _telegram) = with_telegram().await;
     let agent = app.agent().await;
-    let refused = app.operator.post(&path(&app), bot(agent, "8:of-nobody")).await;
+    let refused = app.operator.post(&path(&app), bot(agent, "8:of-no-one")).await;
     assert_eq!(refused.violations(), [("/bot_token", "NOT_ALLOWED")]);
     assert!(refused.text.contains("Telegram: Unauthorized"), "{}", refused.text);
     assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM channels").await, [0]);
     let channel = connect(&app, bot(agent, TOKEN)).await;
-    let refused = app.operator.patch(&at(&app, &channel), json!({ "bot_token": "8:of-nobody" })).await;
+    let refused = app.operator.patch(&at(&app, &channel), json!({ "bot_token": "8:of-no-one" })).await;
     assert_eq!(refused.violations(), [("/bot_token", "NOT_ALLOWED")]);
     assert_eq!(shown(&app, &channel).await["botUsername"], "muster_bot");
 }
@@ -305,9 +305,9 @@ async fn an_origin_that_can_not_be_stored_holds_nothing_up() {
     let (app, slack) = with_slack().await;
     let channel = connect(&app, workspace(app.agent().await, APP)).await;
     whitelist(&app, &channel, "U1").await;
-    let mut nobody = envelope("1", "Never stored");
-    nobody["payload"]["event"]["user"] = json!("U\u{0}1");
-    slack.lock().unwrap().envelopes = vec![nobody, envelope("2", "Hello")];
+    let mut unstored = envelope("1", "Never stored");
+    unstored["payload"]["event"]["user"] = json!("U\u{0}1");
+    slack.lock().unwrap().envelopes = vec![unstored, envelope("2", "Hello")];
     app.service.door.listen();
     let said = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL";
     until("what came after it is stored", async || app.column::<i64>(said).await == [1]).await;

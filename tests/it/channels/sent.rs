@@ -82,7 +82,7 @@ async fn receive(
     drop(gate.lock().await);
     let mut answers = answers.lock().unwrap();
     let status = if answers.is_empty() { 200 } else { answers.remove(0) };
-    // A day. It counts with 429 and 503 alone.
+    // A day. It counts only with 429 and 503.
     (StatusCode::from_u16(status).unwrap(), [(RETRY_AFTER, "86400")])
 }
 

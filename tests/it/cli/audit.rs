@@ -41,7 +41,7 @@ async fn an_export_is_verified_and_a_changed_one_detected() {
         |text: &str| lines(text).into_iter().filter(|line| line["type"] == "entry").collect::<Vec<_>>();
     assert_eq!(entries(&shown.text), entries(&text));
 
-    // Verified with the public key alone, without database and keys.
+    // Verified with only the public key, without database and keys.
     let key = app.cli(&["audit", "key"]).await.expect()["key"].as_str().unwrap().to_owned();
     let place = tempfile::tempdir().unwrap();
     let nothing = [("MUSTER_DATA_DIR", place.path().to_str().unwrap())];

@@ -130,7 +130,7 @@ async fn a_sealing_key_is_rotated_rewrapped_and_retired() {
     assert_eq!((&moved["moved"], &moved["broken"]), (&json!(2), &json!(0)));
     assert_eq!(app.cli(&retire).await.expect(), json!({ "id": 1, "retired": true }));
     assert_eq!(file(&app).ring().ids().collect::<Vec<_>>(), [2]);
-    // A value whose key is gone is counted and left alone, and the exit code says so.
+    // A value whose key is gone is counted and not changed, and the exit code says so.
     app.execute("UPDATE credential_fields SET value_sealed = $1", vec![vec![1_u8, 0, 0, 0, 9, 7, 7].into()])
         .await;
     let broken = app.cli(&["key", "rewrap", "--rest", "0"]).await;

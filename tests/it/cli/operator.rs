@@ -194,12 +194,12 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
     fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     let policies = place.path().join("policies");
     fs::create_dir(&policies).unwrap();
-    fs::write(policies.join("policy.csv"), "p, NOBODY, *, agent.edti, allow\n").unwrap();
+    fs::write(policies.join("policy.csv"), "p, KING, *, agent.edti, allow\n").unwrap();
     let ill = muster(
         &["doctor"],
         &[
             ("MUSTER_DATA_DIR", place.path().to_str().unwrap()),
-            ("MUSTER_DATABASE_URL", "postgres://nobody:hunter2hunter2@127.0.0.1:1/nothing"),
+            ("MUSTER_DATABASE_URL", "postgres://app:hunter2hunter2@127.0.0.1:1/nothing"),
             ("MUSTER_KEYS_FILE", other.to_str().unwrap()),
             ("MUSTER_POLICY_DIR", policies.to_str().unwrap()),
             ("MUSTER_LISTEN", "192.0.2.1:80"),

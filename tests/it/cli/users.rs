@@ -92,7 +92,7 @@ async fn the_operator_sees_organizations_and_their_members() {
 async fn unknown_users_are_named_in_the_error() {
     let app = TestApp::start().await;
     for verb in ["show", "disable", "enable", "reset-password", "reset-second-factor"] {
-        for who in ["nobody@example.org", "999999", "Ann", ""] {
+        for who in ["unknown@example.org", "999999", "Ann", ""] {
             let said = app.refuses(&["user", verb, who], 1, "NOT_FOUND").await;
             assert!(said.contains(&format!("`{who}`")) && said.contains("muster user list"), "{said}");
         }
@@ -130,7 +130,7 @@ async fn a_running_service_refuses_disabled_users() {
         (service.actor(&tenant).with_bearer(text("access_token")), text("refresh_token"))
     };
     let ((someone, refresh), (stranger, _)) = (open(SOMEONE), open("stranger@example.org"));
-    let nobody = service.actor(&tenant);
+    let anyone = service.actor(&tenant);
     let mut socket = Socket::of(&someone).await;
     let mut other = Socket::of(&stranger).await;
     someone.gql(VIEWER, json!({})).await.data();
@@ -139,11 +139,11 @@ async fn a_running_service_refuses_disabled_users() {
     assert_eq!((&done["changed"], &done["sessions_ended"]), (&json!(true), &json!(1)));
     refused(&someone).await;
     assert_eq!(socket.next().await, json!({ "closed": 4403 }));
-    assert_eq!(nobody.gql(REFRESH, json!({ "t": refresh })).await.code(), "UNAUTHENTICATED");
+    assert_eq!(anyone.gql(REFRESH, json!({ "t": refresh })).await.code(), "UNAUTHENTICATED");
     let sign_in =
         "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken } }";
     let credentials = json!({ "e": SOMEONE, "p": "correct horse" });
-    assert_eq!(nobody.gql(sign_in, credentials.clone()).await.code(), "SIGN_IN_FAILED");
+    assert_eq!(anyone.gql(sign_in, credentials.clone()).await.code(), "SIGN_IN_FAILED");
     // No one else is affected.
     stranger.gql(VIEWER, json!({})).await.data();
     other.send(json!({ "type": "ping" })).await;
@@ -151,7 +151,7 @@ async fn a_running_service_refuses_disabled_users() {
 
     assert_eq!(program.json(&["user", "enable", SOMEONE])["changed"], true);
     assert_eq!(someone.gql(VIEWER, json!({})).await.code(), "UNAUTHENTICATED", "ended sessions stay ended");
-    assert!(nobody.gql(sign_in, credentials).await.data()["signIn"]["accessToken"].is_string());
+    assert!(anyone.gql(sign_in, credentials).await.data()["signIn"]["accessToken"].is_string());
 }
 
 #[tokio::test]

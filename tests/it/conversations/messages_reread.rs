@@ -167,7 +167,7 @@ async fn a_misread_mail_is_read_again_once_and_prompts_no_agent() {
     assert_eq!(lines, [format!("message {message}{{\"text\":\"changed\"}}")]);
     assert_eq!((host.commands().await, mailed.count("turns").await), before, "no turn begins");
 
-    // What was read right is left alone.
+    // What was read right is not changed.
     let again = mailed.rereads(&[]).await.expect();
     assert_eq!((&again["changed"], &again["messages"][0]["changed"]), (&json!(0), &json!(false)));
     assert_eq!(mailed.count("messages").await, 2);

@@ -48,7 +48,7 @@ fn is_open(stream: &TcpStream) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn once_ten_thousand_silent_connections_keep_nobody_out() {
+async fn once_ten_thousand_silent_connections_keep_no_one_out() {
     let (_program, tenant, serving) = impatient(&[("MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", "20")]);
     let (actor, path) = (serving.actor(&tenant), format!("/v1/org/{}", tenant.org));
     let mut silent = Vec::new();

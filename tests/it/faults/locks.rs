@@ -62,7 +62,7 @@ async fn connections(app: &TestApp) -> Vec<i32> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_a_row_locked_forever_blocks_nobody_elsewhere() {
+async fn postgres_a_row_locked_forever_blocks_no_one_elsewhere() {
     let app = TestApp::start().await;
     app.expects_failures();
     let skills = app.populate(2).await.skills;

@@ -301,7 +301,7 @@ async fn people_see_that_two_hosts_share_a_folder() {
     drop(first);
     let shown = async || refusal(&app, host.server).await["reason"] == told["reason"];
     until("it shows", shown).await;
-    // The first one has heard why, and stays away. The second one is alone from its next connection on.
+    // The first one has heard why, and stays away. The second one is the only one from its next connection on.
     drop(second);
     all_given_back(&app).await;
     let _alone = host.connect().await;

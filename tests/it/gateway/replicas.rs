@@ -149,7 +149,7 @@ async fn postgres_a_new_token_cuts_off_on_another_replica() {
 }
 
 #[tokio::test]
-async fn a_cut_that_nobody_told_the_replica_of_is_found_by_the_round() {
+async fn a_cut_that_the_replica_was_not_told_of_is_found_by_the_round() {
     let app = TestApp::start().await;
     let host = app.joined(app.server().await).await;
     let mut line = host.connect().await;
