@@ -147,8 +147,7 @@ async fn assigning_replaces_the_whole_list() {
 async fn one_unknown_agent_fails_the_whole_list() {
     let app = TestApp::start().await;
     let (known, foreign, deleted) = (app.agent().await, app.other_agent().await, app.agent().await);
-    let delete = "mutation($o: Id!, $id: Id!) { deleteAgent(orgId: $o, id: $id) }";
-    app.owner.gql(delete, json!({ "o": app.org, "id": deleted })).await.data();
+    app.delete_agent(deleted).await;
     for kind in KINDS {
         let id = kind.made(&app, "shared").await;
         kind.set_agents(&app, &app.operator, id, &[known]).await.data();
@@ -293,8 +292,7 @@ async fn nothing_can_be_assigned_to_a_deleted_agent() {
         kind.set_agents(&app, &app.operator, id, &[agent]).await.data();
         made.push((kind, id));
     }
-    let delete = "mutation($o: Id!, $id: Id!) { deleteAgent(orgId: $o, id: $id) }";
-    app.owner.gql(delete, json!({ "o": app.org, "id": agent })).await.data();
+    app.delete_agent(agent).await;
     for (kind, id) in made {
         let shown = kind.read(&app, &app.viewer, id).await.data();
         assert_eq!((&shown["it"]["assignmentCount"], &shown["it"]["agents"]), (&json!(0), &json!([])));

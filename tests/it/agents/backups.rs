@@ -75,21 +75,9 @@ impl Host<'_> {
         begun
     }
 
-    async fn edits(&self, input: Value) {
-        let edit = "mutation($o: Id!, $i: Id!, $n: UpdateAgentInput!) { updateAgent(orgId: $o, id: $i, input: $n) { id } }";
-        self.app.admin.gql(edit, json!({ "o": self.app.org, "i": self.agent, "n": input })).await.data();
-    }
-
     async fn rests(&self) {
         self.act("stop").await;
         self.ended(EndReason::Stopped).await;
-    }
-}
-
-impl TestApp {
-    async fn edits_organization(&self, input: Value) {
-        let edit = "mutation($o: Id!, $n: UpdateOrganizationInput!) { updateOrganization(orgId: $o, input: $n) { id } }";
-        self.owner.gql(edit, json!({ "o": self.org, "n": input })).await.data();
     }
 }
 
@@ -199,7 +187,7 @@ async fn missed_times_of_a_schedule_make_one_backup() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     assert_eq!(host.round().await, 0, "no one has asked for backups");
-    host.edits(json!({ "backupSchedule": "DAILY", "timezone": "Europe/Vienna" })).await;
+    app.sets_agent(host.agent, json!({ "backupSchedule": "DAILY", "timezone": "Europe/Vienna" })).await;
     app.clock.advance(25 * HOUR);
     assert_eq!(host.round().await, 1, "two replicas make one");
     assert_eq!(host.round().await, 0);
@@ -208,10 +196,10 @@ async fn missed_times_of_a_schedule_make_one_backup() {
     assert_eq!(host.round().await, 0);
     let list = host.backups().await;
     assert_eq!(list["agentBackups"]["data"][0]["cause"], "SCHEDULE");
-    host.edits(json!({ "backupSchedule": "OFF" })).await;
+    app.sets_agent(host.agent, json!({ "backupSchedule": "OFF" })).await;
     app.clock.advance(50 * HOUR);
     assert_eq!(host.round().await, 0);
-    host.edits(json!({ "backupSchedule": "WEEKLY" })).await;
+    app.sets_agent(host.agent, json!({ "backupSchedule": "WEEKLY" })).await;
     app.clock.advance(7 * 24 * HOUR);
     assert_eq!(host.round().await, 1);
     app.clock.advance(3 * 24 * HOUR);
@@ -224,7 +212,7 @@ async fn missed_times_of_a_schedule_make_one_backup() {
 async fn agents_inherit_a_schedule_within_the_plan() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
-    app.edits_organization(json!({ "backupCron": "0 * * * *" })).await;
+    app.sets(json!({ "backupCron": "0 * * * *" })).await;
     app.clock.advance(HOUR);
     assert_eq!(host.round().await, 1);
     let sql = "UPDATE organizations SET min_cron_interval_minutes_override = 180 WHERE id = $1";
@@ -255,16 +243,16 @@ async fn as_many_are_kept_as_the_retention_says_unless_all_are() {
     };
     make(9).await;
     assert_eq!(host.states().await.len(), 7, "no number was set");
-    app.edits_organization(json!({ "backupRetention": 4 })).await;
+    app.sets(json!({ "backupRetention": 4 })).await;
     make(1).await;
     assert_eq!(host.states().await.len(), 4);
-    host.edits(json!({ "backupRetention": 2 })).await;
+    app.sets_agent(host.agent, json!({ "backupRetention": 2 })).await;
     let kept = make(2).await;
     let list = host.backups().await["agentBackups"]["data"].as_array().unwrap().clone();
     let ids: Vec<i64> = list.iter().rev().map(|backup| backup["id"].as_i64().unwrap()).collect();
     assert_eq!(ids, kept, "the newest stay");
     assert_eq!(host.told("FORGET").await.len(), 10, "the host removes the files of the others");
-    host.edits(json!({ "backupFreeze": true })).await;
+    app.sets_agent(host.agent, json!({ "backupFreeze": true })).await;
     make(3).await;
     assert_eq!(host.states().await.len(), 5);
 }
@@ -292,10 +280,10 @@ async fn a_backup_fails_on_the_host_that_its_agent_has_left() {
     host.rests().await;
     host.sends(&app.operator, RESTORE, complete).await.data();
     host.back_up().await;
-    host.edits(json!({ "description": "It stays where it is." })).await;
+    app.sets_agent(host.agent, json!({ "description": "It stays where it is." })).await;
     assert_eq!(host.states().await, ["PENDING", "DONE"], "another edit ends nothing");
     let other = app.server().await;
-    host.edits(json!({ "serverId": other })).await;
+    app.sets_agent(host.agent, json!({ "serverId": other })).await;
     let list = host.backups().await["agentBackups"]["data"].clone();
     let why = "The agent was moved to another server before the host had done this.";
     assert_eq!((&list[0]["state"], &list[0]["error"]), (&json!("FAILED"), &json!(why)));
@@ -321,8 +309,7 @@ async fn a_deleted_agents_pending_backup_fails_and_its_file_goes() {
     let host = app.running_agent().await;
     host.rests().await;
     let id = host.back_up().await;
-    let delete = "mutation($o: Id!, $i: Id!) { deleteAgent(orgId: $o, id: $i) }";
-    host.sends(&app.admin, delete, host.agent).await.data();
+    app.delete_agent(host.agent).await;
     let restore = "mutation($o: Id!, $i: Id!) { restoreAgent(orgId: $o, id: $i) { id } }";
     host.sends(&app.admin, restore, host.agent).await.data();
     let list = host.backups().await["agentBackups"]["data"].clone();
@@ -363,10 +350,7 @@ async fn a_restore_survives_the_death_of_its_host() {
     house.adds(conversation, "remember the green hat").await;
     house.rests(conversation).await;
     std::fs::write(&notes, "second").unwrap();
-    house
-        .gql("mutation($o: Id!, $i: Id!) { stopAgent(orgId: $o, id: $i) { id } }", json!({ "i": crew.agent }))
-        .await;
-    crew.until(&house.actor, house.tenant.org, "STOPPED").await;
+    house.stops(&crew).await;
     house.gql(RESTORE, json!({ "i": backup["id"] })).await;
     crew.machine.kill();
     crew.machine.run();

@@ -197,8 +197,7 @@ async fn no_one_writes_to_a_deleted_agent() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let conversation = app.conversation(agent).await;
-    let delete = "mutation($o: Id!, $id: Id!) { deleteAgent(orgId: $o, id: $id) }";
-    app.admin.gql(delete, json!({ "o": app.org, "id": agent })).await.data();
+    app.delete_agent(agent).await;
     let post = "mutation($o: Id!, $c: Id!) { postMessage(orgId: $o, conversationId: $c, input: { text: \"hello\" }) { id } }";
     let refused = app.operator.gql(post, json!({ "o": app.org, "c": conversation })).await;
     assert_eq!(refused.code(), "ARCHIVED");

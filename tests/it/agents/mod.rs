@@ -31,6 +31,13 @@ use serde_json::{Value, json};
 
 use crate::harness::TestApp;
 
+impl TestApp {
+    pub async fn delete_agent(&self, agent: i64) {
+        let delete = "mutation($o: Id!, $a: Id!) { deleteAgent(orgId: $o, id: $a) }";
+        self.admin.gql(delete, json!({ "o": self.org, "a": agent })).await.data();
+    }
+}
+
 fn set_status(status: &str) -> String {
     format!("UPDATE agents SET status = '{status}' WHERE organization_id = $1 AND id = $2")
 }
@@ -151,8 +158,7 @@ async fn a_deleted_agents_approvals_are_withdrawn() {
     // Of the organization, whose other agents wait for it as well.
     approvals::guard_cost(&tx, &used_up(None, AgentId(gone), "Of all")).await.unwrap();
     tx.commit().await.unwrap();
-    let delete = "mutation($o: Id!, $id: Id!) { deleteAgent(orgId: $o, id: $id) }";
-    app.admin.gql(delete, json!({ "o": app.org, "id": gone })).await.data();
+    app.delete_agent(gone).await;
     let open = "SELECT kind || ' ' || body FROM approvals WHERE status = 'PENDING' ORDER BY kind, body";
     let expected = ["AUTH_REQUIRED Of the other", "COST_GUARD Of all", "COST_GUARD Of the other"];
     assert_eq!(app.column::<String>(open).await, expected);

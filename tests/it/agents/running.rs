@@ -9,6 +9,9 @@ use crate::harness::{
     Actor, Address, Crew, Machine, Program, Serving, Tenant, copied, empty_database, found, is_postgres,
 };
 
+pub const EDIT_AGENT: &str =
+    "mutation($o: Id!, $a: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $a, input: $i) { id } }";
+
 /// A service that can die and come back under the same address, and an organization in it.
 pub struct House {
     pub program: Program,
@@ -111,10 +114,26 @@ impl House {
         crew.started(&self.actor, self.tenant.org).await;
     }
 
+    /// Presses stop, and waits until the agent has stopped.
+    pub async fn stops(&self, crew: &Crew) {
+        let stop = "mutation($o: Id!, $a: Id!) { stopAgent(orgId: $o, id: $a) { id } }";
+        self.gql(stop, json!({ "a": crew.agent })).await;
+        crew.until(&self.actor, self.tenant.org, "STOPPED").await;
+    }
+
+    pub async fn edits(&self, agent: i64, input: Value) {
+        self.gql(EDIT_AGENT, json!({ "a": agent, "i": input })).await;
+    }
+
+    /// A new image.
+    pub async fn image(&self, input: Value) -> Option<i64> {
+        let create = "mutation($o: Id!, $i: CreateImageInput!) { createImage(orgId: $o, input: $i) { id } }";
+        self.gql(create, json!({ "i": input })).await["createImage"]["id"].as_i64()
+    }
+
     /// Only a person starts the agent.
     pub async fn stays_down(&self, agent: i64) {
-        let never = "mutation($o: Id!, $a: Id!) { updateAgent(orgId: $o, id: $a, input: { restartPolicy: NEVER }) { id } }";
-        self.gql(never, json!({ "a": agent })).await;
+        self.edits(agent, json!({ "restartPolicy": "NEVER" })).await;
     }
 
     /// Starts a conversation. Returns its id.
@@ -436,9 +455,7 @@ async fn bwrap_an_agent_works_without_its_host_and_sees_no_other() {
     // A sandbox has a /tmp of its own, where nothing of this machine would be seen anyhow.
     let mut machine = Machine::below("/var/tmp").with("MUSTER_HOST_PROGRAMS", list.to_str().unwrap());
     machine.join(house.actor.base(), made["provisioning_token"].as_str().unwrap());
-    let image = "mutation($o: Id!, $i: CreateImageInput!) { createImage(orgId: $o, input: $i) { id } }";
-    let input = json!({ "name": "Tries", "reference": "example/tries" });
-    let image = house.gql(image, json!({ "i": input })).await["createImage"]["id"].clone();
+    let image = json!(house.image(json!({ "name": "Tries", "reference": "example/tries" })).await);
     let hire = async |name: &str, image: Value| {
         let agent = json!({ "name": name, "server_id": made["id"], "image_id": image });
         house.actor.post(&format!("/v1/org/{org}/agent"), agent).await.expect(201)["id"].as_i64().unwrap()

@@ -228,8 +228,7 @@ async fn a_deleted_agent_comes_back_stopped_with_its_channels() {
     assert_eq!(restore(&app.operator).await.code(), "PERMISSION_DENIED");
     let kept = restore(&app.admin).await.data();
     assert_eq!(kept["restoreAgent"]["status"], "ERROR", "it was not deleted");
-    let delete = "mutation($o: Id!, $i: Id!) { deleteAgent(orgId: $o, id: $i) }";
-    app.admin.gql(delete, variables.clone()).await.data();
+    app.delete_agent(agent).await;
     let active = "SELECT CAST(COUNT(*) AS BIGINT) FROM channels WHERE is_active";
     assert_eq!(app.one::<i64>(active, vec![]).await, 0);
 

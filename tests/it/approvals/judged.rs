@@ -55,8 +55,7 @@ async fn refused_actions_do_not_flood_the_audit_log() {
         one.asks(&format!("1.{n}"), run(&format!("reboot {n}"))).await;
     }
     other.asks("1.1", run("reboot")).await;
-    let disable = "mutation($o: Id!, $a: Id!) { updateAgent(orgId: $o, id: $a, input: { disabledToolGroups: [\"execute\"] }) { id } }";
-    app.operator.gql(disable, json!({ "o": app.org, "a": other.host.agent })).await.data();
+    app.sets_agent(other.host.agent, json!({ "disabledToolGroups": ["execute"] })).await;
     other.asks("1.2", run("reboot")).await;
     audit::write_refusals(&app.core, false).await.unwrap();
     let counted = "SELECT count FROM audit_lines WHERE operation = 'judgeAction' ORDER BY count";

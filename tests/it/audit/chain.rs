@@ -334,9 +334,8 @@ async fn only_administrators_export_the_log_and_only_their_own() {
 async fn an_export_can_be_checked_without_us() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
-    let edit = "mutation($o: Id!, $i: Id!, $in: UpdateAgentInput!) { updateAgent(orgId: $o, id: $i, input: $in) { id } }";
     let input = json!({ "name": "Zoë \"quoted\" \u{1f980}/", "description": "a\ttab", "cpuOverride": 1.5 });
-    app.owner.gql(edit, json!({ "o": app.org, "i": agent, "in": input })).await.data();
+    app.sets_agent(agent, input).await;
     app.seal().await;
     let file = app.folder().join("audit.jsonl");
     let lines: Vec<String> = export(&app, "").await.iter().map(Value::to_string).collect();

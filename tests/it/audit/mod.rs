@@ -130,12 +130,11 @@ async fn failed_operations_have_no_entry() {
 async fn secrets_do_not_reach_the_log() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
-    let edit = "mutation($o: Id!, $i: Id!, $in: UpdateAgentInput!) { updateAgent(orgId: $o, id: $i, input: $in) { id } }";
     let input = json!({
         "modelCredential": "canary-credential",
         "modelCredentialBaseUrl": "https://models.example/canary-path",
     });
-    app.owner.gql(edit, json!({ "o": app.org, "i": agent, "in": input })).await.data();
+    app.sets_agent(agent, input).await;
     let server =
         app.owner.post(&format!("/v1/org/{}/server", app.org), json!({ "name": "dock" })).await.expect(201);
     let token = server["provisioning_token"].as_str().unwrap();

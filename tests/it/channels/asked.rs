@@ -183,8 +183,7 @@ async fn a_tap_approves_for_agent_thread_and_record() {
         json!([{ "channelId": chat.channel["id"], "originId": "5", "originName": "Ada" }])
     );
     assert!(chat.sent()[0].contains("This chat is linked"), "{:?}", chat.sent());
-    let all = "mutation($o: Id!) { updateOrganization(orgId: $o, input: { chatRiskLimit: 101 }) { chatRiskLimit } }";
-    app.admin.gql(all, json!({ "o": app.org })).await.data();
+    app.sets(json!({ "chatRiskLimit": 101 })).await;
     let host = app.running_agent().await;
     let conversation = app.conversation(host.agent).await;
     let run = Asked::Action {

@@ -154,8 +154,7 @@ async fn what_a_dead_sender_left_for_a_deleted_agent_has_failed() {
     app.execute(rest, vec![left.into()]).await;
     let waits = say(&app, conversation, MessageRole::Assistant, "Two").await;
     let agent = app.one::<i64>("SELECT agent_id FROM channels WHERE id = $1", vec![id.into()]).await;
-    let delete = "mutation($o: Id!, $i: Id!) { deleteAgent(orgId: $o, id: $i) }";
-    app.owner.gql(delete, json!({ "o": app.org, "i": agent })).await.data();
+    app.delete_agent(agent).await;
     assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 0, "its sender may still live");
     app.clock.advance(Duration::from_secs(60));
     assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 1);

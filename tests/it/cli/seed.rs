@@ -155,7 +155,6 @@ async fn seeded_words_are_found() {
         text.split(' ').filter(|word| word.chars().all(char::is_alphanumeric)).take(3).collect();
     let found = app.viewer.get(&format!("{path}/search?q={}", words.join("%20"))).await.expect(200);
     assert!(found["data"].as_array().unwrap().iter().any(|hit| hit["seq"] == seq), "{words:?} in {text}");
-    assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
 }
 
 #[tokio::test]

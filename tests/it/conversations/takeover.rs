@@ -241,8 +241,7 @@ async fn archiving_ends_a_take_over() {
     take_over(&app, &app.admin, conversation).await;
     host.act("stop").await;
     host.ended(EndReason::Stopped).await;
-    let delete = "mutation($o: Id!, $i: Id!) { deleteAgent(orgId: $o, id: $i) }";
-    app.owner.gql(delete, json!({ "o": app.org, "i": host.agent })).await.data();
+    app.delete_agent(host.agent).await;
     hand_back(&app, &app.admin, conversation).await;
     assert_eq!(act(app.org, &app.admin, "takeOver", conversation).await.code(), "ARCHIVED");
 }

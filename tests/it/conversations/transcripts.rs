@@ -19,9 +19,7 @@ const THREAD: &str = "query($o: Id!, $c: Id!) { conversation(orgId: $o, id: $c) 
 
 impl TestApp {
     pub async fn keeps_for(&self, days: Value) {
-        let edit = "mutation($o: Id!, $n: UpdateOrganizationInput!) { updateOrganization(orgId: $o, input: $n) { id } }";
-        let input = json!({ "transcriptRetentionDays": days });
-        self.owner.gql(edit, json!({ "o": self.org, "n": input })).await.data();
+        self.sets(json!({ "transcriptRetentionDays": days })).await;
     }
 
     async fn count(&self, table: &str) -> i64 {

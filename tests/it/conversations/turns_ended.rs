@@ -136,8 +136,7 @@ async fn what_waits_for_a_deleted_agent_is_cancelled() {
     let agent = app.agent().await;
     let conversation = app.conversation(agent).await;
     let turn = write(&app, conversation, "one").await;
-    let query = "mutation($o: Id!, $i: Id!) { deleteAgent(orgId: $o, id: $i) }";
-    app.owner.gql(query, json!({ "o": app.org, "i": agent })).await.data();
+    app.delete_agent(agent).await;
     assert_eq!(app.turn_is(turn).await, "CANCELLED");
     assert_eq!(statuses(&app, conversation).await, ["CANCELLED"]);
 }

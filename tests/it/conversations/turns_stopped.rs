@@ -43,8 +43,7 @@ async fn stopping_an_agent_names_who_did_it_and_what_ended() {
     assert_eq!(counted["agent"]["waitingRequests"], 1);
     assert_eq!(counted["agent"]["runningTurns"].as_array().unwrap().len(), 1);
     assert_eq!(counted["overview"], json!({ "begunTurns": 1, "waitingRequests": 1 }));
-    let stop = "mutation($o: Id!, $a: Id!) { stopAgent(orgId: $o, id: $a) { id } }";
-    app.operator.gql(stop, json!({ "o": app.org, "a": work.host.agent })).await.data();
+    work.host.act("stop").await;
     assert_eq!(events(&app).await, ["operator stopped the agent."]);
     let log = logged(&app, "stopAgent").await;
     assert_eq!((&log["ended_turns"], &log["withdrawn_approvals"]), (&json!(1), &json!(1)));
@@ -110,8 +109,7 @@ async fn the_first_to_end_a_turn_is_named_only_for_what_ended() {
     // The agent no longer waits for the first. After that, people end its turn, one after another.
     withdrawn("1.1").await;
     app.clock.advance(std::time::Duration::from_secs(1));
-    let stop = "mutation($o: Id!, $a: Id!) { stopAgent(orgId: $o, id: $a) { id } }";
-    app.operator.gql(stop, json!({ "o": app.org, "a": work.host.agent })).await.data();
+    work.host.act("stop").await;
     let cancel = "mutation($o: Id!, $t: Id!) { cancelTurn(orgId: $o, id: $t) { cancelledBy cancelledWith } }";
     let cancelled = app.admin.gql(cancel, json!({ "o": app.org, "t": work.turn })).await.data();
     assert_eq!(cancelled["cancelTurn"], json!({ "cancelledBy": "operator", "cancelledWith": "AGENT" }));

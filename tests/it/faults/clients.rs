@@ -273,7 +273,6 @@ async fn documents_made_to_be_expensive_are_refused_fast() {
     let answer =
         app.owner.gql("query($v: [Int]) { __typename @skip(if: false) }", json!({ "v": nested })).await;
     assert!(answer.status < 500);
-    assert_eq!(app.stranger.gql(&list("id"), json!({})).await.code(), "NOT_A_MEMBER");
 }
 
 /// A service that has time for large answers, as long as the client waits for them.
@@ -313,7 +312,6 @@ async fn multiplying_relations_are_bounded_across_root_fields() {
     for document in [format!("{{ ... on Query {{ {} }} }}", root("a")), format!("{{ {0} {0} }}", root("a"))] {
         assert_eq!(app.viewer.gql(&document, json!({})).await.text, alone.text);
     }
-    assert_eq!(app.stranger.gql(&format!("{{ {} }}", root("a")), json!({})).await.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test]

@@ -215,9 +215,9 @@ async fn no_frame_and_no_token_is_logged() {
         .expect("run with cargo-nextest: one process per test");
     let app = TestApp::start().await;
     let agent = app.agent().await;
-    let own = "mutation($o: Id!, $i: Id!) { updateAgent(orgId: $o, id: $i, input: { modelCredentialType: API_KEY, \
-               modelCredentialProvider: \"anthropic\", modelCredential: \"canary-key\", credentialChoice: OWN }) { id } }";
-    app.owner.gql(own, json!({ "o": app.org, "i": agent })).await.data();
+    let own = json!({ "modelCredentialType": "API_KEY", "modelCredentialProvider": "anthropic",
+        "modelCredential": "canary-key", "credentialChoice": "OWN" });
+    app.sets_agent(agent, own).await;
     let host = app.host_of(agent).await;
     let generation = app.start_agent(agent).await;
     let mut line = host.connect().await;
