@@ -276,29 +276,19 @@ fn times(thread: &[(String, String, String)], text: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_answers_and_its_turn_is_recorded() {
-    let house = House::open().await;
-    let crew = house.crew("one").await;
-    house.starts(&crew).await;
-    let conversation = house.says(&crew, "How are the beans today?").await;
-    let thread = house.hears(&crew, conversation, "How are the beans today?").await;
-    assert_eq!(thread[0].0, "USER");
-    assert_eq!(house.rests(conversation).await, ["DONE"]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn what_is_written_before_the_start_is_answered_after_it() {
     let house = House::open().await;
     let crew = house.crew("late").await;
     let conversation = house.says(&crew, "Are you awake?").await;
     house.adds(conversation, "Hello?").await;
     house.starts(&crew).await;
-    house.hears(&crew, conversation, "Hello?").await;
+    let thread = house.hears(&crew, conversation, "Hello?").await;
+    assert_eq!(thread[0].0, "USER");
     assert_eq!(house.rests(conversation).await, ["DONE"], "both messages are one turn");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_asks_and_goes_on_after_the_answer() {
+async fn an_agent_asks_and_goes_on_as_the_answer_says() {
     let house = House::open().await;
     let crew = house.crew("asking").await;
     house.starts(&crew).await;
@@ -308,13 +298,6 @@ async fn an_agent_asks_and_goes_on_after_the_answer() {
     house.answers(approval, json!({ "options": ["green"] })).await;
     house.hears(&crew, conversation, "green").await;
     house.rests(conversation).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_denied_action_is_not_done_and_an_approved_one_is() {
-    let house = House::open().await;
-    let crew = house.crew("acting").await;
-    house.starts(&crew).await;
     for verdict in ["deny", "approve"] {
         let conversation = house.says(&crew, r#"do execute Deploy {"command":"make deploy"}"#).await;
         let (approval, kind) = house.asked(&crew, conversation).await;
@@ -384,32 +367,24 @@ async fn a_mode_that_is_chosen_holds_from_the_next_turn_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_dies_in_the_middle_of_a_turn_goes_on_with_it() {
-    let house = House::open().await;
+async fn a_turn_survives_the_death_of_its_host_and_of_the_service() {
+    let mut house = House::open().await;
     let mut crew = house.crew("falling").await;
     house.starts(&crew).await;
-    let conversation = house.says(&crew, "slowly 20 100\nThe end of it").await;
-    house.begins(conversation).await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    crew.machine.kill();
-    crew.machine.run();
-    let thread = house.hears(&crew, conversation, "The end of it").await;
-    assert_eq!(times(&thread, "The end of it"), 1);
-    assert_eq!(house.rests(conversation).await, ["DONE"]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_dies_in_a_turn_gets_all_of_it_once() {
-    let mut house = House::open().await;
-    let crew = house.crew("waiting").await;
-    house.starts(&crew).await;
-    let conversation = house.says(&crew, "slowly 20 100\nThe end of it").await;
-    house.begins(conversation).await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    house.falls_and_rises();
-    let thread = house.hears(&crew, conversation, "The end of it").await;
-    assert_eq!(times(&thread, "The end of it"), 1);
-    assert_eq!(house.rests(conversation).await, ["DONE"]);
+    for host_dies in [true, false] {
+        let conversation = house.says(&crew, "slowly 20 100\nThe end of it").await;
+        house.begins(conversation).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        if host_dies {
+            crew.machine.kill();
+            crew.machine.run();
+        } else {
+            house.falls_and_rises();
+        }
+        let thread = house.hears(&crew, conversation, "The end of it").await;
+        assert_eq!(times(&thread, "The end of it"), 1);
+        assert_eq!(house.rests(conversation).await, ["DONE"]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -486,7 +461,7 @@ async fn bwrap_an_agent_works_without_its_host_and_sees_no_other() {
     assert_eq!(can, ["write to its home", "find its own"], "{said}");
     assert_eq!(said.lines().filter(|line| line.starts_with("CANNOT ")).count(), 10, "{said}");
     let processes = said.lines().find_map(|line| line.strip_prefix("PROCESSES ")).unwrap();
-    assert!(processes.parse::<u32>().unwrap() < 12, "its own alone: {said}");
+    assert!(processes.parse::<u32>().unwrap() < 12, "only its own: {said}");
     for secret in ["mst_host_", "canary-of-another"] {
         assert!(!crew.machine.find(secret).is_empty(), "who is outside, finds {secret}");
     }
