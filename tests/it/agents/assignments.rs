@@ -211,8 +211,7 @@ async fn archiving_hides_a_thing_and_keeps_its_assignments() {
 
 #[tokio::test]
 async fn archived_things_cannot_be_changed() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     for kind in KINDS {
         let id = kind.made(&app, "shared").await;
         kind.switch(&app, &app.operator, "archive", id).await.data();
@@ -242,8 +241,7 @@ async fn a_name_is_unique_among_unarchived_things() {
 
 #[tokio::test]
 async fn an_edit_tells_assigned_agents_unless_it_changes_nothing() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     for kind in KINDS {
         let id = kind.made(&app, "shared").await;
         kind.set_agents(&app, &app.operator, id, &[agent]).await.data();
@@ -261,8 +259,7 @@ async fn an_edit_tells_assigned_agents_unless_it_changes_nothing() {
 
 #[tokio::test]
 async fn an_agent_shows_what_it_works_with() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     for kind in KINDS {
         let (kept, archived) = (kind.made(&app, "kept").await, kind.made(&app, "archived").await);
         for id in [kept, archived] {
@@ -284,8 +281,7 @@ async fn an_agent_shows_what_it_works_with() {
 
 #[tokio::test]
 async fn nothing_can_be_assigned_to_a_deleted_agent() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let mut made = Vec::new();
     for kind in KINDS {
         let id = kind.made(&app, "shared").await;

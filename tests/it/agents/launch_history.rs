@@ -118,8 +118,7 @@ async fn fifty_launches_are_kept_for_readers_of_messages() {
 
 #[tokio::test]
 async fn a_running_agent_says_what_only_its_next_launch_can_give_it() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let github = credential(&app, "first").await;
     assign(&app, "Credential", github, &[agent]).await;
     let host = Host { app: &app, agent, generation: 0 }.launched().await;
@@ -177,8 +176,7 @@ async fn a_running_agent_says_what_only_its_next_launch_can_give_it() {
 
 #[tokio::test]
 async fn a_model_credential_is_used_once_it_is_given() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let query = "mutation($o: Id!, $a: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $a, input: $i) { credentialChoice } }";
     let choice = async |input: Value| {
         let edited = app.operator.gql(query, json!({ "o": app.org, "a": agent, "i": input })).await.data();

@@ -179,9 +179,7 @@ async fn an_agent_is_up_to_date_after_its_hosts_last_command() {
 
 #[tokio::test]
 async fn a_moved_agent_begins_new_sessions() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     app.execute("UPDATE conversations SET session = 's-1' WHERE id = $1", vec![conversation.into()]).await;
     let session = || app.one::<Option<String>>("SELECT session FROM conversations", vec![]);
     app.sets_agent(agent, json!({ "name": "another name" })).await;
@@ -193,8 +191,7 @@ async fn a_moved_agent_begins_new_sessions() {
 #[tokio::test]
 async fn people_are_asked_once_for_access_to_the_model() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let required = async || {
         let told = host.tell(async |tx, from| {
             launch::reports::auth_required(tx, from, "401 from the model".to_owned()).await

@@ -27,8 +27,7 @@ fn file(name: &str, bytes: &[u8]) -> Content {
 #[tokio::test]
 async fn what_an_agent_says_is_shown_as_the_specification_has_it() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let call = Content::ToolCall {
         tool: "search".to_owned(),
         call_id: "c1".to_owned(),
@@ -79,8 +78,7 @@ async fn a_message_is_stored_once_however_often_it_is_reported() {
 #[tokio::test]
 async fn an_agents_file_becomes_an_attachment_and_counts() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     host.says(conversation, None, "1.1", file("../../report.txt", b"forty-two")).await.unwrap();
     let message = shown(&app, &host, conversation).await.remove(0);
     assert_eq!(
@@ -118,8 +116,7 @@ async fn an_agents_file_becomes_an_attachment_and_counts() {
 #[tokio::test]
 async fn texts_are_bounded_and_hold_what_a_database_can_store() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let huge = "ä".repeat(600 * 1024);
     host.says(conversation, None, "1.1", text(&huge)).await.unwrap();
     let result =
@@ -138,8 +135,7 @@ async fn texts_are_bounded_and_hold_what_a_database_can_store() {
 #[tokio::test]
 async fn a_value_nested_too_deep_is_stored_as_text() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let nested = |levels: usize| (0..levels).fold(Value::Null, |inner, _| json!([inner]));
     for levels in [DEEPEST, DEEPEST + 1, 124] {
         let call =
@@ -176,8 +172,7 @@ async fn a_host_writes_only_into_its_agents_conversations() {
 #[tokio::test]
 async fn a_message_has_its_hosts_time_unless_in_the_future() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     host.says(conversation, None, "1.1", text("now")).await.unwrap();
     let written: i64 = app.one("SELECT created_at FROM messages", vec![]).await;
     assert_eq!(written, app.clock.now().0);

@@ -29,9 +29,30 @@ use muster::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::TestApp;
+use crate::harness::{Host, TestApp};
 
 impl TestApp {
+    /// A fresh service with a stopped agent.
+    pub async fn with_agent() -> (Self, i64) {
+        let app = Self::start().await;
+        let agent = app.agent().await;
+        (app, agent)
+    }
+
+    /// A fresh service with a stopped agent and a conversation with it.
+    pub async fn with_conversation() -> (Self, i64, i64) {
+        let (app, agent) = Self::with_agent().await;
+        let conversation = app.conversation(agent).await;
+        (app, agent, conversation)
+    }
+
+    /// An agent that runs, and a conversation with it.
+    pub async fn talking_agent(&self) -> (Host<'_>, i64) {
+        let host = self.running_agent().await;
+        let conversation = self.conversation(host.agent).await;
+        (host, conversation)
+    }
+
     pub async fn delete_agent(&self, agent: i64) {
         let delete = "mutation($o: Id!, $a: Id!) { deleteAgent(orgId: $o, id: $a) }";
         self.admin.gql(delete, json!({ "o": self.org, "a": agent })).await.data();
@@ -59,8 +80,7 @@ async fn an_agent_is_created_stopped() {
 
 #[tokio::test]
 async fn operator_starts_a_stopped_agent() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
     let started = app.operator.post(&path, Value::Null).await.expect(200);
     assert_eq!(started["status"], "SPAWNING");
@@ -73,8 +93,7 @@ async fn operator_starts_a_stopped_agent() {
 
 #[tokio::test]
 async fn a_running_agent_is_not_started() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
     for status in ["RUNNING", "PAUSED", "STOPPING"] {
         app.execute(&set_status(status), vec![app.org.into(), agent.into()]).await;
@@ -100,8 +119,7 @@ async fn ids_that_are_not_numbers_are_malformed() {
 
 #[tokio::test]
 async fn an_agent_is_paused_resumed_and_stopped() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let act = async |verb: &str| {
         let query =
             format!("mutation($o: Id!, $id: Id!) {{ it: {verb}Agent(orgId: $o, id: $id) {{ status }} }}");
@@ -168,8 +186,7 @@ async fn a_deleted_agents_approvals_are_withdrawn() {
 
 #[tokio::test]
 async fn settings_are_edited_and_checked() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let edit = "mutation($o: Id!, $id: Id!, $input: UpdateAgentInput!) { updateAgent(orgId: $o, id: $id, input: $input) {
         timezone backupCron approvalCategories effortOverride hasModelCredential cpuOverride thinkingEnabled
     } }";
@@ -202,8 +219,7 @@ async fn settings_are_edited_and_checked() {
 
 #[tokio::test]
 async fn a_model_credential_goes_only_to_its_address() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let update = "mutation($o: Id!, $id: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $id, input: $i) { id } }";
     let edit = |input: Value| app.operator.gql(update, json!({ "o": app.org, "id": agent, "i": input }));
     let (theirs, elsewhere) = ("https://models.example/v1", "https://listener.example/v1");

@@ -104,8 +104,7 @@ async fn the_docs_profile_is_listed_and_sent_to_the_host() {
 
 #[tokio::test]
 async fn a_profile_that_is_gone_is_told_when_an_agent_is_launched() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     app.execute(
         "UPDATE images SET profile = 'gone' WHERE id IN (SELECT image_id FROM agents WHERE id = $1)",
         vec![agent.into()],

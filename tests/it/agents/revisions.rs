@@ -133,8 +133,7 @@ async fn a_change_leaves_a_revision_with_its_author_and_reason() {
 
 #[tokio::test]
 async fn a_revision_has_every_setting_and_no_secret() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let secret = json!({ "modelCredential": "sk-canary", "modelCredentialProvider": "openai" });
     update(&app, &app.operator, agent, secret).await;
     let newest = &history(&app, agent).await[0];
@@ -244,8 +243,7 @@ async fn a_skill_costs_the_same_for_many_agents() {
 
 #[tokio::test]
 async fn a_launch_names_its_revision() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     update(&app, &app.operator, agent, json!({ "role": "x" })).await;
     switch(&app, "startAgent", agent).await;
     update(&app, &app.operator, agent, json!({ "role": "y" })).await;
@@ -266,8 +264,7 @@ async fn a_launch_names_its_revision() {
 
 #[tokio::test]
 async fn old_revisions_go_except_the_launched_one() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     switch(&app, "startAgent", agent).await;
     for n in 0..205 {
         let edit = agents::UpdateAgentInput {

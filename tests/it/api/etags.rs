@@ -131,8 +131,7 @@ async fn every_record_has_an_etag_but_lists_and_secrets_have_none() {
 
 #[tokio::test]
 async fn measurements_do_not_change_the_etag() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
     let failed = "UPDATE agents SET status = 'ERROR', started_at = created_at WHERE id = $1";
     app.execute(failed, vec![agent.into()]).await;
@@ -163,9 +162,7 @@ async fn measurements_do_not_change_the_etag() {
 /// SQLite has a single writer.
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_a_precondition_locks_in_the_common_order() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let url = app.core.config.database.url.expose_secret();
     let (holder, looker) = (connect(url).await, connect(url).await);
     let path = format!("/v1/org/{}/agent/{agent}/start", app.org);

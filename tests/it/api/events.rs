@@ -188,8 +188,7 @@ async fn a_burst_in_one_organization_ends_no_subscription_of_another() {
 
 #[tokio::test]
 async fn an_event_costs_three_statements_for_all_subscribers() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let watch =
         format!("subscription {{ agentChanged(orgId: {}, id: {agent}) {{ id name status }} }}", app.org);
     let mut streams: Vec<BoxStream<'static, async_graphql::Response>> = Vec::new();

@@ -42,8 +42,7 @@ async fn root_fields_are_answered_in_the_order_of_the_document() {
 
 #[tokio::test]
 async fn two_selections_of_one_root_are_merged_in_order() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let document = "query($o: Id!, $a: Id!, $yes: Boolean!) { r: agent(orgId: $o, id: $a) { status } ...f \
                     r: agent(orgId: $o, id: $a) @include(if: $yes) { name server { name } } } \
                     fragment f on Query { r: agent(orgId: $o, id: $a) { id server { id } } }";
@@ -64,8 +63,7 @@ async fn two_selections_of_one_root_are_merged_in_order() {
 
 #[tokio::test]
 async fn conflicting_fields_are_refused_wherever_they_appear() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let o = app.org;
     for document in [
         format!("{{ agents(orgId: {o}, page: 1, limit: 1) {{ data {{ x: id }} data {{ x: name }} }} }}"),

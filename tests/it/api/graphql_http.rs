@@ -82,8 +82,7 @@ async fn a_batch_is_answered_in_order_and_bounded() {
 
 #[tokio::test]
 async fn get_only_reads() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let get = |query: &str, variables: Value| {
         let parameters = [("query", query.to_owned()), ("variables", variables.to_string())];
         Answer::of(app.owner.request(Method::GET, "/graphql").query(&parameters))
@@ -103,8 +102,7 @@ async fn get_only_reads() {
 
 #[tokio::test]
 async fn one_root_field_fails_and_the_other_answers() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let both = "query($o: Id!, $a: Id!, $b: Id!) { good: agent(orgId: $o, id: $a) { id } bad: agent(orgId: $o, id: $b) { id } }";
     let answer = app.viewer.gql(both, json!({"o": app.org, "a": agent, "b": 999_999})).await;
     assert_eq!((answer.status, answer.code().as_str()), (200, "NOT_FOUND"));

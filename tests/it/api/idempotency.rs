@@ -313,8 +313,7 @@ async fn a_kept_answer_needs_current_permission_and_has_no_secret() {
 
 #[tokio::test]
 async fn a_key_counts_for_events_too() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let query =
         "mutation($o: Id!, $i: StartConversationInput!) { startConversation(orgId: $o, input: $i) { id } }";
     let body =
@@ -409,8 +408,7 @@ async fn a_file_is_stored_once() {
 
 #[tokio::test]
 async fn a_kept_answer_needs_the_permissions_of_its_relations_too() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let edit = "mutation($o: Id!, $a: Id!) { updateAgent(orgId: $o, id: $a, input: { description: \"x\" }) { id server { name } } }";
     let body = json!({ "query": edit, "variables": { "o": app.org, "a": agent } });
     let token = app.token(&["agent.edit", "agent.view", "server.view"]).await;

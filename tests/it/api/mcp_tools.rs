@@ -228,8 +228,7 @@ async fn a_tool_call_does_what_its_route_does() {
 
 #[tokio::test]
 async fn a_refusal_is_a_tool_error_with_a_problem_document() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let new = json!({ "org_id": app.org, "name": "x", "server_id": 1 });
     let denied = problem(&call(&app.viewer, "create_agent", new).await);
     assert_eq!(

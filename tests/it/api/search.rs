@@ -74,8 +74,7 @@ async fn a_record_of_any_kind_is_found_by_name_short_code_or_id() {
 
 #[tokio::test]
 async fn a_deleted_channel_and_its_contacts_are_not_found() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let mut channels = Vec::new();
     for name in ["Quaint one", "Quaint two"] {
         let mut body = inbound(agent);
@@ -269,9 +268,7 @@ async fn unread(app: &TestApp, actor: &Actor) -> Vec<i64> {
 
 #[tokio::test]
 async fn each_person_reads_for_themselves_and_never_backwards() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, _, conversation) = TestApp::with_conversation().await;
     for n in 0..5 {
         say(&app, conversation, MessageRole::Assistant, &n.to_string()).await;
     }
@@ -333,9 +330,7 @@ async fn each_person_reads_for_themselves_and_never_backwards() {
 
 #[tokio::test]
 async fn what_was_forgotten_is_not_unread() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, _, conversation) = TestApp::with_conversation().await;
     for n in 0..5 {
         say(&app, conversation, MessageRole::Assistant, &n.to_string()).await;
     }
@@ -352,9 +347,7 @@ async fn what_was_forgotten_is_not_unread() {
 
 #[tokio::test]
 async fn who_writes_has_read_what_stands_before_and_no_more() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     say(&app, conversation, MessageRole::Assistant, "what shall I do?").await;
     let post = "mutation($o: Id!, $c: Id!) { postMessage(orgId: $o, conversationId: $c, input: { text: \"wait\" }) { seq } }";
     app.operator.gql(post, json!({ "o": app.org, "c": conversation })).await.data();
@@ -373,9 +366,7 @@ async fn who_writes_has_read_what_stands_before_and_no_more() {
 
 #[tokio::test]
 async fn marks_race_forward_only() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, _, conversation) = TestApp::with_conversation().await;
     for n in 0..20 {
         say(&app, conversation, MessageRole::Assistant, &n.to_string()).await;
     }
@@ -388,9 +379,7 @@ async fn marks_race_forward_only() {
 
 #[tokio::test]
 async fn only_the_reader_hears_of_a_mark() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     say(&app, conversation, MessageRole::Assistant, "hello").await;
     let watch = "subscription($o: Id!) { changes(orgId: $o, kinds: [CONVERSATION]) { kind id op } }";
     let (mut mine, mut theirs) = (Socket::of(&app.viewer).await, Socket::of(&app.admin).await);
@@ -414,8 +403,7 @@ const AROUND: &str = "query($o: Id!, $c: Id!, $around: String, $before: String, 
 
 #[tokio::test]
 async fn messages_around_a_seq_fill_a_page() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let (conversation, empty) = (app.conversation(agent).await, app.conversation(agent).await);
     for n in 0..20 {
         say(&app, conversation, MessageRole::Assistant, &n.to_string()).await;
@@ -530,8 +518,7 @@ async fn lists_are_found_and_sorted_by_name() {
 
 #[tokio::test]
 async fn the_audit_log_is_searched_by_words_and_tells_fields() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let old: String = app.one("SELECT name FROM agents WHERE id = $1", vec![agent.into()]).await;
     let rename =
         "mutation($o: Id!, $a: Id!) { updateAgent(orgId: $o, id: $a, input: { name: \"Émile\" }) { id } }";

@@ -22,8 +22,7 @@ async fn start(app: &TestApp, agent: i64) {
 
 #[tokio::test]
 async fn a_viewer_watches_agents_and_the_stranger_sees_nothing() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let (mut viewer, mut stranger) = (Client::of(&app.viewer).await, Client::of(&app.stranger).await);
     stranger.subscribe("1", WATCH, json!({"o": app.org})).await;
     let refused = stranger.next().await;
@@ -47,8 +46,7 @@ async fn a_viewer_watches_agents_and_the_stranger_sees_nothing() {
 
 #[tokio::test]
 async fn an_ended_operations_id_is_free_at_once() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let mut viewer = Client::of(&app.viewer).await;
     viewer.subscribe("1", WATCH, json!({"o": app.org})).await;
     for _ in 0..20 {
@@ -67,8 +65,7 @@ async fn an_ended_operations_id_is_free_at_once() {
 
 #[tokio::test]
 async fn queries_and_mutations_run_over_a_socket_too() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let mut client = Client::of(&app.operator).await;
     let start = "mutation($o: Id!, $a: Id!) { startAgent(orgId: $o, id: $a) { status } }";
     client.subscribe("m", start, json!({"o": app.org, "a": agent})).await;
@@ -204,8 +201,7 @@ async fn an_expired_token_ends_a_subscription_and_its_socket() {
 
 #[tokio::test]
 async fn events_end_when_the_service_stops() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let request = app.viewer.request(Method::POST, "/graphql").header("accept", "text/event-stream");
     let body = json!({"query": WATCH, "variables": {"o": app.org}});
     let mut response = request.json(&body).send().await.unwrap();
@@ -317,8 +313,7 @@ async fn permitted_subscribers_see_every_conversation_change_once() {
 
 #[tokio::test]
 async fn a_stranger_hears_only_of_their_own_conversations() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let theirs = app.populate_other(1).await.agents[0];
     let mut stranger = Client::of(&app.stranger).await;
     for query in [CONVERSATIONS, OF_AGENT] {
@@ -340,8 +335,7 @@ async fn a_stranger_hears_only_of_their_own_conversations() {
 
 #[tokio::test]
 async fn conversations_are_seen_over_server_sent_events() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let request = app.viewer.request(Method::POST, "/graphql").header("accept", "text/event-stream");
     let body = json!({ "query": OF_AGENT, "variables": { "o": app.org, "a": agent } });
     let mut response = request.json(&body).send().await.unwrap();

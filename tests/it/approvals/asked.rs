@@ -22,8 +22,7 @@ pub struct Working<'a> {
 }
 
 pub async fn working(app: &TestApp) -> Working<'_> {
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let turn = post(app, conversation).await;
     host.takes(turn).await;
     Working { host, conversation, turn }

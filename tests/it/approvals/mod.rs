@@ -67,9 +67,7 @@ async fn list(app: &TestApp, only_pending: bool) -> Vec<i64> {
 
 #[tokio::test]
 async fn a_record_names_its_agent_and_hides_secrets() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let new = NewApproval {
         agent_id: Some(AgentId(agent)),
         conversation_id: Some(ConversationId(conversation)),
@@ -218,8 +216,7 @@ async fn an_action_is_approved_or_denied_and_no_alert_answered() {
 
 #[tokio::test]
 async fn when_two_answer_at_once_exactly_one_decides() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     for _ in 0..5 {
         let (agent_id, waiting) = (Some(AgentId(agent)), Some(waiting(&app)));
         let id = raise(&app, NewApproval { agent_id, waiting, ..question(false, false) }).await;
@@ -246,9 +243,7 @@ async fn when_two_answer_at_once_exactly_one_decides() {
 
 #[tokio::test]
 async fn the_last_decision_reopens_the_conversation() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let asked = |new: NewApproval| NewApproval {
         agent_id: Some(AgentId(agent)),
         conversation_id: Some(ConversationId(conversation)),
@@ -278,9 +273,7 @@ async fn the_last_decision_reopens_the_conversation() {
 
 #[tokio::test]
 async fn an_undecided_approval_expires_and_fails_closed() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let soon = Some(app.clock.now().plus(Duration::from_mins(1)));
     let new = NewApproval {
         agent_id: Some(AgentId(agent)),
@@ -315,9 +308,7 @@ async fn an_undecided_approval_expires_and_fails_closed() {
 
 #[tokio::test]
 async fn an_overdue_approval_reads_the_same_around_the_round() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, _, conversation) = TestApp::with_conversation().await;
     let soon = Some(app.clock.now().plus(Duration::from_mins(1)));
     let new = NewApproval {
         conversation_id: Some(ConversationId(conversation)),

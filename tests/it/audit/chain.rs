@@ -119,8 +119,7 @@ async fn a_rehashed_chain_fails_at_its_checkpoint() {
 
 #[tokio::test]
 async fn late_and_concurrent_entries_have_their_own_positions() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let late = app.scope().begin().await.unwrap();
     let entry = |n: i64| audit::Entry {
         operation: "startAgent",
@@ -169,8 +168,7 @@ async fn late_and_concurrent_entries_have_their_own_positions() {
 
 #[tokio::test]
 async fn a_value_nested_too_deeply_is_logged_as_text() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let nested = |depth: usize| (0..depth).fold(json!("x"), |inner, _| json!({ "in": [inner] }));
     let tx = app.scope().begin().await.unwrap();
     audit::record(
@@ -332,8 +330,7 @@ async fn only_administrators_export_the_log_and_only_their_own() {
 
 #[tokio::test]
 async fn an_export_can_be_checked_without_us() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let input = json!({ "name": "Zoë \"quoted\" \u{1f980}/", "description": "a\ttab", "cpuOverride": 1.5 });
     app.sets_agent(agent, input).await;
     app.seal().await;
@@ -388,8 +385,7 @@ async fn retention_removes_old_entries_and_the_rest_still_verifies() {
 
 #[tokio::test]
 async fn an_entry_names_the_policy_line_that_decided() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
     app.viewer.post(&path, Value::Null).await;
     app.token(&["agent.view"]).await.post(&path, Value::Null).await;

@@ -49,8 +49,7 @@ async fn lines(app: &TestApp) -> i64 {
 
 #[tokio::test]
 async fn an_entry_says_who_did_what_to_which_record() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     app.clock.advance(Duration::from_secs(1));
     let start = format!("/v1/org/{}/agent/{agent}/start", app.org);
     let request =
@@ -73,8 +72,7 @@ async fn an_entry_says_who_did_what_to_which_record() {
 
 #[tokio::test]
 async fn a_service_token_is_identified_by_its_hint() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let token = app.token(&["agent.edit"]).await;
     token.post(&format!("/v1/org/{}/agent/{agent}/start", app.org), Value::Null).await.expect(200);
     let line = &log(&app, &app.owner, json!({ "operation": "startAgent" })).await["data"][0];
@@ -109,8 +107,7 @@ async fn the_log_can_be_filtered_and_paged() {
 
 #[tokio::test]
 async fn failed_operations_have_no_entry() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let before = lines(&app).await;
     let path = |verb: &str| format!("/v1/org/{}/agent/{agent}/{verb}", app.org);
     app.viewer.post(&path("start"), Value::Null).await;
@@ -128,8 +125,7 @@ async fn failed_operations_have_no_entry() {
 
 #[tokio::test]
 async fn secrets_do_not_reach_the_log() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let input = json!({
         "modelCredential": "canary-credential",
         "modelCredentialBaseUrl": "https://models.example/canary-path",

@@ -33,8 +33,7 @@ async fn instance(app: &TestApp) -> Vec<String> {
 
 #[tokio::test]
 async fn a_refusal_has_an_entry_on_either_face() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
     assert_eq!(app.viewer.post(&path, Value::Null).await.status, 403);
     let delete = "mutation($o: Id!, $i: Id!) { d: deleteAgent(orgId: $o, id: $i) }";
@@ -63,8 +62,7 @@ async fn a_refusal_has_an_entry_on_either_face() {
 
 #[tokio::test]
 async fn an_operations_refusal_is_logged_with_the_missing_right() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let promote =
         "mutation($o: Id!, $u: Id!) { updateMember(orgId: $o, userId: $u, input: { role: OWNER }) { role } }";
     let promoted = app.admin.gql(promote, json!({ "o": app.org, "u": app.admin.user })).await;
@@ -111,8 +109,7 @@ async fn an_operations_refusal_is_logged_with_the_missing_right() {
 
 #[tokio::test]
 async fn an_unconfirmed_address_and_a_reached_limit_are_refusals() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let unconfirmed = app.person("ADMIN", false).await;
     let channel = json!({ "name": "hook", "transport": "WEBHOOK", "agent_id": agent, "webhook": { "outbound_url": "https://h.example" } });
     let path = format!("/v1/org/{}/channel", app.org);

@@ -184,8 +184,7 @@ async fn a_tap_approves_for_agent_thread_and_record() {
     );
     assert!(chat.sent()[0].contains("This chat is linked"), "{:?}", chat.sent());
     app.sets(json!({ "chatRiskLimit": 101 })).await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let run = Asked::Action {
         tool: Some("shell".to_owned()),
         tool_kind: "execute".to_owned(),

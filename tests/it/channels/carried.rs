@@ -361,8 +361,7 @@ async fn instructions_reach_only_the_channels_conversations() {
 
 #[tokio::test]
 async fn transports_that_carry_nothing_yet_say_so() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let body = json!({ "name": "Days", "transport": "CALENDAR", "agent_id": agent });
     let made = app.owner.post(&format!("/v1/org/{}/channel", app.org), body).await.expect(201);
     assert_eq!((&made["is_active"], &made["inactive_reason"]), (&json!(false), &json!("NOT_SUPPORTED")));

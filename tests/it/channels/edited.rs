@@ -13,8 +13,7 @@ use crate::{
 
 #[tokio::test]
 async fn addresses_headers_and_repositories_are_checked() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let hook = connect(&app, webhook(agent)).await;
     let wrong = async |channel: &Value, body: Value| {
         let answer = app.operator.patch(&at(&app, channel), body).await;
@@ -79,8 +78,7 @@ async fn the_server_that_proves_senders_has_a_servers_name() {
 
 #[tokio::test]
 async fn the_notified_conversation_shows_in_short_form() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let channel = connect(&app, bot(agent)).await;
     let conversation = app.conversation(agent).await;
     let contact = app.contact("Ada").await;
@@ -99,8 +97,7 @@ async fn the_notified_conversation_shows_in_short_form() {
 
 #[tokio::test]
 async fn an_edit_merges_key_by_key() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let mut body = webhook(agent);
     body["webhook"]["signature_header"] = json!("X-Signature");
     body["webhook"]["outbound_secret"] = json!("out");
@@ -141,8 +138,7 @@ async fn an_edit_merges_key_by_key() {
 
 #[tokio::test]
 async fn every_transport_can_be_edited() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let host = connect(&app, code_host(agent)).await;
     let edit = json!({"code_host": {"repos": [], "events": ["push", "push "], "listen_scope": "all", "raw_payload": true}});
     let edited = sets(&app, &host, edit).await;
@@ -201,8 +197,7 @@ async fn a_stored_password_is_used_only_with_its_host() {
 
 #[tokio::test]
 async fn deactivating_is_manual_and_activating_clears_the_reason() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let channel = connect(&app, bot(agent)).await;
     let off = sets(&app, &channel, json!({"is_active": false})).await;
     assert_eq!((&off["is_active"], &off["inactive_reason"]), (&json!(false), &json!("MANUAL")));
@@ -212,8 +207,7 @@ async fn deactivating_is_manual_and_activating_clears_the_reason() {
 
 #[tokio::test]
 async fn a_deleted_agents_channels_become_and_stay_inactive() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let channel = connect(&app, bot(agent)).await;
     let manual = connect(&app, bot(agent)).await;
     sets(&app, &manual, json!({"is_active": false})).await;
@@ -289,8 +283,7 @@ async fn a_mailboxs_whitelist_has_addresses_as_mails_have_them() {
 
 #[tokio::test]
 async fn a_deleted_channel_is_hidden_and_keeps_no_secret() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let mut body = webhook(agent);
     body["webhook"]["outbound_secret"] = json!("out");
     let channel = connect(&app, body).await;
@@ -309,8 +302,7 @@ async fn a_deleted_channel_is_hidden_and_keeps_no_secret() {
 
 #[tokio::test]
 async fn a_deleted_channels_approvals_are_withdrawn() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let (gone, stays) = (connect(&app, bot(agent)).await, connect(&app, bot(agent)).await);
     let tx = app.scope().begin().await.unwrap();
     for channel in [&gone, &stays] {

@@ -80,8 +80,7 @@ pub async fn sets(app: &TestApp, channel: &Value, body: Value) -> Value {
 
 #[tokio::test]
 async fn a_connected_bots_record_is_the_specified_one() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let body = json!({
         "name": "  Support ", "transport": "TELEGRAM", "agent_id": agent, "bot_token": "77:seventy-seven",
         "destination": "@support", "instructions": "Be brief.",
@@ -105,8 +104,7 @@ async fn a_connected_bots_record_is_the_specified_one() {
 
 #[tokio::test]
 async fn each_transport_shows_its_own_object_and_no_other() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let hook = connect(&app, webhook(agent)).await;
     let echo = json!({"actor_paths": [], "self_ids": []});
     assert_eq!(
@@ -162,8 +160,7 @@ async fn a_code_hosts_authorization_shows_once_granted() {
 
 #[tokio::test]
 async fn each_transports_settings_are_required() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let refused = async |more: Value| {
         let mut body = json!({"name": "x", "agent_id": agent});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -204,8 +201,7 @@ async fn each_transports_settings_are_required() {
 
 #[tokio::test]
 async fn keys_of_another_transport_are_refused_by_name() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let mut body = webhook(agent);
     body["bot_token"] = json!("t");
     body["email"] = json!({});
@@ -247,8 +243,7 @@ async fn unknown_recipients_are_named_and_repeated_ones_merged() {
 
 #[tokio::test]
 async fn leaving_ends_alerts_and_locks_only_the_members_channels() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let (leaving, staying) = (app.person("VIEWER", true).await, app.owner.user.unwrap());
     let (named, other) = (connect(&app, bot(agent)).await, connect(&app, bot(agent)).await);
     let body = json!({"alert_recipient_user_ids": [leaving.user.unwrap(), staying]});
@@ -318,8 +313,7 @@ async fn the_list_can_be_limited_to_one_agent() {
 
 #[tokio::test]
 async fn agents_and_channels_refer_to_each_other() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let channel = connect(&app, bot(agent)).await;
     let query = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { channels { id agent { id } } } }";
     let data = app.viewer.gql(query, json!({"o": app.org, "a": agent})).await.data();
@@ -328,8 +322,7 @@ async fn agents_and_channels_refer_to_each_other() {
 
 #[tokio::test]
 async fn a_service_token_needs_no_confirmed_address() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let editor = app.token(&["agent.edit"]).await;
     let channel = editor.post(&path(&app), bot(agent)).await.expect(201);
     editor.patch(&at(&app, &channel), json!({"name": "x"})).await.expect(200);

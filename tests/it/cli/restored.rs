@@ -191,8 +191,7 @@ async fn a_host_that_the_database_does_not_know_shows_a_new_token() {
 
 #[tokio::test]
 async fn a_host_that_begins_again_learns_what_is_known_of_it() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let host = app.host_of(agent).await;
     app.start_agent(agent).await;
     let mut line = host.connect().await;

@@ -23,9 +23,7 @@ async fn put(app: &TestApp, filename: &str, mime_type: &str, content: Vec<u8>) -
 
 #[tokio::test]
 async fn a_file_is_uploaded_posted_and_downloaded() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let taken =
         put(&app, "..%2Freport%22.html", "text/html; charset=utf-8", b"<b>hi</b>".to_vec()).await.expect(201);
     let id = taken["id"].as_i64().unwrap();
@@ -93,8 +91,7 @@ async fn without_permission_no_bytes_are_served() {
 
 #[tokio::test]
 async fn another_persons_file_cannot_be_posted() {
-    let app = TestApp::start().await;
-    let conversation = app.conversation(app.agent().await).await;
+    let (app, _, conversation) = TestApp::with_conversation().await;
     let id = put(&app, "a.txt", "text/plain", b"mine".to_vec()).await.expect(201)["id"].clone();
     let variables = json!({ "o": app.org, "c": conversation, "i": { "text": "x", "attachmentIds": [id] } });
     let answer = app.admin.gql(POST, variables.clone()).await;
@@ -155,8 +152,7 @@ async fn a_small_file_goes_through_the_schema_too() {
 
 #[tokio::test]
 async fn a_file_not_posted_within_a_day_is_removed() {
-    let app = TestApp::start().await;
-    let conversation = app.conversation(app.agent().await).await;
+    let (app, _, conversation) = TestApp::with_conversation().await;
     let posted = put(&app, "posted.txt", "text/plain", b"kept".to_vec()).await.expect(201)["id"].clone();
     put(&app, "forgotten.txt", "text/plain", b"gone".to_vec()).await.expect(201);
     let input = json!({ "text": "see this", "attachmentIds": [posted] });

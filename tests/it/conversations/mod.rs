@@ -87,8 +87,7 @@ fn ids(data: &Value) -> Vec<i64> {
 
 #[tokio::test]
 async fn a_conversation_names_its_agent_contact_and_channel() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let conversation =
         Thread { contact: Some("Ines"), channel: Some("Desk"), ..Thread::of(agent, 0) }.make(&app).await;
     let path = format!("/v1/org/{}/agent/{agent}/conversation", app.org);
@@ -124,8 +123,7 @@ async fn an_agents_conversations_are_a_list_newest_first() {
 
 #[tokio::test]
 async fn the_preview_is_only_for_callers_who_may_read_messages() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let conversation =
         Thread { contact: Some("Ines"), channel: Some("Desk"), ..Thread::of(agent, 0) }.make(&app).await;
     say(&app, conversation, MessageRole::Assistant, "the secret begins").await;
@@ -228,8 +226,7 @@ async fn bounds_match_the_specification() {
 
 #[tokio::test]
 async fn every_order_handles_ties_and_missing_values() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let with = async |name: Option<&str>| {
         let thread = Thread { contact: name, channel: name, model: name, ..Thread::of(agent, 0) };
         thread.make(&app).await
@@ -267,8 +264,7 @@ async fn every_order_handles_ties_and_missing_values() {
 
 #[tokio::test]
 async fn a_search_is_text_over_the_names_of_contact_and_channel() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let with = async |contact: &'static str, channel: &'static str| {
         let thread = Thread { contact: Some(contact), channel: Some(channel), ..Thread::of(agent, 0) };
         thread.make(&app).await
@@ -298,8 +294,7 @@ async fn a_search_is_text_over_the_names_of_contact_and_channel() {
 
 #[tokio::test]
 async fn a_page_costs_two_statements_however_long() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let mut conversation = 0;
     for at in 0..30 {
         conversation = Thread { contact: Some("c"), ..Thread::of(agent, at) }.make(&app).await;
@@ -329,8 +324,7 @@ const START: &str = "mutation($o:Id!,$i:StartConversationInput!){startConversati
 
 #[tokio::test]
 async fn a_conversation_starts_in_the_panel() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let input = json!({ "agentId": agent, "title": " Stock ", "text": "How much is left?" });
     let variables = json!({ "o": app.org, "i": input });
     let data = app.operator.gql(START, variables).await.data();
@@ -362,9 +356,7 @@ async fn status(app: &TestApp, conversation: i64) -> String {
 
 #[tokio::test]
 async fn people_resolve_archive_and_reopen_conversations() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, _, conversation) = TestApp::with_conversation().await;
     let set = async |input: Value| {
         app.operator.gql(UPDATE, json!({ "o": app.org, "c": conversation, "i": input })).await
     };
@@ -389,8 +381,7 @@ async fn people_resolve_archive_and_reopen_conversations() {
 
 #[tokio::test]
 async fn messages_and_questions_change_a_conversations_status() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let id = app.conversation(agent).await;
     let conversation = ConversationId(id);
     let set = async |status: &str| {
@@ -434,8 +425,7 @@ async fn messages_and_questions_change_a_conversations_status() {
 
 #[tokio::test]
 async fn reading_a_conversation_needs_the_permission_for_its_agent() {
-    let app = TestApp::start().await;
-    let conversation = app.conversation(app.agent().await).await;
+    let (app, _, conversation) = TestApp::with_conversation().await;
     let one = "query($o:Id!,$c:Id!){conversation(orgId:$o,id:$c){id agent{name}}}";
     let variables = json!({ "o": app.org, "c": conversation });
     let narrow = app.token(&["agent.output.view"]).await;

@@ -56,8 +56,7 @@ async fn the_newest_message_of_any_conversation_comes_first() {
 
 #[tokio::test]
 async fn pages_follow_each_other_without_a_gap() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let threads = [app.conversation(agent).await, app.conversation(agent).await];
     let mut said = Vec::new();
     for n in 0..25 {
@@ -85,8 +84,7 @@ async fn pages_follow_each_other_without_a_gap() {
 
 #[tokio::test]
 async fn what_only_the_index_takes_for_a_match_is_left_out() {
-    let app = TestApp::start().await;
-    let conversation = app.conversation(app.agent().await).await;
+    let (app, _, conversation) = TestApp::with_conversation().await;
     let right = say(&app, conversation, User, "東京都の天気").await;
     for _ in 0..3 {
         say(&app, conversation, User, "京都と東京").await;
@@ -97,9 +95,7 @@ async fn what_only_the_index_takes_for_a_match_is_left_out() {
 
 #[tokio::test]
 async fn no_one_finds_what_others_said() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     say(&app, conversation, User, "needle").await;
     let variables = json!({ "o": app.other_org, "q": "needle" });
     let theirs = app.stranger.gql(FIND, variables).await.data()["findMessages"].clone();
@@ -138,8 +134,7 @@ async fn come_to(app: &TestApp, id: i64) {
 
 #[tokio::test]
 async fn many_messages_are_searched_from_newest_to_oldest() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let thread = app.conversation(agent).await;
     let mut said = Vec::new();
     // The stages for a million messages: all before 917,504, those from there on, and those from 995,328 on.

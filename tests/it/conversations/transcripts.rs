@@ -41,8 +41,7 @@ impl TestApp {
 
 #[tokio::test]
 async fn a_transcript_expires_and_its_conversation_continues() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let (old, young) = (app.conversation(agent).await, app.conversation(agent).await);
     // More than one transaction removes.
     for n in 0..520 {

@@ -90,8 +90,7 @@ async fn messages_to_a_stopped_agent_wait_for_its_start() {
 #[tokio::test]
 async fn what_is_written_while_a_turn_runs_is_the_next_turn() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let other = app.conversation(host.agent).await;
     let first = write(&app, conversation, "one").await;
     assert_eq!(host.given().await, [first], "an idle agent gets it at once");
@@ -178,8 +177,7 @@ async fn a_start_and_a_message_at_once_lose_no_turn() {
 #[tokio::test]
 async fn a_paused_agent_gets_waiting_turns_when_it_resumes() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let turn = write(&app, conversation, "one").await;
     host.takes(turn).await;
     host.act("pause").await;
@@ -194,8 +192,7 @@ async fn a_paused_agent_gets_waiting_turns_when_it_resumes() {
 #[tokio::test]
 async fn a_turn_is_cancelled_by_a_person() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let running = write(&app, conversation, "one").await;
     host.takes(running).await;
     let waiting = write(&app, conversation, "two").await;
@@ -221,8 +218,7 @@ async fn a_turn_is_cancelled_by_a_person() {
 #[tokio::test]
 async fn what_a_turn_cost_is_shown_and_added_up() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let usage = Usage {
         input: Some(9_007_199_254_740_993),
         output: Some(20),
@@ -319,8 +315,7 @@ async fn a_full_session_starts_over_with_the_next_turn() {
 #[tokio::test]
 async fn a_prompt_that_is_too_long_is_taken_in_parts() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let long = "ü".repeat(65_536);
     let mut turn = write(&app, conversation, &long).await;
     for _ in 0..9 {
@@ -373,8 +368,7 @@ async fn turns_are_filtered_and_watched() {
 #[tokio::test]
 async fn what_joins_a_turn_or_takes_it_back_is_told() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let first = write(&app, conversation, "one").await;
     host.takes(first).await;
     let mut news = app.core.events.subscribe(OrgId(app.org), &Caller::System);

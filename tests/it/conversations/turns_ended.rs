@@ -94,8 +94,7 @@ async fn reports_of_another_launch_change_nothing() {
 #[tokio::test]
 async fn late_events_of_a_stopped_agent_count_until_its_end() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let text = |text: &str| Content::Text { text: text.to_owned() };
     host.act("stop").await;
     host.says(conversation, None, "1.1", text("goodbye")).await.unwrap();
@@ -132,9 +131,7 @@ async fn an_agent_does_not_touch_anothers_turns() {
 
 #[tokio::test]
 async fn what_waits_for_a_deleted_agent_is_cancelled() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let turn = write(&app, conversation, "one").await;
     app.delete_agent(agent).await;
     assert_eq!(app.turn_is(turn).await, "CANCELLED");
@@ -166,8 +163,7 @@ async fn a_stopped_organization_sends_no_turn_until_it_is_released() {
 #[tokio::test]
 async fn a_turn_that_its_host_refuses_waits_for_the_next_occasion() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let turn = write(&app, conversation, "one").await;
     host.refuses(RefusedReason::NotRunning).await;
     assert_eq!(host.given().await, [turn]);
@@ -179,8 +175,7 @@ async fn a_turn_that_its_host_refuses_waits_for_the_next_occasion() {
 #[tokio::test]
 async fn a_turn_of_a_long_absent_host_waits_again() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let turn = write(&app, conversation, "one").await;
     let expire = async || {
         let now = app.clock.now().0;

@@ -126,8 +126,7 @@ async fn the_first_to_end_a_turn_is_named_only_for_what_ended() {
 
 #[tokio::test]
 async fn a_conversation_is_called_by_its_first_message() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let start = "mutation($o: Id!, $a: Id!, $t: String, $s: String) {
         startConversation(orgId: $o, input: { agentId: $a, text: $t, title: $s }) { id title } }";
     let begun = async |text: Option<&str>, title: Option<&str>| {
@@ -157,8 +156,7 @@ async fn a_conversation_is_called_by_its_first_message() {
 
 #[tokio::test]
 async fn a_title_that_any_message_gave_goes_with_the_transcript() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let start = "mutation($o: Id!, $a: Id!) { startConversation(orgId: $o, input: { agentId: $a, text: \"Beans\" }) { id } }";
     let begin = async || {
         let begun = app.operator.gql(start, json!({ "o": app.org, "a": agent })).await.data();

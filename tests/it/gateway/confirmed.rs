@@ -252,8 +252,7 @@ fn places(value: &Value, at: &str, seen: &mut BTreeSet<String>) {
 
 #[tokio::test]
 async fn a_secret_that_comes_later_stops_the_agent() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let server = server_of(&app, agent).await;
     let token = app.token(&["server.view", "server.edit"]).await;
     let mut line = joined_by(&app, &token, server).await.connect().await;
@@ -272,8 +271,7 @@ async fn a_secret_that_comes_later_stops_the_agent() {
 
 #[tokio::test]
 async fn confirming_starts_the_agents_that_waited_and_no_others() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let server = server_of(&app, agent).await;
     given(&app, agent, "api-key", true).await;
     let failed = app.agent().await;
@@ -356,8 +354,7 @@ async fn confirming_starts_no_agent_that_a_person_paused_or_stopped() {
 
 #[tokio::test]
 async fn agents_started_together_wait_for_the_confirmation_too() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let server = server_of(&app, agent).await;
     given(&app, agent, "api-key", true).await;
     let plain = app.agent().await;

@@ -62,9 +62,7 @@ fn named(numbers: impl IntoIterator<Item = usize>) -> Vec<String> {
 
 #[tokio::test]
 async fn a_batch_takes_as_few_statements_as_one_message() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let host = app.host_of(agent).await;
     let generation = app.start_agent(agent).await;
     let turn = crate::conversations::turns::write(&app, conversation, "Go on.").await;
@@ -154,9 +152,7 @@ async fn only_the_unstorable_message_is_left_out() {
 
 #[tokio::test]
 async fn messages_of_an_old_connection_or_launch_are_not_stored() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let host = app.host_of(agent).await;
     let generation = app.start_agent(agent).await;
     let mut old = Reports::of(&app, &host).await;

@@ -31,6 +31,13 @@ impl Line {
     }
 }
 
+/// A stopped agent, and the host of its server.
+async fn hosted() -> (TestApp, i64, Host) {
+    let (app, agent) = TestApp::with_agent().await;
+    let host = app.host_of(agent).await;
+    (app, agent, host)
+}
+
 /// The event of an agent that is up.
 fn started() -> Value {
     json!({ "kind": "STARTED", "container_id": "c", "program": null, "model": null })
@@ -204,9 +211,7 @@ async fn a_handshake_needs_a_hosts_token_in_the_header() {
 
 #[tokio::test]
 async fn a_host_that_says_hello_is_online_and_learns_what_should_run() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     let line = host.connect().await;
     let welcome = &line.welcome;
     assert_eq!(
@@ -333,9 +338,7 @@ async fn a_host_that_says_nothing_is_refused() {
 
 #[tokio::test]
 async fn another_machine_gets_the_unreceived_commands() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     app.start_agent(agent).await;
     let mut line = host.connect().await;
     assert_eq!(line.wait_for("COMMAND").await["seq"], 1);
@@ -352,8 +355,7 @@ async fn another_machine_gets_the_unreceived_commands() {
 
 #[tokio::test]
 async fn a_replaced_machines_backup_fails() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     app.start_agent(agent).await;
     let back_up = async || {
         app.operator.gql(BACK_UP, json!({ "o": app.org, "i": agent })).await.data();

@@ -25,7 +25,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::{
-    gateway::started,
+    gateway::{hosted, started},
     harness::{
         Actor, Socket, TestApp,
         gateway::{Host, Line},
@@ -90,9 +90,7 @@ fn delta((agent, generation): (i64, i64), conversation: i64, offset: i64) -> ser
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_a_command_reaches_its_host_on_another_replica() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     let there = Replica::start(&app).await;
     let mut line = there.of(&host).connect().await;
     let mut took = Vec::new();
@@ -113,9 +111,7 @@ async fn postgres_a_command_reaches_its_host_on_another_replica() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_of_two_sockets_the_older_one_writes_nothing() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     let generation = app.start_agent(agent).await;
     let there = Replica::start(&app).await;
     let mut old = host.connect().await;
@@ -166,8 +162,7 @@ async fn a_cut_that_the_replica_was_not_told_of_is_found_by_the_round() {
 async fn postgres_watched_text_is_seen_on_another_replica() {
     const WATCH: &str =
         "subscription($o: Id!, $c: Id!) { messageDeltas(orgId: $o, conversationId: $c) { offset text } }";
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let (host, conversation) = (app.host_of(agent).await, app.conversation(agent).await);
     let generation = app.start_agent(agent).await;
     let there = Replica::start(&app).await;
@@ -213,8 +208,7 @@ async fn no_frame_and_no_token_is_logged() {
     let subscriber = muster::core::telemetry::subscriber(&log, move || writer.clone(), false).unwrap();
     tracing::subscriber::set_global_default(subscriber)
         .expect("run with cargo-nextest: one process per test");
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let own = json!({ "modelCredentialType": "API_KEY", "modelCredentialProvider": "anthropic",
         "modelCredential": "canary-key", "credentialChoice": "OWN" });
     app.sets_agent(agent, own).await;

@@ -97,9 +97,7 @@ async fn calls(app: &TestApp) -> i64 {
 
 #[tokio::test]
 async fn no_event_counts_of_a_launch_elsewhere() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let tools = mcp_server(&app).await;
     assign(&app, "McpServer", tools, &[agent]).await;
 

@@ -6,7 +6,7 @@ use muster::domain::hosts::{MOST_UNACKNOWLEDGED, look};
 use serde_json::{Value, json};
 
 use crate::{
-    gateway::started,
+    gateway::{hosted, started},
     harness::{
         TestApp,
         gateway::{Host, Line},
@@ -44,8 +44,7 @@ async fn command(line: &mut Line) -> (i64, String) {
 
 #[tokio::test]
 async fn a_command_reaches_a_connected_host_at_once() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let mut line = app.host_of(agent).await.connect().await;
     let mut took = Vec::new();
     for seq in 1..=20 {
@@ -64,9 +63,7 @@ async fn a_command_reaches_a_connected_host_at_once() {
 
 #[tokio::test]
 async fn commands_are_numbered_once_resent_and_bounded() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let mut host = app.host_of(agent).await;
+    let (app, agent, mut host) = hosted().await;
     let all = MOST_UNACKNOWLEDGED + 10;
     put(&app, agent, &vec!["SYNC"; all as usize], 1_000).await;
     let mut line = host.connect().await;
@@ -99,9 +96,7 @@ async fn commands_are_numbered_once_resent_and_bounded() {
 
 #[tokio::test]
 async fn an_expired_command_is_dropped_without_a_gap() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     put(&app, agent, &["SYNC"], 1_000).await;
     let mut line = host.connect().await;
     assert_eq!(command(&mut line).await, (1, "SYNC".to_owned()));
@@ -122,9 +117,7 @@ async fn an_expired_command_is_dropped_without_a_gap() {
 
 #[tokio::test]
 async fn a_stop_waits_for_its_host_however_long_that_is_away() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     let running = crate::harness::Host { app: &app, agent, generation: 0 }.launched().await;
     running.started().await;
     running.act("stop").await;
@@ -140,8 +133,7 @@ async fn a_stop_waits_for_its_host_however_long_that_is_away() {
 
 #[tokio::test]
 async fn a_stopped_organization_gets_only_ending_commands() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let mut line = app.host_of(agent).await.connect().await;
     muster::domain::emergency_stop::stop(&app.scope(), "to look at it").await.unwrap();
     put(&app, agent, &["TURN", "STOP"], 1_000).await;
@@ -171,9 +163,7 @@ async fn commands_of_other_servers_go_to_their_own_hosts() {
 
 #[tokio::test]
 async fn events_are_stored_with_what_they_change_and_acknowledged() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     let generation = app.start_agent(agent).await;
     let mut line = host.connect().await;
     line.reports((agent, generation), started()).await;
@@ -190,9 +180,7 @@ async fn events_are_stored_with_what_they_change_and_acknowledged() {
 
 #[tokio::test]
 async fn an_event_sent_again_is_applied_once_and_acknowledged_again() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let mut host = app.host_of(agent).await;
+    let (app, agent, mut host) = hosted().await;
     let generation = app.start_agent(agent).await;
     let mut line = host.connect().await;
     let event = line.event((agent, generation), started());
@@ -218,9 +206,7 @@ async fn an_event_sent_again_is_applied_once_and_acknowledged_again() {
 
 #[tokio::test]
 async fn an_event_left_out_is_a_gap_and_the_connection_ends() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     let mut line = host.connect().await;
     let _left_out = line.event((agent, 0), json!({ "kind": "SYNCED" }));
     line.report((agent, 0), json!({ "kind": "SYNCED" })).await;
@@ -259,9 +245,7 @@ async fn only_the_inapplicable_event_is_left_out() {
 
 #[tokio::test]
 async fn a_request_that_is_left_out_is_refused() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     let generation = app.start_agent(agent).await;
     let mut line = host.connect().await;
     assert_eq!(command(&mut line).await.1, "LAUNCH");
@@ -288,9 +272,7 @@ async fn a_request_that_is_left_out_is_refused() {
 
 #[tokio::test]
 async fn a_full_or_broken_database_keeps_events_with_the_host() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let mut host = app.host_of(agent).await;
+    let (app, agent, mut host) = hosted().await;
     let mut line = host.connect().await;
     // What every transaction of events needs.
     app.execute("ALTER TABLE servers RENAME COLUMN event_seq TO gone", vec![]).await;
@@ -307,9 +289,7 @@ async fn a_full_or_broken_database_keeps_events_with_the_host() {
 
 #[tokio::test]
 async fn of_two_connections_the_newer_one_writes() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     let generation = app.start_agent(agent).await;
     let mut old = host.connect().await;
     assert_eq!(command(&mut old).await.0, 1);
@@ -331,9 +311,7 @@ async fn of_two_connections_the_newer_one_writes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_events_a_second_are_durable() {
     const EVENTS: u32 = 2_000;
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let host: Host = app.host_of(agent).await;
     let generation = app.start_agent(agent).await;
     let mut line = host.connect().await;
