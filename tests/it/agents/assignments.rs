@@ -168,8 +168,7 @@ async fn one_unknown_agent_fails_the_whole_list() {
 
 #[tokio::test]
 async fn archiving_hides_a_thing_and_keeps_its_assignments() {
-    let app = TestApp::start().await;
-    let (running, stopped) = (app.agent().await, app.agent().await);
+    let (app, running, stopped) = TestApp::with_two_agents().await;
     set_running(&app, running).await;
     for kind in KINDS {
         let id = kind.made(&app, "shared").await;

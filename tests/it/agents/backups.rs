@@ -145,8 +145,7 @@ async fn a_stop_keeps_its_backup_and_a_late_launch_its_report() {
     host.rests().await;
     let waiting = "SELECT COUNT(*) FROM commands WHERE kind = 'BACKUP' AND expires_at > $1";
     assert_eq!(app.one::<i64>(waiting, vec![app.clock.now().0.into()]).await, 1);
-    let host = host.launched().await;
-    host.started().await;
+    let host = host.relaunched().await;
     old.backs_up(id, done()).await;
     assert_eq!(host.states().await, ["DONE"], "a backup belongs to no launch");
 }
@@ -168,8 +167,7 @@ async fn a_failed_backup_says_why_and_is_not_the_last_one() {
     assert_eq!(says().await.as_deref(), Some("BACKUP_FAILED"));
     assert_eq!(host.told("FORGET").await.len(), 0, "there is no file");
     host.rests().await;
-    let host = host.launched().await;
-    host.started().await;
+    let host = host.relaunched().await;
     assert_eq!(says().await.as_deref(), Some("BACKUP_FAILED"), "a restart mends no backup");
     // A host that lies about the digest has made nothing that could be restored.
     let id = host.back_up().await;
@@ -335,9 +333,7 @@ pub async fn until(house: &House, crew: &Crew, field: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restore_survives_the_death_of_its_host() {
-    let house = House::open().await;
-    let mut crew = house.crew("saved").await;
-    house.starts(&crew).await;
+    let (house, mut crew) = House::with_crew("saved").await;
     let conversation = house.says(&crew, "remember the blue jacket").await;
     house.rests(conversation).await;
     let notes = crew.machine.folder().join(format!("agents/{}/home/notes", crew.agent));

@@ -54,8 +54,7 @@ async fn the_last_launches_say_how_each_went() {
     ends(&host, EndReason::Exited, Some("panic: no such model\n")).await;
     let host = host.launched().await;
     ends(&host, EndReason::ImageNotFound, None).await;
-    let host = host.launched().await;
-    host.started().await;
+    let host = host.relaunched().await;
     host.act("stop").await;
     // It would not go by itself.
     ends(&host, EndReason::Killed, None).await;

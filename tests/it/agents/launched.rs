@@ -32,8 +32,7 @@ async fn synced(host: &Host<'_>) {
 
 #[tokio::test]
 async fn a_launch_has_everything_the_agent_may_use_and_nothing_else() {
-    let app = TestApp::start().await;
-    let (agent, other) = (app.agent().await, app.agent().await);
+    let (app, agent, other) = TestApp::with_two_agents().await;
     let fields = json!([{ "label": "api key", "type": "secret", "value": "hush" }, { "label": "empty", "type": "text" }]);
     let credential =
         made(&app, "createCredential", json!({ "name": "GitHub", "kind": "api-key", "fields": fields }))

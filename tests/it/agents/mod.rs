@@ -29,7 +29,7 @@ use muster::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Host, TestApp};
+use crate::harness::{Host, Population, TestApp};
 
 impl TestApp {
     /// A fresh service with a stopped agent.
@@ -37,6 +37,19 @@ impl TestApp {
         let app = Self::start().await;
         let agent = app.agent().await;
         (app, agent)
+    }
+
+    pub async fn with_two_agents() -> (Self, i64, i64) {
+        let (app, one) = Self::with_agent().await;
+        let other = app.agent().await;
+        (app, one, other)
+    }
+
+    /// A fresh service with `n` of everything.
+    pub async fn populated(n: usize) -> (Self, Population) {
+        let app = Self::start().await;
+        let all = app.populate(n).await;
+        (app, all)
     }
 
     /// A fresh service with a stopped agent and a conversation with it.
@@ -56,6 +69,15 @@ impl TestApp {
     pub async fn delete_agent(&self, agent: i64) {
         let delete = "mutation($o: Id!, $a: Id!) { deleteAgent(orgId: $o, id: $a) }";
         self.admin.gql(delete, json!({ "o": self.org, "a": agent })).await.data();
+    }
+}
+
+impl Host<'_> {
+    /// Started by a person, and up.
+    pub async fn relaunched(self) -> Self {
+        let host = self.launched().await;
+        host.started().await;
+        host
     }
 }
 
@@ -154,8 +176,7 @@ async fn a_deleted_agent_is_gone_and_its_name_is_free() {
 
 #[tokio::test]
 async fn a_deleted_agents_approvals_are_withdrawn() {
-    let app = TestApp::start().await;
-    let (gone, stays) = (app.agent().await, app.agent().await);
+    let (app, gone, stays) = TestApp::with_two_agents().await;
     let tx = app.scope().begin().await.unwrap();
     let until = tx.now.plus(Duration::from_hours(1));
     let used_up = |agent, cause, title: &'static str| UsedUp {

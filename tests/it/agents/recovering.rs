@@ -216,16 +216,14 @@ async fn each_policy_says_what_is_started_again() {
         app.sets_agent(host.agent, json!({ "restartPolicy": policy })).await;
         host.exits(3).await;
         assert_eq!(host.comes_back_in().await, failed, "{policy}, failed");
-        let host = host.launched().await;
-        host.started().await;
+        let host = host.relaunched().await;
         host.exits(0).await;
         assert_eq!(host.comes_back_in().await, clean, "{policy}, ended without an error");
         let host = host.launched().await;
         host.ended(EndReason::ShimLost).await;
         assert_eq!(host.comes_back_in().await, failed, "{policy}, lost");
         // It was stopped, by a person or on its host.
-        let host = host.launched().await;
-        host.started().await;
+        let host = host.relaunched().await;
         host.ended(EndReason::Stopped).await;
         assert_eq!(host.comes_back_in().await, None, "{policy}, stopped");
     }
@@ -285,8 +283,7 @@ async fn a_stop_in_between_is_not_undone() {
     // It was started and stopped by a person: the planned launch is not made.
     let host = app.running_agent().await;
     host.exits(3).await;
-    let host = host.launched().await;
-    host.started().await;
+    let host = host.relaunched().await;
     host.act("stop").await;
     host.ended(EndReason::Exited).await;
     host.stays_down().await;
@@ -439,9 +436,7 @@ impl Host<'_> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_reboot_of_its_machine_an_agent_is_up_again() {
-    let house = House::open().await;
-    let mut crew = house.crew("rebooting").await;
-    house.starts(&crew).await;
+    let (house, mut crew) = House::with_crew("rebooting").await;
     let conversation = house.says(&crew, "Before it").await;
     assert_eq!(house.rests(conversation).await, ["DONE"]);
     crew.machine.kill();
@@ -464,9 +459,7 @@ async fn after_a_reboot_of_its_machine_an_agent_is_up_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_is_killed_before_the_start_makes_it_once() {
-    let mut house = House::open().await;
-    let crew = house.crew("twice").await;
-    house.starts(&crew).await;
+    let (mut house, crew) = House::with_crew("twice").await;
     crew.machine.kill_one("agent");
     let failed = async || {
         let query = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { status restart { nextAt } } }";

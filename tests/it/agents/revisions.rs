@@ -155,8 +155,7 @@ async fn a_revision_has_every_setting_and_no_secret() {
 
 #[tokio::test]
 async fn what_an_agent_works_with_is_part_of_its_revisions() {
-    let app = TestApp::start().await;
-    let (agent, other) = (app.agent().await, app.agent().await);
+    let (app, agent, other) = TestApp::with_two_agents().await;
     let (tool, key, how) = (mcp_server(&app).await, credential(&app).await, skill(&app, "how").await);
     assign(&app, "McpServer", tool, &[agent]).await;
     assign(&app, "Credential", key, &[agent]).await;
@@ -288,8 +287,7 @@ async fn old_revisions_go_except_the_launched_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_changes_leave_no_gap_and_no_stale_revision() {
-    let app = TestApp::start().await;
-    let (one, two) = (app.agent().await, app.agent().await);
+    let (app, one, two) = TestApp::with_two_agents().await;
     let (first, second) = (skill(&app, "first").await, skill(&app, "second").await);
     for skill in [first, second] {
         assign(&app, "Skill", skill, &[one, two]).await;

@@ -63,6 +63,14 @@ impl House {
         Self { program, serving: Some(serving), tenant, actor, _address: address, folder }
     }
 
+    /// A house with a crew whose agent runs.
+    pub async fn with_crew(name: &str) -> (Self, Crew) {
+        let house = Self::open().await;
+        let crew = house.crew(name).await;
+        house.starts(&crew).await;
+        (house, crew)
+    }
+
     /// Ends the service without warning.
     pub fn falls(&mut self) {
         self.serving = None;
@@ -289,9 +297,7 @@ async fn what_is_written_before_the_start_is_answered_after_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_asks_and_goes_on_as_the_answer_says() {
-    let house = House::open().await;
-    let crew = house.crew("asking").await;
-    house.starts(&crew).await;
+    let (house, crew) = House::with_crew("asking").await;
     let conversation = house.says(&crew, "ask Which jacket? | green | blue").await;
     let (approval, kind) = house.asked(&crew, conversation).await;
     assert_eq!(kind, "QUESTION");
@@ -312,9 +318,7 @@ async fn an_agent_asks_and_goes_on_as_the_answer_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deeply_nested_input_holds_up_no_other_agent() {
-    let house = House::open().await;
-    let mut crew = house.crew("deep").await;
-    house.starts(&crew).await;
+    let (house, mut crew) = House::with_crew("deep").await;
     let input = format!(r#"{{"a":{}{}}}"#, "[".repeat(124), "]".repeat(124));
     let deep = house.says(&crew, &format!("do read Look {input}")).await;
     house.hears(&crew, deep, "I was not allowed to: Look").await;
@@ -333,9 +337,7 @@ async fn a_deeply_nested_input_holds_up_no_other_agent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mode_that_is_chosen_holds_from_the_next_turn_on() {
-    let house = House::open().await;
-    let crew = house.crew("planning").await;
-    house.starts(&crew).await;
+    let (house, crew) = House::with_crew("planning").await;
     let conversation = house.says(&crew, "Good morning").await;
     assert_eq!(house.rests(conversation).await, ["DONE"]);
     let shown = async || {
@@ -368,9 +370,7 @@ async fn a_mode_that_is_chosen_holds_from_the_next_turn_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_survives_the_death_of_its_host_and_of_the_service() {
-    let mut house = House::open().await;
-    let mut crew = house.crew("falling").await;
-    house.starts(&crew).await;
+    let (mut house, mut crew) = House::with_crew("falling").await;
     for host_dies in [true, false] {
         let conversation = house.says(&crew, "slowly 20 100\nThe end of it").await;
         house.begins(conversation).await;

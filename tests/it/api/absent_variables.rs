@@ -83,8 +83,7 @@ fn nested(path: &[&str], inner: Value) -> Value {
 
 #[tokio::test]
 async fn a_missing_variable_leaves_an_edits_field_alone() {
-    let app = TestApp::start().await;
-    let all = app.populate(4).await;
+    let (app, all) = TestApp::populated(4).await;
     let walker = Walker::new();
     let mut tried = 0;
     let edits = walker.catalogue.root_fields().filter(|root| {
@@ -142,8 +141,7 @@ async fn a_missing_variable_leaves_an_edits_field_alone() {
 
 #[tokio::test]
 async fn secrets_and_expiries_survive_unrelated_edits() {
-    let app = TestApp::start().await;
-    let all = app.populate(4).await;
+    let (app, all) = TestApp::populated(4).await;
     let org = app.org;
 
     let skill = "mutation($o: Id!, $id: Id!, $d: String, $m: String) { \

@@ -22,8 +22,7 @@ struct Setup {
 
 impl Setup {
     async fn open() -> Self {
-        let app = TestApp::start().await;
-        let all = app.populate(4).await;
+        let (app, all) = TestApp::populated(4).await;
         Self { calls: calls(&all), app, all, seen: BTreeSet::new() }
     }
 

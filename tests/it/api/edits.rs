@@ -32,8 +32,7 @@ fn error(answer: &Answer) -> &Value {
 
 #[tokio::test]
 async fn a_late_edit_is_refused_with_the_current_record() {
-    let app = TestApp::start().await;
-    let all = app.populate(4).await;
+    let (app, all) = TestApp::populated(4).await;
     let calls = good_calls(&all, Spare::make(&app, &all).await);
     let walker = Walker::new();
     let edits = walker.catalogue.root_fields().filter(|root| root.field.args.contains_key("ifRevision"));
@@ -99,8 +98,7 @@ async fn only_one_of_many_edits_of_the_same_revision_is_made() {
 
 #[tokio::test]
 async fn assignments_whitelists_and_archives_count_as_edits() {
-    let app = TestApp::start().await;
-    let all = app.populate(4).await;
+    let (app, all) = TestApp::populated(4).await;
     let id = all.credentials[0];
     let revision = async |kind: &str, id: i64| {
         let query = format!("query($o: Id!, $i: Id!) {{ {kind}(orgId: $o, id: $i) {{ revision }} }}");
@@ -165,8 +163,7 @@ async fn a_late_edit_learns_nothing_it_may_not_see() {
 
 #[tokio::test]
 async fn a_late_decision_shows_who_decided() {
-    let app = TestApp::start().await;
-    let all = app.populate(4).await;
+    let (app, all) = TestApp::populated(4).await;
     let selection = "{ id status decidedBy { name kind } comment }";
     for (n, (name, input)) in [
         ("resolveApproval", ""),
@@ -205,8 +202,7 @@ const RESTORE: &str = "mutation($o: Id!, $i: Id!) { restoreAgent(orgId: $o, id: 
 
 #[tokio::test]
 async fn a_deleted_agent_comes_back_stopped_with_its_channels() {
-    let app = TestApp::start().await;
-    let all = app.populate(2).await;
+    let (app, all) = TestApp::populated(2).await;
     let (agent, channel) = (all.agents[0], all.channels[0]);
     app.execute(
         "UPDATE channels SET is_active = TRUE, inactive_reason = NULL, agent_id = $1",

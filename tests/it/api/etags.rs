@@ -49,8 +49,7 @@ async fn a_known_record_is_not_sent_again() {
 
 #[tokio::test]
 async fn an_etag_covers_computed_fields() {
-    let app = TestApp::start().await;
-    let all = app.populate(2).await;
+    let (app, all) = TestApp::populated(2).await;
     let mcp = all.mcp_servers[0];
     let path = format!("/v1/org/{}/mcp/{mcp}", app.org);
     let before = app.viewer.get(&path).await;

@@ -109,8 +109,7 @@ async fn entries_of_the_audit_log_are_told_when_they_can_be_read() {
 
 #[tokio::test]
 async fn what_a_record_only_shows_raises_its_event_too() {
-    let app = TestApp::start().await;
-    let (follows, overrides) = (app.agent().await, app.agent().await);
+    let (app, follows, overrides) = TestApp::with_two_agents().await;
     let image: i64 = app.one("SELECT image_id FROM agents WHERE id = $1", vec![follows.into()]).await;
     let sql = "UPDATE agents SET image_id = $1, model_override = 'own' WHERE id = $2";
     app.execute(sql, vec![image.into(), overrides.into()]).await;

@@ -97,8 +97,7 @@ async fn an_operation_emptied_by_directives_is_an_empty_object() {
 
 #[tokio::test]
 async fn values_are_coerced_as_the_specification_says() {
-    let app = TestApp::start().await;
-    let all = app.populate(3).await;
+    let (app, all) = TestApp::populated(3).await;
     let (o, skill, agent) = (app.org, all.skills[0], all.agents[1]);
     // A single value stands for a list of one, in a document, a variable, and an object.
     let literal = format!(

@@ -112,8 +112,7 @@ async fn one_root_field_fails_and_the_other_answers() {
 
 #[tokio::test]
 async fn a_cached_document_takes_other_values_but_no_wrong_ones() {
-    let app = TestApp::start().await;
-    let (one, two) = (app.agent().await, app.agent().await);
+    let (app, one, two) = TestApp::with_two_agents().await;
     let read = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { id } }";
     for agent in [one, two, one] {
         let answer = app.owner.gql(read, json!({"o": app.org, "a": agent})).await;

@@ -341,8 +341,7 @@ async fn a_key_counts_for_events_too() {
 
 #[tokio::test]
 async fn if_match_is_part_of_the_request() {
-    let app = TestApp::start().await;
-    let all = app.populate(1).await;
+    let (app, all) = TestApp::populated(1).await;
     let path = format!("/v1/org/{}/skill/{}", app.org, all.skills[0]);
     let patch = async |etag: &str, key: &str, body: Value| {
         let request = app.operator.request(Method::PATCH, &path).header("idempotency-key", key);
@@ -375,8 +374,7 @@ async fn a_freed_name_can_be_taken_under_the_same_key() {
 
 #[tokio::test]
 async fn a_large_answer_is_not_replayed() {
-    let app = TestApp::start().await;
-    let all = app.populate(1).await;
+    let (app, all) = TestApp::populated(1).await;
     let query = "mutation($o: Id!, $s: Id!, $c: String!) { updateSkill(orgId: $o, id: $s, input: { content: $c }) { content } }";
     let variables = json!({ "o": app.org, "s": all.skills[0], "c": "x".repeat(70_000) });
     let body = json!({ "query": query, "variables": variables });

@@ -26,8 +26,7 @@ fn kinds(hits: &[Value]) -> BTreeSet<&str> {
 
 #[tokio::test]
 async fn a_record_of_any_kind_is_found_by_name_short_code_or_id() {
-    let app = TestApp::start().await;
-    let all = app.populate(3).await;
+    let (app, all) = TestApp::populated(3).await;
     for (table, ids, kind) in [
         ("agents", &all.agents, "AGENT"),
         ("channels", &all.channels, "CHANNEL"),
@@ -123,8 +122,7 @@ async fn a_deleted_channel_and_its_contacts_are_not_found() {
 
 #[tokio::test]
 async fn the_best_hit_comes_first() {
-    let app = TestApp::start().await;
-    let all = app.populate(6).await;
+    let (app, all) = TestApp::populated(6).await;
     for (contact, name) in all.contacts.iter().zip(["ana", "Ana", "anabel", "diana", "Joanna", "bob"]) {
         let sql = "UPDATE contacts SET name = $2, name_folded = $3 WHERE id = $1";
         let folded = muster::base::folding::name(name);
@@ -143,8 +141,7 @@ async fn the_best_hit_comes_first() {
 
 #[tokio::test]
 async fn only_what_one_may_see_is_found() {
-    let app = TestApp::start().await;
-    let all = app.populate(3).await;
+    let (app, all) = TestApp::populated(3).await;
     let theirs = app.populate_other(3).await;
     for table in ["agents", "contacts", "servers", "credentials", "service_tokens", "skills"] {
         app.execute(&format!("UPDATE {table} SET name = 'same ' || id, name_folded = 'same ' || id"), vec![])
@@ -185,8 +182,7 @@ const OVERVIEW: &str = "query($o: Id!) { overview(orgId: $o) {
 
 #[tokio::test]
 async fn the_overview_counts_what_one_may_see() {
-    let app = TestApp::start().await;
-    let all = app.populate(8).await;
+    let (app, all) = TestApp::populated(8).await;
     app.populate_other(5).await;
     let now = app.clock.now();
     let sql = "UPDATE approvals SET expires_at = $2 WHERE id = $1";
@@ -473,8 +469,7 @@ async fn every_permission_says_what_it_means_and_opens() {
 
 #[tokio::test]
 async fn lists_are_found_and_sorted_by_name() {
-    let app = TestApp::start().await;
-    let all = app.populate(4).await;
+    let (app, all) = TestApp::populated(4).await;
     app.populate_other(2).await;
     for (list, table, ids, extra) in [
         ("servers", "servers", &all.servers, ""),

@@ -268,8 +268,7 @@ async fn decide_on(app: &TestApp, conversation: i64) -> i64 {
 
 #[tokio::test]
 async fn permitted_subscribers_see_every_conversation_change_once() {
-    let app = TestApp::start().await;
-    let (agent, another) = (app.agent().await, app.agent().await);
+    let (app, agent, another) = TestApp::with_two_agents().await;
     let (mut all, mut one) = (Client::of(&app.admin).await, Client::of(&app.viewer).await);
     all.subscribe("1", CONVERSATIONS, json!({ "o": app.org })).await;
     one.subscribe("1", OF_AGENT, json!({ "o": app.org, "a": agent })).await;

@@ -250,8 +250,7 @@ async fn a_launchs_end_withdraws_open_and_delivers_decided_approvals() {
         .patch(&format!("/v1/org/{}/approval/{open}/answer", app.org), json!({ "options": ["air"] }))
         .await;
     assert_eq!(late.problem(), (409, "APPROVAL_NOT_PENDING"));
-    let host = work.host.launched().await;
-    host.started().await;
+    let host = work.host.relaunched().await;
     let given = host.given().await;
     assert_eq!(given.len(), 1);
     let plan = host.takes(given[0]).await;
@@ -323,8 +322,7 @@ async fn decision_expiry_and_launch_end_have_one_winner() {
         let outcome = work.approval(id).await["outcome"].as_str().unwrap().to_owned();
         let won = if decided.status == 200 { "ANSWERED" } else { "WITHDRAWN" };
         assert_eq!(outcome, won, "{}", decided.text);
-        let host = work.host.launched().await;
-        host.started().await;
+        let host = work.host.relaunched().await;
         assert_eq!(
             host.given().await.len(),
             usize::from(won == "ANSWERED"),
@@ -344,8 +342,7 @@ async fn delivery_and_the_end_of_the_launch_have_one_winner() {
         work.decides(id, json!({ "options": ["air"] })).await;
         futures::join!(work.delivered(id), work.not_waiting(id), work.host.ended(EndReason::Exited));
         let delivery: String = app.one("SELECT delivery FROM approvals WHERE id = $1", vec![id.into()]).await;
-        let host = work.host.launched().await;
-        host.started().await;
+        let host = work.host.relaunched().await;
         let told = host.given().await.len();
         assert_eq!(told, usize::from(delivery == "TURN"), "{delivery}");
     }
@@ -464,8 +461,7 @@ async fn a_late_approval_allows_the_action_once_in_the_next_launch() {
     work.decides(approved, json!({ "options": ["approve"] })).await;
     work.decides(denied, json!({ "options": ["deny"] })).await;
     work.host.ended(EndReason::Killed).await;
-    let host = work.host.launched().await;
-    host.started().await;
+    let host = work.host.relaunched().await;
     let turn = host.given().await[0];
     let plan = host.takes(turn).await;
     assert!(format!("{plan:?}").contains("operator allowed it"), "{plan:?}");

@@ -35,12 +35,14 @@ async fn signed(app: &TestApp) -> u64 {
 }
 
 /// Entries 1 to 9 are signed, and 10 to 12 are not.
-async fn begun(app: &TestApp) {
+async fn begun() -> TestApp {
+    let app = signing().await;
     for _ in 0..3 {
-        grow(app).await;
+        grow(&app).await;
     }
-    assert_eq!(signed(app).await, 1);
-    grow(app).await;
+    assert_eq!(signed(&app).await, 1);
+    grow(&app).await;
+    app
 }
 
 async fn forge(app: &TestApp, sql: &str) {
@@ -87,8 +89,7 @@ async fn what_does_not_continue_the_last_checkpoint_is_not_signed() {
         "UPDATE audit_checkpoints SET at = at - 1",
         "DELETE FROM audit_checkpoints",
     ] {
-        let app = signing().await;
-        begun(&app).await;
+        let app = begun().await;
         let before = count(&app, "audit_checkpoints").await;
         forge(&app, sql).await;
         let left = before - i64::from(sql.starts_with("DELETE FROM audit_checkpoints"));
@@ -100,8 +101,7 @@ async fn what_does_not_continue_the_last_checkpoint_is_not_signed() {
 
 #[tokio::test]
 async fn a_rewritten_past_is_not_signed_by_any_process() {
-    let app = signing().await;
-    begun(&app).await;
+    let app = begun().await;
     rewrite(&app).await;
     assert_eq!(signed(&app).await, 0);
     let other = app.replica(None).await;
@@ -117,8 +117,7 @@ async fn a_rewritten_past_is_not_signed_by_any_process() {
 
 #[tokio::test]
 async fn a_chain_that_is_as_it_was_is_signed_again() {
-    let app = signing().await;
-    begun(&app).await;
+    let app = begun().await;
     let operation: String = app.one("SELECT operation FROM audit_log WHERE chain_seq = 11", vec![]).await;
     forge(&app, "UPDATE audit_log SET operation = 'nothing' WHERE chain_seq = 11").await;
     assert_eq!(signed(&app).await, 0);
@@ -144,8 +143,7 @@ async fn a_chain_that_is_as_it_was_is_signed_again() {
 
 #[tokio::test]
 async fn the_operator_resumes_a_broken_log() {
-    let app = signing().await;
-    begun(&app).await;
+    let app = begun().await;
     let org = app.org.to_string();
     let resume = ["audit", "resume", "--org", &org];
     app.refuses(&resume, 1, "CONFLICT").await;
@@ -182,8 +180,7 @@ async fn header(app: &TestApp) -> Value {
 
 #[tokio::test]
 async fn an_export_is_signed_if_it_continues_the_last_checkpoint() {
-    let app = signing().await;
-    begun(&app).await;
+    let app = begun().await;
     let good = header(&app).await;
     assert!(good["signature"].is_string() && good["seq"] == 12, "{good}");
     forge(&app, "UPDATE audit_log SET operation = 'nothing' WHERE chain_seq = 11").await;
@@ -221,8 +218,7 @@ async fn a_part_of_a_rewritten_past_is_not_signed() {
 
 #[tokio::test]
 async fn a_signature_over_a_rewritten_past_is_not_trusted() {
-    let app = signing().await;
-    begun(&app).await;
+    let app = begun().await;
     rewrite(&app).await;
     forge(&app, "DELETE FROM audit_checkpoints").await;
     let other = app.replica(None).await;
@@ -257,8 +253,7 @@ async fn foreign_statements_at_the_end_are_removed_on_resume() {
 
 #[tokio::test]
 async fn a_checkpoint_reads_only_the_lines_since_the_last() {
-    let app = signing().await;
-    begun(&app).await;
+    let app = begun().await;
     // What was signed is not read again: verification finds it, and the next checkpoint does not.
     forge(&app, "UPDATE audit_log SET operation = 'nothing' WHERE chain_seq = 4").await;
     assert_eq!(signed(&app).await, 1);
@@ -299,8 +294,7 @@ async fn checkpoints_made_to_look_old_remove_nothing() {
 
 #[tokio::test]
 async fn a_forged_tombstone_removes_nothing() {
-    let app = signing().await;
-    begun(&app).await;
+    let app = begun().await;
     forge(
         &app,
         "INSERT INTO audit_checkpoints (chain, kind, seq, hash, at, key_id, signature) \
@@ -397,16 +391,14 @@ async fn what_is_left_of_a_hidden_log_is_reported() {
         ("DELETE FROM audit_checkpoints; UPDATE audit_chains SET last_seq = 10", 11, Fault::Inserted),
     ];
     for (sql, seq, fault) in left {
-        let app = signing().await;
-        begun(&app).await;
+        let app = begun().await;
         forge(&app, sql).await;
         assert!(audit::chains(&app.core).await.unwrap().contains(&app.org));
         let broken = verify(&app).await.broken.unwrap();
         assert_eq!((broken.seq, broken.fault), (*seq, *fault), "{sql}");
     }
     // Entries given to another organization, and a row to one that does not exist.
-    let app = signing().await;
-    begun(&app).await;
+    let app = begun().await;
     let other = app.other_org;
     forge(
         &app,

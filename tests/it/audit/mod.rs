@@ -83,8 +83,7 @@ async fn a_service_token_is_identified_by_its_hint() {
 
 #[tokio::test]
 async fn the_log_can_be_filtered_and_paged() {
-    let app = TestApp::start().await;
-    let (one, two) = (app.agent().await, app.agent().await);
+    let (app, one, two) = TestApp::with_two_agents().await;
     app.clock.advance(Duration::from_secs(10));
     for agent in [one, two] {
         app.operator.post(&format!("/v1/org/{}/agent/{agent}/start", app.org), Value::Null).await.expect(200);
@@ -153,8 +152,7 @@ async fn an_organization_reads_only_its_own_log() {
 
 #[tokio::test]
 async fn an_edit_without_a_change_has_no_entry() {
-    let app = TestApp::start().await;
-    let all = app.populate(1).await;
+    let (app, all) = TestApp::populated(1).await;
     let edits = [
         ("Server", all.servers[0], json!({ "description": "once" })),
         ("Image", all.images[0], json!({ "description": "once" })),

@@ -268,8 +268,7 @@ async fn leaving_ends_alerts_and_locks_only_the_members_channels() {
 
 #[tokio::test]
 async fn the_plan_limits_an_agents_external_channels() {
-    let app = TestApp::start().await;
-    let (agent, another) = (app.agent().await, app.agent().await);
+    let (app, agent, another) = TestApp::with_two_agents().await;
     let sql = "UPDATE organizations SET max_channels_per_agent = $2 WHERE id = $1";
     app.execute(sql, vec![app.org.into(), 2_i64.into()]).await;
     let first = connect(&app, bot(agent)).await;
@@ -293,8 +292,7 @@ async fn the_plan_limits_an_agents_external_channels() {
 
 #[tokio::test]
 async fn the_list_can_be_limited_to_one_agent() {
-    let app = TestApp::start().await;
-    let (agent, another) = (app.agent().await, app.agent().await);
+    let (app, agent, another) = TestApp::with_two_agents().await;
     connect(&app, bot(agent)).await;
     let wanted = connect(&app, bot(another)).await;
     let listed = app.viewer.get(&format!("{}?agent_id={another}", path(&app))).await.expect(200);

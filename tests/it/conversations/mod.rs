@@ -106,8 +106,7 @@ async fn a_conversation_names_its_agent_contact_and_channel() {
 
 #[tokio::test]
 async fn an_agents_conversations_are_a_list_newest_first() {
-    let app = TestApp::start().await;
-    let (agent, other) = (app.agent().await, app.agent().await);
+    let (app, agent, other) = TestApp::with_two_agents().await;
     let old = Thread::of(agent, 1).make(&app).await;
     let new = Thread::of(agent, 3).make(&app).await;
     let tie = Thread::of(agent, 3).make(&app).await;
@@ -149,8 +148,7 @@ async fn the_preview_is_only_for_callers_who_may_read_messages() {
 
 #[tokio::test]
 async fn every_filter_narrows() {
-    let app = TestApp::start().await;
-    let (agent, other) = (app.agent().await, app.agent().await);
+    let (app, agent, other) = TestApp::with_two_agents().await;
     let thread = Thread {
         contact: Some("Ana"),
         channel: Some("Front"),

@@ -31,8 +31,7 @@ async fn found(app: &TestApp, q: &str, others: Value) -> Vec<i64> {
 
 #[tokio::test]
 async fn the_newest_message_of_any_conversation_comes_first() {
-    let app = TestApp::start().await;
-    let (one, other) = (app.agent().await, app.agent().await);
+    let (app, one, other) = TestApp::with_two_agents().await;
     let (first, second) = (app.conversation(one).await, app.conversation(other).await);
     let old = say(&app, first, User, "The café on the corner").await;
     let middle = say(&app, second, Assistant, "CAFE, corner table").await;

@@ -99,8 +99,7 @@ async fn the_agent_gets_the_holders_answers_with_its_next_turn() {
     // Not even after it was launched again.
     host.act("stop").await;
     host.ended(EndReason::Stopped).await;
-    let host = host.launched().await;
-    host.started().await;
+    let host = host.relaunched().await;
     assert_eq!(host.given().await, [0_i64; 0]);
     assert!(host.plan(next).await.is_err());
     assert_eq!(write(&app, conversation, "thank you").await, next);
@@ -248,8 +247,7 @@ async fn archiving_ends_a_take_over() {
 
 #[tokio::test]
 async fn the_holders_words_go_out_through_the_channel() {
-    let app = TestApp::start().await;
-    let all = app.populate(1).await;
+    let (app, all) = TestApp::populated(1).await;
     let (conversation, channel) = (all.conversations[0], all.channels[0]);
     let sql = "UPDATE conversations SET channel_id = $1, status = 'OPEN', archived_at = NULL, target = 'there' WHERE id = $2";
     app.execute(sql, vec![channel.into(), conversation.into()]).await;
@@ -290,9 +288,7 @@ async fn the_holders_words_go_out_through_the_channel() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_agent_is_quiet_while_a_person_answers() {
-    let house = House::open().await;
-    let crew = house.crew("quiet").await;
-    house.starts(&crew).await;
+    let (house, crew) = House::with_crew("quiet").await;
     let conversation = house.says(&crew, "slowly 600 100").await;
     let begun = "query($o: Id!, $c: Id!) { conversation(orgId: $o, id: $c) { openTurns { startedAt } } }";
     let has_begun = async || {

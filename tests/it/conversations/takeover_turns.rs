@@ -273,8 +273,7 @@ async fn a_stopped_agent_starts_after_the_hand_back() {
     let conversation = app.conversation(host.agent).await;
     let turn = write(&app, conversation, "hello?").await;
     take_over(&app, &app.admin, conversation).await;
-    let host = host.launched().await;
-    host.started().await;
+    let host = host.relaunched().await;
     assert!(host.given().await.is_empty(), "it has started while a person answers");
     let stop = "mutation($o: Id!) { stopOrganization(orgId: $o, reason: \"so\") { id } }";
     app.owner.gql(stop, json!({ "o": app.org })).await.data();
@@ -292,8 +291,7 @@ async fn a_stopped_agent_starts_after_the_hand_back() {
     take_over(&app, &app.admin, other).await;
     host.ended(EndReason::OutOfMemory).await;
     assert_eq!(app.turn_is(unseen).await, "QUEUED");
-    let host = host.launched().await;
-    host.started().await;
+    let host = host.relaunched().await;
     assert!(!host.given().await.contains(&unseen));
     hand_back(&app, &app.admin, other).await;
     assert!(host.given().await.contains(&unseen));
@@ -301,9 +299,7 @@ async fn a_stopped_agent_starts_after_the_hand_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_resent_to_an_absent_host_is_answered_once() {
-    let house = House::open().await;
-    let mut crew = house.crew("away").await;
-    house.starts(&crew).await;
+    let (house, mut crew) = House::with_crew("away").await;
     let conversation = house.says(&crew, "Good morning").await;
     assert_eq!(house.rests(conversation).await, ["DONE"]);
     crew.machine.kill();

@@ -54,8 +54,7 @@ async fn a_launchs_end_interrupts_only_begun_turns() {
         shown["agent"],
         json!({ "status": "ERROR", "statusReason": "OUT_OF_MEMORY", "runningTurns": [] })
     );
-    let host = host.launched().await;
-    host.started().await;
+    let host = host.relaunched().await;
     assert_eq!(host.given().await, [later, unseen, late], "nothing runs twice, nothing is lost");
     assert_eq!(texts(&host.plan(late).await.unwrap().prompt), ["early", "late"]);
     assert_eq!(texts(&host.plan(unseen).await.unwrap().prompt), ["unseen"]);

@@ -193,8 +193,7 @@ async fn a_title_that_any_message_gave_goes_with_the_transcript() {
 
 #[tokio::test]
 async fn what_the_overview_counts_can_be_listed() {
-    let app = TestApp::start().await;
-    let all = app.populate(6).await;
+    let (app, all) = TestApp::populated(6).await;
     app.populate_other(3).await;
     let failed = "UPDATE messages SET delivery_status = 'FAILED' WHERE conversation_id = $1";
     app.execute(failed, vec![all.conversations[0].into()]).await;

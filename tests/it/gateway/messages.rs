@@ -88,8 +88,7 @@ async fn a_batch_takes_as_few_statements_as_one_message() {
 
 #[tokio::test]
 async fn a_batch_is_stored_once_and_in_order() {
-    let app = TestApp::start().await;
-    let (one, two) = (app.agent().await, app.agent().await);
+    let (app, one, two) = TestApp::with_two_agents().await;
     let host = app.host_of(one).await;
     app.execute("UPDATE agents SET server_id = $1 WHERE id = $2", vec![host.server.into(), two.into()]).await;
     let places = [
@@ -135,8 +134,7 @@ async fn a_batch_is_stored_once_and_in_order() {
 
 #[tokio::test]
 async fn only_the_unstorable_message_is_left_out() {
-    let app = TestApp::start().await;
-    let (agent, stranger) = (app.agent().await, app.agent().await);
+    let (app, agent, stranger) = TestApp::with_two_agents().await;
     let (conversation, theirs) = (app.conversation(agent).await, app.conversation(stranger).await);
     let host = app.host_of(agent).await;
     let generation = app.start_agent(agent).await;
@@ -187,8 +185,7 @@ async fn messages_of_an_old_connection_or_launch_are_not_stored() {
 /// SQLite has a single writer.
 #[tokio::test]
 async fn postgres_agents_are_held_in_order_also_after_leaving() {
-    let app = TestApp::start().await;
-    let (one, other) = (app.agent().await, app.agent().await);
+    let (app, one, other) = TestApp::with_two_agents().await;
     let (moved, own) = (one.min(other), one.max(other));
     let host = app.host_of(moved).await;
     let server = |server: i64, agent: i64| {

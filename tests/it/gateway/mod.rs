@@ -38,6 +38,13 @@ async fn hosted() -> (TestApp, i64, Host) {
     (app, agent, host)
 }
 
+/// A host that has joined.
+async fn with_host() -> (TestApp, Host) {
+    let app = TestApp::start().await;
+    let host = app.joined(app.server().await).await;
+    (app, host)
+}
+
 /// The event of an agent that is up.
 fn started() -> Value {
     json!({ "kind": "STARTED", "container_id": "c", "program": null, "model": null })
@@ -198,8 +205,7 @@ async fn strangers_pay_for_joining_and_for_bad_tokens() {
 
 #[tokio::test]
 async fn a_handshake_needs_a_hosts_token_in_the_header() {
-    let app = TestApp::start().await;
-    let host = app.joined(app.server().await).await;
+    let (app, host) = with_host().await;
     let in_url = format!("{}/gateway?token={}", app.base.replace("http", "ws"), host.token);
     let refused = tokio_tungstenite::connect_async(in_url).await.err().unwrap();
     assert!(refused.to_string().contains("401"), "{refused}");
@@ -251,8 +257,7 @@ async fn a_host_that_says_hello_is_online_and_learns_what_should_run() {
 
 #[tokio::test]
 async fn a_hello_is_refused_with_the_reason() {
-    let app = TestApp::start().await;
-    let host = app.joined(app.server().await).await;
+    let (app, host) = with_host().await;
     let with = |change: &dyn Fn(&mut Value)| {
         let mut hello = host.hello();
         change(&mut hello);
@@ -298,8 +303,7 @@ async fn a_hello_is_refused_with_the_reason() {
 
 #[tokio::test]
 async fn people_see_that_two_hosts_share_a_folder() {
-    let app = TestApp::start().await;
-    let host = app.joined(app.server().await).await;
+    let (app, host) = with_host().await;
     let mut first = host.connect().await;
     let second = host.connect().await;
     let told = first.refused("SUPERSEDED").await;
@@ -315,8 +319,7 @@ async fn people_see_that_two_hosts_share_a_folder() {
 
 #[tokio::test]
 async fn a_new_token_ends_what_is_shown_of_the_old_host() {
-    let app = TestApp::start().await;
-    let host = app.joined(app.server().await).await;
+    let (app, host) = with_host().await;
     let mut changes = app.core.events.subscribe(app.scope().org, &muster::core::access::Caller::System);
     let mut hello = host.hello();
     hello["commands"] = json!(5);
@@ -388,8 +391,7 @@ async fn a_replaced_machines_backup_fails() {
 
 #[tokio::test]
 async fn a_new_token_or_a_deletion_cuts_the_host_off() {
-    let app = TestApp::start().await;
-    let host = app.joined(app.server().await).await;
+    let (app, host) = with_host().await;
     let mut line = host.connect().await;
     app.provisioning_token(host.server).await;
     line.refused("TOKEN").await;
@@ -405,8 +407,7 @@ async fn a_new_token_or_a_deletion_cuts_the_host_off() {
 
 #[tokio::test]
 async fn a_server_is_offline_once_its_host_was_away_a_moment() {
-    let app = TestApp::start().await;
-    let host = app.joined(app.server().await).await;
+    let (app, host) = with_host().await;
     let never = app.server().await;
     app.execute("UPDATE servers SET status = 'ONLINE' WHERE id = $1", vec![never.into()]).await;
     drop(host.connect().await);
@@ -441,8 +442,7 @@ async fn a_server_is_offline_once_its_host_was_away_a_moment() {
 
 #[tokio::test]
 async fn a_stopping_service_sends_its_hosts_to_another_replica() {
-    let app = TestApp::start().await;
-    let host = app.joined(app.server().await).await;
+    let (app, host) = with_host().await;
     let mut line = host.connect().await;
     app.core.tasks.stopping.cancel();
     assert_eq!(line.refused("STOPPING").await["retry_after"], 1);

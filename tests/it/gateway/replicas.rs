@@ -25,7 +25,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::{
-    gateway::{hosted, started},
+    gateway::{hosted, started, with_host},
     harness::{
         Actor, Socket, TestApp,
         gateway::{Host, Line},
@@ -136,8 +136,7 @@ async fn postgres_of_two_sockets_the_older_one_writes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_a_new_token_cuts_off_on_another_replica() {
-    let app = TestApp::start().await;
-    let host = app.joined(app.server().await).await;
+    let (app, host) = with_host().await;
     let there = Replica::start(&app).await;
     let mut line = there.of(&host).connect().await;
     app.provisioning_token(host.server).await;
@@ -146,8 +145,7 @@ async fn postgres_a_new_token_cuts_off_on_another_replica() {
 
 #[tokio::test]
 async fn a_cut_that_the_replica_was_not_told_of_is_found_by_the_round() {
-    let app = TestApp::start().await;
-    let host = app.joined(app.server().await).await;
+    let (app, host) = with_host().await;
     let mut line = host.connect().await;
     look(&app.core).await.unwrap();
     assert!(line.is_quiet().await);

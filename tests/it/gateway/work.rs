@@ -217,8 +217,7 @@ async fn an_event_left_out_is_a_gap_and_the_connection_ends() {
 
 #[tokio::test]
 async fn only_the_inapplicable_event_is_left_out() {
-    let app = TestApp::start().await;
-    let (broken, agent) = (app.agent().await, app.agent().await);
+    let (app, broken, agent) = TestApp::with_two_agents().await;
     let host = app.host_of(broken).await;
     let moved = "UPDATE agents SET server_id = $1 WHERE id = $2";
     app.execute(moved, vec![host.server.into(), agent.into()]).await;
