@@ -370,8 +370,7 @@ async fn sqlite_what_fails_for_one_agent_keeps_no_other_waiting() {
     let before = app.agent().await;
     let host = app.running_agent().await;
     let after = app.agent().await;
-    let due = "UPDATE agents SET backup_schedule = 'DAILY', launch_generation = 1";
-    app.execute(due, vec![]).await;
+    app.execute("UPDATE agents SET backup_schedule = 'DAILY', launch_generation = 1", vec![]).await;
     let broken = format!(
         "CREATE TRIGGER broken BEFORE INSERT ON agent_backups WHEN NEW.agent_id IN ({before}, {after}) \
          BEGIN SELECT RAISE(ABORT, 'broken'); END"

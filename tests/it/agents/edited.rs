@@ -15,8 +15,7 @@ async fn edit(app: &TestApp, agent: i64, input: Value) -> Answer {
 }
 
 async fn set_status(app: &TestApp, agent: i64, status: &str) {
-    let sql = "UPDATE agents SET status = $1 WHERE id = $2";
-    app.execute(sql, vec![status.into(), agent.into()]).await;
+    app.execute("UPDATE agents SET status = $1 WHERE id = $2", vec![status.into(), agent.into()]).await;
 }
 
 #[tokio::test]

@@ -327,8 +327,7 @@ async fn a_change_that_does_not_fit_is_told_to_people_until_it_fits() {
         assert_eq!(why().await["statusReason"], Value::Null);
         assert!(skills.len() < 50, "a frame has its bounds");
         let name = format!("long {}", skills.len());
-        let skill = json!({ "name": name, "content": "x".repeat(60_000) });
-        skills.push(made(&app, "createSkill", skill).await);
+        skills.push(made(&app, "createSkill", json!({ "name": name, "content": "x".repeat(60_000) })).await);
         assign(&app, "Skill", skills[skills.len() - 1], &[host.agent]).await;
     }
     let told = why().await;

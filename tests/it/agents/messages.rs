@@ -67,11 +67,9 @@ async fn a_message_is_stored_once_however_often_it_is_reported() {
     host.says(other, None, "1.7", text("elsewhere")).await.unwrap();
     assert_eq!(shown(&app, &host, conversation).await.len(), 2);
     assert_eq!(shown(&app, &host, other).await.len(), 1);
-    let files: i64 = app.one("SELECT COUNT(*) FROM attachments", vec![]).await;
-    assert_eq!(files, 1);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM attachments", vec![]).await, 1);
     let query = "query($o: Id!, $a: Id!, $c: Id!) { messages(orgId: $o, agentId: $a, conversationId: $c) { data { hostKey } } }";
-    let variables = json!({ "o": app.org, "a": host.agent, "c": other });
-    let keys = app.viewer.gql(query, variables).await.data();
+    let keys = app.viewer.gql(query, json!({ "o": app.org, "a": host.agent, "c": other })).await.data();
     assert_eq!(keys["messages"]["data"], json!([{ "hostKey": "1.7" }]));
 }
 
@@ -109,8 +107,7 @@ async fn an_agents_file_becomes_an_attachment_and_counts() {
         shown(&app, &host, conversation).await[1..].iter().map(|m| m["content"]["code"].clone()).collect();
     assert_eq!(codes, ["STORAGE_LIMIT", "FILE_TOO_LARGE", "FILE_UNREADABLE"]);
     assert_eq!(stored().await, 9);
-    let blobs: i64 = app.one("SELECT COUNT(*) FROM attachment_blobs", vec![]).await;
-    assert_eq!(blobs, 1);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM attachment_blobs", vec![]).await, 1);
 }
 
 #[tokio::test]
@@ -165,8 +162,7 @@ async fn a_host_writes_only_into_its_agents_conversations() {
         let refused = host.says(conversation, turn, "1.1", text("hello")).await.unwrap_err();
         assert_eq!(refused.code.as_str(), "NOT_FOUND");
     }
-    let count: i64 = app.one("SELECT COUNT(*) FROM messages", vec![]).await;
-    assert_eq!(count, 0);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM messages", vec![]).await, 0);
 }
 
 #[tokio::test]
@@ -174,6 +170,5 @@ async fn a_message_has_its_hosts_time_unless_in_the_future() {
     let app = TestApp::start().await;
     let (host, conversation) = app.talking_agent().await;
     host.says(conversation, None, "1.1", text("now")).await.unwrap();
-    let written: i64 = app.one("SELECT created_at FROM messages", vec![]).await;
-    assert_eq!(written, app.clock.now().0);
+    assert_eq!(app.one::<i64>("SELECT created_at FROM messages", vec![]).await, app.clock.now().0);
 }

@@ -38,8 +38,7 @@ async fn an_image_is_given_a_profile_that_exists() {
     let image = created(&app, json!("opencode")).await;
     assert_eq!(image["profile"], "opencode");
     let update = async |profile: Value| {
-        let variables = json!({ "o": app.org, "id": image["id"], "i": { "profile": profile } });
-        app.admin.gql(UPDATE, variables).await
+        app.admin.gql(UPDATE, json!({ "o": app.org, "id": image["id"], "i": { "profile": profile } })).await
     };
     assert_eq!(update(json!("gemini")).await.data()["updateImage"]["profile"], "gemini");
     let answer = update(json!("nope")).await;

@@ -368,8 +368,7 @@ async fn all_agents_of_a_server_start_but_those_that_may_not() {
     assert_eq!(app.launch_of(failed.agent).await, (2, "SPAWNING".to_owned()));
     failed.stays_at(2).await;
     assert_eq!(app.viewer.gql(start, variables.clone()).await.code(), "PERMISSION_DENIED");
-    let unknown = app.operator.gql(start, json!({ "o": app.org, "s": 99_999 })).await;
-    assert_eq!(unknown.code(), "NOT_FOUND");
+    assert_eq!(app.operator.gql(start, json!({ "o": app.org, "s": 99_999 })).await.code(), "NOT_FOUND");
     let stop = "mutation($o: Id!) { stopOrganization(orgId: $o, reason: \"so\") { id } }";
     app.owner.gql(stop, json!({ "o": app.org })).await.data();
     assert_eq!(app.operator.gql(start, variables).await.code(), "ORGANIZATION_STOPPED");

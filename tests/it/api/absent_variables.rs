@@ -148,16 +148,14 @@ async fn secrets_and_expiries_survive_unrelated_edits() {
                  updateSkill(orgId: $o, id: $id, input: {description: $d, model: $m}) { description model } }";
     let with = json!({ "o": org, "id": all.skills[0], "d": "keep" });
     assert_eq!(app.owner.gql(skill, with).await.data()["updateSkill"]["description"], "keep");
-    let with = json!({ "o": org, "id": all.skills[0], "m": "m2" });
-    let edited = app.owner.gql(skill, with).await.data();
+    let edited = app.owner.gql(skill, json!({ "o": org, "id": all.skills[0], "m": "m2" })).await.data();
     assert_eq!(edited["updateSkill"], json!({ "description": "keep", "model": "m2" }));
 
     let agent = "mutation($o: Id!, $id: Id!, $n: String, $r: String, $c: SecretString) { updateAgent(orgId: $o, \
                  id: $id, input: {name: $n, role: $r, modelCredential: $c}) { role hasModelCredential } }";
     let with = json!({ "o": org, "id": all.agents[0], "c": "sk-kept" });
     assert_eq!(app.owner.gql(agent, with).await.data()["updateAgent"]["hasModelCredential"], true);
-    let with = json!({ "o": org, "id": all.agents[0], "r": "edited" });
-    let edited = app.owner.gql(agent, with).await.data();
+    let edited = app.owner.gql(agent, json!({ "o": org, "id": all.agents[0], "r": "edited" })).await.data();
     assert_eq!(edited["updateAgent"], json!({ "role": "edited", "hasModelCredential": true }));
 
     let made = json!({ "name": "hook", "transport": "WEBHOOK", "agentId": all.agents[0],

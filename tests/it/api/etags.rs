@@ -172,8 +172,7 @@ async fn postgres_a_precondition_locks_in_the_common_order() {
     let archive = "mutation($o: Id!, $c: Id!, $r: Int) { updateConversation(orgId: $o, id: $c, ifRevision: $r, \
                    input: { status: ARCHIVED }) { id } }";
     let archive = async {
-        let variables = json!({ "o": app.org, "c": conversation, "r": 0 });
-        app.admin.gql(archive, variables).await.data();
+        app.admin.gql(archive, json!({ "o": app.org, "c": conversation, "r": 0 })).await.data();
         200
     };
     let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"main\", provider: \"Anthropic\", \
@@ -183,8 +182,7 @@ async fn postgres_a_precondition_locks_in_the_common_order() {
     let rename = "mutation($o: Id!, $i: Id!, $r: Int) { updateModelCredential(orgId: $o, id: $i, ifRevision: $r, \
                   input: { name: \"x\" }) { id } }";
     let rename = async {
-        let variables = json!({ "o": app.org, "i": credential, "r": made["revision"] });
-        app.owner.gql(rename, variables).await.data();
+        app.owner.gql(rename, json!({ "o": app.org, "i": credential, "r": made["revision"] })).await.data();
         200
     };
     let requests: [(LocalBoxFuture<'_, u16>, _, _); 3] = [

@@ -304,11 +304,9 @@ async fn a_kept_answer_needs_current_permission_and_has_no_secret() {
     app.owner.gql(demote, member.clone()).await.data();
     let refused = post(&app.admin, "/graphql", "k", &body).await;
     assert_eq!((refused.code().as_str(), refused.header("idempotent-replayed")), ("PERMISSION_DENIED", ""));
-    let remove = "mutation($o: Id!, $u: Id!) { removeMember(orgId: $o, userId: $u) }";
-    app.owner.gql(remove, member).await.data();
+    app.owner.gql("mutation($o: Id!, $u: Id!) { removeMember(orgId: $o, userId: $u) }", member).await.data();
     assert_eq!(post(&app.admin, "/graphql", "k", &body).await.code(), "NOT_A_MEMBER");
-    let tokens: i64 = app.one("SELECT COUNT(*) FROM service_tokens WHERE name = 'ci'", vec![]).await;
-    assert_eq!(tokens, 1);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM service_tokens WHERE name = 'ci'", vec![]).await, 1);
 }
 
 #[tokio::test]

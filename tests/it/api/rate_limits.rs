@@ -311,8 +311,7 @@ async fn a_recently_refused_credential_is_not_looked_up_again() {
     let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
     let token = app.token(&["agent.view"]).await;
     app.execute("UPDATE service_tokens SET revoked_at = 1", vec![]).await;
-    let signed_out = "UPDATE sessions SET revoked_at = 1 WHERE user_id = $1";
-    app.execute(signed_out, vec![app.viewer.user.into()]).await;
+    app.execute("UPDATE sessions SET revoked_at = 1 WHERE user_id = $1", vec![app.viewer.user.into()]).await;
     for actor in [&token, &app.viewer] {
         assert_eq!(actor.get(&path).await.problem(), (401, "UNAUTHENTICATED"));
         let before = app.statements();

@@ -316,8 +316,7 @@ async fn a_stranger_hears_only_of_their_own_conversations() {
     let theirs = app.populate_other(1).await.agents[0];
     let mut stranger = Client::of(&app.stranger).await;
     for query in [CONVERSATIONS, OF_AGENT] {
-        let ours = json!({ "o": app.org, "a": agent });
-        assert_eq!(stranger.refused(query, ours).await, "NOT_A_MEMBER");
+        assert_eq!(stranger.refused(query, json!({ "o": app.org, "a": agent })).await, "NOT_A_MEMBER");
     }
     // The organization's whole list needs a permission; an agent's is for every member.
     let mut viewer = Client::of(&app.viewer).await;
@@ -400,8 +399,7 @@ async fn a_sockets_operations_share_one_budget_and_return_it() {
     assert_eq!(told["extensions"]["code"], "QUERY_TOO_COMPLEX");
     assert!(told["message"].as_str().unwrap().contains("one socket"), "{told}");
     // The change is made all the same, and the budget is returned.
-    let status = "SELECT COUNT(*) FROM agents WHERE status = 'SPAWNING'";
-    assert_eq!(app.one::<i64>(status, vec![]).await, 2);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM agents WHERE status = 'SPAWNING'", vec![]).await, 2);
     client.subscribe("3", &held(agents[2]), json!({})).await;
     assert!(is_whole(&client.next().await["payload"]));
     let mut stranger = Client::of(&app.stranger).await;

@@ -104,8 +104,7 @@ async fn the_agents_own_thresholds_count() {
     work.asks("1.3", run("rm -rf build")).await;
     let verdicts: Vec<_> = work.verdicts().await.iter().map(|verdict| verdict["allowed"].clone()).collect();
     assert_eq!(verdicts, [json!(true), json!(false)]);
-    let asked: Vec<String> = app.column("SELECT request_key FROM approvals").await;
-    assert_eq!(asked, ["1.2"]);
+    assert_eq!(app.column::<String>("SELECT request_key FROM approvals").await, ["1.2"]);
 }
 
 #[tokio::test]

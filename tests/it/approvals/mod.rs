@@ -299,8 +299,7 @@ async fn an_undecided_approval_expires_and_fails_closed() {
     let by: Vec<String> =
         app.column("SELECT actor_kind FROM audit_lines WHERE operation = 'expireApproval'").await;
     assert_eq!(by, ["SYSTEM"]);
-    let told: i64 = app.one("SELECT COUNT(*) FROM commands WHERE kind = 'ANSWER'", vec![]).await;
-    assert_eq!(told, 1);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM commands WHERE kind = 'ANSWER'", vec![]).await, 1);
     let status: String =
         app.one("SELECT status FROM conversations WHERE id = $1", vec![conversation.into()]).await;
     assert_eq!(status, "OPEN");

@@ -37,8 +37,7 @@ async fn a_refusal_has_an_entry_on_either_face() {
     let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
     assert_eq!(app.viewer.post(&path, Value::Null).await.status, 403);
     let delete = "mutation($o: Id!, $i: Id!) { d: deleteAgent(orgId: $o, id: $i) }";
-    let denied = app.viewer.gql(delete, json!({ "o": app.org, "i": agent })).await;
-    assert_eq!(denied.code(), "PERMISSION_DENIED");
+    assert_eq!(app.viewer.gql(delete, json!({ "o": app.org, "i": agent })).await.code(), "PERMISSION_DENIED");
     let page = refused(&app).await;
     assert_eq!(page["total"], 2, "{page:#}");
     let line =

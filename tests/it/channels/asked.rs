@@ -152,8 +152,7 @@ impl Chat {
         until("its buttons are gone", async || {
             chat_approvals::send_due(&self.app.core).await.unwrap();
             let_time_pass(&self.app).await;
-            let open = "SELECT COUNT(*) FROM approval_asks WHERE state <> 'CLOSED'";
-            self.app.column::<i64>(open).await == [0]
+            self.app.column::<i64>("SELECT COUNT(*) FROM approval_asks WHERE state <> 'CLOSED'").await == [0]
         })
         .await;
         self.asked("editMessageText").pop().unwrap()

@@ -67,8 +67,7 @@ async fn the_server_that_proves_senders_has_a_servers_name() {
         "-",
         "ä.test",
     ] {
-        let answer = set(name).await;
-        assert_eq!(answer.violations(), [("/email/authserv_id", "NOT_ALLOWED")], "{name}");
+        assert_eq!(set(name).await.violations(), [("/email/authserv_id", "NOT_ALLOWED")], "{name}");
     }
     for (name, kept) in [("*topmost", "*topmost"), (" mx.google.com ", "mx.google.com"), ("mx-1", "mx-1")] {
         set(name).await.expect(200);
@@ -226,8 +225,7 @@ async fn a_deleted_agents_channels_become_and_stay_inactive() {
     assert_eq!(app.column::<String>(told).await, [format!("{} PENDING", channel["id"])]);
     let answer = app.operator.patch(&at(&app, &channel), json!({"is_active": true})).await;
     assert_eq!(answer.problem(), (409, "ARCHIVED"));
-    let answer = app.operator.post(&path(&app), bot(agent)).await;
-    assert_eq!(answer.violations(), [("/agent_id", "NOT_FOUND")]);
+    assert_eq!(app.operator.post(&path(&app), bot(agent)).await.violations(), [("/agent_id", "NOT_FOUND")]);
     of_agent("restoreAgent(orgId: $o, id: $a) { id }").await;
     let listed = app.viewer.get(&path(&app)).await.expect(200);
     assert_eq!((&listed[0]["is_active"], &listed[1]["is_active"]), (&json!(true), &json!(false)));
@@ -251,8 +249,7 @@ async fn a_whitelist_grows_and_shrinks() {
     add(&"é".repeat(255)).await.expect(200);
     let left = app.operator.delete(&format!("{list}/a%2Fb%20c%40d")).await.expect(200);
     assert_eq!(left["whitelist"], json!(["zebra", "é".repeat(255)]));
-    let gone = app.operator.delete(&format!("{list}/a%2Fb%20c%40d")).await;
-    assert_eq!(gone.problem(), (404, "NOT_FOUND"));
+    assert_eq!(app.operator.delete(&format!("{list}/a%2Fb%20c%40d")).await.problem(), (404, "NOT_FOUND"));
     let missing =
         app.operator.post(&format!("{}/999999/whitelist", path(&app)), json!({"origin_id": "x"})).await;
     assert_eq!(missing.problem(), (404, "NOT_FOUND"));

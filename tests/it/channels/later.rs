@@ -219,8 +219,7 @@ async fn an_edit_of_an_answered_edit_is_not_answered() {
     bot.brings(&said(10, "order 4711")).await;
     bot.turn_becomes("FAILED").await;
     bot.brings(&edited(10, 11, "order 4712")).await;
-    let done = "UPDATE turns SET state = 'DONE', ended_at = 1 WHERE state = 'QUEUED'";
-    bot.app.execute(done, vec![]).await;
+    bot.app.execute("UPDATE turns SET state = 'DONE', ended_at = 1 WHERE state = 'QUEUED'", vec![]).await;
     bot.brings(&edited(10, 12, "order 4713")).await;
     let turns: Vec<bool> = bot.stored().await.into_iter().map(|(_, has_turn)| has_turn).collect();
     assert_eq!(turns, [true, true, false]);

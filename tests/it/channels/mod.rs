@@ -220,8 +220,7 @@ async fn keys_of_another_transport_are_refused_by_name() {
     );
     let mut body = bot(agent);
     body["bot_tokem"] = json!("t");
-    let answer = app.operator.post(&path(&app), body).await;
-    assert_eq!(answer.violations(), [("/bot_tokem", "UNKNOWN_KEY")]);
+    assert_eq!(app.operator.post(&path(&app), body).await.violations(), [("/bot_tokem", "UNKNOWN_KEY")]);
     let channel = connect(&app, bot(agent)).await;
     let answer = app.operator.patch(&at(&app, &channel), json!({"code_host": {"raw_payload": true}})).await;
     assert_eq!(answer.violations(), [("/code_host", "NOT_ALLOWED")]);
@@ -246,8 +245,7 @@ async fn leaving_ends_alerts_and_locks_only_the_members_channels() {
     let (app, agent) = TestApp::with_agent().await;
     let (leaving, staying) = (app.person("VIEWER", true).await, app.owner.user.unwrap());
     let (named, other) = (connect(&app, bot(agent)).await, connect(&app, bot(agent)).await);
-    let body = json!({"alert_recipient_user_ids": [leaving.user.unwrap(), staying]});
-    sets(&app, &named, body).await;
+    sets(&app, &named, json!({"alert_recipient_user_ids": [leaving.user.unwrap(), staying]})).await;
     sets(&app, &other, json!({"alert_recipient_user_ids": [staying]})).await;
     // Someone is working on the other channel. SQLite has a single writer, so no one else can.
     let busy = app.database.begin().await.unwrap();

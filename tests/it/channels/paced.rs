@@ -138,8 +138,7 @@ async fn a_bot_keeps_its_limit_for_a_second_over_all_chats() {
     }
     send(&app).await;
     assert_eq!(sent(&telegram, 0).len(), 30);
-    let waits = "SELECT send_after FROM channels";
-    assert_eq!(app.column::<i64>(waits).await, [app.clock.now().0 + 1_000]);
+    assert_eq!(app.column::<i64>("SELECT send_after FROM channels").await, [app.clock.now().0 + 1_000]);
     app.clock.advance(Duration::from_secs(1));
     send(&app).await;
     let mut reached: Vec<i64> = sent(&telegram, 0).into_iter().map(|(chat, _)| chat).collect();

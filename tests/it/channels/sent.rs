@@ -360,8 +360,7 @@ async fn answers_that_are_lost_days_apart_switch_no_channel_off() {
         app.clock.advance(6 * DAY);
     }
     assert_eq!(app.column::<String>("SELECT DISTINCT code FROM deliveries").await, ["unknown_outcome"]);
-    let state = "SELECT COALESCE(inactive_reason, 'on') FROM channels";
-    assert_eq!(app.column::<String>(state).await, ["on"]);
+    assert_eq!(app.column::<String>("SELECT COALESCE(inactive_reason, 'on') FROM channels").await, ["on"]);
 }
 
 #[tokio::test]
@@ -373,8 +372,7 @@ async fn a_refusal_shows_that_the_receiver_is_there() {
     assert_eq!(settled(&app, refused, "FAILED").await, json!({ "status": "FAILED", "attempts": 1 }));
     app.clock.advance(3 * DAY);
     gives_up(&app, conversation, "Three").await;
-    let state = "SELECT COALESCE(inactive_reason, 'on') FROM channels";
-    assert_eq!(app.column::<String>(state).await, ["on"]);
+    assert_eq!(app.column::<String>("SELECT COALESCE(inactive_reason, 'on') FROM channels").await, ["on"]);
     assert_eq!(receiver.texts(), ["One", "Two", "Three"]);
 }
 

@@ -167,8 +167,7 @@ async fn who_got_a_mail_counts_in_what_is_stored() {
     let begun = receive(&app, ada.agent, vec![mail(0), mail(1)]).await[0].0;
     assert_eq!(receive(&app, ada.agent, vec![mail(2)]).await[0].0, begun);
     let stored = async || {
-        let sql = "SELECT stored_bytes FROM conversations WHERE id = $1";
-        app.one::<i64>(sql, vec![begun.into()]).await
+        app.one::<i64>("SELECT stored_bytes FROM conversations WHERE id = $1", vec![begun.into()]).await
     };
     let readers: Value = app.one("SELECT readers FROM conversations WHERE id = $1", vec![begun.into()]).await;
     assert_eq!(readers.as_array().unwrap().len(), 180);

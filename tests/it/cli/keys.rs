@@ -179,6 +179,5 @@ async fn a_refused_command_leaves_the_keys_unchanged() {
     assert!(said.contains("chmod 600"), "{said}");
     assert_eq!(fs::read(path).unwrap(), before);
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
-    let signing: i64 = app.one("SELECT COUNT(*) FROM signing_keys", vec![]).await;
-    assert_eq!(signing, 1);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM signing_keys", vec![]).await, 1);
 }

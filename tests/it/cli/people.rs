@@ -41,8 +41,7 @@ async fn an_organization_its_owner_and_a_session_are_made() {
     let ann = app.anonymous.with_bearer(session["access_token"].as_str().unwrap());
     let record = ann.get(&format!("/v1/org/{}", made["id"])).await.expect(200);
     assert_eq!((&record["viewer_role"], &record["name"]), (&json!("OWNER"), &json!("Depot")));
-    let hidden = app.stranger.get(&format!("/v1/org/{}", made["id"])).await;
-    assert_eq!(hidden.problem(), (403, "NOT_A_MEMBER"));
+    assert_eq!(app.stranger.get(&format!("/v1/org/{}", made["id"])).await.problem(), (403, "NOT_A_MEMBER"));
     // For people: one line each, and nothing else.
     let text = std::process::Command::new(env!("CARGO_BIN_EXE_muster"))
         .args(["session", "create", "--email", "ann@example.org"])
@@ -184,6 +183,5 @@ async fn an_invitation_whose_mail_can_not_be_sent_yet_is_made() {
     let id = made.expect()["id"].as_i64().unwrap();
     let open = "SELECT COUNT(*) FROM invitations WHERE id = $1 AND revoked_at IS NULL";
     assert_eq!(app.one::<i64>(open, vec![id.into()]).await, 1);
-    let waiting = "SELECT COUNT(*) FROM mails";
-    assert_eq!(app.one::<i64>(waiting, vec![]).await, 1, "the service sends it later");
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM mails", vec![]).await, 1, "the service sends it later");
 }

@@ -200,8 +200,7 @@ async fn disabling_reports_what_remains_and_ends_every_way_in() {
     // A link created just before the service knew doesn't work for a disabled account either.
     app.user(SOMEONE, false).await;
     let (someone, _) = app.signed_in(SOMEONE).await;
-    let ask = json!({ "e": "elsewhere@example.org", "p": "correct horse" });
-    someone.gql(CHANGE_EMAIL, ask).await.data();
+    someone.gql(CHANGE_EMAIL, json!({ "e": "elsewhere@example.org", "p": "correct horse" })).await.data();
     let late = app.mail().await.token;
     app.execute("UPDATE users SET disabled_at = 1 WHERE email = $1", vec![SOMEONE.into()]).await;
     assert_eq!(app.anonymous.gql(CONFIRM, json!({ "t": late })).await.code(), "LINK_INVALID");

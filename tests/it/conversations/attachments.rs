@@ -97,8 +97,7 @@ async fn another_persons_file_cannot_be_posted() {
     let answer = app.admin.gql(POST, variables.clone()).await;
     assert_eq!(answer.code(), "VALIDATION_FAILED");
     assert_eq!(answer.body["errors"][0]["extensions"]["errors"][0]["pointer"], "/input/attachmentIds/0");
-    let messages: i64 = app.one("SELECT COUNT(*) FROM messages", vec![]).await;
-    assert_eq!(messages, 0);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM messages", vec![]).await, 0);
     app.operator.gql(POST, variables).await.data();
 }
 
@@ -116,8 +115,7 @@ async fn files_have_a_limit_of_their_own() {
     );
     assert_eq!(put(&app, "big", "a/b", vec![7; 20_001]).await.problem(), (413, "PAYLOAD_TOO_LARGE"));
     assert_eq!(put(&app, "empty", "a/b", vec![]).await.expect(201)["size_bytes"], 0);
-    let kept: i64 = app.one("SELECT COUNT(*) FROM attachments", vec![]).await;
-    assert_eq!(kept, 2);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM attachments", vec![]).await, 2);
 }
 
 #[tokio::test]
@@ -162,8 +160,7 @@ async fn a_file_not_posted_within_a_day_is_removed() {
     app.clock.advance(Duration::from_hours(2));
     assert_eq!(sweep(&app.core).await.unwrap(), 1);
     for table in ["attachments", "attachment_blobs"] {
-        let left: i64 = app.one(&format!("SELECT COUNT(*) FROM {table}"), vec![]).await;
-        assert_eq!(left, 1, "{table}");
+        assert_eq!(app.one::<i64>(&format!("SELECT COUNT(*) FROM {table}"), vec![]).await, 1, "{table}");
     }
 }
 

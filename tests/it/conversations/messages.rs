@@ -209,8 +209,7 @@ async fn an_empty_message_is_refused() {
         let answer = app.operator.gql(POST, json!({ "o": app.org, "c": conversation, "i": input })).await;
         assert_eq!(answer.code(), code, "{input}");
     }
-    let count: i64 = app.one("SELECT COUNT(*) FROM messages", vec![]).await;
-    assert_eq!(count, 0, "nothing half done");
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM messages", vec![]).await, 0, "nothing half done");
     let other = json!({ "o": app.org, "c": conversation + 500, "i": { "text": "x" } });
     assert_eq!(app.operator.gql(POST, other).await.code(), "NOT_FOUND");
 }

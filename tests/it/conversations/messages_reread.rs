@@ -163,8 +163,7 @@ async fn a_misread_mail_is_read_again_once_and_prompts_no_agent() {
     assert_eq!(event, json!({ "event": "message_reread", "text": told, "message_id": message }));
     let line = "SELECT target_kind || ' ' || CAST(target_id AS TEXT) || REPLACE(CAST(changes AS TEXT), ' ', '') FROM audit_lines \
                 WHERE operation = 'rereadMessage'";
-    let lines: Vec<String> = app.column(line).await;
-    assert_eq!(lines, [format!("message {message}{{\"text\":\"changed\"}}")]);
+    assert_eq!(app.column::<String>(line).await, [format!("message {message}{{\"text\":\"changed\"}}")]);
     assert_eq!((host.commands().await, mailed.count("turns").await), before, "no turn begins");
 
     // What was read right is not changed.

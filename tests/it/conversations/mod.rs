@@ -324,8 +324,7 @@ const START: &str = "mutation($o:Id!,$i:StartConversationInput!){startConversati
 async fn a_conversation_starts_in_the_panel() {
     let (app, agent) = TestApp::with_agent().await;
     let input = json!({ "agentId": agent, "title": " Stock ", "text": "How much is left?" });
-    let variables = json!({ "o": app.org, "i": input });
-    let data = app.operator.gql(START, variables).await.data();
+    let data = app.operator.gql(START, json!({ "o": app.org, "i": input })).await.data();
     let record = &data["startConversation"];
     assert_eq!(record["title"], "Stock");
     assert_eq!((&record["status"], &record["transport"]), (&json!("OPEN"), &json!("INTERNAL")));
@@ -335,8 +334,7 @@ async fn a_conversation_starts_in_the_panel() {
     assert!(reference.chars().all(|c| "0123456789ABCDEFGHJKMNPQRSTVWXYZ".contains(c)), "{reference}");
     assert_eq!(record["agentDetails"]["id"], agent);
     assert_eq!(record["contact"], Value::Null);
-    let empty = json!({ "o": app.org, "i": { "agentId": agent } });
-    let data = app.operator.gql(START, empty).await.data();
+    let data = app.operator.gql(START, json!({ "o": app.org, "i": { "agentId": agent } })).await.data();
     assert_eq!(data["startConversation"]["messageCount"], 0);
     for foreign in [app.other_agent().await, 999_999] {
         let answer = app.operator.gql(START, json!({ "o": app.org, "i": { "agentId": foreign } })).await;

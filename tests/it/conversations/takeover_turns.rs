@@ -89,8 +89,7 @@ async fn what_the_holder_said_is_told_though_its_turn_was_cancelled() {
     let turns = app.one::<i64>("SELECT COUNT(*) FROM turns", vec![]).await;
     for _ in 0..2 {
         let query = "mutation($o: Id!, $t: Id!) { cancelTurn(orgId: $o, id: $t) { state } }";
-        let refused = app.operator.gql(query, json!({ "o": app.org, "t": held })).await;
-        assert_eq!(refused.code(), "CONFLICT");
+        assert_eq!(app.operator.gql(query, json!({ "o": app.org, "t": held })).await.code(), "CONFLICT");
     }
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM turns", vec![]).await, turns);
     // A host that has it, and whose agent had not begun.

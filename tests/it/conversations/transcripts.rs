@@ -132,8 +132,7 @@ async fn what_is_still_to_be_sent_is_kept() {
     let connect = "UPDATE conversations SET channel_id = $2, target = 't1' WHERE id = $1";
     app.execute(connect, vec![conversation.into(), channel.into()]).await;
     // Its messages wait until someone has corrected its settings.
-    let fails = "UPDATE channels SET is_active = FALSE, inactive_reason = 'AUTH_FAILED'";
-    app.execute(fails, vec![]).await;
+    app.execute("UPDATE channels SET is_active = FALSE, inactive_reason = 'AUTH_FAILED'", vec![]).await;
     say(&app, conversation, MessageRole::Assistant, "It is in Graz.").await;
     app.clock.advance(9 * DAY);
     for status in ["PENDING", "SENDING"] {

@@ -86,8 +86,7 @@ async fn reports_of_another_launch_change_nothing() {
         assert!(stale.launch_plan().await.is_err());
     }
     assert_eq!((app.turn_is(turn).await.as_str(), status().await.as_str()), ("RUNNING", "RUNNING"));
-    let ghosts: i64 = app.one("SELECT COUNT(*) FROM messages WHERE role = 'ASSISTANT'", vec![]).await;
-    assert_eq!(ghosts, 0);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM messages WHERE role = 'ASSISTANT'", vec![]).await, 0);
 }
 
 #[tokio::test]

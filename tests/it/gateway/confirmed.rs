@@ -112,8 +112,7 @@ fn launch() -> Value {
 /// An agent that runs on a confirmed host, and has each kind of secret.
 async fn rich_agent(app: &TestApp) -> (i64, i64) {
     let agent = app.agent().await;
-    let key = json!({ "modelCredential": CANARY, "modelCredentialProvider": "anthropic" });
-    app.sets_agent(agent, key).await;
+    app.sets_agent(agent, json!({ "modelCredential": CANARY, "modelCredentialProvider": "anthropic" })).await;
     let credential = given(app, agent, "bearer-token", true).await;
     given_tools(app, agent, credential, "STDIO").await;
     let mut line = app.host_of(agent).await.connect().await;
@@ -465,8 +464,7 @@ async fn agents_with_secrets_move_only_by_who_may_edit_credentials() {
         assert_eq!(refused.code(), "PERMISSION_DENIED", "{case}");
         assert!(refused.text.contains("credential.edit"), "{case}: {}", refused.text);
         assert_eq!(server_of(&app, agent).await, home);
-        let sql = "SELECT revision FROM agents WHERE id = $1";
-        let at_home: i64 = app.one(sql, vec![agent.into()]).await;
+        let at_home: i64 = app.one("SELECT revision FROM agents WHERE id = $1", vec![agent.into()]).await;
         both.gql(MOVE, args).await.data();
         assert_eq!(server_of(&app, agent).await, theirs);
 

@@ -365,8 +365,7 @@ async fn text_that_is_being_written_goes_to_those_who_may_see_it() {
     stranger.subscribe("2", WATCH, json!({ "o": app.other_org, "c": conversation })).await;
     while stranger.next().await["payload"]["errors"][0]["extensions"]["code"] != "NOT_FOUND" {}
     // Nothing of it is kept.
-    let messages: i64 = app.one("SELECT CAST(COUNT(*) AS BIGINT) FROM messages", vec![]).await;
-    assert_eq!(messages, 0);
+    assert_eq!(app.one::<i64>("SELECT CAST(COUNT(*) AS BIGINT) FROM messages", vec![]).await, 0);
     line.send(delta((agent, generation), conversation, 0, &"x".repeat(5_000))).await;
     line.refused("MALFORMED").await;
 }

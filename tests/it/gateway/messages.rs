@@ -128,8 +128,7 @@ async fn a_batch_is_stored_once_and_in_order() {
         assert_eq!(shown["conversation"], summary);
         assert_eq!(shown["searchMessages"]["data"], json!([{ "seq": count - 12 }]));
     }
-    let reach = "SELECT last_seq FROM turns WHERE id = $1";
-    assert_eq!(app.one::<i64>(reach, vec![turn.into()]).await, 21);
+    assert_eq!(app.one::<i64>("SELECT last_seq FROM turns WHERE id = $1", vec![turn.into()]).await, 21);
 }
 
 #[tokio::test]

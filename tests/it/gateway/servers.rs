@@ -82,8 +82,7 @@ async fn wrong_values_are_all_named() {
         ]
     );
     assert!(refused.text.contains("did you mean `name`?"), "{}", refused.text);
-    let blank = app.owner.post(&path, json!({ "name": "   " })).await;
-    assert_eq!(blank.violations(), [("/name", "TOO_SHORT")]);
+    assert_eq!(app.owner.post(&path, json!({ "name": "   " })).await.violations(), [("/name", "TOO_SHORT")]);
     let nul = app.owner.post(&path, json!({ "name": "a\0b" })).await;
     assert_eq!(nul.violations(), [("/name", "NOT_ALLOWED")]);
 }
@@ -178,8 +177,7 @@ async fn the_alerts_of_a_deleted_server_are_withdrawn() {
     }
     tx.commit().await.unwrap();
     delete_server(&app, gone).await.data();
-    let open = "SELECT server_id FROM approvals WHERE status = 'PENDING'";
-    assert_eq!(app.column::<i64>(open).await, [stays]);
+    assert_eq!(app.column::<i64>("SELECT server_id FROM approvals WHERE status = 'PENDING'").await, [stays]);
     let ended = "SELECT outcome FROM approvals WHERE status <> 'PENDING'";
     assert_eq!(app.column::<String>(ended).await, ["WITHDRAWN"]);
 }
@@ -210,8 +208,7 @@ async fn relations_need_their_own_permission() {
     app.agent().await;
     let query = "query($o: Id!) { servers(orgId: $o, page: 1, limit: 5) { data { id agents { id name } } } }";
     let token = app.token(&["server.view"]).await;
-    let refused = token.gql(query, json!({ "o": app.org })).await;
-    assert_eq!(refused.code(), "PERMISSION_DENIED");
+    assert_eq!(token.gql(query, json!({ "o": app.org })).await.code(), "PERMISSION_DENIED");
     let token = app.token(&["server.view", "agent.view"]).await;
     let data = token.gql(query, json!({ "o": app.org })).await.data();
     assert_eq!(data["servers"]["data"][0]["agents"].as_array().unwrap().len(), 1);

@@ -133,8 +133,7 @@ async fn models_are_not_called_where_no_key_is() {
     let (agent, server) = (app.agent().await, app.server().await);
     let token = app.token(&["server.view", "server.edit"]).await;
     let host = joined_by(&app, &token, server).await;
-    let sql = "UPDATE agents SET server_id = $2 WHERE id = $1";
-    app.execute(sql, vec![agent.into(), server.into()]).await;
+    app.execute("UPDATE agents SET server_id = $2 WHERE id = $1", vec![agent.into(), server.into()]).await;
     let mut line = host.connect().await;
     // Without secrets it runs there.
     let generation = app.start_agent(agent).await;

@@ -188,8 +188,7 @@ async fn an_event_sent_again_is_applied_once_and_acknowledged_again() {
     // The connection is lost before the acknowledgement arrives.
     while event_seq(&app, host.server).await < 1 {}
     drop(line);
-    let changed = "UPDATE agents SET container_id = 'since' WHERE id = $1";
-    app.execute(changed, vec![agent.into()]).await;
+    app.execute("UPDATE agents SET container_id = 'since' WHERE id = $1", vec![agent.into()]).await;
     host.journal = [0, 1];
     let mut line = host.connect().await;
     assert_eq!(line.welcome["events"], 1);
