@@ -223,10 +223,10 @@ async fn people_are_asked_once_for_access_to_the_model() {
 async fn what_an_agent_offers_is_shown_until_it_gets_another_image() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
-    let shown = async || {
-        let query = "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { \
-                     offeredModels { id name description current } offeredModes { id current } updatedAt } }";
-        app.viewer.gql(query, json!({ "o": app.org, "i": host.agent })).await.data()["agent"].clone()
+    let shown = || {
+        host.agent_shows(
+            "offeredModels { id name description current } offeredModes { id current } updatedAt",
+        )
     };
     assert_eq!(shown().await["offeredModels"], Value::Null);
     let offer = |id: &str, current| Offer {
@@ -274,11 +274,7 @@ async fn what_an_agent_offers_is_shown_until_it_gets_another_image() {
 async fn an_agent_says_why_its_planned_mode_is_not_in_force() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
-    let shown = async || {
-        let query =
-            "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { modeOverride modeProblem syncPending } }";
-        app.viewer.gql(query, json!({ "o": app.org, "i": host.agent })).await.data()["agent"].clone()
-    };
+    let shown = || host.agent_shows("modeOverride modeProblem syncPending");
     let problem = async || shown().await["modeProblem"].clone();
     let tell = async |modes: &[(&str, bool)]| {
         let modes = modes.iter().map(|(id, current)| Offer {
@@ -315,11 +311,7 @@ async fn an_agent_says_why_its_planned_mode_is_not_in_force() {
 async fn a_change_that_does_not_fit_is_told_to_people_until_it_fits() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
-    let why = async || {
-        let query =
-            "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { status statusReason statusDetail } }";
-        app.viewer.gql(query, json!({ "o": app.org, "i": host.agent })).await.data()["agent"].clone()
-    };
+    let why = || host.agent_shows("status statusReason statusDetail");
     // The server of a running agent has a host.
     app.execute("UPDATE servers SET status = 'ONLINE'", vec![]).await;
     let mut skills = Vec::new();

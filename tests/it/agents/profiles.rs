@@ -63,9 +63,7 @@ async fn a_host_gets_the_profile_and_another_needs_a_restart() {
     host.started().await;
     let reason = async || {
         host.launch_plan().await.unwrap();
-        let query = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { restartReason } }";
-        app.viewer.gql(query, json!({ "o": app.org, "a": agent })).await.data()["agent"]["restartReason"]
-            .clone()
+        host.agent_shows("restartReason").await["restartReason"].clone()
     };
     assert_eq!(reason().await, Value::Null);
     app.sets_agent(agent, json!({ "modelOverride": "small" })).await;

@@ -8,10 +8,13 @@ use tokio::time::timeout;
 
 use muster::{
     base::{enums::ApprovalKind, ids::ConversationId},
-    domain::approvals::{self, NewApproval},
+    domain::approvals::NewApproval,
 };
 
-use crate::harness::{Actor, PATIENCE, Socket as Client, TestApp, introduction};
+use crate::{
+    approvals::raise,
+    harness::{Actor, PATIENCE, Socket as Client, TestApp, introduction},
+};
 
 const WATCH: &str = "subscription($o: Id!) { agentChanged(orgId: $o) { id status server { name } } }";
 
@@ -256,14 +259,11 @@ async fn begin(actor: &Actor, org: i64, agent: i64, text: Option<&str>) -> i64 {
 }
 
 async fn decide_on(app: &TestApp, conversation: i64) -> i64 {
-    let tx = app.scope().begin().await.unwrap();
     let new = NewApproval {
         conversation_id: Some(ConversationId(conversation)),
         ..NewApproval::new(ApprovalKind::Action, "May it?")
     };
-    let id = approvals::raise(&tx, new).await.unwrap();
-    tx.commit().await.unwrap();
-    id.0
+    raise(app, new).await
 }
 
 #[tokio::test]

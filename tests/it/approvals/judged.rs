@@ -111,12 +111,13 @@ async fn the_agents_own_thresholds_count() {
 async fn an_input_too_large_to_show_is_refused() {
     let app = TestApp::start().await;
     let work = working(&app).await;
-    let make = |kib: usize| Asked::Action {
+    let make_with = |more: Value| Asked::Action {
         tool: Some("shell".to_owned()),
         tool_kind: "execute".to_owned(),
         title: "Run make".to_owned(),
-        input: json!({ "command": "make", "text": "x".repeat(kib * 1024) }),
+        input: json!({ "command": "make", "more": more }),
     };
+    let make = |kib: usize| make_with(json!("x".repeat(kib * 1024)));
     work.asks("1.1", make(256)).await;
     assert_eq!(work.verdicts().await, [json!({ "kind": "VERDICT", "request": "1.1", "allowed": false })]);
     let said = work.messages().await.remove(1).3;
@@ -126,13 +127,7 @@ async fn an_input_too_large_to_show_is_refused() {
          deeper than the 64 levels, that people are shown: Run make"
     );
     let nested = (0..DEEPEST).fold(Value::Null, |inner, _| json!([inner]));
-    let deep = Asked::Action {
-        tool: Some("shell".to_owned()),
-        tool_kind: "execute".to_owned(),
-        title: "Run make".to_owned(),
-        input: json!({ "command": "make", "more": nested }),
-    };
-    work.asks("1.0", deep).await;
+    work.asks("1.0", make_with(nested)).await;
     assert_eq!(work.verdicts().await.len(), 2, "it can't be shown either");
     assert_eq!(
         (app.one::<i64>("SELECT COUNT(*) FROM approvals", vec![]).await, work.turn_is().await.as_str()),
@@ -140,7 +135,7 @@ async fn an_input_too_large_to_show_is_refused() {
     );
     let id = work.raises("1.2", make(255)).await;
     let input = work.approval(id).await["request"]["input"].clone();
-    assert_eq!(input["text"].as_str().map(str::len), Some(255 * 1024), "all of it is shown");
+    assert_eq!(input["more"].as_str().map(str::len), Some(255 * 1024), "all of it is shown");
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::harness::{Actor, Answer, TestApp, is_postgres, until};
 
 /// Raises an approval as an agent would.
-async fn raise(app: &TestApp, new: NewApproval) -> i64 {
+pub async fn raise(app: &TestApp, new: NewApproval) -> i64 {
     let tx = app.scope().begin().await.unwrap();
     let id = approvals::raise(&tx, new).await.unwrap();
     tx.commit().await.unwrap();

@@ -12,11 +12,11 @@ use muster::{
         chat_approvals,
     },
 };
-use muster_protocol::event::Asked;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::{
+    approvals::{asked::run, raise},
     channels::{
         at, delete,
         linked::Chat,
@@ -71,15 +71,12 @@ impl Chat {
 
     async fn raise(&self, new: NewApproval) -> i64 {
         let conversation = self.app.conversation(self.agent).await;
-        let tx = self.app.scope().begin().await.unwrap();
         let new = NewApproval {
             agent_id: Some(AgentId(self.agent)),
             conversation_id: Some(ConversationId(conversation)),
             ..new
         };
-        let id = approvals::raise(&tx, new).await.unwrap();
-        tx.commit().await.unwrap();
-        id.0
+        raise(&self.app, new).await
     }
 
     /// An action of risk 10, as it arrives.
@@ -184,13 +181,7 @@ async fn a_tap_approves_for_agent_thread_and_record() {
     assert!(chat.sent()[0].contains("This chat is linked"), "{:?}", chat.sent());
     app.sets(json!({ "chatRiskLimit": 101 })).await;
     let (host, conversation) = app.talking_agent().await;
-    let run = Asked::Action {
-        tool: Some("shell".to_owned()),
-        tool_kind: "execute".to_owned(),
-        title: "Run rm -rf /srv/old".to_owned(),
-        input: json!({ "command": "rm -rf /srv/old" }),
-    };
-    host.asks(conversation, None, "1.1", run).await.unwrap();
+    host.asks(conversation, None, "1.1", run("rm -rf /srv/old")).await.unwrap();
     let approval: i64 =
         app.one("SELECT id FROM approvals WHERE agent_id = $1", vec![host.agent.into()]).await;
     let asked = chat.arrives(approval).await;

@@ -47,11 +47,8 @@ async fn a_launchs_end_interrupts_only_begun_turns() {
         )
         .await;
     assert!(said.contains("INTERRUPTED") && said.contains("its memory did not suffice (code 3)"), "{said}");
-    let query =
-        "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { status statusReason runningTurns { id } } }";
-    let shown = app.viewer.gql(query, json!({ "o": app.org, "i": host.agent })).await.data();
     assert_eq!(
-        shown["agent"],
+        host.agent_shows("status statusReason runningTurns { id }").await,
         json!({ "status": "ERROR", "statusReason": "OUT_OF_MEMORY", "runningTurns": [] })
     );
     let host = host.relaunched().await;
