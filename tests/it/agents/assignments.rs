@@ -273,8 +273,7 @@ async fn an_agent_shows_what_it_works_with() {
         let shown = app.viewer.gql(&query, variables.clone()).await.data();
         assert_eq!(shown["agent"][kind.list], json!([{ "id": kept, "name": "kept" }]));
 
-        let blind = app.token(&["agent.view"]).await;
-        assert_eq!(blind.gql(&query, variables).await.code(), "PERMISSION_DENIED");
+        assert_eq!(app.token(&["agent.view"]).await.gql(&query, variables).await.code(), "PERMISSION_DENIED");
     }
 }
 

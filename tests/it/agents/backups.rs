@@ -192,8 +192,7 @@ async fn missed_times_of_a_schedule_make_one_backup() {
     app.clock.advance(25 * 4 * HOUR);
     assert_eq!(host.round().await, 1, "four days were missed");
     assert_eq!(host.round().await, 0);
-    let list = host.backups().await;
-    assert_eq!(list["agentBackups"]["data"][0]["cause"], "SCHEDULE");
+    assert_eq!(host.backups().await["agentBackups"]["data"][0]["cause"], "SCHEDULE");
     app.sets_agent(host.agent, json!({ "backupSchedule": "OFF" })).await;
     app.clock.advance(50 * HOUR);
     assert_eq!(host.round().await, 0);
@@ -324,8 +323,7 @@ async fn a_deleted_agents_pending_backup_fails_and_its_file_goes() {
 /// Waits until the newest backup has been made or restored: `field` is its state.
 pub async fn until(house: &House, crew: &Crew, field: &str) -> Value {
     let ended = async || {
-        let list = house.gql(LIST, json!({ "a": crew.agent })).await;
-        let backup = list["agentBackups"]["data"][0].clone();
+        let backup = house.gql(LIST, json!({ "a": crew.agent })).await["agentBackups"]["data"][0].clone();
         backup[field].as_str().is_some_and(|state| state != "PENDING").then_some(backup)
     };
     found(ended).await.unwrap_or_else(|| panic!("the host does not answer: {}", crew.machine.log()))

@@ -36,8 +36,7 @@ async fn a_running_agent_stays_on_its_server() {
         [("STOPPED", json!({ "serverId": server })), ("ERROR", json!({ "imageId": image }))]
     {
         set_status(&app, agent, status).await;
-        let data = edit(&app, agent, moved).await.data();
-        assert_eq!(data["updateAgent"]["serverId"], server);
+        assert_eq!(edit(&app, agent, moved).await.data()["updateAgent"]["serverId"], server);
     }
 }
 

@@ -104,8 +104,7 @@ async fn an_agent_is_created_stopped() {
 async fn operator_starts_a_stopped_agent() {
     let (app, agent) = TestApp::with_agent().await;
     let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
-    let started = app.operator.post(&path, Value::Null).await.expect(200);
-    assert_eq!(started["status"], "SPAWNING");
+    assert_eq!(app.operator.post(&path, Value::Null).await.expect(200)["status"], "SPAWNING");
     let commands = || app.column::<String>("SELECT kind FROM commands ORDER BY id");
     assert_eq!(commands().await, ["LAUNCH"]);
     // Starting it again while it spawns gives the same answer, and it is launched only once.

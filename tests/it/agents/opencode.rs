@@ -158,8 +158,7 @@ pub async fn does_one_whole_job(house: &House, crew: &Crew) -> String {
     assert_eq!(git.git(&["show", "main:greet.sh"]), "echo \"Hello, world\"\n");
     let thread = house.thread(crew, conversation).await;
     let asked = format!("/v1/org/{}/approval?only_pending=false&page=1&limit=50", house.tenant.org);
-    let asked = house.actor.get(&asked).await.expect(200);
-    assert_eq!(asked["data"].as_array().unwrap().len(), 1, "{thread:#?}");
+    assert_eq!(house.actor.get(&asked).await.expect(200)["data"].as_array().unwrap().len(), 1, "{thread:#?}");
     format!("{thread:?}")
 }
 

@@ -124,8 +124,7 @@ async fn a_change_leaves_a_revision_with_its_author_and_reason() {
 
     let one = "query($o: Id!, $a: Id!, $n: Int!) { agentRevision(orgId: $o, agentId: $a, revision: $n) { content } }";
     let given = |n: i64| json!({ "o": app.org, "a": agent, "n": n });
-    let shown = app.viewer.gql(one, given(1)).await.data();
-    assert_eq!(shown["agentRevision"]["content"].to_string(), text);
+    assert_eq!(app.viewer.gql(one, given(1)).await.data()["agentRevision"]["content"].to_string(), text);
     assert_eq!(app.viewer.gql(one, given(4)).await.code(), "NOT_FOUND");
     assert_eq!(app.viewer.gql(REVISIONS, json!({ "o": app.org, "a": agent + 1 })).await.code(), "NOT_FOUND");
 }

@@ -191,8 +191,7 @@ async fn a_late_decision_shows_who_decided() {
             details["current"],
             json!({ "id": id, "status": "DISMISSED", "decidedBy": by, "comment": "old" })
         );
-        let path = format!("/v1/org/{}/approval/{id}/resolve", app.org);
-        let rest = app.admin.patch(&path, json!({})).await;
+        let rest = app.admin.patch(&format!("/v1/org/{}/approval/{id}/resolve", app.org), json!({})).await;
         assert_eq!(rest.problem(), (409, "APPROVAL_NOT_PENDING"));
         assert_eq!(rest.body["details"], json!({ "status": "DISMISSED" }), "/v1 answers as ever");
     }
@@ -222,8 +221,7 @@ async fn a_deleted_agent_comes_back_stopped_with_its_channels() {
     let variables = json!({ "o": app.org, "i": agent });
     let restore = async |actor: &Actor| actor.gql(RESTORE, variables.clone()).await;
     assert_eq!(restore(&app.operator).await.code(), "PERMISSION_DENIED");
-    let kept = restore(&app.admin).await.data();
-    assert_eq!(kept["restoreAgent"]["status"], "ERROR", "it was not deleted");
+    assert_eq!(restore(&app.admin).await.data()["restoreAgent"]["status"], "ERROR", "it was not deleted");
     app.delete_agent(agent).await;
     let active = "SELECT CAST(COUNT(*) AS BIGINT) FROM channels WHERE is_active";
     assert_eq!(app.one::<i64>(active, vec![]).await, 0);

@@ -89,8 +89,7 @@ async fn an_operation_emptied_by_directives_is_an_empty_object() {
     let app = TestApp::start().await;
     let document =
         "query($o: Id!, $s: Boolean!) { agents(orgId: $o, page: 1, limit: 1) @skip(if: $s) { total } }";
-    let answer = app.viewer.gql(document, json!({ "o": app.org, "s": true })).await;
-    assert_eq!(answer.text, r#"{"data":{}}"#);
+    assert_eq!(app.viewer.gql(document, json!({ "o": app.org, "s": true })).await.text, r#"{"data":{}}"#);
     let answer = app.viewer.gql(document, json!({ "o": app.org, "s": false })).await;
     assert_eq!(answer.data(), json!({ "agents": { "total": 0 } }));
 }
@@ -185,8 +184,7 @@ async fn of_very_many_wrong_values_a_hundred_are_named() {
     let (o, wrong) = (app.org, vec!["NOTHING"; 3_000]);
     let of = |kinds: &str| format!("search(orgId: {o}, q: \"x\", kinds: {kinds}) {{ id }}");
     let in_document = format!("{{ {} }}", of(&format!("[{}]", wrong.join(","))));
-    let answer = app.viewer.gql(&in_document, json!({})).await;
-    assert_eq!(answer.body["errors"].as_array().unwrap().len(), 100);
+    assert_eq!(app.viewer.gql(&in_document, json!({})).await.body["errors"].as_array().unwrap().len(), 100);
     let in_variable = format!("query($k: [RecordKind!]) {{ {} }}", of("$k"));
     let answer = app.viewer.gql(&in_variable, json!({ "k": wrong })).await;
     let named = &answer.body["errors"][0]["extensions"]["errors"];

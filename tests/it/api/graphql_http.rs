@@ -115,8 +115,7 @@ async fn a_cached_document_takes_other_values_but_no_wrong_ones() {
     let (app, one, two) = TestApp::with_two_agents().await;
     let read = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { id } }";
     for agent in [one, two, one] {
-        let answer = app.owner.gql(read, json!({"o": app.org, "a": agent})).await;
-        assert_eq!(answer.data()["agent"]["id"], agent);
+        assert_eq!(app.owner.gql(read, json!({"o": app.org, "a": agent})).await.data()["agent"]["id"], agent);
     }
     for wrong in [json!({"o": app.org}), json!({"o": app.org, "a": "x"}), json!({"o": app.org, "a": null})] {
         assert_eq!(app.owner.gql(read, wrong).await.code(), "VALIDATION_FAILED");

@@ -346,8 +346,7 @@ async fn if_match_is_part_of_the_request() {
         Answer::of(request.header("if-match", etag).json(&body)).await
     };
     let edit = |text: &str| json!({ "description": text });
-    let first = patch("*", "first", edit("one")).await;
-    let etag = first.header("etag").to_owned();
+    let etag = patch("*", "first", edit("one")).await.header("etag").to_owned();
     patch("*", "second", edit("two")).await.expect(200);
     let stale = patch(&etag, "k", edit("three")).await;
     assert_eq!(stale.problem(), (412, "PRECONDITION_FAILED"));

@@ -193,8 +193,7 @@ async fn the_overview_counts_what_one_may_see() {
     app.execute("UPDATE agents SET archived_at = 1 WHERE id = $1", vec![all.agents[7].into()]).await;
     let overview = app.owner.gql(OVERVIEW, json!({ "o": app.org })).await.data()["overview"].clone();
     let count = async |sql: &str| {
-        let sql = format!("SELECT COUNT(*) FROM {sql} AND organization_id = {}", app.org);
-        app.one::<i64>(&sql, vec![]).await
+        app.one::<i64>(&format!("SELECT COUNT(*) FROM {sql} AND organization_id = {}", app.org), vec![]).await
     };
     let pending = count("approvals WHERE status = 'PENDING'").await - 1;
     assert_eq!(overview["pendingApprovals"]["total"], pending, "one is overdue");

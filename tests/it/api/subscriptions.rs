@@ -19,8 +19,7 @@ use crate::{
 const WATCH: &str = "subscription($o: Id!) { agentChanged(orgId: $o) { id status server { name } } }";
 
 async fn start(app: &TestApp, agent: i64) {
-    let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
-    app.operator.post(&path, Value::Null).await.expect(200);
+    app.operator.post(&format!("/v1/org/{}/agent/{agent}/start", app.org), Value::Null).await.expect(200);
 }
 
 #[tokio::test]

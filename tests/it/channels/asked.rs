@@ -496,8 +496,7 @@ async fn what_waits_is_asked_in_the_chat_that_is_linked_by_then() {
     let chat = Chat::linked().await;
     let waits = chat.wants("Delete it").await;
     chat.moves(2, 6).await;
-    let asked = chat.arrives(waits).await;
-    assert_eq!(asked.message["chat_id"], 6);
+    assert_eq!(chat.arrives(waits).await.message["chat_id"], 6);
     chat.is_denied(waits).await;
     assert_eq!(chat.until_closed().await["chat_id"], 6);
     // What was on its way has arrived in the chat before, and says there how it ended.

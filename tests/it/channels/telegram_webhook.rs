@@ -131,8 +131,7 @@ async fn a_group_with_a_new_id_keeps_its_place_on_the_lists() {
     // Both are in one conversation, and both are answered.
     let places = "SELECT c.thread_key FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.turn_id IS NOT NULL";
     assert_eq!(app.column::<String>(places).await, ["-1009", "-1009"]);
-    let records = app.owner.get(&path(&app)).await.expect(200);
-    assert_eq!(records[0]["mention_off"], json!(["-7", "-1009"]));
+    assert_eq!(app.owner.get(&path(&app)).await.expect(200)[0]["mention_off"], json!(["-7", "-1009"]));
     assert_eq!(app.column::<String>("SELECT origin_id FROM channel_whitelist").await, ["-1009"]);
     let told = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'moveOrigin'";
     assert_eq!(app.column::<i64>(told).await, [1]);
@@ -149,8 +148,7 @@ async fn messages_after_a_moved_id_are_judged_by_place() {
     app.service.door.listen();
     let answered = "SELECT COUNT(*) FROM messages WHERE turn_id IS NOT NULL";
     until("it is answered", async || app.column::<i64>(answered).await == [1]).await;
-    let records = app.owner.get(&path(&app)).await.expect(200);
-    assert_eq!(records[0]["mention_off"], json!(["-1009"]));
+    assert_eq!(app.owner.get(&path(&app)).await.expect(200)[0]["mention_off"], json!(["-1009"]));
 }
 
 #[tokio::test]

@@ -73,8 +73,7 @@ async fn without_permission_no_bytes_are_served() {
     assert_eq!(app.stranger.get(url).await.problem(), (403, "NOT_A_MEMBER"));
     let inside = format!("/v1/org/{}/attachment/{id}", app.other_org);
     assert_eq!(app.stranger.get(&inside).await.problem(), (404, "NOT_FOUND"));
-    let token = app.token(&["agent.view"]).await;
-    assert_eq!(token.get(url).await.problem(), (403, "PERMISSION_DENIED"));
+    assert_eq!(app.token(&["agent.view"]).await.get(url).await.problem(), (403, "PERMISSION_DENIED"));
     assert_eq!(
         app.viewer.get(&format!("/v1/org/{}/attachment/x", app.org)).await.problem(),
         (400, "MALFORMED_REQUEST")

@@ -91,8 +91,7 @@ async fn a_conversation_names_its_agent_contact_and_channel() {
     let conversation =
         Thread { contact: Some("Ines"), channel: Some("Desk"), ..Thread::of(agent, 0) }.make(&app).await;
     let path = format!("/v1/org/{}/agent/{agent}/conversation", app.org);
-    let empty = app.viewer.get(&path).await.expect(200);
-    assert_eq!(empty[0]["last_message"], Value::Null);
+    assert_eq!(app.viewer.get(&path).await.expect(200)[0]["last_message"], Value::Null);
     say(&app, conversation, MessageRole::Assistant, "Hello").await;
     let records = app.viewer.get(&path).await.expect(200);
     let record = &records.as_array().unwrap()[0];

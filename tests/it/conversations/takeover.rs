@@ -143,8 +143,7 @@ async fn others_are_told_who_answers_and_may_take_it_over() {
     assert_eq!(error["extensions"]["details"], details);
     assert_eq!(act(app.org, &app.operator, "handBack", conversation).await.code(), "CONFLICT");
     take_over(&app, &app.admin, conversation).await;
-    let shown = take_over(&app, &app.operator, conversation).await;
-    assert_eq!(shown["takenOverByName"], "operator");
+    assert_eq!(take_over(&app, &app.operator, conversation).await["takenOverByName"], "operator");
     assert_eq!(act(app.org, &app.admin, "handBack", conversation).await.code(), "CONFLICT");
     assert_eq!(
         events(&app, conversation).await,

@@ -158,8 +158,7 @@ async fn many_who_write_at_once_make_one_turn() {
         assert_eq!(made.len(), 1);
         let given = host.given().await;
         assert_eq!(given.iter().filter(|turn| made.contains(turn)).count(), 1, "and it is sent once");
-        let plan = host.plan(*made.first().unwrap()).await.unwrap();
-        assert_eq!(plan.prompt.len(), 12);
+        assert_eq!(host.plan(*made.first().unwrap()).await.unwrap().prompt.len(), 12);
     }
 }
 

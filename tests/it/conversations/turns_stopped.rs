@@ -56,8 +56,7 @@ async fn stopping_an_agent_names_who_did_it_and_what_ended() {
     let approval = app.viewer.gql(APPROVAL, json!({ "o": app.org, "a": asked })).await.data();
     let withdrawn = json!({ "outcome": "WITHDRAWN", "withdrawnBy": "operator", "withdrawnWith": "AGENT" });
     assert_eq!(approval["approval"], withdrawn);
-    let counted = ends(&app, &work).await;
-    assert_eq!(counted["overview"], json!({ "begunTurns": 0, "waitingRequests": 0 }));
+    assert_eq!(ends(&app, &work).await["overview"], json!({ "begunTurns": 0, "waitingRequests": 0 }));
 }
 
 #[tokio::test]
@@ -214,7 +213,6 @@ async fn what_the_overview_counts_can_be_listed() {
 #[tokio::test]
 async fn how_mail_is_sent_is_known_before_signing_in() {
     for (app, way) in [(TestApp::start().await, "OFF"), (TestApp::with_mail().await, "SENT")] {
-        let found = app.anonymous.gql("{ mailWay }", json!({})).await.data();
-        assert_eq!(found["mailWay"], way);
+        assert_eq!(app.anonymous.gql("{ mailWay }", json!({})).await.data()["mailWay"], way);
     }
 }

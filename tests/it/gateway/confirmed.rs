@@ -280,8 +280,7 @@ async fn confirming_starts_the_agents_that_waited_and_no_others() {
     let token = app.token(&["server.view", "server.edit"]).await;
     let mut host = joined_by(&app, &token, server).await;
     let mut line = host.connect().await;
-    let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
-    app.operator.post(&path, Value::Null).await.expect(200);
+    app.operator.post(&format!("/v1/org/{}/agent/{agent}/start", app.org), Value::Null).await.expect(200);
     assert_eq!(why(&app, agent).await, waits());
 
     let mut news = app.core.events.subscribe(OrgId(app.org), &Caller::System);
@@ -361,8 +360,7 @@ async fn agents_started_together_wait_for_the_confirmation_too() {
     joined_by(&app, &app.token(&["server.view", "server.edit"]).await, server).await;
     let start = async || {
         let query = "mutation($o: Id!, $s: Id!) { startAgents(orgId: $o, serverId: $s) { started skipped { id status reason } left } }";
-        let done = app.operator.gql(query, json!({ "o": app.org, "s": server })).await.data();
-        done["startAgents"].clone()
+        app.operator.gql(query, json!({ "o": app.org, "s": server })).await.data()["startAgents"].clone()
     };
     let waiting = json!({ "id": agent, "status": "ERROR", "reason": "Its host has to be confirmed first." });
     assert_eq!(start().await, json!({ "started": [plain], "skipped": [waiting], "left": 0 }));

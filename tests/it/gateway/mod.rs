@@ -70,8 +70,7 @@ async fn epoch(app: &TestApp, server: i64) -> i64 {
 /// Why the server's host was refused, as people see it: code, reason and time.
 async fn refusal(app: &TestApp, server: i64) -> Value {
     let query = "query($o: Id!, $i: Id!) { server(orgId: $o, id: $i) { refusal { code reason at } } }";
-    let shown = app.viewer.gql(query, json!({ "o": app.org, "i": server })).await.data();
-    shown["server"]["refusal"].clone()
+    app.viewer.gql(query, json!({ "o": app.org, "i": server })).await.data()["server"]["refusal"].clone()
 }
 
 /// Waits until nothing of hosts is held.
