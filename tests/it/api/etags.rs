@@ -87,8 +87,6 @@ async fn an_unseen_change_is_not_overwritten() {
     let missing = format!("/v1/org/{}/channel/999999", app.org);
     let missing = with(&app.operator, Method::PATCH, &missing, ("if-match", "*"), &edit("x")).await;
     assert_eq!(missing.problem(), (404, "NOT_FOUND"));
-    let hidden = with(&app.stranger, Method::PATCH, &path, ("if-match", "*"), &edit("x")).await;
-    assert_eq!(hidden.problem(), (403, "NOT_A_MEMBER"));
 }
 
 #[tokio::test]
@@ -125,7 +123,6 @@ async fn every_record_has_an_etag_but_lists_and_secrets_have_none() {
     assert_eq!((list.status, list.header("etag")), (200, ""));
     let made = app.owner.post(&format!("/v1/org/{}/server", app.org), json!({ "name": "s" })).await;
     assert_eq!((made.status, made.header("etag")), (201, ""));
-    assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.header("etag"), "");
 }
 
 #[tokio::test]
@@ -153,8 +150,6 @@ async fn measurements_do_not_change_the_etag() {
         let measured = operation.etag_source.as_ref().is_some_and(muster::api::rest::EtagSource::is_measured);
         assert!(!measured, "{} would be answered 304 with old measurements", route.path);
     }
-    let theirs = with(&app.stranger, Method::POST, &path, ("if-match", etag), &Value::Null).await;
-    assert_eq!(theirs.problem(), (403, "NOT_A_MEMBER"));
 }
 
 /// SQLite has a single writer.

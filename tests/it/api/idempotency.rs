@@ -334,7 +334,6 @@ async fn a_key_counts_for_events_too() {
     let plain = post(&app.operator, "/graphql", "k", &body).await;
     assert_eq!(plain.header("idempotent-replayed"), "true");
     assert!(heard[0].contains(&plain.text), "{}", heard[0]);
-    assert_eq!(post(&app.stranger, "/graphql", "k", &body).await.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test]
@@ -356,7 +355,6 @@ async fn if_match_is_part_of_the_request() {
     assert_eq!((done.status, done.header("idempotent-replayed")), (200, ""), "{:#}", done.body);
     assert_eq!(patch(&etag, "k", edit("three")).await.header("idempotent-replayed"), "true");
     assert_eq!(patch("*", "k", edit("three")).await.problem(), (422, "IDEMPOTENCY_KEY_REUSED"));
-    assert_eq!(app.stranger.patch(&path, edit("theirs")).await.problem(), (403, "NOT_A_MEMBER"));
 }
 
 #[tokio::test]

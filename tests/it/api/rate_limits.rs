@@ -322,7 +322,6 @@ async fn a_recently_refused_credential_is_not_looked_up_again() {
     app.execute("UPDATE service_tokens SET revoked_at = NULL", vec![]).await;
     app.forget_sessions();
     token.get(&path).await.expect(200);
-    assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
 }
 
 #[tokio::test]

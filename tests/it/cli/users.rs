@@ -99,7 +99,6 @@ async fn unknown_users_are_named_in_the_error() {
         app.refuses(&["user", verb], 2, "USAGE").await;
     }
     app.refuses(&["user", "list", "--org", "Nowhere"], 1, "NOT_FOUND").await;
-    app.stranger.get(&format!("/v1/org/{}", app.other_org)).await.expect(200);
 }
 
 /// Waits until the service no longer knows the caller.
@@ -195,7 +194,6 @@ async fn disabling_reports_what_remains_and_ends_every_way_in() {
     assert_eq!(app.anonymous.gql(CONFIRM, json!({ "t": link })).await.code(), "LINK_INVALID");
     app.forget_sessions();
     assert_eq!(app.owner.get(&path).await.status, 401, "sessions from before stay ended");
-    assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
 
     // A link created just before the service knew doesn't work for a disabled account either.
     app.user(SOMEONE, false).await;
@@ -268,7 +266,6 @@ async fn the_operator_can_hand_over_a_password_link() {
     assert_eq!(lines(&app, "resetUserPassword").await, 2);
     let logged: Vec<String> = app.column("SELECT CAST(changes AS TEXT) FROM audit_lines").await;
     assert!(logged.iter().all(|line| !line.contains(&token)), "no link is in the log");
-    app.stranger.gql(VIEWER, json!({})).await.data();
 }
 
 #[tokio::test]
