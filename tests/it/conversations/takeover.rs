@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     agents::running::House,
     conversations::turns::{statuses, texts, write},
-    harness::{Actor, Answer, Host, Socket, TestApp, until},
+    harness::{Actor, Answer, Socket, TestApp, until},
 };
 
 const SHOWN: &str = "id takenOverBy takenOverByName takenOverAt status openTurns { id state }";
@@ -56,16 +56,10 @@ pub fn told(plan: &TurnPlan) -> Vec<&str> {
     texts(&plan.prompt)
 }
 
-/// A running agent and a conversation with it.
-pub async fn begun(app: &TestApp) -> (Host<'_>, i64) {
-    let host = app.running_agent().await;
-    (host, app.conversation(host.agent).await)
-}
-
 #[tokio::test]
 async fn the_agent_gets_the_holders_answers_with_its_next_turn() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     let first = write(&app, conversation, "where is my parcel?").await;
     host.takes(first).await;
     host.says(conversation, Some(first), "m1", Content::Text { text: "I look".to_owned() }).await.unwrap();
@@ -126,7 +120,7 @@ async fn the_agent_gets_the_holders_answers_with_its_next_turn() {
 #[tokio::test]
 async fn others_are_told_who_answers_and_may_take_it_over() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     let program = app.token(&["agent.interact", "agent.output.view"]).await;
     let refused = act(app.org, &program, "takeOver", conversation).await;
     assert_eq!(refused.code(), "PERMISSION_DENIED", "only a person answers in its place");
@@ -169,7 +163,7 @@ async fn others_are_told_who_answers_and_may_take_it_over() {
 #[tokio::test]
 async fn a_silent_holder_loses_the_conversation_after_an_hour() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     let end = async || conversations::end_abandoned(&app.core).await.unwrap();
     take_over(&app, &app.admin, conversation).await;
     app.clock.advance(Duration::from_mins(50));
@@ -193,7 +187,7 @@ async fn a_silent_holder_loses_the_conversation_after_an_hour() {
 #[tokio::test]
 async fn losing_the_right_to_write_ends_the_take_over() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     let end = async || conversations::end_abandoned(&app.core).await.unwrap();
     let person = app.person("OPERATOR", true).await;
     take_over(&app, &person, conversation).await;
@@ -224,7 +218,7 @@ async fn losing_the_right_to_write_ends_the_take_over() {
 #[tokio::test]
 async fn archiving_ends_a_take_over() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     take_over(&app, &app.admin, conversation).await;
     let edit = "mutation($o: Id!, $c: Id!, $s: ConversationStatus!) { \
                 updateConversation(orgId: $o, id: $c, input: { status: $s }) { status takenOverBy } }";

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::{
     agents::running::House,
     conversations::{
-        takeover::{act, begun, hand_back, post, take_over, told},
+        takeover::{act, hand_back, post, take_over, told},
         turns::{statuses, write},
     },
     harness::{Host, TestApp, spending::CALL},
@@ -16,7 +16,7 @@ use crate::{
 #[tokio::test]
 async fn an_unanswered_last_message_starts_the_agent_at_once() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     take_over(&app, &app.admin, conversation).await;
     post(&app, &app.admin, conversation, "hello").await.data();
     let program = app.token(&["agent.interact", "agent.output.view"]).await;
@@ -30,7 +30,7 @@ async fn an_unanswered_last_message_starts_the_agent_at_once() {
 #[tokio::test]
 async fn a_message_without_an_answer_changes_no_wait() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     let program = app.token(&["agent.interact", "agent.output.view"]).await;
     // A robot's mail that is not to be answered belongs to no turn.
     let robot_writes = async || {
@@ -57,7 +57,7 @@ async fn a_message_without_an_answer_changes_no_wait() {
 #[tokio::test]
 async fn what_the_holder_said_is_told_though_its_turn_was_cancelled() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     let say = async |text: &str| {
         let said = post(&app, &app.admin, conversation, text).await.data();
         said["postMessage"]["turn"]["id"].as_i64().unwrap()
@@ -106,7 +106,7 @@ async fn what_the_holder_said_is_told_though_its_turn_was_cancelled() {
 async fn an_undelivered_turn_at_its_limit_waits_for_the_hand_back() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     let (_, other) = host.works().await;
     // Its host opens a session for it while the other turn reaches the limit.
     let turn = write(&app, conversation, "are you there?").await;
@@ -126,7 +126,7 @@ async fn an_undelivered_turn_at_its_limit_waits_for_the_hand_back() {
 #[tokio::test]
 async fn an_interrupted_message_is_answered_after_the_hand_back() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     // The agent had it, and had said nothing.
     let cut = write(&app, conversation, "one").await;
     host.takes(cut).await;
@@ -158,7 +158,7 @@ async fn an_interrupted_message_is_answered_after_the_hand_back() {
 #[tokio::test]
 async fn an_answered_message_is_not_asked_again() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     let begin = async |conversation: i64, text: &str| {
         let turn = write(&app, conversation, text).await;
         host.takes(turn).await;
@@ -236,7 +236,7 @@ async fn a_concurrent_turn_is_cancelled_or_waits() {
 #[tokio::test]
 async fn an_open_question_is_answered_with_the_next_turn() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     let turn = write(&app, conversation, "do it").await;
     host.takes(turn).await;
     let asked =

@@ -56,6 +56,17 @@ async fn cancel(app: &TestApp, turn: i64) -> Answer {
     app.operator.gql(query, json!({ "o": app.org, "i": turn })).await
 }
 
+fn ending(turn_id: i64, usage: Usage, context_tokens: i64) -> TurnEnd {
+    TurnEnd {
+        turn_id,
+        outcome: TurnOutcome::Done,
+        error: None,
+        model: Some("model-9\0".to_owned()),
+        usage,
+        context_tokens: Some(context_tokens),
+    }
+}
+
 #[tokio::test]
 async fn messages_to_a_stopped_agent_wait_for_its_start() {
     let app = TestApp::start().await;
@@ -225,14 +236,7 @@ async fn what_a_turn_cost_is_shown_and_added_up() {
         cache_write: None,
         cost_micro: Some(1_500),
     };
-    let end = |turn_id, usage| TurnEnd {
-        turn_id,
-        outcome: TurnOutcome::Done,
-        error: None,
-        model: Some("model-9\0".to_owned()),
-        usage,
-        context_tokens: Some(1234),
-    };
+    let end = |turn, usage| ending(turn, usage, 1234);
     let first = write(&app, conversation, "one").await;
     host.takes(first).await;
     host.ends(end(first, Usage { input: Some(30), ..usage })).await;
@@ -272,15 +276,7 @@ async fn an_excessive_spending_report_does_not_block_a_stop() {
     let turn = write(&app, conversation, "one").await;
     host.takes(turn).await;
     let much = Usage { input: Some(100), cost_micro: Some(100), ..Usage::default() };
-    let end = TurnEnd {
-        turn_id: turn,
-        outcome: TurnOutcome::Done,
-        error: None,
-        model: None,
-        usage: much,
-        context_tokens: None,
-    };
-    host.ends(end).await;
+    host.ends(ending(turn, much, 100)).await;
     assert_eq!(app.turn_is(turn).await, "DONE");
     host.act("stop").await;
     let spent = "SELECT tokens_used FROM agents WHERE id = $1";
@@ -301,10 +297,7 @@ async fn a_full_session_starts_over_with_the_next_turn() {
         host.tell(async |tx, from| turns::reports::session(tx, from, of, Some("s-1".to_owned())).await)
             .await
             .unwrap();
-        let (outcome, usage) = (TurnOutcome::Done, Usage::default());
-        let end =
-            TurnEnd { turn_id: turn, outcome, error: None, model: None, usage, context_tokens: Some(tokens) };
-        host.ends(end).await;
+        host.ends(ending(turn, Usage::default(), tokens)).await;
         let kept: Option<String> =
             app.one("SELECT session FROM conversations WHERE id = $1", vec![conversation.into()]).await;
         assert_eq!(kept, session);
