@@ -31,6 +31,14 @@ impl Host<'_> {
         ended.await.unwrap();
     }
 
+    /// What may be spent is used up.
+    pub async fn is_limited(&self, why: &str) {
+        let limited = self.tell(async |tx, from| {
+            launch::stop_in(tx, from.agent, "costGuard", (StatusReason::LimitReached, why)).await
+        });
+        limited.await.unwrap();
+    }
+
     /// When it is started next, in milliseconds from now.
     async fn comes_back_in(&self) -> Option<i64> {
         let sql = "SELECT COALESCE(restart_at, -1) FROM agents WHERE id = $1";
@@ -195,11 +203,7 @@ async fn always_undoes_neither_a_stop_nor_a_spent_budget() {
         host.stays_down().await;
 
         let host = always().await;
-        let spent = host.tell(async |tx, from| {
-            let why = (StatusReason::LimitReached, "Nothing is left.");
-            launch::stop_in(tx, from.agent, "costGuard", why).await
-        });
-        spent.await.unwrap();
+        host.is_limited("Nothing is left.").await;
         host.ended(reason).await;
         let stopped = json!({ "status": "STOPPED", "statusReason": "LIMIT_REACHED", "restart": null });
         assert_eq!(host.agent_shows(shows).await, stopped, "{reason:?}");
@@ -262,10 +266,7 @@ async fn a_stop_in_between_is_not_undone() {
     // What may be spent is used up.
     let host = app.running_agent().await;
     host.exits(3).await;
-    let spent = host.tell(async |tx, from| {
-        launch::stop_in(tx, from.agent, "costGuard", (StatusReason::LimitReached, "Nothing is left.")).await
-    });
-    spent.await.unwrap();
+    host.is_limited("Nothing is left.").await;
     host.stays_down().await;
     // Its policy.
     let host = app.running_agent().await;
@@ -344,10 +345,7 @@ async fn all_agents_of_a_server_start_but_those_that_may_not() {
     }
     failed.exits(3).await;
     let why = "The agent's budget is used up.";
-    let limited = spent.tell(async |tx, from| {
-        launch::stop_in(tx, from.agent, "costGuard", (StatusReason::LimitReached, why)).await
-    });
-    limited.await.unwrap();
+    spent.is_limited(why).await;
     spent.ended(EndReason::Stopped).await;
     let start = "mutation($o: Id!, $s: Id!) { startAgents(orgId: $o, serverId: $s) { started skipped { id status reason } left } }";
     let variables = json!({ "o": app.org, "s": server });

@@ -1,6 +1,5 @@
 //! A restart: a stop, and a launch that follows it, also after its requester has left.
 
-use muster::{base::enums::StatusReason, domain::launch};
 use muster_protocol::event::EndReason;
 use serde_json::{Value, json};
 
@@ -91,11 +90,7 @@ async fn a_limit_that_stops_agents_takes_the_restart_back() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     host.act("restart").await;
-    let stopped = host.tell(async |tx, from| {
-        let why = (StatusReason::LimitReached, "Nothing is left.");
-        launch::stop_in(tx, from.agent, "costGuard", why).await
-    });
-    stopped.await.unwrap();
+    host.is_limited("Nothing is left.").await;
     host.ended(EndReason::Stopped).await;
     assert_eq!(host.agent_shows("status").await["status"], "STOPPED");
 }
