@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     agents::running::House,
     harness::{Actor, Answer, Crew, Host, TestApp, found},
+    organizations::emergency_stop::stop,
 };
 
 pub const BACK_UP: &str =
@@ -203,8 +204,7 @@ async fn agents_inherit_a_schedule_within_the_plan() {
     assert_eq!(host.round().await, 0, "the plan wants three hours between two");
     app.clock.advance(2 * HOUR);
     assert_eq!(host.round().await, 1);
-    let stop = "mutation($o: Id!) { stopOrganization(orgId: $o, reason: \"fire\") { id } }";
-    app.owner.gql(stop, json!({ "o": app.org })).await.data();
+    stop(&app, &app.owner, "fire").await.data();
     app.clock.advance(9 * HOUR);
     assert_eq!(host.round().await, 0, "nothing begins while all is stopped");
     assert_eq!(host.sends(&app.operator, BACK_UP, host.agent).await.code(), "ORGANIZATION_STOPPED");

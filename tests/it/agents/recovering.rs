@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use crate::{
     agents::running::House,
     harness::{Host, TestApp, found, until},
+    organizations::emergency_stop::{release, stop},
 };
 
 const RESTART: &str = "status statusReason restart { attempts nextAt }";
@@ -256,8 +257,8 @@ async fn a_stop_in_between_is_not_undone() {
     let shown = json!({ "status": "ERROR", "statusReason": "EXITED", "restart": null });
     assert_eq!(host.agent_shows(RESTART).await, shown);
     host.stays_down().await;
-    let stop = "mutation($o: Id!, $i: Id!) { stopAgent(orgId: $o, id: $i) { id } }";
-    let again = app.operator.gql(stop, json!({ "o": app.org, "i": host.agent })).await;
+    let again = "mutation($o: Id!, $i: Id!) { stopAgent(orgId: $o, id: $i) { id } }";
+    let again = app.operator.gql(again, json!({ "o": app.org, "i": host.agent })).await;
     assert_eq!(again.code(), "AGENT_NOT_RUNNING", "there is nothing to take back");
     let lines = "SELECT CAST(changes AS TEXT) FROM audit_lines WHERE operation = 'stopAgent'";
     let lines: Vec<String> = app.column(lines).await;
@@ -294,20 +295,18 @@ async fn a_stop_in_between_is_not_undone() {
 async fn a_stopped_organization_starts_nothing_until_its_release() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
-    let stop = "mutation($o: Id!) { stopOrganization(orgId: $o, reason: \"so\") { id } }";
-    let release = "mutation($o: Id!) { releaseOrganization(orgId: $o) { id } }";
     host.exits(3).await;
-    app.owner.gql(stop, json!({ "o": app.org })).await.data();
+    stop(&app, &app.owner, "so").await.data();
     host.stays_down().await;
-    app.owner.gql(release, json!({ "o": app.org })).await.data();
+    release(&app, &app.owner).await.data();
     assert_eq!(start_due(&app.core).await.unwrap(), 1);
     // One that a person stopped meanwhile stays down.
     let host = Host { generation: 2, ..host };
     host.started().await;
     host.exits(3).await;
-    app.owner.gql(stop, json!({ "o": app.org })).await.data();
+    stop(&app, &app.owner, "so").await.data();
     host.act("stop").await;
-    app.owner.gql(release, json!({ "o": app.org })).await.data();
+    release(&app, &app.owner).await.data();
     host.stays_down().await;
 }
 
@@ -367,8 +366,7 @@ async fn all_agents_of_a_server_start_but_those_that_may_not() {
     failed.stays_at(2).await;
     assert_eq!(app.viewer.gql(start, variables.clone()).await.code(), "PERMISSION_DENIED");
     assert_eq!(app.operator.gql(start, json!({ "o": app.org, "s": 99_999 })).await.code(), "NOT_FOUND");
-    let stop = "mutation($o: Id!) { stopOrganization(orgId: $o, reason: \"so\") { id } }";
-    app.owner.gql(stop, json!({ "o": app.org })).await.data();
+    stop(&app, &app.owner, "so").await.data();
     assert_eq!(app.operator.gql(start, variables).await.code(), "ORGANIZATION_STOPPED");
 }
 

@@ -11,6 +11,7 @@ use crate::{
         turns::{statuses, write},
     },
     harness::{Host, TestApp, spending::CALL},
+    organizations::emergency_stop::{release, stop},
 };
 
 #[tokio::test]
@@ -273,12 +274,10 @@ async fn a_stopped_agent_starts_after_the_hand_back() {
     take_over(&app, &app.admin, conversation).await;
     let host = host.relaunched().await;
     assert!(host.given().await.is_empty(), "it has started while a person answers");
-    let stop = "mutation($o: Id!) { stopOrganization(orgId: $o, reason: \"so\") { id } }";
-    app.owner.gql(stop, json!({ "o": app.org })).await.data();
+    stop(&app, &app.owner, "so").await.data();
     hand_back(&app, &app.admin, conversation).await;
     assert!(host.given().await.is_empty());
-    let release = "mutation($o: Id!) { releaseOrganization(orgId: $o) { id } }";
-    app.owner.gql(release, json!({ "o": app.org })).await.data();
+    release(&app, &app.owner).await.data();
     muster::domain::emergency_stop::let_go(&app.core).await.unwrap();
     assert_eq!(host.given().await, [turn]);
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     approvals::asked::{Working, question, working},
     harness::TestApp,
+    organizations::emergency_stop::stop,
 };
 
 const ENDS: &str =
@@ -68,8 +69,7 @@ async fn cancelling_a_turn_and_stopping_all_name_who_did_it() {
     assert_eq!(cancelled["cancelTurn"], json!({ "cancelledBy": "operator", "cancelledWith": "TURN" }));
     let app = TestApp::start().await;
     let work = working(&app).await;
-    let stop = "mutation($o: Id!) { stopOrganization(orgId: $o, reason: \"Fire\") { id } }";
-    app.operator.gql(stop, json!({ "o": app.org })).await.data();
+    stop(&app, &app.operator, "Fire").await.data();
     let turn = app.viewer.gql(TURN, json!({ "o": app.org, "t": work.turn })).await.data();
     assert_eq!(
         (&turn["turn"]["cancelledBy"], &turn["turn"]["cancelledWith"]),
