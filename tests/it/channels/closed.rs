@@ -129,7 +129,7 @@ async fn a_dead_senders_message_in_a_closed_channel_has_failed() {
 
 #[tokio::test]
 async fn what_a_dead_sender_left_for_a_deleted_agent_has_failed() {
-    let (app, receiver, id, conversation) = receiving(&[]).await;
+    let (app, _, id, conversation) = receiving(&[]).await;
     let lease = app.clock.now().plus(Duration::from_secs(60)).0;
     let claimed = format!(
         "UPDATE deliveries SET status = 'SENDING', draft = NULL, plain = text, available_at = {lease} \

@@ -294,7 +294,7 @@ async fn a_channel_that_fails_for_five_days_is_switched_off() {
 
 #[tokio::test]
 async fn only_an_organization_at_its_share_of_lanes_waits() {
-    let (app, receiver, _, conversation) = receiving(&[]).await;
+    let (app, _, _, conversation) = receiving(&[]).await;
     let line = app.core.resource_limits.line(What::Lanes);
     let all = (0..64).map(|_| line.take(Holder::Organization(app.org), 1).ok().unwrap());
     let held: Vec<_> = all.collect();
@@ -401,7 +401,7 @@ async fn an_unsent_message_does_not_show_a_receiver() {
 
 #[tokio::test]
 async fn what_the_receiver_refuses_is_sent_again_by_hand() {
-    let (app, receiver, _, conversation) = receiving(&[422]).await;
+    let (app, _, _, conversation) = receiving(&[422]).await;
     let message = say(&app, conversation, MessageRole::Assistant, "One").await;
     assert_eq!(settled(&app, message, "FAILED").await["status"], "FAILED");
     let again =
