@@ -85,7 +85,7 @@ impl Service {
             .merge(self.panel.clone())
             .merge(self.openapi())
             .merge(own_routes(core))
-            .layer(from_fn_with_state(Outermost { core: Arc::clone(core), refuse }, edge::observe))
+            .layer(from_fn_with_state(Outermost { core: Arc::clone(core), refuse }, middleware::observe))
     }
 
     /// The OpenAPI document, rendered on first use. It is public, like the source it is made from.
@@ -104,10 +104,10 @@ impl Service {
 /// The service's own routes.
 fn own_routes(core: &Arc<Core>) -> Router {
     Router::new()
-        .route("/health", get(edge::health))
-        .route("/ready", get(edge::ready))
+        .route("/health", get(middleware::health))
+        .route("/ready", get(middleware::ready))
         .route("/problems/{slug}", get(problem))
-        .fallback(edge::no_route)
+        .fallback(middleware::no_route)
         .with_state(Arc::clone(core))
 }
 

@@ -1,11 +1,11 @@
-//! The ways in: the interfaces that people, programs, and agents use.
+//! The interfaces that people, programs, and hosts use.
 //!
-//! - [`middleware`]: what happens to every request, regardless of the interface
+//! - [`middleware`]: the handling of every request, regardless of the interface
 //! - [`graphql`]: `/graphql` · [`rest`]: `/v1`, as stored documents over the same schema · [`mcp`]: the same
 //!   operations as tools, for programs that speak the Model Context Protocol
-//! - [`webhooks`]: `/webhooks`, where vendors send what comes in through channels
+//! - [`webhooks`]: `/webhooks`, where vendors deliver the messages of channels
 //! - [`gateway`]: `/gateway`, to which the hosts of servers connect
-//! - [`files`]: attachments, avatars, exports · [`web`]: the pages for people, and signing in at a provider
+//! - [`files`]: attachments, avatars, exports · [`web`]: the panel, and signing in at a provider
 //!
 //! An interface turns a request into a call to the schema, and the result into a response. Permissions and meaning
 //! are decided below.

@@ -28,13 +28,12 @@ pub enum Audit {
     Verify(Verify),
     /// Write a log and its checkpoints as JSON Lines
     Export(Export),
-    /// Sign a broken log's end, so that its later lines are signed again; what is broken stays so
+    /// Sign the end of a broken log, so that later lines are signed again; the broken lines stay broken
     Resume(Resume),
     /// Print the public key that verifies an export without the service
     Key,
 }
 
-/// Arguments of `muster audit verify`.
 #[derive(Debug, clap::Args)]
 pub struct Verify {
     /// An organization's id or name [default: every log]
@@ -46,8 +45,8 @@ pub struct Verify {
     /// An export to verify; needs no database
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// A checkpoint known from elsewhere that the log must reach; may be repeated. The organization is 0 for the instance's own
-    /// log, and may be left out with --org, --instance or --file
+    /// A checkpoint known from elsewhere that the log must reach; may be repeated. The organization is 0 for the
+    /// instance's own log, and may be left out with --org, --instance or --file
     #[arg(long, value_name = "ORG:SEQ:HASH", value_parser = checkpoint)]
     at_least: Vec<Checkpoint>,
     /// A trusted public key; may be repeated [default: the keys in the key file]
@@ -55,7 +54,6 @@ pub struct Verify {
     key: Vec<String>,
 }
 
-/// Arguments of `muster audit export`.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["org", "instance"])))]
 pub struct Export {
@@ -76,7 +74,6 @@ pub struct Export {
     out: Option<PathBuf>,
 }
 
-/// Arguments of `muster audit resume`.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["org", "instance"])))]
 pub struct Resume {
@@ -98,7 +95,7 @@ impl Audit {
                 let keys = cli.settings()?.existing_keys()?;
                 let key =
                     AuditKey::derive(&keys).ok_or_else(|| Failure::new("the key file has no signing key"))?;
-                Ok(Output::of(json!({ "id": key.public().id(), "key": key.public().to_string() })))
+                Ok(Output::from_json(json!({ "id": key.public().id(), "key": key.public().to_string() })))
             }
         }
     }
@@ -191,7 +188,7 @@ fn verify_file(path: &Path, keys: &[PublicKey], known: &[Checkpoint]) -> Result<
 /// A checkpoint known from elsewhere.
 #[derive(Clone, Copy, Debug)]
 struct Checkpoint {
-    /// Its chain; `None` for the only one that is verified.
+    /// Its chain; `None` if only one chain is verified.
     chain: Option<i64>,
     line: KnownLine,
 }
@@ -277,7 +274,7 @@ impl Export {
                     // Part of a log could be mistaken for all of it.
                     let _ = std::fs::remove_file(&path);
                 }
-                Output::of(json!({ "file": path, "lines": written? }))
+                Output::from_json(json!({ "file": path, "lines": written? }))
             }
             None => {
                 write(lines, io::stdout()).await?;
@@ -289,7 +286,8 @@ impl Export {
     }
 }
 
-/// Writes the pages of an export and returns the number of the log's own lines, which excludes the header and checkpoints.
+/// Writes the pages of an export and returns the number of the log's own lines, which excludes the header and
+/// checkpoints.
 async fn write(
     pages: impl Stream<Item = Result<Bytes, Problem>> + Send,
     mut out: impl Write + Send,

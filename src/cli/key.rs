@@ -27,7 +27,6 @@ pub enum Key {
     Retire(Retire),
 }
 
-/// Arguments of `muster key rotate`.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["signing", "encryption"])))]
 pub struct Rotate {
@@ -45,7 +44,6 @@ pub struct Rotate {
     prepare: bool,
 }
 
-/// Arguments of `muster key rewrap`.
 #[derive(Debug, clap::Args)]
 pub struct Rewrap {
     /// Values per batch
@@ -56,7 +54,6 @@ pub struct Rewrap {
     rest: u64,
 }
 
-/// Arguments of `muster key retire`.
 #[derive(Debug, clap::Args)]
 pub struct Retire {
     /// A sealing key's number, or a signing key's name
@@ -173,9 +170,9 @@ impl Retire {
             return Ok(Output::with_text(json!({ "kid": self.key, "retired": true }), text));
         };
         if !self.no_wait {
-            // What is refused now would be refused after the wait as well.
+            // Checked before the wait, which would not change the result.
             keys::require_unused(core, &core.keys.current(), id).await?;
-            settle(core, json).await;
+            wait_for_old_requests(core, json).await;
         }
         keys::retire(core, id).await?;
         let text = format!(
@@ -186,7 +183,7 @@ impl Retire {
 }
 
 /// Waits for requests that may have begun to seal before the key file changed.
-async fn settle(core: &Core, json: bool) {
+async fn wait_for_old_requests(core: &Core, json: bool) {
     let needed = core.config.limits.request_timeout() + Duration::from_secs(2);
     let changed = std::fs::metadata(&core.config.keys_file).and_then(|about| about.modified());
     let age = changed.ok().and_then(|at: SystemTime| at.elapsed().ok()).unwrap_or_default();

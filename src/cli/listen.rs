@@ -1,4 +1,4 @@
-//! Takes an address to serve on before anything else is done, with clear messages if that fails.
+//! Binds the address to serve on before any other work, with clear messages if that fails.
 
 use std::{io::ErrorKind, net::SocketAddr};
 
@@ -8,24 +8,24 @@ use super::Failure;
 
 /// An address that is bound but not listening yet: until it listens, clients are refused instead of kept waiting.
 #[derive(Debug)]
-pub(super) struct Taken(TcpSocket);
+pub(super) struct BoundAddress(TcpSocket);
 
 /// Binds `address`; `setting` says, with `{}`, how to choose another one.
 ///
 /// # Errors
 /// The address is in use, or does not belong to this machine.
-pub(super) fn take(address: SocketAddr, setting: &'static str) -> Result<Taken, Failure> {
-    let bound = || {
+pub(super) fn bind(address: SocketAddr, setting: &'static str) -> Result<BoundAddress, Failure> {
+    let try_bind = || {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         // Connections of the previous process that are still closing must not prevent a start.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
-        Ok(Taken(socket))
+        Ok(BoundAddress(socket))
     };
-    bound().map_err(|error| failed(address, setting, &error))
+    try_bind().map_err(|error| failed(address, setting, &error))
 }
 
-impl Taken {
+impl BoundAddress {
     /// The address, with the actual port if port 0 was requested.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.0.local_addr()

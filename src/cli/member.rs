@@ -33,7 +33,7 @@ pub enum Member {
 
 /// The organization, the person and the role.
 #[derive(Debug, clap::Args)]
-pub struct Place {
+pub struct MemberArgs {
     /// The organization's id or name
     #[arg(long)]
     org: String,
@@ -45,21 +45,18 @@ pub struct Place {
     role: Role,
 }
 
-/// Arguments of `muster member add`.
 #[derive(Debug, clap::Args)]
 pub struct Add {
     #[command(flatten)]
-    place: Place,
+    member: MemberArgs,
 }
 
-/// Arguments of `muster member update`.
 #[derive(Debug, clap::Args)]
 pub struct Update {
     #[command(flatten)]
-    place: Place,
+    member: MemberArgs,
 }
 
-/// Arguments of `muster member remove`.
 #[derive(Debug, clap::Args)]
 pub struct Remove {
     /// The organization's id or name
@@ -70,11 +67,10 @@ pub struct Remove {
     email: String,
 }
 
-/// Arguments of `muster member invite`.
 #[derive(Debug, clap::Args)]
 pub struct Invite {
     #[command(flatten)]
-    place: Place,
+    member: MemberArgs,
     /// Print the link, only this once, and send no mail. Replaces an open invitation of the address
     #[arg(long)]
     link: bool,
@@ -91,8 +87,8 @@ impl Member {
     }
 }
 
-/// The service, and the organization and person named by the arguments.
-async fn meant(cli: &Cli, org: &str, email: &str) -> Result<(Arc<Core>, OrgId, UserId), Failure> {
+/// Opens the service, and resolves the organization and the person.
+async fn resolve(cli: &Cli, org: &str, email: &str) -> Result<(Arc<Core>, OrgId, UserId), Failure> {
     let core = cli.open().await?;
     let org = orgs::find(&core, org).await?;
     let user = people::find_user(&core, email).await?;
@@ -101,36 +97,36 @@ async fn meant(cli: &Cli, org: &str, email: &str) -> Result<(Arc<Core>, OrgId, U
 
 impl Add {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let Place { org, email, role } = self.place;
-        let (core, org, user) = meant(cli, &org, &email).await?;
+        let MemberArgs { org, email, role } = self.member;
+        let (core, org, user) = resolve(cli, &org, &email).await?;
         people::add_member(&Scope::system(&core, org), user, role).await?;
         core.shut_down().await;
-        Ok(Output::of(json!({ "organization_id": org, "user_id": user, "role": role })))
+        Ok(Output::from_json(json!({ "organization_id": org, "user_id": user, "role": role })))
     }
 }
 
 impl Update {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let Place { org, email, role } = self.place;
-        let (core, org, user) = meant(cli, &org, &email).await?;
+        let MemberArgs { org, email, role } = self.member;
+        let (core, org, user) = resolve(cli, &org, &email).await?;
         people::update_member(&Scope::system(&core, org), user, role).await?;
         core.shut_down().await;
-        Ok(Output::of(json!({ "organization_id": org, "user_id": user, "role": role })))
+        Ok(Output::from_json(json!({ "organization_id": org, "user_id": user, "role": role })))
     }
 }
 
 impl Remove {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let (core, org, user) = meant(cli, &self.org, &self.email).await?;
+        let (core, org, user) = resolve(cli, &self.org, &self.email).await?;
         people::remove_member(&Scope::system(&core, org), user).await?;
         core.shut_down().await;
-        Ok(Output::of(json!({ "organization_id": org, "user_id": user, "removed": true })))
+        Ok(Output::from_json(json!({ "organization_id": org, "user_id": user, "removed": true })))
     }
 }
 
 impl Invite {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let (core, Place { org, email, role }) = (cli.open().await?, self.place);
+        let (core, MemberArgs { org, email, role }) = (cli.open().await?, self.member);
         if !self.link && !core.mailer.is_on() {
             return Err(Failure::new(
                 "mail.url is not set, so no mail can be sent: set it, or print the link with --link",
@@ -146,7 +142,7 @@ impl Invite {
                 answer["link"] = json!(super::link(&core, "accept-invitation", &token));
             }
             None => {
-                super::user::tell(&core).await;
+                super::user::send_mail(&core).await;
             }
         }
         core.shut_down().await;
@@ -154,6 +150,6 @@ impl Invite {
             "Invitation {} exists. Without its link, revoke it in the panel and invite again.",
             invited.0
         );
-        Ok(Output::of(answer).if_lost(lost))
+        Ok(Output::from_json(answer).if_lost(lost))
     }
 }

@@ -21,22 +21,21 @@ use crate::{
 #[derive(Debug, Subcommand)]
 pub enum Message {
     /// Reread the mails whose source is kept (email.keep_source), and correct the text of those that were misread
-    Reread(Again),
+    Reread(RereadArgs),
 }
 
-/// Arguments of `muster message reread`.
 #[derive(Debug, clap::Args)]
-pub struct Again {
+pub struct RereadArgs {
     /// Only of the organization with this id or name
     #[arg(long)]
     org: Option<String>,
-    /// Only what came in through the channel with this id
+    /// Only messages from the channel with this id
     #[arg(long, value_name = "ID")]
     channel: Option<i64>,
     /// Only in the conversation with this id
     #[arg(long, value_name = "ID")]
     conversation: Option<i64>,
-    /// Say what would change, and change nothing
+    /// Print the changes without making them
     #[arg(long)]
     dry_run: bool,
     /// The ids of messages [default: all that are kept]
@@ -52,7 +51,7 @@ impl Message {
     }
 }
 
-impl Again {
+impl RereadArgs {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let core = cli.open().await?;
         let org = match &self.org {
@@ -73,7 +72,7 @@ impl Again {
     }
 }
 
-/// What became of each message. Those of which no source is kept are `missing`.
+/// The result for each message. Messages without a stored source are `missing`.
 fn report(read: &[Reread], missing: &[MessageId], dry_run: bool) -> Output {
     let changed = read.iter().filter(|message| message.changed).count();
     let is_bad = !missing.is_empty() || read.iter().any(|message| message.error.is_some());
@@ -83,7 +82,7 @@ fn report(read: &[Reread], missing: &[MessageId], dry_run: bool) -> Output {
         text = table(["message", "conversation", "result", "before", "now"], &rows);
     }
     for id in missing {
-        text.push_str(&format!("Message {id} is not kept as it came.\n"));
+        text.push_str(&format!("The source of message {id} is not kept.\n"));
     }
     let all = counted(i64::try_from(read.len()).unwrap_or(i64::MAX), "message");
     let verb = if dry_run { "would change" } else { "changed" };
@@ -103,7 +102,7 @@ fn row(message: &Reread, dry_run: bool) -> [String; 5] {
     [message.id.to_string(), message.conversation_id.to_string(), result, shown(&message.before), now]
 }
 
-/// The first words of a text, as many as fit into a line of the table.
+/// The beginning of a text, as much as fits into a line of the table.
 fn shown(words: &str) -> String {
     match words.char_indices().nth(48) {
         Some((end, _)) => format!("{}…", words[..end].trim_end_matches([' ', '…'])),

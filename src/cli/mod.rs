@@ -66,7 +66,7 @@ struct Arguments {
     chosen: Chosen,
 }
 
-/// What the first word chooses.
+/// The choices for the first word.
 #[derive(Debug, Subcommand)]
 enum Chosen {
     #[command(flatten)]
@@ -199,20 +199,20 @@ impl Cli {
     /// Opens the service of an existing installation, with its tables up to date. Listens on nothing.
     ///
     /// # Errors
-    /// Anything wrong with the settings, the keys, the policy files or the database; or there is no installation.
+    /// Invalid settings, keys, policy files or database; or there is no installation.
     pub async fn open(&self) -> Result<Arc<Core>, Failure> {
         load(open::found(self.settings()?).await?).await
     }
 
-    /// The same, but creates an installation if there is none: for the commands that start one.
+    /// The same, but creates an installation if there is none.
     ///
     /// # Errors
-    /// Anything wrong with the settings, the keys, the policy files or the database.
+    /// Invalid settings, keys, policy files or database.
     async fn open_or_make(&self) -> Result<Arc<Core>, Failure> {
         load(open::made(self.settings()?).await?).await
     }
 
-    /// Opens an existing installation even if its signing keys can't be opened: for the commands that repair that.
+    /// Opens an existing installation even if its signing keys can't be opened, for the commands that repair them.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -237,8 +237,8 @@ impl Cli {
         Ok(config)
     }
 
-    /// Opens only the database, unchanged and without logging: for what must work regardless of the state of the policy
-    /// folder and the keys.
+    /// Opens only the database, unchanged and without logging: for commands that must work regardless of the state of
+    /// the policy folder and the keys.
     ///
     /// # Errors
     /// There is no database, it can't be reached, or it lacks this version's tables.

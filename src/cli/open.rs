@@ -1,8 +1,7 @@
-//! How commands open the service: which of them may create an installation, and what the others report if there is
-//! none.
+//! Opens the service for commands. Some create an installation; the others fail without one.
 //!
 //! An installation is a database with tables, and a key file. `serve`, `migrate`, `demo`, `user create` and `org
-//! create` create one; every other command requires one, and says where it looked. On SQLite the first three own the
+//! create` create one; every other command requires one, and reports where it looked. On SQLite the first three own the
 //! database while they run ([`Owner`]).
 
 use std::{
@@ -24,12 +23,13 @@ use crate::{
     service,
 };
 
-/// How long a starting service waits for a database server that is starting as well, as after an outage of the whole machine.
+/// How long a starting service waits for a database server that is starting as well, as after an outage of the whole
+/// machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The service of an existing installation.
+/// Opens an existing installation.
 pub(super) async fn found(config: Config) -> Result<Arc<Core>, Failure> {
-    Ok(tables(start_found(config, false).await?, None).await?.0)
+    Ok(update_tables(start_found(config, false).await?, None).await?.0)
 }
 
 /// The same, without changing its tables. `reads_end`: see [`Options::reads_end`].
@@ -37,13 +37,13 @@ pub(super) async fn as_is(config: Config, reads_end: bool) -> Result<Arc<Core>, 
     start_found(config, reads_end).await
 }
 
-/// The service of an installation, which is created if it does not exist.
+/// Opens an installation, and creates it if it does not exist.
 pub(super) async fn made(config: Config) -> Result<Arc<Core>, Failure> {
-    Ok(tables(start_made(config).await?, None).await?.0)
+    Ok(update_tables(start_made(config).await?, None).await?.0)
 }
 
-/// The same for the database's owner, and the steps that the database lacked. Waits a while for a server that is not up
-/// yet. `reads_end`: see [`Options::reads_end`].
+/// The same for the database's owner. Also returns the applied steps, and waits a while for a database server that is
+/// not up yet. `reads_end`: see [`Options::reads_end`].
 pub(super) async fn owned(
     config: Config,
     owner: &Owner,
@@ -51,9 +51,9 @@ pub(super) async fn owned(
 ) -> Result<(Arc<Core>, Vec<MigrationStep>), Failure> {
     telemetry::init(&config)?;
     if !config.database.is_sqlite() {
-        wait(&config.database).await?;
+        wait_for_database(&config.database).await?;
     }
-    tables(make(config, reads_end).await?, Some(owner)).await
+    update_tables(open_or_create(config, reads_end).await?, Some(owner)).await
 }
 
 /// Fails if the SQLite database does not exist.
@@ -94,10 +94,10 @@ async fn start_made(config: Config) -> Result<Arc<Core>, Failure> {
     doctor::require_good_files(&config)?;
     make_folder(&config)?;
     telemetry::init(&config)?;
-    make(config, false).await
+    open_or_create(config, false).await
 }
 
-async fn make(config: Config, reads_end: bool) -> Result<Arc<Core>, Failure> {
+async fn open_or_create(config: Config, reads_end: bool) -> Result<Arc<Core>, Failure> {
     if let Ok(file) = database_file(&config) {
         // Readable by its owner only, like the keys and the backups; SQLite gives the files beside it the same mode. If
         // this fails, opening the database reports why.
@@ -131,9 +131,12 @@ fn blank() -> Failure {
     )
 }
 
-/// Brings the tables up to date, and returns the steps applied. Plans and categories are the service's settings, which
-/// the shell of another command may lack: only owners write them, and anyone who changes the tables.
-async fn tables(core: Arc<Core>, owner: Option<&Owner>) -> Result<(Arc<Core>, Vec<MigrationStep>), Failure> {
+/// Brings the tables up to date, and returns the steps applied. Plans and categories come from the service's settings,
+/// which the environment of another command may lack: only the owner stores them, or a command that has applied steps.
+async fn update_tables(
+    core: Arc<Core>,
+    owner: Option<&Owner>,
+) -> Result<(Arc<Core>, Vec<MigrationStep>), Failure> {
     let plans = core.config.plans()?;
     let steps = migrate(&core.config, &core.db, owner).await?;
     if owner.is_some() || !steps.is_empty() {
@@ -158,10 +161,10 @@ pub(super) async fn migrate(
     Ok(steps)
 }
 
-/// Waits for the database server: when everything is started at once, it may still be starting.
-async fn wait(database: &Database) -> Result<(), Failure> {
+/// Waits for the database server, which may be starting as well.
+async fn wait_for_database(database: &Database) -> Result<(), Failure> {
     let began = Instant::now();
-    let mut told = false;
+    let mut is_logged = false;
     loop {
         let error = match Db::open(database).await {
             Ok(db) => {
@@ -174,9 +177,9 @@ async fn wait(database: &Database) -> Result<(), Failure> {
         if !may_come || began.elapsed() > PATIENCE {
             return Err(error.into());
         }
-        if !told {
+        if !is_logged {
             tracing::warn!(seconds = PATIENCE.as_secs(), why = %error, "serve.waits_for_database");
-            told = true;
+            is_logged = true;
         }
         tokio::time::sleep(bounds::RETRY).await;
     }

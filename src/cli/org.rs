@@ -27,7 +27,6 @@ pub enum Org {
     Release(Release),
 }
 
-/// Arguments of `muster org create`.
 #[derive(Debug, clap::Args)]
 pub struct Create {
     /// The organization's name
@@ -44,29 +43,26 @@ pub struct Create {
     same_name: bool,
 }
 
-/// Arguments of `muster org stop`.
 #[derive(Debug, clap::Args)]
 pub struct Stop {
     /// The organization's id or name
     #[arg(long)]
     org: String,
-    /// Why; everybody in the organization sees it
+    /// The reason, which all members see
     #[arg(long)]
     reason: String,
 }
 
-/// Arguments of `muster org release`.
 #[derive(Debug, clap::Args)]
 pub struct Release {
     /// The organization's id or name
     #[arg(long)]
     org: String,
-    /// Why; for the audit log
+    /// The reason, for the audit log
     #[arg(long)]
     reason: Option<String>,
 }
 
-/// Arguments of `muster org list`.
 #[derive(Debug, clap::Args)]
 pub struct List {}
 
@@ -100,7 +96,7 @@ impl Create {
         let json = json!({
             "id": id, "name": name, "plan": self.plan, "owner_id": owner, "owner_is_new": !is_known,
         });
-        let mut output = Output::of(json).if_lost(format!("Organization {id} exists."));
+        let mut output = Output::from_json(json).if_lost(format!("Organization {id} exists."));
         if !is_known {
             output = output.and(&format!(
                 "No account had the address {email}, so one was created without a password. `muster user create --email {email}` \
@@ -120,11 +116,11 @@ impl Stop {
         let stopped = orgs::stopped(&Scope::system(&core, org)).await?;
         core.shut_down().await;
         let json = json!({ "organization_id": org, "was_stopped": !is_new, "stopped": stopped });
-        let output = Output::of(json);
+        let output = Output::from_json(json);
         Ok(if is_new {
             output
         } else {
-            output.and("It was stopped already. Who stopped it, when and why stays as it was.")
+            output.and("It was stopped already. The author, time and reason of that stop are unchanged.")
         })
     }
 }
@@ -135,7 +131,7 @@ impl Release {
         let org = orgs::find(&core, &self.org).await?;
         let was_stopped = emergency_stop::release(&Scope::system(&core, org), self.reason.as_deref()).await?;
         core.shut_down().await;
-        Ok(Output::of(json!({ "organization_id": org, "was_stopped": was_stopped })))
+        Ok(Output::from_json(json!({ "organization_id": org, "was_stopped": was_stopped })))
     }
 }
 

@@ -13,7 +13,7 @@ pub struct Output {
     json: Value,
     text: String,
     good: bool,
-    /// What to say if it can't be printed.
+    /// Added to the error if the output can't be printed.
     if_lost: String,
 }
 
@@ -26,7 +26,7 @@ impl Output {
 
     /// The object's keys and values; for people, one per line.
     #[must_use]
-    pub fn of(json: Value) -> Self {
+    pub fn from_json(json: Value) -> Self {
         let mut text = String::new();
         for (key, value) in json.as_object().into_iter().flatten() {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -54,7 +54,8 @@ impl Output {
         self
     }
 
-    /// What now exists or has changed although its output, a secret perhaps, can't be printed, and what to do about it.
+    /// Adds to the error if the output can't be printed: what now exists or has changed, and what to do without the
+    /// lost output, such as a secret.
     #[must_use]
     pub fn if_lost(mut self, what: impl Into<String>) -> Self {
         self.if_lost = what.into();
@@ -72,7 +73,7 @@ impl Output {
     }
 }
 
-/// Standard output is on a full disk, for example. `more` follows the reason.
+/// The failure to write standard output, for example on a full disk. `more` follows the reason.
 pub(super) fn unwritable(error: &std::io::Error, more: &str) -> Failure {
     Failure::new(format!("Standard output can't be written: {error}. {more}").trim_end())
 }

@@ -64,6 +64,6 @@ impl Seed {
         };
         let seeded = seed::run(&scope, volume).await?;
         core.shut_down().await;
-        Ok(Output::of(json!(seeded)))
+        Ok(Output::from_json(json!(seeded)))
     }
 }

@@ -40,7 +40,7 @@ impl Serve {
         doctor::require_good_files(&config)?;
         // Another process that serves this database is reported first: it most likely has the address as well.
         Owner::check(&config)?;
-        let taken = listen::take(config.listen, LISTEN)?;
+        let bound = listen::bind(config.listen, LISTEN)?;
         if self.no_migrate {
             open::require_file(&config)?;
         } else {
@@ -53,7 +53,7 @@ impl Serve {
             open::owned(config, &owner, true).await?.0
         };
         let core = load(core).await?;
-        let listener = taken.listen(LISTEN)?;
+        let listener = bound.listen(LISTEN)?;
         let address = listener.local_addr()?;
         owner.serves_at(&format!("http://{address}"))?;
         // Programs that read both streams expect one format.
@@ -84,14 +84,14 @@ pub async fn serve(
     before_stop: impl Future<Output = ()>,
 ) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
-    keep_house(&core);
+    start_background_work(&core);
     show_metrics(&core)?;
     let address = listener.local_addr()?;
     let stopping = core.tasks.stopping.clone();
     let service = Service::build(Arc::clone(&core))?;
     service.door.listen();
     let router = service.router();
-    let serving = edge::serve(listener, router, &core, stopping.clone());
+    let serving = middleware::serve(listener, router, &core, stopping.clone());
     let mut serving = std::pin::pin!(serving);
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serve.ready");
     on_ready();
@@ -121,7 +121,7 @@ pub async fn serve(
 /// Serves the metrics on their own listener, if the settings name one, for as long as the service runs.
 fn show_metrics(core: &Arc<Core>) -> Result<(), Failure> {
     let Some(address) = core.config.metrics.listen else { return Ok(()) };
-    let listener = listen::take(address, METRICS)?.listen(METRICS)?;
+    let listener = listen::bind(address, METRICS)?.listen(METRICS)?;
     tracing::info!(address = %listener.local_addr()?, "metrics.ready");
     let (router, stopping) = (scrape::router(Arc::clone(core)), core.tasks.stopping.clone());
     core.tasks.spawn(async move {
@@ -141,8 +141,8 @@ fn show_metrics(core: &Arc<Core>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Starts what runs beside the requests: watching policies and keys, and the recurring jobs.
-fn keep_house(core: &Arc<Core>) {
+/// Starts the work besides requests: watching policies and keys, and the periodic jobs.
+fn start_background_work(core: &Arc<Core>) {
     let follower = Arc::clone(core);
     let policy = core.policy.clone().watch(move || {
         let core = Arc::clone(&follower);

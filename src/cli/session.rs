@@ -17,7 +17,6 @@ pub enum Session {
     Create(Create),
 }
 
-/// Arguments of `muster session create`.
 #[derive(Debug, clap::Args)]
 pub struct Create {
     /// The user's e-mail address
@@ -46,13 +45,13 @@ impl Create {
             core.shut_down().await;
             let made = json!({ "link": link, "expires_at": expires_at, "user_id": user });
             let lost = format!("The link is lost. It expires at {expires_at}.");
-            return Ok(Output::of(made).if_lost(lost));
+            return Ok(Output::from_json(made).if_lost(lost));
         }
         let client =
             SignInOrigin { user_agent: Some("muster session create".to_owned()), ..SignInOrigin::default() };
         let session = people::create_session(&core, user, client).await?;
         core.shut_down().await;
-        Ok(Output::of(json!({
+        Ok(Output::from_json(json!({
             "access_token": session.access_token.expose_secret(),
             "access_token_expires_at": session.access_token_expires_at,
             "refresh_token": session.refresh_token.expose_secret(),
@@ -60,13 +59,13 @@ impl Create {
             "user_id": user,
         }))
         .if_lost(format!(
-            "A session of user {user} exists, but its tokens are lost. The account's list of sessions in the panel ends it."
+            "A session of user {user} exists, but its tokens are lost. End it in the account's list of sessions in the panel."
         )))
     }
 }
 
-/// The panel's address that exchanges the code. It is in the fragment, which browsers send to no server, so opening the
-/// link alone signs no one in.
+/// The panel's address that exchanges the code. The code is in the fragment, which browsers send to no server: fetching
+/// the link, as a preview does, signs no one in.
 pub(super) fn sign_in_link(core: &Core, code: &SecretString) -> String {
     format!("{}/sign-in#code={}", core.config.links(), code.expose_secret())
 }

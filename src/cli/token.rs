@@ -35,7 +35,6 @@ pub enum Token {
     Revoke(Revoke),
 }
 
-/// Arguments of `muster token create`.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["all", "permission"])))]
 pub struct Create {
@@ -56,7 +55,6 @@ pub struct Create {
     expires_at: Option<Timestamp>,
 }
 
-/// Arguments of `muster token list`.
 #[derive(Debug, clap::Args)]
 pub struct List {
     /// The organization's id or name
@@ -64,7 +62,6 @@ pub struct List {
     org: String,
 }
 
-/// Arguments of `muster token rotate`.
 #[derive(Debug, clap::Args)]
 pub struct Rotate {
     /// The organization's id or name
@@ -78,7 +75,6 @@ pub struct Rotate {
     overlap: u64,
 }
 
-/// Arguments of `muster token revoke`.
 #[derive(Debug, clap::Args)]
 pub struct Revoke {
     /// The organization's id or name
@@ -110,7 +106,7 @@ impl Create {
         let (id, token) = service_tokens::create(&Scope::system(&core, org), new).await?;
         core.shut_down().await;
         let made = json!({ "token": token.expose_secret(), "id": id, "organization_id": org });
-        Ok(Output::of(made).if_lost(lost(id, org)))
+        Ok(Output::from_json(made).if_lost(lost(id, org)))
     }
 }
 
@@ -155,7 +151,7 @@ impl Rotate {
         let token = service_tokens::rotate(&scope, TokenId(self.id), overlap).await?;
         core.shut_down().await;
         let rotated = json!({ "token": token.expose_secret(), "id": self.id, "organization_id": org });
-        Ok(Output::of(rotated).if_lost(lost(TokenId(self.id), org)))
+        Ok(Output::from_json(rotated).if_lost(lost(TokenId(self.id), org)))
     }
 }
 
@@ -173,6 +169,6 @@ impl Revoke {
         let org = orgs::find(&core, &self.org).await?;
         service_tokens::revoke(&Scope::system(&core, org), TokenId(self.id)).await?;
         core.shut_down().await;
-        Ok(Output::of(json!({ "id": self.id, "organization_id": org, "revoked": true })))
+        Ok(Output::from_json(json!({ "id": self.id, "organization_id": org, "revoked": true })))
     }
 }

@@ -26,18 +26,17 @@ pub enum User {
     /// List all accounts, or an organization's members
     List(List),
     /// Show an account, with its sessions and every other way to sign in
-    Show(Who),
+    Show(AccountArgs),
     /// Lock an account: no one can sign in to it, and all its sessions end
-    Disable(Who),
+    Disable(AccountArgs),
     /// Unlock an account
-    Enable(Who),
+    Enable(AccountArgs),
     /// Remove the password, end all sessions, and print a link that sets a new password
-    ResetPassword(Who),
+    ResetPassword(AccountArgs),
     /// Remove a lost second factor with its recovery codes, and end all sessions
-    ResetSecondFactor(Who),
+    ResetSecondFactor(AccountArgs),
 }
 
-/// Arguments of `muster user create`.
 #[derive(Debug, clap::Args)]
 pub struct Create {
     /// The e-mail address to sign in with
@@ -53,7 +52,6 @@ pub struct Create {
     confirmed: bool,
 }
 
-/// Arguments of `muster user list`.
 #[derive(Debug, clap::Args)]
 pub struct List {
     /// Only members of this organization, by id or name
@@ -63,7 +61,7 @@ pub struct List {
 
 /// The account that a command works on.
 #[derive(Debug, clap::Args)]
-pub struct Who {
+pub struct AccountArgs {
     /// The person's e-mail address or id
     #[arg(value_name = "EMAIL|ID")]
     user: String,
@@ -85,7 +83,7 @@ impl User {
 
 impl Create {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        // No one should type a password only to learn that the settings are wrong.
+        // Checked before the password is typed.
         cli.settings()?;
         let password = self.password.read()?;
         let core = cli.open_or_make_unbound().await?;
@@ -93,7 +91,7 @@ impl Create {
         let id = people::create_user(&core, new).await?;
         let user = people::user(&core, id).await?;
         core.shut_down().await;
-        Ok(Output::of(json!({
+        Ok(Output::from_json(json!({
             "id": id, "email": user.email, "name": user.name, "email_confirmed": user.email_confirmed,
         }))
         .if_lost(format!("User {id} exists.")))
@@ -141,7 +139,7 @@ fn since(at: Option<Timestamp>) -> String {
     at.map_or_else(|| "no".to_owned(), |at| format!("since {at}"))
 }
 
-async fn show(cli: &Cli, who: &Who) -> Result<Output, Failure> {
+async fn show(cli: &Cli, who: &AccountArgs) -> Result<Output, Failure> {
     let (core, user) = cli.account(who).await?;
     let details = people::details(&core, &Providers::new(&core.config)?, user).await?;
     core.shut_down().await;
@@ -189,15 +187,15 @@ fn in_words(details: &Details) -> String {
     text
 }
 
-async fn disable(cli: &Cli, who: &Who) -> Result<Output, Failure> {
+async fn disable(cli: &Cli, who: &AccountArgs) -> Result<Output, Failure> {
     let (core, user) = cli.account(who).await?;
     let done = people::disable_user(&core, user).await?;
     core.shut_down().await;
-    Ok(Output::with_text(json!(done), what_is_left(&done)))
+    Ok(Output::with_text(json!(done), remaining_steps(&done)))
 }
 
 /// What was done, and with emphasis what the operator still needs to do.
-fn what_is_left(done: &Disabled) -> String {
+fn remaining_steps(done: &Disabled) -> String {
     let Disabled { id, email, disabled_at, .. } = done;
     let mut text = if done.changed {
         format!(
@@ -229,7 +227,7 @@ fn what_is_left(done: &Disabled) -> String {
     text
 }
 
-async fn enable(cli: &Cli, who: &Who) -> Result<Output, Failure> {
+async fn enable(cli: &Cli, who: &AccountArgs) -> Result<Output, Failure> {
     let (core, user) = cli.account(who).await?;
     let done = people::enable_user(&core, user).await?;
     core.shut_down().await;
@@ -245,11 +243,11 @@ async fn enable(cli: &Cli, who: &Who) -> Result<Output, Failure> {
     Ok(Output::with_text(json!(done), text))
 }
 
-async fn reset_password(cli: &Cli, who: &Who) -> Result<Output, Failure> {
+async fn reset_password(cli: &Cli, who: &AccountArgs) -> Result<Output, Failure> {
     let (core, user) = cli.account(who).await?;
     let done = people::reset_user_password(&core, user).await?;
     let link = super::link(&core, "reset-password", &done.token);
-    let told = tell(&core).await;
+    let told = send_mail(&core).await;
     core.shut_down().await;
     let (id, email, ended, until) = (done.id, &done.email, done.sessions_ended, done.expires_at);
     let mut text = format!(
@@ -272,10 +270,10 @@ async fn reset_password(cli: &Cli, who: &Who) -> Result<Output, Failure> {
     Ok(Output::with_text(answer, text).if_lost(lost))
 }
 
-async fn reset_second_factor(cli: &Cli, who: &Who) -> Result<Output, Failure> {
+async fn reset_second_factor(cli: &Cli, who: &AccountArgs) -> Result<Output, Failure> {
     let (core, user) = cli.account(who).await?;
     let done = people::reset_second_factor(&core, user).await?;
-    let told = tell(&core).await;
+    let told = send_mail(&core).await;
     core.shut_down().await;
     let (id, email, ended) = (done.id, &done.email, done.sessions_ended);
     let mut text = format!(
@@ -291,8 +289,8 @@ async fn reset_second_factor(cli: &Cli, who: &Who) -> Result<Output, Failure> {
     Ok(Output::with_text(answer, text))
 }
 
-/// Sends the mail that was just written, if mail is set up. The service later sends what is not sent now.
-pub(super) async fn tell(core: &std::sync::Arc<Core>) -> bool {
+/// Sends the mail that was just written. Returns whether mail is set up. The service sends it later if this fails.
+pub(super) async fn send_mail(core: &std::sync::Arc<Core>) -> bool {
     if let Err(problem) = notifications::deliver_due(core).await {
         tracing::warn!(%problem, "mail.not_sent_yet");
     }
@@ -304,8 +302,8 @@ const fn in_a_word(told: bool) -> &'static str {
 }
 
 impl Cli {
-    /// The service, and the account that the command works on.
-    async fn account(&self, who: &Who) -> Result<(std::sync::Arc<Core>, UserId), Failure> {
+    /// Opens the service, and finds the account that the command works on.
+    async fn account(&self, who: &AccountArgs) -> Result<(std::sync::Arc<Core>, UserId), Failure> {
         let core = self.open_unbound().await?;
         let user = people::find_user_by(&core.db, &who.user).await?;
         Ok((core, user))

@@ -26,7 +26,6 @@ use crate::{
     },
 };
 
-/// An entry of the audit log.
 pub struct AuditEntry;
 
 impl Record for AuditEntry {
@@ -95,11 +94,11 @@ pub struct AuditField {
     pub before: Option<Json<Value>>,
     /// The value after.
     pub after: Option<Json<Value>>,
-    /// Whether the values are secret, or too long, and not kept.
+    /// Whether the values are secret or too long, and not logged.
     pub secret: bool,
 }
 
-/// The changes of an entry, field by field, as JSON. Where they say what was before, so does the field.
+/// The changes of an entry, field by field, as JSON. A field has its value before if the changes have it.
 fn fields(changes: &str) -> Result<String> {
     let changes: Map<String, Value> = muster_json::from_str(changes).map_err(Problem::internal)?;
     let mut fields = Vec::with_capacity(changes.len());
@@ -166,7 +165,7 @@ const TARGETS: &[Target] = &[
 ];
 
 impl Target {
-    /// SQL: something of the target of an entry.
+    /// SQL: the expression `what` of the target of an entry.
     fn look(&self, what: &str) -> String {
         let (from, id) = (self.from, self.id);
         format!(
@@ -175,14 +174,14 @@ impl Target {
     }
 }
 
-/// SQL: the present name of an entry's target.
+/// SQL: the current name of an entry's target.
 fn target_name() -> String {
     let when = |target: &Target| format!(" WHEN '{}' THEN {}", target.kind.noun(), target.look(target.name));
     let own = " WHEN 'organization' THEN (SELECT n.name FROM organizations n WHERE n.id = t.organization_id)";
     format!("CASE t.target_kind{}{own} END", TARGETS.iter().map(when).collect::<String>())
 }
 
-/// Only entries whose operation, actor, or target is named by `word`.
+/// Only entries whose operation, actor, or target contains `word`.
 fn mentions(rows: Rows<AuditEntry>, word: &str) -> Rows<AuditEntry> {
     let Some(pattern) = holding(word) else { return rows.filter("1 = 0", []) };
     let when = |target: &Target| {
@@ -192,19 +191,18 @@ fn mentions(rows: Rows<AuditEntry>, word: &str) -> Rows<AuditEntry> {
     let actor = "CASE t.actor_kind WHEN 'USER' THEN (SELECT u.name_folded FROM users u WHERE u.id = t.actor_id) \
                  WHEN 'SERVICE_TOKEN' THEN (SELECT k.name_folded FROM service_tokens k \
                  WHERE k.organization_id = t.organization_id AND k.id = t.actor_id) END";
-    // Operations are ASCII, which both databases put into lower case alike.
+    // Operations are ASCII, which both databases lower-case in the same way.
     let places = ["LOWER(t.operation)", actor, &target].map(holds);
     rows.filter(&format!("({})", places.join(" OR ")), vec![pattern.into(); 3])
 }
 
-/// Queries for the audit log.
 #[derive(Default)]
 pub struct AuditQuery;
 
 #[Object]
 impl AuditQuery {
-    /// What was done in the organization and what was refused, newest first. An entry appears once it has its
-    /// position in the hash chain, a moment after the change.
+    /// The changes and refusals in the organization, newest first. An entry appears once it has its position in the
+    /// hash chain, a moment after the change.
     #[graphql(directive = permit::apply(Permission::AuditView))]
     #[expect(clippy::too_many_arguments, reason = "each is a separate filter in the schema")]
     async fn audit_log(
@@ -264,7 +262,7 @@ impl AuditQuery {
 mod tests {
     use super::*;
 
-    fn of(changes: &Value) -> Value {
+    fn fields_of(changes: &Value) -> Value {
         muster_json::from_str(&fields(&changes.to_string()).unwrap()).unwrap()
     }
 
@@ -275,24 +273,24 @@ mod tests {
     #[test]
     fn changes_are_told_field_by_field() {
         let none = Value::Null;
-        assert_eq!(of(&json!({})), json!([]));
+        assert_eq!(fields_of(&json!({})), json!([]));
         assert_eq!(
-            of(&json!({ "bot_token_sealed": "changed", "name": "new" })),
+            fields_of(&json!({ "bot_token_sealed": "changed", "name": "new" })),
             json!([
                 field("bot_token_sealed", &none, &none, true),
                 field("name", &none, &json!("new"), false)
             ])
         );
         assert_eq!(
-            of(&json!({ "role": { "before": "VIEWER", "after": null } })),
+            fields_of(&json!({ "role": { "before": "VIEWER", "after": null } })),
             json!([field("role", &json!("VIEWER"), &none, false)])
         );
         assert_eq!(
-            of(&json!({ "name": { "before": "old", "after": "changed" } })),
+            fields_of(&json!({ "name": { "before": "old", "after": "changed" } })),
             json!([field("name", &json!("old"), &json!("changed"), false)])
         );
         assert_eq!(
-            of(&json!({ "labels": ["a", "b"] })),
+            fields_of(&json!({ "labels": ["a", "b"] })),
             json!([field("labels", &none, &json!(["a", "b"]), false)])
         );
     }

@@ -40,7 +40,6 @@ impl AvatarInput {
     }
 }
 
-/// Changing pictures.
 #[derive(Default)]
 pub struct AvatarMutation;
 

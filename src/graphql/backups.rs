@@ -22,7 +22,6 @@ use crate::{
     },
 };
 
-/// A copy of an agent's home.
 pub struct AgentBackup;
 
 impl Record for AgentBackup {
@@ -38,29 +37,28 @@ impl Record for AgentBackup {
                 .column::<Option<Decimal>>("bytes", "The size of the file. Null: it is not complete.")
                 .column::<Option<String>>("sha256", "The SHA-256 of the file, in hexadecimal.")
                 .column::<Option<String>>("error", "Why it failed, in words.")
-                .column::<ActorKind>("author_kind", "The kind of actor who wanted it.")
+                .column::<ActorKind>("author_kind", "The kind of actor who requested it.")
                 .column::<Option<Id>>(
                     "author_id",
                     "The id of the user or service token. Null for the service itself.",
                 )
                 .column::<String>("author_name", "The actor's name at the time.")
-                .column::<Timestamp>("created_at", "When it was wanted.")
+                .column::<Timestamp>("created_at", "When it was requested.")
                 .column::<Option<Timestamp>>("ended_at", "When it was complete, or failed.")
                 .column::<Option<BackupState>>(
                     "restore_state",
-                    "How the last restore from it went. Null: there was none.",
+                    "The outcome of the last restore from it. Null: there was none.",
                 )
                 .column::<Option<String>>("restore_error", "Why that restore failed, in words.")
                 .column::<Option<Timestamp>>(
                     "restored_at",
-                    "When that restore was over; while it is PENDING, when it was wanted.",
+                    "When that restore ended; while it is PENDING, when it was requested.",
                 )
         });
         &SPEC
     }
 }
 
-/// Reading backups.
 #[derive(Default)]
 pub struct BackupQuery;
 
@@ -89,13 +87,12 @@ impl BackupQuery {
     }
 }
 
-/// Making, restoring and deleting backups.
 #[derive(Default)]
 pub struct BackupMutation;
 
 #[Object]
 impl BackupMutation {
-    /// Backs up an agent's home now. For a copy of one moment, pause or stop it first.
+    /// Backs up an agent's home now. For a consistent copy, pause or stop the agent first.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn backup_agent(&self, ctx: &Context<'_>, org_id: OrgId, id: AgentId) -> Answer<One<AgentBackup>> {
         answer(async {
@@ -106,7 +103,7 @@ impl BackupMutation {
         .await
     }
 
-    /// Makes the home of a stopped agent what it was in a backup. What is in it now is lost at the next start.
+    /// Restores the home of a stopped agent from a backup. Its current content is lost at the next start.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn restore_backup(
         &self,

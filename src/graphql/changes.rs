@@ -1,4 +1,4 @@
-//! `changes`: one subscription for a whole panel.
+//! `changes`: one subscription for the whole panel.
 
 use async_graphql::{Context, SimpleObject, Subscription};
 use futures::{Stream, StreamExt, future, stream};
@@ -26,14 +26,14 @@ pub struct Change {
     pub op: ChangeOp,
 }
 
-/// The permissions of which one is needed to hear about records of a kind: those for reading them.
+/// The permissions that allow reading records of a kind. One of them is needed to receive their changes.
 #[must_use]
 pub const fn needed(kind: RecordKind) -> &'static [Permission] {
     match kind {
         RecordKind::Agent | RecordKind::Channel => &[Permission::AgentView],
         RecordKind::Approval => &[Permission::ApprovalView],
         RecordKind::Attachment | RecordKind::Message | RecordKind::Turn => &[Permission::AgentOutputView],
-        // The list takes one, a single conversation the other.
+        // The list needs the first, a single conversation the second.
         RecordKind::AuditEntry => &[Permission::AuditView],
         RecordKind::Conversation => &[Permission::ConversationView, Permission::AgentOutputView],
         RecordKind::Contact => &[Permission::ContactView],
@@ -49,7 +49,6 @@ pub const fn needed(kind: RecordKind) -> &'static [Permission] {
     }
 }
 
-/// The subscription for changes of all kinds.
 #[derive(Default)]
 pub struct ChangeSubscription;
 
@@ -69,7 +68,7 @@ impl ChangeSubscription {
         require_few(kinds.as_deref())?;
         let is_wanted = move |kind| kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind));
         let told = follow(&scope, Permit::Member, move |event| is_wanted(event.kind))?;
-        // Anyone who reads before this may read too early, and hear of nothing afterwards.
+        // A client that reads before this event may miss changes in between.
         let begins = stream::once(future::ready(Ok((scope, News::Resync))));
         Ok(begins.chain(told).filter_map(async |told| match told {
             Ok((scope, News::Changed(event))) => needed(event.kind)
@@ -84,7 +83,8 @@ impl ChangeSubscription {
     }
 }
 
-/// A subscription keeps its arguments as long as it lasts, and the library has no place for the bounds of one's arguments.
+/// A subscription holds its arguments for as long as it lasts, and the library can't declare bounds on a subscription's
+/// arguments.
 fn require_few(kinds: Option<&[RecordKind]>) -> Result<()> {
     let most = RecordKind::ALL.len();
     if kinds.is_some_and(|kinds| kinds.len() > most) {

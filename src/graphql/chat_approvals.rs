@@ -1,4 +1,4 @@
-//! One's own chats in the GraphQL schema.
+//! Linked chats in the GraphQL schema.
 
 use async_graphql::{Context, Object, SimpleObject};
 
@@ -13,20 +13,20 @@ use crate::{
     resolvers::{Answer, Enter, answer, permit::permit},
 };
 
-/// A chat that the caller has linked: there they are asked what agents want to know, and answer.
+/// A chat that the caller has linked, in which they receive and answer agents' requests.
 #[derive(SimpleObject)]
 pub struct LinkedChat {
     /// The channel.
     pub channel_id: ChannelId,
-    /// Who they are there, as the vendor calls them.
+    /// The vendor's id of the caller in this chat.
     pub origin_id: String,
-    /// And by name.
+    /// The vendor's name of the caller in this chat.
     pub origin_name: Option<String>,
-    /// Since when.
+    /// When the chat was linked.
     pub linked_at: Timestamp,
 }
 
-/// A code that links a chat: to be sent to the channel's bot, once, in a private chat.
+/// A code that links a chat, to be sent once to the channel's bot in a private chat.
 #[derive(SimpleObject)]
 pub struct ChatCode {
     /// The code. It works once.
@@ -36,12 +36,11 @@ pub struct ChatCode {
     pub expires_at: Timestamp,
 }
 
-/// Reading links.
 #[derive(Default)]
-pub struct AskQuery;
+pub struct LinkedChatQuery;
 
 #[Object]
-impl AskQuery {
+impl LinkedChatQuery {
     /// The chats that the caller has linked, in this organization. For people only.
     #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
     async fn linked_chats(&self, ctx: &Context<'_>, org_id: OrgId) -> Answer<Vec<LinkedChat>> {
@@ -59,14 +58,13 @@ impl AskQuery {
     }
 }
 
-/// Changing links.
 #[derive(Default)]
-pub struct AskMutation;
+pub struct LinkedChatMutation;
 
 #[Object]
-impl AskMutation {
-    /// Makes a code by which the caller links their chat with a channel's bot. Sent to the bot in a private chat within ten
-    /// minutes, it links that chat: from then on they are asked there, too. For people only.
+impl LinkedChatMutation {
+    /// Creates a code by which the caller links their chat with a channel's bot. Sent to the bot in a private chat
+    /// within ten minutes, it links that chat: from then on the caller also receives requests there. For people only.
     #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
     async fn link_chat(&self, ctx: &Context<'_>, org_id: OrgId, channel_id: ChannelId) -> Answer<ChatCode> {
         answer(async {

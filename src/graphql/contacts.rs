@@ -22,7 +22,6 @@ use crate::{
     },
 };
 
-/// A person who writes to agents through channels.
 pub struct Contact;
 
 impl Record for Contact {
@@ -48,7 +47,6 @@ impl Record for Contact {
     }
 }
 
-/// A contact's address on one transport.
 pub struct Identity;
 
 impl Record for Identity {
@@ -84,7 +82,6 @@ pub struct UpdateContactInput {
     pub note: MaybeUndefined<String>,
 }
 
-/// Reading contacts.
 #[derive(Default)]
 pub struct ContactQuery;
 
@@ -129,7 +126,6 @@ fn matching(rows: Rows<Contact>, search: Option<&str>) -> Rows<Contact> {
     rows.filter(&condition, [word.clone().into(), word.clone().into(), word.into()])
 }
 
-/// Changing contacts.
 #[derive(Default)]
 pub struct ContactMutation;
 

@@ -36,7 +36,6 @@ const IS_INJECTED: &str = "((lower(CAST(t.destinations AS TEXT)) LIKE '%\"http:/
     AND t.kind IN ('api-key', 'bearer-token', 'basic-auth', 'custom') AND EXISTS (SELECT 1 FROM credential_fields f \
     WHERE f.organization_id = t.organization_id AND f.credential_id = t.id AND f.value_sealed IS NOT NULL))";
 
-/// A credential.
 pub struct Credential;
 
 impl Record for Credential {
@@ -62,8 +61,8 @@ impl Record for Credential {
                     "(t.agent_may_read_at IS NOT NULL)",
                     "Whether agents may read its values, as variables of their environment and as files.",
                 )
-                .column::<Option<Timestamp>>("agent_may_read_at", "When a person said that they may.")
-                .column::<Option<UserId>>("agent_may_read_by", "The person who said so.")
+                .column::<Option<Timestamp>>("agent_may_read_at", "When a person allowed it.")
+                .column::<Option<UserId>>("agent_may_read_by", "The person who allowed it.")
                 .column::<Option<String>>("agent_may_read_by_name", "That person's name at the time.")
                 .sql::<i64>(
                     "assignment_count",
@@ -105,7 +104,6 @@ fn relations(spec: Spec) -> Spec {
         )
 }
 
-/// A field of a credential.
 pub struct CredentialField;
 
 impl Record for CredentialField {
@@ -122,7 +120,6 @@ impl Record for CredentialField {
     }
 }
 
-/// A member who may use a credential.
 pub struct CredentialMember;
 
 impl Record for CredentialMember {
@@ -143,7 +140,6 @@ impl Record for CredentialMember {
     }
 }
 
-/// Reading credentials.
 #[derive(Default)]
 pub struct CredentialQuery;
 
@@ -184,7 +180,6 @@ impl CredentialQuery {
     }
 }
 
-/// Changing credentials.
 #[derive(Default)]
 pub struct CredentialMutation;
 

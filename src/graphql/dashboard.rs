@@ -8,7 +8,6 @@ use crate::{
     resolvers::{Answer, Enter, answer, permit::permit},
 };
 
-/// Numbers that say where attention is needed.
 #[derive(Default)]
 pub struct DashboardQuery;
 

@@ -13,13 +13,12 @@ use crate::{
     resolvers::{Answer, Enter, answer, permit::permit},
 };
 
-/// Changing deliveries.
 #[derive(Default)]
 pub struct DeliveryMutation;
 
 #[Object]
 impl DeliveryMutation {
-    /// Sends again what failed of a message. If its outcome is unknown, it may arrive twice.
+    /// Resends the failed parts of a message. A part whose outcome is unknown may arrive twice.
     #[graphql(directive = permit::apply(Permission::AgentInteract))]
     async fn retry_delivery(
         &self,

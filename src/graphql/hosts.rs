@@ -1,4 +1,4 @@
-//! Watching agents write.
+//! The text of messages while agents write them.
 
 use async_graphql::{Context, SimpleObject, Subscription};
 use futures::{Stream, stream};
@@ -26,7 +26,6 @@ pub struct MessageDelta {
     pub thinking: bool,
 }
 
-/// The subscription for text that is being written.
 #[derive(Default)]
 pub struct DeltaSubscription;
 

@@ -28,7 +28,6 @@ use crate::{
 const AGENTS: &str =
     "mcp_server_agents j JOIN agents t ON t.organization_id = j.organization_id AND t.id = j.agent_id";
 
-/// An MCP server that agents may call.
 pub struct McpServer;
 
 impl Record for McpServer {
@@ -67,7 +66,7 @@ impl Record for McpServer {
                 .many::<McpServerState>(
                     "states",
                     states("t.mcp_server_id"),
-                    "How it is doing, for each agent whose host has said something of it.",
+                    "Its states for the agents whose hosts have reported one.",
                 )
                 .column::<Option<UserId>>("created_by", "The user who created it.")
                 .column::<Timestamp>("created_at", "When it was created.")
@@ -83,7 +82,7 @@ impl Record for McpServer {
     }
 }
 
-/// How an MCP server is doing for one of its agents, as the agent's host says.
+/// The state of an MCP server for one of its agents, as the agent's host reports it.
 pub struct McpServerState;
 
 /// The state, which ends with the launch that it is about, unless that is why.
@@ -97,10 +96,10 @@ impl Record for McpServerState {
             Spec::new(
                 "McpServerState",
                 "mcp_server_agents t",
-                "How an MCP server is doing for one of its agents, as the agent's host says.",
+                "The state of an MCP server for one of its agents, as the agent's host reports it.",
             )
             .permission(Permission::McpView)
-            .sql::<McpServerStatus>("status", STATE, "How.")
+            .sql::<McpServerStatus>("status", STATE, "Its status.")
             .column::<Option<String>>("error", "Why it has failed.")
             .column::<Option<String>>(
                 "stderr",
@@ -109,7 +108,7 @@ impl Record for McpServerState {
             )
             .needs_person(Permission::CredentialEdit)
             .column::<Vec<String>>("tools", "The names of its tools, at most 256.")
-            .column::<Option<Timestamp>>("reported_at", "When the host said so.")
+            .column::<Option<Timestamp>>("reported_at", "When the host reported it.")
             .one::<AgentSummary>("agent", "t.agent_id", "The agent.")
             .one::<McpServer>("mcp_server", "t.mcp_server_id", "The MCP server.")
         });
@@ -117,8 +116,8 @@ impl Record for McpServerState {
     }
 }
 
-/// The relation to the states of servers or agents, except deleted agents and archived servers. `by` is the column that holds the
-/// server or the agent.
+/// The relation to the states of servers or agents, except deleted agents and archived servers. `by` is the column that
+/// holds the server or the agent.
 #[must_use]
 pub fn states(by: &'static str) -> Many {
     Many {
@@ -131,7 +130,6 @@ pub fn states(by: &'static str) -> Many {
     }
 }
 
-/// Reading MCP servers.
 #[derive(Default)]
 pub struct McpQuery;
 
@@ -167,7 +165,6 @@ impl McpQuery {
     }
 }
 
-/// Changing MCP servers.
 #[derive(Default)]
 pub struct McpMutation;
 

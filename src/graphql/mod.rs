@@ -1,7 +1,8 @@
 //! The schema: one file or folder per feature, with its objects, root fields and lists.
 //!
-//! A stored object is a [`Record`](crate::read::Record): its spec says where the rows are, so it reads without the feature's own
-//! code. All else is asked of the feature, which knows nothing of the schema. Objects refer to each other freely.
+//! A stored object is a [`Record`](crate::read::Record): its spec says where its rows are, so that reading needs no
+//! code of the feature. Everything else calls the feature, which knows nothing of the schema. Objects refer to each
+//! other freely.
 
 mod agents;
 mod approvals;
@@ -37,9 +38,9 @@ use async_graphql::{
 
 use crate::resolvers::Catalogue;
 
-/// Queries of those who look for something. A group of their own, because the compiler nests what is merged in a row.
+/// More queries. A group of their own, because the compiler nests the types of one group.
 #[derive(MergedObject, Default)]
-pub struct Looking(
+pub struct MoreQueries(
     audit::AuditQuery,
     policies::PolicyQuery,
     policies::PermissionQuery,
@@ -47,7 +48,7 @@ pub struct Looking(
     dashboard::DashboardQuery,
     search::SearchQuery,
     backups::BackupQuery,
-    chat_approvals::AskQuery,
+    chat_approvals::LinkedChatQuery,
 );
 
 /// All queries.
@@ -66,21 +67,21 @@ pub struct Query(
     notifications::NotificationQuery,
     credentials::CredentialQuery,
     mcp_servers::McpQuery,
-    Looking,
+    MoreQueries,
     skills::SkillQuery,
     conversations::ConversationQuery,
     turns::TurnQuery,
 );
 
-/// Mutations of what contains agents.
+/// More mutations, in a group of their own for the same reason.
 #[derive(MergedObject, Default)]
-pub struct Containing(
+pub struct MoreMutations(
     model_credentials::ModelCredentialMutation,
     network::NetworkMutation,
     spending::SpendingMutation,
     backups::BackupMutation,
     deliveries::DeliveryMutation,
-    chat_approvals::AskMutation,
+    chat_approvals::LinkedChatMutation,
 );
 
 /// All mutations.
@@ -105,7 +106,7 @@ pub struct Mutation(
     conversations::ConversationMutation,
     turns::TurnMutation,
     policies::PolicyMutation,
-    Containing,
+    MoreMutations,
 );
 
 /// All subscriptions.
@@ -140,7 +141,7 @@ pub fn blueprint() -> SchemaBuilder<Query, Mutation, Subscription> {
     Schema::build(Query::default(), Mutation::default(), Subscription::default())
 }
 
-/// The schema in SDL, sorted, with the directives that say who may call what.
+/// The schema in SDL, sorted, with its directives for permissions and bounds.
 #[must_use]
 pub fn sdl() -> String {
     let options =

@@ -16,7 +16,6 @@ use crate::{
     resolvers::{Answer, Enter, answer, permit::permit},
 };
 
-/// A model credential of the organization.
 pub struct ModelCredential;
 
 impl Record for ModelCredential {
@@ -35,9 +34,9 @@ impl Record for ModelCredential {
                 .column::<bool>("is_default", "Whether agents of this provider inherit it.")
                 .column::<Option<Timestamp>>(
                     "limited_until",
-                    "Until when the provider takes no more requests: turns wait, one is tried then, and the others follow. Null: it does.",
+                    "The time until which the provider accepts no requests. Turns wait; then one is tried, and the others follow. Null: it accepts requests.",
                 )
-                .column::<Option<String>>("limit_detail", "What the provider says about that.")
+                .column::<Option<String>>("limit_detail", "The provider's own words about it.")
                 .column::<Option<Timestamp>>("auth_failed_at", "When the provider last rejected it.")
                 .column::<Option<UserId>>("created_by", "The user who created it.")
                 .column::<Timestamp>("created_at", "When it was created.")
@@ -48,7 +47,6 @@ impl Record for ModelCredential {
     }
 }
 
-/// Changing model credentials. `Organization.modelCredentials` lists them.
 #[derive(Default)]
 pub struct ModelCredentialMutation;
 

@@ -1,4 +1,4 @@
-//! The network in the GraphQL schema: what agents may reach, and where they were not let through.
+//! The network in the GraphQL schema: allowed hosts and refused destinations.
 
 use std::sync::LazyLock;
 
@@ -16,7 +16,6 @@ use crate::{
     resolvers::{Answer, Enter, answer, permit::permit},
 };
 
-/// A host that agents may reach.
 pub struct AllowedHost;
 
 impl Record for AllowedHost {
@@ -35,7 +34,6 @@ impl Record for AllowedHost {
     }
 }
 
-/// Where an agent was not let through.
 pub struct RefusedDestination;
 
 impl Record for RefusedDestination {
@@ -44,19 +42,18 @@ impl Record for RefusedDestination {
             Spec::new(
                 "RefusedDestination",
                 "refused_destinations t",
-                "Where an agent wanted to connect to, and was not let through.",
+                "A destination that an agent was refused.",
             )
             .column::<String>("host", "The host, as the agent named it.")
             .column::<i64>("port", "The port.")
-            .column::<String>("reason", "Why, in words.")
-            .column::<i64>("count", "How often.")
+            .column::<String>("reason", "The reason in words.")
+            .column::<i64>("count", "How often it was refused.")
             .column::<Timestamp>("last_at", "When it was last refused.")
         });
         &SPEC
     }
 }
 
-/// Changing what agents may reach. `Organization.allowedHosts` lists it.
 #[derive(Default)]
 pub struct NetworkMutation;
 

@@ -25,7 +25,7 @@ impl From<Paces> for Notifications {
     }
 }
 
-/// What to be told by mail. Fields left out, and null, keep their value.
+/// Which notifications to send by mail. Fields left out, and null, keep their value.
 #[derive(InputObject)]
 pub struct NotificationsInput {
     /// A new approval.
@@ -36,7 +36,6 @@ pub struct NotificationsInput {
     pub agent_failed: Option<NotificationPace>,
 }
 
-/// Reading one's notifications.
 #[derive(Default)]
 pub struct NotificationQuery;
 
@@ -49,7 +48,6 @@ impl NotificationQuery {
     }
 }
 
-/// Choosing one's notifications.
 #[derive(Default)]
 pub struct NotificationMutation;
 

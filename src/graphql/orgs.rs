@@ -34,7 +34,6 @@ const STORED_BYTES: &str =
     "COALESCE((SELECT s.bytes + s.message_bytes FROM stored_bytes s WHERE s.organization_id = t.id), 0)";
 const AVATAR_URL: &str = "CASE WHEN t.avatar_version IS NULL THEN NULL ELSE '/avatars/organization/' || t.id || '?v=' || t.avatar_version END";
 
-/// An organization: a tenant.
 pub struct Organization;
 
 impl Record for Organization {
@@ -95,7 +94,7 @@ fn identity(spec: Spec) -> Spec {
         .column::<Option<Timestamp>>("trial_ends_at", "When the trial ends. Not applied yet.")
         .column::<Option<Timestamp>>(
             "grace_until",
-            "Until when the previous plan's limits still apply. Not applied yet.",
+            "The time until which the previous plan's limits apply. Not applied yet.",
         )
         .column::<Option<Plan>>("grace_from_plan", "The previous plan. Not applied yet.")
         .embedded::<Limits>("limits", "(1 = 1)", "The limits in force.")
@@ -105,7 +104,7 @@ fn identity(spec: Spec) -> Spec {
             "(t.stopped_at IS NOT NULL)",
             "Who stopped the whole organization, and why. Null unless it is stopped.",
         )
-        .sql::<Decimal>("stored_bytes", STORED_BYTES, "Bytes stored in messages (counted each minute), attachments, mails as they came, pictures, and skills.")
+        .sql::<Decimal>("stored_bytes", STORED_BYTES, "Bytes stored in messages (counted each minute), attachments, raw mails, pictures, and skills.")
 }
 
 fn support(spec: Spec) -> Spec {
@@ -134,7 +133,7 @@ fn settings(spec: Spec) -> Spec {
         .column::<String>("currency", "The currency of its money, such as `USD`. Only prices in this currency count.")
         .column::<Option<i64>>(
             "monthly_budget_micro",
-            "What all its agents may spend in a calendar month, in millionths of the currency. Null: no budget.",
+            "The amount that all its agents may spend in a calendar month, in millionths of the currency. Null: no budget.",
         )
         .column::<CostGuardAction>("budget_action", "What happens when that budget is spent.")
         .column::<bool>("trace_content", "Whether traces contain prompts and answers.")
@@ -219,7 +218,6 @@ impl Record for Used {
     }
 }
 
-/// The stop of a whole organization.
 pub struct Stop;
 
 impl Record for Stop {
@@ -227,7 +225,7 @@ impl Record for Stop {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             Spec::new("OrganizationStop", FROM, "The stop of a whole organization.")
                 .tenant("t.id")
-                .sql::<String>("by", "t.stopped_by_name", "The name of who stopped it.")
+                .sql::<String>("by", "t.stopped_by_name", "The name of the actor who stopped it.")
                 .sql::<Option<UserId>>("user_id", "t.stopped_by", "The member who stopped it.")
                 .sql::<Timestamp>("at", "t.stopped_at", "When it was stopped.")
                 .sql::<String>("reason", "t.stop_reason", "Why it was stopped.")
@@ -264,7 +262,6 @@ fn viewer_permissions(scope: &Scope) -> String {
     json
 }
 
-/// Queries for the organization.
 #[derive(Default)]
 pub struct OrganizationQuery;
 
@@ -277,7 +274,6 @@ impl OrganizationQuery {
     }
 }
 
-/// Changing the organization.
 #[derive(Default)]
 pub struct OrganizationMutation;
 
@@ -302,15 +298,15 @@ impl OrganizationMutation {
         .await
     }
 
-    /// Stops the whole organization: running turns are cancelled, and no agent starts, resumes or takes a turn
-    /// until it is released. Agents stay up, and can be stopped; their hosts let nothing of theirs out. Stopping it
-    /// again changes nothing.
+    /// Stops the whole organization: running turns are cancelled, and no agent starts, resumes or takes a turn until it
+    /// is released. Agents stay up, and can be stopped; their hosts block all their connections. Stopping it again
+    /// changes nothing.
     #[graphql(directive = permit::apply(Permission::OrganizationStop))]
     async fn stop_organization(
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(desc = "Why. Everybody in the organization sees it.", directive = bounds::apply(name(1000)))]
+        #[graphql(desc = "The reason, which all members see.", directive = bounds::apply(name(1000)))]
         reason: String,
     ) -> Answer<One<Organization>> {
         answer(async {

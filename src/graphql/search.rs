@@ -12,14 +12,13 @@ use crate::{
     },
 };
 
-/// Finds records of all kinds.
 #[derive(Default)]
 pub struct SearchQuery;
 
 #[Object]
 impl SearchQuery {
-    /// Finds records by name, title, short code or id, among those that the caller may see, best first: what is named exactly
-    /// so, what begins so, what contains it. Names are looked for among the newest 20,000 records of each kind.
+    /// Finds records by name, title, short code or id, among those that the caller may see, best matches first: exact,
+    /// by prefix, then anywhere. Searches the names of the newest 20,000 records of each kind.
     #[graphql(directive = permit::apply(Permission::OrganizationView))]
     async fn search(
         &self,

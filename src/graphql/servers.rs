@@ -26,7 +26,6 @@ use crate::{
     },
 };
 
-/// A host on which agents run.
 pub struct Server;
 
 impl Record for Server {
@@ -59,7 +58,7 @@ fn fields(spec: Spec) -> Spec {
         .embedded::<ServerRefusal>(
             "refusal",
             "(t.refused_code IS NOT NULL)",
-            "Why its host was refused last. Null from the next connection on that is accepted.",
+            "Why its host was last refused. Null once a connection is accepted again.",
         )
         .embedded::<JoinedHost>(
             "host",
@@ -108,7 +107,6 @@ fn count_agents(condition: &str) -> String {
     )
 }
 
-/// Why a server's host was refused.
 pub struct ServerRefusal;
 
 impl Record for ServerRefusal {
@@ -124,7 +122,6 @@ impl Record for ServerRefusal {
     }
 }
 
-/// The host that has joined a server.
 pub struct JoinedHost;
 
 impl Record for JoinedHost {
@@ -145,7 +142,7 @@ impl Record for JoinedHost {
                 .sql::<Option<String>>(
                     "machine_id",
                     "t.machine_id",
-                    "The id that its folder gave itself. It proves nothing, like everything that a host says of itself.",
+                    "The id that its folder generated. It proves nothing, like everything that a host reports about itself.",
                 )
                 .sql::<Option<ActorKind>>(
                     "token_made_by_kind",
@@ -187,7 +184,6 @@ impl Record for ProvisionedServer {
     }
 }
 
-/// A container image that agents run from.
 pub struct Image;
 
 impl Record for Image {
@@ -224,17 +220,17 @@ impl Record for Image {
 pub struct Profile {
     /// Its name, which images are given.
     pub name: String,
-    /// What people call it.
+    /// The name for people.
     pub title: String,
     /// What it is, in a sentence.
     pub description: String,
     /// The interface with which it speaks to its model: `OPENAI_CHAT`, `OPENAI_RESPONSES`, `ANTHROPIC` or `GEMINI`.
     pub interface: String,
-    /// Whose model it uses, as model credentials name their provider. Null: it needs none.
+    /// The provider of its model, as in model credentials. Null: it needs none.
     pub provider: Option<String>,
     /// How it logs in.
     pub login: String,
-    /// How it asks and resumes, and what is odd about it.
+    /// How it requests approval and resumes sessions, and its peculiarities.
     pub behaviour: String,
     /// The version that it was last run with. Null: not known.
     pub last_run_with: Option<String>,
@@ -251,7 +247,6 @@ impl From<&Entry> for Profile {
     }
 }
 
-/// Reading servers and images.
 #[derive(Default)]
 pub struct ServerQuery;
 
@@ -319,7 +314,6 @@ impl ServerQuery {
     }
 }
 
-/// Changing servers and images.
 #[derive(Default)]
 pub struct ServerMutation;
 
@@ -377,8 +371,8 @@ impl ServerMutation {
         .await
     }
 
-    /// Confirms a host that has joined: it may hold secrets, and agents that waited for that start. Only a person who also has
-    /// `credential.edit` can do this.
+    /// Confirms a host that has joined: it may hold secrets, and agents that waited for the confirmation start. Only a
+    /// person who also has `credential.edit` can do this.
     #[graphql(directive = permit::apply(Permission::ServerEdit))]
     async fn confirm_host(
         &self,

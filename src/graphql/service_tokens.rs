@@ -21,7 +21,6 @@ use crate::{
     },
 };
 
-/// A credential for an integration.
 pub struct ServiceToken;
 
 impl Record for ServiceToken {
@@ -107,7 +106,6 @@ pub struct RotateServiceTokenInput {
     pub overlap_seconds: Option<i64>,
 }
 
-/// Queries for service tokens.
 #[derive(Default)]
 pub struct ServiceTokenQuery;
 
@@ -150,7 +148,6 @@ impl ServiceTokenQuery {
     }
 }
 
-/// Mutations for service tokens.
 #[derive(Default)]
 pub struct ServiceTokenMutation;
 

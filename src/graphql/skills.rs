@@ -28,7 +28,6 @@ use crate::{
 const AGENTS: &str =
     "skill_agents j JOIN agents t ON t.organization_id = j.organization_id AND t.id = j.agent_id";
 
-/// A skill.
 pub struct Skill;
 
 impl Record for Skill {
@@ -69,13 +68,12 @@ impl Record for Skill {
     }
 }
 
-/// What a skill was at a time.
 pub struct SkillVersion;
 
 impl Record for SkillVersion {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            let about = "What a skill was at a time. It never changes.";
+            let about = "The content of a skill at a time. It never changes.";
             let spec = Spec::new("SkillVersion", "skill_versions t", about)
                 .permission(Permission::SkillView)
                 .column::<SkillVersionId>("id", "Identifies the version in the installation.")
@@ -87,7 +85,6 @@ impl Record for SkillVersion {
     }
 }
 
-/// Reading skills.
 #[derive(Default)]
 pub struct SkillQuery;
 
@@ -162,7 +159,6 @@ impl SkillQuery {
     }
 }
 
-/// Changing skills.
 #[derive(Default)]
 pub struct SkillMutation;
 
@@ -192,9 +188,8 @@ impl SkillMutation {
         org_id: OrgId,
         id: SkillId,
         input: UpdateSkillInput,
-        #[graphql(desc = "Why. The version keeps it.", directive = bounds::apply(name(1000)))] reason: Option<
-            String,
-        >,
+        #[graphql(desc = "The reason, stored with the version.", directive = bounds::apply(name(1000)))]
+        reason: Option<String>,
         #[graphql(desc = "The revision that the edit was made from. CONFLICT if there is a newer one.")]
         if_revision: Option<i64>,
     ) -> Answer<One<Skill>> {
@@ -207,7 +202,7 @@ impl SkillMutation {
         .await
     }
 
-    /// Makes a skill again what it was in an earlier version, as a new version. Checked like an edit.
+    /// Restores a skill to an earlier version, as a new version. Checked like an edit.
     #[graphql(directive = permit::apply(Permission::SkillEdit))]
     async fn revert_skill(
         &self,
@@ -216,7 +211,8 @@ impl SkillMutation {
         id: SkillId,
         #[graphql(desc = "The number of the earlier version.", directive = bounds::apply(from(1)))]
         version: i64,
-        #[graphql(desc = "Why. The version keeps it.", directive = bounds::apply(name(1000)))] reason: String,
+        #[graphql(desc = "The reason, stored with the version.", directive = bounds::apply(name(1000)))]
+        reason: String,
     ) -> Answer<One<Skill>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;

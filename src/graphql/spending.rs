@@ -22,7 +22,6 @@ use crate::{
     },
 };
 
-/// What the organization's agents have spent this month.
 pub struct OrganizationSpending;
 
 impl Record for OrganizationSpending {
@@ -41,7 +40,6 @@ impl Record for OrganizationSpending {
     }
 }
 
-/// What an agent has spent.
 pub struct AgentSpending;
 
 /// SQL for the tokens that count, of the agent `t` in the last 60 minutes.
@@ -74,7 +72,7 @@ impl Record for AgentSpending {
                 .sql::<Option<i64>>(
                     "hour_limit",
                     HOUR_LIMIT,
-                    "How many of them its cost guard allows, with what people have allowed on top. Null: no limit.",
+                    "How many of them its cost guard allows, including extra tokens that people have allowed. Null: no limit.",
                 )
         });
         &SPEC
@@ -82,41 +80,39 @@ impl Record for AgentSpending {
 }
 
 fn month(spec: Spec, of: impl Fn(&str) -> String) -> Spec {
-    spec.sql::<Decimal>("cost_micro", of("cost_micro"), "What was spent, in millionths of the currency.")
+    spec.sql::<Decimal>("cost_micro", of("cost_micro"), "The amount spent, in millionths of the currency.")
         .sql::<Decimal>("tokens", of("tokens"), "Tokens of all classes.")
         .sql::<Decimal>(
             "leased_micro",
             of("leased_micro"),
-            "What hosts may spend beside that without asking again: the most by which a budget can be overshot.",
+            "The amount that hosts may spend from their leases without asking again: the most by which a budget can be exceeded.",
         )
-        .sql::<Decimal>("allowed_micro", of("allowed_micro"), "What people have allowed on top of the budget.")
+        .sql::<Decimal>("allowed_micro", of("allowed_micro"), "The amount that people have allowed on top of the budget.")
 }
 
-/// What keeps an agent from calling its model.
 pub struct AgentLimit;
 
 impl Record for AgentLimit {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            Spec::new("AgentLimit", "agent_limits t", "What keeps an agent from calling its model.")
-                .column::<LimitKind>("kind", "What was reached.")
+            Spec::new("AgentLimit", "agent_limits t", "Why an agent can't call its model.")
+                .column::<LimitKind>("kind", "The limit that was reached.")
                 .column::<String>("reason", "The same in words.")
                 .sql::<Option<Timestamp>>(
                     "until",
                     "t.until_at",
-                    "When its turns go on by themselves. Null: once more is allowed.",
+                    "When its turns continue automatically. Null: not before more is allowed.",
                 )
                 .column::<Option<ModelCredentialId>>(
                     "model_credential_id",
                     "The organization's model credential whose provider refuses. Null: its own, or none.",
                 )
-                .column::<Timestamp>("since", "Since when.")
+                .column::<Timestamp>("since", "When the limit was reached.")
         });
         &SPEC
     }
 }
 
-/// A call of a model.
 pub struct ModelCall;
 
 impl Record for ModelCall {
@@ -155,7 +151,6 @@ fn classes(spec: Spec) -> Spec {
         .column::<Option<Decimal>>("cache_write_tokens", "Tokens written to a cache.")
 }
 
-/// What calls of a model have cost in a day.
 pub struct ModelDay;
 
 impl Record for ModelDay {
@@ -182,19 +177,18 @@ impl Record for ModelDay {
     }
 }
 
-/// Reading what was spent.
 #[derive(Default)]
 pub struct SpendingQuery;
 
 #[Object]
 impl SpendingQuery {
-    /// What models cost now, in the organization's currency. A model without a price has an unknown cost.
+    /// The current prices of models, in the organization's currency. A model without a price has an unknown cost.
     #[graphql(directive = permit::apply(Permission::OrganizationView))]
     async fn model_prices(&self, ctx: &Context<'_>, org_id: OrgId) -> Answer<Vec<ModelPrice>> {
         answer(async { spending::prices_of(&ctx.enter(org_id).await?).await }).await
     }
 
-    /// What was spent by day, agent and model, newest first. Days are kept for as long as the organization.
+    /// The spending by day, agent and model, newest first. Days are kept for as long as the organization.
     #[graphql(directive = permit::apply(Permission::OrganizationView))]
     #[expect(clippy::too_many_arguments, reason = "the filters")]
     async fn model_days(
@@ -221,7 +215,6 @@ impl SpendingQuery {
     }
 }
 
-/// Allowing more.
 #[derive(Default)]
 pub struct SpendingMutation;
 

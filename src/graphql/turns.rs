@@ -25,13 +25,12 @@ use crate::{
     },
 };
 
-/// A turn.
 pub struct Turn;
 
 impl Record for Turn {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            let about = "A turn: what an agent was given to do at a time, in one conversation.";
+            let about = "A turn: a piece of an agent's work, in one conversation.";
             let spec = Spec::new("Turn", "turns t", about)
                 .permission(Permission::AgentOutputView)
                 .viewer_can(|scope| scope.can(&["agent"]));
@@ -61,30 +60,28 @@ fn subject(spec: Spec) -> Spec {
 }
 
 fn spent(spec: Spec) -> Spec {
-    spec.column::<Option<String>>("model", "The model that was used, if the agent says so.")
+    spec.column::<Option<String>>("model", "The model that was used, if the agent reports it.")
         .column::<Option<Decimal>>(
             "input_tokens",
-            "Tokens read, except cached ones. Null: the agent doesn't say.",
+            "Tokens read, except cached ones. Null: not reported.",
         )
-        .column::<Option<Decimal>>("output_tokens", "Tokens written. Null: the agent doesn't say.")
+        .column::<Option<Decimal>>("output_tokens", "Tokens written. Null: not reported.")
         .column::<Option<Decimal>>(
             "cache_read_tokens",
-            "Tokens read from a cache. Null: the agent doesn't say.",
+            "Tokens read from a cache. Null: not reported.",
         )
         .column::<Option<Decimal>>(
             "cache_write_tokens",
-            "Tokens written to a cache. Null: the agent doesn't say.",
+            "Tokens written to a cache. Null: not reported.",
         )
         .column::<Option<Decimal>>(
             "cost_micro",
-            "The cost, in millionths of the organization's currency. Null: unknown, because a model has no price, the agent \
-             doesn't say, or it had several turns at once, of which a call can't be told apart.",
+            "The cost, in millionths of the organization's currency. Null: unknown, because a model has no price, the agent reports none, or several turns ran at once, to which calls can't be attributed.",
         )
         .many::<ModelCall>(
             "model_calls",
             Many { by: "t.turn_id", ..Many::default() },
-            "The calls of models made in it, as the host measured them; without those made while the agent had several turns \
-             at once. Kept for 90 days.",
+            "The model calls made in it, as the host measured them, except calls made while the agent had several turns at once. Kept for 90 days.",
         )
 }
 
@@ -100,15 +97,14 @@ fn course(spec: Spec) -> Spec {
         .sql::<Option<TurnCut>>(
             "cancelled_with",
             "(CASE WHEN t.state NOT IN ('DONE', 'FAILED') THEN t.cut END)",
-            "What that person ended.",
+            "What that person ended: the turn or the agent.",
         )
-        .column::<Option<Timestamp>>("started_at", "When the agent got it.")
+        .column::<Option<Timestamp>>("started_at", "When the agent received it.")
         .column::<Option<Timestamp>>("ended_at", "When it ended.")
         .column::<Timestamp>("created_at", "When it was caused.")
         .column::<Timestamp>("updated_at", "When it was last updated.")
 }
 
-/// Reading turns.
 #[derive(Default)]
 pub struct TurnQuery;
 
@@ -145,15 +141,13 @@ impl TurnQuery {
     }
 }
 
-/// Changing turns.
 #[derive(Default)]
 pub struct TurnMutation;
 
 #[Object]
 impl TurnMutation {
-    /// Cancels a turn: one that waits at once, one that the agent has as soon as the agent has stopped. A turn that has ended
-    /// stays as it is. `CONFLICT` for one that only waits to tell the agent, with the next message, what a person said in its
-    /// place.
+    /// Cancels a turn: a waiting one at once, a running one as soon as the agent has stopped it. A turn that has ended
+    /// stays as it is. `CONFLICT` for a turn that only holds a person's messages for the agent until the next message.
     #[graphql(directive = permit::apply(Permission::AgentInteract))]
     async fn cancel_turn(&self, ctx: &Context<'_>, org_id: OrgId, id: TurnId) -> Answer<One<Turn>> {
         answer(async {
@@ -165,7 +159,6 @@ impl TurnMutation {
     }
 }
 
-/// Watching turns.
 #[derive(Default)]
 pub struct TurnSubscription;
 

@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_stays_within_the_address_or_is_left_alone() {
+    fn a_redirect_stays_within_the_address_or_is_not_changed() {
         let led = |location: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::LOCATION, HeaderValue::from_static(location));

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_is_readable_by_its_owner_alone_and_is_not_printed() {
+    fn only_its_owner_reads_the_token_and_it_is_not_printed() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
         folder.create().unwrap();

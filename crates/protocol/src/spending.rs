@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_name_counts_whoever_provides_the_model() {
+    fn the_longest_name_counts_for_every_provider() {
         let price = |model: &str, input| Price {
             model: model.to_owned(),
             input,

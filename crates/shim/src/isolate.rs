@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn root_shows_its_agents_nothing_that_is_for_root_alone() {
+    fn root_shows_its_agents_nothing_that_only_root_may_see() {
         let is_below = |path: &str, folder: &str| Path::new(path).starts_with(folder);
         assert!(
             visible_paths(false, true).any(|path| path == "/etc")

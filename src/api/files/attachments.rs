@@ -42,10 +42,9 @@ use crate::{
     resolvers::{authorize, authorize_again},
 };
 
-/// The root field that says who may upload.
+/// The root field whose permission an upload needs.
 const UPLOAD: &str = "uploadAttachment";
 
-/// The routes of files.
 pub fn router() -> Router<Arc<Core>> {
     Router::new()
         .route("/v1/org/{org_id}/attachment", post(on_upload))
@@ -63,7 +62,7 @@ async fn on_upload(
 }
 
 async fn upload(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams, file: Body) -> Result<Response> {
-    let asking = asking(core, arrival, path).await?;
+    let asking = caller_and_org(core, arrival, path).await?;
     let mut scope = enter(core, arrival, asking, UPLOAD).await?;
     let filename = filename(arrival.uri.query().unwrap_or_default())?;
     let mime_type = arrival.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -73,8 +72,8 @@ async fn upload(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams, file:
     scope = authorize_again(&scope.request, UPLOAD, permit_of(core, UPLOAD)?, scope.org).await?;
     let mime_type = mime_type.map(str::to_owned);
     let Some(key) = idempotency::key_of(&arrival.headers)? else {
-        let taken = take(&scope, Upload { filename, mime_type, content: content.into() }).await?;
-        return Ok(created(taken));
+        let stored = store(&scope, Upload { filename, mime_type, content: content.into() }).await?;
+        return Ok(created(stored));
     };
     let uri = arrival.uri.to_string();
     let said = mime_type.clone().unwrap_or_default();
@@ -86,8 +85,8 @@ async fn upload(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams, file:
         if let Some(claim) = claim {
             scope.request.set_key(claim);
         }
-        match take(&scope, Upload { filename, mime_type, content: content.into() }).await {
-            Ok(taken) => Answer::created(taken),
+        match store(&scope, Upload { filename, mime_type, content: content.into() }).await {
+            Ok(stored) => Answer::created(stored),
             Err(problem) => refusal(&problem, &instance, &scope.request.id),
         }
     };
@@ -99,13 +98,13 @@ async fn upload(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams, file:
 }
 
 /// Stores the file and returns its record as JSON.
-async fn take(scope: &Scope, file: Upload) -> Result<Bytes> {
-    let taken = crate::domain::conversations::upload(scope, file).await?;
-    Ok(serde_json::to_vec(&taken).map_err(Problem::internal)?.into())
+async fn store(scope: &Scope, file: Upload) -> Result<Bytes> {
+    let record = crate::domain::conversations::upload(scope, file).await?;
+    Ok(serde_json::to_vec(&record).map_err(Problem::internal)?.into())
 }
 
-fn created(taken: Bytes) -> Response {
-    let mut response = Response::new(Body::from(taken));
+fn created(record: Bytes) -> Response {
+    let mut response = Response::new(Body::from(record));
     *response.status_mut() = StatusCode::CREATED;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
@@ -117,7 +116,7 @@ async fn on_download(State(core): State<Arc<Core>>, arrival: Arrival, path: RawP
 }
 
 async fn download(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> Result<Response> {
-    let asking = asking(core, arrival, path).await?;
+    let asking = caller_and_org(core, arrival, path).await?;
     let scope = enter(core, arrival, asking, "attachment").await?;
     let id = AttachmentId(id_in_path("id", parameter(path, "id"))?);
     let file = crate::domain::conversations::file(&scope, id).await?;
@@ -127,7 +126,7 @@ async fn download(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> 
         *unchanged.status_mut() = StatusCode::NOT_MODIFIED;
         unchanged
     } else {
-        // Reserve the place first, so that a refused file isn't read.
+        // Reserved first, so that a refused file isn't read.
         let held = core
             .resource_limits
             .limit(Resource::Answers)
@@ -143,13 +142,17 @@ async fn download(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> 
 }
 
 /// The caller and the organization of a request.
-async fn asking(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> Result<(Caller, OrgId)> {
+async fn caller_and_org(
+    core: &Arc<Core>,
+    arrival: &Arrival,
+    path: &RawPathParams,
+) -> Result<(Caller, OrgId)> {
     let caller = Visit::new(core, arrival).caller().await?;
     caller.require_identity()?;
     Ok((caller, org_in_path(parameter(path, "org_id"))?))
 }
 
-/// Lets the caller into the organization, if the schema's field `operation` permits it.
+/// Authorizes the caller in the organization, by the permission of the root field `operation`.
 async fn enter(
     core: &Arc<Core>,
     arrival: &Arrival,
@@ -215,8 +218,8 @@ fn headers(file: &File, etag: &str) -> Result<HeaderMap> {
     Ok(headers)
 }
 
-/// The type, unless browsers would run or apply the file when a page of ours names it: the panel's Content-Security-Policy
-/// trusts this origin.
+/// The type, unless browsers would run or apply the file when a page of ours names it: the panel's
+/// Content-Security-Policy trusts this origin.
 fn inert(mime_type: &str) -> &str {
     let runs = ["javascript", "ecmascript", "jscript", "livescript", "text/css"];
     let lower = mime_type.to_ascii_lowercase();

@@ -1,7 +1,7 @@
 //! `GET /export/audit/{org_id}`: the organization's audit log as JSON Lines, streamed from the database.
 //!
-//! The schema defines the permission, on `auditLog`. `?from=` and `?to=` are timestamps. The export itself is
-//! an entry in the log. A header says how many lines to expect, so a shorter answer was cut off.
+//! The schema defines the permission, on `auditLog`. `?from=` and `?to=` are timestamps. The export itself leaves an
+//! entry in the log. A header says how many lines to expect, so a shorter answer was cut off.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -33,7 +33,6 @@ use crate::{
     resolvers::authorize,
 };
 
-/// The route of the export.
 pub fn router() -> Router<Arc<Core>> {
     Router::new().route("/export/audit/{org_id}", get(on_export))
 }
@@ -53,7 +52,7 @@ async fn export(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> Re
     let org = path.iter().find(|(name, _)| *name == "org_id").map_or("", |(_, text)| text);
     let scope = authorize(&request, operation, permit, org_in_path(org)?).await?;
     let (from, to) = range(arrival.uri.query().unwrap_or_default())?;
-    let exporting = Exporting::begin(core, scope.org)?;
+    let exporting = Exporting::reserve(core, scope.org)?;
     let tx = scope.begin().await?;
     let changes = json!({ "from": from, "to": to });
     audit::record(
@@ -87,7 +86,7 @@ async fn export(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> Re
 struct Exporting(Arc<Mutex<HashSet<OrgId>>>, OrgId);
 
 impl Exporting {
-    fn begin(core: &Core, org: OrgId) -> Result<Self> {
+    fn reserve(core: &Core, org: OrgId) -> Result<Self> {
         let all = Arc::clone(&core.audit.exporting);
         if all.lock().insert(org) {
             return Ok(Self(all, org));
@@ -103,7 +102,6 @@ impl Drop for Exporting {
     }
 }
 
-/// The two query parameters.
 fn range(query: &str) -> Result<(Option<Timestamp>, Option<Timestamp>)> {
     let (mut from, mut to) = (None, None);
     let mut violations = Vec::new();

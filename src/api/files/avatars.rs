@@ -19,7 +19,6 @@ use crate::{
     core::Core,
 };
 
-/// The route of pictures.
 pub fn router() -> Router<Arc<Core>> {
     Router::new().route("/avatars/{kind}/{id}", get(show))
 }
@@ -31,8 +30,7 @@ async fn show(State(core): State<Arc<Core>>, arrival: Arrival, path: Path<(Strin
     }
 }
 
-/// The URL is the credential. A wrong guess is charged to the client's IP address before the database is
-/// queried.
+/// The URL is the credential: a wrong guess is charged to the client's IP address before the database is queried.
 async fn guess(core: &Core, path: &(String, String), arrival: &Arrival) -> Result<Response> {
     let prepaid = arrival.prepay(core)?;
     let found = find(core, path, arrival.uri.query().unwrap_or_default()).await;

@@ -1,4 +1,4 @@
-//! `GET /.well-known/jwks.json`: the public signing keys, for others who verify access tokens.
+//! `GET /.well-known/jwks.json`: the public signing keys, for services that verify access tokens.
 
 use std::sync::Arc;
 
@@ -13,11 +13,9 @@ use sha2::{Digest, Sha256};
 
 use crate::{api::middleware::etag::is_known, core::Core};
 
-/// How long a copy is valid. A new key is published much longer than that before it signs
-/// (`signing.publish_minutes`).
+/// How long clients may cache the keys. A new key is published long before it signs (`signing.publish_minutes`).
 const CACHE: &str = "public, max-age=300";
 
-/// The route.
 pub fn router() -> Router<Arc<Core>> {
     Router::new().route("/.well-known/jwks.json", get(jwks))
 }

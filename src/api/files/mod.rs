@@ -1,5 +1,4 @@
-//! What the schema's JSON doesn't carry: attachments, avatars, exports of the audit log, and the public signing
-//! keys.
+//! Content outside of the schema's JSON: attachments, avatars, exports of the audit log, and the public signing keys.
 
 mod attachments;
 mod audit;
@@ -12,7 +11,6 @@ use axum::Router;
 
 use crate::core::Core;
 
-/// The routes of all of them.
 pub fn router(core: &Arc<Core>) -> Router {
     Router::new()
         .merge(attachments::router())

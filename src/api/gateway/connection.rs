@@ -1,4 +1,5 @@
-//! A host's connection from its first frame to its last: loops side by side, and whichever ends first ends it.
+//! A host's connection from its first frame to its last: several loops in parallel. The connection ends with the first
+//! of them.
 //!
 //! ```text
 //!          ┌─ read ──► events ──► store ──► acks ─────┐
@@ -6,10 +7,10 @@
 //!          │      └──► received ► command ─┴─► frames ┘
 //! ```
 //!
-//! The last one, `guard`, looks whether the connection is still the current one whenever someone wakes it.
+//! One more loop, `watch_epoch`, checks at each wake-up whether the connection is still the current one.
 //!
-//! Everything that waits is bounded. When events wait for the database, nothing more is read; when the host doesn't
-//! read, nothing more is prepared for it.
+//! Every queue is bounded. While events wait for the database, nothing more is read from the host; while the host
+//! doesn't read, nothing more is prepared for it.
 
 use std::sync::{
     Arc,
@@ -46,24 +47,21 @@ use crate::{
     domain::hosts::{self, Ended, Identity, Link, Refusal},
 };
 
-/// How many of a host's questions are answered at a time, and how many more may wait, however many a host asks.
+/// How many of a host's questions are answered at a time, and how many more may wait.
 const ANSWERS: usize = 4;
-/// How many frames of one kind of offence a host may send: a hostile one is closed.
+/// How many offences of one kind a host may commit before its connection is closed.
 const OFFENCES: u32 = 3;
 
-/// A connection that has been accepted.
 pub(super) struct Connection {
     pub link: Link,
-    /// For the host.
     pub frames: mpsc::Sender<ToHost>,
-    /// For the store.
     pub events: mpsc::Sender<Waiting>,
-    /// The last event that is stored.
+    /// Number of the last stored event.
     pub acks: watch::Sender<i64>,
     pub asks: mpsc::Sender<Ask>,
-    /// The last command that is in the host's journal.
+    /// Number of the last command in the host's journal.
     pub received: watch::Sender<i64>,
-    /// The last command that was sent.
+    /// Number of the last command sent.
     pub sent: AtomicI64,
     malformed: AtomicU32,
     foreign: AtomicU32,
@@ -72,7 +70,7 @@ pub(super) struct Connection {
 /// An event that waits to be stored.
 pub(super) struct Waiting {
     pub event: Event,
-    /// Its bytes: part of the window, and in the resource limits if there are many.
+    /// Its bytes: their part of the window and, unless it is small, in the resource limits.
     pub held: (OwnedSemaphorePermit, Option<Held>),
 }
 
@@ -88,31 +86,31 @@ pub(super) struct Ask {
 pub(super) async fn serve(scope: Scope, who: Identity, socket: WebSocket) {
     let _working = scope.core.tasks.working();
     let (mut sink, mut stream) = socket.split();
-    let ended = Box::pin(converse(&scope, &who, &mut sink, &mut stream)).await;
+    let ended = Box::pin(run_connection(&scope, &who, &mut sink, &mut stream)).await;
     if let Some(ended) = ended {
-        let refusal = told(&scope, &who, ended);
-        // A connection that was lost without a word is superseded by the next one of its own host. There is nothing to mend
-        // then, and no one at its other end who hears this.
+        let refusal = refusal_of(&scope, &who, ended);
+        // A connection that broke unnoticed is superseded by its own host's next one. Then nothing is wrong, and the
+        // refusal reaches no one.
         let may_be_lost = refusal.code == RefusedCode::Superseded;
         if !may_be_lost {
-            show(&scope, &who, &refusal).await;
+            store_refusal(&scope, &who, &refusal).await;
         }
         let is_heard = timeout(bounds::FAREWELL, farewell(sink, stream, refusal.clone())).await.is_ok();
         if may_be_lost && is_heard {
-            show(&scope, &who, &refusal).await;
+            store_refusal(&scope, &who, &refusal).await;
         }
     }
 }
 
-/// Shows people why the host was refused.
-async fn show(scope: &Scope, who: &Identity, refusal: &Refusal) {
+/// Stores why the host was refused, for `Server.refusal`.
+async fn store_refusal(scope: &Scope, who: &Identity, refusal: &Refusal) {
     if let Err(problem) = hosts::record_refusal(scope, who.server, refusal).await {
         tracing::warn!(server = who.server.0, %problem, "host.refusal_not_shown");
     }
 }
 
-/// Why a connection ended, for the host and for the log.
-fn told(scope: &Scope, who: &Identity, ended: Ended) -> Refusal {
+/// Why a connection ended, as the refusal to send. Logs it.
+fn refusal_of(scope: &Scope, who: &Identity, ended: Ended) -> Refusal {
     let refusal = match ended {
         Ended::Refused(refusal) => refusal,
         Ended::Failed(problem) => {
@@ -132,12 +130,12 @@ async fn farewell(
 ) {
     let _ = sink.send(Message::Text(sending::text(&refusal.into()).into())).await;
     let _ = sink.send(Message::Close(Some(CloseFrame { code: 1000, reason: "".into() }))).await;
-    // Until the host has closed too, or it might not see the frame.
+    // Waits until the host has closed too, or it might not see the frame.
     while let Some(Ok(_)) = stream.next().await {}
 }
 
-/// Everything up to the farewell. `None`: the host has gone.
-async fn converse(
+/// Runs the connection up to its farewell. `None`: the host has gone.
+async fn run_connection(
     scope: &Scope,
     who: &Identity,
     sink: &mut SplitSink<WebSocket, Message>,
@@ -158,7 +156,7 @@ async fn converse(
         Ok(accepted) => accepted,
         Err(ended) => return Some(ended),
     };
-    // From here on the connection is woken; what came before, it finds when it first looks.
+    // From here on the connection is woken. It finds earlier changes when it first looks.
     let place = core.hosts.open(link.server, link.epoch);
     tracing::info!(server = link.server.0, epoch = link.epoch, "host.connected");
     let events = welcome.events;
@@ -206,23 +204,23 @@ async fn run(
     };
     tokio::select! {
         ended = connection.read(stream, stored) => ended,
-        ended = connection.store(events_out) => Some(ended),
-        ended = connection.command(place.woken()) => Some(ended),
-        ended = connection.guard(place.woken()) => Some(ended),
-        ended = connection.answer(asks_out) => Some(ended),
+        ended = connection.store_events(events_out) => Some(ended),
+        ended = connection.send_commands(place.woken()) => Some(ended),
+        ended = connection.watch_epoch(place.woken()) => Some(ended),
+        ended = connection.answer_asks(asks_out) => Some(ended),
         ended = outlet.write(sink, frames_out, connection.acks.subscribe()) => ended,
         () = link.scope.core.tasks.stopping.cancelled() => Some(is_stopping()),
     }
 }
 
-/// The host in the resource limits.
+/// The holder for the resource limits.
 pub(super) fn holder(link: &Link) -> Holder {
     Holder::Server(link.scope.org.0, link.server.0)
 }
 
 impl Connection {
-    /// Stores events as they come: all that wait, in one transaction.
-    async fn store(&self, mut events: mpsc::Receiver<Waiting>) -> Ended {
+    /// Stores events as they arrive: all waiting ones in one transaction.
+    async fn store_events(&self, mut events: mpsc::Receiver<Waiting>) -> Ended {
         let mut waiting = Vec::with_capacity(hosts::MOST_EVENTS);
         while events.recv_many(&mut waiting, hosts::MOST_EVENTS).await > 0 {
             let (batch, held): (Vec<Event>, Vec<_>) =
@@ -237,14 +235,14 @@ impl Connection {
                 return refusal.into();
             }
         }
-        lost("events")
+        loop_ended("events")
     }
 
-    /// Sends commands as they come, and notes which of them are in the host's journal.
-    async fn command(&self, mut woken: Woken) -> Ended {
+    /// Sends commands as they are queued, and removes those that the host has journalled.
+    async fn send_commands(&self, mut woken: Woken) -> Ended {
         let mut received = self.received.subscribe();
         loop {
-            // Not marked as seen: what comes from here on is noted below, even if something else wakes this first.
+            // Not marked as seen, so that later receipts are handled below even if something else wakes the loop first.
             let through = *received.borrow();
             let orders = async {
                 let sent = self.sent.load(Ordering::Relaxed);
@@ -257,7 +255,7 @@ impl Connection {
             for order in orders {
                 self.sent.store(order.seq, Ordering::Relaxed);
                 if self.frames.send(ToHost::Command(order)).await.is_err() {
-                    return lost("frames");
+                    return loop_ended("frames");
                 }
             }
             tokio::select! {
@@ -273,7 +271,7 @@ impl Connection {
     }
 
     /// Waits until the connection is no longer the current one.
-    async fn guard(&self, mut woken: Woken) -> Ended {
+    async fn watch_epoch(&self, mut woken: Woken) -> Ended {
         loop {
             woken.next().await;
             if let Err(ended) = self.link.fence().await {
@@ -282,10 +280,10 @@ impl Connection {
         }
     }
 
-    /// Answers questions, a few at a time.
-    async fn answer(&self, mut asks: mpsc::Receiver<Ask>) -> Ended {
+    /// Answers the host's questions, a few at a time.
+    async fn answer_asks(&self, mut asks: mpsc::Receiver<Ask>) -> Ended {
         let asks = stream::poll_fn(|cx| asks.poll_recv(cx));
-        let mut answering = asks.map(|ask| self.given(ask)).buffer_unordered(ANSWERS);
+        let mut answering = asks.map(|ask| self.answer_one(ask)).buffer_unordered(ANSWERS);
         while let Some(answer) = answering.next().await {
             let told = match answer {
                 Ok(told) => told,
@@ -295,10 +293,10 @@ impl Connection {
                 break;
             }
         }
-        lost("asks")
+        loop_ended("asks")
     }
 
-    async fn given(&self, ask: Ask) -> Result<ToHost, Ended> {
+    async fn answer_one(&self, ask: Ask) -> Result<ToHost, Ended> {
         let Ask { id, agent, generation, wanted } = ask;
         let given = match Box::pin(hosts::answer(&self.link, agent, generation, wanted)).await? {
             Some(given) => given,
@@ -310,7 +308,7 @@ impl Connection {
         Ok(ToHost::Told { id, given })
     }
 
-    /// Counts frames about agents that are not the host's.
+    /// Counts frames about another host's agents.
     pub(super) fn foreign(&self, frames: u32) -> Result<(), Refusal> {
         if frames == 0 || self.count(&self.foreign, frames, "foreign") {
             return Ok(());
@@ -324,7 +322,7 @@ impl Connection {
         if self.count(&self.malformed, 1, "malformed") { Ok(()) } else { Err(Refusal::malformed(what)) }
     }
 
-    /// Counts offences. False: too many.
+    /// Counts offences. Returns false if there are too many.
     fn count(&self, so_far: &AtomicU32, more: u32, what: &'static str) -> bool {
         let before = so_far.fetch_add(more, Ordering::Relaxed);
         tracing::warn!(server = self.link.server.0, what, count = before + more, "host.offence");
@@ -332,7 +330,7 @@ impl Connection {
     }
 }
 
-/// One loop has ended before the others, which does not happen.
-fn lost(what: &'static str) -> Ended {
+/// A loop ended before the others, which is a bug.
+fn loop_ended(what: &'static str) -> Ended {
     Problem::internal(anyhow::anyhow!("{what} is no longer sent")).into()
 }

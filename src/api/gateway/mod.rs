@@ -1,9 +1,9 @@
 //! `/gateway`: where the hosts of servers join (`POST /gateway/join`) and stay connected (a WebSocket). The frames are
-//! those of `crates/protocol`; docs/gateway.md describes them, `domain/hosts` says what they mean.
+//! those of `crates/protocol`; docs/gateway.md describes them, and `domain/hosts` handles them.
 //!
-//! - this file: the two routes, and who may use them.
+//! - this file: the two routes, and their authentication.
 //! - `connection.rs`: a connection from its first frame to its last.
-//! - `reading.rs`, `sending.rs`: the frames from the host, and those for it.
+//! - `reading.rs`, `sending.rs`: the frames from the host, and the frames to it.
 //!
 //! Frames are never logged: some hold secrets.
 
@@ -36,7 +36,6 @@ use crate::{
     domain::hosts,
 };
 
-/// The routes.
 pub fn router(core: &Arc<Core>) -> Router {
     Router::new()
         .route(join::PATH, post(on_join))
@@ -54,7 +53,7 @@ async fn on_join(State(core): State<Arc<Core>>, arrival: Arrival, body: Body) ->
     })
 }
 
-/// A host that joins is a stranger until it has: it pays and is limited as one.
+/// A joining host is anonymous until it has joined, and is charged and limited as such.
 async fn join(core: &Arc<Core>, arrival: &Arrival, body: Body) -> Result<Response> {
     arrival.charge(core, &Caller::Anonymous, Class::Anonymous)?;
     let token = arrival.bearer()?;
@@ -92,7 +91,7 @@ async fn connect(
     let token = arrival.bearer().and_then(hosts::parse_host_token);
     let identity = async { hosts::identify(core, token.clone()?).await };
     let identity = match &token {
-        // Others at its address can't lock out a host that was here before.
+        // A known host can't be locked out by others at its address.
         Ok(token) if core.access.cache.is_proven(token) => identity.await?,
         _ => arrival.prove(core, identity).await?,
     };
@@ -109,7 +108,7 @@ async fn connect(
     let arrival = arrival.clone();
     Ok(handshake.on_upgrade(move |socket| async move {
         connection::serve(scope, identity, socket).await;
-        // The places in the resource limits: the host's, and the connection's.
+        // Both reservations in the resource limits: the host's and the connection's.
         drop((place, arrival));
     }))
 }

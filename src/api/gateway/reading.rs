@@ -1,4 +1,4 @@
-//! The frames that a host sends.
+//! Reads the frames of a host.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -16,9 +16,9 @@ use crate::{
     domain::hosts::{self, Ended, Link, Readings, Refusal, Viewing},
 };
 
-/// The first frame. `None`: the host has gone.
+/// Reads the first frame. `None`: the host has gone.
 pub(super) async fn hello(stream: &mut SplitStream<WebSocket>) -> Option<Result<Hello, Refusal>> {
-    let frame = match next(stream).await? {
+    let frame = match next_text(stream).await? {
         Ok(text) => muster_json::from_str(&text),
         Err(refusal) => return Some(Err(refusal)),
     };
@@ -29,8 +29,10 @@ pub(super) async fn hello(stream: &mut SplitStream<WebSocket>) -> Option<Result<
     })
 }
 
-/// The next text. `None`: the host has gone.
-async fn next(stream: &mut SplitStream<WebSocket>) -> Option<Result<axum::extract::ws::Utf8Bytes, Refusal>> {
+/// Reads the next text. `None`: the host has gone.
+async fn next_text(
+    stream: &mut SplitStream<WebSocket>,
+) -> Option<Result<axum::extract::ws::Utf8Bytes, Refusal>> {
     loop {
         match stream.next().await? {
             Ok(Message::Text(text)) => return Some(Ok(text)),
@@ -44,7 +46,7 @@ async fn next(stream: &mut SplitStream<WebSocket>) -> Option<Result<axum::extrac
 
 /// Whether reading ended with a frame that is too large.
 fn is_too_large(error: &axum::Error) -> bool {
-    // The WebSocket library's own error type is not ours to name; its text is.
+    // The WebSocket library's error type can't be named here, so its text must do.
     error.to_string().contains("too long")
 }
 
@@ -52,13 +54,13 @@ fn too_large() -> Refusal {
     Refusal::malformed(format!("A frame has at most {LARGEST_FRAME} bytes."))
 }
 
-/// Where a frame can't be read. The parser's own text may repeat what is in it.
+/// The place of a parse error. The parser's own text may repeat the frame's content.
 fn place(error: &serde_json::Error) -> String {
     format!("see line {}, column {}", error.line(), error.column())
 }
 
 impl Connection {
-    /// Reads frames until the host goes (`None`), or has to.
+    /// Reads frames until the host disconnects (`None`) or must be disconnected.
     pub(super) async fn read(&self, stream: &mut SplitStream<WebSocket>, stored: i64) -> Option<Ended> {
         let mut reader = Reader {
             connection: self,
@@ -78,19 +80,20 @@ impl Connection {
                 },
                 Ok(Some(Ok(Message::Text(text)))) => text,
             };
-            let taken = match muster_json::from_str::<FromHost>(&text) {
-                Ok(frame) => reader.take(frame, text.len()).await,
+            let handled = match muster_json::from_str::<FromHost>(&text) {
+                Ok(frame) => reader.handle(frame, text.len()).await,
                 Err(error) => {
                     self.malformed(&format!("A frame can't be read: {}.", place(&error))).map_err(Into::into)
                 }
             };
-            if let Err(ended) = taken {
+            if let Err(ended) = handled {
                 return Some(ended);
             }
         }
     }
 
-    /// Waits until the host may say more. One that says too much is read more slowly: it keeps what is not read yet.
+    /// Waits until the rate limit lets the host send more. A host that sends too much is read more slowly, and keeps
+    /// the rest.
     async fn pace(&self, bytes: usize) {
         let Link { scope, server, .. } = &self.link;
         while let Some(wait) =
@@ -103,21 +106,21 @@ impl Connection {
 
 struct Reader<'a> {
     connection: &'a Connection,
-    /// The last event that was read.
+    /// Number of the last event read.
     last: i64,
-    /// The bytes of events that may still be read before others are stored.
+    /// The bytes of events that may be read before earlier ones are stored.
     window: Arc<Semaphore>,
     readings: Readings,
     viewing: Viewing,
 }
 
 impl Reader<'_> {
-    async fn take(&mut self, frame: FromHost, bytes: usize) -> Result<(), Ended> {
+    async fn handle(&mut self, frame: FromHost, bytes: usize) -> Result<(), Ended> {
         let connection = self.connection;
         match frame {
             FromHost::Event(event) => {
                 connection.pace(bytes).await;
-                self.event(event, bytes).await?;
+                self.handle_event(event, bytes).await?;
             }
             FromHost::Received { through } => {
                 if through > connection.sent.load(Ordering::Relaxed) {
@@ -132,7 +135,7 @@ impl Reader<'_> {
             }
             FromHost::Ask { id, agent_id, generation, wanted } => {
                 connection.pace(bytes).await;
-                // Waits while too many are being answered.
+                // Waits while too many questions are being answered.
                 let _ = connection.asks.send(Ask { id, agent: agent_id, generation, wanted }).await;
             }
             FromHost::Delta(delta) => {
@@ -146,10 +149,10 @@ impl Reader<'_> {
         Ok(())
     }
 
-    async fn event(&mut self, event: Event, bytes: usize) -> Result<(), Ended> {
+    async fn handle_event(&mut self, event: Event, bytes: usize) -> Result<(), Ended> {
         let connection = self.connection;
         if event.seq <= self.last {
-            // Sent again: acknowledge again what is stored.
+            // A repeated event is acknowledged again.
             connection.acks.send_modify(|_| ());
             return Ok(());
         }

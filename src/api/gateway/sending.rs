@@ -1,4 +1,4 @@
-//! The frames for a host.
+//! Writes the frames for a host.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,14 +16,14 @@ use crate::{
     domain::hosts::Ended,
 };
 
-/// What writes to a host.
+/// The sending half of a connection.
 pub(super) struct Outlet {
     pub line: Arc<ResourceLimit>,
     pub holder: Holder,
 }
 
 impl Outlet {
-    /// Writes frames, acknowledgements and pings until the host has gone (`None`), or there is no room.
+    /// Writes frames, acknowledgements and pings until the host has gone (`None`) or the resource limits are reached.
     pub(super) async fn write(
         &self,
         sink: &mut SplitSink<WebSocket, Message>,
@@ -54,13 +54,12 @@ impl Outlet {
     }
 }
 
-/// A frame as text.
 pub(super) fn text(frame: &ToHost) -> String {
     let whole = serde_json::to_string(frame).unwrap_or_default();
     if whole.len() <= LARGEST_FRAME {
         return whole;
     }
-    // Only an answer can be that large: it holds the texts of skills, or files.
+    // Only an answer can be that large: it may contain skills or files.
     let ToHost::Told { id, .. } = *frame else { return whole };
     let reason = format!("The answer has {} bytes; a frame has at most {LARGEST_FRAME}.", whole.len());
     serde_json::to_string(&ToHost::Told { id, given: PlanResponse::Refused { reason } }).unwrap_or_default()

@@ -17,12 +17,12 @@ use crate::read::{Fragments, below, merged};
 pub fn check(document: &ExecutableDocument) -> Result<(), Vec<ServerError>> {
     for (_, operation) in document.operations.iter() {
         let roots = std::iter::once(&operation.node.selection_set.node);
-        together(roots, &document.fragments).map_err(|error| vec![error])?;
+        check_merged(roots, &document.fragments).map_err(|error| vec![error])?;
     }
     Ok(())
 }
 
-fn together<'a>(
+fn check_merged<'a>(
     sets: impl IntoIterator<Item = &'a SelectionSet>,
     fragments: &'a Fragments,
 ) -> Result<(), ServerError> {
@@ -32,7 +32,7 @@ fn together<'a>(
             return Err(conflict(key, first, other));
         }
         if !first.node.selection_set.node.items.is_empty() {
-            together(below(&fields), fragments)?;
+            check_merged(below(&fields), fragments)?;
         }
     }
     Ok(())

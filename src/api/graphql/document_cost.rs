@@ -1,11 +1,11 @@
 //! The cost limits of a GraphQL request, checked before anything is executed.
 //!
-//! Complexity is the executor's own limit (see [`build`](super::build)). This file limits what it
-//! doesn't: the size of the text; the number of selections, aliases, and root fields; and the depth. The
-//! executor would also count introspection as depth, but every code generator's query nests deeper than data
-//! ever should (introspection is limited by the size of its answer: [`AnswerBudget`](crate::read::AnswerBudget)). Validation
-//! and execution walk a fragment wherever it is spread, so it counts each time: thirty fragments that each
-//! spread the next one twice are a short text with a billion selections.
+//! Complexity is the executor's own limit (see [`build`](super::build)). This file limits the rest: the size of the
+//! text; the number of selections, aliases, and root fields; and the depth. The executor would also count introspection
+//! as depth, but every code generator's query nests deeper than data ever should (introspection is limited by the size
+//! of its answer: [`AnswerBudget`](crate::read::AnswerBudget)). Validation and execution walk a fragment wherever it is
+//! spread, so it counts each time: thirty fragments that each spread the next one twice are a short text with a billion
+//! selections.
 
 use std::collections::HashMap;
 
@@ -21,17 +21,18 @@ use crate::{base::problem::Code, core::config::RequestLimits};
 
 /// The longest document text, in bytes: anyone can send one.
 const LONGEST_TEXT: usize = 64 << 10;
-/// The most fields, fragment spreads, and inline fragments in a document: a caller's text is validated before the executor's own limit
-/// applies.
+/// The most fields, fragment spreads, and inline fragments in a document: a caller's text is validated before the
+/// executor's own limit applies.
 const MOST_SELECTIONS: usize = 2_000;
 /// The most of them with every fragment expanded where it is spread: fragments that spread each other multiply.
 const MOST_WRITTEN_OUT: usize = 10_000;
-/// The most root fields of an operation, including those in fragments: a caller could ask for everything in one request.
+/// The most root fields of an operation, including those in fragments: a caller could ask for everything in one
+/// request.
 const MOST_ROOTS: usize = 30;
-/// The deepest nesting of braces, brackets, and parentheses: the parser is recursive, and a deep text would overflow its stack.
+/// The deepest nesting of braces, brackets, and parentheses: the parser is recursive, and a deep text would overflow
+/// its stack.
 const DEEPEST_NESTING: usize = 64;
 
-/// The size of a document.
 pub struct Size {
     /// Its selections, plus the values in it.
     pub nodes: usize,
@@ -85,7 +86,7 @@ pub fn check_document(document: &ExecutableDocument, limits: &RequestLimits) -> 
     let mut depths = Depths { fragments: &document.fragments, known: HashMap::new() };
     let mut written_out = 0_usize;
     for (_, operation) in document.operations.iter() {
-        let depth = depths.of(&operation.node.selection_set.node);
+        let depth = depths.measure(&operation.node.selection_set.node);
         if depth.roots > MOST_ROOTS {
             return Err(too_complex(format!("An operation can have at most {MOST_ROOTS} root fields.")));
         }
@@ -109,7 +110,7 @@ pub fn check_document(document: &ExecutableDocument, limits: &RequestLimits) -> 
 /// The depth and size of a selection.
 #[derive(Clone, Copy, Default)]
 struct Depth {
-    /// In fields, not counting introspection.
+    /// In levels of fields, not counting introspection.
     fields: usize,
     /// Its own fields, without nested ones.
     roots: usize,
@@ -124,11 +125,11 @@ struct Depths<'a> {
 }
 
 impl<'a> Depths<'a> {
-    fn of(&mut self, set: &'a SelectionSet) -> Depth {
+    fn measure(&mut self, set: &'a SelectionSet) -> Depth {
         set.items.iter().fold(Depth::default(), |deepest, selection| {
             let depth = match &selection.node {
                 Selection::Field(field) => self.field(&field.node),
-                Selection::InlineFragment(fragment) => self.of(&fragment.node.selection_set.node),
+                Selection::InlineFragment(fragment) => self.measure(&fragment.node.selection_set.node),
                 Selection::FragmentSpread(spread) => self.fragment(spread.node.fragment_name.node.as_str()),
             };
             Depth {
@@ -140,7 +141,7 @@ impl<'a> Depths<'a> {
     }
 
     fn field(&mut self, field: &'a Field) -> Depth {
-        let below = self.of(&field.selection_set.node);
+        let below = self.measure(&field.selection_set.node);
         let fields = if is_about_schema(field) { 1 } else { below.fields + 1 };
         Depth { fields, roots: 1, ..below }
     }
@@ -152,8 +153,9 @@ impl<'a> Depths<'a> {
         // Validation refuses a fragment that spreads itself. Here the recursion only has to end.
         self.known.insert(name, Depth::default());
         let fragments = self.fragments;
-        let depth =
-            fragments.get(name).map_or_else(Depth::default, |found| self.of(&found.node.selection_set.node));
+        let depth = fragments
+            .get(name)
+            .map_or_else(Depth::default, |found| self.measure(&found.node.selection_set.node));
         self.known.insert(name, depth);
         depth
     }

@@ -27,7 +27,7 @@ use super::{
 use crate::core::config::RequestLimits;
 use crate::read::Plans;
 
-/// A parsed document and what is known about it.
+/// A parsed document with the results of its validation and planning.
 pub struct Document {
     parsed: ExecutableDocument,
     validated: OnceLock<(usize, usize)>,
@@ -86,7 +86,6 @@ impl Document {
         }
     }
 
-    /// The document, by reference.
     #[must_use]
     pub fn executable(&self) -> &ExecutableDocument {
         &self.parsed
@@ -141,13 +140,11 @@ impl Document {
         .map(|(_, operation)| &operation.node)
     }
 
-    /// Whether the requested operation is a query.
     #[must_use]
     pub fn is_query(&self, name: Option<&str>) -> bool {
         self.operation(name).is_some_and(|operation| operation.ty == OperationType::Query)
     }
 
-    /// Whether the requested operation is a subscription.
     #[must_use]
     pub fn is_subscription(&self, name: Option<&str>) -> bool {
         self.operation(name).is_some_and(|operation| operation.ty == OperationType::Subscription)
@@ -182,22 +179,22 @@ fn is_plain(operation: &OperationDefinition) -> bool {
 
 /// The documents that callers with a credential sent recently.
 pub struct Documents {
-    kept: Cache<String, Kept>,
+    kept: Cache<String, CachedDocument>,
     limits: RequestLimits,
 }
 
 #[derive(Clone)]
-struct Kept {
+struct CachedDocument {
     document: Arc<Document>,
     weight: u32,
 }
 
 impl Documents {
-    /// A cache as large as the limits allow.
     #[must_use]
     pub fn new(limits: &RequestLimits) -> Self {
-        let kept =
-            Cache::builder().max_capacity(limits.document_cache_bytes).weigher(|_, kept: &Kept| kept.weight);
+        let kept = Cache::builder()
+            .max_capacity(limits.document_cache_bytes)
+            .weigher(|_, kept: &CachedDocument| kept.weight);
         Self { kept: kept.build(), limits: limits.clone() }
     }
 
@@ -214,15 +211,14 @@ impl Documents {
         let document =
             Arc::new(Document::new(async_graphql::parser::parse_query(&*escapes::readable(text)?)?));
         let size = check_document(&document.parsed, &self.limits)?;
-        // Longer documents are not repeated.
+        // Longer documents are rarely repeated.
         if known && text.len() <= 16 << 10 {
-            let kept = Kept { document: Arc::clone(&document), weight: weight(text, &size) };
+            let kept = CachedDocument { document: Arc::clone(&document), weight: weight(text, &size) };
             self.kept.insert(text.to_owned(), kept);
         }
         Ok(document)
     }
 
-    /// The size of the cache in bytes and in documents.
     #[must_use]
     pub fn weight(&self) -> (u64, u64) {
         self.kept.run_pending_tasks();

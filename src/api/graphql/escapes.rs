@@ -1,6 +1,6 @@
-//! Escapes in the strings of a document, as the specification of September 2025 has them (section 2.9.4): pairs of surrogates,
-//! such as `\ud83d\udc68`, and `\u{1f468}`. The parser knows only the `\uXXXX` of a whole character, so the others are written
-//! as that, or as the character itself.
+//! Escapes in the strings of a document, as the specification of September 2025 has them (section 2.9.4): pairs of
+//! surrogates, such as `\ud83d\udc68`, and `\u{1f468}`. The parser knows only the `\uXXXX` of a whole character, so the
+//! others are rewritten to that form, or to the character itself.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use async_graphql::{Pos, ServerError};
 /// The same document, with escapes that the parser knows.
 ///
 /// # Errors
-/// An escape stands for no character, as half of a pair does.
+/// An escape that stands for no character, such as half of a pair.
 pub fn readable(text: &str) -> Result<Cow<'_, str>, ServerError> {
     if !text.contains("\\u") {
         return Ok(Cow::Borrowed(text));
@@ -39,14 +39,15 @@ fn block_string(text: &str) -> usize {
     ends.filter(|at| !text[..*at].ends_with('\\')).map(|at| at + 3).next().unwrap_or(text.len())
 }
 
-/// Writes the rest of a string to `out`, with its closing quote. Returns what follows it, or where a wrong escape stands.
+/// Writes the rest of a string to `out`, with its closing quote. Returns the text after it, or the position of an
+/// invalid escape.
 fn string<'a>(mut rest: &'a str, out: &mut String) -> Result<&'a str, &'a str> {
     loop {
         let Some(at) = rest.find(['"', '\\', '\n', '\r']) else { return Ok(rest) };
         out.push_str(&rest[..at]);
         rest = &rest[at..];
         if !rest.starts_with('\\') {
-            // A line that ends inside a string is the parser's to refuse.
+            // The parser refuses a line that ends inside a string.
             out.push_str(&rest[..1]);
             return Ok(&rest[1..]);
         }
@@ -69,11 +70,11 @@ fn string<'a>(mut rest: &'a str, out: &mut String) -> Result<&'a str, &'a str> {
 }
 
 enum Escape {
-    /// This character, in so many bytes.
+    /// A character, and the length of its escape in bytes.
     Character(char, usize),
-    /// No character, or half of one.
+    /// Half of a pair, or no character.
     Half,
-    /// One of another kind, or one that the parser refuses.
+    /// An escape of another kind, or one that the parser refuses.
     Other,
 }
 
@@ -99,7 +100,7 @@ fn escape(text: &str) -> Escape {
 /// The number of the `\uXXXX` at the start.
 fn unit(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
-    // A sign would be taken as well.
+    // `from_str_radix` would accept a sign as well.
     let is_number = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_number.then(|| u16::from_str_radix(digits, 16).ok())?
 }

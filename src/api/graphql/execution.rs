@@ -3,8 +3,8 @@
 //! Adjusts the operation where the executor deviates from the specification:
 //!
 //! - The values of variables must fit their types, or the request is refused (section 6.1.2).
-//! - A field of an input object, or an argument, whose variable isn't given counts as not given itself
-//!   (sections 3.10 and 6.4.1), so an edit leaves alone what it doesn't name.
+//! - A field of an input object, or an argument, whose variable isn't given counts as not given itself (sections 3.10
+//!   and 6.4.1), so an edit leaves the fields that it doesn't name alone.
 //! - Root fields with the same response key are merged (section 6.3.2) and answered in the document's order.
 //! - Introspection is answered from a cached text ([`Introspection`](super::Introspection)).
 
@@ -25,27 +25,26 @@ use crate::{
     resolvers::validate::Validator,
 };
 
-/// What one request executes.
+/// The part of a document that one request executes.
 pub struct Execution {
     /// The document for the executor. None if nothing is left to execute.
     pub document: Option<ExecutableDocument>,
     /// Whether the operation still has its name.
     pub named: bool,
-    /// The introspection root fields.
     pub about_schema: Vec<Positioned<Field>>,
     /// The response keys in order, if there are several.
     pub order: Vec<Name>,
-    /// How many of the roots are costly. Each is charged, or aliases would make them cheap.
+    /// How many of the root fields are costly. Each is charged, or aliases would make them cheap.
     pub costly: usize,
 }
 
-/// The root fields that search, or compile a policy. `auditLog` is one if it searches.
+/// The root fields that search or compile a policy. `auditLog` counts only if it searches.
 const COSTLY: [&str; 5] = ["findMessages", "proposePolicy", "search", "searchMessages", "simulatePolicy"];
 
 fn is_costly(root: &Positioned<Selection>, variables: &Variables) -> bool {
     let Selection::Field(field) = &root.node else { return false };
     match field.node.name.node.as_str() {
-        // Without words it is read in its order, like any list.
+        // Without a search, it is read in order like any list.
         "auditLog" => field.node.get_argument("search").is_some_and(|words| match &words.node {
             Value::Variable(name) => variables.get(name).is_some_and(|words| *words != ConstValue::Null),
             words => *words != Value::Null,
@@ -131,7 +130,7 @@ impl Execution {
         }
     }
 
-    /// The complete response: the executed roots and the `known` ones, in the document's order.
+    /// The complete response: the executed root fields and the `known` ones, in the document's order.
     pub fn complete(order: &[Name], known: &[(Name, ConstValue)], mut response: Response) -> Response {
         let mut roots = match std::mem::take(&mut response.data) {
             ConstValue::Object(roots) => roots,

@@ -1,9 +1,9 @@
 //! Introspection, answered from a cached text.
 //!
-//! The executor would traverse the schema for every question, at some hundred nanoseconds per value, and types
-//! refer to each other endlessly: a short document may ask for gigabytes. So the executor is asked once, for
-//! everything. Its answer is cached in pieces of JSON, and each question is answered by copying pieces, up to
-//! the size limit of a request. Anonymous callers may ask, so it must be cheap no matter what they ask.
+//! The executor would traverse the schema for every query, at some hundred nanoseconds per value, and types refer to
+//! each other endlessly: a short document may request gigabytes. So the executor runs once, for the whole schema. Its
+//! answer is cached in pieces of JSON, and each query is answered by copying pieces, up to the size limit of a request.
+//! Anonymous callers may introspect, so every query must be cheap.
 
 use std::{
     collections::HashMap,
@@ -24,8 +24,8 @@ use crate::{
     read::{AnswerBudget, Fragments, argument, below, is_included, lead, merged},
 };
 
-/// Everything the schema has to say. A type referred to as `Named` is itself in `types`; a type is wrapped at
-/// most five times (`[[T!]!]!`).
+/// The query for the whole schema. A type referred to as `Named` is itself in `types`; a type is wrapped at most five
+/// times (`[[T!]!]!`).
 const EVERYTHING: &str = "
 {
   __schema {
@@ -59,22 +59,18 @@ fragment Named on __Type {
   } } } }
 }";
 
-/// Whether a root field is introspection.
 pub fn is_about_schema(field: &Field) -> bool {
     matches!(field.name.node.as_str(), "__schema" | "__type")
 }
 
 /// The schema as text, built on first use.
 #[derive(Default)]
-pub struct Introspection(OnceLock<Kept>);
+pub struct Introspection(OnceLock<CachedSchema>);
 
-/// A document's introspection fields, and what their values depend on.
+/// A document's introspection fields, with the fragments and variables that they use.
 pub struct Questions<'a> {
-    /// The fields.
     pub fields: &'a [Positioned<Field>],
-    /// The document's fragments.
     pub fragments: &'a Fragments,
-    /// The variables.
     pub variables: &'a Variables,
 }
 
@@ -82,7 +78,7 @@ impl Introspection {
     /// The answers as JSON, each with its response key.
     ///
     /// # Errors
-    /// `QUERY_TOO_COMPLEX` for more than one request may ask for.
+    /// `QUERY_TOO_COMPLEX` beyond the size limit of a request.
     pub fn answer(
         &self,
         schema: &MusterSchema,
@@ -92,7 +88,7 @@ impl Introspection {
         let kept = match self.0.get() {
             Some(kept) => kept,
             None => {
-                let made = Kept::make(schema)?;
+                let made = CachedSchema::execute_once(schema)?;
                 self.0.get_or_init(|| made)
             }
         };
@@ -159,14 +155,14 @@ enum Node {
 }
 
 impl Node {
-    fn of(value: Value) -> Self {
+    fn from_value(value: Value) -> Self {
         match value {
-            Value::List(items) => Self::List(items.into_iter().map(Self::of).collect()),
+            Value::List(items) => Self::List(items.into_iter().map(Self::from_value).collect()),
             Value::Object(fields) => match name_of(&fields) {
                 Some(name) if !fields.contains_key("fields") => Self::Named(name),
                 _ => Self::Object {
                     deprecated: fields.get("isDeprecated") == Some(&Value::Boolean(true)),
-                    fields: fields.into_iter().map(|(name, value)| (name, Self::of(value))).collect(),
+                    fields: fields.into_iter().map(|(name, value)| (name, Self::from_value(value))).collect(),
                 },
             },
             value => {
@@ -182,7 +178,6 @@ impl Node {
     }
 }
 
-/// The name of a type, if it has one.
 fn name_of(fields: &IndexMap<Name, Value>) -> Option<Name> {
     match (fields.get("__typename"), fields.get("name")) {
         (Some(Value::String(of)), Some(Value::String(name))) if of == "__Type" => Some(Name::new(name)),
@@ -190,17 +185,17 @@ fn name_of(fields: &IndexMap<Name, Value>) -> Option<Name> {
     }
 }
 
-struct Kept {
+struct CachedSchema {
     schema: Node,
     types: HashMap<Name, Node>,
 }
 
-impl Kept {
-    fn make(schema: &MusterSchema) -> Result<Self> {
+impl CachedSchema {
+    fn execute_once(schema: &MusterSchema) -> Result<Self> {
         let parsed = async_graphql::parser::parse_query(EVERYTHING).map_err(Problem::internal)?;
         let mut request = Request::new("").data(Arc::new(Document::trusted(parsed.clone())));
         request.set_parsed_query(parsed);
-        // Nothing in it awaits anything.
+        // Introspection awaits nothing.
         let response = schema.execute(request).now_or_never().unwrap_or_default();
         let unknown = || Problem::internal(anyhow::anyhow!("the schema returned no introspection result"));
         let Value::Object(mut roots) = response.data else { return Err(unknown()) };
@@ -213,10 +208,10 @@ impl Kept {
                     fields.iter().filter(|(name, _)| matches!(name.as_str(), "__typename" | "name"));
                 let reference = reference.map(|(name, value)| (name.clone(), value.clone())).collect();
                 let name = name_of(fields).ok_or_else(unknown)?;
-                types.insert(name, Node::of(std::mem::replace(ty, Value::Object(reference))));
+                types.insert(name, Node::from_value(std::mem::replace(ty, Value::Object(reference))));
             }
         }
-        Ok(Self { schema: Node::of(Value::Object(about)), types })
+        Ok(Self { schema: Node::from_value(Value::Object(about)), types })
     }
 
     fn write(&self, node: &Node, asked: &[Ask<'_>], deprecated_too: bool, out: &mut Out<'_>) -> Result<()> {

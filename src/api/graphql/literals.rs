@@ -1,6 +1,6 @@
-//! Literals in a document. In a document, enum values are written without quotes (specification, section
-//! 3.9); in the JSON of variables they are strings. The executor accepts either in both places, and does not say which values
-//! an enum has.
+//! Literals in a document. In a document, enum values are written without quotes (specification, section 3.9); in the
+//! JSON of variables they are strings. The executor accepts either in both places, and does not check that the value
+//! exists.
 
 use async_graphql::{
     Pos, Positioned, ServerError,
@@ -11,8 +11,8 @@ use async_graphql_value::Value;
 
 use crate::resolvers::validate::{MOST_WRONG, not_one_of};
 
-/// Refuses enum literals that aren't written the way their type requires, or aren't values of it. What else is wrong with the
-/// document is passed over.
+/// Refuses enum literals that aren't written the way their type requires, or aren't values of it. Ignores other errors
+/// in the document.
 ///
 /// # Errors
 /// Names each of them, or the first hundred.

@@ -1,9 +1,9 @@
 //! `/graphql`: the schema over HTTP, WebSocket, and server-sent events, and the execution of documents.
 //!
 //! - `documents`, `document_cost`: the document cache, and limits on the size of documents
-//! - `validation`, with `literals` and `conflicts`: what is valid · `execution`: which part of it a request
-//!   executes
-//! - `introspection`: cached introspection · `secrets`: removes secrets from answers to keep
+//! - `validation`, with `literals` and `conflicts`: the validity of documents · `execution`: the part of a document
+//!   that a request executes
+//! - `introspection`: cached introspection · `secrets`: removes secrets from stored answers
 //! - `render`: responses as bytes · `observe`: metrics and traces of root fields
 //! - [`http`]: the endpoint
 
@@ -39,15 +39,11 @@ use crate::{
 
 /// Executes documents: those of `/graphql`, and the stored ones of `/v1` and `/mcp`.
 pub struct Graphql {
-    /// The shared core.
     pub core: Arc<Core>,
-    /// The schema.
     pub schema: MusterSchema,
-    /// The schema's metadata.
     pub catalogue: Arc<Catalogue>,
     /// Cached documents: parsed, validated, and planned.
     pub documents: Documents,
-    /// The cached introspection.
     pub introspection: Introspection,
 }
 

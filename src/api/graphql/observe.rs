@@ -1,4 +1,4 @@
-//! Metrics and traces of root fields. Only part of the schema if one of them is on.
+//! Metrics and traces of root fields. Part of the schema only if metrics or traces are on.
 
 use std::{sync::Arc, time::Instant};
 
@@ -10,7 +10,7 @@ use tracing::Instrument;
 
 use crate::core::telemetry::{metrics, traces};
 
-/// Measures and traces root fields. What they select is read and written in one go, without resolvers.
+/// Measures and traces root fields. Their selections are read and written as a whole, without resolvers.
 pub struct Observe;
 
 impl ExtensionFactory for Observe {

@@ -55,7 +55,6 @@ fn written(data: &Value) -> usize {
     sizes.sum()
 }
 
-/// A GraphQL response as JSON.
 #[must_use]
 pub fn render(response: &Response, request: &Request) -> Vec<u8> {
     let mut out = Vec::with_capacity(64 + written(&response.data));

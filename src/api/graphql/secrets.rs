@@ -1,4 +1,4 @@
-//! Removes the values of `@shownOnce` fields from answers to keep.
+//! Removes the values of `@shownOnce` fields from answers that are stored.
 
 use std::collections::HashMap;
 
@@ -38,12 +38,12 @@ struct Hiding<'a> {
 }
 
 impl Hiding<'_> {
-    /// Whether the value can't stay because it contained a non-null secret.
+    /// Returns whether the value must become null because a secret in it can't be null.
     fn value(&mut self, set: &SelectionSet, ty: &str, value: &mut serde_json::Value) -> bool {
         match value {
             serde_json::Value::Object(fields) => self.fields(set, ty, fields),
             serde_json::Value::Array(items) => {
-                // Look at every field, even after one was lost.
+                // Every item is visited, even after one must become null.
                 let mut lost = false;
                 for item in items {
                     lost |= self.value(set, ty, item);

@@ -1,7 +1,7 @@
 //! Validates each cached document once: the executor's rules, and those it lacks.
 //!
 //! A document is validated as it was sent, without values; whether those fit is checked for each request
-//! ([`coerce`](super::execution::coerce); REST has its own validator). What is executed may be less, such as a
+//! ([`coerce`](super::execution::coerce); REST has its own validator). The executed part may be smaller, such as a
 //! document without its root fields' selections, and isn't checked again.
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::graphql::MusterSchema;
 /// Validates a document that hasn't been validated yet.
 ///
 /// # Errors
-/// What is wrong with it, or with the operation's name.
+/// The errors in the document, or in the operation's name.
 pub fn validate(
     schema: &MusterSchema,
     document: &Arc<Document>,
@@ -27,12 +27,12 @@ pub fn validate(
     if document.validated().is_some() && document.operation(name).is_some() {
         return Ok(());
     }
-    let mut request = Request::new("").data(Arc::clone(document)).data(NothingElse);
+    let mut request = Request::new("").data(Arc::clone(document)).data(ValidateOnly);
     if let Some(name) = name {
         request = request.operation_name(name);
     }
     request.set_parsed_query(document.parsed());
-    // Nothing in it awaits anything.
+    // Validation awaits nothing.
     match schema.execute(request).now_or_never() {
         Some(Response { errors, .. }) if errors.is_empty() && document.operation(name).is_some() => Ok(()),
         Some(Response { errors, .. }) if !errors.is_empty() => Err(errors),
@@ -41,7 +41,7 @@ pub fn validate(
 }
 
 /// Marks a request that is only validated, not executed.
-struct NothingElse;
+struct ValidateOnly;
 
 /// The executor's validation step, for cached documents.
 pub struct KeepValidation;
@@ -77,7 +77,7 @@ impl Extension for KeepValidation {
         operation_name: Option<&str>,
         next: NextExecute<'_>,
     ) -> Response {
-        if ctx.data_opt::<NothingElse>().is_some() {
+        if ctx.data_opt::<ValidateOnly>().is_some() {
             return Response::new(Value::Null);
         }
         next.run(ctx, operation_name).await

@@ -1,4 +1,5 @@
-//! The endpoint: who is calling, under which host name, and what is refused before the protocol comes in.
+//! The endpoint: identifies the caller, checks the host name, and refuses requests before the protocol library sees
+//! them.
 
 use std::sync::Arc;
 
@@ -40,14 +41,13 @@ use crate::{
 };
 
 type Service = StreamableHttpService<ToolServer, NeverSessionManager>;
-/// How its text about a message begins that it can't read.
+/// The beginning of the library's text about an unreadable message.
 const UNREADABLE: &str = "fail to deserialize";
 /// The code of a JSON-RPC error that has no code of its own: the specification leaves it to servers.
 const OTHER: i32 = -32000;
-/// The answer to a client that takes no JSON.
+/// The answer to a client that does not accept JSON.
 const NOT_JSON: &str = "Every response is JSON, which the Accept header refuses.";
 
-/// The route of the endpoint.
 pub fn router(rest: &Arc<Rest>) -> Router {
     let core = &rest.core;
     let tool_routes = Arc::new(tool_routes(&rest.routes, &rest.graphql.catalogue));
@@ -116,7 +116,7 @@ async fn answer(
         if !messages::takes_json(&parts.headers) {
             return Ok(refusal(StatusCode::NOT_ACCEPTABLE, OTHER, NOT_JSON));
         }
-        // The library wants to see both kinds named, though every response is JSON.
+        // The library requires both media types in `Accept`, though every response is JSON.
         let both = HeaderValue::from_static("application/json, text/event-stream");
         parts.headers.insert(header::ACCEPT, both);
     }
@@ -132,8 +132,9 @@ async fn handle(service: &Service, request: Request) -> Response {
     in_json(service.handle(request).await.map(Body::new)).await
 }
 
-/// Answers messages one after the other, and all of them at once. Those that want no answer have none. If each of them is refused for
-/// the same reason, so is the batch, as one of them would be by itself: a foreign page must not see a success.
+/// Runs the messages one after another, and returns their answers together. Notifications have no answer. If all
+/// messages are refused for the same reason, so is the batch, as a single message would be: a foreign page must not see
+/// a success.
 async fn batch(service: &Service, parts: &Parts, messages: &[&RawValue]) -> Result<Response> {
     let (room, mut answers, mut refused) = (SharedBudget::of_batch(), vec![b'['], Vec::new());
     for message in messages {
@@ -147,7 +148,7 @@ async fn batch(service: &Service, parts: &Parts, messages: &[&RawValue]) -> Resu
         if !head.status.is_success() {
             refused.push((head.status, answer.clone()));
         }
-        // They are kept until the last one is answered.
+        // Answers are kept in memory until the last message is answered.
         if let Err(full) = room.count_answer(&answer) {
             answer = error(&id_of(message), OTHER, &full.to_string()).into();
         }
@@ -181,7 +182,7 @@ fn id_of(message: &RawValue) -> Value {
     muster_json::from_str::<Message>(message.get()).map(|message| message.id).unwrap_or_default()
 }
 
-/// What each message of a request may do. Everything is a POST here, so the method doesn't tell.
+/// The rate-limit class of each message of a request. Everything is a POST here, so the method says nothing.
 fn classes(
     method: &Method,
     body: &[u8],
@@ -198,8 +199,8 @@ fn classes(
     }
 }
 
-/// A message only makes a change if it calls a tool that does. Anything unclear counts as a change: an unknown tool, or a
-/// duplicate key.
+/// A message only makes a change if it calls a tool that does. Anything unclear counts as a change: an unknown tool, or
+/// a duplicate key.
 fn class(message: &[u8], tool_routes: &ToolRoutes) -> Class {
     #[derive(Deserialize)]
     struct Message {
@@ -244,7 +245,7 @@ async fn in_json(response: Response) -> Response {
     Response::from_parts(parts, body)
 }
 
-/// A JSON-RPC error that answers no request.
+/// A JSON-RPC error without a request id.
 fn refusal(status: StatusCode, code: i32, message: &str) -> Response {
     json_response(status, error(&Value::Null, code, message))
 }

@@ -1,21 +1,20 @@
-//! What a request must be before the protocol library sees it: a JSON-RPC message, or a short batch of them, from a client that
-//! reads JSON. The library refuses more than the protocol does, and with other words.
+//! Checks a request before the protocol library sees it: it must be a JSON-RPC message, or a short batch of them, from
+//! a client that accepts JSON. The library is stricter than the protocol, and words its errors differently.
 
 use http::{HeaderMap, HeaderName, header};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::value::{RawValue, Value};
 
-/// The most values in a request. The library reads them into trees of some hundred bytes for each, several times: a megabyte of
-/// `[],[],…` would take a hundred.
+/// The most values in a request. The library reads them into trees of some hundred bytes for each, several times: a
+/// megabyte of `[],[],…` would take a hundred.
 const MOST_VALUES: usize = 10_000;
-/// The most messages in a batch: each may have a result of 8 MiB, and they are answered at once, so that a caller could fill the
-/// memory.
+/// The most messages in a batch: each may have a result of 8 MiB, and they are answered at once, so that a caller could
+/// fill the memory.
 pub const MOST_MESSAGES: usize = 10;
-/// The one version of the protocol that has batches, and that is spoken where no version is named.
+/// The only version of the protocol with batches, which is also the default if a request names no version.
 const WITH_BATCHES: &str = "2025-03-26";
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-/// What a request brings.
 #[derive(Debug)]
 pub enum Sent<'a> {
     /// The body is a message.
@@ -24,22 +23,20 @@ pub enum Sent<'a> {
     Batch(Vec<&'a RawValue>),
 }
 
-/// Why a body is not a message.
+/// Why a body is not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    /// It is not JSON.
     #[error("The body is not valid JSON.")]
     Json,
-    /// It is a list of messages, in a version that has none.
+    /// It is a batch, in a version of the protocol without batches.
     #[error("Send one message for each request: only version {WITH_BATCHES} of the protocol has batches.")]
     Batch,
-    /// It is a list of no messages, or of too many.
+    /// It is an empty or too large batch.
     #[error("A batch has 1 to {MOST_MESSAGES} messages.")]
     Size,
-    /// It would take too much memory.
     #[error("The request has more than {MOST_VALUES} values.")]
     Large,
-    /// It asks, and no answer could be told to be its own.
+    /// It is a request without an id to match its answer.
     #[error("The id of a request must be a string or an integer. Leave it out in a notification.")]
     Id,
     /// It is another JSON value.
@@ -48,7 +45,6 @@ pub enum Invalid {
 }
 
 impl Invalid {
-    /// The code of JSON-RPC.
     pub fn code(self) -> i32 {
         match self {
             Self::Json => -32700,
@@ -77,7 +73,7 @@ pub fn read<'a>(body: &'a [u8], headers: &HeaderMap) -> Result<Sent<'a>, Invalid
     Ok(Sent::Batch(messages))
 }
 
-/// How many values JSON has at most: one more than its commas and beginnings, outside of texts.
+/// An upper bound of the number of values: one more than the commas and opening brackets outside of strings.
 fn values(json: &[u8]) -> usize {
     let (mut count, mut is_text) = (1, false);
     let mut bytes = json.iter();
@@ -92,11 +88,11 @@ fn values(json: &[u8]) -> usize {
     count
 }
 
-/// Whether this is one message, as far as can be seen without its method.
+/// Whether this is a valid message, apart from its method.
 fn check(message: &[u8]) -> Result<(), Invalid> {
     #[derive(Deserialize)]
     struct Envelope<'a> {
-        #[serde(default, borrow, deserialize_with = "there")]
+        #[serde(default, borrow, deserialize_with = "present")]
         id: Option<&'a RawValue>,
     }
     if message.trim_ascii_start().starts_with(b"[") {
@@ -112,12 +108,12 @@ fn check(message: &[u8]) -> Result<(), Invalid> {
     if envelope.id.is_none_or(is_id) { Ok(()) } else { Err(Invalid::Id) }
 }
 
-/// A value that is there, even if it is null.
-fn there<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+/// A value that is present, even if it is null.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
     Deserialize::deserialize(from).map(Some)
 }
 
-/// Whether a client takes JSON: the range that names it most closely decides, and a client that says nothing takes everything.
+/// Whether a client accepts JSON: the most specific range decides, and a client without `Accept` accepts everything.
 pub fn takes_json(headers: &HeaderMap) -> bool {
     let mut ranges = headers
         .get_all(header::ACCEPT)

@@ -1,13 +1,12 @@
 //! The `/mcp` interface: the operations of `/v1` as tools, for programs that speak the Model Context Protocol.
 //!
-//! There is no second list of operations and no second way to run one. A tool is a line of `rest/routes.rs`,
-//! its schema is made of the same shapes as the OpenAPI document, and a call executes the same stored document
-//! after the same checks, with the same tokens. Callers don't see tools that they can't use in any
-//! organization.
+//! There is no second list of operations and no second way to run one: a tool is a line of `rest/routes.rs`, its schema
+//! is built from the same shapes as the OpenAPI document, and a call executes the same stored document after the same
+//! checks, with the same tokens. Callers don't see tools that they can't use in any organization.
 //!
 //! - `tools.rs`: the tools, derived from the routes.
 //! - `server.rs`: listing and calling tools for one caller.
-//! - `messages.rs`: what is refused before the protocol library sees it.
+//! - `messages.rs`: the checks before the protocol library.
 //! - `http.rs`: the endpoint. Requests are independent: there are no sessions to keep, steal, or exhaust.
 
 mod http;

@@ -47,18 +47,14 @@ const INSTRUCTIONS: &str = "Muster manages the AI agents of organizations: serve
 pub struct McpCaller {
     /// The caller. Never anonymous.
     pub caller: Caller,
-    /// The request as it arrived.
     pub arrival: Arrival,
 }
 
 /// The MCP server that offers the tools.
 #[derive(Clone)]
 pub struct ToolServer {
-    /// The service.
     pub core: Arc<Core>,
-    /// Executes the documents.
     pub graphql: Arc<Graphql>,
-    /// Every tool.
     pub tool_routes: Arc<ToolRoutes>,
 }
 
@@ -76,7 +72,7 @@ impl ServerHandler for ToolServer {
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<ListToolsResult, ErrorData> {
         let sender = sender(&context)?;
-        let tools = self.usable(&sender.caller).await.map_err(|problem| {
+        let tools = self.usable_tools(&sender.caller).await.map_err(|problem| {
             telemetry::problem(&problem, &sender.arrival.request_id);
             ErrorData::internal_error(problem.detail, None)
         })?;
@@ -96,7 +92,7 @@ impl ServerHandler for ToolServer {
             ErrorData::invalid_params(format!("Unknown tool `{asked}`{meant}."), None)
         })?;
         let answered = self.call(tool_route, sender, request.arguments.unwrap_or_default()).await;
-        let result = match answered.and_then(|json| result(tool_route, &json)) {
+        let result = match answered.and_then(|json| tool_result(tool_route, &json)) {
             Ok(result) => result,
             Err(problem) => {
                 let id = &sender.arrival.request_id;
@@ -141,7 +137,7 @@ impl ToolServer {
     }
 
     /// The tools the caller may use in at least one organization, with those organizations.
-    async fn usable(&self, caller: &Caller) -> Result<Vec<Tool>> {
+    async fn usable_tools(&self, caller: &Caller) -> Result<Vec<Tool>> {
         let mut places: Vec<(OrgId, PermissionSet)> = Vec::new();
         for org in self.organizations(caller).await? {
             match membership(&self.core, caller, org).await {
@@ -161,12 +157,11 @@ impl ToolServer {
             }
             let fitting = places.iter().filter(|(_, permissions)| permissions.contains(permission));
             let orgs: Vec<OrgId> = fitting.map(|(org, _)| *org).collect();
-            (!orgs.is_empty()).then(|| placed(&tool_route.tool, &orgs, places.len() == 1))
+            (!orgs.is_empty()).then(|| with_organizations(&tool_route.tool, &orgs, places.len() == 1))
         });
         Ok(tools.collect())
     }
 
-    /// The organizations the caller belongs to.
     async fn organizations(&self, caller: &Caller) -> Result<Vec<OrgId>> {
         Ok(match caller {
             Caller::Person(person) => {
@@ -196,7 +191,7 @@ fn only_one(organizations: &[OrgId]) -> Result<OrgId> {
 }
 
 /// Adds the organizations in which the caller may use the tool to its schema.
-fn placed(tool: &Tool, orgs: &[OrgId], is_only: bool) -> Tool {
+fn with_organizations(tool: &Tool, orgs: &[OrgId], is_only: bool) -> Tool {
     let mut tool = tool.clone();
     if orgs.len() > bounds::NAMED {
         return tool;
@@ -215,7 +210,7 @@ fn placed(tool: &Tool, orgs: &[OrgId], is_only: bool) -> Tool {
 }
 
 /// The answer as structured content, and as the same JSON in a text for clients that don't read it.
-fn result(tool_route: &ToolRoute, json: &[u8]) -> Result<CallToolResult> {
+fn tool_result(tool_route: &ToolRoute, json: &[u8]) -> Result<CallToolResult> {
     let mut value: Value = muster_json::from_slice(json).map_err(Problem::internal)?;
     if tool_route.is_list {
         value = json!({ "data": value });

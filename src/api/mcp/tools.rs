@@ -1,7 +1,7 @@
 //! Tools, derived from the route table.
 //!
-//! Each tool is self-contained: a client can read one alone and check answers against its schema. Most
-//! operations return one of a few records, so those schemas are repeated in many tools (`docs/decisions/0023`).
+//! Each tool is self-contained: a client can read a single tool and check answers against its schema. Most operations
+//! return one of a few records, so those schemas are repeated in many tools (`docs/decisions/0023`).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -27,9 +27,7 @@ const TEXTS: [(&str, Option<&str>); 2] =
 
 /// A tool and the operation it runs.
 pub struct ToolRoute {
-    /// The tool as clients see it.
     pub tool: Tool,
-    /// The operation a call runs.
     pub operation: Arc<Operation>,
     /// Whether the answer is a list. The tool wraps it in an object, because the protocol allows no other
     /// answers.
@@ -49,7 +47,6 @@ pub struct ToolRoutes {
     all: Vec<ToolRoute>,
 }
 
-/// One tool per route.
 #[must_use]
 pub fn tool_routes(routes: &Routes, catalogue: &Catalogue) -> ToolRoutes {
     ToolRoutes {
@@ -70,20 +67,18 @@ fn tool_route(route: &Route, operation: &Arc<Operation>, catalogue: &Catalogue) 
 }
 
 impl ToolRoutes {
-    /// All of them.
     #[must_use]
     pub fn all(&self) -> &[ToolRoute] {
         &self.all
     }
 
-    /// The tool with this name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&ToolRoute> {
         self.all.iter().find(|tool_route| tool_route.tool.name == name)
     }
 }
 
-/// Removes from a schema what tells a client nothing: that an id is below 2^53, and that a text has no U+0000.
+/// Removes from a schema the limits that help no client: that an id is below 2^53, and that a text has no U+0000.
 fn slim(schema: &mut Value) {
     match schema {
         Value::Object(keys) => {

@@ -34,24 +34,19 @@ use crate::{
 pub struct Arrival {
     /// The id in the response (`X-Request-Id`) and the log.
     pub request_id: String,
-    /// The client's IP address.
     pub ip: Option<IpAddr>,
-    /// The HTTP method.
     pub method: Method,
-    /// The request's URI.
     pub uri: Uri,
-    /// The headers.
     pub headers: HeaderMap,
     /// The address that accepted the connection.
     pub listener: Option<SocketAddr>,
     pub(super) notes: RequestNotes,
-    /// The connection's place in the resource limits, held for as long as the arrival lives.
+    /// The connection's reservation in the resource limits, held for as long as the arrival lives.
     _place: Option<ConnectionPermit>,
 }
 
-/// An interface's state, which may contain more.
+/// The state of an interface, from which an [`Arrival`] takes the core.
 pub trait HoldsCore: Send + Sync {
-    /// The shared core.
     fn core(&self) -> &Arc<Core>;
 }
 
@@ -94,7 +89,6 @@ impl Arrival {
         request
     }
 
-    /// The client's User-Agent.
     #[must_use]
     pub fn user_agent(&self) -> Option<&str> {
         self.headers.get(http::header::USER_AGENT)?.to_str().ok()
@@ -126,7 +120,7 @@ impl Arrival {
         }
     }
 
-    /// Charges a signed request to its channel, and notes it for the answer's headers.
+    /// Charges a signed request to its channel, and records the charge for the answer's headers.
     ///
     /// # Errors
     /// `RATE_LIMITED`.
@@ -134,9 +128,9 @@ impl Arrival {
         core.limits.as_ref().map_or(Ok(()), |limits| limits.charge_channel(channel, &self.notes))
     }
 
-    /// Identifies the holder of `token`. A bad credential is written to the audit log and charged to the IP
-    /// address. If anyone could have made it up, it is charged before the database is queried, so that invented
-    /// credentials cost the database no more than the address's rate allows.
+    /// Identifies the holder of `token`. A bad credential is written to the audit log and charged to the IP address. A
+    /// credential that could be invented is charged before the database is queried, so that invented ones cost the
+    /// database no more than the address's rate allows.
     ///
     /// # Errors
     /// `UNAUTHENTICATED` or `TOKEN_EXPIRED`; `RATE_LIMITED` after too many bad ones.
@@ -144,7 +138,7 @@ impl Arrival {
         self.vouch(core, recognize(core, token)).await
     }
 
-    /// Identifies the holder of a token, which may be refused already.
+    /// Identifies the holder of a token. `recognized` may be a refusal already.
     pub(super) async fn vouch(&self, core: &Arc<Core>, recognized: Result<Recognized<'_>>) -> Result<Caller> {
         let recognized = recognized.map_err(|problem| self.refuse(core, problem, None))?;
         let prepaid = if recognized.is_vouched_for(core) { None } else { Some(self.prepay(core)?) };
@@ -157,8 +151,8 @@ impl Arrival {
         }
     }
 
-    /// Runs the check of a credential that anyone could have made up. The IP address pays for it in advance, and gets
-    /// that back if the credential is good; a bad one is written to the audit log.
+    /// Runs the check of a credential that could be invented. The IP address is charged in advance, and refunded if the
+    /// credential is good; a bad one is written to the audit log.
     ///
     /// # Errors
     /// Those of `check`; `RATE_LIMITED` after too many bad ones.
@@ -184,7 +178,7 @@ impl Arrival {
         })
     }
 
-    /// Takes one token in advance from the IP address's bucket, for a credential that may turn out to be bad.
+    /// Charges the IP address in advance, for a credential that may turn out to be bad.
     ///
     /// # Errors
     /// `RATE_LIMITED`.
@@ -205,7 +199,7 @@ impl Arrival {
         let is_bad = problem.code.status() == StatusCode::UNAUTHORIZED;
         match (prepaid, &core.limits) {
             (Some(prepaid), _) if is_bad => prepaid.spend(self),
-            // The credential is not to blame.
+            // The credential was not the cause.
             (Some(prepaid), _) => prepaid.refund(),
             (None, Some(limits)) if is_bad => {
                 return limits.charge_address(self.ip, &self.notes).err().unwrap_or(problem);
@@ -224,11 +218,11 @@ impl Arrival {
             Some(token) => self.authenticate(core, token).await?,
             None => Caller::Anonymous,
         };
-        Ok(self.known(caller))
+        Ok(self.record_caller(caller))
     }
 
-    /// Notes who sent the request.
-    pub(super) fn known(&self, caller: Caller) -> Caller {
+    /// Records the caller for the log line and the resource limits.
+    pub(super) fn record_caller(&self, caller: Caller) -> Caller {
         tracing::Span::current().record("caller", tracing::field::display(caller.kind()));
         self.notes.held_by(Holder::of(&caller, self.ip));
         caller
@@ -278,7 +272,6 @@ pub fn bearer_of(text: &str) -> Result<&str> {
         .ok_or_else(|| Problem::new(Code::Unauthenticated, "Send a token as `Authorization: Bearer`."))
 }
 
-/// Whether the body is declared to be JSON.
 #[must_use]
 pub fn is_json(headers: &HeaderMap) -> bool {
     let declared =

@@ -1,7 +1,7 @@
 //! Request bodies. They are only read once the caller is known.
 //!
-//! Anonymous callers may only send little. Bodies in flight are in the resource limits while they arrive and for as long
-//! as they are held.
+//! Anonymous callers may only send little. Bodies count in the resource limits while they arrive and for as long as
+//! they are held.
 
 use std::{sync::Arc, time::Instant};
 
@@ -19,12 +19,12 @@ use crate::{
     },
 };
 
-/// Reads a complete body of at most `most` bytes from `caller`. If it took its time, the caller's credential is checked
-/// again, but not what they may do: that is for [`authorize_again`](crate::resolvers::authorize_again).
+/// Reads a complete body of at most `most` bytes from `caller`. If that took long, the caller's credential is checked
+/// again, but not their permissions: see [`authorize_again`](crate::resolvers::authorize_again).
 ///
 /// # Errors
-/// `PAYLOAD_TOO_LARGE`; `UNAUTHENTICATED` if the credential has become invalid; `MALFORMED_REQUEST` if it breaks off; `RATE_LIMITED` or `UNAVAILABLE` if too much is in
-/// flight.
+/// `PAYLOAD_TOO_LARGE`; `UNAUTHENTICATED` if the credential has become invalid; `MALFORMED_REQUEST` if it breaks off;
+/// `RATE_LIMITED` or `UNAVAILABLE` if too much is in flight.
 pub async fn read(
     core: &Arc<Core>,
     arrival: &Arrival,
@@ -52,7 +52,7 @@ pub async fn read_for(core: &Core, holder: Holder, body: Body, most: usize) -> R
         return Err(too_large(most));
     }
     let mut reading = Reading { core, holder, held: None, bytes: Bytes::new() };
-    reading.all(body, most).await?;
+    reading.read_to_end(body, most).await?;
     let Reading { held, bytes, .. } = reading;
     Ok(match held {
         Some(held) => Arc::new(held).with_bytes(bytes),
@@ -68,7 +68,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    async fn all(&mut self, mut body: Body, most: usize) -> Result<()> {
+    async fn read_to_end(&mut self, mut body: Body, most: usize) -> Result<()> {
         let mut several = BytesMut::new();
         while let Some(frame) = body.frame().await {
             let frame =
@@ -93,7 +93,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Enters what has arrived into the resource limits, once it is more than a little.
+    /// Enters the received bytes into the resource limits, once they exceed [`SMALL`].
     fn enter(&mut self, length: usize) -> Result<()> {
         if length <= SMALL {
             return Ok(());

@@ -1,10 +1,10 @@
 //! Connections: how many there may be, and how long each may take to send a request and to read the answer.
 //!
 //! A client that connects and sends nothing, or one byte at a time, is cut off after the configured time for a
-//! request's head. A body has the request's own deadline, and a client that doesn't read its answer is cut off
-//! by [`Paced`]. So idle connections cost one descriptor each, for a bounded time and in bounded number, while
-//! other requests are answered. When all places are taken, a few more connections are accepted in reserve:
-//! probes are answered as usual, everyone else is asked to come back.
+//! request's head. A body has the request's own deadline, and a client that doesn't read its answer is cut off by
+//! [`Paced`]. So idle connections cost one descriptor each, for a bounded time and in bounded number, while other
+//! requests are answered. When all places are taken, a few more connections are accepted in reserve: probes are
+//! answered as usual, other requests with 503.
 
 use std::{convert::Infallible, net::SocketAddr, pin::pin, time::Duration};
 
@@ -24,7 +24,7 @@ use super::slow_client::Paced;
 use crate::core::Core;
 use crate::core::resource_limits::ConnectionPermit;
 
-/// How long a reserve connection may take to send the head of its one request: a flood must not hold it.
+/// How long a reserve connection may take to send the head of its only request: a flood must not occupy it.
 const IN_RESERVE: Duration = Duration::from_millis(500);
 /// The largest request head, in bytes, and how much of a body is buffered, for anyone who connects.
 const HEAD_BYTES: usize = 64 << 10;
@@ -32,11 +32,10 @@ const HEAD_BYTES: usize = 64 << 10;
 /// What a request knows about its connection.
 #[derive(Clone, Debug)]
 pub struct Connection {
-    /// The address of the peer.
     pub peer: SocketAddr,
     /// The address that accepted the connection, as it was bound.
     pub listener: Option<SocketAddr>,
-    /// Its place in the resource limits.
+    /// Its reservation in the resource limits.
     pub place: ConnectionPermit,
 }
 

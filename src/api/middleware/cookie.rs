@@ -1,7 +1,7 @@
-//! The session cookie of browsers: where it counts, and how it is set.
+//! The session cookie of browsers: where it is accepted, and how it is set.
 //!
-//! A browser adds the cookie to everything that any page makes it send here, so a request with the cookie must also prove that
-//! one of the service's own pages sent it (decision 31):
+//! A browser adds the cookie to every request that any page makes it send here, so a request with the cookie must also
+//! prove that one of the service's own pages sent it (decision 31):
 //!
 //! - `Sec-Fetch-Site` is `same-origin`, which no page can forge; or,
 //! - without that header (older browsers, plain http), `Origin` is one of the service's own: that of `public_url`, or
@@ -9,8 +9,9 @@
 //! - A WebSocket always needs the `Origin`, because browsers let every page open one.
 //!
 //! The cookie is `__Host-muster-session`, which browsers only keep over TLS and on this machine. It has another name
-//! without `Secure` where TLS can't be: `public_url` is unset, the listener is bound to a loopback address, and no proxy
-//! has forwarded the request. The interfaces that ask a [`Visit`] accept the cookie; for all others it does not exist.
+//! without `Secure` where TLS can't be: `public_url` is unset, the listener is bound to a loopback address, and no
+//! proxy has forwarded the request. The interfaces that ask a [`Visit`] accept the cookie; for all others it does not
+//! exist.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -37,7 +38,7 @@ use crate::{
 const TRUSTED: &str = "__Host-muster-session";
 /// The name on this machine without TLS.
 const PLAIN: &str = "muster-session";
-/// What a proxy adds to a request that it forwards, beside every `X-Forwarded-…`.
+/// The headers by which a proxy marks a forwarded request, besides `X-Forwarded-…`.
 const FORWARDING: [&str; 3] = ["forwarded", "via", "x-real-ip"];
 
 /// A request to an interface that accepts the cookie.
@@ -45,7 +46,6 @@ const FORWARDING: [&str; 3] = ["forwarded", "via", "x-real-ip"];
 pub struct Visit<'a> {
     core: &'a Arc<Core>,
     arrival: &'a Arrival,
-    /// Whether it asks for a WebSocket.
     handshake: bool,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Visit<'a> {
             Err(problem) if problem.code == Code::Unauthenticated => Caller::Anonymous,
             found => found?,
         };
-        Ok(self.arrival.known(caller))
+        Ok(self.arrival.record_caller(caller))
     }
 
     /// The value of the cookie, if the request has one. Of several, none can be trusted.
@@ -93,11 +93,11 @@ impl<'a> Visit<'a> {
         values.next().filter(|_| values.next().is_none())
     }
 
-    /// What the answer can do to the cookie.
+    /// The jar that collects changes to the cookie.
     #[must_use]
     pub fn jar(self) -> Jar {
         if self.arrival.headers.contains_key(header::AUTHORIZATION) {
-            return Jar::closed("Send a request that is to set a cookie without a token in `Authorization`.");
+            return Jar::closed("A request that sets a cookie must not have a token in `Authorization`.");
         }
         let insecure = self.public().filter(|url| url.scheme() == "http" && !is_here(url));
         if let Some(url) = insecure {
@@ -106,9 +106,9 @@ impl<'a> Visit<'a> {
                  https, and set public_url to that address."
             ));
         }
-        // Its pages would work only until they ask for something live: a WebSocket needs the public address.
+        // At another address, pages would work only until they open a WebSocket, which needs the public one.
         if let Some(url) = self.public().filter(|_| self.has_own_origin() == Some(false)) {
-            return Jar::closed(format!("People sign in at {url} alone: open Muster there."));
+            return Jar::closed(format!("People can sign in only at {url}: open Muster there."));
         }
         match self.require_own_page() {
             Ok(()) => Jar::open(),
@@ -190,25 +190,25 @@ impl<'a> Visit<'a> {
     }
 }
 
-/// Writes what a request did to the cookie into its answer.
+/// Writes the changed cookie into the answer.
 ///
 /// # Errors
 /// Never, unless a token is not ASCII.
-pub fn put(visit: Visit<'_>, jar: &Jar, response: &mut Response) -> Result<()> {
+pub fn write_cookie(visit: Visit<'_>, jar: &Jar, response: &mut Response) -> Result<()> {
     if let Some(change) = jar.take_change() {
         response.headers_mut().append(header::SET_COOKIE, visit.header(&change)?);
     }
     Ok(())
 }
 
-/// The refusal of a request with both credentials: it is not clear who is asking.
+/// The refusal of a request with both credentials: its caller is ambiguous.
 #[must_use]
 pub fn two_credentials() -> Problem {
     let detail = "Send either the session cookie or a token in `Authorization`, not both.";
     Problem::new(Code::MalformedRequest, detail)
 }
 
-/// The cookies of a request. Another service on this host may set some that are not text: only those are passed over.
+/// The cookies of a request. Skips cookies that are not text, which another service on this host may set.
 fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
     let values = headers.get_all(header::COOKIE).into_iter().map(HeaderValue::as_bytes);
     let pairs = values.flat_map(|value| value.split(|byte| *byte == b';'));

@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, header};
 
 /// The ETag for these bytes.
 #[must_use]
-pub fn of(json: &[u8]) -> HeaderValue {
+pub fn hash(json: &[u8]) -> HeaderValue {
     let half = |seed| {
         let mut hasher = FixedState::with_seed(seed).build_hasher();
         hasher.write(json);
@@ -19,7 +19,7 @@ pub fn of(json: &[u8]) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
-/// Whether `If-None-Match` lists this ETag, so that there is nothing new to send.
+/// Whether `If-None-Match` lists this ETag: the client has the current version.
 #[must_use]
 pub fn is_known(headers: &HeaderMap, etag: impl AsRef<[u8]>) -> bool {
     let tags = tags(headers, &header::IF_NONE_MATCH);
@@ -42,16 +42,16 @@ mod tests {
 
     #[test]
     fn an_etag_covers_every_byte() {
-        assert_eq!(of(b"{\"id\":1}"), of(b"{\"id\":1}"));
+        assert_eq!(hash(b"{\"id\":1}"), hash(b"{\"id\":1}"));
         let many: std::collections::HashSet<_> =
-            (0..10_000).map(|n| of(format!("{{\"id\":{n}}}").as_bytes())).collect();
+            (0..10_000).map(|n| hash(format!("{{\"id\":{n}}}").as_bytes())).collect();
         assert_eq!(many.len(), 10_000);
-        assert!(of(b"").to_str().is_ok_and(|text| text.len() == 34));
+        assert!(hash(b"").to_str().is_ok_and(|text| text.len() == 34));
     }
 
     #[test]
     fn any_of_several_tags_may_be_known() {
-        let etag = of(b"x");
+        let etag = hash(b"x");
         let known = |values: &[&str]| {
             let mut headers = HeaderMap::new();
             for value in values {

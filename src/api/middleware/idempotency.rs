@@ -14,11 +14,11 @@
 //! - marked, but without an answer: the change was made, and its answer was lost or not kept. The next request
 //!   gets `IDEMPOTENCY_IN_DOUBT` and has to look for itself. Nothing is ever done twice.
 //!
-//! Work under a key continues after the client has gone away, because that is exactly when it will ask again.
+//! Work under a key continues after the client has disconnected: that client will repeat the request.
 //!
-//! A key belongs to its caller and, in `/v1`, to the organization. Only successes and 422 are kept, for a day:
-//! any other refusal may be temporary. A kept answer is replayed only to callers who may still ask for it, with
-//! null in place of secrets. Every interface that accepts keys goes through [`once`].
+//! A key belongs to its caller and, in `/v1`, to the organization. Only successes and 422 are kept, for a day: any
+//! other refusal may be temporary. A kept answer is replayed only to callers who may still make the request, with null
+//! in place of secrets. Every interface that accepts keys goes through [`once`].
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -50,7 +50,6 @@ use crate::{
     },
 };
 
-/// The header that carries a key.
 pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The header that marks a replayed answer.
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -60,17 +59,13 @@ const MOST_OF_ONE: i64 = 8 << 20;
 /// An answer to a request with a key.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The status.
     pub status: StatusCode,
-    /// The media type of the body.
     pub media: HeaderValue,
-    /// The body.
     pub body: Bytes,
     /// The body to keep, without secrets. None if it may differ next time.
     pub kept: Option<Bytes>,
     /// Seconds until the client should retry.
     pub retry_after: Option<i64>,
-    /// Whether the answer is a replay.
     pub replayed: bool,
 }
 
@@ -121,20 +116,17 @@ pub fn is_lasting(status: u16) -> bool {
     matches!(status, 200..=299 | 422)
 }
 
-/// A request with a key.
 pub struct Keyed<'a> {
-    /// The caller.
     pub caller: &'a Caller,
     /// The organization the key belongs to, or 0 if the request may concern several.
     pub org: OrgId,
-    /// The key.
     pub key: &'a str,
     /// What identifies the request: its target and its complete content.
     pub parts: &'a [&'a [u8]],
 }
 
-/// Runs `work` once for all identical requests. Returns its answer, or the earlier one if `again` still permits
-/// it to the caller.
+/// Runs `work` once for all identical requests. Returns its answer, or the earlier one if `again` still permits the
+/// request.
 ///
 /// # Errors
 /// Those of [`claim`] and `again`; `UNAVAILABLE` if the work takes longer than a request may.
@@ -160,7 +152,7 @@ where
 
 /// The result of claiming a key.
 pub enum Claimed {
-    /// The request may make its change.
+    /// The key is claimed: the request may make its change.
     Ours(Arc<Claim>),
     /// The change was already made and answered.
     Before(Answer),
@@ -240,7 +232,7 @@ pub async fn claim(
             return Ok(Some(Claimed::Ours(Arc::new(claim))));
         }
         let Some(held) = claim.find().await? else { continue };
-        if let Some(kept) = claim.judge(held, fingerprint).await? {
+        if let Some(kept) = claim.evaluate(held, fingerprint).await? {
             let (kept, needed) = kept;
             require(core, caller, needed).await?;
             return Ok(Some(Claimed::Before(kept)));
@@ -254,8 +246,8 @@ pub async fn remove_expired(core: &Core) -> Result<u64> {
     Ok(core.db.sweep("idempotency_keys", "expires_at <= $1", core.clock.now().0).await?)
 }
 
-/// Runs `work` under a claim to its end, even if no one waits for it any longer, and keeps the answer. It has
-/// as long as a request has; after that, another request may take the key.
+/// Runs `work` under a claim to its end, even after the client has disconnected, and stores the answer. The work has
+/// the deadline of a request; after that, another request may take the key.
 ///
 /// # Errors
 /// `UNAVAILABLE` if the work took too long, `INTERNAL` if it panicked.
@@ -269,10 +261,10 @@ where
         let done = tokio::time::timeout(claim.core.config.limits.request_timeout(), work).await;
         let kept =
             done.as_ref().ok().and_then(|answer| Some((answer.status, &answer.media, answer.kept.as_ref()?)));
-        if let Err(problem) = claim.keep(kept).await {
+        if let Err(problem) = claim.store_answer(kept).await {
             tracing::error!(%problem, "idempotency.answer_not_kept");
         }
-        // The client may be gone by now.
+        // The client may have disconnected.
         let _ = tell.send(done);
     };
     core.tasks.spawn(working.in_current_span());
@@ -358,8 +350,8 @@ impl Claim {
         self.core.db.writer().one(sql, self.values([])).await
     }
 
-    /// What another request's row means for this one: its answer, or None if the row has been removed.
-    async fn judge(&self, held: Held, fingerprint: &[u8; 32]) -> Result<Option<(Answer, Needed)>> {
+    /// Evaluates another request's row: returns its answer, or None if the row has been removed.
+    async fn evaluate(&self, held: Held, fingerprint: &[u8; 32]) -> Result<Option<(Answer, Needed)>> {
         let now = self.core.clock.now();
         // Longer than the longest request.
         let respected = self.core.config.limits.request_timeout().as_millis() as i64 + 5_000;
@@ -373,7 +365,7 @@ impl Claim {
         }
         if let Some(status) = held.status {
             let sealed = held.answer_sealed.ok_or_else(in_doubt)?;
-            return self.open(&held.holder, status, &sealed).map(Some);
+            return self.open_answer(&held.holder, status, &sealed).map(Some);
         }
         match now.0 - held.claimed_at.0 > respected {
             false => Err(in_progress()),
@@ -388,15 +380,15 @@ impl Claim {
         }
     }
 
-    /// Keeps an answer that can be replayed, if there is room for it. Otherwise releases the key, or records
-    /// that a change was made.
-    async fn keep(&self, answer: Option<(StatusCode, &HeaderValue, &Bytes)>) -> Result<()> {
+    /// Stores an answer that can be replayed, if there is room for it. Otherwise releases the key, or records that a
+    /// change was made.
+    async fn store_answer(&self, answer: Option<(StatusCode, &HeaderValue, &Bytes)>) -> Result<()> {
         let fitting = answer.filter(|(.., body)| body.len() <= bounds::TEXT);
         if let Some((status, media, body)) = fitting {
             let needed = serde_json::to_vec(&*self.needed.lock());
             let needed = needed.map_err(Problem::internal)?;
             let plain = [media.as_bytes(), b"\n", &needed, b"\n", body].concat();
-            let sealed = self.core.keys.seal_bytes(&plain, &self.place_of(&self.holder));
+            let sealed = self.core.keys.seal_bytes(&plain, &self.seal_context(&self.holder));
             let sql = installation_sql!(
                 "UPDATE idempotency_keys SET status = $5, answer_sealed = $6, answer_bytes = $7",
                 OF_KEY,
@@ -421,8 +413,8 @@ impl Claim {
     }
 
     /// The kept answer and the permissions it needed.
-    fn open(&self, holder: &str, status: i64, sealed: &[u8]) -> Result<(Answer, Needed)> {
-        let opened = self.core.keys.open_bytes(sealed, &self.place_of(holder));
+    fn open_answer(&self, holder: &str, status: i64, sealed: &[u8]) -> Result<(Answer, Needed)> {
+        let opened = self.core.keys.open_bytes(sealed, &self.seal_context(holder));
         let plain = opened.map_err(Problem::internal)?;
         let plain: &[u8] = plain.expose_secret();
         let broken = || Problem::internal(anyhow::anyhow!("a kept answer is malformed"));
@@ -447,7 +439,7 @@ impl Claim {
     }
 
     /// The context that the answer by `holder` is sealed for.
-    fn place_of<'a>(&self, holder: &'a str) -> SealContext<'a> {
+    fn seal_context<'a>(&self, holder: &'a str) -> SealContext<'a> {
         SealContext::new(self.org, "idempotency_keys", holder, "answer")
     }
 }

@@ -1,12 +1,12 @@
-//! What happens to every request, regardless of the interface.
+//! The handling of every request, regardless of the interface.
 //!
-//! - `arrival.rs`, `path.rs`, `body.rs`: what interfaces read from a request: id, address, credential; ids in the
-//!   path; the body, once the caller is known.
+//! - `arrival.rs`, `path.rs`, `body.rs`: reading a request: id, address, credential; ids in the path; the body, once
+//!   the caller is known.
 //! - `observe.rs`: wraps every request: its id, its span and log line, and the headers on every response.
-//! - `cookie.rs`: the session cookie of browsers: where it counts, and how it is set.
+//! - `cookie.rs`: the session cookie of browsers.
 //! - `problem.rs`, `refusals.rs`: problem documents, also for errors from the HTTP stack itself (unknown route,
 //!   wrong method, body too large, timeout, panic).
-//! - `idempotency.rs`: a change requested twice is made once · `etag.rs`: entity tags.
+//! - `idempotency.rs`: a change that is requested twice is made once · `etag.rs`: entity tags.
 //! - `connections.rs`, `slow_client.rs`: how many connections there may be, and how slowly they may send and receive.
 //! - `probes.rs`, `scrape.rs`: `/health`, `/ready`, and the metrics page.
 
@@ -27,7 +27,7 @@ mod slow_client;
 pub use self::{
     arrival::{Arrival, HoldsCore, Prepaid, bearer_of, is_json},
     connections::serve,
-    cookie::{Visit, put, two_credentials},
+    cookie::{Visit, two_credentials, write_cookie},
     idempotency::refusal,
     observe::{Outermost, observe},
     path::{id_in_path, org_in_path},

@@ -35,16 +35,14 @@ use crate::{
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What the outermost layer needs.
+/// The state of the outermost layer.
 #[derive(Clone)]
 pub struct Outermost {
-    /// The core.
     pub core: Arc<Core>,
     /// Turns a problem, a path, and a request id into a response.
     pub refuse: fn(&Problem, &str, &str) -> Response,
 }
 
-/// The outermost layer.
 pub async fn observe(State(outermost): State<Outermost>, mut request: Request, next: Next) -> Response {
     let Outermost { core, refuse } = outermost;
     let began = Instant::now();
@@ -78,7 +76,7 @@ pub async fn observe(State(outermost): State<Outermost>, mut request: Request, n
         let response = enter(&core, response, &notes, ip).unwrap_or_else(|problem| refuse(&problem));
         let (status, micros) = (response.status().as_u16(), began.elapsed().as_micros() as u64);
         let client = ip.map(field::display);
-        // Orchestrators ask every few seconds and get the same answer.
+        // Orchestrators probe every few seconds and get the same answer.
         if is_probe && response.status().is_success() {
             tracing::debug!(status, micros, client, "request.answered");
         } else {
@@ -106,9 +104,9 @@ pub async fn observe(State(outermost): State<Outermost>, mut request: Request, n
     response
 }
 
-/// Checks that come before anyone reads the request.
+/// Checks that precede any reading of the request.
 fn check(request: &Request, is_probe: bool) -> Result<()> {
-    // RFC 9112, section 3.2. With two hosts, a proxy in front may have read the other one.
+    // RFC 9112, section 3.2. Of two hosts, a proxy in front may have used the other one.
     let hosts = request.headers().get_all(header::HOST).iter().count();
     if hosts > 1 || (hosts == 0 && request.version() == Version::HTTP_11) {
         return Err(Problem::new(Code::MalformedRequest, "A request must have exactly one `Host` header."));
@@ -249,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_streamed_piece_is_in_the_ledger_until_sent() {
+    async fn a_streamed_piece_counts_until_sent() {
         let folder = tempfile::tempdir().unwrap();
         let config = crate::core::config::Config::in_folder(folder.path()).unwrap();
         let resource_limits = crate::core::resource_limits::ResourceLimits::new(&config);

@@ -17,7 +17,7 @@ pub fn id_in_path(name: &str, text: &str) -> Result<i64> {
     }
 }
 
-/// A number that can't be an id stands for an organization that no one is a member of.
+/// Parses an organization's id in the path. A number that can't be an id becomes an organization without members.
 pub fn org_in_path(text: &str) -> Result<OrgId> {
     match id_in_path("org_id", text) {
         Ok(id) => Ok(OrgId(id)),

@@ -16,8 +16,8 @@ use crate::{
     core::Core,
 };
 
-/// The process is alive. Says nothing about the database, because no restart brings it back. Reports problems
-/// with the policy, and replicas whose policy files differ.
+/// Answers that the process is alive. Does not check the database, which no restart of the service would repair.
+/// Reports problems with the policy, and replicas whose policy files differ.
 pub async fn health(State(core): State<Arc<Core>>) -> Response {
     let policy = core.policy.status();
     let differing: Vec<String> = core.replicas.differing().into_iter().map(|it| it.id).collect();
@@ -26,7 +26,8 @@ pub async fn health(State(core): State<Arc<Core>>) -> Response {
         "version": env!("CARGO_PKG_VERSION"),
         "policy": {
             "version": policy.version, "loaded_at": policy.loaded_at,
-            // Only how many, because anyone may ask. The log and `muster policy check` have the details.
+            // Only the number, because the probe needs no credential. The log and `muster policy check` have the
+            // details.
             "problems": policy.problems.len(),
             // Random names. `muster doctor` says where the replicas run.
             "replica": core.replicas.own_id(), "differing_replicas": differing,
@@ -35,7 +36,8 @@ pub async fn health(State(core): State<Arc<Core>>) -> Response {
     .into_response()
 }
 
-/// The service can serve: it isn't shutting down, and the database answers and has this version's tables.
+/// Answers whether the service can serve: it isn't shutting down, and the database answers and has this version's
+/// tables.
 pub async fn ready(State(core): State<Arc<Core>>, arrival: Arrival) -> Response {
     match check(&core).await {
         Ok(()) => Json(json!({"status": "ready"})).into_response(),

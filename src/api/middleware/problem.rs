@@ -12,7 +12,7 @@ use crate::{
     core::telemetry,
 };
 
-/// The document for `problem`, in the answer to a request for `path`.
+/// The problem document for the answer to a request for `path`.
 #[must_use]
 pub fn problem_document(problem: &Problem, path: &str, request_id: &str) -> serde_json::Value {
     let mut document = json!({

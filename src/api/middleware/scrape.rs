@@ -16,7 +16,6 @@ use crate::{
     domain::{chat_approvals, commands, deliveries, mails},
 };
 
-/// The router for the metrics' own listener.
 pub fn router(core: Arc<Core>) -> Router {
     Router::new().route("/metrics", get(show)).with_state(core)
 }
@@ -98,7 +97,7 @@ fn seconds(at: Timestamp) -> f64 {
     at.0 as f64 / 1000.0
 }
 
-/// What the system knows about the process. Nothing outside Linux.
+/// Metrics of the process from `/proc`. None outside Linux.
 fn process(page: &mut Page) {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/self/{name}")).unwrap_or_default();
     let stat = read("stat");
@@ -132,7 +131,7 @@ fn number_after(text: &str, field: &str) -> Option<f64> {
 struct Page(String);
 
 impl Page {
-    /// Writes one value. Values of a family must follow each other.
+    /// Writes one value. The values of a family must be consecutive.
     fn value(&mut self, family: &str, labels: &[(&str, &str)], value: f64) {
         let known = format!("# TYPE {family} ");
         if !self.0.contains(&known)

@@ -23,15 +23,14 @@ use crate::base::bounds;
 /// The fewest bytes the peer must accept per window: one that reads slowly on purpose must not hold memory.
 const LEAST: usize = 64 << 10;
 
-/// The connection.
 pub struct Paced {
     stream: TcpStream,
     window: Duration,
     /// Runs while data waits to be written.
     clock: Option<Pin<Box<Sleep>>>,
-    /// Bytes written in this window.
+    /// Bytes written in the current window.
     written: usize,
-    /// Runs once our half is closed and the client turns out to be still sending.
+    /// Runs once our half is closed and the client is still sending.
     farewell: Option<Pin<Box<Sleep>>>,
 }
 
@@ -42,13 +41,17 @@ impl Paced {
         Self { stream, window, clock: None, written: 0, farewell: None }
     }
 
-    /// Judges one attempt to write.
-    fn judge(&mut self, cx: &mut Context<'_>, tried: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    /// Counts an attempt to write, and fails it if the client is too slow.
+    fn check_pace(
+        &mut self,
+        cx: &mut Context<'_>,
+        tried: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
         match tried {
             Poll::Ready(Ok(written)) => {
                 self.written = self.written.saturating_add(written);
                 if self.written >= LEAST {
-                    self.begin_again();
+                    self.end_window();
                 }
                 tried
             }
@@ -62,8 +65,8 @@ impl Paced {
         }
     }
 
-    /// A new window begins when something next has to wait.
-    fn begin_again(&mut self) {
+    /// Ends the window. The next one begins when a write next has to wait.
+    fn end_window(&mut self) {
         self.clock = None;
         self.written = 0;
     }
@@ -82,7 +85,7 @@ impl AsyncRead for Paced {
 impl AsyncWrite for Paced {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, from: &[u8]) -> Poll<io::Result<usize>> {
         let tried = Pin::new(&mut self.stream).poll_write(cx, from);
-        self.judge(cx, tried)
+        self.check_pace(cx, tried)
     }
 
     fn poll_write_vectored(
@@ -91,16 +94,16 @@ impl AsyncWrite for Paced {
         from: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let tried = Pin::new(&mut self.stream).poll_write_vectored(cx, from);
-        self.judge(cx, tried)
+        self.check_pace(cx, tried)
     }
 
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }
 
-    /// Called when nothing is left to write.
+    /// Called once everything is written.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.begin_again();
+        self.end_window();
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
@@ -121,7 +124,7 @@ impl AsyncWrite for Paced {
             match Pin::new(&mut this.stream).poll_read(cx, &mut into) {
                 Poll::Ready(Ok(())) if !into.filled().is_empty() => {
                     let farewell = this.farewell.get_or_insert_with(|| Box::pin(sleep(bounds::FAREWELL)));
-                    // So that the timer wakes this task.
+                    // Polled so that the timer wakes this task.
                     let _ = farewell.as_mut().poll(cx);
                 }
                 Poll::Pending if this.farewell.is_some() => return Poll::Pending,

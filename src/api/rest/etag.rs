@@ -1,4 +1,4 @@
-//! ETags of records: clients change exactly what they have read, or learn that it has changed.
+//! ETags of records: a client changes exactly the state that it has read, or learns that the record has changed.
 //!
 //! An ETag is a hash of the record as answered, so it also covers computed fields and fields that depend on the
 //! caller. It is strong, meaning the same ETag stands for the same bytes, except for fields that are constantly
@@ -39,7 +39,6 @@ use crate::{
     resolvers::Catalogue,
 };
 
-/// The types of records that have ETags.
 const TAGGED: &[(&str, RecordKind)] = &[
     ("Agent", RecordKind::Agent),
     ("Approval", RecordKind::Approval),
@@ -58,12 +57,10 @@ const MEASURED: &[&str] =
 
 /// How to compute the ETag of the record that an operation answers with.
 pub struct EtagSource {
-    /// Whether it has any of the measured fields.
+    /// Whether it has any of the [`MEASURED`] fields.
     measured: bool,
-    /// The record's kind.
     kind: RecordKind,
-    /// The root field and the document that read its current state. None for an operation that doesn't change
-    /// it.
+    /// The root field and the document that read its current state. None for an operation that only reads.
     reads: Option<(String, Arc<Document>)>,
 }
 
@@ -82,7 +79,7 @@ impl EtagSource {
 
     /// The ETag source for the record that `operation` answers with. None if the answer isn't a record or shows
     /// a secret.
-    pub(super) fn of(operation: &Operation, catalogue: &Catalogue) -> Option<Self> {
+    pub(super) fn for_operation(operation: &Operation, catalogue: &Catalogue) -> Option<Self> {
         let root = catalogue.root_field(&operation.root)?;
         let ty = root.field.ty.trim_end_matches('!');
         let (_, kind) = TAGGED.iter().find(|(known, _)| *known == ty)?;
@@ -111,9 +108,9 @@ impl EtagSource {
                 muster_json::from_slice::<serde_json::Map<String, serde_json::Value>>(json)
         {
             record.retain(|name, _| !MEASURED.contains(&name.as_str()));
-            return etag::of(serde_json::Value::Object(record).to_string().as_bytes());
+            return etag::hash(serde_json::Value::Object(record).to_string().as_bytes());
         }
-        etag::of(json)
+        etag::hash(json)
     }
 }
 
@@ -156,7 +153,7 @@ static READERS: Semaphore = Semaphore::const_new(4);
 
 impl IfMatch {
     /// What `If-Match` requires, if it was sent and the operation changes a record.
-    pub(super) fn of(
+    pub(super) fn from_headers(
         headers: &HeaderMap,
         operation: &Arc<Operation>,
         variables: &Variables,

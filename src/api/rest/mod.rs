@@ -1,8 +1,8 @@
 //! The `/v1` interface: stored GraphQL documents behind paths.
 //!
-//! - `routes.rs` is THE table: method, path, operation, success status. A new route is one line there and one
+//! - `routes.rs` is the table: method, path, operation, success status. A new route is one line there and one
 //!   document in `schema/rest/`. There are no handlers.
-//! - `etag.rs`: clients change exactly what they have read.
+//! - `etag.rs`: conditional requests.
 //! - `operation.rs` turns a document into an operation, and a request into its variables.
 //! - `openapi.rs` describes all of it, from the same table and schema, with the schemas from `shapes.rs`.
 
@@ -28,13 +28,9 @@ pub(crate) use self::{
 use super::{graphql::Graphql, middleware::HoldsCore};
 use crate::core::Core;
 
-/// Runs the operations of `/v1`.
 pub struct Rest {
-    /// The shared core.
     pub core: Arc<Core>,
-    /// Executes the documents.
     pub graphql: Arc<Graphql>,
-    /// The operations.
     pub routes: Routes,
 }
 

@@ -1,8 +1,8 @@
-//! Generates the OpenAPI 3.1 document of `/v1`: paths from the route table, parameters and bodies from the
-//! schema's arguments with their bounds, answers from what the stored documents select, errors from the codes.
+//! Generates the OpenAPI 3.1 document of `/v1`: paths from the route table, parameters and bodies from the schema's
+//! arguments with their bounds, answers from what the stored documents select, errors from the error codes.
 //!
-//! Nothing here is written twice, so nothing can drift: `schema/openapi.json` is this function's output, and a
-//! test compares the two.
+//! Nothing is stated twice, so nothing can drift: `schema/openapi.json` is this function's output, and a test compares
+//! the two.
 
 use std::collections::BTreeMap;
 
@@ -235,7 +235,7 @@ fn failures(route: &Route, operation: &Operation) -> BTreeMap<StatusCode, Vec<Co
         Code::PermissionDenied,
         Code::ValidationFailed,
         Code::NotFound,
-        // A body is also refused where none is expected.
+        // An unexpected body is refused, too.
         Code::PayloadTooLarge,
         Code::UnsupportedMediaType,
         Code::RateLimited,

@@ -31,27 +31,21 @@ use crate::{
 /// Where a variable's value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A path parameter.
     Path,
-    /// A query parameter.
     Query,
-    /// The complete body.
     Body,
 }
 
-/// A variable of an operation.
 pub struct Input {
     /// Its name in the document.
     pub variable: Name,
     /// Its name in REST. For the body, the variable's name.
     pub name: String,
-    /// Where it comes from.
     pub source: Source,
     /// The argument it is passed to: type, bounds, description.
     pub declared: MetaInputValue,
 }
 
-/// An operation of `/v1`.
 pub struct Operation {
     /// Its name, used as the OpenAPI operation id.
     pub name: String,
@@ -61,7 +55,6 @@ pub struct Operation {
     pub root: String,
     /// What that field requires of its caller.
     pub permit: Permit,
-    /// The variables.
     pub inputs: Vec<Input>,
     /// How to compute the answer's ETag, if it has one.
     pub etag_source: Option<EtagSource>,
@@ -71,9 +64,7 @@ pub struct Operation {
 pub struct Given<'a> {
     /// The path parameters, percent-decoded.
     pub path: Vec<(&'a str, &'a str)>,
-    /// The query string.
     pub query: &'a str,
-    /// The body.
     pub body: &'a [u8],
 }
 
@@ -117,9 +108,9 @@ impl Operation {
         })
     }
 
-    /// Finds out whether the operation answers with a record that has an ETag.
+    /// Adds the ETag source, if the operation answers with a record that has an ETag.
     pub(super) fn with_etag_source(mut self, catalogue: &Catalogue) -> Self {
-        self.etag_source = EtagSource::of(&self, catalogue);
+        self.etag_source = EtagSource::for_operation(&self, catalogue);
         self
     }
 
@@ -131,7 +122,7 @@ impl Operation {
         roots.chain(fragments).any(|set| selects(set, name))
     }
 
-    /// The answer to keep, without secrets.
+    /// The answer to store under an idempotency key, without secrets.
     pub(super) fn without_secrets(&self, json: &Bytes, catalogue: &Catalogue) -> Option<Bytes> {
         let mut data = serde_json::Map::new();
         data.insert(self.root.clone(), muster_json::from_slice(json).ok()?);
@@ -147,7 +138,7 @@ impl Operation {
         for input in &mut self.inputs {
             if names.contains(input.name.as_str()) {
                 input.source = Source::Path;
-                // A part of the path is always given, also where the schema's argument may be left out.
+                // A path parameter is always given, even if the schema's argument is optional.
                 if !input.declared.ty.ends_with('!') {
                     input.declared.ty.push('!');
                 }
@@ -213,7 +204,7 @@ impl Operation {
         let mut variables = Variables::default();
         let mut validator = Validator::new(&catalogue.registry, Spelling::Snake);
         for input in self.inputs.iter().filter(|input| input.source != Source::Body) {
-            // Null means that a parameter isn't given: paths and queries have no null.
+            // Null means that a parameter isn't given: paths and queries can't express null.
             let value = given.shift_remove(input.name.as_str()).filter(|value| *value != Value::Null);
             if let Some(value) = validator.check(&input.declared, value, &format!("/{}", input.name)) {
                 variables.insert(input.variable.clone(), value);

@@ -1,4 +1,4 @@
-//! THE table of `/v1` routes.
+//! The table of `/v1` routes.
 //!
 //! The numbers are those of the specification's endpoint table.
 
@@ -12,13 +12,11 @@ use crate::resolvers::Catalogue;
 /// A line of the table.
 #[derive(Clone, Debug)]
 pub struct Route {
-    /// The method.
     pub method: Method,
     /// The path, with parameters in braces.
     pub path: &'static str,
     /// The operation in `schema/rest/` that it runs.
     pub operation: &'static str,
-    /// The status on success.
     pub status: StatusCode,
 }
 

@@ -35,7 +35,6 @@ use crate::{
     resolvers::{authorize, authorize_again},
 };
 
-/// The routes of the table as an axum router.
 pub fn router(rest: Arc<Rest>) -> Router {
     let mut paths: BTreeMap<&str, MethodRouter<Arc<Rest>>> = BTreeMap::new();
     for (route, operation) in rest.routes.iter() {
@@ -96,7 +95,7 @@ async fn run(
         let json = execute(&rest.graphql, operation, scope, variables).await?;
         return Ok(answer(operation, status, json, Some(&arrival.headers)));
     }
-    if let Some(if_match) = IfMatch::of(&arrival.headers, operation, &variables, &rest.graphql) {
+    if let Some(if_match) = IfMatch::from_headers(&arrival.headers, operation, &variables, &rest.graphql) {
         request.demand(if_match);
     }
     match idempotency::key_of(&arrival.headers)? {
@@ -145,7 +144,7 @@ async fn under_key(
             Err(problem) => refusal(&problem, &instance, &request.id),
         }
     };
-    // A caller who repeats a request was authorized above like any other.
+    // The caller of a repeated request was authorized above like any other.
     let done = idempotency::once(&rest.core, keyed, async { Ok(()) }, work).await?;
     let mut response = if done.status.is_success() {
         answer(operation, done.status, done.body.clone(), None)
@@ -170,7 +169,7 @@ fn answer(operation: &Operation, status: StatusCode, json: Bytes, asked: Option<
     }
     if let Some(etag) = etag {
         headers.insert(header::ETAG, etag);
-        // For the caller alone, and to be revalidated each time.
+        // Only for this caller, and revalidated each time.
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     }
     response

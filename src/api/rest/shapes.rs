@@ -48,7 +48,6 @@ impl<'a> Shapes<'a> {
         schema
     }
 
-    /// The body of an operation.
     pub fn body(&mut self, input: &Input) -> Value {
         self.input(&input.declared.ty, Bounds::default())
     }

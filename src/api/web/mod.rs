@@ -1,7 +1,7 @@
 //! The panel: the web pages for people, and the redirects for signing in at a provider.
 //!
 //! The pages are one program for browsers. Its source is in `panel/`, its build in `panel/dist`, which is compiled into
-//! the service (decision 32). Everything that it knows and does goes through `/graphql`; nothing here asks who is there.
+//! the service (decision 32). All its data comes from `/graphql`; nothing here identifies the caller.
 //!
 //! - this file: the addresses · `site.rs`: the files, and the addresses at which browsers may keep them
 //! - `answer.rs`: compression, caching, and the headers that protect the pages · `oidc.rs`: the redirects
@@ -22,7 +22,7 @@ use axum::{
 use http::{HeaderMap, header};
 
 use self::{
-    answer::{Kept, answer},
+    answer::{CachePolicy, answer},
     site::{Asset, Source},
 };
 use crate::{
@@ -32,7 +32,7 @@ use crate::{
     domain::people::oidc::Providers,
 };
 
-/// Where the panel has pages: each address and everything below it. The panel itself says what is there.
+/// The addresses of the panel's pages, each with everything below it. The panel itself routes them.
 const PAGES: [&str; 6] =
     ["/sign-in", "/accept-invitation", "/reset-password", "/confirm-email", "/o", "/account"];
 
@@ -49,12 +49,12 @@ impl HoldsCore for Panel {
     }
 }
 
-/// Whether a folder has a panel.
+/// Checks that a folder contains a build of the panel.
 ///
 /// # Errors
 /// It has none.
 pub fn check_folder(folder: &std::path::Path) -> anyhow::Result<()> {
-    Source::of(Some(folder)).map(drop)
+    Source::open(Some(folder)).map(drop)
 }
 
 /// The routes of the panel.
@@ -62,7 +62,7 @@ pub fn check_folder(folder: &std::path::Path) -> anyhow::Result<()> {
 /// # Errors
 /// The folder in `panel_dir` has no panel.
 pub fn router(core: &Arc<Core>, providers: &Arc<Providers>) -> anyhow::Result<Router> {
-    let source = Arc::new(Source::of(core.config.panel_dir.as_deref()).context("panel_dir")?);
+    let source = Arc::new(Source::open(core.config.panel_dir.as_deref()).context("panel_dir")?);
     let files = source.now().root_files();
     let mut router = Router::new().route("/", get(page)).route("/assets/{hash}/{*name}", get(asset));
     for address in PAGES {
@@ -76,13 +76,16 @@ pub fn router(core: &Arc<Core>, providers: &Arc<Providers>) -> anyhow::Result<Ro
     Ok(router.with_state(panel).merge(oidc::router(core, providers)))
 }
 
-/// Any page of the panel: the same file everywhere.
+/// Serves any page of the panel: all are the same file.
 async fn page(State(panel): State<Panel>, arrival: Arrival) -> Response {
     if !wants_a_page(&arrival.headers) {
-        return missing(&arrival, "This address is a page of the panel: it is only there as text/html.");
+        return missing(
+            &arrival,
+            "This address is a page of the panel, which is only available as text/html.",
+        );
     }
     match panel.source.newest().await {
-        Ok(site) => answer(&site.index, &arrival.headers, Kept::Checked).await,
+        Ok(site) => answer(&site.index, &arrival.headers, CachePolicy::Checked).await,
         Err(error) => {
             let problem = Problem::internal(error);
             problem_response(&problem, arrival.uri.path(), &arrival.request_id)
@@ -90,7 +93,7 @@ async fn page(State(panel): State<Panel>, arrival: Arrival) -> Response {
     }
 }
 
-/// A file whose address contains the hash of the whole panel, so that it never changes.
+/// Serves a file whose address contains the hash of the whole panel, so that it never changes.
 async fn asset(
     State(panel): State<Panel>,
     arrival: Arrival,
@@ -98,19 +101,19 @@ async fn asset(
 ) -> Response {
     let site = panel.source.now();
     let found = site.file(&format!("assets/{name}")).filter(|_| site.hash == hash);
-    show(found, &arrival, Kept::Forever).await
+    show(found, &arrival, CachePolicy::Forever).await
 }
 
-/// A file with an address of its own, such as the icon.
+/// Serves a file outside of `/assets`, such as the icon.
 async fn file(State(panel): State<Panel>, arrival: Arrival) -> Response {
     let name = arrival.uri.path().trim_start_matches('/');
-    show(panel.source.now().file(name), &arrival, Kept::Checked).await
+    show(panel.source.now().file(name), &arrival, CachePolicy::Checked).await
 }
 
-async fn show(found: Option<Arc<Asset>>, arrival: &Arrival, kept: Kept) -> Response {
+async fn show(found: Option<Arc<Asset>>, arrival: &Arrival, policy: CachePolicy) -> Response {
     match found {
-        Some(asset) => answer(&asset, &arrival.headers, kept).await,
-        // Never the page: a browser would run it as a script and show nothing.
+        Some(asset) => answer(&asset, &arrival.headers, policy).await,
+        // Not the page: a browser would run it as a script and show nothing.
         None => missing(arrival, "The panel has no such file. Reload the page: there is a newer version."),
     }
 }
@@ -120,7 +123,7 @@ fn missing(arrival: &Arrival, detail: &str) -> Response {
     problem_response(&problem, arrival.uri.path(), &arrival.request_id)
 }
 
-/// Whether the client takes a page: browsers say so, and simple clients take anything.
+/// Whether the client accepts a page: browsers name the type, and simple clients accept anything.
 fn wants_a_page(headers: &HeaderMap) -> bool {
     let mut accept = headers.get_all(header::ACCEPT).iter().peekable();
     accept.peek().is_none()

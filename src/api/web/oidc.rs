@@ -31,9 +31,8 @@ const COOKIE: &str = "__Host-muster-oidc";
 /// The largest form that a provider may have posted, in bytes: anyone can post one, and it is held in memory.
 const MAX_FORM: usize = 64 << 10;
 
-/// The routes for signing in at a provider.
 pub fn router(core: &Arc<Core>, providers: &Arc<Providers>) -> Router {
-    let state = Elsewhere { core: Arc::clone(core), providers: Arc::clone(providers) };
+    let state = OidcState { core: Arc::clone(core), providers: Arc::clone(providers) };
     Router::new()
         .route("/auth/oidc/{provider}/start", get(start))
         .route("/auth/oidc/{provider}/callback", get(callback).post(posted))
@@ -41,12 +40,12 @@ pub fn router(core: &Arc<Core>, providers: &Arc<Providers>) -> Router {
 }
 
 #[derive(Clone)]
-struct Elsewhere {
+struct OidcState {
     core: Arc<Core>,
     providers: Arc<Providers>,
 }
 
-impl HoldsCore for Elsewhere {
+impl HoldsCore for OidcState {
     fn core(&self) -> &Arc<Core> {
         &self.core
     }
@@ -56,15 +55,15 @@ fn place() -> SealContext<'static> {
     SealContext::new(OrgId(0), "cookies", "oidc", "memory")
 }
 
-async fn start(State(state): State<Elsewhere>, arrival: Arrival, Path(name): Path<String>) -> Response {
-    let begun = begin(&state, &arrival, &name).await;
+async fn start(State(state): State<OidcState>, arrival: Arrival, Path(name): Path<String>) -> Response {
+    let begun = start_sign_in(&state, &arrival, &name).await;
     begun.unwrap_or_else(|problem| problem_response(&problem, arrival.uri.path(), &arrival.request_id))
 }
 
-async fn begin(state: &Elsewhere, arrival: &Arrival, name: &str) -> Result<Response> {
+async fn start_sign_in(state: &OidcState, arrival: &Arrival, name: &str) -> Result<Response> {
     let (core, provider) = (&state.core, find(&state.providers, name)?);
-    // Nothing has been tried yet, and any page can send a browser here. The sign-in allowance is charged when
-    // the visit comes back.
+    // Nothing has been tried yet, and any page can send a browser here. The sign-in allowance is charged when the
+    // browser returns.
     arrival.charge(core, &Caller::Anonymous, Class::Reads)?;
     let now = core.clock.now();
     let panel_state = field(arrival.uri.query().unwrap_or_default(), "state").filter(|text| is_plain(text));
@@ -72,7 +71,7 @@ async fn begin(state: &Elsewhere, arrival: &Arrival, name: &str) -> Result<Respo
         Ok(begun) => begun,
         Err(error) => {
             let end = refused(arrival, provider, &Refusal::Provider(format!("{error:#}")));
-            return home(core, provider, &end, panel_state);
+            return redirect_to_panel(core, provider, &end, panel_state);
         }
     };
     memory.panel_state = panel_state;
@@ -92,11 +91,11 @@ fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.len() <= 128 && text.bytes().all(is_safe)
 }
 
-async fn callback(State(state): State<Elsewhere>, arrival: Arrival, Path(name): Path<String>) -> Response {
+async fn callback(State(state): State<OidcState>, arrival: Arrival, Path(name): Path<String>) -> Response {
     let arrived = async {
-        // A visit may come back any number of times, and each refusal is in the log.
+        // A browser may return any number of times, and each refusal is logged.
         arrival.charge(&state.core, &Caller::Anonymous, Class::Reads)?;
-        arrive(&state, &arrival, &name, arrival.uri.query().unwrap_or_default()).await
+        finish_sign_in(&state, &arrival, &name, arrival.uri.query().unwrap_or_default()).await
     };
     arrived
         .await
@@ -105,7 +104,7 @@ async fn callback(State(state): State<Elsewhere>, arrival: Arrival, Path(name): 
 
 /// The same for a provider that lets the browser post a form.
 async fn posted(
-    State(state): State<Elsewhere>,
+    State(state): State<OidcState>,
     arrival: Arrival,
     Path(name): Path<String>,
     form: Body,
@@ -113,28 +112,28 @@ async fn posted(
     let arrived = async {
         arrival.charge(&state.core, &Caller::Anonymous, Class::Reads)?;
         let form = body::read(&state.core, &arrival, &Caller::Anonymous, form, MAX_FORM).await?;
-        arrive(&state, &arrival, &name, &String::from_utf8_lossy(&form)).await
+        finish_sign_in(&state, &arrival, &name, &String::from_utf8_lossy(&form)).await
     };
     arrived
         .await
         .unwrap_or_else(|problem| problem_response(&problem, arrival.uri.path(), &arrival.request_id))
 }
 
-/// However the visit ends, the browser returns to the panel, and the cookie is cleared.
-async fn arrive(state: &Elsewhere, arrival: &Arrival, name: &str, said: &str) -> Result<Response> {
+/// Finishes the sign-in. In any case the browser returns to the panel, and the cookie is cleared.
+async fn finish_sign_in(state: &OidcState, arrival: &Arrival, name: &str, said: &str) -> Result<Response> {
     let (core, provider) = (&state.core, find(&state.providers, name)?);
-    let memory = remembered(core, arrival).filter(|memory| memory.provider == provider.name);
+    let memory = read_memory(core, arrival).filter(|memory| memory.provider == provider.name);
     let panel_state = memory.as_ref().and_then(|memory| memory.panel_state.clone());
-    let end = match finish(core, arrival, provider, memory, said).await {
+    let end = match exchange_code(core, arrival, provider, memory, said).await {
         Ok(code) => format!("code={}", code.expose_secret()),
         Err(Refusal::Failed(problem)) => return Err(problem),
         Err(refusal) => refused(arrival, provider, &refusal),
     };
-    home(core, provider, &end, panel_state)
+    redirect_to_panel(core, provider, &end, panel_state)
 }
 
-/// What the panel shows of a refusal. What only the operator can mend is in the log, under the reference that the
-/// person is shown.
+/// The part of a refusal that the panel shows. Causes that only the operator can fix are in the log, under the
+/// reference that the panel shows.
 fn refused(arrival: &Arrival, provider: &Provider, refusal: &Refusal) -> String {
     let (request_id, code) = (arrival.request_id.as_str(), refusal.as_str());
     let Some(cause) = refusal.reason() else {
@@ -146,13 +145,18 @@ fn refused(arrival: &Arrival, provider: &Provider, refusal: &Refusal) -> String 
     end.append_pair("error", code).append_pair("reference", request_id).finish()
 }
 
-fn home(core: &Core, provider: &Provider, end: &str, panel_state: Option<String>) -> Result<Response> {
+fn redirect_to_panel(
+    core: &Core,
+    provider: &Provider,
+    end: &str,
+    panel_state: Option<String>,
+) -> Result<Response> {
     let state = panel_state.map(|state| format!("&state={state}")).unwrap_or_default();
     let url = format!("{}/sign-in#{end}{state}", core.config.links());
     redirect(&url, &cookie(provider, "", Duration::ZERO))
 }
 
-async fn finish(
+async fn exchange_code(
     core: &Arc<Core>,
     arrival: &Arrival,
     provider: &Provider,
@@ -165,7 +169,7 @@ async fn finish(
     }
     let Some(code) = field(said, "code") else { return Err(Refusal::Provider(declined(said))) };
     let request = Arc::new(arrival.request(core, Caller::Anonymous, DecidedVia::Rest));
-    let returned = Returned { code: code.into(), name: told_name(said) };
+    let returned = Returned { code: code.into(), name: posted_name(said) };
     complete(&request, provider, &memory, returned).await
 }
 
@@ -179,12 +183,12 @@ fn declined(said: &str) -> String {
 }
 
 /// The name in the form that Apple posts at the first sign-in.
-fn told_name(said: &str) -> Option<String> {
+fn posted_name(said: &str) -> Option<String> {
     let user: serde_json::Value = muster_json::from_str(&field(said, "user")?).ok()?;
     joined(user["name"]["firstName"].as_str(), user["name"]["lastName"].as_str())
 }
 
-fn remembered(core: &Core, arrival: &Arrival) -> Option<Memory> {
+fn read_memory(core: &Core, arrival: &Arrival) -> Option<Memory> {
     let sealed = BASE64_URL_SAFE_NO_PAD.decode(cookie_of(&arrival.headers)?).ok()?;
     let text = core.keys.open_bytes(&sealed, &place()).ok()?;
     let memory: Memory = muster_json::from_slice(text.expose_secret()).ok()?;

@@ -1,4 +1,4 @@
-//! The panel's files, and the addresses at which browsers may keep them forever.
+//! The panel's files, and the addresses at which browsers may cache them forever.
 //!
 //! The build names its files without hashes, so that two branches change the same files. A hash of the whole panel goes
 //! into the addresses here: `index.html` names `/assets/<hash>/…`, and the files name each other relatively.
@@ -26,13 +26,12 @@ const INDEX: &str = "index.html";
 #[folder = "panel/dist"]
 struct Built;
 
-/// One file.
 pub(super) struct Asset {
     pub bytes: Bytes,
     pub media_type: HeaderValue,
-    /// Identifies the content: what an `ETag` is made of.
+    /// A hash of the content, for the `ETag`.
     pub digest: String,
-    /// Compressed when it is first asked for; `None` if that saves nothing.
+    /// Compressed on first use; `None` if that saves nothing.
     pub brotli: OnceCell<Option<Bytes>>,
     /// The same, for clients without brotli.
     pub gzip: OnceCell<Option<Bytes>>,
@@ -53,7 +52,6 @@ impl Asset {
     }
 }
 
-/// One build of the panel.
 pub(super) struct Site {
     /// Identifies the build.
     pub hash: String,
@@ -66,7 +64,7 @@ pub(super) struct Site {
 type Content = (Bytes, [u8; 32]);
 
 impl Site {
-    fn of(files: BTreeMap<String, Content>) -> anyhow::Result<Self> {
+    fn from_files(files: BTreeMap<String, Content>) -> anyhow::Result<Self> {
         let mut all = Sha256::new();
         for (name, (_, digest)) in &files {
             all.update(name.as_bytes());
@@ -95,13 +93,13 @@ impl Site {
             };
             Some((name.into_owned(), (bytes, file.metadata.sha256_hash())))
         });
-        Self::of(files.collect())
+        Self::from_files(files.collect())
     }
 
     fn in_folder(folder: &Path) -> anyhow::Result<Self> {
         let mut files = BTreeMap::new();
         read(folder, "", &mut files).with_context(|| format!("{} can't be read", folder.display()))?;
-        Self::of(files).with_context(|| format!("{} is not a build of the panel", folder.display()))
+        Self::from_files(files).with_context(|| format!("{} is not a build of the panel", folder.display()))
     }
 
     /// The file with this path in the build.
@@ -109,7 +107,7 @@ impl Site {
         self.files.get(name).map(Arc::clone)
     }
 
-    /// The names of the files beside the page.
+    /// The names of the files next to the page.
     pub fn root_files(&self) -> Vec<String> {
         let beside = |name: &&String| !name.contains(['/', '{', '}']) && *name != INDEX;
         self.files.keys().filter(beside).cloned().collect()
@@ -146,7 +144,7 @@ pub(super) struct Source {
 
 impl Source {
     /// The built-in panel, or the one in this folder.
-    pub fn of(folder: Option<&Path>) -> anyhow::Result<Self> {
+    pub fn open(folder: Option<&Path>) -> anyhow::Result<Self> {
         let site = match folder {
             Some(folder) => Site::in_folder(folder)?,
             None => Site::built()?,
@@ -154,12 +152,12 @@ impl Source {
         Ok(Self { folder: folder.map(Path::to_owned), site: ArcSwap::from_pointee(site) })
     }
 
-    /// The panel as it was when a page was last opened.
+    /// The panel as it was when a page was last served.
     pub fn now(&self) -> Arc<Site> {
         self.site.load_full()
     }
 
-    /// The panel as it is: a folder is read again.
+    /// The current panel: a folder is read again.
     pub async fn newest(&self) -> anyhow::Result<Arc<Site>> {
         if let Some(folder) = self.folder.clone() {
             let site = tokio::task::spawn_blocking(move || Site::in_folder(&folder)).await??;

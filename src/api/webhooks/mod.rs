@@ -1,5 +1,5 @@
-//! `/webhooks/{transport}/{slug}`: where vendors send what comes in through channels. No session: the path's slug finds the
-//! channel, and the transport verifies the request with the channel's secret. The answer follows the commit.
+//! `/webhooks/{transport}/{slug}`: where vendors deliver the messages of channels. The slug in the path identifies the
+//! channel, and its transport verifies the request with the channel's secret. The answer follows the commit.
 
 use std::sync::Arc;
 
@@ -21,42 +21,41 @@ use crate::{
     domain::ingest::{Door, Outcome},
 };
 
-/// The interface's state.
 #[derive(Clone)]
-struct Inlet {
+struct WebhookState {
     core: Arc<Core>,
     door: Arc<Door>,
 }
 
-impl HoldsCore for Inlet {
+impl HoldsCore for WebhookState {
     fn core(&self) -> &Arc<Core> {
         &self.core
     }
 }
 
-/// The route.
 pub fn router(core: &Arc<Core>, door: &Arc<Door>) -> Router {
-    let inlet = Inlet { core: Arc::clone(core), door: Arc::clone(door) };
-    Router::new().route("/webhooks/{transport}/{slug}", post(on_request)).with_state(inlet)
+    let state = WebhookState { core: Arc::clone(core), door: Arc::clone(door) };
+    Router::new().route("/webhooks/{transport}/{slug}", post(on_request)).with_state(state)
 }
 
 async fn on_request(
-    State(inlet): State<Inlet>,
+    State(state): State<WebhookState>,
     arrival: Arrival,
     Path((transport, slug)): Path<(String, String)>,
     body: Body,
 ) -> Response {
-    match receive(&inlet, &arrival, (&transport, &slug), body).await {
+    match receive(&state, &arrival, (&transport, &slug), body).await {
         Ok(outcome) => response(outcome),
         Err(problem) => problem_response(&problem, arrival.uri.path(), &arrival.request_id),
     }
 }
 
-/// Who can't name a channel, or can't sign for it, pays as a stranger. An address that has signed for it before pays nothing, and
-/// its bodies have the channel's place in the resource limits, which no stranger who knows the path can fill. Until then they are the
-/// address's. What is signed is charged to the channel: its vendor, and anyone who has its secret, have a rate like any caller.
+/// A request that names no channel, or is not signed for it, is charged to its address like an anonymous one. An
+/// address that has signed for the channel before pays nothing in advance, and its bodies count for the channel in the
+/// resource limits, where no stranger who knows the path can fill them; otherwise they count for the address. Signed
+/// requests are charged to the channel, which has a rate like any caller.
 async fn receive(
-    Inlet { core, door }: &Inlet,
+    WebhookState { core, door }: &WebhookState,
     arrival: &Arrival,
     (transport, slug): (&str, &str),
     body: Body,
@@ -74,7 +73,7 @@ async fn receive(
     let charge = || arrival.charge_channel(core, channel.holder());
     let outcome = door.receive(&channel, from, (&arrival.headers, body), charge).await;
     if outcome.as_ref().is_err_and(|problem| problem.code == Code::Unauthenticated) {
-        // Dropped without a refund: it stays paid.
+        // Dropped without a refund: the address stays charged.
         drop(arrival.prepay(core)?);
     }
     outcome

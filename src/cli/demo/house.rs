@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// Creates all of it. Returns the agent that customers write to.
+/// Creates the data. Returns the agent that customers write to.
 pub async fn furnish(scope: &Scope) -> Result<AgentId> {
     let server = server(scope, machine::SERVER, "eu-central").await?;
     server_in_lisbon(scope).await?;
@@ -40,7 +40,7 @@ pub async fn furnish(scope: &Scope) -> Result<AgentId> {
     };
     agents::update(scope, support, style, None).await?;
     tools(scope, &[support, reviewer]).await?;
-    talk(scope, support).await?;
+    start_conversations(scope, support).await?;
     Ok(support)
 }
 
@@ -105,7 +105,7 @@ async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
         auth: None,
         workspace: None,
     };
-    // Assigned to no one: the agents here run, and this would download and start it.
+    // Assigned to no agent: the demo's agents run, and would download and start it.
     mcp_servers::create(scope, browser).await?;
     let skill = CreateSkillInput {
         name: "refund-policy".to_owned(),
@@ -119,9 +119,9 @@ async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
     skills::set_agents(scope, skill, &agents[..1]).await
 }
 
-/// What people have written to Marlow. It answers once it runs, and asks by itself. Without a model the last lines say what it
-/// does (docs/agents.md, "Words of the reference agent").
-async fn talk(scope: &Scope, agent: AgentId) -> Result<()> {
+/// Creates conversations with messages to Marlow, which answers once it runs, and asks for approval. Without a model,
+/// the last lines of a message are its instructions (docs/agents.md, "Words of the reference agent").
+async fn start_conversations(scope: &Scope, agent: AgentId) -> Result<()> {
     let refund = "Please refund ORD-48213, the grinder came broken.
 
 think 89.00 EUR is above the limit of 50, so I need approval before I refund it.

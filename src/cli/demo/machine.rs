@@ -24,10 +24,10 @@ use crate::{
     domain::{launch, servers},
 };
 
-/// The server that has a machine.
+/// The server whose host is this machine.
 pub const SERVER: &str = "frankfurt-1";
 
-/// What runs containers.
+/// A container engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Engine {
     /// Docker Engine
@@ -46,7 +46,8 @@ impl Engine {
     }
 }
 
-/// The host's folder in the demo's. Agents' homes are in the folder or in an engine's volumes, so each has its own.
+/// The host's folder in the demo's folder. Agents' homes are in that folder or in an engine's volumes, so each engine
+/// has its own.
 const fn folder(engine: Option<Engine>) -> &'static str {
     match engine {
         None => "host",
@@ -84,8 +85,9 @@ impl Machine {
             join(&dir, base, servers::regenerate_token(&scope, server).await?).await?;
         }
         let mut run = host("run", &dir)?;
-        // A terminal's Ctrl-C goes to its whole group; the host has to outlive it until its agents have stopped, and leaves the
-        // terminal. It notices by the end of its stdin that the demo was killed, so that the next one can have the folder.
+        // A terminal's Ctrl-C goes to its whole process group, so the host leaves the group: it must run until its
+        // agents have stopped. If the demo is killed, the host sees the end of its stdin and exits, so that the next
+        // demo can use the folder.
         let runtime = engine.map_or("process", Engine::word);
         let run = run.args(["--url", base, "--while-stdin", "--runtime", runtime]).stdin(Stdio::piped());
         let host = run.kill_on_drop(true).spawn()?;
@@ -98,7 +100,7 @@ impl Machine {
         Ok(Self { scope, server, host })
     }
 
-    /// Stops the agents, then the host: a demo leaves nothing behind.
+    /// Stops the agents, then the host, so that the demo leaves no process behind.
     pub async fn stop(mut self) {
         if let Err(problem) = self.stop_agents().await {
             tracing::warn!(%problem, "demo.agents_not_stopped");
@@ -119,7 +121,7 @@ impl Machine {
     }
 }
 
-/// Waits until the agents that are stopping have stopped, for eight seconds at most.
+/// Waits until no agent is stopping, for eight seconds at most.
 async fn wait_for_stopping(scope: &Scope, server: ServerId) -> Result<()> {
     for _ in 0..80 {
         let agents = agents_of(scope, server).await?;
@@ -176,7 +178,7 @@ pub async fn build_image(engine: Engine) -> std::result::Result<(), Failure> {
     Err(Failure::new(format!("the demo can't run agents in containers: {said}")))
 }
 
-/// `muster host …`, by this very program.
+/// `muster host …`, run by this same executable.
 fn host(what: &str, dir: &Path) -> std::result::Result<Command, Failure> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["host", what, "--dir"]).arg(dir).env("RUST_LOG", "warn");

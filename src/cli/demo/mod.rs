@@ -91,10 +91,10 @@ impl Demo {
         if let Some(engine) = self.containers {
             machine::build_image(engine).await?;
         }
-        // Taken first: there is no point in creating data if no one can connect.
-        let taken = listen::take(config.listen, LISTEN)?;
-        let address = taken.address()?;
-        // Links point here, also if the system chose the port.
+        // Bound first: if the address is in use, no data is created.
+        let bound = listen::bind(config.listen, LISTEN)?;
+        let address = bound.address()?;
+        // Links use the actual port, which the system may have chosen.
         let mut config = config;
         config.listen = address;
         let shop = Shop::open(&mut config).await?;
@@ -122,7 +122,7 @@ impl Demo {
                 until,
             };
             seed::run(&scope, volume).await?;
-            // The seeded approvals are in the inbox. No one is notified of them.
+            // The seeded approvals are in the inbox, without notifications.
             let tx = scope.begin().await?;
             tx.execute(sql!("DELETE FROM notifications WHERE organization_id = $org"), []).await?;
             tx.commit().await?;
@@ -133,7 +133,7 @@ impl Demo {
         let inbound = Box::pin(shop.find(&scope)).await?;
         let shown = Shown { address, org, token, link: sign_in_link(&core, &code), inbound };
         let shown = if cli.json { shown.in_json() } else { shown.in_words() };
-        let listener = taken.listen(LISTEN)?;
+        let listener = bound.listen(LISTEN)?;
         owner.serves_at(&format!("http://{address}"))?;
         let on_ready = || {
             let _ = writeln!(io::stdout(), "{shown}");
@@ -230,13 +230,13 @@ async fn token(scope: &Scope) -> std::result::Result<SecretString, Failure> {
 const QUERY: &str =
     "{ agents(orgId: ORG, page: 1, limit: 3) { total data { name status server { name } } } }";
 
-/// Starts a conversation with the agent that runs on this machine. What it does is said in docs/agents.md.
+/// Starts a conversation with the agent on this machine. docs/agents.md describes its reaction.
 const TALK: &str = "mutation { startConversation(orgId: ORG, input: { agentId: 1, text: \"ask Tea or coffee? | tea | coffee\" }) { id } }";
 
-/// The last message of a conversation, and how far it is on its way out.
+/// The last message of a conversation, and the state of its delivery.
 const DELIVERED: &str = "{ messages(orgId: ORG, conversationId: ID, limit: 1) { data { content delivery { status code attempts error sentAt } } } }";
 
-/// What else to look at: a name, a path, and its purpose.
+/// Further addresses: name, path, purpose.
 const PLACES: [(&str, &str, &str); 5] = [
     ("explorer", "/graphql", "try GraphQL in a browser"),
     ("OpenAPI", "/openapi.json", "the REST API, /v1"),
@@ -245,13 +245,13 @@ const PLACES: [(&str, &str, &str); 5] = [
     ("ready", "/ready", "is it ready?"),
 ];
 
-/// What the terminal says once the demo runs.
+/// The text for the terminal once the demo runs.
 struct Shown {
     address: SocketAddr,
     org: OrgId,
     token: SecretString,
     link: String,
-    /// Where messages to the webhook channel go.
+    /// The path for messages to the webhook channel.
     inbound: Option<String>,
 }
 
@@ -319,7 +319,7 @@ Unless mail.url is set, mail is not sent but shown here, with its links: say, wh
 Press Ctrl-C to stop; the data is kept."
         )
     }
-    /// How to write to the channel as a customer would.
+    /// A command that writes to the channel as a customer would.
     fn webhook(&self) -> String {
         let Some(path) = &self.inbound else { return String::new() };
         let body = json!({ "text": "Where is my order?", "origin_id": "ada", "origin_name": "Ada" });

@@ -26,13 +26,12 @@ use crate::{
 };
 
 const NAME: &str = "Shop";
-/// Signs both ways. Not a secret: the demo listens on this machine only.
+/// Signs messages in both directions. Not a secret: the demo listens on this machine only.
 pub const SECRET: &str = "the-secret-of-the-demo-shop";
 /// The header with the signature: `sha256=`, and the HMAC of the body.
 pub const HEADER: &str = "X-Signature";
 
 row! {
-    /// The channel.
     struct Channel {
         id: ChannelId,
         inbound_slug: String,
@@ -74,8 +73,7 @@ impl Shop {
         channels::create(scope, input).await.map(drop)
     }
 
-    /// Tells the channel where the program is this time. Returns the path that messages go to, unless someone deleted the
-    /// channel.
+    /// Gives the channel the program's current address. Returns the path for messages, unless the channel was deleted.
     pub async fn find(&self, scope: &Scope) -> Result<Option<String>> {
         let sql = sql!(
             "SELECT id, inbound_slug FROM channels \
@@ -92,7 +90,7 @@ impl Shop {
         Ok(Some(format!("/webhooks/webhook/{inbound_slug}")))
     }
 
-    /// Prints each answer, until it is dropped.
+    /// Prints each answer, until the future is dropped.
     pub async fn serve(self, print: bool) {
         let answers = async move |body: Bytes| {
             if print {
@@ -104,7 +102,7 @@ impl Shop {
     }
 }
 
-/// What the agent said, without what a terminal would obey.
+/// The agent's text, without control characters that a terminal would obey.
 fn text(body: &[u8]) -> String {
     let message: Value = muster_json::from_slice(body).unwrap_or_default();
     let lines = message["data"]["message"]["text"].as_str().unwrap_or_default().lines();

@@ -1,4 +1,4 @@
-//! `muster doctor` and `muster config check`: is everything in order, and if not, what should be done?
+//! `muster doctor` and `muster config check`: is everything in order, and if not, what is to be done?
 //!
 //! A check returns a finding. Checks change nothing, and a failed check does not stop the others.
 
@@ -34,13 +34,13 @@ use crate::{
     },
 };
 
-/// The minimum free disk space, in bytes: below it the database may soon stop, below ten times as much deserves a look.
+/// The minimum free disk space, in bytes: below it the database may soon stop; below ten times as much, doctor warns.
 const LEAST_ROOM: u64 = 100 << 20;
 
 /// Check that everything is in order, and say what to do if it is not
 #[derive(Debug, clap::Args)]
 pub struct Doctor {
-    /// Try only the OpenID providers, or the one of this name: as far as that goes without a browser
+    /// Check only the OpenID providers, or the one with this name, as far as possible without a browser
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
     oidc: Option<String>,
 }
@@ -52,7 +52,6 @@ pub enum Settings {
     Check(Check),
 }
 
-/// Arguments of `muster config check`.
 #[derive(Debug, clap::Args)]
 pub struct Check {}
 

@@ -91,7 +91,7 @@ async fn folders(db: &Db, folder: &str) -> Result<Finding> {
     Ok(Finding::look(CHECK, format!("these replicas have different files: {}", first(&differing)), advice))
 }
 
-/// The first few of them, as many as a person will read.
+/// The first few names, as many as people read.
 fn first(names: &[String]) -> String {
     let shown = names[..names.len().min(bounds::NAMED)].join(", ");
     match names.len().saturating_sub(bounds::NAMED) {

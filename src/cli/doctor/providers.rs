@@ -7,10 +7,10 @@ use crate::{
     domain::people::oidc::{Providers, try_out},
 };
 
-/// The name of what concerns all providers.
+/// The name of findings about all providers.
 const CHECK: &str = "identity providers";
 
-/// Tries every provider, or only the one called `name`.
+/// Checks every provider, or only the one called `name`.
 pub(super) async fn tried(config: &Config, name: Option<&str>) -> Vec<Finding> {
     let providers = match Providers::new(config) {
         Ok(providers) => providers,

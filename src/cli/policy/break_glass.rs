@@ -7,7 +7,6 @@ use crate::{
     domain::{orgs, people, policies},
 };
 
-/// Arguments of `muster policy break-glass`.
 #[derive(Debug, clap::Args)]
 pub struct BreakGlass {
     /// The organization's id or name
@@ -39,14 +38,14 @@ impl BreakGlass {
         let (org, user) = (orgs::find_in(&db, &self.org).await, people::find_user_in(&db, &self.user).await);
         db.close().await;
         let (org, user) = (org?, user?);
-        // Works however broken the policy files are.
+        // Works with invalid policy files as well.
         let core = cli.open_unbound().await?;
         let broken = policies::break_glass(&core, org, user, reason, self.drop_rules).await;
         core.shut_down().await;
         let mut json = serde_json::to_value(broken?)?;
         let file = super::own_file(cli, org)?;
         json["owned_by_file"] = super::shown(file.as_deref());
-        let output = Output::of(json);
+        let output = Output::from_json(json);
         let Some(file) = file else { return Ok(output) };
         Ok(output.and(&format!(
             "The rules are in {}, which was not changed. If they are the problem, move that file out of the policy folder of \

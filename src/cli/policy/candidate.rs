@@ -1,4 +1,4 @@
-//! What `muster policy diff` and `muster policy simulate` evaluate: a folder that is not in force, or an earlier
+//! The candidate of `muster policy diff` and `muster policy simulate`: a folder that is not in force, or an earlier
 //! version.
 
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::{
     domain::policies,
 };
 
-/// One or the other.
+/// Exactly one of the two is given.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub struct Candidate {
@@ -52,7 +52,8 @@ impl Candidate {
     }
 }
 
-/// The policy in a folder, or the built-in one. The folder must be valid as a whole; problems with rules in the database are reported elsewhere.
+/// The policy in a folder, or the built-in one. The folder must be valid as a whole; problems with rules in the
+/// database are reported elsewhere.
 pub(super) fn whole(dir: Option<&Path>, stored: &Given) -> Result<Compiled, Failure> {
     let read = Compiled::read(dir, stored).map_err(|problems| super::refused(&problems))?;
     let wrong = read.problems_of_files();

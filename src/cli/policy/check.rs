@@ -8,7 +8,6 @@ use crate::{
     core::policy::{self, Report},
 };
 
-/// Arguments of `muster policy check`.
 #[derive(Debug, clap::Args)]
 pub struct Check {
     /// A folder whose files to check alone [default: the service's files, or the built-in ones, and the rules in the

@@ -13,7 +13,6 @@ use crate::{
     core::policy::{Compiled, Given},
 };
 
-/// Arguments of `muster policy diff`.
 #[derive(Debug, clap::Args)]
 pub struct Diff {
     #[command(flatten)]

@@ -13,7 +13,6 @@ use crate::{
     domain::people,
 };
 
-/// Arguments of `muster policy explain`.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("who").required(true).args(["role", "token_cap", "user"])))]
 pub struct Explain {

@@ -19,7 +19,6 @@ use crate::{
     domain::{orgs, policies},
 };
 
-/// Arguments of `muster policy export`.
 #[derive(Debug, clap::Args)]
 pub struct Export {
     /// The organization's id or name
@@ -49,7 +48,7 @@ impl Export {
         if let Some(out) = &self.out {
             write(out, &text)
                 .map_err(|error| Failure::new(format!("{} can't be written: {error}", out.display())))?;
-            return Ok(Output::of(json!({ "organization_id": org, "out": out })));
+            return Ok(Output::from_json(json!({ "organization_id": org, "out": out })));
         }
         if cli.json || io::stdout().is_terminal() {
             return Ok(Output::with_text(

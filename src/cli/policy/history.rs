@@ -11,7 +11,6 @@ use crate::{
     domain::{orgs, policies},
 };
 
-/// Arguments of `muster policy history`.
 #[derive(Debug, clap::Args)]
 pub struct History {
     /// The organization's id or name

@@ -12,7 +12,6 @@ use serde_json::json;
 use super::{Failure, Output};
 use crate::core::policy;
 
-/// Arguments of `muster policy init`.
 #[derive(Debug, clap::Args)]
 pub struct Init {
     /// The folder; existing files are kept

@@ -2,7 +2,7 @@
 //!
 //! Files named on the command line are read as they are, without a database. Otherwise the commands work on what the
 //! service uses: its policy folder and, for organizations without a file there, the newest versions in the database.
-//! Tenants wrote the text shown here, so every line of it goes through [`plain`](crate::base::plain::plain).
+//! The shown text is written by tenants, so every line goes through [`plain`](crate::base::plain::plain).
 
 mod break_glass;
 mod candidate;
@@ -96,7 +96,7 @@ async fn stored(cli: &Cli) -> Result<Given, Failure> {
     Ok(stored?)
 }
 
-/// What the service uses for decisions; if for one organization, its file must be valid.
+/// The texts that the service decides by; if for one organization, its file must be valid.
 async fn in_force(cli: &Cli, org: Option<OrgId>) -> Result<Compiled, Failure> {
     let dir = cli.settings()?.policy_dir;
     let policy =

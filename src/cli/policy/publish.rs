@@ -14,7 +14,6 @@ use crate::{
     },
 };
 
-/// Arguments of `muster policy publish`.
 #[derive(Debug, clap::Args)]
 pub struct Publish {
     /// The organization's id or name

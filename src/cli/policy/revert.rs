@@ -5,7 +5,6 @@ use serde_json::json;
 use super::{Cli, Failure, Output};
 use crate::{base::ids::PolicyVersionId, core::access::Scope, domain::policies};
 
-/// Arguments of `muster policy revert`.
 #[derive(Debug, clap::Args)]
 pub struct Revert {
     /// The version's number in `muster policy history`

@@ -12,7 +12,6 @@ use crate::{
     },
 };
 
-/// Arguments of `muster policy simulate`.
 #[derive(Debug, clap::Args)]
 pub struct Simulate {
     #[command(flatten)]

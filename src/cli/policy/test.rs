@@ -10,7 +10,6 @@ use crate::{
     core::policy::Report,
 };
 
-/// Arguments of `muster policy test`.
 #[derive(Debug, clap::Args)]
 pub struct Test {
     #[command(flatten)]

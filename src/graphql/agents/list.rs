@@ -1,4 +1,4 @@
-//! Which agents a feed shows, and in which order.
+//! The filters and orders of the feed of agents.
 
 use super::Agent;
 use crate::{
@@ -13,9 +13,7 @@ use crate::{
 /// The filters of a feed of agents. `None` doesn't filter.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Only agents in one of these states.
     pub status: Option<Vec<AgentStatus>>,
-    /// Only agents on this server.
     pub server_id: Option<ServerId>,
     /// Only agents whose name contains every word.
     pub search: Option<String>,
@@ -29,13 +27,13 @@ pub fn rows(scope: &Scope, filter: &Filter) -> Rows<Agent> {
         .found(&["t.name_folded"], filter.search.as_deref())
 }
 
-/// Failed ones first, then those that run, then those that don't.
+/// Failed agents first, then running ones, then the others.
 const BY_STATUS: &str = "(CASE t.status WHEN 'ERROR' THEN 0 WHEN 'SPAWNING' THEN 1 WHEN 'RUNNING' THEN 2 \
                          WHEN 'PAUSED' THEN 3 WHEN 'STOPPING' THEN 4 ELSE 5 END)";
 const BY_ACTIVITY: &str = "COALESCE((SELECT MAX(c.last_activity_at) FROM conversations c \
                            WHERE c.organization_id = t.organization_id AND c.agent_id = t.id), 0)";
 
-/// The order. `order` turns it round.
+/// The sort keys. `order` may reverse them.
 pub fn keys(sort: AgentSort, order: Option<SortOrder>) -> Keys {
     match sort {
         AgentSort::Name => Keys::new("NAME", order.unwrap_or(SortOrder::Asc)).text("t.name_folded"),

@@ -30,7 +30,6 @@ use crate::{
     },
 };
 
-/// Reading agents.
 #[derive(Default)]
 pub struct AgentQuery;
 
@@ -58,7 +57,7 @@ impl AgentQuery {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(desc = "Where the page begins: `next` of the page before.", directive = bounds::apply(length(1, 10_000)))]
+        #[graphql(desc = "The start of the page: `next` of the previous page.", directive = bounds::apply(length(1, 10_000)))]
         after: Option<String>,
         #[graphql(desc = "The maximum number to return.", default_with = "Some(50)", directive = bounds::apply(range(1, 200)))]
         limit: Option<i64>,
@@ -111,8 +110,8 @@ impl AgentQuery {
         .await
     }
 
-    /// The last launches of an agent, newest first: how each went, and why it ended. The newest 50 are kept, also of a
-    /// deleted agent.
+    /// The last 50 launches of an agent, newest first, each with its course and the reason of its end. Those of a
+    /// deleted agent are kept.
     #[graphql(directive = permit::apply(Permission::AgentOutputView))]
     async fn agent_launches(
         &self,
@@ -149,7 +148,6 @@ impl AgentQuery {
     }
 }
 
-/// Changing agents.
 #[derive(Default)]
 pub struct AgentMutation;
 
@@ -163,7 +161,7 @@ impl AgentMutation {
         org_id: OrgId,
         input: CreateAgentInput,
         #[graphql(
-            desc = "When it is started again without a person.",
+            desc = "When it is restarted automatically.",
             default_with = "Some(RestartPolicy::OnFailure)"
         )]
         restart_policy: Option<RestartPolicy>,
@@ -185,7 +183,7 @@ impl AgentMutation {
         org_id: OrgId,
         id: AgentId,
         input: UpdateAgentInput,
-        #[graphql(desc = "Why. The revision keeps it.", directive = bounds::apply(name(1000)))]
+        #[graphql(desc = "The reason, stored with the revision.", directive = bounds::apply(name(1000)))]
         reason: Option<String>,
         #[graphql(desc = "The revision that the edit was made from. CONFLICT if there is a newer one.")]
         if_revision: Option<i64>,
@@ -199,9 +197,9 @@ impl AgentMutation {
         .await
     }
 
-    /// Gives an agent the settings, credentials, MCP servers and skills of an earlier revision, as a new revision. Skills
-    /// come in their present versions, and the model credential stays as it is. Refused if an edit to the same values
-    /// would be.
+    /// Gives an agent the settings, credentials, MCP servers and skills of an earlier revision, as a new revision.
+    /// Skills keep their current versions, and the model credential stays as it is. Refused if an edit to the same
+    /// values would be refused.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn revert_agent(
         &self,
@@ -210,7 +208,7 @@ impl AgentMutation {
         id: AgentId,
         #[graphql(desc = "The number of the earlier revision.", directive = bounds::apply(from(1)))]
         revision: i64,
-        #[graphql(desc = "Why. The revision keeps it.", directive = bounds::apply(name(1000)))]
+        #[graphql(desc = "The reason, stored with the revision.", directive = bounds::apply(name(1000)))]
         reason: String,
     ) -> Answer<One<Agent>> {
         answer(async {
@@ -234,8 +232,8 @@ impl AgentMutation {
         .await
     }
 
-    /// Launches all agents of a server that are stopped or have failed, 100 at a time, and says which may not start and why:
-    /// those that are up, and those that were stopped because what they may spend is used up.
+    /// Launches all stopped and failed agents of a server, 100 at a time. Names the agents that can't start, with the
+    /// reason: they are up already, or were stopped by a spending limit.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn start_agents(
         &self,
@@ -246,7 +244,7 @@ impl AgentMutation {
         answer(async { launch::start_all(&ctx.enter(org_id).await?, server_id).await }).await
     }
 
-    /// Stops an agent. One that was restarted, or has failed and would be started again, stays down.
+    /// Stops an agent. It stays down, even if a restart was planned.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn stop_agent(&self, ctx: &Context<'_>, org_id: OrgId, id: AgentId) -> Answer<One<Agent>> {
         answer(async {
@@ -257,8 +255,9 @@ impl AgentMutation {
         .await
     }
 
-    /// Restarts an agent: it is stopped, and launched again as soon as it is down. Until then its status is STOPPING with the
-    /// reason RESTARTING, and stopping it takes the restart back. One that is stopped or has failed is launched right away.
+    /// Restarts an agent: it is stopped, and launched again as soon as it is down. Until then its status is STOPPING
+    /// with the reason RESTARTING, and stopping it cancels the restart. A stopped or failed agent is launched right
+    /// away.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn restart_agent(&self, ctx: &Context<'_>, org_id: OrgId, id: AgentId) -> Answer<One<Agent>> {
         answer(async {
@@ -301,7 +300,7 @@ impl AgentMutation {
         .await
     }
 
-    /// Takes the deletion of an agent back. It is stopped, and the channels that its deletion switched off are on again.
+    /// Restores a deleted agent. It is stopped, and the channels that the deletion switched off are on again.
     #[graphql(directive = permit::apply(Permission::AgentDelete))]
     async fn restore_agent(&self, ctx: &Context<'_>, org_id: OrgId, id: AgentId) -> Answer<One<Agent>> {
         answer(async {
@@ -313,7 +312,6 @@ impl AgentMutation {
     }
 }
 
-/// Watching agents.
 #[derive(Default)]
 pub struct AgentSubscription;
 

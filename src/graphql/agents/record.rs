@@ -33,12 +33,13 @@ use crate::{
 
 /// SQL for the path of an agent's picture, for use in other records. `t` is the agent.
 pub const AVATAR_URL: &str = "CASE WHEN t.avatar_version IS NULL THEN NULL ELSE '/avatars/agent/' || t.id || '?v=' || t.avatar_version END";
-/// Since when the agent has been up.
+/// The time since which the agent has been up.
 const UPTIME: &str = "CASE WHEN t.status IN ('RUNNING', 'PAUSED', 'STOPPING') THEN t.started_at END";
 /// The agent's own model or the image's default. Computed, so that it follows changes to the image.
 const RESOLVED_MODEL: &str = "COALESCE(t.model_override, (SELECT i.default_model FROM images i WHERE i.organization_id = t.organization_id AND i.id = t.image_id))";
 
-/// Whether the agent is started again, or was and has not recovered since: up for an hour, as `domain/launch/recovery.rs` says.
+/// Whether a restart is planned, or was made and the agent has not recovered since. Recovered means up for an hour
+/// (`domain/launch/recovery.rs`).
 const RESTARTED: &str = "(t.restart_at IS NOT NULL OR (t.restarts + t.losses > 0 AND (t.started_at IS NULL OR t.started_at > :now - 3600000)))";
 
 const PENDING_APPROVALS: &str = "(SELECT COUNT(*) FROM approvals p WHERE p.organization_id = t.organization_id AND p.agent_id = t.id AND p.status = 'PENDING' AND (p.expires_at IS NULL OR p.expires_at > :now))";
@@ -53,7 +54,6 @@ const NOT_ENFORCED_POSTGRES: &str = "(SELECT COALESCE(json_agg(c.value), '[]') F
     json_array_elements_text(t.approval_categories) c(value) \
     WHERE lower(replace(c.value, ' ', '')) NOT IN (SELECT folded FROM risk_categories))";
 
-/// An agent.
 pub struct Agent;
 
 impl Record for Agent {
@@ -81,10 +81,10 @@ fn identity(spec: Spec) -> Spec {
         .sql::<Option<StatusReason>>(
             "status_reason",
             reason_sql(),
-            "Why it failed, or what it waits for. Null while everything is as it should be.",
+            "Why it failed, or the reason for its waiting. Null while all is well.",
         )
         .sql::<Option<String>>("status_detail", detail_sql(), "The same in words.")
-        .column::<i64>("revision", "Counts the changes to what it is: the newest of `agentRevisions`.")
+        .column::<i64>("revision", "The number of its newest revision in `agentRevisions`.")
         .column::<Option<i64>>("launched_revision", "The revision it was last launched with.")
         .sql::<bool>(
             "has_model_credential",
@@ -106,7 +106,7 @@ fn identity(spec: Spec) -> Spec {
         .sql::<Option<Timestamp>>(
             "last_activity_at",
             LAST_ACTIVITY,
-            "When something was last said in one of its conversations.",
+            "The time of the last message in one of its conversations.",
         )
 }
 
@@ -134,12 +134,12 @@ fn settings(spec: Spec) -> Spec {
         .parts::<Option<Vec<OfferedChoice>>>(
             "offered_models",
             "t.offered_models",
-            "The models it offers, as its sessions say. Null until it has had one.",
+            "The models it offers, as its sessions report. Null before its first session.",
         )
         .parts::<Option<Vec<OfferedChoice>>>(
             "offered_modes",
             "t.offered_modes",
-            "The modes it offers, as its sessions say. Null until it has had one.",
+            "The modes it offers, as its sessions report. Null before its first session.",
         )
         .column::<Option<i64>>("context_floor_tokens", "Tokens at the start of every context.")
         .column::<Option<i64>>("context_floor_memory_tokens", "How many of those tokens hold memory.")
@@ -168,7 +168,7 @@ fn settings(spec: Spec) -> Spec {
             "not_enforced",
             NOT_ENFORCED_SQLITE,
             NOT_ENFORCED_POSTGRES,
-            "Those of `approvalCategories` that no risk rule knows: the agent is only told to ask.",
+            "The `approvalCategories` without a risk rule: the agent is only instructed to ask.",
         )
         .column::<Vec<String>>(
             "disabled_tool_groups",
@@ -183,7 +183,7 @@ fn settings(spec: Spec) -> Spec {
             "Whether it has a network of its own.",
         )
         .column::<Option<String>>("voice_id", "The voice it speaks with.")
-        .column::<RestartPolicy>("restart_policy", "When it is started again without a person.")
+        .column::<RestartPolicy>("restart_policy", "When it is restarted automatically.")
         .column::<BackupSchedule>("backup_schedule", "When it is backed up.")
         .column::<Option<String>>("timezone", "The time zone of its schedules.")
         .column::<Option<String>>("backup_cron", "The cron expression, if `backupSchedule` is CRON.")
@@ -201,7 +201,7 @@ fn settings(spec: Spec) -> Spec {
         .column::<Option<i64>>("session_reset_tokens", "Tokens at which a session starts over.")
 }
 
-/// SQL for why the mode that the agent `t` is set to is not in force. `modes` are those that it offers, as `m.value`.
+/// SQL for the reason why the mode set for the agent `t` is not in force. `modes` are its offered modes, as `m.value`.
 fn mode_problem(modes: &str, is_current: &str) -> String {
     format!(
         "CASE WHEN t.mode_override IS NULL OR t.offered_modes IS NULL THEN NULL \
@@ -228,12 +228,12 @@ fn usage(spec: Spec) -> Spec {
         .elapsed("uptime_seconds", UPTIME, "Seconds since it came up. Null while it is not up.")
         .column::<Decimal>("tokens_used", "Tokens used so far.")
         .column::<Decimal>("cost_micro", "The cost of those tokens, in millionths of the currency unit.")
-        .column::<Option<UsageStatus>>("usage_status", "Where it stands against the model's usage limit.")
+        .column::<Option<UsageStatus>>("usage_status", "Its state regarding the model's usage limit.")
         .column::<Option<String>>(
             "usage_rate_limit_type",
             "The limit that applies, as the model's provider names it.",
         )
-        .column::<Option<UsageStatus>>("usage_overage_status", "Where it stands against the overage limit.")
+        .column::<Option<UsageStatus>>("usage_overage_status", "Its state regarding the overage limit.")
         .column::<bool>("usage_is_overage", "Whether it runs on overage.")
         .column::<bool>("sync_pending", "Whether a change has yet to reach its host.")
         .sql::<bool>(
@@ -246,12 +246,12 @@ fn usage(spec: Spec) -> Spec {
             "restart_reason",
             "CASE WHEN t.status IN ('RUNNING', 'PAUSED') \
              THEN COALESCE(t.restart_reason || ' ' || t.launch_lacks, t.restart_reason, t.launch_lacks) END",
-            "The same in words: what has changed. Null: nothing.",
+            "The changes in words. Null: none.",
         )
         .embedded::<AgentRestart>(
             "restart",
             RESTARTED,
-            "How it comes back after a failure. Null once it has been up for an hour, or a person has started or stopped it.",
+            "Its recovery after a failure. Null once it has been up for an hour, or a person has started or stopped it.",
         )
         .sql::<Option<String>>("avatar_url", AVATAR_URL, "The path of its picture.")
         .column::<Option<UserId>>("created_by", "The user who created it.")
@@ -276,7 +276,7 @@ fn relations(spec: Spec) -> Spec {
         )
 }
 
-/// The relations to what an agent works with: credentials, MCP servers, skills.
+/// The relations to an agent's equipment: credentials, MCP servers, skills.
 fn equipment(spec: Spec) -> Spec {
     spec.many::<Credential>(
         "credentials",
@@ -297,7 +297,7 @@ fn equipment(spec: Spec) -> Spec {
     .many::<McpServerState>(
         "mcp_server_states",
         mcp_server_states("t.agent_id"),
-        "How its MCP servers are doing, those that its host has said something of.",
+        "The states of its MCP servers, as far as its host has reported them.",
     )
     .many::<Skill>(
         "skills",
@@ -306,40 +306,38 @@ fn equipment(spec: Spec) -> Spec {
     )
 }
 
-/// What contains it: money, limits, the network.
+/// Its bounds: money, limits, the network.
 fn contained(spec: Spec) -> Spec {
     spec.embedded::<AgentSpending>("spending", "(1 = 1)", "What it has spent this month and this hour.")
         .one_by::<AgentLimit>(
             "limit",
             "t.id",
             "t.agent_id",
-            "What keeps it from calling its model at the moment. Null: nothing.",
+            "Why it can't call its model at the moment. Null: it can.",
         )
         .many::<RefusedDestination>(
             "refused_destinations",
             Many { by: "t.agent_id", order: "t.last_at DESC, t.id", ..Many::default() },
-            "Where it was not let through, most recent first. The newest 100 are kept.",
+            "The destinations that it was refused, most recent first. The newest 100 are kept.",
         )
 }
 
-/// A relation from an agent to what it works with, through the join table `j`.
+/// A relation from an agent to its equipment, through the join table `j`.
 fn used(from: &'static str) -> Many {
     Many { from: Some(from), by: "j.agent_id", filter: "t.archived_at IS NULL", ..Many::default() }
 }
 
-/// How an agent comes back after a failure.
 pub struct AgentRestart;
 
 impl Record for AgentRestart {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            Spec::new("AgentRestart", "agents t", "How an agent comes back after a failure.")
-                .sql::<i64>("attempts", "t.restarts + t.losses", "How often it was started again in a row.")
+            Spec::new("AgentRestart", "agents t", "An agent's recovery after a failure.")
+                .sql::<i64>("attempts", "t.restarts + t.losses", "The number of consecutive restarts.")
                 .sql::<Option<Timestamp>>(
                     "next_at",
                     "t.restart_at",
-                    "When it is started next, or as soon as the organization is released. Null: not without a person, \
-                     unless it is up.",
+                    "The time of its next start, delayed while the organization is stopped. Null: it is up, or starts only if a person starts it.",
                 )
         });
         &SPEC
@@ -360,13 +358,12 @@ fn viewer_access(scope: &Scope) -> String {
     format!("\"{access}\"")
 }
 
-/// What an agent was at a time.
 pub struct AgentRevision;
 
 impl Record for AgentRevision {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            let about = "What an agent was at a time. It never changes.";
+            let about = "The state of an agent's settings at a time. It never changes.";
             let spec = Spec::new("AgentRevision", "agent_revisions t", about)
                 .permission(Permission::AgentView)
                 .column::<AgentRevisionId>("id", "Identifies the revision in the installation.")
@@ -388,18 +385,17 @@ pub fn version(spec: Spec) -> Spec {
     .column::<String>("content_hash", "SHA-256 of the content as JSON, in hexadecimal.")
     .column::<Json<serde_json::Value>>(
         "changes",
-        "What changed against the one before: field → [before, after]. A long value appears as its length and hash.",
+        "The changes since the previous one: field → [before, after]. A long value appears as its length and hash.",
     )
     .column::<Option<i64>>("reverts_to", "The number of the earlier one that it restores.")
     .column::<ActorKind>("author_kind", "The kind of actor who made it.")
     .column::<Option<Id>>("author_id", "The id of the user or service token. Null for the service itself.")
     .column::<String>("author_name", "The actor's name at the time.")
     .column::<Option<String>>("operation", "The operation that made it, named by its root field.")
-    .column::<Option<String>>("reason", "Why it was made, if its author said so.")
+    .column::<Option<String>>("reason", "The reason given by its author.")
     .column::<Timestamp>("created_at", "When it was made.")
 }
 
-/// How a launch of an agent went.
 pub struct AgentLaunch;
 
 impl Record for AgentLaunch {
@@ -410,7 +406,7 @@ impl Record for AgentLaunch {
                 .column::<i64>("generation", "Counts the agent's launches.")
                 .column::<i64>("revision", "The revision of the agent that was launched.")
                 .column::<Timestamp>("started_at", "When it was started by a person.")
-                .column::<Option<Timestamp>>("up_at", "When it was up. Null: not yet, or never.")
+                .column::<Option<Timestamp>>("up_at", "When it came up. Null: not yet, or never.")
                 .column::<Option<Timestamp>>("ended_at", "When it ended. Null: it has not.")
                 .column::<Option<StatusReason>>(
                     "reason",
@@ -418,7 +414,7 @@ impl Record for AgentLaunch {
                 )
                 .column::<Option<String>>(
                     "detail",
-                    "How it ended in words, with the end of what its program wrote to its error output.",
+                    "How it ended in words, with the end of its program's error output.",
                 )
                 .column::<ActorKind>("started_by_kind", "The kind of actor who started it.")
                 .column::<Option<Id>>(
@@ -436,7 +432,7 @@ impl Record for AgentLaunch {
 pub struct OfferedChoice {
     /// The agent's own name for it.
     pub id: String,
-    /// What people read.
+    /// The label for people.
     pub name: String,
     /// A longer description.
     pub description: Option<String>,

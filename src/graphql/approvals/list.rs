@@ -1,4 +1,4 @@
-//! Which approvals a feed shows, and in which order.
+//! The filters and orders of the feed of approvals.
 
 use super::Approval;
 use crate::{
@@ -10,26 +10,22 @@ use crate::{
     read::{Keys, Rows},
 };
 
-/// SQL: the approval waits for a decision. One whose time is up doesn't, whether or not the job has ended it.
+/// SQL: the approval waits for a decision. An overdue one doesn't, even before the job has expired it.
 pub const PENDING: &str = "t.status = 'PENDING' AND (t.expires_at IS NULL OR t.expires_at > :now)";
 /// SQL: the time of a pending approval is up.
 const OVERDUE: &str = "t.status = 'PENDING' AND t.expires_at <= :now";
-/// SQL: the caller doesn't want to see it yet.
+/// SQL: the caller has snoozed it.
 const SNOOZED: &str = "EXISTS (SELECT 1 FROM approval_snoozes s WHERE s.organization_id = t.organization_id \
                        AND s.approval_id = t.id AND s.user_id = :viewer AND s.until > :now)";
 
 /// The filters of a feed of approvals. `None` doesn't filter.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Only those in one of these states.
     pub status: Option<Vec<ApprovalStatus>>,
-    /// Only those of these kinds.
     pub kinds: Option<Vec<ApprovalKind>>,
     /// Only those of this severity or a higher one.
     pub severity_at_least: Option<Severity>,
-    /// Only those that concern this agent.
     pub agent_id: Option<AgentId>,
-    /// Only those raised in this conversation.
     pub conversation_id: Option<ConversationId>,
     /// Only those that this person should decide.
     pub assignee_id: Option<UserId>,
@@ -76,7 +72,7 @@ const RISK: &str = "(COALESCE(t.risk, CASE t.severity WHEN 'CRITICAL' THEN 90 WH
 const SOON: &str = "(-COALESCE(t.expires_at, 9223372036854775807))";
 const EXPIRES: &str = "COALESCE(t.expires_at, 9223372036854775807)";
 
-/// The order. `order` turns it round.
+/// The sort keys. `order` may reverse them.
 pub fn keys(sort: ApprovalSort, order: Option<SortOrder>) -> Keys {
     match sort {
         ApprovalSort::Risk => {

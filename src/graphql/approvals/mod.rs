@@ -35,7 +35,6 @@ use crate::{
     },
 };
 
-/// An approval.
 pub struct Approval;
 
 impl Record for Approval {
@@ -60,8 +59,8 @@ const SNOOZED_UNTIL: &str = "(SELECT z.until FROM approval_snoozes z WHERE z.org
 
 const IS_DECIDED: &str = "(t.decided_by_kind IS NOT NULL OR (t.status = 'PENDING' AND t.expires_at <= :now))";
 
-/// SQL: what the turn of a withdrawn approval says of who ended it by then.
-fn of_cut(column: &str) -> String {
+/// SQL: a column of the turn of a withdrawn approval about the person who ended it, if that was before the withdrawal.
+fn turn_cut_column(column: &str) -> String {
     format!(
         "(CASE WHEN t.outcome = 'WITHDRAWN' THEN (SELECT w.{column} FROM turns w \
          WHERE w.organization_id = t.organization_id AND w.id = t.turn_id AND w.cut_at <= t.resolved_at) END)"
@@ -111,10 +110,10 @@ fn decision(spec: Spec) -> Spec {
         )
         .sql::<Option<String>>(
             "withdrawn_by",
-            of_cut("cut_by"),
+            turn_cut_column("cut_by"),
             "Who withdrew it, by cancelling the turn or stopping the agent. Null: it was not withdrawn, or not by a person.",
         )
-        .sql::<Option<TurnCut>>("withdrawn_with", of_cut("cut"), "What that person ended.")
+        .sql::<Option<TurnCut>>("withdrawn_with", turn_cut_column("cut"), "What that person ended: the turn or the agent.")
         .column::<Option<String>>("comment", "The decider's comment.")
         .column::<Option<UserId>>(
             "assignee_id",
@@ -124,16 +123,15 @@ fn decision(spec: Spec) -> Spec {
         .sql::<Option<Timestamp>>(
             "snoozed_until",
             SNOOZED_UNTIL,
-            "Until when the caller does not want to see it. Null for a service token.",
+            "The time until which the caller has snoozed it. Null for a service token.",
         )
         .column::<Option<Timestamp>>("expires_at", "When it expires without a decision.")
         .sql::<Option<Timestamp>>("resolved_at", overdue("t.expires_at", "resolved_at"), "When it ended.")
-        .column::<Option<Timestamp>>("delivered_at", "When the agent was told.")
+        .column::<Option<Timestamp>>("delivered_at", "When the agent was notified.")
         .column::<Timestamp>("created_at", "When it was raised.")
         .column::<Timestamp>("updated_at", "When it was last updated.")
 }
 
-/// Who decided.
 pub struct ApprovalDecider;
 
 impl Record for ApprovalDecider {
@@ -219,7 +217,6 @@ pub struct AnswerApprovalInput {
     pub text: Option<String>,
 }
 
-/// Reading approvals.
 #[derive(Default)]
 pub struct ApprovalQuery;
 
@@ -255,7 +252,7 @@ impl ApprovalQuery {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(desc = "Where the page begins: `next` of the page before.", directive = bounds::apply(length(1, 10_000)))]
+        #[graphql(desc = "The start of the page: `next` of the previous page.", directive = bounds::apply(length(1, 10_000)))]
         after: Option<String>,
         #[graphql(desc = "The maximum number to return.", default_with = "Some(50)", directive = bounds::apply(range(1, 200)))]
         limit: Option<i64>,
@@ -268,7 +265,9 @@ impl ApprovalQuery {
         #[graphql(desc = "Only those that concern this agent.")] agent_id: Option<AgentId>,
         #[graphql(desc = "Only those raised in this conversation.")] conversation_id: Option<ConversationId>,
         #[graphql(desc = "Only those that this person should decide.")] assignee_id: Option<UserId>,
-        #[graphql(desc = "Whether to answer those that the caller has snoozed, or the others. Null: both.")]
+        #[graphql(
+            desc = "Whether to return approvals that the caller has snoozed, or the others. Null: both."
+        )]
         snoozed: Option<bool>,
         #[graphql(desc = "The sort key.", default_with = "Some(ApprovalSort::Risk)")] sort: Option<
             ApprovalSort,
@@ -300,7 +299,6 @@ fn shown(scope: &Scope, id: ApprovalId) -> One<Approval> {
     One::by_id(scope, id)
 }
 
-/// Deciding approvals.
 #[derive(Default)]
 pub struct ApprovalMutation;
 
@@ -358,7 +356,7 @@ impl ApprovalMutation {
         .await
     }
 
-    /// Says who should decide; null: no one. A hint, which restricts no one. The member is notified.
+    /// Assigns an approval to a member, who is notified; null unassigns it. A hint that restricts no one.
     #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
     async fn assign_approval(
         &self,
@@ -394,7 +392,6 @@ impl ApprovalMutation {
     }
 }
 
-/// Watching approvals.
 #[derive(Default)]
 pub struct ApprovalSubscription;
 

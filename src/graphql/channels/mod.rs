@@ -32,7 +32,6 @@ pub struct AddWhitelistOriginInput {
 const AGENT_NAME: &str = "COALESCE((SELECT a.name_folded FROM agents a WHERE a.organization_id = t.organization_id \
                           AND a.id = t.agent_id AND a.archived_at IS NULL), '')";
 
-/// Reading channels.
 #[derive(Default)]
 pub struct ChannelQuery;
 
@@ -62,7 +61,7 @@ impl ChannelQuery {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(desc = "Where the page begins: `next` of the page before.", directive = bounds::apply(length(1, 10_000)))]
+        #[graphql(desc = "The start of the page: `next` of the previous page.", directive = bounds::apply(length(1, 10_000)))]
         after: Option<String>,
         #[graphql(desc = "The maximum number to return.", default_with = "Some(50)", directive = bounds::apply(range(1, 200)))]
         limit: Option<i64>,
@@ -96,7 +95,6 @@ impl ChannelQuery {
     }
 }
 
-/// Changing channels.
 #[derive(Default)]
 pub struct ChannelMutation;
 
@@ -149,7 +147,7 @@ impl ChannelMutation {
         .await
     }
 
-    /// Allows an origin to write to a channel, and takes it off the list of those refused. Adding it again does nothing.
+    /// Allows an origin to write to a channel, and removes it from the refused origins. Adding it again does nothing.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn add_whitelist_origin(
         &self,

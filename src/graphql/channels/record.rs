@@ -24,12 +24,11 @@ use crate::{
 const WHITELIST_SQLITE: &str = "(SELECT json_group_array(o.origin_id) FROM (SELECT w.origin_id \
     FROM channel_whitelist w WHERE w.organization_id = t.organization_id AND w.channel_id = t.id \
     ORDER BY w.created_at, w.origin_id) o)";
-/// The same on PostgreSQL. Ties are in byte order, whatever the database's collation.
+/// The same on PostgreSQL. Ties are in byte order, regardless of the database's collation.
 const WHITELIST_POSTGRES: &str = "(SELECT COALESCE(json_agg(w.origin_id \
     ORDER BY w.created_at, w.origin_id COLLATE \"C\"), '[]') \
     FROM channel_whitelist w WHERE w.organization_id = t.organization_id AND w.channel_id = t.id)";
 
-/// A connection between an agent and a messaging transport.
 pub struct Channel;
 
 impl Record for Channel {
@@ -68,7 +67,7 @@ fn identity(spec: Spec) -> Spec {
         .column::<Vec<String>>("mention_off", "Where the agent answers without being mentioned.")
         .column::<bool>(
             "webhook_registered",
-            "Whether its vendor sends what comes in to `inboundPath`, instead of being asked.",
+            "Whether its vendor sends messages to `inboundPath`, instead of being polled.",
         )
         .sql::<Option<String>>(
             "inbound_path",
@@ -112,7 +111,7 @@ fn state(spec: Spec) -> Spec {
         .one::<Agent>("agent", "t.agent_id", "The agent it connects.")
         .column::<Vec<String>>(
             "warnings",
-            "What the vendor or its settings prevent, as it said when the channel was last checked.",
+            "The limits imposed by the vendor or its settings, as of the last check of the channel.",
         )
         .one_by::<ChannelLink>("link", "t.id", "t.channel_id", "Whether the vendor is reached. Null if the channel needs no listener.")
         .many::<RefusedOrigin>(
@@ -127,7 +126,6 @@ fn state(spec: Spec) -> Spec {
         )
 }
 
-/// Whether a channel's vendor is reached.
 pub struct ChannelLink;
 
 impl Record for ChannelLink {
@@ -136,14 +134,13 @@ impl Record for ChannelLink {
             Spec::new("ChannelLink", "channel_listeners t", "Whether a channel's vendor is reached.")
                 .permission(Permission::AgentView)
                 .sql::<LinkState>("state", "t.link", "Whether it is.")
-                .column::<Option<String>>("cause", "Why not.")
-                .sql::<Option<Timestamp>>("since", "t.linked_at", "Since when.")
+                .column::<Option<String>>("cause", "Why the vendor is not reached.")
+                .sql::<Option<Timestamp>>("since", "t.linked_at", "When this state began.")
         });
         &SPEC
     }
 }
 
-/// A sender whose messages a channel refused.
 pub struct RefusedOrigin;
 
 impl Record for RefusedOrigin {
@@ -156,14 +153,13 @@ impl Record for RefusedOrigin {
                 .column::<Option<String>>("origin_name", "The sender's name, as they give it.")
                 .column::<RefusalReason>("reason", "Why the last message was refused.")
                 .column::<i64>("count", "How many messages were refused.")
-                .column::<Timestamp>("first_at", "When the first one came.")
-                .column::<Timestamp>("last_at", "When the last one came.")
+                .column::<Timestamp>("first_at", "When the first one arrived.")
+                .column::<Timestamp>("last_at", "When the last one arrived.")
         });
         &SPEC
     }
 }
 
-/// A message that could not be read.
 pub struct SkippedMessage;
 
 impl Record for SkippedMessage {
@@ -270,7 +266,7 @@ embedded!(
             .sql::<Option<String>>(
                 "authserv_id",
                 "t.email_authserv_id",
-                "The mail server that is believed about senders. Null: they are not proven.",
+                "The mail server whose statements about senders are trusted. Null: senders are not verified.",
             )
     }
 );

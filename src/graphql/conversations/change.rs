@@ -73,7 +73,6 @@ pub struct UploadAttachmentInput {
     pub content_base64: String,
 }
 
-/// Changing conversations.
 #[derive(Default)]
 pub struct ConversationMutation;
 
@@ -96,8 +95,8 @@ impl ConversationMutation {
         .await
     }
 
-    /// Posts a message to a conversation. The agent gets a turn, unless the caller has taken the conversation over: then the
-    /// message is said in its place.
+    /// Posts a message to a conversation. The agent gets a turn, unless the caller has taken the conversation over:
+    /// then the message is sent in the agent's place.
     #[graphql(directive = permit::apply(Permission::AgentInteract))]
     async fn post_message(
         &self,
@@ -136,7 +135,7 @@ impl ConversationMutation {
         .await
     }
 
-    /// Lets the agent answer again. Its next turn contains all that was said.
+    /// Lets the agent answer again. Its next turn contains all messages since the takeover.
     #[graphql(directive = permit::apply(Permission::AgentInteract))]
     async fn hand_back_conversation(
         &self,
@@ -152,7 +151,7 @@ impl ConversationMutation {
         .await
     }
 
-    /// Notes that the caller has read a conversation up to this seq. Never goes back.
+    /// Records that the caller has read a conversation up to this seq. It never moves back.
     #[graphql(directive = permit::apply(Permission::AgentOutputView))]
     async fn mark_read(
         &self,
@@ -232,7 +231,6 @@ impl ConversationMutation {
     }
 }
 
-/// Watching conversations.
 #[derive(Default)]
 pub struct ConversationSubscription;
 

@@ -1,7 +1,7 @@
 //! The hits of a search.
 //!
 //! The list is resolved here and not by the executor, which would create a future for every field and every number of a
-//! range: for a thousand hits that costs more than finding them.
+//! range: for a thousand hits that would cost more than the search.
 
 use std::borrow::Cow;
 

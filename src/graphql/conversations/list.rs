@@ -18,17 +18,12 @@ use crate::{
 /// The filters of a list of conversations. `None` doesn't filter.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// This one.
     pub id: Option<ConversationId>,
-    /// Only conversations of this agent.
     pub agent_id: Option<AgentId>,
-    /// Only conversations with this contact.
     pub contact_id: Option<ContactId>,
-    /// Only conversations through this channel.
     pub channel_id: Option<ChannelId>,
     /// Only conversations over this transport, spelled exactly.
     pub transport: Option<String>,
-    /// Only conversations with this status.
     pub status: Option<ConversationStatus>,
     /// Only conversations last seen with this model.
     pub model: Option<String>,
@@ -71,7 +66,7 @@ fn order_by(sort: ConversationSort, order: SortOrder) -> String {
     format!("{by}, t.id {way}")
 }
 
-/// Sorts by the name of the record that `id` names.
+/// Sorts by the name of the record with the id in `id`.
 fn by_name(table: &str, id: &str, way: &str) -> String {
     format!(
         "(SELECT n.name_folded FROM {table} n WHERE n.organization_id = t.organization_id AND n.id = {id}) {way} NULLS LAST"
@@ -85,7 +80,7 @@ fn named(rows: Rows<Conversation>, word: &str) -> Rows<Conversation> {
     rows.filter(&format!("({})", has_name()), [word.clone().into(), word.into()])
 }
 
-/// SQL: the contact's or the channel's name contains a text; its value is needed twice.
+/// SQL: the contact's or the channel's name contains a text, which has to be bound twice.
 fn has_name() -> String {
     let holds = holds("n.name_folded");
     format!(
@@ -97,13 +92,9 @@ fn has_name() -> String {
 /// The filters of the feed. `None` doesn't filter.
 #[derive(Clone, Debug, Default)]
 pub struct FeedFilter {
-    /// Only conversations with one of these statuses.
     pub status: Option<Vec<ConversationStatus>>,
-    /// Only conversations of this agent.
     pub agent_id: Option<AgentId>,
-    /// Only conversations with this contact.
     pub contact_id: Option<ContactId>,
-    /// Only conversations through this channel.
     pub channel_id: Option<ChannelId>,
     /// Only conversations with activity at or after this time.
     pub from: Option<Timestamp>,

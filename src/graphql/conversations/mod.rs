@@ -1,5 +1,6 @@
 //! Conversations in the GraphQL schema: `records.rs` has the records, `hits.rs` the hits of a search, `query.rs` the
-//! queries (`list.rs`: which conversations, `page.rs`: which messages), `change.rs` the mutations and subscriptions.
+//! queries (`list.rs`: filters and orders of conversations, `page.rs`: pages of messages), `change.rs` the mutations
+//! and subscriptions.
 
 mod change;
 mod hits;

@@ -11,7 +11,7 @@ use crate::{
     read::{Ends, Rows},
 };
 
-/// Where a page of messages begins. Exclusive.
+/// The position of a page of messages. Exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cursor {
     /// At the end: the newest messages.
@@ -50,7 +50,7 @@ impl Cursor {
         })
     }
 
-    /// How to tell whether there are messages on either side of the page.
+    /// How to determine whether there are messages on either side of the page.
     #[must_use]
     pub const fn ends(self) -> Ends {
         let of_none = match self {
@@ -76,7 +76,7 @@ fn seq(parameter: &str, text: &str) -> Result<i64, Violation> {
     Ok(text.parse().unwrap_or(i64::MAX))
 }
 
-/// The messages of a page, if the conversation is the agent's, or whoever's.
+/// The messages of a page, if the conversation is the agent's. None: any agent's.
 pub fn rows(
     scope: &Scope,
     agent: Option<AgentId>,
@@ -101,7 +101,7 @@ pub fn rows(
         Cursor::Before(seq) => rows.filter("t.seq < ?", [seq.into()]).order_by("t.seq DESC").reversed(),
         Cursor::After(seq) => rows.filter("t.seq > ?", [seq.into()]).order_by("t.seq"),
         Cursor::Around(seq) => {
-            // A full page also near the end: seqs have no gaps.
+            // A full page even near the end: seqs have no gaps.
             let first = "t.seq >= (SELECT CASE WHEN c.last_seq - ? < ? THEN c.last_seq - ? ELSE ? END \
                          FROM conversations c WHERE c.organization_id = $1 AND c.id = ?)";
             let (from, back) = (seq.saturating_sub(limit / 2), limit.saturating_sub(1));

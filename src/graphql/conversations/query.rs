@@ -24,7 +24,6 @@ use crate::{
     },
 };
 
-/// Reading conversations.
 #[derive(Default)]
 pub struct ConversationQuery;
 
@@ -100,7 +99,7 @@ impl ConversationQuery {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        #[graphql(desc = "Where the page begins: `next` of the page before.", directive = bounds::apply(length(1, 10_000)))]
+        #[graphql(desc = "The start of the page: `next` of the previous page.", directive = bounds::apply(length(1, 10_000)))]
         after: Option<String>,
         #[graphql(desc = "The maximum number to return.", default_with = "Some(50)", directive = bounds::apply(range(1, 200)))]
         limit: Option<i64>,
@@ -250,7 +249,7 @@ impl ConversationQuery {
         )]
         q: String,
         #[graphql(desc = "Only messages of this agent's conversations.")] agent_id: Option<AgentId>,
-        #[graphql(desc = "Where the page begins: `next` of the page before.", directive = bounds::apply(length(1, 40)))]
+        #[graphql(desc = "The start of the page: `next` of the previous page.", directive = bounds::apply(length(1, 40)))]
         after: Option<String>,
         #[graphql(desc = "The maximum number to return.", default_with = "Some(50)", directive = bounds::apply(range(1, 200)))]
         limit: Option<i64>,

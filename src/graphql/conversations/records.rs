@@ -37,7 +37,6 @@ const CHANNEL_NAME: &str =
 const HOLDER_NAME: &str = "(SELECT u.name FROM users u WHERE u.id = t.taken_over_by)";
 const PENDING_APPROVALS: &str = "(SELECT COUNT(*) FROM approvals p WHERE p.organization_id = t.organization_id AND p.conversation_id = t.id AND p.status = 'PENDING' AND (p.expires_at IS NULL OR p.expires_at > :now))";
 
-/// A conversation between an agent and a person.
 pub struct Conversation;
 
 impl Record for Conversation {
@@ -84,7 +83,7 @@ impl Record for Conversation {
                 .sql::<Option<i64>>(
                     "unread",
                     unread_sql(),
-                    "The number of messages that the caller has not read: of the newest 1000, what was said since the caller joined and in the last 30 days. Null for a service token.",
+                    "The number of messages that the caller has not read: among the newest 1000, those since the caller joined and of the last 30 days. Null for a service token.",
                 )
                 .sql::<Option<bool>>(
                     "watching",
@@ -98,7 +97,7 @@ impl Record for Conversation {
                     HOLDER_NAME,
                     "The name of the person who answers instead of the agent.",
                 )
-                .column::<Option<Timestamp>>("taken_over_at", "Since when.")
+                .column::<Option<Timestamp>>("taken_over_at", "When that person took over.")
                 .column::<Timestamp>("opened_at", "When it began.")
                 .column::<Timestamp>("last_activity_at", "When the last activity took place.")
                 .column::<Option<Timestamp>>("resolved_at", "When it was resolved.")
@@ -115,16 +114,16 @@ impl Record for Conversation {
                         filter: "t.ended_at IS NULL AND NOT t.held",
                         ..Many::default()
                     },
-                    "The turn that the agent has, and the one that waits. `turns` lists all.",
+                    "The running turn and the waiting one. `turns` lists all.",
                 )
         });
         &SPEC
     }
 }
 
-const PREVIEW: &str = "How the text begins. Null if the caller may not read messages (`agent.output.view`).";
+const PREVIEW: &str =
+    "The beginning of the text. Null if the caller may not read messages (`agent.output.view`).";
 
-/// The last message of a conversation, as shown in lists.
 pub struct LastMessage;
 
 impl Record for LastMessage {
@@ -142,7 +141,6 @@ impl Record for LastMessage {
     }
 }
 
-/// A message in a conversation.
 pub struct Message;
 
 impl Record for Message {
@@ -185,20 +183,19 @@ impl Record for Message {
                 .one::<Turn>("turn", "t.turn_id", "The turn that it causes or belongs to.")
                 .column::<Option<String>>(
                     "host_key",
-                    "What the agent's host calls it. Text that was sent while it was written has the same name.",
+                    "The agent's host's key of the message. The text sent by `messageDeltas` has the same key.",
                 )
         });
         &SPEC
     }
 }
 
-const CONTENT: &str = "What was said, by kind. TEXT: {text, format: markdown or plain}; THINKING: {text}; TOOL_CALL: {tool, call_id, input}; TOOL_RESULT: {call_id, output, is_error}; FILE: {caption}; VOICE: {transcript}; APPROVAL: {approval_id}; EVENT: {event, text}; ERROR: {code, text}.";
+const CONTENT: &str = "The content, by kind. TEXT: {text, format: markdown or plain}; THINKING: {text}; TOOL_CALL: {tool, call_id, input}; TOOL_RESULT: {call_id, output, is_error}; FILE: {caption}; VOICE: {transcript}; APPROVAL: {approval_id}; EVENT: {event, text}; ERROR: {code, text}.";
 
 /// Why the first part of the message that failed did.
 const DELIVERY_CODE: &str = "(SELECT d.code FROM deliveries d WHERE d.organization_id = t.organization_id \
     AND d.message_id = t.id AND d.code IS NOT NULL ORDER BY d.part LIMIT 1)";
 
-/// A message's delivery through a channel.
 pub struct MessageDelivery;
 
 impl Record for MessageDelivery {
@@ -215,7 +212,6 @@ impl Record for MessageDelivery {
     }
 }
 
-/// A file attached to a message.
 pub struct Attachment;
 
 impl Record for Attachment {

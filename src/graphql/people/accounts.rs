@@ -43,7 +43,6 @@ pub struct AcceptedInvitation {
     pub user: User,
 }
 
-/// Changing one's own account.
 #[derive(Default)]
 pub struct AccountMutation;
 

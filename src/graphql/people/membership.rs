@@ -105,7 +105,6 @@ pub struct InviteMemberInput {
     pub role: Role,
 }
 
-/// Queries for members and invitations.
 #[derive(Default)]
 pub struct MembershipQuery;
 
@@ -176,7 +175,6 @@ fn member(scope: &Scope, user: UserId) -> One<Member> {
     One::of(Rows::of(scope).filter("t.user_id = ?", [user.0.into()]), user.0)
 }
 
-/// Mutations for members and invitations.
 #[derive(Default)]
 pub struct MembershipMutation;
 

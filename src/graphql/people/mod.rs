@@ -1,4 +1,5 @@
-//! People in the GraphQL schema: their accounts, how they sign in, accounts at other providers, and members of organizations.
+//! People in the GraphQL schema: their accounts, how they sign in, accounts at other providers, and members of
+//! organizations.
 
 mod accounts;
 mod membership;

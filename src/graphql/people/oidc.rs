@@ -22,7 +22,6 @@ pub struct SignInProvider {
     pub start_path: String,
 }
 
-/// Queries for sign-in providers and linked accounts.
 #[derive(Default)]
 pub struct OidcQuery;
 
@@ -54,7 +53,6 @@ impl OidcQuery {
     }
 }
 
-/// Mutations for linked accounts.
 #[derive(Default)]
 pub struct OidcMutation;
 

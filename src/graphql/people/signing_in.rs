@@ -65,13 +65,13 @@ pub struct Viewer {
     pub user: User,
     /// The organizations the person belongs to.
     pub memberships: Vec<Membership>,
-    /// What the person has set for the panel: an object. Null: nothing yet.
+    /// The person's settings of the panel: an object. Null: none yet.
     pub preferences: Option<Json<serde_json::Value>>,
 }
 
 impl Viewer {
-    /// What a person is shown of themselves.
-    async fn of(core: &Core, person: &Person) -> Result<Self> {
+    /// Reads the account of a person.
+    async fn read(core: &Core, person: &Person) -> Result<Self> {
         Ok(Self {
             user: people::user(core, person.id).await?,
             memberships: people::memberships(core, person.id).await?,
@@ -82,14 +82,13 @@ impl Viewer {
 
 #[ComplexObject]
 impl Viewer {
-    /// The session that the call was made with.
+    /// The session of this call.
     async fn session(&self, ctx: &Context<'_>) -> Answer<Option<OpenSession>> {
         let request = ctx.request();
         answer(async { people::current_session(&request.core, request.caller.person()?).await }).await
     }
 }
 
-/// Reading one's own account.
 #[derive(Default)]
 pub struct SessionQuery;
 
@@ -100,7 +99,7 @@ impl SessionQuery {
     async fn viewer(&self, ctx: &Context<'_>) -> Answer<Viewer> {
         answer(async {
             let person = ctx.admit()?.person()?;
-            Viewer::of(&ctx.request().core, person).await
+            Viewer::read(&ctx.request().core, person).await
         })
         .await
     }
@@ -122,7 +121,6 @@ impl SessionQuery {
     }
 }
 
-/// Changing one's own account.
 #[derive(Default)]
 pub struct SessionMutation;
 
@@ -212,8 +210,7 @@ impl SessionMutation {
         .await
     }
 
-    /// Replaces what the caller has set for the panel: an object of at most 64 KiB. Its `timeZone` is the one of times in
-    /// mails.
+    /// Replaces the caller's settings of the panel: an object of at most 64 KiB. Its `timeZone` is also used in mails.
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn set_preferences(
         &self,
@@ -223,7 +220,7 @@ impl SessionMutation {
         answer(async {
             let (request, person) = (ctx.request(), ctx.admit()?.person()?);
             people::set_preferences(request, person, preferences.0).await?;
-            Viewer::of(&request.core, person).await
+            Viewer::read(&request.core, person).await
         })
         .await
     }
@@ -263,7 +260,7 @@ impl SessionMutation {
     }
 }
 
-/// What to open. Refuses a cookie that can't be set before anything is checked.
+/// The kind of session to open. Refuses a cookie that can't be set before anything is checked.
 fn kind(ctx: &Context<'_>, cookie: Option<bool>) -> Result<SessionKind> {
     if cookie != Some(true) {
         return Ok(SessionKind::Tokens);

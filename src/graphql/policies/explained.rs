@@ -1,4 +1,5 @@
-//! Explanations and changes of the policy, as objects of the schema. `core::policy` makes them and knows no schema.
+//! Explanations and changes of the policy, as objects of the schema. `core::policy` creates them, independently of the
+//! schema.
 
 use async_graphql::{Enum, Object};
 

@@ -1,7 +1,7 @@
 //! Policies in the GraphQL schema: read, explain, simulate, edit, revert.
 //!
-//! The policy in force isn't a stored record but what this process decides by. The history is stored, and is a
-//! record like any other.
+//! The policy in force isn't a stored record: this process holds it. The history is stored, and is a record like any
+//! other.
 
 mod explained;
 mod objects;
@@ -36,7 +36,6 @@ use crate::{
     },
 };
 
-/// Reading the policy.
 #[derive(Default)]
 pub struct PolicyQuery;
 
@@ -48,8 +47,8 @@ impl PolicyQuery {
         answer(async { Ok(in_force(&ctx.enter(org_id).await?)) }).await
     }
 
-    /// Who may do something in the organization and through which line, or why not and what would allow it. Ask
-    /// about a role or a member; without either, the answer is about the most a service token can be permitted.
+    /// Whether a role or a member has a permission in the organization and by which line, or why not and what would
+    /// allow it. Without either, the answer is about the most that a service token can be permitted.
     #[graphql(directive = permit::apply(Permission::PolicyView))]
     async fn explain_permission(
         &self,
@@ -89,7 +88,7 @@ impl PolicyQuery {
         answer(async { Ok(policies::propose(&ctx.enter(org_id).await?, text).await?.into()) }).await
     }
 
-    /// What another text of the organization's own rules would have changed in the calls of recent days.
+    /// The calls of recent days that another text of the organization's own rules would have decided differently.
     #[graphql(directive = permit::apply(Permission::PolicyView))]
     async fn simulate_policy(
         &self,
@@ -147,7 +146,6 @@ impl PolicyQuery {
     }
 }
 
-/// Changing the policy.
 #[derive(Default)]
 pub struct PolicyMutation;
 

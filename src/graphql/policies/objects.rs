@@ -20,11 +20,10 @@ use crate::{
     resolvers::bounds::{bounds, length, name},
 };
 
-/// The longest text of an organization's own rules, which every replica compiles: its admins could hold up all others. 38
-/// permissions for four roles take a tenth of it, without comments.
+/// The longest text of an organization's own rules, which every replica compiles: its admins could hold up all others.
+/// 38 permissions for four roles take a tenth of it, without comments.
 pub(super) const MAX_TEXT: i64 = 100_000;
 
-/// A version of the organization's own rules.
 pub struct PolicyVersion;
 
 impl Record for PolicyVersion {
@@ -81,8 +80,8 @@ pub struct OrganizationPolicy {
     pub token_cap: Vec<Permission>,
     /// Since when this policy has been in force.
     pub in_force_since: Timestamp,
-    /// Problems in the current texts. While a text of the operator's has problems, the last good one stays in
-    /// force; for the organization's own rules it is the last good file, or else only what they deny.
+    /// Problems in the current texts. While an operator's text has problems, the last good one stays in force; for the
+    /// organization's own rules, the last good file, or else only their denials.
     pub problems: Vec<PolicyProblem>,
 }
 
@@ -224,8 +223,8 @@ pub(super) fn in_force(scope: &Scope) -> OrganizationPolicy {
     }
 }
 
-/// The expectations without the lines that name other organizations, and without the comments above those: a comment stays
-/// only with the line that it stands above.
+/// The expectations without the lines that name other organizations, and without the comments above those: a comment
+/// stays only with the line that it stands above.
 fn concerning(org: OrgId, text: &str) -> String {
     let (mut kept, mut pending) = (String::new(), String::new());
     for line in text.lines() {

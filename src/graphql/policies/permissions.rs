@@ -1,4 +1,4 @@
-//! `permissions`: what there is to be allowed, in words. What each one opens is read from the schema itself.
+//! `permissions`: all permissions in words. Their operations are read from the schema itself.
 
 use async_graphql::{Context, Object, SimpleObject};
 
@@ -14,7 +14,7 @@ use crate::{
 pub struct PermissionInfo {
     /// The permission.
     pub permission: Permission,
-    /// What it is about: a heading.
+    /// The heading of its group.
     pub group: String,
     /// What it allows, in a sentence.
     pub meaning: String,
@@ -24,7 +24,6 @@ pub struct PermissionInfo {
     pub for_service_tokens: bool,
 }
 
-/// Reading about permissions.
 #[derive(Default)]
 pub struct PermissionQuery;
 

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     agents::running::House,
     harness::{Actor, Answer, Crew, Host, TestApp, found},
+    organizations::emergency_stop::stop,
 };
 
 pub const BACK_UP: &str =
@@ -75,21 +76,9 @@ impl Host<'_> {
         begun
     }
 
-    async fn edits(&self, input: Value) {
-        let edit = "mutation($o: Id!, $i: Id!, $n: UpdateAgentInput!) { updateAgent(orgId: $o, id: $i, input: $n) { id } }";
-        self.app.admin.gql(edit, json!({ "o": self.app.org, "i": self.agent, "n": input })).await.data();
-    }
-
     async fn rests(&self) {
         self.act("stop").await;
         self.ended(EndReason::Stopped).await;
-    }
-}
-
-impl TestApp {
-    async fn edits_organization(&self, input: Value) {
-        let edit = "mutation($o: Id!, $n: UpdateOrganizationInput!) { updateOrganization(orgId: $o, input: $n) { id } }";
-        self.owner.gql(edit, json!({ "o": self.org, "n": input })).await.data();
     }
 }
 
@@ -97,6 +86,8 @@ impl TestApp {
 async fn a_backup_is_made_restored_and_deleted() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
+    let never = app.agent().await;
+    assert_eq!(host.sends(&app.operator, BACK_UP, never).await.code(), "AGENT_NOT_RUNNING");
     let id = host.back_up().await;
     assert_eq!(host.told("BACKUP").await, [json!({ "kind": "BACKUP", "backup_id": id })]);
     assert_eq!(host.sends(&app.operator, BACK_UP, host.agent).await.code(), "CONFLICT", "one at a time");
@@ -132,23 +123,6 @@ async fn a_backup_is_made_restored_and_deleted() {
 }
 
 #[tokio::test]
-async fn who_may_not_edit_the_agent_makes_no_backups() {
-    let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let id = host.back_up().await;
-    host.backs_up(id, done()).await;
-    for (actor, code) in [(&app.viewer, "PERMISSION_DENIED"), (&app.stranger, "NOT_A_MEMBER")] {
-        for (mutation, id) in [(BACK_UP, host.agent), (RESTORE, id), (DELETE, id)] {
-            assert_eq!(host.sends(actor, mutation, id).await.code(), code, "{mutation}");
-        }
-    }
-    let other = json!({ "o": app.other_org, "i": id });
-    assert_eq!(app.stranger.gql(RESTORE, other).await.code(), "NOT_FOUND", "backups of others are not there");
-    let never = app.agent().await;
-    assert_eq!(host.sends(&app.operator, BACK_UP, never).await.code(), "AGENT_NOT_RUNNING");
-}
-
-#[tokio::test]
 async fn a_stop_keeps_its_backup_and_a_late_launch_its_report() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
@@ -157,8 +131,7 @@ async fn a_stop_keeps_its_backup_and_a_late_launch_its_report() {
     host.rests().await;
     let waiting = "SELECT COUNT(*) FROM commands WHERE kind = 'BACKUP' AND expires_at > $1";
     assert_eq!(app.one::<i64>(waiting, vec![app.clock.now().0.into()]).await, 1);
-    let host = host.launched().await;
-    host.started().await;
+    let host = host.relaunched().await;
     old.backs_up(id, done()).await;
     assert_eq!(host.states().await, ["DONE"], "a backup belongs to no launch");
 }
@@ -180,8 +153,7 @@ async fn a_failed_backup_says_why_and_is_not_the_last_one() {
     assert_eq!(says().await.as_deref(), Some("BACKUP_FAILED"));
     assert_eq!(host.told("FORGET").await.len(), 0, "there is no file");
     host.rests().await;
-    let host = host.launched().await;
-    host.started().await;
+    let host = host.relaunched().await;
     assert_eq!(says().await.as_deref(), Some("BACKUP_FAILED"), "a restart mends no backup");
     // A host that lies about the digest has made nothing that could be restored.
     let id = host.back_up().await;
@@ -199,19 +171,18 @@ async fn missed_times_of_a_schedule_make_one_backup() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     assert_eq!(host.round().await, 0, "no one has asked for backups");
-    host.edits(json!({ "backupSchedule": "DAILY", "timezone": "Europe/Vienna" })).await;
+    app.sets_agent(host.agent, json!({ "backupSchedule": "DAILY", "timezone": "Europe/Vienna" })).await;
     app.clock.advance(25 * HOUR);
     assert_eq!(host.round().await, 1, "two replicas make one");
     assert_eq!(host.round().await, 0);
     app.clock.advance(25 * 4 * HOUR);
     assert_eq!(host.round().await, 1, "four days were missed");
     assert_eq!(host.round().await, 0);
-    let list = host.backups().await;
-    assert_eq!(list["agentBackups"]["data"][0]["cause"], "SCHEDULE");
-    host.edits(json!({ "backupSchedule": "OFF" })).await;
+    assert_eq!(host.backups().await["agentBackups"]["data"][0]["cause"], "SCHEDULE");
+    app.sets_agent(host.agent, json!({ "backupSchedule": "OFF" })).await;
     app.clock.advance(50 * HOUR);
     assert_eq!(host.round().await, 0);
-    host.edits(json!({ "backupSchedule": "WEEKLY" })).await;
+    app.sets_agent(host.agent, json!({ "backupSchedule": "WEEKLY" })).await;
     app.clock.advance(7 * 24 * HOUR);
     assert_eq!(host.round().await, 1);
     app.clock.advance(3 * 24 * HOUR);
@@ -224,7 +195,7 @@ async fn missed_times_of_a_schedule_make_one_backup() {
 async fn agents_inherit_a_schedule_within_the_plan() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
-    app.edits_organization(json!({ "backupCron": "0 * * * *" })).await;
+    app.sets(json!({ "backupCron": "0 * * * *" })).await;
     app.clock.advance(HOUR);
     assert_eq!(host.round().await, 1);
     let sql = "UPDATE organizations SET min_cron_interval_minutes_override = 180 WHERE id = $1";
@@ -233,8 +204,7 @@ async fn agents_inherit_a_schedule_within_the_plan() {
     assert_eq!(host.round().await, 0, "the plan wants three hours between two");
     app.clock.advance(2 * HOUR);
     assert_eq!(host.round().await, 1);
-    let stop = "mutation($o: Id!) { stopOrganization(orgId: $o, reason: \"fire\") { id } }";
-    app.owner.gql(stop, json!({ "o": app.org })).await.data();
+    stop(&app, &app.owner, "fire").await.data();
     app.clock.advance(9 * HOUR);
     assert_eq!(host.round().await, 0, "nothing begins while all is stopped");
     assert_eq!(host.sends(&app.operator, BACK_UP, host.agent).await.code(), "ORGANIZATION_STOPPED");
@@ -255,16 +225,16 @@ async fn as_many_are_kept_as_the_retention_says_unless_all_are() {
     };
     make(9).await;
     assert_eq!(host.states().await.len(), 7, "no number was set");
-    app.edits_organization(json!({ "backupRetention": 4 })).await;
+    app.sets(json!({ "backupRetention": 4 })).await;
     make(1).await;
     assert_eq!(host.states().await.len(), 4);
-    host.edits(json!({ "backupRetention": 2 })).await;
+    app.sets_agent(host.agent, json!({ "backupRetention": 2 })).await;
     let kept = make(2).await;
     let list = host.backups().await["agentBackups"]["data"].as_array().unwrap().clone();
     let ids: Vec<i64> = list.iter().rev().map(|backup| backup["id"].as_i64().unwrap()).collect();
     assert_eq!(ids, kept, "the newest stay");
     assert_eq!(host.told("FORGET").await.len(), 10, "the host removes the files of the others");
-    host.edits(json!({ "backupFreeze": true })).await;
+    app.sets_agent(host.agent, json!({ "backupFreeze": true })).await;
     make(3).await;
     assert_eq!(host.states().await.len(), 5);
 }
@@ -292,10 +262,10 @@ async fn a_backup_fails_on_the_host_that_its_agent_has_left() {
     host.rests().await;
     host.sends(&app.operator, RESTORE, complete).await.data();
     host.back_up().await;
-    host.edits(json!({ "description": "It stays where it is." })).await;
+    app.sets_agent(host.agent, json!({ "description": "It stays where it is." })).await;
     assert_eq!(host.states().await, ["PENDING", "DONE"], "another edit ends nothing");
     let other = app.server().await;
-    host.edits(json!({ "serverId": other })).await;
+    app.sets_agent(host.agent, json!({ "serverId": other })).await;
     let list = host.backups().await["agentBackups"]["data"].clone();
     let why = "The agent was moved to another server before the host finished.";
     assert_eq!((&list[0]["state"], &list[0]["error"]), (&json!("FAILED"), &json!(why)));
@@ -321,8 +291,7 @@ async fn a_deleted_agents_pending_backup_fails_and_its_file_goes() {
     let host = app.running_agent().await;
     host.rests().await;
     let id = host.back_up().await;
-    let delete = "mutation($o: Id!, $i: Id!) { deleteAgent(orgId: $o, id: $i) }";
-    host.sends(&app.admin, delete, host.agent).await.data();
+    app.delete_agent(host.agent).await;
     let restore = "mutation($o: Id!, $i: Id!) { restoreAgent(orgId: $o, id: $i) { id } }";
     host.sends(&app.admin, restore, host.agent).await.data();
     let list = host.backups().await["agentBackups"]["data"].clone();
@@ -339,8 +308,7 @@ async fn a_deleted_agents_pending_backup_fails_and_its_file_goes() {
 /// Waits until the newest backup has been made or restored: `field` is its state.
 pub async fn until(house: &House, crew: &Crew, field: &str) -> Value {
     let ended = async || {
-        let list = house.gql(LIST, json!({ "a": crew.agent })).await;
-        let backup = list["agentBackups"]["data"][0].clone();
+        let backup = house.gql(LIST, json!({ "a": crew.agent })).await["agentBackups"]["data"][0].clone();
         backup[field].as_str().is_some_and(|state| state != "PENDING").then_some(backup)
     };
     found(ended).await.unwrap_or_else(|| panic!("the host does not answer: {}", crew.machine.log()))
@@ -348,9 +316,7 @@ pub async fn until(house: &House, crew: &Crew, field: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restore_survives_the_death_of_its_host() {
-    let house = House::open().await;
-    let mut crew = house.crew("saved").await;
-    house.starts(&crew).await;
+    let (house, mut crew) = House::with_crew("saved").await;
     let conversation = house.says(&crew, "remember the blue jacket").await;
     house.rests(conversation).await;
     let notes = crew.machine.folder().join(format!("agents/{}/home/notes", crew.agent));
@@ -363,10 +329,7 @@ async fn a_restore_survives_the_death_of_its_host() {
     house.adds(conversation, "remember the green hat").await;
     house.rests(conversation).await;
     std::fs::write(&notes, "second").unwrap();
-    house
-        .gql("mutation($o: Id!, $i: Id!) { stopAgent(orgId: $o, id: $i) { id } }", json!({ "i": crew.agent }))
-        .await;
-    crew.until(&house.actor, house.tenant.org, "STOPPED").await;
+    house.stops(&crew).await;
     house.gql(RESTORE, json!({ "i": backup["id"] })).await;
     crew.machine.kill();
     crew.machine.run();
@@ -390,8 +353,7 @@ async fn sqlite_what_fails_for_one_agent_keeps_no_other_waiting() {
     let before = app.agent().await;
     let host = app.running_agent().await;
     let after = app.agent().await;
-    let due = "UPDATE agents SET backup_schedule = 'DAILY', launch_generation = 1";
-    app.execute(due, vec![]).await;
+    app.execute("UPDATE agents SET backup_schedule = 'DAILY', launch_generation = 1", vec![]).await;
     let broken = format!(
         "CREATE TRIGGER broken BEFORE INSERT ON agent_backups WHEN NEW.agent_id IN ({before}, {after}) \
          BEGIN SELECT RAISE(ABORT, 'broken'); END"

@@ -19,7 +19,7 @@ use crate::{
     agents::{
         backups::{BACK_UP, RESTORE, until},
         opencode,
-        running::House,
+        running::{EDIT_AGENT, House},
         running_faults::{demo, nothing_is_lost, number},
     },
     harness::{self, Crew, model::Model},
@@ -56,10 +56,8 @@ impl DerefMut for Contained {
 impl Contained {
     /// With an agent of the image that has a shell besides.
     async fn hired(house: &House, socket: &str) -> Self {
-        let image = "mutation($o: Id!, $i: CreateImageInput!) { createImage(orgId: $o, input: $i) { id } }";
         let input = json!({ "name": "Probe", "reference": PROBE, "defaultModel": "here" });
-        let image = house.gql(image, json!({ "i": input })).await["createImage"]["id"].as_i64();
-        Self::of_image(house, socket, image).await
+        Self::of_image(house, socket, house.image(input).await).await
     }
 
     async fn of_image(house: &House, socket: &str, image: Option<i64>) -> Self {
@@ -166,11 +164,6 @@ fn part(path: &str, from: u64, length: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-async fn edits(house: &House, crew: &Crew, input: Value) {
-    let query = "mutation($o: Id!, $a: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $a, input: $i) { id } }";
-    house.gql(query, json!({ "a": crew.agent, "i": input })).await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs an engine: tests/containers"]
 async fn an_agent_answers_without_a_network_or_a_key() {
@@ -180,7 +173,7 @@ async fn an_agent_answers_without_a_network_or_a_key() {
         "credentialChoice": "OWN", "modelCredential": KEY, "modelCredentialProvider": "openai",
         "modelCredentialBaseUrl": format!("{}/v1", model.url),
     });
-    edits(&house, &crew, access).await;
+    house.edits(crew.agent, access).await;
     house.starts(&crew).await;
     let conversation = house.says(&crew, "Hello from the box").await;
     house.hears(&crew, conversation, "Hello from the box").await;
@@ -242,9 +235,7 @@ async fn a_home_in_a_container_comes_back_from_its_backup() {
     let backup = until(&house, &crew, "state").await;
     assert_eq!(backup["state"], "DONE", "{backup}");
     crew.runs("echo second > /home/agent/notes");
-    let stop = "mutation($o: Id!, $i: Id!) { stopAgent(orgId: $o, id: $i) { id } }";
-    house.gql(stop, json!({ "i": crew.agent })).await;
-    crew.until(&house.actor, house.tenant.org, "STOPPED").await;
+    house.stops(&crew).await;
     house.gql(RESTORE, json!({ "i": backup["id"] })).await;
     let backup = until(&house, &crew, "restoreState").await;
     assert_eq!(backup["restoreState"], "DONE", "{backup}");
@@ -323,9 +314,7 @@ async fn an_archived_agent_leaves_its_volume_and_nothing_else() {
     let mut crew = Contained::hired(&house, &variable("MUSTER_TEST_SOCKET")).await;
     house.starts(&crew).await;
     crew.runs("echo beans >/home/agent/list.txt");
-    let stop = "mutation($o: Id!, $a: Id!) { stopAgent(orgId: $o, id: $a) { id } }";
-    house.gql(stop, json!({ "a": crew.agent })).await;
-    crew.until(&house.actor, house.tenant.org, "STOPPED").await;
+    house.stops(&crew).await;
     let archive = "mutation($o: Id!, $a: Id!) { deleteAgent(orgId: $o, id: $a) }";
     house.gql(archive, json!({ "a": crew.agent })).await;
     // As if a host had died before it could remove the container.
@@ -406,12 +395,8 @@ async fn a_privileged_network_is_the_engines_and_needs_permission() {
     assert_eq!(crew.runs("ls /sys/class/net").trim(), "lo", "it was not allowed one");
     // Who has network.edit says so; a service token never has it.
     let allow = json!({ "networkPrivileged": true });
-    let query = "mutation($o: Id!, $a: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $a, input: $i) { id } }";
-    let owner = house.owner();
-    owner.gql(query, json!({ "o": house.tenant.org, "a": crew.agent, "i": allow })).await.data();
-    let stop = "mutation($o: Id!, $a: Id!) { stopAgent(orgId: $o, id: $a) { id } }";
-    house.gql(stop, json!({ "a": crew.agent })).await;
-    crew.until(&house.actor, house.tenant.org, "STOPPED").await;
+    house.owner().gql(EDIT_AGENT, json!({ "o": house.tenant.org, "a": crew.agent, "i": allow })).await.data();
+    house.stops(&crew).await;
     house.starts(&crew).await;
     let interfaces = crew.runs("ls /sys/class/net");
     assert!(interfaces.contains("eth0"), "{interfaces}");

@@ -15,14 +15,12 @@ async fn edit(app: &TestApp, agent: i64, input: Value) -> Answer {
 }
 
 async fn set_status(app: &TestApp, agent: i64, status: &str) {
-    let sql = "UPDATE agents SET status = $1 WHERE id = $2";
-    app.execute(sql, vec![status.into(), agent.into()]).await;
+    app.execute("UPDATE agents SET status = $1 WHERE id = $2", vec![status.into(), agent.into()]).await;
 }
 
 #[tokio::test]
 async fn a_running_agent_stays_on_its_server() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let (server, image) = (app.server().await, app.image().await);
     let home: i64 = app.one("SELECT server_id FROM agents WHERE id = $1", vec![agent.into()]).await;
     for status in ["SPAWNING", "RUNNING", "PAUSED", "STOPPING"] {
@@ -38,15 +36,13 @@ async fn a_running_agent_stays_on_its_server() {
         [("STOPPED", json!({ "serverId": server })), ("ERROR", json!({ "imageId": image }))]
     {
         set_status(&app, agent, status).await;
-        let data = edit(&app, agent, moved).await.data();
-        assert_eq!(data["updateAgent"]["serverId"], server);
+        assert_eq!(edit(&app, agent, moved).await.data()["updateAgent"]["serverId"], server);
     }
 }
 
 #[tokio::test]
 async fn the_host_hears_of_settings_it_uses() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     set_status(&app, agent, "RUNNING").await;
     let commands = || app.column::<String>("SELECT kind FROM commands ORDER BY id");
     // The operator may not open the network.
@@ -77,8 +73,7 @@ async fn the_host_hears_of_settings_it_uses() {
 
 #[tokio::test]
 async fn the_resolved_model_follows_the_image() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let image: i64 = app.one("SELECT image_id FROM agents WHERE id = $1", vec![agent.into()]).await;
     let update = "mutation($o: Id!, $id: Id!, $m: String) { \
                   updateImage(orgId: $o, id: $id, input: { defaultModel: $m }) { id } }";
@@ -99,8 +94,7 @@ async fn the_resolved_model_follows_the_image() {
 
 #[tokio::test]
 async fn revisions_have_the_mode_that_was_set() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     edit(&app, agent, json!({ "modeOverride": "act" })).await.data();
     edit(&app, agent, json!({ "modeOverride": "plan" })).await.data();
     let newest = history(&app, agent).await.remove(0);
@@ -115,8 +109,7 @@ async fn revisions_have_the_mode_that_was_set() {
 
 #[tokio::test]
 async fn the_plan_binds_an_agents_schedule_too() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     app.execute("UPDATE organizations SET min_cron_interval_minutes_override = 60", vec![]).await;
     let often = edit(&app, agent, json!({ "backupSchedule": "CRON", "backupCron": "*/30 * * * *" })).await;
     assert_eq!(often.wrong_inputs(), [("/input/backupCron", "TOO_SMALL")]);
@@ -132,8 +125,7 @@ async fn the_plan_binds_an_agents_schedule_too() {
 
 #[tokio::test]
 async fn a_refusal_names_fields_as_the_schema_spells_them() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let refused = edit(&app, agent, json!({ "credentialChoice": "OWN" })).await;
     let told = &refused.body["errors"][0]["extensions"]["errors"][0];
     assert_eq!(told["detail"], "`modelCredential` is required when `credentialChoice` is OWN.");
@@ -148,8 +140,7 @@ async fn a_refusal_names_fields_as_the_schema_spells_them() {
 
 #[tokio::test]
 async fn settings_that_contradict_each_other_are_refused() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let cases = [
         (json!({ "backupSchedule": "CRON" }), vec![("/input/backupCron", "REQUIRED")]),
         (
@@ -193,12 +184,9 @@ async fn settings_that_contradict_each_other_are_refused() {
 }
 
 #[tokio::test]
-async fn nobody_writes_to_a_deleted_agent() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
-    let delete = "mutation($o: Id!, $id: Id!) { deleteAgent(orgId: $o, id: $id) }";
-    app.admin.gql(delete, json!({ "o": app.org, "id": agent })).await.data();
+async fn no_one_writes_to_a_deleted_agent() {
+    let (app, agent, conversation) = TestApp::with_conversation().await;
+    app.delete_agent(agent).await;
     let post = "mutation($o: Id!, $c: Id!) { postMessage(orgId: $o, conversationId: $c, input: { text: \"hello\" }) { id } }";
     let refused = app.operator.gql(post, json!({ "o": app.org, "c": conversation })).await;
     assert_eq!(refused.code(), "ARCHIVED");

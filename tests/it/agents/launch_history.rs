@@ -7,7 +7,10 @@ use muster::domain::launch;
 use muster_protocol::event::EndReason;
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Host, TestApp};
+use crate::{
+    agents::revisions::{assign, let_agents_read},
+    harness::{Host, TestApp},
+};
 
 const LAUNCHES: &str = "query($o: Id!, $a: Id!, $l: Int) { agentLaunches(orgId: $o, agentId: $a, limit: $l) { \
     generation revision startedAt upAt endedAt reason detail startedByKind startedByName } }";
@@ -27,11 +30,6 @@ async fn ends(host: &Host<'_>, reason: EndReason, said: Option<&str>) {
     told.await.unwrap();
 }
 
-async fn edit(by: &Actor, app: &TestApp, agent: i64, input: Value) -> Value {
-    let query = "mutation($o: Id!, $a: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $a, input: $i) { credentialChoice } }";
-    by.gql(query, json!({ "o": app.org, "a": agent, "i": input })).await.data()["updateAgent"].clone()
-}
-
 /// Whether the agent has to be started again, and why.
 async fn restart(app: &TestApp, agent: i64) -> (bool, Option<String>) {
     let query = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { restartPending restartReason } }";
@@ -39,18 +37,12 @@ async fn restart(app: &TestApp, agent: i64) -> (bool, Option<String>) {
     (shown["restartPending"].as_bool().unwrap(), shown["restartReason"].as_str().map(str::to_owned))
 }
 
-async fn assign(app: &TestApp, credential: i64, agents: &[i64]) {
-    let query = "mutation($o: Id!, $i: Id!, $a: [Id!]!) { setCredentialAgents(orgId: $o, id: $i, input: { agentIds: $a }) { id } }";
-    app.owner.gql(query, json!({ "o": app.org, "i": credential, "a": agents })).await.data();
-}
-
 async fn credential(app: &TestApp, value: &str) -> i64 {
     let fields = json!([{ "label": "key", "type": "secret", "value": value }]);
     let body = json!({ "name": "github", "kind": "api-key", "fields": fields });
     let path = format!("/v1/org/{}/credential", app.org);
     let id = app.owner.post(&path, body).await.expect(201)["id"].as_i64().unwrap();
-    let read = "mutation($o: Id!, $i: Id!) { updateCredential(orgId: $o, id: $i, input: {}, agentMayRead: true) { id } }";
-    app.owner.gql(read, json!({ "o": app.org, "i": id })).await.data();
+    let_agents_read(app, id).await;
     id
 }
 
@@ -62,8 +54,7 @@ async fn the_last_launches_say_how_each_went() {
     ends(&host, EndReason::Exited, Some("panic: no such model\n")).await;
     let host = host.launched().await;
     ends(&host, EndReason::ImageNotFound, None).await;
-    let host = host.launched().await;
-    host.started().await;
+    let host = host.relaunched().await;
     host.act("stop").await;
     // It would not go by itself.
     ends(&host, EndReason::Killed, None).await;
@@ -98,7 +89,7 @@ async fn the_last_launches_say_how_each_went() {
 }
 
 #[tokio::test]
-async fn fifty_launches_are_kept_for_whoever_may_read_what_agents_say() {
+async fn fifty_launches_are_kept_for_readers_of_messages() {
     let app = TestApp::start().await;
     let other = app.running_agent().await;
     let mut host = app.starting_agent().await;
@@ -112,36 +103,32 @@ async fn fifty_launches_are_kept_for_whoever_may_read_what_agents_say() {
     assert_eq!(launches(&app, host.agent, None).await.len(), 20);
     assert_eq!(launches(&app, other.agent, None).await.len(), 1);
     let variables = json!({ "o": app.org, "a": host.agent });
-    let blind = app.token(&["agent.view"]).await.gql(LAUNCHES, variables.clone()).await;
-    assert_eq!(blind.code(), "PERMISSION_DENIED");
-    let unknown = app.viewer.gql(LAUNCHES, json!({ "o": app.org, "a": 99_999 })).await;
-    assert_eq!(unknown.code(), "NOT_FOUND");
+    assert_eq!(app.token(&["agent.view"]).await.gql(LAUNCHES, variables).await.code(), "PERMISSION_DENIED");
+    assert_eq!(app.viewer.gql(LAUNCHES, json!({ "o": app.org, "a": 99_999 })).await.code(), "NOT_FOUND");
     let many = app.viewer.gql(LAUNCHES, json!({ "o": app.org, "a": host.agent, "l": 201 })).await;
     assert_eq!(many.code(), "VALIDATION_FAILED");
     // A deleted agent keeps them.
     ends(&host, EndReason::Exited, None).await;
-    let gone = "mutation($o: Id!, $a: Id!) { deleteAgent(orgId: $o, id: $a) }";
-    app.owner.gql(gone, variables).await.data();
+    app.delete_agent(host.agent).await;
     assert_eq!(launches(&app, host.agent, Some(50)).await.len(), 50);
 }
 
 #[tokio::test]
 async fn a_running_agent_says_what_only_its_next_launch_can_give_it() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let github = credential(&app, "first").await;
-    assign(&app, github, &[agent]).await;
+    assign(&app, "Credential", github, &[agent]).await;
     let host = Host { app: &app, agent, generation: 0 }.launched().await;
     host.launch_plan().await.unwrap();
     host.started().await;
     assert_eq!(restart(&app, agent).await, (false, None));
     // A change that reaches its sessions is not a reason; the host asks again after each.
-    edit(&app.owner, &app, agent, json!({ "noEmoji": true })).await;
+    app.sets_agent(agent, json!({ "noEmoji": true })).await;
     host.launch_plan().await.unwrap();
     assert_eq!(restart(&app, agent).await, (false, None));
 
     // Its sessions choose among the models that they offer. Another one takes a launch.
-    edit(&app.owner, &app, agent, json!({ "modelOverride": "large" })).await;
+    app.sets_agent(agent, json!({ "modelOverride": "large" })).await;
     host.launch_plan().await.unwrap();
     let model = "Its model has changed, and its sessions don't offer the new one.";
     assert_eq!(restart(&app, agent).await, (true, Some(model.to_owned())));
@@ -149,22 +136,22 @@ async fn a_running_agent_says_what_only_its_next_launch_can_give_it() {
     app.execute(offered, vec![]).await;
     host.launch_plan().await.unwrap();
     assert_eq!(restart(&app, agent).await, (false, None));
-    edit(&app.owner, &app, agent, json!({ "modelOverride": null })).await;
+    app.sets_agent(agent, json!({ "modelOverride": null })).await;
     host.launch_plan().await.unwrap();
     assert_eq!(restart(&app, agent).await, (false, None));
 
     let environment = "The credentials in its environment have changed.";
-    assign(&app, github, &[]).await;
+    assign(&app, "Credential", github, &[]).await;
     host.launch_plan().await.unwrap();
     assert_eq!(restart(&app, agent).await, (true, Some(environment.to_owned())));
     // As it was: there is nothing to do.
-    assign(&app, github, &[agent]).await;
+    assign(&app, "Credential", github, &[agent]).await;
     host.launch_plan().await.unwrap();
     assert_eq!(restart(&app, agent).await, (false, None));
     let path = format!("/v1/org/{}/credential/{github}", app.org);
     let fields = json!([{ "label": "key", "type": "secret", "value": "second" }]);
     app.owner.patch(&path, json!({ "fields": fields })).await.expect(200);
-    edit(&app.owner, &app, agent, json!({ "modelCredential": "sk-new", "memoryMbOverride": 512 })).await;
+    app.sets_agent(agent, json!({ "modelCredential": "sk-new", "memoryMbOverride": 512 })).await;
     host.launch_plan().await.unwrap();
     let all = format!(
         "Its access to the model has changed. {environment} Its memory or processor limits have changed."
@@ -186,10 +173,12 @@ async fn a_running_agent_says_what_only_its_next_launch_can_give_it() {
 
 #[tokio::test]
 async fn a_model_credential_is_used_once_it_is_given() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let choice =
-        async |input: Value| edit(&app.operator, &app, agent, input).await["credentialChoice"].clone();
+    let (app, agent) = TestApp::with_agent().await;
+    let query = "mutation($o: Id!, $a: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $a, input: $i) { credentialChoice } }";
+    let choice = async |input: Value| {
+        let edited = app.operator.gql(query, json!({ "o": app.org, "a": agent, "i": input })).await.data();
+        edited["updateAgent"]["credentialChoice"].clone()
+    };
     assert_eq!(choice(json!({ "modelCredential": "sk-1" })).await, "OWN");
     assert_eq!(choice(json!({ "modelCredential": "sk-2", "credentialChoice": "NONE" })).await, "NONE");
     assert_eq!(choice(json!({ "modelCredential": null })).await, "NONE");

@@ -8,29 +8,18 @@ use muster_protocol::{
 use serde_json::{Value, json};
 
 use crate::{
+    agents::revisions::{assign, let_agents_read},
     harness::{Host, TestApp},
     organizations::emergency_stop::{release, stop},
 };
 
 const SYNC: &str = "SELECT CASE WHEN sync_pending THEN 1 ELSE 0 END FROM agents WHERE id = $1";
 
-async fn made(app: &TestApp, create: &str, input: Value) -> i64 {
+pub async fn made(app: &TestApp, create: &str, input: Value) -> i64 {
     let kind = create.trim_start_matches("create");
     let query =
         format!("mutation($o: Id!, $i: Create{kind}Input!) {{ {create}(orgId: $o, input: $i) {{ id }} }}");
     app.owner.gql(&query, json!({ "o": app.org, "i": input })).await.data()[create]["id"].as_i64().unwrap()
-}
-
-async fn assign(app: &TestApp, kind: &str, id: i64, agents: &[i64]) {
-    let query = format!(
-        "mutation($o: Id!, $i: Id!, $a: [Id!]!) {{ set{kind}Agents(orgId: $o, id: $i, input: {{ agentIds: $a }}) {{ id }} }}"
-    );
-    app.owner.gql(&query, json!({ "o": app.org, "i": id, "a": agents })).await.data();
-}
-
-async fn edit(app: &TestApp, agent: i64, input: Value) {
-    let query = "mutation($o: Id!, $a: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $a, input: $i) { id } }";
-    app.owner.gql(query, json!({ "o": app.org, "a": agent, "i": input })).await.data();
 }
 
 async fn is_pending(app: &TestApp, agent: i64) -> bool {
@@ -43,14 +32,12 @@ async fn synced(host: &Host<'_>) {
 
 #[tokio::test]
 async fn a_launch_has_everything_the_agent_may_use_and_nothing_else() {
-    let app = TestApp::start().await;
-    let (agent, other) = (app.agent().await, app.agent().await);
+    let (app, agent, other) = TestApp::with_two_agents().await;
     let fields = json!([{ "label": "api key", "type": "secret", "value": "hush" }, { "label": "empty", "type": "text" }]);
     let credential =
         made(&app, "createCredential", json!({ "name": "GitHub", "kind": "api-key", "fields": fields }))
             .await;
-    let read = "mutation($o: Id!, $i: Id!) { updateCredential(orgId: $o, id: $i, input: {}, agentMayRead: true) { id } }";
-    app.owner.gql(read, json!({ "o": app.org, "i": credential })).await.data();
+    let_agents_read(&app, credential).await;
     let fields = json!([{ "label": "token", "type": "secret", "value": "b34r3r" }]);
     let bearer = made(
         &app,
@@ -84,7 +71,7 @@ async fn a_launch_has_everything_the_agent_may_use_and_nothing_else() {
     }
     let query = "mutation($o: Id!, $i: Id!) { archiveCredential(orgId: $o, id: $i) { id } }";
     app.owner.gql(query, json!({ "o": app.org, "i": archived })).await.data();
-    edit(&app, agent, json!({
+    app.sets_agent(agent, json!({
         "role": "greeter", "noEmoji": true, "memoryMbOverride": 512, "cpuOverride": 1.5, "credentialChoice": "OWN",
         "modelCredential": "sk-model", "modelCredentialProvider": "anthropic", "modelOverride": "model-7",
         "approvalCategories": ["deleting", "promising discounts"],
@@ -144,7 +131,8 @@ async fn an_agent_without_access_of_its_own_is_given_none() {
     let app = TestApp::start().await;
     let host = app.starting_agent().await;
     for choice in ["INHERIT", "NONE"] {
-        edit(&app, host.agent, json!({ "credentialChoice": choice, "modelCredential": "sk-model" })).await;
+        app.sets_agent(host.agent, json!({ "credentialChoice": choice, "modelCredential": "sk-model" }))
+            .await;
         let plan = host.launch_plan().await.unwrap();
         assert_eq!((plan.model_access, plan.model.as_deref()), (None, Some("model-1")));
     }
@@ -171,18 +159,18 @@ async fn skills_that_do_not_fit_are_named() {
 async fn an_agent_is_up_to_date_after_its_hosts_last_command() {
     let app = TestApp::start().await;
     let host = app.starting_agent().await;
-    edit(&app, host.agent, json!({ "language": "de" })).await;
+    app.sets_agent(host.agent, json!({ "language": "de" })).await;
     assert!(is_pending(&app, host.agent).await);
     synced(&host).await;
     assert!(is_pending(&app, host.agent).await, "its host has not asked since");
     host.launch_plan().await.unwrap();
-    edit(&app, host.agent, json!({ "language": "fr" })).await;
+    app.sets_agent(host.agent, json!({ "language": "fr" })).await;
     synced(&host).await;
     assert!(is_pending(&app, host.agent).await, "something has changed meanwhile");
     host.launch_plan().await.unwrap();
     host.started().await;
     assert!(!is_pending(&app, host.agent).await, "a launch takes everything");
-    edit(&app, host.agent, json!({ "language": "en" })).await;
+    app.sets_agent(host.agent, json!({ "language": "en" })).await;
     host.launch_plan().await.unwrap();
     synced(&host).await;
     assert!(!is_pending(&app, host.agent).await);
@@ -190,22 +178,19 @@ async fn an_agent_is_up_to_date_after_its_hosts_last_command() {
 
 #[tokio::test]
 async fn a_moved_agent_begins_new_sessions() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     app.execute("UPDATE conversations SET session = 's-1' WHERE id = $1", vec![conversation.into()]).await;
     let session = || app.one::<Option<String>>("SELECT session FROM conversations", vec![]);
-    edit(&app, agent, json!({ "name": "another name" })).await;
+    app.sets_agent(agent, json!({ "name": "another name" })).await;
     assert_eq!(session().await.as_deref(), Some("s-1"));
-    edit(&app, agent, json!({ "serverId": app.server().await })).await;
+    app.sets_agent(agent, json!({ "serverId": app.server().await })).await;
     assert_eq!(session().await, None);
 }
 
 #[tokio::test]
 async fn people_are_asked_once_for_access_to_the_model() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let required = async || {
         let told = host.tell(async |tx, from| {
             launch::reports::auth_required(tx, from, "401 from the model".to_owned()).await
@@ -238,10 +223,10 @@ async fn people_are_asked_once_for_access_to_the_model() {
 async fn what_an_agent_offers_is_shown_until_it_gets_another_image() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
-    let shown = async || {
-        let query = "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { \
-                     offeredModels { id name description current } offeredModes { id current } updatedAt } }";
-        app.viewer.gql(query, json!({ "o": app.org, "i": host.agent })).await.data()["agent"].clone()
+    let shown = || {
+        host.agent_shows(
+            "offeredModels { id name description current } offeredModes { id current } updatedAt",
+        )
     };
     assert_eq!(shown().await["offeredModels"], Value::Null);
     let offer = |id: &str, current| Offer {
@@ -278,7 +263,7 @@ async fn what_an_agent_offers_is_shown_until_it_gets_another_image() {
     );
     host.ended(EndReason::Exited).await;
     let image = made(&app, "createImage", json!({ "name": "Other", "reference": "other" })).await;
-    edit(&app, host.agent, json!({ "imageId": image })).await;
+    app.sets_agent(host.agent, json!({ "imageId": image })).await;
     assert_eq!(
         (shown().await["offeredModels"].clone(), shown().await["offeredModes"].clone()),
         (Value::Null, Value::Null)
@@ -289,11 +274,7 @@ async fn what_an_agent_offers_is_shown_until_it_gets_another_image() {
 async fn an_agent_says_why_its_planned_mode_is_not_in_force() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
-    let shown = async || {
-        let query =
-            "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { modeOverride modeProblem syncPending } }";
-        app.viewer.gql(query, json!({ "o": app.org, "i": host.agent })).await.data()["agent"].clone()
-    };
+    let shown = || host.agent_shows("modeOverride modeProblem syncPending");
     let problem = async || shown().await["modeProblem"].clone();
     let tell = async |modes: &[(&str, bool)]| {
         let modes = modes.iter().map(|(id, current)| Offer {
@@ -306,7 +287,7 @@ async fn an_agent_says_why_its_planned_mode_is_not_in_force() {
         host.tell(async |tx, from| launch::reports::offered(tx, from, vec![], modes).await).await.unwrap();
     };
     assert_eq!(host.launch_plan().await.unwrap().mode, None);
-    edit(&app, host.agent, json!({ "modeOverride": "plan" })).await;
+    app.sets_agent(host.agent, json!({ "modeOverride": "plan" })).await;
     let set = shown().await;
     assert_eq!((&set["modeOverride"], &set["syncPending"]), (&json!("plan"), &json!(true)));
     assert_eq!(set["modeProblem"], Value::Null, "it is unknown what it offers");
@@ -321,7 +302,7 @@ async fn an_agent_says_why_its_planned_mode_is_not_in_force() {
     assert_eq!(problem().await, Value::Null);
     let restart = "SELECT COUNT(*) FROM agents WHERE restart_reason IS NOT NULL";
     assert_eq!(app.one::<i64>(restart, vec![]).await, 0, "its sessions get it");
-    edit(&app, host.agent, json!({ "modeOverride": null })).await;
+    app.sets_agent(host.agent, json!({ "modeOverride": null })).await;
     assert_eq!(shown().await["modeOverride"], Value::Null);
     assert_eq!(host.launch_plan().await.unwrap().mode, None);
 }
@@ -330,11 +311,7 @@ async fn an_agent_says_why_its_planned_mode_is_not_in_force() {
 async fn a_change_that_does_not_fit_is_told_to_people_until_it_fits() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
-    let why = async || {
-        let query =
-            "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { status statusReason statusDetail } }";
-        app.viewer.gql(query, json!({ "o": app.org, "i": host.agent })).await.data()["agent"].clone()
-    };
+    let why = || host.agent_shows("status statusReason statusDetail");
     // The server of a running agent has a host.
     app.execute("UPDATE servers SET status = 'ONLINE'", vec![]).await;
     let mut skills = Vec::new();
@@ -342,8 +319,7 @@ async fn a_change_that_does_not_fit_is_told_to_people_until_it_fits() {
         assert_eq!(why().await["statusReason"], Value::Null);
         assert!(skills.len() < 50, "a frame has its bounds");
         let name = format!("long {}", skills.len());
-        let skill = json!({ "name": name, "content": "x".repeat(60_000) });
-        skills.push(made(&app, "createSkill", skill).await);
+        skills.push(made(&app, "createSkill", json!({ "name": name, "content": "x".repeat(60_000) })).await);
         assign(&app, "Skill", skills[skills.len() - 1], &[host.agent]).await;
     }
     let told = why().await;

@@ -27,8 +27,7 @@ fn file(name: &str, bytes: &[u8]) -> Content {
 #[tokio::test]
 async fn what_an_agent_says_is_shown_as_the_specification_has_it() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let call = Content::ToolCall {
         tool: "search".to_owned(),
         call_id: "c1".to_owned(),
@@ -68,19 +67,16 @@ async fn a_message_is_stored_once_however_often_it_is_reported() {
     host.says(other, None, "1.7", text("elsewhere")).await.unwrap();
     assert_eq!(shown(&app, &host, conversation).await.len(), 2);
     assert_eq!(shown(&app, &host, other).await.len(), 1);
-    let files: i64 = app.one("SELECT COUNT(*) FROM attachments", vec![]).await;
-    assert_eq!(files, 1);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM attachments", vec![]).await, 1);
     let query = "query($o: Id!, $a: Id!, $c: Id!) { messages(orgId: $o, agentId: $a, conversationId: $c) { data { hostKey } } }";
-    let variables = json!({ "o": app.org, "a": host.agent, "c": other });
-    let keys = app.viewer.gql(query, variables).await.data();
+    let keys = app.viewer.gql(query, json!({ "o": app.org, "a": host.agent, "c": other })).await.data();
     assert_eq!(keys["messages"]["data"], json!([{ "hostKey": "1.7" }]));
 }
 
 #[tokio::test]
 async fn an_agents_file_becomes_an_attachment_and_counts() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     host.says(conversation, None, "1.1", file("../../report.txt", b"forty-two")).await.unwrap();
     let message = shown(&app, &host, conversation).await.remove(0);
     assert_eq!(
@@ -111,15 +107,13 @@ async fn an_agents_file_becomes_an_attachment_and_counts() {
         shown(&app, &host, conversation).await[1..].iter().map(|m| m["content"]["code"].clone()).collect();
     assert_eq!(codes, ["STORAGE_LIMIT", "FILE_TOO_LARGE", "FILE_UNREADABLE"]);
     assert_eq!(stored().await, 9);
-    let blobs: i64 = app.one("SELECT COUNT(*) FROM attachment_blobs", vec![]).await;
-    assert_eq!(blobs, 1);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM attachment_blobs", vec![]).await, 1);
 }
 
 #[tokio::test]
 async fn texts_are_bounded_and_hold_what_a_database_can_store() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let huge = "ä".repeat(600 * 1024);
     host.says(conversation, None, "1.1", text(&huge)).await.unwrap();
     let result =
@@ -138,8 +132,7 @@ async fn texts_are_bounded_and_hold_what_a_database_can_store() {
 #[tokio::test]
 async fn a_value_nested_too_deep_is_stored_as_text() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let nested = |levels: usize| (0..levels).fold(Value::Null, |inner, _| json!([inner]));
     for levels in [DEEPEST, DEEPEST + 1, 124] {
         let call =
@@ -169,16 +162,13 @@ async fn a_host_writes_only_into_its_agents_conversations() {
         let refused = host.says(conversation, turn, "1.1", text("hello")).await.unwrap_err();
         assert_eq!(refused.code.as_str(), "NOT_FOUND");
     }
-    let count: i64 = app.one("SELECT COUNT(*) FROM messages", vec![]).await;
-    assert_eq!(count, 0);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM messages", vec![]).await, 0);
 }
 
 #[tokio::test]
-async fn a_message_is_as_old_as_its_host_says_but_not_from_the_future() {
+async fn a_message_has_its_hosts_time_unless_in_the_future() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     host.says(conversation, None, "1.1", text("now")).await.unwrap();
-    let written: i64 = app.one("SELECT created_at FROM messages", vec![]).await;
-    assert_eq!(written, app.clock.now().0);
+    assert_eq!(app.one::<i64>("SELECT created_at FROM messages", vec![]).await, app.clock.now().0);
 }

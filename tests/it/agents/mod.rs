@@ -5,7 +5,7 @@ pub mod backups;
 mod containers;
 mod edited;
 mod launch_history;
-mod launched;
+pub mod launched;
 mod messages;
 pub mod opencode;
 mod profiles;
@@ -29,16 +29,60 @@ use muster::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::TestApp;
+use crate::harness::{Host, Population, TestApp};
+
+impl TestApp {
+    /// A fresh service with a stopped agent.
+    pub async fn with_agent() -> (Self, i64) {
+        let app = Self::start().await;
+        let agent = app.agent().await;
+        (app, agent)
+    }
+
+    pub async fn with_two_agents() -> (Self, i64, i64) {
+        let (app, one) = Self::with_agent().await;
+        let other = app.agent().await;
+        (app, one, other)
+    }
+
+    /// A fresh service with `n` of everything.
+    pub async fn populated(n: usize) -> (Self, Population) {
+        let app = Self::start().await;
+        let all = app.populate(n).await;
+        (app, all)
+    }
+
+    /// A fresh service with a stopped agent and a conversation with it.
+    pub async fn with_conversation() -> (Self, i64, i64) {
+        let (app, agent) = Self::with_agent().await;
+        let conversation = app.conversation(agent).await;
+        (app, agent, conversation)
+    }
+
+    /// An agent that runs, and a conversation with it.
+    pub async fn talking_agent(&self) -> (Host<'_>, i64) {
+        let host = self.running_agent().await;
+        let conversation = self.conversation(host.agent).await;
+        (host, conversation)
+    }
+
+    pub async fn delete_agent(&self, agent: i64) {
+        let delete = "mutation($o: Id!, $a: Id!) { deleteAgent(orgId: $o, id: $a) }";
+        self.admin.gql(delete, json!({ "o": self.org, "a": agent })).await.data();
+    }
+}
+
+impl Host<'_> {
+    /// Started by a person, and up.
+    pub async fn relaunched(self) -> Self {
+        let host = self.launched().await;
+        host.started().await;
+        host
+    }
+}
 
 fn set_status(status: &str) -> String {
     format!("UPDATE agents SET status = '{status}' WHERE organization_id = $1 AND id = $2")
-}
-
-const ACT: &str = "mutation($o: Id!, $id: Id!) { ACTION(orgId: $o, id: $id) { status } }";
-
-fn action(name: &str) -> String {
-    ACT.replace("ACTION", name)
 }
 
 #[tokio::test]
@@ -57,35 +101,10 @@ async fn an_agent_is_created_stopped() {
 }
 
 #[tokio::test]
-async fn an_agent_refers_only_to_its_own_organization() {
-    let app = TestApp::start().await;
-    let path = format!("/v1/org/{}/agent", app.org);
-    let foreign: i64 = {
-        let made = app
-            .stranger
-            .post(&format!("/v1/org/{}/server", app.other_org), json!({ "name": "theirs" }))
-            .await;
-        made.expect(201)["id"].as_i64().unwrap()
-    };
-    let image = app.image().await;
-    let refused =
-        app.owner.post(&path, json!({ "name": "x", "server_id": foreign, "image_id": image })).await;
-    assert_eq!(refused.violations(), [("/server_id", "NOT_FOUND")]);
-    let server = app.server().await;
-    let refused =
-        app.owner.post(&path, json!({ "name": "x", "server_id": server, "image_id": 999_999 })).await;
-    assert_eq!(refused.violations(), [("/image_id", "NOT_FOUND")]);
-    let total = app.owner.get(&format!("{path}?page=1&limit=1")).await.expect(200)["total"].clone();
-    assert_eq!(total, 0, "nothing was created");
-}
-
-#[tokio::test]
 async fn operator_starts_a_stopped_agent() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
-    let started = app.operator.post(&path, Value::Null).await.expect(200);
-    assert_eq!(started["status"], "SPAWNING");
+    assert_eq!(app.operator.post(&path, Value::Null).await.expect(200)["status"], "SPAWNING");
     let commands = || app.column::<String>("SELECT kind FROM commands ORDER BY id");
     assert_eq!(commands().await, ["LAUNCH"]);
     // Starting it again while it spawns gives the same answer, and it is launched only once.
@@ -95,8 +114,7 @@ async fn operator_starts_a_stopped_agent() {
 
 #[tokio::test]
 async fn a_running_agent_is_not_started() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
     for status in ["RUNNING", "PAUSED", "STOPPING"] {
         app.execute(&set_status(status), vec![app.org.into(), agent.into()]).await;
@@ -106,29 +124,6 @@ async fn a_running_agent_is_not_started() {
     }
     app.execute(&set_status("ERROR"), vec![app.org.into(), agent.into()]).await;
     app.owner.post(&path, Value::Null).await.expect(200);
-}
-
-#[tokio::test]
-async fn viewer_cannot_start_an_agent() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
-    assert_eq!(app.viewer.post(&path, Value::Null).await.problem(), (403, "PERMISSION_DENIED"));
-    let token = app.token(&["agent.view"]).await;
-    assert_eq!(token.post(&path, Value::Null).await.problem(), (403, "PERMISSION_DENIED"));
-    assert_eq!(app.column::<String>("SELECT kind FROM commands").await, Vec::<String>::new());
-}
-
-#[tokio::test]
-async fn stranger_sees_no_agent_to_start() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let theirs = app.stranger.post(&format!("/v1/org/{}/agent/{agent}/start", app.org), Value::Null).await;
-    assert_eq!(theirs.problem(), (403, "NOT_A_MEMBER"));
-    let own = app.stranger.post(&format!("/v1/org/{}/agent/{agent}/start", app.other_org), Value::Null).await;
-    assert_eq!(own.problem(), (404, "NOT_FOUND"));
-    let nowhere = app.stranger.post(&format!("/v1/org/999999/agent/{agent}/start"), Value::Null).await;
-    assert_eq!(nowhere.problem(), (403, "NOT_A_MEMBER"));
 }
 
 #[tokio::test]
@@ -145,22 +140,19 @@ async fn ids_that_are_not_numbers_are_malformed() {
 
 #[tokio::test]
 async fn an_agent_is_paused_resumed_and_stopped() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let vars = json!({ "o": app.org, "id": agent });
-    assert_eq!(app.operator.gql(&action("pauseAgent"), vars.clone()).await.code(), "AGENT_NOT_RUNNING");
+    let (app, agent) = TestApp::with_agent().await;
+    let act = async |verb: &str| {
+        let query =
+            format!("mutation($o: Id!, $id: Id!) {{ it: {verb}Agent(orgId: $o, id: $id) {{ status }} }}");
+        app.operator.gql(&query, json!({ "o": app.org, "id": agent })).await
+    };
+    assert_eq!(act("pause").await.code(), "AGENT_NOT_RUNNING");
     app.execute(&set_status("RUNNING"), vec![app.org.into(), agent.into()]).await;
-    let paused = app.operator.gql(&action("pauseAgent"), vars.clone()).await.data();
-    assert_eq!(paused["pauseAgent"]["status"], "PAUSED");
-    let resumed = app.operator.gql(&action("resumeAgent"), vars.clone()).await.data();
-    assert_eq!(resumed["resumeAgent"]["status"], "RUNNING");
-    let stopped = app.operator.gql(&action("stopAgent"), vars.clone()).await.data();
-    assert_eq!(stopped["stopAgent"]["status"], "STOPPING");
-    assert_eq!(
-        app.column::<String>("SELECT kind FROM commands ORDER BY id").await,
-        ["PAUSE", "RESUME", "STOP"]
-    );
-    assert_eq!(app.stranger.gql(&action("stopAgent"), vars).await.code(), "NOT_A_MEMBER");
+    for (verb, status) in [("pause", "PAUSED"), ("resume", "RUNNING"), ("stop", "STOPPING")] {
+        assert_eq!(act(verb).await.data()["it"]["status"], status);
+    }
+    let commands: Vec<String> = app.column("SELECT kind FROM commands ORDER BY id").await;
+    assert_eq!(commands, ["PAUSE", "RESUME", "STOP"]);
 }
 
 #[tokio::test]
@@ -182,9 +174,8 @@ async fn a_deleted_agent_is_gone_and_its_name_is_free() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_for_a_deleted_agent_any_more() {
-    let app = TestApp::start().await;
-    let (gone, stays) = (app.agent().await, app.agent().await);
+async fn a_deleted_agents_approvals_are_withdrawn() {
+    let (app, gone, stays) = TestApp::with_two_agents().await;
     let tx = app.scope().begin().await.unwrap();
     let until = tx.now.plus(Duration::from_hours(1));
     let used_up = |agent, cause, title: &'static str| UsedUp {
@@ -205,8 +196,7 @@ async fn nobody_is_asked_for_a_deleted_agent_any_more() {
     // Of the organization, whose other agents wait for it as well.
     approvals::raise_cost_guard(&tx, &used_up(None, AgentId(gone), "Of all")).await.unwrap();
     tx.commit().await.unwrap();
-    let delete = "mutation($o: Id!, $id: Id!) { deleteAgent(orgId: $o, id: $id) }";
-    app.admin.gql(delete, json!({ "o": app.org, "id": gone })).await.data();
+    app.delete_agent(gone).await;
     let open = "SELECT kind || ' ' || body FROM approvals WHERE status = 'PENDING' ORDER BY kind, body";
     let expected = ["AUTH_REQUIRED Of the other", "COST_GUARD Of all", "COST_GUARD Of the other"];
     assert_eq!(app.column::<String>(open).await, expected);
@@ -216,8 +206,7 @@ async fn nobody_is_asked_for_a_deleted_agent_any_more() {
 
 #[tokio::test]
 async fn settings_are_edited_and_checked() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let edit = "mutation($o: Id!, $id: Id!, $input: UpdateAgentInput!) { updateAgent(orgId: $o, id: $id, input: $input) {
         timezone backupCron approvalCategories effortOverride hasModelCredential cpuOverride thinkingEnabled
     } }";
@@ -249,40 +238,8 @@ async fn settings_are_edited_and_checked() {
 }
 
 #[tokio::test]
-async fn the_list_answers_relations_in_a_fixed_number_of_statements() {
-    let app = TestApp::start().await;
-    let query = "query($o: Id!) { agents(orgId: $o, page: 1, limit: 50) { total data { id server { name agents { id } } image { name } } } }";
-    let cost = async |app: &TestApp| {
-        app.viewer.gql(query, json!({ "o": app.org })).await.data();
-        let before = app.statements();
-        let data = app.viewer.gql(query, json!({ "o": app.org })).await.data();
-        (data["agents"]["total"].as_i64().unwrap(), app.statements() - before)
-    };
-    app.agent().await;
-    let (one, few) = cost(&app).await;
-    for _ in 0..9 {
-        app.agent().await;
-    }
-    let (ten, many) = cost(&app).await;
-    assert_eq!((one, ten), (1, 10));
-    assert_eq!(few, many, "one statement for the page and one for each relation, however many rows");
-}
-
-#[tokio::test]
-async fn one_failing_root_field_leaves_the_others_alone() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let query = "query($o: Id!, $id: Id!) { there: agent(orgId: $o, id: $id) { id } gone: agent(orgId: $o, id: 999999) { id } }";
-    let answer = app.owner.gql(query, json!({ "o": app.org, "id": agent })).await;
-    assert_eq!(answer.body["data"], json!({ "there": { "id": agent }, "gone": null }));
-    assert_eq!(answer.code(), "NOT_FOUND");
-    assert_eq!(answer.body["errors"][0]["path"], json!(["gone"]));
-}
-
-#[tokio::test]
 async fn a_model_credential_goes_only_to_its_address() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let update = "mutation($o: Id!, $id: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $id, input: $i) { id } }";
     let edit = |input: Value| app.operator.gql(update, json!({ "o": app.org, "id": agent, "i": input }));
     let (theirs, elsewhere) = ("https://models.example/v1", "https://listener.example/v1");

@@ -36,10 +36,9 @@ async fn coder(house: &House, model: &Model, folder: &Path) -> Crew {
 
 /// An image of OpenCode's profile.
 pub async fn image(house: &House, reference: &str) -> Option<i64> {
-    let image = "mutation($o: Id!, $i: CreateImageInput!) { createImage(orgId: $o, input: $i) { id } }";
     let input =
         json!({ "name": "OpenCode", "reference": reference, "profile": "opencode", "defaultModel": "here" });
-    house.gql(image, json!({ "i": input })).await["createImage"]["id"].as_i64()
+    house.image(input).await
 }
 
 /// The agent's model is this one, and it asks before it pushes.
@@ -48,8 +47,7 @@ pub async fn thinks_with(house: &House, crew: &Crew, model: &Model) {
         "credentialChoice": "OWN", "modelCredential": KEY, "modelCredentialProvider": "openai",
         "modelCredentialBaseUrl": format!("{}/v1", model.url), "approvalAskThreshold": 55,
     });
-    let query = "mutation($o: Id!, $a: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $a, input: $i) { id } }";
-    house.gql(query, json!({ "a": crew.agent, "i": edit })).await;
+    house.edits(crew.agent, edit).await;
 }
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -160,8 +158,7 @@ pub async fn does_one_whole_job(house: &House, crew: &Crew) -> String {
     assert_eq!(git.git(&["show", "main:greet.sh"]), "echo \"Hello, world\"\n");
     let thread = house.thread(crew, conversation).await;
     let asked = format!("/v1/org/{}/approval?only_pending=false&page=1&limit=50", house.tenant.org);
-    let asked = house.actor.get(&asked).await.expect(200);
-    assert_eq!(asked["data"].as_array().unwrap().len(), 1, "{thread:#?}");
+    assert_eq!(house.actor.get(&asked).await.expect(200)["data"].as_array().unwrap().len(), 1, "{thread:#?}");
     format!("{thread:?}")
 }
 

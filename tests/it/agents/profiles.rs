@@ -38,8 +38,7 @@ async fn an_image_is_given_a_profile_that_exists() {
     let image = created(&app, json!("opencode")).await;
     assert_eq!(image["profile"], "opencode");
     let update = async |profile: Value| {
-        let variables = json!({ "o": app.org, "id": image["id"], "i": { "profile": profile } });
-        app.admin.gql(UPDATE, variables).await
+        app.admin.gql(UPDATE, json!({ "o": app.org, "id": image["id"], "i": { "profile": profile } })).await
     };
     assert_eq!(update(json!("gemini")).await.data()["updateImage"]["profile"], "gemini");
     let answer = update(json!("nope")).await;
@@ -55,11 +54,7 @@ async fn a_host_gets_the_profile_and_another_needs_a_restart() {
     let app = TestApp::start().await;
     let image = created(&app, json!("opencode")).await;
     let agent = app.agent().await;
-    let edit = "mutation($o: Id!, $a: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $a, input: $i) { id } }";
-    let edit = async |input: Value| {
-        app.owner.gql(edit, json!({ "o": app.org, "a": agent, "i": input })).await.data()
-    };
-    edit(json!({ "imageId": image["id"], "modelOverride": "large" })).await;
+    app.sets_agent(agent, json!({ "imageId": image["id"], "modelOverride": "large" })).await;
     let host = Host { app: &app, agent, generation: 0 }.launched().await;
     let plan = host.launch_plan().await.unwrap();
     let profile = plan.profile.unwrap();
@@ -68,14 +63,12 @@ async fn a_host_gets_the_profile_and_another_needs_a_restart() {
     host.started().await;
     let reason = async || {
         host.launch_plan().await.unwrap();
-        let query = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { restartReason } }";
-        app.viewer.gql(query, json!({ "o": app.org, "a": agent })).await.data()["agent"]["restartReason"]
-            .clone()
+        host.agent_shows("restartReason").await["restartReason"].clone()
     };
     assert_eq!(reason().await, Value::Null);
-    edit(json!({ "modelOverride": "small" })).await;
+    app.sets_agent(agent, json!({ "modelOverride": "small" })).await;
     assert_eq!(reason().await, "Its profile or the model in it has changed.");
-    edit(json!({ "modelOverride": "large" })).await;
+    app.sets_agent(agent, json!({ "modelOverride": "large" })).await;
     assert_eq!(reason().await, Value::Null);
     let variables = json!({ "o": app.org, "id": image["id"], "i": { "profile": "qwen" } });
     app.admin.gql(UPDATE, variables).await.data();
@@ -98,8 +91,7 @@ async fn the_docs_profile_is_listed_and_sent_to_the_host() {
     assert_eq!((&own["title"], &own["lastRunWith"]), (&json!("Our agent"), &Value::Null));
     let image = created(&app, json!("our-agent")).await;
     let agent = app.agent().await;
-    let edit = "mutation($o: Id!, $a: Id!, $i: Id!) { updateAgent(orgId: $o, id: $a, input: { imageId: $i }) { id } }";
-    app.owner.gql(edit, json!({ "o": app.org, "a": agent, "i": image["id"] })).await.data();
+    app.sets_agent(agent, json!({ "imageId": image["id"] })).await;
     let host = Host { app: &app, agent, generation: 0 }.launched().await;
     let profile = host.launch_plan().await.unwrap().profile.unwrap();
     assert_eq!(profile.command, ["our-agent", "--acp"]);
@@ -109,8 +101,7 @@ async fn the_docs_profile_is_listed_and_sent_to_the_host() {
 
 #[tokio::test]
 async fn a_profile_that_is_gone_is_told_when_an_agent_is_launched() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     app.execute(
         "UPDATE images SET profile = 'gone' WHERE id IN (SELECT image_id FROM agents WHERE id = $1)",
         vec![agent.into()],

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use crate::{
     agents::running::House,
     harness::{Host, TestApp, found, until},
+    organizations::emergency_stop::{release, stop},
 };
 
 const RESTART: &str = "status statusReason restart { attempts nextAt }";
@@ -29,6 +30,14 @@ impl Host<'_> {
             launch::reports::ended(tx, from, EndReason::Exited, Some(code), None, None).await
         });
         ended.await.unwrap();
+    }
+
+    /// What may be spent is used up.
+    pub async fn is_limited(&self, why: &str) {
+        let limited = self.tell(async |tx, from| {
+            launch::stop_in(tx, from.agent, "costGuard", (StatusReason::LimitReached, why)).await
+        });
+        limited.await.unwrap();
     }
 
     /// When it is started next, in milliseconds from now.
@@ -195,11 +204,7 @@ async fn always_undoes_neither_a_stop_nor_a_spent_budget() {
         host.stays_down().await;
 
         let host = always().await;
-        let spent = host.tell(async |tx, from| {
-            let why = (StatusReason::LimitReached, "Nothing is left.");
-            launch::stop_in(tx, from.agent, "costGuard", why).await
-        });
-        spent.await.unwrap();
+        host.is_limited("Nothing is left.").await;
         host.ended(reason).await;
         let stopped = json!({ "status": "STOPPED", "statusReason": "LIMIT_REACHED", "restart": null });
         assert_eq!(host.agent_shows(shows).await, stopped, "{reason:?}");
@@ -216,16 +221,14 @@ async fn each_policy_says_what_is_started_again() {
         app.sets_agent(host.agent, json!({ "restartPolicy": policy })).await;
         host.exits(3).await;
         assert_eq!(host.comes_back_in().await, failed, "{policy}, failed");
-        let host = host.launched().await;
-        host.started().await;
+        let host = host.relaunched().await;
         host.exits(0).await;
         assert_eq!(host.comes_back_in().await, clean, "{policy}, ended without an error");
         let host = host.launched().await;
         host.ended(EndReason::ShimLost).await;
         assert_eq!(host.comes_back_in().await, failed, "{policy}, lost");
         // It was stopped, by a person or on its host.
-        let host = host.launched().await;
-        host.started().await;
+        let host = host.relaunched().await;
         host.ended(EndReason::Stopped).await;
         assert_eq!(host.comes_back_in().await, None, "{policy}, stopped");
     }
@@ -254,8 +257,8 @@ async fn a_stop_in_between_is_not_undone() {
     let shown = json!({ "status": "ERROR", "statusReason": "EXITED", "restart": null });
     assert_eq!(host.agent_shows(RESTART).await, shown);
     host.stays_down().await;
-    let stop = "mutation($o: Id!, $i: Id!) { stopAgent(orgId: $o, id: $i) { id } }";
-    let again = app.operator.gql(stop, json!({ "o": app.org, "i": host.agent })).await;
+    let again = "mutation($o: Id!, $i: Id!) { stopAgent(orgId: $o, id: $i) { id } }";
+    let again = app.operator.gql(again, json!({ "o": app.org, "i": host.agent })).await;
     assert_eq!(again.code(), "AGENT_NOT_RUNNING", "there is nothing to take back");
     let lines = "SELECT CAST(changes AS TEXT) FROM audit_lines WHERE operation = 'stopAgent'";
     let lines: Vec<String> = app.column(lines).await;
@@ -264,10 +267,7 @@ async fn a_stop_in_between_is_not_undone() {
     // What may be spent is used up.
     let host = app.running_agent().await;
     host.exits(3).await;
-    let spent = host.tell(async |tx, from| {
-        launch::stop_in(tx, from.agent, "costGuard", (StatusReason::LimitReached, "Nothing is left.")).await
-    });
-    spent.await.unwrap();
+    host.is_limited("Nothing is left.").await;
     host.stays_down().await;
     // Its policy.
     let host = app.running_agent().await;
@@ -285,8 +285,7 @@ async fn a_stop_in_between_is_not_undone() {
     // It was started and stopped by a person: the planned launch is not made.
     let host = app.running_agent().await;
     host.exits(3).await;
-    let host = host.launched().await;
-    host.started().await;
+    let host = host.relaunched().await;
     host.act("stop").await;
     host.ended(EndReason::Exited).await;
     host.stays_down().await;
@@ -296,20 +295,18 @@ async fn a_stop_in_between_is_not_undone() {
 async fn a_stopped_organization_starts_nothing_until_its_release() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
-    let stop = "mutation($o: Id!) { stopOrganization(orgId: $o, reason: \"so\") { id } }";
-    let release = "mutation($o: Id!) { releaseOrganization(orgId: $o) { id } }";
     host.exits(3).await;
-    app.owner.gql(stop, json!({ "o": app.org })).await.data();
+    stop(&app, &app.owner, "so").await.data();
     host.stays_down().await;
-    app.owner.gql(release, json!({ "o": app.org })).await.data();
+    release(&app, &app.owner).await.data();
     assert_eq!(start_due(&app.core).await.unwrap(), 1);
     // One that a person stopped meanwhile stays down.
     let host = Host { generation: 2, ..host };
     host.started().await;
     host.exits(3).await;
-    app.owner.gql(stop, json!({ "o": app.org })).await.data();
+    stop(&app, &app.owner, "so").await.data();
     host.act("stop").await;
-    app.owner.gql(release, json!({ "o": app.org })).await.data();
+    release(&app, &app.owner).await.data();
     host.stays_down().await;
 }
 
@@ -347,10 +344,7 @@ async fn all_agents_of_a_server_start_but_those_that_may_not() {
     }
     failed.exits(3).await;
     let why = "The agent's budget is used up.";
-    let limited = spent.tell(async |tx, from| {
-        launch::stop_in(tx, from.agent, "costGuard", (StatusReason::LimitReached, why)).await
-    });
-    limited.await.unwrap();
+    spent.is_limited(why).await;
     spent.ended(EndReason::Stopped).await;
     let start = "mutation($o: Id!, $s: Id!) { startAgents(orgId: $o, serverId: $s) { started skipped { id status reason } left } }";
     let variables = json!({ "o": app.org, "s": server });
@@ -371,10 +365,8 @@ async fn all_agents_of_a_server_start_but_those_that_may_not() {
     assert_eq!(app.launch_of(failed.agent).await, (2, "SPAWNING".to_owned()));
     failed.stays_at(2).await;
     assert_eq!(app.viewer.gql(start, variables.clone()).await.code(), "PERMISSION_DENIED");
-    let unknown = app.operator.gql(start, json!({ "o": app.org, "s": 99_999 })).await;
-    assert_eq!(unknown.code(), "NOT_FOUND");
-    let stop = "mutation($o: Id!) { stopOrganization(orgId: $o, reason: \"so\") { id } }";
-    app.owner.gql(stop, json!({ "o": app.org })).await.data();
+    assert_eq!(app.operator.gql(start, json!({ "o": app.org, "s": 99_999 })).await.code(), "NOT_FOUND");
+    stop(&app, &app.owner, "so").await.data();
     assert_eq!(app.operator.gql(start, variables).await.code(), "ORGANIZATION_STOPPED");
 }
 
@@ -404,8 +396,7 @@ async fn a_call_starts_a_hundred_agents_and_the_next_one_the_rest() {
     let server = app.server().await;
     let all = many(&app, server, 103).await;
     let start = async || {
-        let done = app.operator.gql(START_ALL, json!({ "o": app.org, "s": server })).await.data();
-        done["startAgents"].clone()
+        app.operator.gql(START_ALL, json!({ "o": app.org, "s": server })).await.data()["startAgents"].clone()
     };
     assert_eq!(start().await, json!({ "started": all[..100], "skipped": [], "left": 3 }));
     let up: Vec<Value> = all[..100].iter().map(|id| json!({ "id": id })).collect();
@@ -413,7 +404,7 @@ async fn a_call_starts_a_hundred_agents_and_the_next_one_the_rest() {
 }
 
 #[tokio::test]
-async fn sqlite_agents_that_are_started_together_are_held_in_small_lots() {
+async fn sqlite_agents_started_together_are_held_in_small_lots() {
     let app = TestApp::start().await;
     let server = app.server().await;
     let all = many(&app, server, 60).await;
@@ -439,9 +430,7 @@ impl Host<'_> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_reboot_of_its_machine_an_agent_is_up_again() {
-    let house = House::open().await;
-    let mut crew = house.crew("rebooting").await;
-    house.starts(&crew).await;
+    let (house, mut crew) = House::with_crew("rebooting").await;
     let conversation = house.says(&crew, "Before it").await;
     assert_eq!(house.rests(conversation).await, ["DONE"]);
     crew.machine.kill();
@@ -464,9 +453,7 @@ async fn after_a_reboot_of_its_machine_an_agent_is_up_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_is_killed_before_the_start_makes_it_once() {
-    let mut house = House::open().await;
-    let crew = house.crew("twice").await;
-    house.starts(&crew).await;
+    let (mut house, crew) = House::with_crew("twice").await;
     crew.machine.kill_one("agent");
     let failed = async || {
         let query = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { status restart { nextAt } } }";

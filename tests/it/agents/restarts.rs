@@ -1,6 +1,5 @@
 //! A restart: a stop, and a launch that follows it, also after its requester has left.
 
-use muster::{base::enums::StatusReason, domain::launch};
 use muster_protocol::event::EndReason;
 use serde_json::{Value, json};
 
@@ -14,14 +13,6 @@ async fn kinds(host: &Host<'_>) -> Vec<Value> {
 }
 
 impl TestApp {
-    async fn connected(&self) {
-        self.execute(
-            "UPDATE servers SET status = 'ONLINE' WHERE organization_id = $1",
-            vec![self.org.into()],
-        )
-        .await;
-    }
-
     /// Who started each launch of the agent, newest first.
     async fn starters(&self, agent: i64) -> Value {
         let query = "query($o: Id!, $a: Id!) { agentLaunches(orgId: $o, agentId: $a) { generation startedByName revision } }";
@@ -33,7 +24,7 @@ impl TestApp {
 async fn an_agent_that_was_restarted_starts_as_soon_as_it_is_down() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
-    app.connected().await;
+    app.execute("UPDATE servers SET status = 'ONLINE'", vec![]).await;
     // What only its next launch gives it.
     app.sets_agent(host.agent, json!({ "role": "Tester" })).await;
     host.act("restart").await;
@@ -79,10 +70,10 @@ async fn one_that_is_at_rest_is_launched_right_away() {
 }
 
 #[tokio::test]
-async fn whoever_stops_it_until_then_takes_the_restart_back() {
+async fn a_stop_in_between_takes_the_restart_back() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
-    app.connected().await;
+    app.execute("UPDATE servers SET status = 'ONLINE'", vec![]).await;
     host.act("restart").await;
     host.act("stop").await;
     assert_eq!(
@@ -99,11 +90,7 @@ async fn a_limit_that_stops_agents_takes_the_restart_back() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     host.act("restart").await;
-    let stopped = host.tell(async |tx, from| {
-        let why = (StatusReason::LimitReached, "Nothing is left.");
-        launch::stop_in(tx, from.agent, "costGuard", why).await
-    });
-    stopped.await.unwrap();
+    host.is_limited("Nothing is left.").await;
     host.ended(EndReason::Stopped).await;
     assert_eq!(host.agent_shows("status").await["status"], "STOPPED");
 }

@@ -17,6 +17,7 @@ const REVISIONS: &str = "query($o: Id!, $a: Id!) { agentRevisions(orgId: $o, age
     revision agentId content contentHash changes revertsTo authorKind authorId authorName operation reason createdAt } } }";
 const VERSIONS: &str = "query($o: Id!, $s: Id!) { skillVersions(orgId: $o, skillId: $s, page: 1, limit: 200) { total data { \
     version skillId content contentHash changes revertsTo authorKind authorName operation reason } } }";
+const UPDATE_SKILL: &str = "mutation($o: Id!, $s: Id!, $c: String!) { updateSkill(orgId: $o, id: $s, input: { content: $c }) { id } }";
 const UPDATE: &str = "mutation($o: Id!, $id: Id!, $i: UpdateAgentInput!, $r: String) { \
     updateAgent(orgId: $o, id: $id, input: $i, reason: $r) { revision } }";
 
@@ -69,6 +70,12 @@ pub async fn assign(app: &TestApp, kind: &str, id: i64, agents: &[i64]) {
     app.operator.gql(&set, json!({ "o": app.org, "id": id, "a": agents })).await.data();
 }
 
+/// Agents may read what this credential holds.
+pub async fn let_agents_read(app: &TestApp, credential: i64) {
+    let read = "mutation($o: Id!, $i: Id!) { updateCredential(orgId: $o, id: $i, input: {}, agentMayRead: true) { id } }";
+    app.owner.gql(read, json!({ "o": app.org, "i": credential })).await.data();
+}
+
 pub async fn switch(app: &TestApp, mutation: &str, id: i64) {
     let call = format!("mutation($o: Id!, $id: Id!) {{ {mutation}(orgId: $o, id: $id) {{ id }} }}");
     app.operator.gql(&call, json!({ "o": app.org, "id": id })).await.data();
@@ -117,17 +124,14 @@ async fn a_change_leaves_a_revision_with_its_author_and_reason() {
 
     let one = "query($o: Id!, $a: Id!, $n: Int!) { agentRevision(orgId: $o, agentId: $a, revision: $n) { content } }";
     let given = |n: i64| json!({ "o": app.org, "a": agent, "n": n });
-    let shown = app.viewer.gql(one, given(1)).await.data();
-    assert_eq!(shown["agentRevision"]["content"].to_string(), text);
+    assert_eq!(app.viewer.gql(one, given(1)).await.data()["agentRevision"]["content"].to_string(), text);
     assert_eq!(app.viewer.gql(one, given(4)).await.code(), "NOT_FOUND");
-    let gone = json!({ "o": app.org, "a": agent + 1 });
-    assert_eq!(app.viewer.gql(REVISIONS, gone).await.code(), "NOT_FOUND");
+    assert_eq!(app.viewer.gql(REVISIONS, json!({ "o": app.org, "a": agent + 1 })).await.code(), "NOT_FOUND");
 }
 
 #[tokio::test]
 async fn a_revision_has_every_setting_and_no_secret() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let secret = json!({ "modelCredential": "sk-canary", "modelCredentialProvider": "openai" });
     update(&app, &app.operator, agent, secret).await;
     let newest = &history(&app, agent).await[0];
@@ -149,8 +153,7 @@ async fn a_revision_has_every_setting_and_no_secret() {
 
 #[tokio::test]
 async fn what_an_agent_works_with_is_part_of_its_revisions() {
-    let app = TestApp::start().await;
-    let (agent, other) = (app.agent().await, app.agent().await);
+    let (app, agent, other) = TestApp::with_two_agents().await;
     let (tool, key, how) = (mcp_server(&app).await, credential(&app).await, skill(&app, "how").await);
     assign(&app, "McpServer", tool, &[agent]).await;
     assign(&app, "Credential", key, &[agent]).await;
@@ -221,10 +224,9 @@ async fn a_skill_costs_the_same_for_many_agents() {
     let (narrow, wide) = (skill(&app, "narrow").await, skill(&app, "wide").await);
     assign(&app, "Skill", narrow, &[first]).await;
     assign(&app, "Skill", wide, &all).await;
-    let edit = "mutation($o: Id!, $s: Id!, $c: String!) { updateSkill(orgId: $o, id: $s, input: { content: $c }) { id } }";
     let cost = async |skill: i64, content: &str| {
         let before = app.statements();
-        app.operator.gql(edit, json!({ "o": app.org, "s": skill, "c": content })).await.data();
+        app.operator.gql(UPDATE_SKILL, json!({ "o": app.org, "s": skill, "c": content })).await.data();
         app.statements() - before
     };
     cost(narrow, "warm").await;
@@ -238,8 +240,7 @@ async fn a_skill_costs_the_same_for_many_agents() {
 
 #[tokio::test]
 async fn a_launch_names_its_revision() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     update(&app, &app.operator, agent, json!({ "role": "x" })).await;
     switch(&app, "startAgent", agent).await;
     update(&app, &app.operator, agent, json!({ "role": "y" })).await;
@@ -260,8 +261,7 @@ async fn a_launch_names_its_revision() {
 
 #[tokio::test]
 async fn old_revisions_go_except_the_launched_one() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     switch(&app, "startAgent", agent).await;
     for n in 0..205 {
         let edit = agents::UpdateAgentInput {
@@ -275,10 +275,9 @@ async fn old_revisions_go_except_the_launched_one() {
     assert_eq!(kept, expected);
 
     let how = skill(&app, "how").await;
-    let edit = "mutation($o: Id!, $s: Id!, $c: String!) { updateSkill(orgId: $o, id: $s, input: { content: $c }) { id } }";
     for n in 0..8 {
         let text = format!("{n}{}", "ä".repeat(499_000));
-        app.operator.gql(edit, json!({ "o": app.org, "s": how, "c": text })).await.data();
+        app.operator.gql(UPDATE_SKILL, json!({ "o": app.org, "s": how, "c": text })).await.data();
     }
     let kept: Vec<i64> = app.column("SELECT number FROM skill_versions ORDER BY number").await;
     assert_eq!(kept, [5, 6, 7, 8, 9], "four mebibytes besides the newest");
@@ -286,18 +285,16 @@ async fn old_revisions_go_except_the_launched_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_changes_leave_no_gap_and_no_stale_revision() {
-    let app = TestApp::start().await;
-    let (one, two) = (app.agent().await, app.agent().await);
+    let (app, one, two) = TestApp::with_two_agents().await;
     let (first, second) = (skill(&app, "first").await, skill(&app, "second").await);
     for skill in [first, second] {
         assign(&app, "Skill", skill, &[one, two]).await;
     }
-    let edit = "mutation($o: Id!, $s: Id!, $c: String!) { updateSkill(orgId: $o, id: $s, input: { content: $c }) { id } }";
     let mut work = Vec::new();
     for n in 0..6 {
         for (m, skill) in [first, second].into_iter().enumerate() {
             let given = json!({ "o": app.org, "s": skill, "c": format!("{n} {m}") });
-            work.push(app.operator.gql(edit, given).boxed());
+            work.push(app.operator.gql(UPDATE_SKILL, given).boxed());
         }
         for agent in [one, two] {
             let given = json!({ "o": app.org, "id": agent, "i": { "role": format!("{n}") } });

@@ -21,8 +21,7 @@ async fn revert_skill(app: &TestApp, skill: i64, to: i64) -> Answer {
 
 #[tokio::test]
 async fn an_agent_goes_back_with_all_it_had() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let (tool, key, how, extra) = (
         mcp_server(&app).await,
         credential(&app).await,
@@ -87,8 +86,7 @@ async fn an_agent_goes_back_with_all_it_had() {
 
 #[tokio::test]
 async fn going_back_is_checked_like_an_edit() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let old: i64 = app.one("SELECT image_id FROM agents WHERE id = $1", vec![agent.into()]).await;
     let name: String = app.one("SELECT name FROM agents WHERE id = $1", vec![agent.into()]).await;
     update(&app, &app.operator, agent, json!({ "imageId": app.image().await })).await;
@@ -118,8 +116,7 @@ async fn going_back_is_checked_like_an_edit() {
 
 #[tokio::test]
 async fn who_may_not_assign_cant_do_it_by_going_back() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let key = credential(&app).await;
     assign(&app, "Credential", key, &[agent]).await;
     update(&app, &app.operator, agent, json!({ "role": "x" })).await;
@@ -138,8 +135,7 @@ async fn who_may_not_assign_cant_do_it_by_going_back() {
 
 #[tokio::test]
 async fn what_is_archived_is_named() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let (how, why) = (skill(&app, "how").await, skill(&app, "why").await);
     assign(&app, "Skill", how, &[agent]).await;
     assign(&app, "Skill", why, &[agent]).await;
@@ -149,7 +145,7 @@ async fn what_is_archived_is_named() {
     assert_eq!(refused.wrong_inputs(), [("/revision", "ARCHIVED")]);
     let detail = refused.body["errors"][0]["message"].as_str().unwrap();
     assert_eq!(detail, "The skill `how` is archived. Restore it first.");
-    // One that is archived and that the agent did not have then is left alone, for when it is restored.
+    // One that is archived and that the agent did not have then is not changed, for when it is restored.
     switch(&app, "archiveSkill", why).await;
     revert(&app, &app.operator, agent, 1).await;
     switch(&app, "unarchiveSkill", why).await;
@@ -159,8 +155,7 @@ async fn what_is_archived_is_named() {
 
 #[tokio::test]
 async fn a_skill_goes_back_and_its_agents_hear_of_it() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let how = skill(&app, "how").await;
     assign(&app, "Skill", how, &[agent]).await;
     let edit = "mutation($o: Id!, $s: Id!, $i: UpdateSkillInput!) { updateSkill(orgId: $o, id: $s, input: $i) { contentHash } }";

@@ -9,6 +9,9 @@ use crate::harness::{
     Actor, Address, Crew, Machine, Program, Serving, Tenant, copied, empty_database, found, is_postgres,
 };
 
+pub const EDIT_AGENT: &str =
+    "mutation($o: Id!, $a: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $a, input: $i) { id } }";
+
 /// A service that can die and come back under the same address, and an organization in it.
 pub struct House {
     pub program: Program,
@@ -58,6 +61,14 @@ impl House {
         let serving = program.serve();
         let actor = serving.actor(&tenant);
         Self { program, serving: Some(serving), tenant, actor, _address: address, folder }
+    }
+
+    /// A house with a crew whose agent runs.
+    pub async fn with_crew(name: &str) -> (Self, Crew) {
+        let house = Self::open().await;
+        let crew = house.crew(name).await;
+        house.starts(&crew).await;
+        (house, crew)
     }
 
     /// Ends the service without warning.
@@ -111,10 +122,26 @@ impl House {
         crew.started(&self.actor, self.tenant.org).await;
     }
 
+    /// Presses stop, and waits until the agent has stopped.
+    pub async fn stops(&self, crew: &Crew) {
+        let stop = "mutation($o: Id!, $a: Id!) { stopAgent(orgId: $o, id: $a) { id } }";
+        self.gql(stop, json!({ "a": crew.agent })).await;
+        crew.until(&self.actor, self.tenant.org, "STOPPED").await;
+    }
+
+    pub async fn edits(&self, agent: i64, input: Value) {
+        self.gql(EDIT_AGENT, json!({ "a": agent, "i": input })).await;
+    }
+
+    /// A new image.
+    pub async fn image(&self, input: Value) -> Option<i64> {
+        let create = "mutation($o: Id!, $i: CreateImageInput!) { createImage(orgId: $o, input: $i) { id } }";
+        self.gql(create, json!({ "i": input })).await["createImage"]["id"].as_i64()
+    }
+
     /// Only a person starts the agent.
     pub async fn stays_down(&self, agent: i64) {
-        let never = "mutation($o: Id!, $a: Id!) { updateAgent(orgId: $o, id: $a, input: { restartPolicy: NEVER }) { id } }";
-        self.gql(never, json!({ "a": agent })).await;
+        self.edits(agent, json!({ "restartPolicy": "NEVER" })).await;
     }
 
     /// Starts a conversation. Returns its id.
@@ -257,45 +284,26 @@ fn times(thread: &[(String, String, String)], text: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_answers_and_its_turn_is_recorded() {
-    let house = House::open().await;
-    let crew = house.crew("one").await;
-    house.starts(&crew).await;
-    let conversation = house.says(&crew, "How are the beans today?").await;
-    let thread = house.hears(&crew, conversation, "How are the beans today?").await;
-    assert_eq!(thread[0].0, "USER");
-    assert_eq!(house.rests(conversation).await, ["DONE"]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn what_is_written_before_the_start_is_answered_after_it() {
     let house = House::open().await;
     let crew = house.crew("late").await;
     let conversation = house.says(&crew, "Are you awake?").await;
     house.adds(conversation, "Hello?").await;
     house.starts(&crew).await;
-    house.hears(&crew, conversation, "Hello?").await;
+    let thread = house.hears(&crew, conversation, "Hello?").await;
+    assert_eq!(thread[0].0, "USER");
     assert_eq!(house.rests(conversation).await, ["DONE"], "both messages are one turn");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_asks_and_goes_on_after_the_answer() {
-    let house = House::open().await;
-    let crew = house.crew("asking").await;
-    house.starts(&crew).await;
+async fn an_agent_asks_and_goes_on_as_the_answer_says() {
+    let (house, crew) = House::with_crew("asking").await;
     let conversation = house.says(&crew, "ask Which jacket? | green | blue").await;
     let (approval, kind) = house.asked(&crew, conversation).await;
     assert_eq!(kind, "QUESTION");
     house.answers(approval, json!({ "options": ["green"] })).await;
     house.hears(&crew, conversation, "green").await;
     house.rests(conversation).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_denied_action_is_not_done_and_an_approved_one_is() {
-    let house = House::open().await;
-    let crew = house.crew("acting").await;
-    house.starts(&crew).await;
     for verdict in ["deny", "approve"] {
         let conversation = house.says(&crew, r#"do execute Deploy {"command":"make deploy"}"#).await;
         let (approval, kind) = house.asked(&crew, conversation).await;
@@ -310,9 +318,7 @@ async fn a_denied_action_is_not_done_and_an_approved_one_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deeply_nested_input_holds_up_no_other_agent() {
-    let house = House::open().await;
-    let mut crew = house.crew("deep").await;
-    house.starts(&crew).await;
+    let (house, mut crew) = House::with_crew("deep").await;
     let input = format!(r#"{{"a":{}{}}}"#, "[".repeat(124), "]".repeat(124));
     let deep = house.says(&crew, &format!("do read Look {input}")).await;
     house.hears(&crew, deep, "I was not allowed to: Look").await;
@@ -331,9 +337,7 @@ async fn a_deeply_nested_input_holds_up_no_other_agent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mode_that_is_chosen_holds_from_the_next_turn_on() {
-    let house = House::open().await;
-    let crew = house.crew("planning").await;
-    house.starts(&crew).await;
+    let (house, crew) = House::with_crew("planning").await;
     let conversation = house.says(&crew, "Good morning").await;
     assert_eq!(house.rests(conversation).await, ["DONE"]);
     let shown = async || {
@@ -365,32 +369,22 @@ async fn a_mode_that_is_chosen_holds_from_the_next_turn_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_dies_in_the_middle_of_a_turn_goes_on_with_it() {
-    let house = House::open().await;
-    let mut crew = house.crew("falling").await;
-    house.starts(&crew).await;
-    let conversation = house.says(&crew, "slowly 20 100\nThe end of it").await;
-    house.begins(conversation).await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    crew.machine.kill();
-    crew.machine.run();
-    let thread = house.hears(&crew, conversation, "The end of it").await;
-    assert_eq!(times(&thread, "The end of it"), 1);
-    assert_eq!(house.rests(conversation).await, ["DONE"]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_dies_in_a_turn_gets_all_of_it_once() {
-    let mut house = House::open().await;
-    let crew = house.crew("waiting").await;
-    house.starts(&crew).await;
-    let conversation = house.says(&crew, "slowly 20 100\nThe end of it").await;
-    house.begins(conversation).await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    house.falls_and_rises();
-    let thread = house.hears(&crew, conversation, "The end of it").await;
-    assert_eq!(times(&thread, "The end of it"), 1);
-    assert_eq!(house.rests(conversation).await, ["DONE"]);
+async fn a_turn_survives_the_death_of_its_host_and_of_the_service() {
+    let (mut house, mut crew) = House::with_crew("falling").await;
+    for host_dies in [true, false] {
+        let conversation = house.says(&crew, "slowly 20 100\nThe end of it").await;
+        house.begins(conversation).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        if host_dies {
+            crew.machine.kill();
+            crew.machine.run();
+        } else {
+            house.falls_and_rises();
+        }
+        let thread = house.hears(&crew, conversation, "The end of it").await;
+        assert_eq!(times(&thread, "The end of it"), 1);
+        assert_eq!(house.rests(conversation).await, ["DONE"]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -436,9 +430,7 @@ async fn bwrap_an_agent_works_without_its_host_and_sees_no_other() {
     // A sandbox has a /tmp of its own, where nothing of this machine would be seen anyhow.
     let mut machine = Machine::below("/var/tmp").with("MUSTER_HOST_PROGRAMS", list.to_str().unwrap());
     machine.join(house.actor.base(), made["provisioning_token"].as_str().unwrap());
-    let image = "mutation($o: Id!, $i: CreateImageInput!) { createImage(orgId: $o, input: $i) { id } }";
-    let input = json!({ "name": "Tries", "reference": "example/tries" });
-    let image = house.gql(image, json!({ "i": input })).await["createImage"]["id"].clone();
+    let image = json!(house.image(json!({ "name": "Tries", "reference": "example/tries" })).await);
     let hire = async |name: &str, image: Value| {
         let agent = json!({ "name": name, "server_id": made["id"], "image_id": image });
         house.actor.post(&format!("/v1/org/{org}/agent"), agent).await.expect(201)["id"].as_i64().unwrap()
@@ -469,7 +461,7 @@ async fn bwrap_an_agent_works_without_its_host_and_sees_no_other() {
     assert_eq!(can, ["write to its home", "find its own"], "{said}");
     assert_eq!(said.lines().filter(|line| line.starts_with("CANNOT ")).count(), 10, "{said}");
     let processes = said.lines().find_map(|line| line.strip_prefix("PROCESSES ")).unwrap();
-    assert!(processes.parse::<u32>().unwrap() < 12, "its own alone: {said}");
+    assert!(processes.parse::<u32>().unwrap() < 12, "only its own: {said}");
     for secret in ["mst_host_", "canary-of-another"] {
         assert!(!crew.machine.find(secret).is_empty(), "who is outside, finds {secret}");
     }

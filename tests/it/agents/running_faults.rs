@@ -1,4 +1,4 @@
-//! Whatever dies in the middle of turns and decisions: nothing is said twice, nothing is lost without a word, and every
+//! A process dies in the middle of turns and decisions: nothing is said twice, nothing is lost without a word, and every
 //! state is true again.
 //!
 //! `MUSTER_FAULT_TURNS` (30) and `MUSTER_FAULT_SEED` (1) change how long and in which order.

@@ -54,8 +54,7 @@ async fn a_launch_says_that_it_waits_for_its_engine() {
 
 #[tokio::test]
 async fn an_agent_says_what_it_waits_for() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     assert_eq!(why(&app, agent).await, ("STOPPED".to_owned(), Value::Null), "it waits for nothing");
     switch(&app, "startAgent", agent).await;
     let spawning = |reason: Value| ("SPAWNING".to_owned(), reason);
@@ -85,8 +84,7 @@ async fn an_agent_says_what_it_waits_for() {
 
 #[tokio::test]
 async fn a_failed_agent_says_why_until_it_is_started_again() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     set(&app, "agents", "status = 'RUNNING', started_at = 1").await;
     set(&app, "servers", "status = 'ONLINE'").await;
     assert!(shown(&app, agent).await["uptimeSeconds"].as_i64().unwrap() > 0);
@@ -114,8 +112,7 @@ async fn a_failed_agent_says_why_until_it_is_started_again() {
 
 #[tokio::test]
 async fn a_running_agent_can_wait_for_its_model() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     set(&app, "agents", "status = 'RUNNING'").await;
     set(&app, "servers", "status = 'ONLINE'").await;
     let explain = async |why: Option<(StatusReason, &str)>| {

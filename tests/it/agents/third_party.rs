@@ -18,9 +18,7 @@ use crate::{
 async fn hired(house: &House, folder: &Path, profile: &str, listed: Value) -> Crew {
     let list = folder.join("programs.toml");
     fs::write(&list, toml::to_string(&json!({ profile: listed })).unwrap()).unwrap();
-    let image = "mutation($o: Id!, $i: CreateImageInput!) { createImage(orgId: $o, input: $i) { id } }";
-    let input = json!({ "name": profile, "reference": profile, "profile": profile });
-    let image = house.gql(image, json!({ "i": input })).await["createImage"]["id"].as_i64();
+    let image = house.image(json!({ "name": profile, "reference": profile, "profile": profile })).await;
     house.crew_with(profile, image, &[("MUSTER_HOST_PROGRAMS", list.to_str().unwrap())]).await
 }
 

@@ -1,4 +1,4 @@
-//! A variable that isn't given counts as a field that isn't given: an edit leaves alone what it doesn't name,
+//! A variable that isn't given counts as a field that isn't given: an edit keeps what it doesn't name,
 //! however the document spells its input (GraphQL specification, section 3.10).
 
 use async_graphql::registry::{MetaInputValue, MetaType};
@@ -83,8 +83,7 @@ fn nested(path: &[&str], inner: Value) -> Value {
 
 #[tokio::test]
 async fn a_missing_variable_leaves_an_edits_field_alone() {
-    let app = TestApp::start().await;
-    let all = app.populate(4).await;
+    let (app, all) = TestApp::populated(4).await;
     let walker = Walker::new();
     let mut tried = 0;
     let edits = walker.catalogue.root_fields().filter(|root| {
@@ -142,24 +141,21 @@ async fn a_missing_variable_leaves_an_edits_field_alone() {
 
 #[tokio::test]
 async fn secrets_and_expiries_survive_unrelated_edits() {
-    let app = TestApp::start().await;
-    let all = app.populate(4).await;
+    let (app, all) = TestApp::populated(4).await;
     let org = app.org;
 
     let skill = "mutation($o: Id!, $id: Id!, $d: String, $m: String) { \
                  updateSkill(orgId: $o, id: $id, input: {description: $d, model: $m}) { description model } }";
     let with = json!({ "o": org, "id": all.skills[0], "d": "keep" });
     assert_eq!(app.owner.gql(skill, with).await.data()["updateSkill"]["description"], "keep");
-    let with = json!({ "o": org, "id": all.skills[0], "m": "m2" });
-    let edited = app.owner.gql(skill, with).await.data();
+    let edited = app.owner.gql(skill, json!({ "o": org, "id": all.skills[0], "m": "m2" })).await.data();
     assert_eq!(edited["updateSkill"], json!({ "description": "keep", "model": "m2" }));
 
     let agent = "mutation($o: Id!, $id: Id!, $n: String, $r: String, $c: SecretString) { updateAgent(orgId: $o, \
                  id: $id, input: {name: $n, role: $r, modelCredential: $c}) { role hasModelCredential } }";
     let with = json!({ "o": org, "id": all.agents[0], "c": "sk-kept" });
     assert_eq!(app.owner.gql(agent, with).await.data()["updateAgent"]["hasModelCredential"], true);
-    let with = json!({ "o": org, "id": all.agents[0], "r": "edited" });
-    let edited = app.owner.gql(agent, with).await.data();
+    let edited = app.owner.gql(agent, json!({ "o": org, "id": all.agents[0], "r": "edited" })).await.data();
     assert_eq!(edited["updateAgent"], json!({ "role": "edited", "hasModelCredential": true }));
 
     let made = json!({ "name": "hook", "transport": "WEBHOOK", "agentId": all.agents[0],
@@ -191,10 +187,6 @@ async fn secrets_and_expiries_survive_unrelated_edits() {
     app.owner.gql(token, json!({ "o": org, "id": id, "e": ends })).await.data();
     let edited = app.owner.gql(token, json!({ "o": org, "id": id, "n": "renamed" })).await.data();
     assert_eq!(edited["updateServiceToken"], json!({ "name": "renamed", "expiresAt": ends }));
-
-    // A stranger is refused all the same.
-    let answer = app.stranger.gql(token, json!({ "o": org, "id": id, "n": "theirs" })).await;
-    assert_eq!(answer.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test]

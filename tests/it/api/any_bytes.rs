@@ -83,9 +83,7 @@ async fn send(actor: &Actor, method: Method, path: &str, kind: &str, body: Vec<u
 
 #[tokio::test]
 async fn every_route_refuses_any_bytes_with_a_problem_document() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let mut runner = runner();
     let (bodies, queries) = (body(), query());
     let ids = prop_oneof![

@@ -32,8 +32,7 @@ fn error(answer: &Answer) -> &Value {
 
 #[tokio::test]
 async fn a_late_edit_is_refused_with_the_current_record() {
-    let app = TestApp::start().await;
-    let all = app.populate(4).await;
+    let (app, all) = TestApp::populated(4).await;
     let calls = good_calls(&all, Spare::make(&app, &all).await);
     let walker = Walker::new();
     let edits = walker.catalogue.root_fields().filter(|root| root.field.args.contains_key("ifRevision"));
@@ -99,8 +98,7 @@ async fn only_one_of_many_edits_of_the_same_revision_is_made() {
 
 #[tokio::test]
 async fn assignments_whitelists_and_archives_count_as_edits() {
-    let app = TestApp::start().await;
-    let all = app.populate(4).await;
+    let (app, all) = TestApp::populated(4).await;
     let id = all.credentials[0];
     let revision = async |kind: &str, id: i64| {
         let query = format!("query($o: Id!, $i: Id!) {{ {kind}(orgId: $o, id: $i) {{ revision }} }}");
@@ -165,8 +163,7 @@ async fn a_late_edit_learns_nothing_it_may_not_see() {
 
 #[tokio::test]
 async fn a_late_decision_shows_who_decided() {
-    let app = TestApp::start().await;
-    let all = app.populate(4).await;
+    let (app, all) = TestApp::populated(4).await;
     let selection = "{ id status decidedBy { name kind } comment }";
     for (n, (name, input)) in [
         ("resolveApproval", ""),
@@ -194,8 +191,7 @@ async fn a_late_decision_shows_who_decided() {
             details["current"],
             json!({ "id": id, "status": "DISMISSED", "decidedBy": by, "comment": "old" })
         );
-        let path = format!("/v1/org/{}/approval/{id}/resolve", app.org);
-        let rest = app.admin.patch(&path, json!({})).await;
+        let rest = app.admin.patch(&format!("/v1/org/{}/approval/{id}/resolve", app.org), json!({})).await;
         assert_eq!(rest.problem(), (409, "APPROVAL_NOT_PENDING"));
         assert_eq!(rest.body["details"], json!({ "status": "DISMISSED" }), "/v1 answers as ever");
     }
@@ -205,8 +201,7 @@ const RESTORE: &str = "mutation($o: Id!, $i: Id!) { restoreAgent(orgId: $o, id: 
 
 #[tokio::test]
 async fn a_deleted_agent_comes_back_stopped_with_its_channels() {
-    let app = TestApp::start().await;
-    let all = app.populate(2).await;
+    let (app, all) = TestApp::populated(2).await;
     let (agent, channel) = (all.agents[0], all.channels[0]);
     app.execute(
         "UPDATE channels SET is_active = TRUE, inactive_reason = NULL, agent_id = $1",
@@ -226,10 +221,8 @@ async fn a_deleted_agent_comes_back_stopped_with_its_channels() {
     let variables = json!({ "o": app.org, "i": agent });
     let restore = async |actor: &Actor| actor.gql(RESTORE, variables.clone()).await;
     assert_eq!(restore(&app.operator).await.code(), "PERMISSION_DENIED");
-    let kept = restore(&app.admin).await.data();
-    assert_eq!(kept["restoreAgent"]["status"], "ERROR", "it was not deleted");
-    let delete = "mutation($o: Id!, $i: Id!) { deleteAgent(orgId: $o, id: $i) }";
-    app.admin.gql(delete, variables.clone()).await.data();
+    assert_eq!(restore(&app.admin).await.data()["restoreAgent"]["status"], "ERROR", "it was not deleted");
+    app.delete_agent(agent).await;
     let active = "SELECT CAST(COUNT(*) AS BIGINT) FROM channels WHERE is_active";
     assert_eq!(app.one::<i64>(active, vec![]).await, 0);
 

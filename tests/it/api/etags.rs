@@ -49,8 +49,7 @@ async fn a_known_record_is_not_sent_again() {
 
 #[tokio::test]
 async fn an_etag_covers_computed_fields() {
-    let app = TestApp::start().await;
-    let all = app.populate(2).await;
+    let (app, all) = TestApp::populated(2).await;
     let mcp = all.mcp_servers[0];
     let path = format!("/v1/org/{}/mcp/{mcp}", app.org);
     let before = app.viewer.get(&path).await;
@@ -88,8 +87,6 @@ async fn an_unseen_change_is_not_overwritten() {
     let missing = format!("/v1/org/{}/channel/999999", app.org);
     let missing = with(&app.operator, Method::PATCH, &missing, ("if-match", "*"), &edit("x")).await;
     assert_eq!(missing.problem(), (404, "NOT_FOUND"));
-    let hidden = with(&app.stranger, Method::PATCH, &path, ("if-match", "*"), &edit("x")).await;
-    assert_eq!(hidden.problem(), (403, "NOT_A_MEMBER"));
 }
 
 #[tokio::test]
@@ -126,13 +123,11 @@ async fn every_record_has_an_etag_but_lists_and_secrets_have_none() {
     assert_eq!((list.status, list.header("etag")), (200, ""));
     let made = app.owner.post(&format!("/v1/org/{}/server", app.org), json!({ "name": "s" })).await;
     assert_eq!((made.status, made.header("etag")), (201, ""));
-    assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.header("etag"), "");
 }
 
 #[tokio::test]
 async fn measurements_do_not_change_the_etag() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
     let failed = "UPDATE agents SET status = 'ERROR', started_at = created_at WHERE id = $1";
     app.execute(failed, vec![agent.into()]).await;
@@ -143,8 +138,7 @@ async fn measurements_do_not_change_the_etag() {
     let etag = seen.body["details"]["etag"].as_str().unwrap();
     // Its uptime differs on every read.
     app.clock.advance(std::time::Duration::from_secs(90));
-    let again = start("\"other\"").await;
-    assert_eq!(again.body["details"]["etag"], etag);
+    assert_eq!(start("\"other\"").await.body["details"]["etag"], etag);
     // An edit changes the ETag.
     app.execute("UPDATE agents SET role = 'edited' WHERE id = $1", vec![agent.into()]).await;
     assert_eq!(start(etag).await.problem(), (412, "PRECONDITION_FAILED"));
@@ -156,16 +150,12 @@ async fn measurements_do_not_change_the_etag() {
         let measured = operation.etag_source.as_ref().is_some_and(muster::api::rest::EtagSource::is_measured);
         assert!(!measured, "{} would be answered 304 with old measurements", route.path);
     }
-    let theirs = with(&app.stranger, Method::POST, &path, ("if-match", etag), &Value::Null).await;
-    assert_eq!(theirs.problem(), (403, "NOT_A_MEMBER"));
 }
 
 /// SQLite has a single writer.
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_a_precondition_locks_in_the_common_order() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let url = app.core.config.database.url.expose_secret();
     let (holder, looker) = (connect(url).await, connect(url).await);
     let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
@@ -176,8 +166,7 @@ async fn postgres_a_precondition_locks_in_the_common_order() {
     let archive = "mutation($o: Id!, $c: Id!, $r: Int) { updateConversation(orgId: $o, id: $c, ifRevision: $r, \
                    input: { status: ARCHIVED }) { id } }";
     let archive = async {
-        let variables = json!({ "o": app.org, "c": conversation, "r": 0 });
-        app.admin.gql(archive, variables).await.data();
+        app.admin.gql(archive, json!({ "o": app.org, "c": conversation, "r": 0 })).await.data();
         200
     };
     let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"main\", provider: \"Anthropic\", \
@@ -187,8 +176,7 @@ async fn postgres_a_precondition_locks_in_the_common_order() {
     let rename = "mutation($o: Id!, $i: Id!, $r: Int) { updateModelCredential(orgId: $o, id: $i, ifRevision: $r, \
                   input: { name: \"x\" }) { id } }";
     let rename = async {
-        let variables = json!({ "o": app.org, "i": credential, "r": made["revision"] });
-        app.owner.gql(rename, variables).await.data();
+        app.owner.gql(rename, json!({ "o": app.org, "i": credential, "r": made["revision"] })).await.data();
         200
     };
     let requests: [(LocalBoxFuture<'_, u16>, _, _); 3] = [

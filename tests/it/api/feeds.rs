@@ -127,8 +127,7 @@ fn expected(made: &[Made], sort: &str, descending: bool, keep: impl Fn(&Made) ->
 
 #[tokio::test]
 async fn every_walk_through_approvals_is_the_sorted_filtered_whole() {
-    let app = TestApp::start().await;
-    let all = app.populate(3).await;
+    let (app, all) = TestApp::populated(3).await;
     app.populate_other(3).await;
     app.execute("DELETE FROM approvals WHERE organization_id = $1", vec![app.org.into()]).await;
     let mut random = Random::new(&[13]);
@@ -251,8 +250,7 @@ async fn every_walk_through_agents_is_the_sorted_whole() {
 
 #[tokio::test]
 async fn channels_are_walked_by_agent_and_name() {
-    let app = TestApp::start().await;
-    let all = app.populate(12).await;
+    let (app, all) = TestApp::populated(12).await;
     app.populate_other(3).await;
     app.execute("UPDATE channels SET scope = 'INTERNAL' WHERE id = $1", vec![all.channels[3].into()]).await;
     let (gone, name) = (all.agents[5], "Zoë’s \u{212B}");
@@ -282,8 +280,7 @@ async fn channels_are_walked_by_agent_and_name() {
 
 #[tokio::test]
 async fn a_walk_through_conversations_is_not_disturbed_by_new_ones() {
-    let app = TestApp::start().await;
-    let all = app.populate(12).await;
+    let (app, all) = TestApp::populated(12).await;
     app.populate_other(3).await;
     let mut random = Random::new(&[16]);
     let sql = "UPDATE contacts SET name = 'Wilhelmina', name_folded = 'wilhelmina' WHERE id = $1";
@@ -331,8 +328,7 @@ async fn a_walk_through_conversations_is_not_disturbed_by_new_ones() {
 
 #[tokio::test]
 async fn mine_are_those_that_one_started_watches_or_has_taken_over() {
-    let app = TestApp::start().await;
-    let all = app.populate(3).await;
+    let (app, all) = TestApp::populated(3).await;
     let start = "mutation($o: Id!, $a: Id!) { startConversation(orgId: $o, input: { agentId: $a, title: \"Mine\" }) { id } }";
     let given = json!({ "o": app.org, "a": all.agents[0] });
     let started =
@@ -356,8 +352,7 @@ async fn mine_are_those_that_one_started_watches_or_has_taken_over() {
     };
     assert_eq!(feed(&app.operator, ", mine: true").await, BTreeSet::from([started, watched, taken]));
     assert_eq!(feed(&app.operator, ", takenOver: true").await, BTreeSet::from([taken]));
-    let others = feed(&app.operator, ", mine: false").await;
-    assert_eq!(others.len(), all.conversations.len() + 2 - 3);
+    assert_eq!(feed(&app.operator, ", mine: false").await.len(), all.conversations.len() + 2 - 3);
     // A service token has nothing of its own.
     let token = app.token(&["agent.output.view"]).await;
     assert_eq!(feed(&token, ", mine: true").await, BTreeSet::new());
@@ -367,8 +362,7 @@ async fn mine_are_those_that_one_started_watches_or_has_taken_over() {
 
 #[tokio::test]
 async fn a_snoozed_approval_is_hidden_from_the_one_who_snoozed_it() {
-    let app = TestApp::start().await;
-    let all = app.populate(3).await;
+    let (app, all) = TestApp::populated(3).await;
     let me = app.operator.user.unwrap();
     let (snoozed, assigned) = (all.approvals[0], all.approvals[1]);
     let until = app.clock.now().0 + 1000;

@@ -73,8 +73,7 @@ async fn the_client_of_graphql_sse_watches_agents() {
 }
 
 async fn watches(transport: &str) {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let (url, org) = (format!("{}/graphql", app.base), app.org.to_string());
     let mut client = node("graphql", "watch.mjs");
     client.args([transport, &url, app.viewer.bearer(), &org]);

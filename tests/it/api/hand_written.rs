@@ -2,7 +2,7 @@
 //! it returned less, the comparison would be worthless.
 
 #[path = "../../../crates/bench/src/rows.rs"]
-#[expect(dead_code, reason = "attachments are read by the example alone")]
+#[expect(dead_code, reason = "attachments are read only by the example")]
 mod rows;
 
 use muster::{
@@ -48,16 +48,6 @@ fn shown(answer: impl Serialize) -> Value {
 }
 
 #[tokio::test]
-async fn agents_match_the_service() {
-    let app = TestApp::start().await;
-    seed::run(&app.scope(), VOLUME).await.unwrap();
-    let data = found!(app, rows::Agent, rows::AGENTS, app.org, 5_i64, 0_i64);
-    let total = data[0].total;
-    let theirs = app.owner.get(&format!("/v1/org/{}/agent?page=1&limit=5", app.org)).await.expect(200);
-    assert_eq!(shown(rows::Page { data, total, page: 1, limit: 5 }), shown(theirs));
-}
-
-#[tokio::test]
 async fn the_organization_matches_the_service() {
     let app = TestApp::start().await;
     let token = app.token(&["organization.view"]).await;
@@ -68,9 +58,13 @@ async fn the_organization_matches_the_service() {
 }
 
 #[tokio::test]
-async fn messages_match_the_service() {
+async fn agents_and_messages_match_the_service() {
     let app = TestApp::start().await;
     let made = seed::run(&app.scope(), VOLUME).await.unwrap();
+    let data = found!(app, rows::Agent, rows::AGENTS, app.org, 5_i64, 0_i64);
+    let total = data[0].total;
+    let theirs = app.owner.get(&format!("/v1/org/{}/agent?page=1&limit=5", app.org)).await.expect(200);
+    assert_eq!(shown(rows::Page { data, total, page: 1, limit: 5 }), shown(theirs));
     let (agent, conversation) = (made.first_agent.unwrap(), made.first_conversation.unwrap());
     let mut data = found!(app, rows::Message, rows::MESSAGES, app.org, conversation, agent, 100_i64, 50_i64);
     data.reverse();

@@ -47,8 +47,7 @@ fn code(result: &Value) -> String {
 }
 
 async fn lists_and_calls_tools(client: impl Fn() -> Command) {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let (start, create) = (json!({ "id": agent }).to_string(), json!({ "name": "from a tool" }).to_string());
     let calls = [
         ("list_agents", r#"{"page":1,"limit":10}"#),

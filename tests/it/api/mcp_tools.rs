@@ -133,8 +133,7 @@ async fn each_tool_describes_its_input_and_output() {
     let token = app.token(&["agent.create"]).await;
     let alone = tools(&token).await;
     assert_eq!((alone[0]["name"].as_str(), &alone[0]["outputSchema"]), (Some("create_agent"), created));
-    let of_stranger = tools(&app.stranger).await;
-    assert_eq!(of_stranger.len(), listed.len());
+    assert_eq!(tools(&app.stranger).await.len(), listed.len());
 }
 
 #[tokio::test]
@@ -187,8 +186,8 @@ async fn a_caller_sees_only_tools_they_may_use_and_where() {
     assert_eq!(names(&tools(&token).await), BTreeSet::from(["list_agents", "list_channels", "create_agent"]));
     let stranger = tools(&app.stranger).await;
     assert_eq!(stranger[0]["inputSchema"]["properties"]["org_id"]["enum"], json!([app.other_org]));
-    let nobody = app.token(&["token.edit"]).await;
-    assert_eq!(tools(&nobody).await.len(), 0);
+    let powerless = app.token(&["token.edit"]).await;
+    assert_eq!(tools(&powerless).await.len(), 0);
     // An organization that keeps someone out doesn't affect the others.
     let sql = "INSERT INTO members (organization_id, user_id, role, created_at) VALUES ($1, $2, 'VIEWER', 1)";
     app.execute(sql, vec![app.other_org.into(), app.viewer.user.into()]).await;
@@ -228,8 +227,7 @@ async fn a_tool_call_does_what_its_route_does() {
 
 #[tokio::test]
 async fn a_refusal_is_a_tool_error_with_a_problem_document() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let new = json!({ "org_id": app.org, "name": "x", "server_id": 1 });
     let denied = problem(&call(&app.viewer, "create_agent", new).await);
     assert_eq!(
@@ -271,7 +269,7 @@ async fn a_refusal_is_a_tool_error_with_a_problem_document() {
 }
 
 #[tokio::test]
-async fn nobody_gets_in_without_a_token_or_from_a_foreign_host() {
+async fn no_one_gets_in_without_a_token_or_from_a_foreign_host() {
     let app = TestApp::start().await;
     let list = ask("tools/list", json!({}));
     let refused = send(&app.anonymous, list.clone()).await;
@@ -298,7 +296,7 @@ async fn nobody_gets_in_without_a_token_or_from_a_foreign_host() {
     assert!((400..500).contains(&broken.status), "{broken:?}");
 }
 
-/// A body to `/mcp`, with these headers alone.
+/// A body to `/mcp`, with only these headers.
 async fn post(actor: &Actor, headers: &[(&str, &str)], body: String) -> Answer {
     let request = actor.request(Method::POST, "/mcp").header("content-type", "application/json");
     let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));

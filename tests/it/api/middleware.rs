@@ -71,7 +71,7 @@ async fn postgres_a_read_on_a_dead_connection_retries_on_a_new_one() {
 }
 
 #[tokio::test]
-async fn a_probe_shows_the_number_of_policy_problems_and_nothing_more() {
+async fn a_probe_shows_only_the_number_of_policy_problems() {
     let dir = crate::harness::policy_folder();
     let app = TestApp::start_with(|config| config.policy_dir = Some(dir.path().to_owned())).await;
     let text = format!("p, VIEWER, {}, contact.view, alow-SECRET\n", app.org);
@@ -110,7 +110,6 @@ async fn head_is_get_without_a_body() {
     let head = app.viewer.send(Method::HEAD, &path, &Value::Null).await;
     assert_eq!((head.status, head.text.as_str()), (200, ""));
     assert_eq!(head.header("content-type"), "application/json");
-    assert_eq!(app.stranger.send(Method::HEAD, &path, &Value::Null).await.status, 403);
 }
 
 #[tokio::test]
@@ -118,9 +117,7 @@ async fn a_body_full_of_unknown_keys_gets_a_short_refusal() {
     let app = TestApp::start().await;
     let keys: serde_json::Map<String, Value> =
         (0..5_000).map(|n| (format!("unknown{n}"), json!(0))).collect();
-    let answer = app.admin.post(&format!("/v1/org/{}/server", app.org), Value::Object(keys.clone())).await;
+    let answer = app.admin.post(&format!("/v1/org/{}/server", app.org), Value::Object(keys)).await;
     assert_eq!(answer.problem(), (422, "VALIDATION_FAILED"));
     assert_eq!(answer.body["errors"].as_array().map(Vec::len), Some(101), "a hundred of them, plus the name");
-    let hidden = app.stranger.post(&format!("/v1/org/{}/server", app.org), Value::Object(keys)).await;
-    assert_eq!(hidden.problem(), (403, "NOT_A_MEMBER"));
 }

@@ -44,8 +44,7 @@ async fn run(mut command: Command, input: &Value) -> (String, Option<i32>) {
 
 #[tokio::test]
 async fn the_service_keeps_what_the_openapi_document_promises() {
-    let app = TestApp::start().await;
-    let all = app.populate(10).await;
+    let (app, all) = TestApp::populated(10).await;
     let permissions: Vec<&str> = Permission::ALL.iter().map(|one| one.as_str()).collect();
     let token = app.token(&permissions).await;
     let given = json!({

@@ -311,8 +311,7 @@ async fn a_recently_refused_credential_is_not_looked_up_again() {
     let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
     let token = app.token(&["agent.view"]).await;
     app.execute("UPDATE service_tokens SET revoked_at = 1", vec![]).await;
-    let signed_out = "UPDATE sessions SET revoked_at = 1 WHERE user_id = $1";
-    app.execute(signed_out, vec![app.viewer.user.into()]).await;
+    app.execute("UPDATE sessions SET revoked_at = 1 WHERE user_id = $1", vec![app.viewer.user.into()]).await;
     for actor in [&token, &app.viewer] {
         assert_eq!(actor.get(&path).await.problem(), (401, "UNAUTHENTICATED"));
         let before = app.statements();
@@ -323,7 +322,6 @@ async fn a_recently_refused_credential_is_not_looked_up_again() {
     app.execute("UPDATE service_tokens SET revoked_at = NULL", vec![]).await;
     app.forget_sessions();
     token.get(&path).await.expect(200);
-    assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
 }
 
 #[tokio::test]

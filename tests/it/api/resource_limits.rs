@@ -1,5 +1,5 @@
-//! What callers may hold at a time: connections, sockets, subscriptions, bodies, answers. The resource limits counts all
-//! of it and releases it at the end.
+//! What callers may hold at a time: connections, sockets, subscriptions, bodies, answers. The resource limits count all
+//! of it and release it at the end.
 
 use muster::core::{config::Config, resource_limits::Resource};
 use reqwest::Method;
@@ -12,7 +12,7 @@ use tokio::{
 use tokio_tungstenite::{connect_async, tungstenite::client::IntoClientRequest};
 
 use crate::{
-    channels::carried::{bring, channel, hello},
+    channels::carried::{bring, channel, hello, inbound},
     harness::{self, Actor, Answer, PATIENCE, Socket, TestApp, introduction},
 };
 
@@ -114,7 +114,7 @@ async fn a_handshake_is_charged() {
 }
 
 #[tokio::test]
-async fn a_socket_keeps_its_connections_place_and_probes_still_answer() {
+async fn a_socket_keeps_its_place_and_probes_still_answer() {
     let app = with(|config| config.limits.connections = 2).await;
     app.expects_failures();
     let mut sockets = Vec::new();
@@ -132,7 +132,7 @@ async fn a_socket_keeps_its_connections_place_and_probes_still_answer() {
 }
 
 #[tokio::test]
-async fn subscriptions_of_a_caller_and_of_an_organization_are_counted() {
+async fn subscriptions_of_callers_and_organizations_are_counted() {
     let app = with(|config| {
         config.limits.subscriptions_per_caller = 2;
         config.limits.subscriptions_per_organization = 3;
@@ -174,6 +174,12 @@ fn head(path: &str, bearer: Option<&str>, announced: usize) -> String {
     )
 }
 
+/// Sends 60,000 bytes of a body of 65,000.
+async fn send_most(stream: &mut TcpStream, path: &str) {
+    stream.write_all(head(path, None, 65_000).as_bytes()).await.unwrap();
+    stream.write_all(&vec![b' '; 60_000]).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_body_is_not_read_before_its_caller_is_known() {
     let app = TestApp::start().await;
@@ -202,14 +208,12 @@ async fn bodies_in_flight_are_counted_and_bounded() {
     // An eighth of the total for one address: two bodies of 60,000 bytes, but not three.
     for n in 1..=2 {
         let mut stream = raw(&app).await;
-        stream.write_all(head("/graphql", None, 65_000).as_bytes()).await.unwrap();
-        stream.write_all(&vec![b' '; 60_000]).await.unwrap();
+        send_most(&mut stream, "/graphql").await;
         under_way.push(stream);
         until("they have arrived", || held(&app, Resource::Bodies) == n * 60_000).await;
     }
     let mut third = raw(&app).await;
-    third.write_all(head("/graphql", None, 65_000).as_bytes()).await.unwrap();
-    third.write_all(&vec![b' '; 60_000]).await.unwrap();
+    send_most(&mut third, "/graphql").await;
     assert_eq!(status(&mut third).await, "HTTP/1.1 429");
     // A known caller can still send theirs.
     let name = "x".repeat(20_000);
@@ -223,11 +227,7 @@ async fn bodies_in_flight_are_counted_and_bounded() {
 async fn an_unsigned_webhook_costs_its_address_and_no_organization() {
     let app = with(|config| config.limits.bodies_bytes = 1 << 20).await;
     let channel = async |actor: &Actor, org: i64, agent: i64| {
-        let body = json!({
-            "name": "Orders", "transport": "WEBHOOK", "agent_id": agent, "direction": "INBOUND",
-            "webhook": { "inbound_secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" },
-        });
-        let made = actor.post(&format!("/v1/org/{org}/channel"), body).await.expect(201);
+        let made = actor.post(&format!("/v1/org/{org}/channel"), inbound(agent)).await.expect(201);
         made["inbound_path"].as_str().unwrap().to_owned()
     };
     let ours = channel(&app.owner, app.org, app.agent().await).await;
@@ -236,14 +236,12 @@ async fn an_unsigned_webhook_costs_its_address_and_no_organization() {
     // An eighth of the total for one address, regardless of the channels' organizations.
     for n in 1..=2 {
         let mut stream = raw(&app).await;
-        stream.write_all(head(&ours, None, 65_000).as_bytes()).await.unwrap();
-        stream.write_all(&vec![b' '; 60_000]).await.unwrap();
+        send_most(&mut stream, &ours).await;
         under_way.push(stream);
         until("they have arrived", || held(&app, Resource::Bodies) == n * 60_000).await;
     }
     let mut third = raw(&app).await;
-    third.write_all(head(&theirs, None, 65_000).as_bytes()).await.unwrap();
-    third.write_all(&vec![b' '; 60_000]).await.unwrap();
+    send_most(&mut third, &theirs).await;
     assert_eq!(status(&mut third).await, "HTTP/1.1 429");
     drop((under_way, third));
     until("all are given back", || held(&app, Resource::Bodies) == 0).await;
@@ -260,8 +258,7 @@ async fn unsigned_requests_do_not_keep_signers_out() {
         elsewhere.bind("127.0.0.2:0".parse().unwrap()).unwrap();
         let to = app.base.strip_prefix("http://").unwrap().parse().unwrap();
         let mut stream = elsewhere.connect(to).await.unwrap();
-        stream.write_all(head(&path, None, 65_000).as_bytes()).await.unwrap();
-        stream.write_all(&vec![b' '; 60_000]).await.unwrap();
+        send_most(&mut stream, &path).await;
         under_way.push(stream);
         until("they have arrived", || held(&app, Resource::Bodies) == n * 60_000).await;
     }

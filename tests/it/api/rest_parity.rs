@@ -34,8 +34,7 @@ async fn a_route_answers_as_its_document_does() {
 
 #[tokio::test]
 async fn the_last_releases_documents_still_run() {
-    let app = TestApp::start().await;
-    let all = app.populate(4).await;
+    let (app, all) = TestApp::populated(4).await;
     let (released, calls) = (documents("tests/released/rest"), calls(&all));
     assert!(released.len() >= 27);
     let gone: Vec<&String> =
@@ -109,8 +108,7 @@ fn redacted(value: &Value) -> Value {
 
 #[tokio::test]
 async fn records_have_the_fields_of_the_specification_in_its_order() {
-    let app = TestApp::start().await;
-    let all = app.populate(6).await;
+    let (app, all) = TestApp::populated(6).await;
     let mut seen = Vec::new();
     for call in calls(&all) {
         let answer =

@@ -22,8 +22,7 @@ pub struct Working<'a> {
 }
 
 pub async fn working(app: &TestApp) -> Working<'_> {
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let turn = post(app, conversation).await;
     host.takes(turn).await;
     Working { host, conversation, turn }
@@ -206,7 +205,7 @@ async fn a_question_is_answered_in_the_thread_it_was_asked_from() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_waits_for_becomes_the_next_turn() {
+async fn an_answer_that_no_one_waits_for_becomes_the_next_turn() {
     let app = TestApp::start().await;
     let work = working(&app).await;
     let id = work.raises("ask-1", question()).await;
@@ -251,8 +250,7 @@ async fn a_launchs_end_withdraws_open_and_delivers_decided_approvals() {
         .patch(&format!("/v1/org/{}/approval/{open}/answer", app.org), json!({ "options": ["air"] }))
         .await;
     assert_eq!(late.problem(), (409, "APPROVAL_NOT_PENDING"));
-    let host = work.host.launched().await;
-    host.started().await;
+    let host = work.host.relaunched().await;
     let given = host.given().await;
     assert_eq!(given.len(), 1);
     let plan = host.takes(given[0]).await;
@@ -324,8 +322,7 @@ async fn decision_expiry_and_launch_end_have_one_winner() {
         let outcome = work.approval(id).await["outcome"].as_str().unwrap().to_owned();
         let won = if decided.status == 200 { "ANSWERED" } else { "WITHDRAWN" };
         assert_eq!(outcome, won, "{}", decided.text);
-        let host = work.host.launched().await;
-        host.started().await;
+        let host = work.host.relaunched().await;
         assert_eq!(
             host.given().await.len(),
             usize::from(won == "ANSWERED"),
@@ -345,8 +342,7 @@ async fn delivery_and_the_end_of_the_launch_have_one_winner() {
         work.decides(id, json!({ "options": ["air"] })).await;
         futures::join!(work.delivered(id), work.not_waiting(id), work.host.ended(EndReason::Exited));
         let delivery: String = app.one("SELECT delivery FROM approvals WHERE id = $1", vec![id.into()]).await;
-        let host = work.host.launched().await;
-        host.started().await;
+        let host = work.host.relaunched().await;
         let told = host.given().await.len();
         assert_eq!(told, usize::from(delivery == "TURN"), "{delivery}");
     }
@@ -373,7 +369,7 @@ async fn what_a_terminal_would_obey_is_not_shown_of_a_question() {
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_could_answer_is_not_asked() {
+async fn a_question_that_no_one_could_answer_is_not_asked() {
     let app = TestApp::start().await;
     let work = working(&app).await;
     let Asked::Question { text, .. } = question() else { panic!() };
@@ -465,8 +461,7 @@ async fn a_late_approval_allows_the_action_once_in_the_next_launch() {
     work.decides(approved, json!({ "options": ["approve"] })).await;
     work.decides(denied, json!({ "options": ["deny"] })).await;
     work.host.ended(EndReason::Killed).await;
-    let host = work.host.launched().await;
-    host.started().await;
+    let host = work.host.relaunched().await;
     let turn = host.given().await[0];
     let plan = host.takes(turn).await;
     assert!(format!("{plan:?}").contains("operator allowed it"), "{plan:?}");

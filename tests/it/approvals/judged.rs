@@ -48,15 +48,14 @@ async fn harmless_actions_pass_and_dangerous_ones_are_refused() {
 }
 
 #[tokio::test]
-async fn an_agent_can_not_flood_the_audit_log_with_what_it_is_refused() {
+async fn refused_actions_do_not_flood_the_audit_log() {
     let app = TestApp::start().await;
     let (one, other) = (working(&app).await, working(&app).await);
     for n in 0..40 {
         one.asks(&format!("1.{n}"), run(&format!("reboot {n}"))).await;
     }
     other.asks("1.1", run("reboot")).await;
-    let disable = "mutation($o: Id!, $a: Id!) { updateAgent(orgId: $o, id: $a, input: { disabledToolGroups: [\"execute\"] }) { id } }";
-    app.operator.gql(disable, json!({ "o": app.org, "a": other.host.agent })).await.data();
+    app.sets_agent(other.host.agent, json!({ "disabledToolGroups": ["execute"] })).await;
     other.asks("1.2", run("reboot")).await;
     audit::write_refusals(&app.core, false).await.unwrap();
     let counted = "SELECT count FROM audit_lines WHERE operation = 'judgeAction' ORDER BY count";
@@ -105,20 +104,20 @@ async fn the_agents_own_thresholds_count() {
     work.asks("1.3", run("rm -rf build")).await;
     let verdicts: Vec<_> = work.verdicts().await.iter().map(|verdict| verdict["allowed"].clone()).collect();
     assert_eq!(verdicts, [json!(true), json!(false)]);
-    let asked: Vec<String> = app.column("SELECT request_key FROM approvals").await;
-    assert_eq!(asked, ["1.2"]);
+    assert_eq!(app.column::<String>("SELECT request_key FROM approvals").await, ["1.2"]);
 }
 
 #[tokio::test]
 async fn an_input_too_large_to_show_is_refused() {
     let app = TestApp::start().await;
     let work = working(&app).await;
-    let make = |kib: usize| Asked::Action {
+    let make_with = |more: Value| Asked::Action {
         tool: Some("shell".to_owned()),
         tool_kind: "execute".to_owned(),
         title: "Run make".to_owned(),
-        input: json!({ "command": "make", "text": "x".repeat(kib * 1024) }),
+        input: json!({ "command": "make", "more": more }),
     };
+    let make = |kib: usize| make_with(json!("x".repeat(kib * 1024)));
     work.asks("1.1", make(256)).await;
     assert_eq!(work.verdicts().await, [json!({ "kind": "VERDICT", "request": "1.1", "allowed": false })]);
     let said = work.messages().await.remove(1).3;
@@ -128,13 +127,7 @@ async fn an_input_too_large_to_show_is_refused() {
          deeper than the 64 levels, that people are shown: Run make"
     );
     let nested = (0..DEEPEST).fold(Value::Null, |inner, _| json!([inner]));
-    let deep = Asked::Action {
-        tool: Some("shell".to_owned()),
-        tool_kind: "execute".to_owned(),
-        title: "Run make".to_owned(),
-        input: json!({ "command": "make", "more": nested }),
-    };
-    work.asks("1.0", deep).await;
+    work.asks("1.0", make_with(nested)).await;
     assert_eq!(work.verdicts().await.len(), 2, "it can't be shown either");
     assert_eq!(
         (app.one::<i64>("SELECT COUNT(*) FROM approvals", vec![]).await, work.turn_is().await.as_str()),
@@ -142,11 +135,11 @@ async fn an_input_too_large_to_show_is_refused() {
     );
     let id = work.raises("1.2", make(255)).await;
     let input = work.approval(id).await["request"]["input"].clone();
-    assert_eq!(input["text"].as_str().map(str::len), Some(255 * 1024), "all of it is shown");
+    assert_eq!(input["more"].as_str().map(str::len), Some(255 * 1024), "all of it is shown");
 }
 
 #[tokio::test]
-async fn an_agent_can_not_flood_people_with_requests() {
+async fn an_agent_cannot_flood_people_with_requests() {
     let app = TestApp::start().await;
     let working = working(&app).await;
     for n in 0..49 {

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::harness::{Actor, Answer, TestApp, is_postgres, until};
 
 /// Raises an approval as an agent would.
-async fn raise(app: &TestApp, new: NewApproval) -> i64 {
+pub async fn raise(app: &TestApp, new: NewApproval) -> i64 {
     let tx = app.scope().begin().await.unwrap();
     let id = approvals::raise(&tx, new).await.unwrap();
     tx.commit().await.unwrap();
@@ -66,10 +66,8 @@ async fn list(app: &TestApp, only_pending: bool) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn the_record_matches_the_design() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+async fn a_record_names_its_agent_and_hides_secrets() {
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let new = NewApproval {
         agent_id: Some(AgentId(agent)),
         conversation_id: Some(ConversationId(conversation)),
@@ -82,38 +80,6 @@ async fn the_record_matches_the_design() {
     let page = page.expect(200);
     assert_eq!((&page["total"], &page["page"], &page["limit"]), (&json!(1), &json!(1), &json!(5)));
     let record = &page["data"][0];
-    let keys: Vec<_> = record.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(
-        keys,
-        [
-            "id",
-            "organization_id",
-            "kind",
-            "status",
-            "outcome",
-            "title",
-            "body",
-            "severity",
-            "category",
-            "risk",
-            "agent_id",
-            "agent",
-            "conversation_id",
-            "conversation_ref",
-            "message_seq",
-            "request",
-            "question",
-            "answer",
-            "decided_by",
-            "decided_via",
-            "comment",
-            "expires_at",
-            "resolved_at",
-            "delivered_at",
-            "created_at",
-            "updated_at",
-        ]
-    );
     assert_eq!(record["id"], id);
     assert_eq!(record["agent"]["id"], agent);
     assert!(record["agent"]["name"].is_string() && record["agent"]["avatar_url"].is_null());
@@ -178,32 +144,6 @@ async fn a_comment_and_the_face_are_kept() {
 }
 
 #[tokio::test]
-async fn viewers_see_but_do_not_decide_and_strangers_see_nothing() {
-    let app = TestApp::start().await;
-    let id = raise(&app, question(false, true)).await;
-    for verb in ["resolve", "dismiss"] {
-        let refused = app.viewer.patch(&path(&app, id, verb), Value::Null).await;
-        assert_eq!(refused.problem(), (403, "PERMISSION_DENIED"));
-        assert_eq!(refused.body["details"]["permission"], "approval.resolve");
-        let refused = app.stranger.patch(&path(&app, id, verb), Value::Null).await;
-        assert_eq!(refused.problem(), (403, "NOT_A_MEMBER"));
-        let theirs = format!("/v1/org/{}/approval/{id}/{verb}", app.other_org);
-        assert_eq!(app.stranger.patch(&theirs, Value::Null).await.problem(), (404, "NOT_FOUND"));
-        let nobody = app.anonymous.patch(&path(&app, id, verb), Value::Null).await;
-        assert_eq!(nobody.problem(), (401, "UNAUTHENTICATED"));
-    }
-    assert_eq!(send(&app, &app.viewer, id, json!({})).await.problem(), (403, "PERMISSION_DENIED"));
-    let theirs = format!("/v1/org/{}/approval/{id}/answer", app.other_org);
-    assert_eq!(app.stranger.patch(&theirs, json!({ "text": "x" })).await.problem(), (404, "NOT_FOUND"));
-    let query = "query($o: Id!, $i: Id!) { approval(orgId: $o, id: $i) { status } }";
-    let seen = app.viewer.gql(query, json!({ "o": app.org, "i": id })).await.data();
-    assert_eq!(seen["approval"]["status"], "PENDING");
-    assert_eq!(app.stranger.gql(query, json!({ "o": app.other_org, "i": id })).await.code(), "NOT_FOUND");
-    let list = format!("/v1/org/{}/approval?page=1&limit=5&only_pending=false", app.other_org);
-    assert_eq!(app.stranger.get(&list).await.expect(200)["total"], 0);
-}
-
-#[tokio::test]
 async fn a_question_is_answered_by_id_or_label_and_ids_are_kept() {
     let app = TestApp::start().await;
     let id = raise(&app, question(true, true)).await;
@@ -250,7 +190,7 @@ async fn an_answer_that_does_not_fit_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn an_action_is_approved_or_denied_and_an_alert_is_not_answered() {
+async fn an_action_is_approved_or_denied_and_no_alert_answered() {
     let app = TestApp::start().await;
     for (said, outcome) in [("approve", "APPROVED"), ("Deny", "DENIED")] {
         let id = raise(&app, action()).await;
@@ -276,8 +216,7 @@ async fn an_action_is_approved_or_denied_and_an_alert_is_not_answered() {
 
 #[tokio::test]
 async fn when_two_answer_at_once_exactly_one_decides() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     for _ in 0..5 {
         let (agent_id, waiting) = (Some(AgentId(agent)), Some(waiting(&app)));
         let id = raise(&app, NewApproval { agent_id, waiting, ..question(false, false) }).await;
@@ -304,9 +243,7 @@ async fn when_two_answer_at_once_exactly_one_decides() {
 
 #[tokio::test]
 async fn the_last_decision_reopens_the_conversation() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let asked = |new: NewApproval| NewApproval {
         agent_id: Some(AgentId(agent)),
         conversation_id: Some(ConversationId(conversation)),
@@ -336,9 +273,7 @@ async fn the_last_decision_reopens_the_conversation() {
 
 #[tokio::test]
 async fn an_undecided_approval_expires_and_fails_closed() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let soon = Some(app.clock.now().plus(Duration::from_mins(1)));
     let new = NewApproval {
         agent_id: Some(AgentId(agent)),
@@ -364,8 +299,7 @@ async fn an_undecided_approval_expires_and_fails_closed() {
     let by: Vec<String> =
         app.column("SELECT actor_kind FROM audit_lines WHERE operation = 'expireApproval'").await;
     assert_eq!(by, ["SYSTEM"]);
-    let told: i64 = app.one("SELECT COUNT(*) FROM commands WHERE kind = 'ANSWER'", vec![]).await;
-    assert_eq!(told, 1);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM commands WHERE kind = 'ANSWER'", vec![]).await, 1);
     let status: String =
         app.one("SELECT status FROM conversations WHERE id = $1", vec![conversation.into()]).await;
     assert_eq!(status, "OPEN");
@@ -373,9 +307,7 @@ async fn an_undecided_approval_expires_and_fails_closed() {
 
 #[tokio::test]
 async fn an_overdue_approval_reads_the_same_around_the_round() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, _, conversation) = TestApp::with_conversation().await;
     let soon = Some(app.clock.now().plus(Duration::from_mins(1)));
     let new = NewApproval {
         conversation_id: Some(ConversationId(conversation)),

@@ -1,14 +1,17 @@
 //! The hash chain over the audit log: changing, removing, or inserting an entry, or cutting off the end, is
-//! detected, both in the database and in an export alone. Retention is distinguished from deletion.
+//! detected, both in the database and in an exported file by itself. Retention is distinguished from deletion.
 
 use std::time::Duration;
 
-use muster::core::audit::{self, AuditKey, Fault, PublicKey, Report, Verifier};
+use muster::core::audit::{self, Fault, Report, Verifier};
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use sea_orm::{ConnectionTrait, Statement};
 use serde_json::{Value, json};
 
-use crate::harness::{TestApp, is_postgres};
+use crate::{
+    audit::{checkpoint, keys, moving::write, verify},
+    harness::{TestApp, is_postgres},
+};
 
 async fn sealed(app: &TestApp, agents: usize) {
     for _ in 0..agents {
@@ -22,22 +25,10 @@ async fn signing() -> TestApp {
     TestApp::start_with(|config| config.audit.checkpoint_lines = 1).await
 }
 
-fn keys(app: &TestApp) -> Vec<PublicKey> {
-    AuditKey::known(&app.core.config.keys().unwrap())
-}
-
-async fn verify(app: &TestApp) -> Report {
-    audit::verify(&app.core, app.org, &keys(app), None).await.unwrap()
-}
-
 async fn broken(app: &TestApp) -> (i64, Fault) {
     let report = verify(app).await;
     let broken = report.broken.unwrap_or_else(|| panic!("nothing was detected: {}", report.lines));
     (broken.seq, broken.fault)
-}
-
-async fn checkpoint(app: &TestApp) {
-    assert_eq!(audit::checkpoint(&app.core).await.unwrap(), 1);
 }
 
 #[tokio::test]
@@ -68,7 +59,7 @@ async fn an_untouched_log_verifies() {
 #[tokio::test]
 async fn tampering_is_detected() {
     let tampered: &[(&str, (i64, Fault))] = &[
-        ("UPDATE audit_log SET actor_name = 'nobody' WHERE chain_seq = 4", (4, Fault::Changed)),
+        ("UPDATE audit_log SET actor_name = 'another' WHERE chain_seq = 4", (4, Fault::Changed)),
         ("UPDATE audit_log SET changes = '{}' WHERE chain_seq = 4", (4, Fault::Changed)),
         ("UPDATE audit_log SET organization_id = NULL WHERE chain_seq = 4", (4, Fault::Missing)),
         ("UPDATE audit_log SET at = at - 1 WHERE chain_seq = 9", (9, Fault::Changed)),
@@ -112,7 +103,7 @@ async fn a_rehashed_chain_fails_at_its_checkpoint() {
     sealed(&app, 3).await;
     checkpoint(&app).await;
     // Someone with full access to the database, but without the key, lets the service seal a forged past.
-    app.execute("UPDATE audit_log SET actor_name = 'nobody' WHERE chain_seq = 4", vec![]).await;
+    app.execute("UPDATE audit_log SET actor_name = 'another' WHERE chain_seq = 4", vec![]).await;
     for sql in [
         "INSERT INTO audit_unsealed (id, organization_id, at, count, actor_kind, actor_name, operation, outcome, target_kind, \
          target_id, changes) SELECT id, organization_id, at, count, actor_kind, actor_name, operation, outcome, target_kind, \
@@ -128,8 +119,7 @@ async fn a_rehashed_chain_fails_at_its_checkpoint() {
 
 #[tokio::test]
 async fn late_and_concurrent_entries_have_their_own_positions() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let late = app.scope().begin().await.unwrap();
     let entry = |n: i64| audit::Entry {
         operation: "startAgent",
@@ -178,8 +168,7 @@ async fn late_and_concurrent_entries_have_their_own_positions() {
 
 #[tokio::test]
 async fn a_value_nested_too_deeply_is_logged_as_text() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let nested = |depth: usize| (0..depth).fold(json!("x"), |inner, _| json!({ "in": [inner] }));
     let tx = app.scope().begin().await.unwrap();
     audit::record(
@@ -300,22 +289,7 @@ async fn an_export_verifies_by_itself_in_full_or_in_part() {
     checkpoint(&app).await;
     app.clock.advance(Duration::from_secs(60));
     // More than one page.
-    let tx = app.scope().begin().await.unwrap();
-    for n in 0..540 {
-        let changes = json!({ "n": n });
-        let operation = "startAgent";
-        audit::record(
-            &tx,
-            audit::Entry {
-                operation,
-                op: muster::base::enums::ChangeOp::Updated,
-                kind: muster::base::enums::RecordKind::Agent,
-                id: n,
-                changes,
-            },
-        );
-    }
-    tx.commit().await.unwrap();
+    write(&app.scope(), 540).await;
     app.seal().await;
     let lines = export(&app, "").await;
     let report = looked_at(&app, &lines);
@@ -356,11 +330,9 @@ async fn only_administrators_export_the_log_and_only_their_own() {
 
 #[tokio::test]
 async fn an_export_can_be_checked_without_us() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let edit = "mutation($o: Id!, $i: Id!, $in: UpdateAgentInput!) { updateAgent(orgId: $o, id: $i, input: $in) { id } }";
+    let (app, agent) = TestApp::with_agent().await;
     let input = json!({ "name": "Zoë \"quoted\" \u{1f980}/", "description": "a\ttab", "cpuOverride": 1.5 });
-    app.owner.gql(edit, json!({ "o": app.org, "i": agent, "in": input })).await.data();
+    app.sets_agent(agent, input).await;
     app.seal().await;
     let file = app.folder().join("audit.jsonl");
     let lines: Vec<String> = export(&app, "").await.iter().map(Value::to_string).collect();
@@ -413,8 +385,7 @@ async fn retention_removes_old_entries_and_the_rest_still_verifies() {
 
 #[tokio::test]
 async fn an_entry_names_the_policy_line_that_decided() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
     app.viewer.post(&path, Value::Null).await;
     app.token(&["agent.view"]).await.post(&path, Value::Null).await;

@@ -3,10 +3,13 @@
 
 use std::time::Duration;
 
-use muster::core::audit::{self, AuditKey, Fault, Report};
+use muster::core::audit::{self, Fault, Report};
 use serde_json::{Value, json};
 
-use crate::harness::TestApp;
+use crate::{
+    audit::{keys, verify},
+    harness::TestApp,
+};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -32,12 +35,14 @@ async fn signed(app: &TestApp) -> u64 {
 }
 
 /// Entries 1 to 9 are signed, and 10 to 12 are not.
-async fn begun(app: &TestApp) {
+async fn begun() -> TestApp {
+    let app = signing().await;
     for _ in 0..3 {
-        grow(app).await;
+        grow(&app).await;
     }
-    assert_eq!(signed(app).await, 1);
-    grow(app).await;
+    assert_eq!(signed(&app).await, 1);
+    grow(&app).await;
+    app
 }
 
 async fn forge(app: &TestApp, sql: &str) {
@@ -47,12 +52,7 @@ async fn forge(app: &TestApp, sql: &str) {
 }
 
 async fn verify_log(app: &TestApp, log: i64) -> Report {
-    let keys = AuditKey::known(&app.core.config.keys().unwrap());
-    audit::verify(&app.core, log, &keys, None).await.unwrap()
-}
-
-async fn verify(app: &TestApp) -> Report {
-    verify_log(app, app.org).await
+    audit::verify(&app.core, log, &keys(app), None).await.unwrap()
 }
 
 async fn count(app: &TestApp, what: &str) -> i64 {
@@ -64,7 +64,7 @@ async fn rewrite(app: &TestApp) {
     const COLUMNS: &str =
         "id, organization_id, at, count, actor_kind, operation, outcome, target_kind, target_id, changes";
     let unsealed = format!(
-        "INSERT INTO audit_unsealed ({COLUMNS}, actor_name) SELECT {COLUMNS}, 'nobody' FROM audit_log"
+        "INSERT INTO audit_unsealed ({COLUMNS}, actor_name) SELECT {COLUMNS}, 'another' FROM audit_log"
     );
     for sql in [&unsealed, "DELETE FROM audit_log", "DELETE FROM audit_chains"] {
         app.execute(sql, vec![]).await;
@@ -89,8 +89,7 @@ async fn what_does_not_continue_the_last_checkpoint_is_not_signed() {
         "UPDATE audit_checkpoints SET at = at - 1",
         "DELETE FROM audit_checkpoints",
     ] {
-        let app = signing().await;
-        begun(&app).await;
+        let app = begun().await;
         let before = count(&app, "audit_checkpoints").await;
         forge(&app, sql).await;
         let left = before - i64::from(sql.starts_with("DELETE FROM audit_checkpoints"));
@@ -102,8 +101,7 @@ async fn what_does_not_continue_the_last_checkpoint_is_not_signed() {
 
 #[tokio::test]
 async fn a_rewritten_past_is_not_signed_by_any_process() {
-    let app = signing().await;
-    begun(&app).await;
+    let app = begun().await;
     rewrite(&app).await;
     assert_eq!(signed(&app).await, 0);
     let other = app.replica(None).await;
@@ -119,8 +117,7 @@ async fn a_rewritten_past_is_not_signed_by_any_process() {
 
 #[tokio::test]
 async fn a_chain_that_is_as_it_was_is_signed_again() {
-    let app = signing().await;
-    begun(&app).await;
+    let app = begun().await;
     let operation: String = app.one("SELECT operation FROM audit_log WHERE chain_seq = 11", vec![]).await;
     forge(&app, "UPDATE audit_log SET operation = 'nothing' WHERE chain_seq = 11").await;
     assert_eq!(signed(&app).await, 0);
@@ -146,8 +143,7 @@ async fn a_chain_that_is_as_it_was_is_signed_again() {
 
 #[tokio::test]
 async fn the_operator_resumes_a_broken_log() {
-    let app = signing().await;
-    begun(&app).await;
+    let app = begun().await;
     let org = app.org.to_string();
     let resume = ["audit", "resume", "--org", &org];
     app.refuses(&resume, 1, "CONFLICT").await;
@@ -183,9 +179,8 @@ async fn header(app: &TestApp) -> Value {
 }
 
 #[tokio::test]
-async fn an_export_is_signed_only_if_it_continues_the_last_checkpoint() {
-    let app = signing().await;
-    begun(&app).await;
+async fn an_export_is_signed_if_it_continues_the_last_checkpoint() {
+    let app = begun().await;
     let good = header(&app).await;
     assert!(good["signature"].is_string() && good["seq"] == 12, "{good}");
     forge(&app, "UPDATE audit_log SET operation = 'nothing' WHERE chain_seq = 11").await;
@@ -223,8 +218,7 @@ async fn a_part_of_a_rewritten_past_is_not_signed() {
 
 #[tokio::test]
 async fn a_signature_over_a_rewritten_past_is_not_trusted() {
-    let app = signing().await;
-    begun(&app).await;
+    let app = begun().await;
     rewrite(&app).await;
     forge(&app, "DELETE FROM audit_checkpoints").await;
     let other = app.replica(None).await;
@@ -259,8 +253,7 @@ async fn foreign_statements_at_the_end_are_removed_on_resume() {
 
 #[tokio::test]
 async fn a_checkpoint_reads_only_the_lines_since_the_last() {
-    let app = signing().await;
-    begun(&app).await;
+    let app = begun().await;
     // What was signed is not read again: verification finds it, and the next checkpoint does not.
     forge(&app, "UPDATE audit_log SET operation = 'nothing' WHERE chain_seq = 4").await;
     assert_eq!(signed(&app).await, 1);
@@ -301,8 +294,7 @@ async fn checkpoints_made_to_look_old_remove_nothing() {
 
 #[tokio::test]
 async fn a_forged_tombstone_removes_nothing() {
-    let app = signing().await;
-    begun(&app).await;
+    let app = begun().await;
     forge(
         &app,
         "INSERT INTO audit_checkpoints (chain, kind, seq, hash, at, key_id, signature) \
@@ -381,7 +373,6 @@ async fn a_hidden_log_falls_short_of_its_known_checkpoint() {
     let other = app.other_org.to_string();
     let said = app.refuses(&["audit", "verify", "--at-least", &known[0], "--org", &other], 1, "FAILED").await;
     assert!(said.contains("is not verified"), "{said}");
-    assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.status, 403);
 }
 
 #[tokio::test]
@@ -400,16 +391,14 @@ async fn what_is_left_of_a_hidden_log_is_reported() {
         ("DELETE FROM audit_checkpoints; UPDATE audit_chains SET last_seq = 10", 11, Fault::Inserted),
     ];
     for (sql, seq, fault) in left {
-        let app = signing().await;
-        begun(&app).await;
+        let app = begun().await;
         forge(&app, sql).await;
         assert!(audit::chains(&app.core).await.unwrap().contains(&app.org));
         let broken = verify(&app).await.broken.unwrap();
         assert_eq!((broken.seq, broken.fault), (*seq, *fault), "{sql}");
     }
     // Entries given to another organization, and a row to one that does not exist.
-    let app = signing().await;
-    begun(&app).await;
+    let app = begun().await;
     let other = app.other_org;
     forge(
         &app,

@@ -9,21 +9,20 @@ use muster::{
         enums::{ChangeOp, RecordKind},
         ids::OrgId,
     },
-    core::{
-        Core,
-        access::Scope,
-        audit::{self, AuditKey, Report},
-    },
+    core::{Core, access::Scope, audit},
 };
 use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::json;
 
-use crate::harness::{TestApp, is_postgres, until};
+use crate::{
+    audit::{checkpoint, verify},
+    harness::{TestApp, is_postgres, until},
+};
 
 const DAY: Duration = Duration::from_hours(24);
 
 /// Writes this many entries in one transaction.
-async fn write(scope: &Scope, lines: i64) {
+pub async fn write(scope: &Scope, lines: i64) {
     let tx = scope.begin().await.unwrap();
     for id in 0..lines {
         let (operation, op, kind) = ("startAgent", ChangeOp::Updated, RecordKind::Agent);
@@ -36,15 +35,6 @@ async fn write(scope: &Scope, lines: i64) {
 async fn grow(app: &TestApp, lines: i64) {
     write(&app.scope(), lines).await;
     app.seal().await;
-}
-
-async fn checkpoint(app: &TestApp) {
-    assert_eq!(audit::checkpoint(&app.core).await.unwrap(), 1);
-}
-
-async fn verify(app: &TestApp) -> Report {
-    let keys = AuditKey::known(&app.core.config.keys().unwrap());
-    audit::verify(&app.core, app.org, &keys, None).await.unwrap()
 }
 
 /// A service that removes entries after 30 days and signs every entry.
@@ -173,7 +163,7 @@ async fn retention_with_nothing_to_remove_takes_no_locks() {
 }
 
 #[tokio::test]
-async fn reading_the_log_waits_for_nobody_and_writes_nothing() {
+async fn reading_the_log_waits_for_no_one_and_writes_nothing() {
     let app = TestApp::start().await;
     grow(&app, 3).await;
     app.agent().await;

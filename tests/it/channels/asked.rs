@@ -12,13 +12,13 @@ use muster::{
         chat_approvals,
     },
 };
-use muster_protocol::event::Asked;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::{
+    approvals::{asked::run, raise},
     channels::{
-        at,
+        at, delete,
         linked::Chat,
         paced::let_time_pass,
         probed::{hold, whitelist},
@@ -71,15 +71,12 @@ impl Chat {
 
     async fn raise(&self, new: NewApproval) -> i64 {
         let conversation = self.app.conversation(self.agent).await;
-        let tx = self.app.scope().begin().await.unwrap();
         let new = NewApproval {
             agent_id: Some(AgentId(self.agent)),
             conversation_id: Some(ConversationId(conversation)),
             ..new
         };
-        let id = approvals::raise(&tx, new).await.unwrap();
-        tx.commit().await.unwrap();
-        id.0
+        raise(&self.app, new).await
     }
 
     /// An action of risk 10, as it arrives.
@@ -152,8 +149,7 @@ impl Chat {
         until("its buttons are gone", async || {
             chat_approvals::send_due(&self.app.core).await.unwrap();
             let_time_pass(&self.app).await;
-            let open = "SELECT COUNT(*) FROM approval_asks WHERE state <> 'CLOSED'";
-            self.app.column::<i64>(open).await == [0]
+            self.app.column::<i64>("SELECT COUNT(*) FROM approval_asks WHERE state <> 'CLOSED'").await == [0]
         })
         .await;
         self.asked("editMessageText").pop().unwrap()
@@ -183,17 +179,9 @@ async fn a_tap_approves_for_agent_thread_and_record() {
         json!([{ "channelId": chat.channel["id"], "originId": "5", "originName": "Ada" }])
     );
     assert!(chat.sent()[0].contains("This chat is linked"), "{:?}", chat.sent());
-    let all = "mutation($o: Id!) { updateOrganization(orgId: $o, input: { chatRiskLimit: 101 }) { chatRiskLimit } }";
-    app.admin.gql(all, json!({ "o": app.org })).await.data();
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
-    let run = Asked::Action {
-        tool: Some("shell".to_owned()),
-        tool_kind: "execute".to_owned(),
-        title: "Run rm -rf /srv/old".to_owned(),
-        input: json!({ "command": "rm -rf /srv/old" }),
-    };
-    host.asks(conversation, None, "1.1", run).await.unwrap();
+    app.sets(json!({ "chatRiskLimit": 101 })).await;
+    let (host, conversation) = app.talking_agent().await;
+    host.asks(conversation, None, "1.1", run("rm -rf /srv/old")).await.unwrap();
     let approval: i64 =
         app.one("SELECT id FROM approvals WHERE agent_id = $1", vec![host.agent.into()]).await;
     let asked = chat.arrives(approval).await;
@@ -333,7 +321,7 @@ async fn a_question_is_answered_by_a_reply_with_a_number_or_a_text() {
 }
 
 #[tokio::test]
-async fn who_may_not_decide_any_more_decides_nothing() {
+async fn a_lost_right_to_decide_decides_nothing() {
     let chat = Chat::linked().await;
     let app = &chat.app;
     let asked = chat.asks().await;
@@ -496,8 +484,7 @@ async fn what_was_asked_in_a_channel_goes_with_it() {
     let waits = chat.wants("Delete the rest").await;
     let kept = "SELECT state FROM approval_asks ORDER BY id";
     assert_eq!(app.column::<String>(kept).await, ["ASKED", "TO_ASK"]);
-    let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
-    app.operator.gql(delete, json!({ "o": app.org, "c": chat.channel["id"] })).await.data();
+    delete(app, &chat.channel["id"]).await.data();
     assert_eq!(app.column::<String>(kept).await, [""; 0]);
     for approval in [asked.approval, waits] {
         assert_eq!(chat.state(approval).await, PENDING);
@@ -509,8 +496,7 @@ async fn what_waits_is_asked_in_the_chat_that_is_linked_by_then() {
     let chat = Chat::linked().await;
     let waits = chat.wants("Delete it").await;
     chat.moves(2, 6).await;
-    let asked = chat.arrives(waits).await;
-    assert_eq!(asked.message["chat_id"], 6);
+    assert_eq!(chat.arrives(waits).await.message["chat_id"], 6);
     chat.is_denied(waits).await;
     assert_eq!(chat.until_closed().await["chat_id"], 6);
     // What was on its way has arrived in the chat before, and says there how it ended.
@@ -524,7 +510,7 @@ async fn what_waits_is_asked_in_the_chat_that_is_linked_by_then() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_through_a_channel_that_only_receives() {
+async fn no_one_is_asked_through_a_channel_that_only_receives() {
     let chat = Chat::linked().await;
     let approval = chat.wants("Delete it").await;
     sets(&chat.app, &chat.channel, json!({ "direction": "INBOUND" })).await;

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 
 use crate::{
+    channels::connect,
     conversations::turns::write,
     harness::{PATIENCE, TestApp, is_postgres, until},
 };
@@ -38,6 +39,14 @@ pub async fn channel(app: &TestApp, outbound_url: &str) -> (i64, String) {
     });
     let made = app.owner.post(&format!("/v1/org/{}/channel", app.org), body).await.expect(201);
     (made["id"].as_i64().unwrap(), made["inbound_path"].as_str().unwrap().to_owned())
+}
+
+/// A channel of signed requests that only receives.
+pub fn inbound(agent: i64) -> Value {
+    json!({
+        "name": "Orders", "transport": "WEBHOOK", "agent_id": agent, "direction": "INBOUND",
+        "webhook": { "inbound_secret": INBOUND },
+    })
 }
 
 /// Sends a request signed by the official library.
@@ -157,7 +166,7 @@ async fn a_message_costs_few_statements_and_many_at_once_fewer_each() {
     let (said, before) = (vec![hello("Where is it?"); 20], app.writes());
     let answers = bring_together(&app, &path, &said).await;
     assert!(answers.iter().all(|(status, _)| *status == 202), "{answers:?}");
-    // One each, to find the conversation. The rest is shared in each commit, and the first one went alone.
+    // One each, to find the conversation. The rest is shared in each commit, and the first one went by itself.
     let writes = app.writes() - before;
     assert!(writes <= 3 * 20, "{writes} writes");
     let seqs = app.column::<i64>("SELECT seq FROM messages ORDER BY seq").await;
@@ -189,27 +198,6 @@ async fn what_comes_twice_at_once_is_stored_once() {
     assert_eq!(statuses, [202, 202, 200, 202, 202]);
     assert_eq!(answers[2].1, json!({ "status": "ignored", "reason": "duplicate" }));
     assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM messages").await, [5]);
-}
-
-#[tokio::test]
-async fn a_message_that_can_not_be_stored_takes_no_other_with_it() {
-    let app = app().await;
-    app.expects_failures();
-    let (_, path) = channel(&app, "https://hooks.example/out").await;
-    forbid(&app, "Unspeakable").await;
-    let mut said: Vec<_> = (0..6).map(|n| hello(&format!("Message {n}"))).collect();
-    said[3] =
-        json!({ "text": "Unspeakable", "origin_id": "mallory", "origin_name": "Mallory", "thread": "t2" });
-    let answers = bring_together(&app, &path, &said).await;
-    let statuses: Vec<_> = answers.iter().map(|(status, _)| *status).collect();
-    assert_eq!(statuses, [202, 202, 202, 500, 202, 202], "{answers:?}");
-    assert_eq!(app.column::<i64>("SELECT seq FROM messages ORDER BY seq").await, [1, 2, 3, 4, 5]);
-    // Nothing of it is left, and the others share a contact, a conversation and a turn.
-    for of in ["contacts", "identities", "conversations", "turns"] {
-        assert_eq!(app.column::<i64>(&format!("SELECT COUNT(*) FROM {of}")).await, [1], "{of}");
-    }
-    let reach = "SELECT first_seq FROM turns UNION ALL SELECT last_seq FROM turns ORDER BY 1";
-    assert_eq!(app.column::<i64>(reach).await, [1, 5]);
 }
 
 #[tokio::test]
@@ -256,7 +244,7 @@ async fn an_unlisted_sender_is_refused_and_let_in_by_one_step() {
 }
 
 #[tokio::test]
-async fn an_access_request_shows_a_name_as_it_is_and_the_address_first() {
+async fn an_access_request_shows_the_address_before_the_name() {
     let app = app().await;
     let (channel, path) = channel(&app, "https://hooks.example/out").await;
     let whitelist = format!("/v1/org/{}/channel/{channel}/whitelist", app.org);
@@ -317,11 +305,7 @@ async fn letting_a_sender_in_ends_their_access_request() {
 async fn a_turn_says_that_another_wrote_before_it() {
     let app = app().await;
     let host = app.running_agent().await;
-    let body = json!({
-        "name": "Orders", "transport": "WEBHOOK", "agent_id": host.agent, "direction": "INBOUND",
-        "webhook": { "inbound_secret": INBOUND },
-    });
-    let made = app.owner.post(&format!("/v1/org/{}/channel", app.org), body).await.expect(201);
+    let made = connect(&app, inbound(host.agent)).await;
     let path = made["inbound_path"].as_str().unwrap();
     let told = async |id: &str, said: Value| {
         bring(&app, path, id, &said).await;
@@ -350,11 +334,9 @@ async fn a_turn_says_that_another_wrote_before_it() {
 async fn instructions_reach_only_the_channels_conversations() {
     let app = app().await;
     let host = app.running_agent().await;
-    let body = json!({
-        "name": "Orders", "transport": "WEBHOOK", "agent_id": host.agent, "direction": "INBOUND",
-        "instructions": "Promise no refunds.", "webhook": { "inbound_secret": INBOUND },
-    });
-    let made = app.owner.post(&format!("/v1/org/{}/channel", app.org), body).await.expect(201);
+    let mut body = inbound(host.agent);
+    body["instructions"] = json!("Promise no refunds.");
+    let made = connect(&app, body).await;
     let path = made["inbound_path"].as_str().unwrap();
     let told = async || {
         let turn = *host.given().await.last().unwrap();
@@ -379,8 +361,7 @@ async fn instructions_reach_only_the_channels_conversations() {
 
 #[tokio::test]
 async fn transports_that_carry_nothing_yet_say_so() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let body = json!({ "name": "Days", "transport": "CALENDAR", "agent_id": agent });
     let made = app.owner.post(&format!("/v1/org/{}/channel", app.org), body).await.expect(201);
     assert_eq!((&made["is_active"], &made["inactive_reason"]), (&json!(false), &json!("NOT_SUPPORTED")));
@@ -401,8 +382,8 @@ async fn the_bytes_of_files_that_come_at_once_are_bounded() {
     .await;
     let (_, path) = channel(&app, "http://127.0.0.1:9/").await;
     // Sends all but the last byte, and that one once another one has been refused.
-    let everybody = Arc::new(tokio::sync::Semaphore::new(0));
-    let url = slow_file(&app, &everybody, FILE).await;
+    let everyone = Arc::new(tokio::sync::Semaphore::new(0));
+    let url = slow_file(&app, &everyone, FILE).await;
     let refused = AtomicBool::new(false);
     let bring_file = async |n: usize| {
         let mut body = hello(&format!("Message {n}"));
@@ -421,7 +402,7 @@ async fn the_bytes_of_files_that_come_at_once_are_bounded() {
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        everybody.add_permits(1_000);
+        everyone.add_permits(1_000);
         most
     };
     let all = futures::future::join_all((0..10).map(&bring_file));

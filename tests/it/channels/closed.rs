@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::{
     channels::{
-        carried::app,
-        sent::{DAY, Receiver, connected, says_while, settled},
+        delete,
+        sent::{DAY, receiving, says_while, settled},
     },
     conversations::messages::say,
     harness::{TestApp, until},
@@ -31,9 +31,7 @@ fn closings() -> [(Value, Value); 2] {
 
 #[tokio::test]
 async fn what_waits_in_a_deleted_channel_is_skipped() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[]).await;
-    let (id, conversation) = connected(&app, &receiver).await;
+    let (app, receiver, id, conversation) = receiving(&[]).await;
     // More than are skipped at a time.
     for n in 0..101 {
         say(&app, conversation, MessageRole::Assistant, &format!("Answer {n}")).await;
@@ -42,8 +40,7 @@ async fn what_waits_in_a_deleted_channel_is_skipped() {
     let claimed = "UPDATE deliveries SET status = 'SENDING', available_at = $1 WHERE id = (SELECT MAX(id) FROM deliveries)";
     app.execute(claimed, vec![app.clock.now().plus(Duration::from_secs(60)).0.into()]).await;
     assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 0);
-    let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
-    app.operator.gql(delete, json!({ "o": app.org, "c": id })).await.data();
+    delete(&app, &json!(id)).await.data();
     assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 100);
     app.clock.advance(Duration::from_secs(60));
     assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 1);
@@ -58,9 +55,7 @@ async fn what_waits_in_a_deleted_channel_is_skipped() {
 #[tokio::test]
 async fn closing_a_channel_skips_waiting_messages() {
     for (close, open) in closings() {
-        let app = app().await;
-        let receiver = Receiver::start(&app, &[500]).await;
-        let (id, conversation) = connected(&app, &receiver).await;
+        let (app, receiver, id, conversation) = receiving(&[500]).await;
         let waits = say(&app, conversation, MessageRole::Assistant, "One").await;
         until("it has failed", async || settled(&app, waits, "PENDING").await["attempts"] == 1).await;
         let edit = format!("/v1/org/{}/channel/{id}", app.org);
@@ -80,9 +75,7 @@ async fn closing_a_channel_skips_waiting_messages() {
 #[tokio::test]
 async fn a_failure_while_a_channel_closes_is_skipped() {
     for (close, open) in closings() {
-        let app = app().await;
-        let receiver = Receiver::start(&app, &[500]).await;
-        let (id, conversation) = connected(&app, &receiver).await;
+        let (app, receiver, id, conversation) = receiving(&[500]).await;
         let held = receiver.gate.lock().await;
         let fails = say(&app, conversation, MessageRole::Assistant, "One").await;
         until("it is being sent", async || {
@@ -113,9 +106,7 @@ async fn a_failure_while_a_channel_closes_is_skipped() {
 
 #[tokio::test]
 async fn a_dead_senders_message_in_a_closed_channel_has_failed() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[]).await;
-    let (id, conversation) = connected(&app, &receiver).await;
+    let (app, receiver, id, conversation) = receiving(&[]).await;
     let lease = app.clock.now().plus(Duration::from_secs(60)).0;
     let claimed = format!(
         "UPDATE deliveries SET status = 'SENDING', available_at = {lease} WHERE organization_id = $1 AND message_id = $2"
@@ -138,9 +129,7 @@ async fn a_dead_senders_message_in_a_closed_channel_has_failed() {
 
 #[tokio::test]
 async fn what_a_dead_sender_left_for_a_deleted_agent_has_failed() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[]).await;
-    let (id, conversation) = connected(&app, &receiver).await;
+    let (app, _, id, conversation) = receiving(&[]).await;
     let lease = app.clock.now().plus(Duration::from_secs(60)).0;
     let claimed = format!(
         "UPDATE deliveries SET status = 'SENDING', draft = NULL, plain = text, available_at = {lease} \
@@ -154,8 +143,7 @@ async fn what_a_dead_sender_left_for_a_deleted_agent_has_failed() {
     app.execute(rest, vec![left.into()]).await;
     let waits = say(&app, conversation, MessageRole::Assistant, "Two").await;
     let agent = app.one::<i64>("SELECT agent_id FROM channels WHERE id = $1", vec![id.into()]).await;
-    let delete = "mutation($o: Id!, $i: Id!) { deleteAgent(orgId: $o, id: $i) }";
-    app.owner.gql(delete, json!({ "o": app.org, "i": agent })).await.data();
+    app.delete_agent(agent).await;
     assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 0, "its sender may still live");
     app.clock.advance(Duration::from_secs(60));
     assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 1);

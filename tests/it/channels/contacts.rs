@@ -85,27 +85,12 @@ async fn a_contact_with_conversations_stays() {
 }
 
 #[tokio::test]
-async fn contact_operations_need_their_permissions() {
+async fn an_addresss_channel_needs_the_permission_for_its_agent() {
     let app = TestApp::start().await;
     let ada = contact(&app, "Ada", "a@example.com").await;
-    let ids = json!({"o": app.org, "c": ada, "i": {}});
-    let theirs = json!({"o": app.other_org, "c": ada, "i": {}});
-    for operation in [LIST, ONE, UPDATE, DELETE] {
-        assert_eq!(app.anonymous.gql(operation, ids.clone()).await.code(), "UNAUTHENTICATED");
-        assert_eq!(app.stranger.gql(operation, ids.clone()).await.code(), "NOT_A_MEMBER");
-        assert_eq!(app.viewer.gql(operation, ids.clone()).await.code(), "PERMISSION_DENIED");
-    }
-    for operation in [ONE, UPDATE, DELETE] {
-        assert_eq!(app.stranger.gql(operation, theirs.clone()).await.code(), "NOT_FOUND");
-    }
-    let data = app.stranger.gql(LIST, theirs).await.data();
-    assert_eq!(data["contacts"]["total"], 0);
+    let ids = json!({"o": app.org, "c": ada});
     let reader = app.token(&["contact.view"]).await;
-    assert_eq!(reader.gql(UPDATE, ids.clone()).await.code(), "PERMISSION_DENIED");
     assert_eq!(reader.gql(LIST, ids.clone()).await.data()["contacts"]["total"], 1);
-    // The channel of an address belongs to the agent's permissions.
-    assert_eq!(
-        reader.gql(ONE, ids).await.body["errors"][0]["extensions"]["details"]["permission"],
-        "agent.view"
-    );
+    let refused = reader.gql(ONE, ids).await;
+    assert_eq!(refused.body["errors"][0]["extensions"]["details"]["permission"], "agent.view");
 }

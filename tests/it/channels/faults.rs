@@ -84,7 +84,7 @@ async fn texts(house: &House, conversation: i64) -> Vec<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_is_acknowledged_is_there_once_and_in_order() {
+async fn what_is_acknowledged_is_there_once_and_in_order() {
     let (seed, deaths) = (number("MUSTER_FAULT_SEED", 1), number("MUSTER_FAULT_DEATHS", 4));
     println!("MUSTER_FAULT_SEED={seed} MUSTER_FAULT_DEATHS={deaths}");
     let mut random = Random::new(&[seed]);

@@ -90,8 +90,7 @@ async fn parts_are_sent(app: &TestApp, expected: i64) {
     until(&format!("{expected} parts are sent"), async || {
         deliveries::send_due(&app.core).await.unwrap();
         let_time_pass(app).await;
-        let sent = "SELECT COUNT(*) FROM deliveries WHERE status = 'SENT'";
-        app.column::<i64>(sent).await == [expected]
+        app.column::<i64>("SELECT COUNT(*) FROM deliveries WHERE status = 'SENT'").await == [expected]
     })
     .await;
 }

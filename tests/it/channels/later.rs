@@ -35,7 +35,7 @@ struct Bot {
 
 impl Bot {
     async fn of(listed: &str) -> Self {
-        let (app, telegram, agent, channel) = told::bot().await;
+        let (app, telegram, agent, channel) = telegram_webhook::bot().await;
         whitelist(&app, &channel, listed).await;
         let hook = Hook::of(&app, &telegram);
         Self { app, hook, agent, channel }
@@ -158,7 +158,7 @@ async fn a_part_that_comes_too_late_follows_without_a_turn() {
 }
 
 #[tokio::test]
-async fn in_a_group_all_parts_of_an_album_are_for_whom_its_first_names() {
+async fn a_mention_in_an_albums_first_part_counts_for_all() {
     let bot = Bot::of("-100").await;
     bot.brings(&in_group(photo(10, "@muster_bot which of these?"))).await;
     bot.brings(&in_group(photo(11, ""))).await;
@@ -171,7 +171,7 @@ async fn in_a_group_all_parts_of_an_album_are_for_whom_its_first_names() {
 }
 
 #[tokio::test]
-async fn an_edited_message_is_a_new_one_whose_turn_depends_on_the_first() {
+async fn an_edited_messages_turn_depends_on_the_first_ones() {
     for (state, makes_a_turn) in [
         (None, true),
         (Some("RUNNING"), true),
@@ -219,8 +219,7 @@ async fn an_edit_of_an_answered_edit_is_not_answered() {
     bot.brings(&said(10, "order 4711")).await;
     bot.turn_becomes("FAILED").await;
     bot.brings(&edited(10, 11, "order 4712")).await;
-    let done = "UPDATE turns SET state = 'DONE', ended_at = 1 WHERE state = 'QUEUED'";
-    bot.app.execute(done, vec![]).await;
+    bot.app.execute("UPDATE turns SET state = 'DONE', ended_at = 1 WHERE state = 'QUEUED'", vec![]).await;
     bot.brings(&edited(10, 12, "order 4713")).await;
     let turns: Vec<bool> = bot.stored().await.into_iter().map(|(_, has_turn)| has_turn).collect();
     assert_eq!(turns, [true, true, false]);

@@ -41,7 +41,7 @@ impl Chat {
 
     /// One whose bot has a webhook.
     pub async fn told() -> Self {
-        let (app, telegram, agent, channel) = told::bot().await;
+        let (app, telegram, agent, channel) = telegram_webhook::bot().await;
         let hook = Some(Hook::of(&app, &telegram));
         Self { app, telegram, channel, agent, hook }
     }
@@ -176,7 +176,7 @@ async fn a_code_works_once_despite_wrong_guesses() {
 }
 
 #[tokio::test]
-async fn a_code_counts_in_its_own_channel_and_in_a_private_chat_alone() {
+async fn a_code_counts_only_in_a_private_chat_of_its_channel() {
     let chat = Chat::open().await;
     let app = &chat.app;
     let sql = "INSERT INTO channels (organization_id, agent_id, transport, name, name_folded, is_active, created_at, updated_at) \

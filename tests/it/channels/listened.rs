@@ -13,7 +13,7 @@ use tokio::{
 };
 
 use crate::{
-    channels::mailbox,
+    channels::{carried::app, mailbox},
     harness::{Actor, TestApp, until},
 };
 
@@ -126,10 +126,6 @@ async fn reads(actor: &Actor, org: i64, agent: i64, port: u16) {
     let id = connects(actor, org, body).await;
     let list = format!("/v1/org/{org}/channel/{id}/whitelist");
     actor.post(&list, json!({ "origin_id": "ada@a.test" })).await.expect(200);
-}
-
-async fn app() -> TestApp {
-    TestApp::start_with(|config| config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()]).await
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use crate::{
-    channels::{connect, probed::whitelist},
+    channels::{carried::app, connect, probed::whitelist},
     conversations::messages::say,
     harness::{Dovecot, MAILBOX, TestApp, found, until},
 };
@@ -40,8 +40,7 @@ pub fn soon(app: &TestApp) -> SystemTime {
 #[tokio::test]
 async fn a_mail_from_no_address_does_not_hold_up_the_next_one() {
     let dovecot = Dovecot::start().await;
-    let app =
-        TestApp::start_with(|config| config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    let app = app().await;
     let channel = connect(&app, mailbox(&dovecot, app.agent().await, None)).await;
     whitelist(&app, &channel, "ada@a.test").await;
     // The first one's address has a NUL.
@@ -57,8 +56,7 @@ async fn a_mail_from_no_address_does_not_hold_up_the_next_one() {
 #[tokio::test]
 async fn a_mail_that_cant_be_read_is_listed_by_its_channel() {
     let dovecot = Dovecot::start().await;
-    let app =
-        TestApp::start_with(|config| config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    let app = app().await;
     let channel = connect(&app, mailbox(&dovecot, app.agent().await, None)).await;
     let id = channel["id"].as_i64().unwrap();
     // The list is full: the oldest one makes room.
@@ -92,8 +90,7 @@ async fn a_mail_that_cant_be_read_is_listed_by_its_channel() {
 #[tokio::test]
 async fn a_note_precedes_a_mail_of_an_unproven_sender() {
     let dovecot = Dovecot::start().await;
-    let app =
-        TestApp::start_with(|config| config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    let app = app().await;
     // Both read the same mail. One of them believes the server that the mailbox belongs to.
     let agents = [app.running_agent().await, app.running_agent().await];
     for (host, authserv_id) in agents.iter().zip([None, Some("mx.b.test")]) {
@@ -130,8 +127,7 @@ async fn a_note_precedes_a_mail_of_an_unproven_sender() {
 #[tokio::test]
 async fn a_mail_without_text_says_its_subject() {
     let dovecot = Dovecot::start().await;
-    let app =
-        TestApp::start_with(|config| config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    let app = app().await;
     let host = app.running_agent().await;
     let channel = connect(&app, mailbox(&dovecot, host.agent, None)).await;
     whitelist(&app, &channel, "ada@a.test").await;
@@ -188,8 +184,7 @@ async fn speak(stream: TcpStream, asked: &Mutex<Vec<String>>) {
 #[tokio::test]
 async fn an_answer_that_waits_goes_to_whom_it_answers() {
     let dovecot = Dovecot::start().await;
-    let app =
-        TestApp::start_with(|config| config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    let app = app().await;
     let (port, asked) = greylisting(&app).await;
     let mut body = mailbox(&dovecot, app.agent().await, None);
     body["direction"] = json!("BIDIRECTIONAL");
@@ -226,8 +221,7 @@ async fn an_answer_that_waits_goes_to_whom_it_answers() {
 #[tokio::test]
 async fn only_who_takes_part_joins_a_conversation_by_its_mails() {
     let dovecot = Dovecot::start().await;
-    let app =
-        TestApp::start_with(|config| config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    let app = app().await;
     let channel = connect(&app, mailbox(&dovecot, app.agent().await, None)).await;
     for name in ["ada", "bob", "cho", "dia"] {
         whitelist(&app, &channel, &format!("{name}@a.test")).await;

@@ -14,8 +14,8 @@ pub mod mail;
 pub mod paced;
 pub mod probed;
 pub mod sent;
+pub mod telegram_webhook;
 mod together;
-pub mod told;
 mod walk;
 mod writing;
 
@@ -24,39 +24,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, TestApp, is_postgres};
-
-/// The keys of the specification's record, in order.
-const RECORD: &[&str] = &[
-    "id",
-    "agent_id",
-    "transport",
-    "scope",
-    "direction",
-    "name",
-    "target",
-    "bot_username",
-    "has_token",
-    "whitelist",
-    "label_whitelist",
-    "mention_off",
-    "webhook_registered",
-    "inbound_path",
-    "invite_url",
-    "webhook",
-    "code_host",
-    "provider_account",
-    "drive",
-    "calendar",
-    "instructions",
-    "notify_conversation_id",
-    "notify_conversation",
-    "is_active",
-    "inactive_reason",
-    "created_at",
-    "last_activity_at",
-    "alert_recipient_user_ids",
-];
+use crate::harness::{Answer, TestApp, is_postgres};
 
 pub fn path(app: &TestApp) -> String {
     format!("/v1/org/{}/channel", app.org)
@@ -101,21 +69,23 @@ pub async fn connect(app: &TestApp, body: Value) -> Value {
     app.operator.post(&path(app), body).await.expect(201)
 }
 
+pub async fn delete(app: &TestApp, channel: &Value) -> Answer {
+    let query = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
+    app.operator.gql(query, json!({ "o": app.org, "c": channel })).await
+}
+
 pub async fn sets(app: &TestApp, channel: &Value, body: Value) -> Value {
     app.operator.patch(&at(app, channel), body).await.expect(200)
 }
 
 #[tokio::test]
 async fn a_connected_bots_record_is_the_specified_one() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let body = json!({
         "name": "  Support ", "transport": "TELEGRAM", "agent_id": agent, "bot_token": "77:seventy-seven",
         "destination": "@support", "instructions": "Be brief.",
     });
     let channel = connect(&app, body).await;
-    let keys: Vec<_> = channel.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys, RECORD);
     let mut known = channel.clone();
     for key in ["id", "agent_id", "created_at"] {
         assert!(!known[key].is_null());
@@ -134,8 +104,7 @@ async fn a_connected_bots_record_is_the_specified_one() {
 
 #[tokio::test]
 async fn each_transport_shows_its_own_object_and_no_other() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let hook = connect(&app, webhook(agent)).await;
     let echo = json!({"actor_paths": [], "self_ids": []});
     assert_eq!(
@@ -191,8 +160,7 @@ async fn a_code_hosts_authorization_shows_once_granted() {
 
 #[tokio::test]
 async fn each_transports_settings_are_required() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let refused = async |more: Value| {
         let mut body = json!({"name": "x", "agent_id": agent});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -233,8 +201,7 @@ async fn each_transports_settings_are_required() {
 
 #[tokio::test]
 async fn keys_of_another_transport_are_refused_by_name() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let mut body = webhook(agent);
     body["bot_token"] = json!("t");
     body["email"] = json!({});
@@ -253,8 +220,7 @@ async fn keys_of_another_transport_are_refused_by_name() {
     );
     let mut body = bot(agent);
     body["bot_tokem"] = json!("t");
-    let answer = app.operator.post(&path(&app), body).await;
-    assert_eq!(answer.violations(), [("/bot_tokem", "UNKNOWN_KEY")]);
+    assert_eq!(app.operator.post(&path(&app), body).await.violations(), [("/bot_tokem", "UNKNOWN_KEY")]);
     let channel = connect(&app, bot(agent)).await;
     let answer = app.operator.patch(&at(&app, &channel), json!({"code_host": {"raw_payload": true}})).await;
     assert_eq!(answer.violations(), [("/code_host", "NOT_ALLOWED")]);
@@ -263,16 +229,9 @@ async fn keys_of_another_transport_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn records_of_another_organization_are_not_found() {
+async fn unknown_recipients_are_named_and_repeated_ones_merged() {
     let app = TestApp::start().await;
-    let (agent, other) = (app.agent().await, app.other_agent().await);
-    let answer = app.operator.post(&path(&app), bot(other)).await;
-    assert_eq!(answer.violations(), [("/agent_id", "NOT_FOUND")]);
-    let channel = connect(&app, bot(agent)).await;
-    let theirs = app.conversation(other).await;
-    let body = json!({"notify_conversation_id": theirs});
-    let answer = app.operator.patch(&at(&app, &channel), body).await;
-    assert_eq!(answer.violations(), [("/notify_conversation_id", "NOT_FOUND")]);
+    let channel = connect(&app, bot(app.agent().await)).await;
     let (owner, stranger) = (app.owner.user.unwrap(), app.stranger.user.unwrap());
     let body = json!({"alert_recipient_user_ids": [owner, stranger]});
     let answer = app.operator.patch(&at(&app, &channel), body).await;
@@ -283,12 +242,10 @@ async fn records_of_another_organization_are_not_found() {
 
 #[tokio::test]
 async fn leaving_ends_alerts_and_locks_only_the_members_channels() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let (leaving, staying) = (app.person("VIEWER", true).await, app.owner.user.unwrap());
     let (named, other) = (connect(&app, bot(agent)).await, connect(&app, bot(agent)).await);
-    let body = json!({"alert_recipient_user_ids": [leaving.user.unwrap(), staying]});
-    sets(&app, &named, body).await;
+    sets(&app, &named, json!({"alert_recipient_user_ids": [leaving.user.unwrap(), staying]})).await;
     sets(&app, &other, json!({"alert_recipient_user_ids": [staying]})).await;
     // Someone is working on the other channel. SQLite has a single writer, so no one else can.
     let busy = app.database.begin().await.unwrap();
@@ -308,36 +265,8 @@ async fn leaving_ends_alerts_and_locks_only_the_members_channels() {
 }
 
 #[tokio::test]
-async fn secrets_never_come_back() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let mut hook = webhook(agent);
-    hook["webhook"]["outbound_secret"] = json!("canary-outbound");
-    hook["webhook"]["inbound_secret"] = json!("canary-inbound");
-    let mut mail = mailbox(agent);
-    mail["email"]["imap"]["pass"] = json!("canary-imap");
-    mail["email"]["smtp"]["pass"] = json!("canary-smtp");
-    let mut telegram = bot(agent);
-    telegram["bot_token"] = json!("7:canary-token");
-    for body in [hook, mail, telegram] {
-        let answer = app.operator.post(&path(&app), body).await;
-        assert_eq!(answer.status, 201, "{}", answer.text);
-        assert!(!answer.text.contains("canary"), "{}", answer.text);
-        let path = at(&app, &answer.body);
-        let edited = app.operator.patch(&path, json!({"name": "Renamed"})).await;
-        assert!(!edited.text.contains("canary"), "{}", edited.text);
-    }
-    let listed = app.owner.get(&path(&app)).await;
-    assert!(!listed.text.contains("canary"), "{}", listed.text);
-    for change in app.column::<Value>("SELECT changes FROM audit_lines").await {
-        assert!(!change.to_string().contains("canary"), "{change}");
-    }
-}
-
-#[tokio::test]
 async fn the_plan_limits_an_agents_external_channels() {
-    let app = TestApp::start().await;
-    let (agent, another) = (app.agent().await, app.agent().await);
+    let (app, agent, another) = TestApp::with_two_agents().await;
     let sql = "UPDATE organizations SET max_channels_per_agent = $2 WHERE id = $1";
     app.execute(sql, vec![app.org.into(), 2_i64.into()]).await;
     let first = connect(&app, bot(agent)).await;
@@ -361,8 +290,7 @@ async fn the_plan_limits_an_agents_external_channels() {
 
 #[tokio::test]
 async fn the_list_can_be_limited_to_one_agent() {
-    let app = TestApp::start().await;
-    let (agent, another) = (app.agent().await, app.agent().await);
+    let (app, agent, another) = TestApp::with_two_agents().await;
     connect(&app, bot(agent)).await;
     let wanted = connect(&app, bot(another)).await;
     let listed = app.viewer.get(&format!("{}?agent_id={another}", path(&app))).await.expect(200);
@@ -381,8 +309,7 @@ async fn the_list_can_be_limited_to_one_agent() {
 
 #[tokio::test]
 async fn agents_and_channels_refer_to_each_other() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let channel = connect(&app, bot(agent)).await;
     let query = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { channels { id agent { id } } } }";
     let data = app.viewer.gql(query, json!({"o": app.org, "a": agent})).await.data();
@@ -390,44 +317,14 @@ async fn agents_and_channels_refer_to_each_other() {
 }
 
 #[tokio::test]
-async fn channel_operations_need_their_permissions() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let channel = connect(&app, bot(agent)).await;
-    let (list, one) = (path(&app), at(&app, &channel));
-    let (whitelist, origin) = (format!("{one}/whitelist"), format!("{one}/whitelist/x"));
-    let every = async |actor: &Actor| {
-        let answers = [
-            actor.post(&list, bot(agent)).await,
-            actor.patch(&one, json!({"name": "x"})).await,
-            actor.post(&whitelist, json!({"origin_id": "x"})).await,
-            actor.delete(&origin).await,
-        ];
-        answers.map(|answer| {
-            if answer.status < 400 { answer.status.to_string() } else { answer.problem().1.to_owned() }
-        })
-    };
-    assert_eq!(every(&app.anonymous).await, ["UNAUTHENTICATED"; 4]);
-    assert_eq!(every(&app.stranger).await, ["NOT_A_MEMBER"; 4]);
-    assert_eq!(every(&app.viewer).await, ["PERMISSION_DENIED"; 4]);
-    assert_eq!(app.stranger.get(&list).await.problem(), (403, "NOT_A_MEMBER"));
-    assert_eq!(app.anonymous.get(&list).await.problem(), (401, "UNAUTHENTICATED"));
-    // Connecting and editing need a confirmed e-mail address; whitelists don't, and neither does a service
-    // token.
-    let unconfirmed = app.person("OPERATOR", false).await;
-    let refused = "EMAIL_NOT_CONFIRMED";
-    assert_eq!(every(&unconfirmed).await, [refused, refused, "200", "200"]);
-    assert_eq!(unconfirmed.get(&list).await.status, 200);
-    let reader = app.token(&["agent.view"]).await;
-    assert_eq!(every(&reader).await, ["PERMISSION_DENIED"; 4]);
+async fn a_service_token_needs_no_confirmed_address() {
+    let (app, agent) = TestApp::with_agent().await;
     let editor = app.token(&["agent.edit"]).await;
-    for actor in [&app.owner, &app.admin, &app.operator, &editor] {
-        assert_eq!(every(actor).await, ["201", "200", "200", "200"]);
-    }
-    // Ids of another organization are useless in one's own.
-    let theirs = format!("/v1/org/{}/channel/{}", app.other_org, channel["id"]);
-    assert_eq!(app.stranger.patch(&theirs, json!({"name": "x"})).await.problem(), (404, "NOT_FOUND"));
-    let theirs = format!("{theirs}/whitelist");
-    assert_eq!(app.stranger.post(&theirs, json!({"origin_id": "x"})).await.problem(), (404, "NOT_FOUND"));
-    assert_eq!(app.stranger.delete(&format!("{theirs}/x")).await.problem(), (404, "NOT_FOUND"));
+    let channel = editor.post(&path(&app), bot(agent)).await.expect(201);
+    editor.patch(&at(&app, &channel), json!({"name": "x"})).await.expect(200);
+    // Whitelists need none of anyone.
+    let list = format!("{}/whitelist", at(&app, &channel));
+    let unconfirmed = app.person("OPERATOR", false).await;
+    unconfirmed.post(&list, json!({"origin_id": "x"})).await.expect(200);
+    unconfirmed.delete(&format!("{list}/x")).await.expect(200);
 }

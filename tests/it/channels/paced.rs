@@ -129,7 +129,7 @@ async fn a_burst_into_three_chats_keeps_each_chats_limit() {
 }
 
 #[tokio::test]
-async fn a_bot_sends_no_more_than_it_may_in_a_second_whoever_it_is_to() {
+async fn a_bot_keeps_its_limit_for_a_second_over_all_chats() {
     // The bot itself is 7.
     let chats: Vec<i64> = (101..=140).collect();
     let (app, telegram) = bot_of(&chats).await;
@@ -138,8 +138,7 @@ async fn a_bot_sends_no_more_than_it_may_in_a_second_whoever_it_is_to() {
     }
     send(&app).await;
     assert_eq!(sent(&telegram, 0).len(), 30);
-    let waits = "SELECT send_after FROM channels";
-    assert_eq!(app.column::<i64>(waits).await, [app.clock.now().0 + 1_000]);
+    assert_eq!(app.column::<i64>("SELECT send_after FROM channels").await, [app.clock.now().0 + 1_000]);
     app.clock.advance(Duration::from_secs(1));
     send(&app).await;
     let mut reached: Vec<i64> = sent(&telegram, 0).into_iter().map(|(chat, _)| chat).collect();

@@ -15,7 +15,7 @@ use sha2::Sha256;
 use tokio::sync::oneshot;
 
 use crate::{
-    channels::{at, connect, paced::let_time_pass, path},
+    channels::{at, connect, delete, paced::let_time_pass, path},
     conversations::messages::say,
     harness::{
         TestApp,
@@ -90,12 +90,12 @@ pub async fn whitelist(app: &TestApp, channel: &Value, origin: &str) {
 async fn a_token_that_the_vendor_refuses_is_refused_with_its_field() {
     let (app, _telegram) = with_telegram().await;
     let agent = app.agent().await;
-    let refused = app.operator.post(&path(&app), bot(agent, "8:of-nobody")).await;
+    let refused = app.operator.post(&path(&app), bot(agent, "8:of-no-one")).await;
     assert_eq!(refused.violations(), [("/bot_token", "NOT_ALLOWED")]);
     assert!(refused.text.contains("Telegram: Unauthorized"), "{}", refused.text);
     assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM channels").await, [0]);
     let channel = connect(&app, bot(agent, TOKEN)).await;
-    let refused = app.operator.patch(&at(&app, &channel), json!({ "bot_token": "8:of-nobody" })).await;
+    let refused = app.operator.patch(&at(&app, &channel), json!({ "bot_token": "8:of-no-one" })).await;
     assert_eq!(refused.violations(), [("/bot_token", "NOT_ALLOWED")]);
     assert_eq!(shown(&app, &channel).await["botUsername"], "muster_bot");
 }
@@ -252,8 +252,7 @@ async fn no_two_channels_have_the_same_bot_in_any_organization() {
     assert_eq!(again.violations(), [("/bot_token", "NOT_ALLOWED")]);
     // The same token again is not another bot; a deleted channel has none.
     app.operator.patch(&at(&app, &channel), json!({ "bot_token": TOKEN })).await.expect(200);
-    let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
-    app.operator.gql(delete, json!({ "o": app.org, "c": channel["id"] })).await.data();
+    delete(&app, &channel["id"]).await.data();
     connect(&app, bot(agent, TOKEN)).await;
     let kept = app.column::<Vec<u8>>("SELECT bot_hash FROM channels WHERE bot_hash IS NOT NULL").await;
     assert_eq!(kept.len(), 1);
@@ -306,9 +305,9 @@ async fn an_origin_that_can_not_be_stored_holds_nothing_up() {
     let (app, slack) = with_slack().await;
     let channel = connect(&app, workspace(app.agent().await, APP)).await;
     whitelist(&app, &channel, "U1").await;
-    let mut nobody = envelope("1", "Never stored");
-    nobody["payload"]["event"]["user"] = json!("U\u{0}1");
-    slack.lock().unwrap().envelopes = vec![nobody, envelope("2", "Hello")];
+    let mut unstored = envelope("1", "Never stored");
+    unstored["payload"]["event"]["user"] = json!("U\u{0}1");
+    slack.lock().unwrap().envelopes = vec![unstored, envelope("2", "Hello")];
     app.service.door.listen();
     let said = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL";
     until("what came after it is stored", async || app.column::<i64>(said).await == [1]).await;

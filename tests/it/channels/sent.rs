@@ -82,7 +82,7 @@ async fn receive(
     drop(gate.lock().await);
     let mut answers = answers.lock().unwrap();
     let status = if answers.is_empty() { 200 } else { answers.remove(0) };
-    // A day. It counts with 429 and 503 alone.
+    // A day. It counts only with 429 and 503.
     (StatusCode::from_u16(status).unwrap(), [(RETRY_AFTER, "86400")])
 }
 
@@ -107,11 +107,17 @@ pub async fn connected(app: &TestApp, receiver: &Receiver) -> (i64, i64) {
     (id, taken["conversation_id"].as_i64().unwrap())
 }
 
+/// A channel whose receiver answers like this first, and a conversation in it.
+pub async fn receiving(answers: &[u16]) -> (TestApp, Receiver, i64, i64) {
+    let app = app().await;
+    let receiver = Receiver::start(&app, answers).await;
+    let (channel, conversation) = connected(&app, &receiver).await;
+    (app, receiver, channel, conversation)
+}
+
 #[tokio::test]
 async fn what_the_agent_says_is_sent_signed_and_in_order() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[]).await;
-    let (id, conversation) = connected(&app, &receiver).await;
+    let (app, receiver, id, conversation) = receiving(&[]).await;
     let first = say(&app, conversation, MessageRole::Assistant, "One").await;
     let second = say(&app, conversation, MessageRole::Assistant, "Two").await;
     assert_eq!(settled(&app, second, "SENT").await, json!({ "status": "SENT", "attempts": 1 }));
@@ -173,9 +179,7 @@ async fn the_same_origin_of_two_webhooks_is_two_people() {
 
 #[tokio::test]
 async fn a_failed_message_is_retried_with_its_id_first() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[500]).await;
-    let (_, conversation) = connected(&app, &receiver).await;
+    let (app, receiver, _, conversation) = receiving(&[500]).await;
     let first = say(&app, conversation, MessageRole::Assistant, "One").await;
     let second = say(&app, conversation, MessageRole::Assistant, "Two").await;
     until("it is tried", async || {
@@ -216,10 +220,8 @@ async fn what_one_receiver_made_wait_is_sent_to_the_next_at_once() {
 }
 
 #[tokio::test]
-async fn a_channel_whose_receiver_is_gone_says_so_and_its_queue_waits() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[410]).await;
-    let (channel, conversation) = connected(&app, &receiver).await;
+async fn a_channel_says_that_its_receiver_is_gone_and_waits() {
+    let (app, receiver, channel, conversation) = receiving(&[410]).await;
     let message = say(&app, conversation, MessageRole::Assistant, "One").await;
     let state = format!("SELECT COALESCE(inactive_reason, '') FROM channels WHERE id = {channel}");
     until("the channel says so", async || {
@@ -263,9 +265,7 @@ async fn gives_up(app: &TestApp, conversation: i64, text: &str) {
 
 #[tokio::test]
 async fn a_channel_that_fails_for_five_days_is_switched_off() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[500; 3]).await;
-    let (channel, conversation) = connected(&app, &receiver).await;
+    let (app, receiver, channel, conversation) = receiving(&[500; 3]).await;
     let state = format!("SELECT COALESCE(inactive_reason, 'on') FROM channels WHERE id = {channel}");
     let told = "SELECT COUNT(*) FROM approvals WHERE kind = 'CHANNEL_ERROR' AND status = 'PENDING'";
     gives_up(&app, conversation, "One").await;
@@ -294,9 +294,7 @@ async fn a_channel_that_fails_for_five_days_is_switched_off() {
 
 #[tokio::test]
 async fn only_an_organization_at_its_share_of_lanes_waits() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[]).await;
-    let (_, conversation) = connected(&app, &receiver).await;
+    let (app, _, _, conversation) = receiving(&[]).await;
     let line = app.core.resource_limits.limit(Resource::Lanes);
     let all = (0..64).map(|_| line.take(Holder::Organization(app.org), 1).ok().unwrap());
     let held: Vec<_> = all.collect();
@@ -311,9 +309,7 @@ async fn only_an_organization_at_its_share_of_lanes_waits() {
 /// The parser takes minutes for it, and nothing waits: the transaction that stores it doesn't read it.
 #[tokio::test]
 async fn a_message_that_no_parser_is_quick_at_is_sent() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[]).await;
-    let (_, conversation) = connected(&app, &receiver).await;
+    let (app, receiver, _, conversation) = receiving(&[]).await;
     let deep = format!("{}a\n{}", ">".repeat(170_000), "a\n".repeat(170_000));
     say(&app, conversation, MessageRole::Assistant, &deep).await;
     let after = say(&app, conversation, MessageRole::Assistant, "After it").await;
@@ -364,31 +360,25 @@ async fn answers_that_are_lost_days_apart_switch_no_channel_off() {
         app.clock.advance(6 * DAY);
     }
     assert_eq!(app.column::<String>("SELECT DISTINCT code FROM deliveries").await, ["unknown_outcome"]);
-    let state = "SELECT COALESCE(inactive_reason, 'on') FROM channels";
-    assert_eq!(app.column::<String>(state).await, ["on"]);
+    assert_eq!(app.column::<String>("SELECT COALESCE(inactive_reason, 'on') FROM channels").await, ["on"]);
 }
 
 #[tokio::test]
 async fn a_refusal_shows_that_the_receiver_is_there() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[500, 422, 500]).await;
-    let (_, conversation) = connected(&app, &receiver).await;
+    let (app, receiver, _, conversation) = receiving(&[500, 422, 500]).await;
     gives_up(&app, conversation, "One").await;
     app.clock.advance(3 * DAY);
     let refused = say(&app, conversation, MessageRole::Assistant, "Two").await;
     assert_eq!(settled(&app, refused, "FAILED").await, json!({ "status": "FAILED", "attempts": 1 }));
     app.clock.advance(3 * DAY);
     gives_up(&app, conversation, "Three").await;
-    let state = "SELECT COALESCE(inactive_reason, 'on') FROM channels";
-    assert_eq!(app.column::<String>(state).await, ["on"]);
+    assert_eq!(app.column::<String>("SELECT COALESCE(inactive_reason, 'on') FROM channels").await, ["on"]);
     assert_eq!(receiver.texts(), ["One", "Two", "Three"]);
 }
 
 #[tokio::test]
 async fn an_unsent_message_does_not_show_a_receiver() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[500, 500]).await;
-    let (channel, conversation) = connected(&app, &receiver).await;
+    let (app, receiver, channel, conversation) = receiving(&[500, 500]).await;
     gives_up(&app, conversation, "One").await;
     app.clock.advance(3 * DAY);
     let to = "SELECT target FROM conversations WHERE id = $1";
@@ -411,9 +401,7 @@ async fn an_unsent_message_does_not_show_a_receiver() {
 
 #[tokio::test]
 async fn what_the_receiver_refuses_is_sent_again_by_hand() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[422]).await;
-    let (_, conversation) = connected(&app, &receiver).await;
+    let (app, _, _, conversation) = receiving(&[422]).await;
     let message = say(&app, conversation, MessageRole::Assistant, "One").await;
     assert_eq!(settled(&app, message, "FAILED").await["status"], "FAILED");
     let again =

@@ -167,8 +167,7 @@ async fn who_got_a_mail_counts_in_what_is_stored() {
     let begun = receive(&app, ada.agent, vec![mail(0), mail(1)]).await[0].0;
     assert_eq!(receive(&app, ada.agent, vec![mail(2)]).await[0].0, begun);
     let stored = async || {
-        let sql = "SELECT stored_bytes FROM conversations WHERE id = $1";
-        app.one::<i64>(sql, vec![begun.into()]).await
+        app.one::<i64>("SELECT stored_bytes FROM conversations WHERE id = $1", vec![begun.into()]).await
     };
     let readers: Value = app.one("SELECT readers FROM conversations WHERE id = $1", vec![begun.into()]).await;
     assert_eq!(readers.as_array().unwrap().len(), 180);
@@ -324,6 +323,10 @@ async fn in_a_batch_repeats_are_stored_once_and_failures_alone() {
             assert_eq!(found(&app, (agent, conversation), &word).await, json!([{ "seq": seq }]), "{word}");
         }
     }
+    let reach = async |column: &str| {
+        app.column::<i64>(&format!("SELECT {column} FROM turns ORDER BY {column}")).await
+    };
+    assert_eq!((reach("first_seq").await, reach("last_seq").await), (vec![1, 1], vec![2, 3]));
     // Nothing is left of what failed.
     for (of, count) in
         [("messages", 5), ("conversations", 2), ("turns", 2), ("contacts", 2), ("identities", 2)]

@@ -36,8 +36,7 @@ async fn connected(house: &House, agent: i64, dovecot: &Dovecot, smtp: &Smtp) ->
     });
     let path = format!("/v1/org/{}/channel", house.tenant.org);
     let channel = house.actor.post(&path, body).await.expect(201)["id"].clone();
-    let whitelist = format!("{path}/{channel}/whitelist");
-    house.actor.post(&whitelist, json!({ "origin_id": ADA })).await.expect(200);
+    house.actor.post(&format!("{path}/{channel}/whitelist"), json!({ "origin_id": ADA })).await.expect(200);
     let query = "query($o: Id!, $c: Id!) { channel(orgId: $o, id: $c) { isActive warnings link { state } } }";
     let mut last = Value::Null;
     let is_read = async || {
@@ -55,16 +54,14 @@ async fn connected(house: &House, agent: i64, dovecot: &Dovecot, smtp: &Smtp) ->
 async fn conversations(house: &House, agent: i64) -> Vec<Value> {
     let query = "query($o: Id!, $a: Id!) { conversations(orgId: $o, agentId: $a) { data { \
                  id title transport channelId contactName } } }";
-    let page = house.gql(query, json!({ "a": agent })).await;
-    page["conversations"]["data"].as_array().unwrap().clone()
+    house.gql(query, json!({ "a": agent })).await["conversations"]["data"].as_array().unwrap().clone()
 }
 
 /// What a conversation has, as the panel shows it.
 async fn messages(house: &House, conversation: i64) -> Vec<Value> {
     let query = "query($o: Id!, $c: Id!) { messages(orgId: $o, conversationId: $c) { data { \
                  role authorName isUnproven viaChannelId content delivery { status error } } } }";
-    let page = house.gql(query, json!({ "c": conversation })).await;
-    page["messages"]["data"].as_array().unwrap().clone()
+    house.gql(query, json!({ "c": conversation })).await["messages"]["data"].as_array().unwrap().clone()
 }
 
 /// Waits until so many of the agent's messages are sent.

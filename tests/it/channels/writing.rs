@@ -15,7 +15,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_chat_shows_that_the_agent_is_writing_until_it_has_answered() {
+async fn a_chat_shows_that_the_agent_writes_until_it_answers() {
     let (app, telegram) = with_telegram().await;
     let host = app.running_agent().await;
     let channel = connect(&app, bot(host.agent, TOKEN)).await;

@@ -9,6 +9,7 @@ use std::{
 
 use serde_json::json;
 
+use super::store_secret;
 use crate::harness::{Postgres, Program, Ran, TestApp, empty_database, is_postgres, muster};
 
 fn files(folder: &Path) -> Vec<String> {
@@ -66,9 +67,7 @@ async fn a_command_without_an_installation_creates_none() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_key_file_is_created_next_to_sealed_values() {
     let app = TestApp::start().await;
-    let secret = json!([{ "label": "key", "type": "secret", "value": "s-1" }]);
-    let credential = json!({ "name": "c", "kind": "api-key", "fields": secret });
-    app.owner.post(&format!("/v1/org/{}/credential", app.org), credential).await.expect(201);
+    store_secret(&app).await;
     let keys = app.folder().join("elsewhere.toml");
     let mut variables = app.variables();
     variables.push(("MUSTER_KEYS_FILE".to_owned(), keys.to_str().unwrap().to_owned()));

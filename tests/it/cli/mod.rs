@@ -11,3 +11,14 @@ mod restored;
 mod seed;
 mod tokens;
 mod users;
+
+use serde_json::json;
+
+use crate::harness::TestApp;
+
+/// A credential with a sealed value.
+async fn store_secret(app: &TestApp) {
+    let secret = json!([{ "label": "key", "type": "secret", "value": "s-1" }]);
+    let credential = json!({ "name": "c", "kind": "api-key", "fields": secret });
+    app.owner.post(&format!("/v1/org/{}/credential", app.org), credential).await.expect(201);
+}

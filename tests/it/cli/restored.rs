@@ -150,9 +150,7 @@ async fn sqlite_hosts_come_back_after_a_restore_as_the_manual_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_the_database_does_not_know_shows_a_new_token() {
-    let house = House::open().await;
-    let mut crew = house.crew("unknown").await;
-    house.starts(&crew).await;
+    let (house, mut crew) = House::with_crew("unknown").await;
     let rejoin = |crew: &Crew, options: &[&str], token: Option<&str>| {
         let mut command = crew.machine.command(&["rejoin"]);
         command.args(options).stdin(token.map_or_else(std::process::Stdio::null, |token| {
@@ -191,8 +189,7 @@ async fn a_host_that_the_database_does_not_know_shows_a_new_token() {
 
 #[tokio::test]
 async fn a_host_that_begins_again_learns_what_is_known_of_it() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let host = app.host_of(agent).await;
     app.start_agent(agent).await;
     let mut line = host.connect().await;

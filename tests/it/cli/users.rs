@@ -92,14 +92,13 @@ async fn the_operator_sees_organizations_and_their_members() {
 async fn unknown_users_are_named_in_the_error() {
     let app = TestApp::start().await;
     for verb in ["show", "disable", "enable", "reset-password", "reset-second-factor"] {
-        for who in ["nobody@example.org", "999999", "Ann", ""] {
+        for who in ["unknown@example.org", "999999", "Ann", ""] {
             let said = app.refuses(&["user", verb, who], 1, "NOT_FOUND").await;
             assert!(said.contains(&format!("`{who}`")) && said.contains("muster user list"), "{said}");
         }
         app.refuses(&["user", verb], 2, "USAGE").await;
     }
     app.refuses(&["user", "list", "--org", "Nowhere"], 1, "NOT_FOUND").await;
-    app.stranger.get(&format!("/v1/org/{}", app.other_org)).await.expect(200);
 }
 
 /// Waits until the service no longer knows the caller.
@@ -130,7 +129,7 @@ async fn a_running_service_refuses_disabled_users() {
         (service.actor(&tenant).with_bearer(text("access_token")), text("refresh_token"))
     };
     let ((someone, refresh), (stranger, _)) = (open(SOMEONE), open("stranger@example.org"));
-    let nobody = service.actor(&tenant);
+    let anyone = service.actor(&tenant);
     let mut socket = Socket::of(&someone).await;
     let mut other = Socket::of(&stranger).await;
     someone.gql(VIEWER, json!({})).await.data();
@@ -139,11 +138,11 @@ async fn a_running_service_refuses_disabled_users() {
     assert_eq!((&done["changed"], &done["sessions_ended"]), (&json!(true), &json!(1)));
     refused(&someone).await;
     assert_eq!(socket.next().await, json!({ "closed": 4403 }));
-    assert_eq!(nobody.gql(REFRESH, json!({ "t": refresh })).await.code(), "UNAUTHENTICATED");
+    assert_eq!(anyone.gql(REFRESH, json!({ "t": refresh })).await.code(), "UNAUTHENTICATED");
     let sign_in =
         "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken } }";
     let credentials = json!({ "e": SOMEONE, "p": "correct horse" });
-    assert_eq!(nobody.gql(sign_in, credentials.clone()).await.code(), "SIGN_IN_FAILED");
+    assert_eq!(anyone.gql(sign_in, credentials.clone()).await.code(), "SIGN_IN_FAILED");
     // No one else is affected.
     stranger.gql(VIEWER, json!({})).await.data();
     other.send(json!({ "type": "ping" })).await;
@@ -151,7 +150,7 @@ async fn a_running_service_refuses_disabled_users() {
 
     assert_eq!(program.json(&["user", "enable", SOMEONE])["changed"], true);
     assert_eq!(someone.gql(VIEWER, json!({})).await.code(), "UNAUTHENTICATED", "ended sessions stay ended");
-    assert!(nobody.gql(sign_in, credentials).await.data()["signIn"]["accessToken"].is_string());
+    assert!(anyone.gql(sign_in, credentials).await.data()["signIn"]["accessToken"].is_string());
 }
 
 #[tokio::test]
@@ -195,13 +194,11 @@ async fn disabling_reports_what_remains_and_ends_every_way_in() {
     assert_eq!(app.anonymous.gql(CONFIRM, json!({ "t": link })).await.code(), "LINK_INVALID");
     app.forget_sessions();
     assert_eq!(app.owner.get(&path).await.status, 401, "sessions from before stay ended");
-    assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
 
     // A link created just before the service knew doesn't work for a disabled account either.
     app.user(SOMEONE, false).await;
     let (someone, _) = app.signed_in(SOMEONE).await;
-    let ask = json!({ "e": "elsewhere@example.org", "p": "correct horse" });
-    someone.gql(CHANGE_EMAIL, ask).await.data();
+    someone.gql(CHANGE_EMAIL, json!({ "e": "elsewhere@example.org", "p": "correct horse" })).await.data();
     let late = app.mail().await.token;
     app.execute("UPDATE users SET disabled_at = 1 WHERE email = $1", vec![SOMEONE.into()]).await;
     assert_eq!(app.anonymous.gql(CONFIRM, json!({ "t": late })).await.code(), "LINK_INVALID");
@@ -269,7 +266,6 @@ async fn the_operator_can_hand_over_a_password_link() {
     assert_eq!(lines(&app, "resetUserPassword").await, 2);
     let logged: Vec<String> = app.column("SELECT CAST(changes AS TEXT) FROM audit_lines").await;
     assert!(logged.iter().all(|line| !line.contains(&token)), "no link is in the log");
-    app.stranger.gql(VIEWER, json!({})).await.data();
 }
 
 #[tokio::test]
@@ -301,7 +297,6 @@ async fn passwords_never_appear_on_a_command_line() {
     let (code, shown) = typed.end();
     assert!(code == Some(0) && shown.contains(SOMEONE) && !shown.contains("horse"), "{shown}");
     app.sign_in(SOMEONE, "correct horse").await.data();
-    assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.status, 403);
 }
 
 /// `muster` on its own terminal (util-linux's `script`).

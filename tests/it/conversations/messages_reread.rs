@@ -163,11 +163,10 @@ async fn a_misread_mail_is_read_again_once_and_prompts_no_agent() {
     assert_eq!(event, json!({ "event": "message_reread", "text": told, "message_id": message }));
     let line = "SELECT target_kind || ' ' || CAST(target_id AS TEXT) || REPLACE(CAST(changes AS TEXT), ' ', '') FROM audit_lines \
                 WHERE operation = 'rereadMessage'";
-    let lines: Vec<String> = app.column(line).await;
-    assert_eq!(lines, [format!("message {message}{{\"text\":\"changed\"}}")]);
+    assert_eq!(app.column::<String>(line).await, [format!("message {message}{{\"text\":\"changed\"}}")]);
     assert_eq!((host.commands().await, mailed.count("turns").await), before, "no turn begins");
 
-    // What was read right is left alone.
+    // What was read right is not changed.
     let again = mailed.rereads(&[]).await.expect();
     assert_eq!((&again["changed"], &again["messages"][0]["changed"]), (&json!(0), &json!(false)));
     assert_eq!(mailed.count("messages").await, 2);
@@ -175,7 +174,7 @@ async fn a_misread_mail_is_read_again_once_and_prompts_no_agent() {
 }
 
 #[tokio::test]
-async fn what_messages_take_is_still_counted_right_after_one_was_read_again() {
+async fn reading_a_message_again_keeps_stored_bytes_right() {
     let mailed = Mailed::start().await;
     let message = mailed.gets("m1", "\nA text, \"quoted\": with some length.\n").await;
     mailed.misread(message, "short").await;

@@ -86,22 +86,15 @@ fn ids(data: &Value) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn a_conversation_has_exactly_the_fields_of_the_design() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+async fn a_conversation_names_its_agent_contact_and_channel() {
+    let (app, agent) = TestApp::with_agent().await;
     let conversation =
         Thread { contact: Some("Ines"), channel: Some("Desk"), ..Thread::of(agent, 0) }.make(&app).await;
     let path = format!("/v1/org/{}/agent/{agent}/conversation", app.org);
-    let empty = app.viewer.get(&path).await.expect(200);
-    assert_eq!(empty[0]["last_message"], Value::Null);
+    assert_eq!(app.viewer.get(&path).await.expect(200)[0]["last_message"], Value::Null);
     say(&app, conversation, MessageRole::Assistant, "Hello").await;
     let records = app.viewer.get(&path).await.expect(200);
     let record = &records.as_array().unwrap()[0];
-    let keys: Vec<_> = record.as_object().unwrap().keys().map(String::as_str).collect();
-    let fields = "id organization_id ref title status agent_id agent contact_id contact_name channel_id channel_name \
-                  transport model message_count last_seq last_message pending_approvals context_tokens opened_at \
-                  last_activity_at resolved_at archived_at created_at updated_at";
-    assert_eq!(keys, fields.split_whitespace().collect::<Vec<_>>());
     assert_eq!(record["agent"]["id"], agent);
     assert_eq!(record["contact_name"], "Ines");
     assert_eq!(record["channel_name"], "Desk");
@@ -112,47 +105,23 @@ async fn a_conversation_has_exactly_the_fields_of_the_design() {
 
 #[tokio::test]
 async fn an_agents_conversations_are_a_list_newest_first() {
-    let app = TestApp::start().await;
-    let (agent, other) = (app.agent().await, app.agent().await);
+    let (app, agent, other) = TestApp::with_two_agents().await;
     let old = Thread::of(agent, 1).make(&app).await;
     let new = Thread::of(agent, 3).make(&app).await;
     let tie = Thread::of(agent, 3).make(&app).await;
     Thread::of(other, 9).make(&app).await;
-    let path = |org: i64, agent: i64| format!("/v1/org/{org}/agent/{agent}/conversation");
-    let data = app.viewer.get(&path(app.org, agent)).await.expect(200);
+    let path = |agent: i64| format!("/v1/org/{}/agent/{agent}/conversation", app.org);
+    let data = app.viewer.get(&path(agent)).await.expect(200);
     assert_eq!(ids(&data), [tie, new, old]);
     let lonely = app.agent().await;
-    assert_eq!(app.viewer.get(&path(app.org, lonely)).await.expect(200), json!([]));
-    let foreign = app.other_agent().await;
-    assert_eq!(app.owner.get(&path(app.org, foreign)).await.problem(), (404, "NOT_FOUND"));
-    assert_eq!(app.owner.get(&path(app.org, 999_999)).await.problem(), (404, "NOT_FOUND"));
+    assert_eq!(app.viewer.get(&path(lonely)).await.expect(200), json!([]));
+    assert_eq!(app.owner.get(&path(999_999)).await.problem(), (404, "NOT_FOUND"));
     assert_eq!(app.owner.get(&format!("/v1/org/{}/agent/x/conversation", app.org)).await.status, 400);
-    assert_eq!(app.stranger.get(&path(app.org, agent)).await.problem(), (403, "NOT_A_MEMBER"));
-    assert_eq!(app.stranger.get(&path(app.other_org, agent)).await.problem(), (404, "NOT_FOUND"));
-    assert_eq!(app.anonymous.get(&path(app.org, agent)).await.problem(), (401, "UNAUTHENTICATED"));
-}
-
-#[tokio::test]
-async fn only_owners_and_admins_list_all_conversations() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
-    let path = format!("/v1/org/{}/conversation", app.org);
-    for may in [&app.owner, &app.admin, &app.token(&["conversation.view"]).await] {
-        let page = may.get(&path).await.expect(200);
-        assert_eq!(ids(&page["data"]), [conversation]);
-        assert_eq!((&page["total"], &page["limit"], &page["offset"]), (&json!(1), &json!(50), &json!(0)));
-    }
-    for may_not in [&app.operator, &app.viewer, &app.token(&["agent.output.view"]).await] {
-        assert_eq!(may_not.get(&path).await.problem(), (403, "PERMISSION_DENIED"));
-    }
-    assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
 }
 
 #[tokio::test]
 async fn the_preview_is_only_for_callers_who_may_read_messages() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let conversation =
         Thread { contact: Some("Ines"), channel: Some("Desk"), ..Thread::of(agent, 0) }.make(&app).await;
     say(&app, conversation, MessageRole::Assistant, "the secret begins").await;
@@ -178,8 +147,7 @@ async fn the_preview_is_only_for_callers_who_may_read_messages() {
 
 #[tokio::test]
 async fn every_filter_narrows() {
-    let app = TestApp::start().await;
-    let (agent, other) = (app.agent().await, app.agent().await);
+    let (app, agent, other) = TestApp::with_two_agents().await;
     let thread = Thread {
         contact: Some("Ana"),
         channel: Some("Front"),
@@ -255,8 +223,7 @@ async fn bounds_match_the_specification() {
 
 #[tokio::test]
 async fn every_order_handles_ties_and_missing_values() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let with = async |name: Option<&str>| {
         let thread = Thread { contact: name, channel: name, model: name, ..Thread::of(agent, 0) };
         thread.make(&app).await
@@ -294,8 +261,7 @@ async fn every_order_handles_ties_and_missing_values() {
 
 #[tokio::test]
 async fn a_search_is_text_over_the_names_of_contact_and_channel() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let with = async |contact: &'static str, channel: &'static str| {
         let thread = Thread { contact: Some(contact), channel: Some(channel), ..Thread::of(agent, 0) };
         thread.make(&app).await
@@ -324,21 +290,30 @@ async fn a_search_is_text_over_the_names_of_contact_and_channel() {
 }
 
 #[tokio::test]
-async fn a_list_costs_the_same_however_long() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+async fn a_page_costs_two_statements_however_long() {
+    let (app, agent) = TestApp::with_agent().await;
+    let mut conversation = 0;
     for at in 0..30 {
-        Thread { contact: Some("c"), ..Thread::of(agent, at) }.make(&app).await;
+        conversation = Thread { contact: Some("c"), ..Thread::of(agent, at) }.make(&app).await;
     }
-    let cost = async |path: String| {
+    for n in 0..30 {
+        say(&app, conversation, MessageRole::Assistant, &format!("message {n}")).await;
+    }
+    let of_agent = format!("agent/{agent}/conversation");
+    let messages = format!("{of_agent}/{conversation}/message");
+    for page in [
+        "conversation?limit=3",
+        "conversation?limit=30",
+        &of_agent,
+        &format!("{messages}?limit=3"),
+        &format!("{messages}?limit=30"),
+    ] {
+        let path = format!("/v1/org/{}/{page}", app.org);
         app.admin.get(&path).await.expect(200);
         let before = app.statements();
         app.admin.get(&path).await.expect(200);
-        app.statements() - before
-    };
-    assert_eq!(cost(format!("/v1/org/{}/conversation?limit=3", app.org)).await, 2);
-    assert_eq!(cost(format!("/v1/org/{}/conversation?limit=30", app.org)).await, 2);
-    assert_eq!(cost(format!("/v1/org/{}/agent/{agent}/conversation", app.org)).await, 2);
+        assert_eq!(app.statements() - before, 2, "{page}");
+    }
 }
 
 const START: &str = "mutation($o:Id!,$i:StartConversationInput!){startConversation(orgId:$o,input:$i){\
@@ -346,11 +321,9 @@ const START: &str = "mutation($o:Id!,$i:StartConversationInput!){startConversati
 
 #[tokio::test]
 async fn a_conversation_starts_in_the_panel() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let input = json!({ "agentId": agent, "title": " Stock ", "text": "How much is left?" });
-    let variables = json!({ "o": app.org, "i": input });
-    let data = app.operator.gql(START, variables.clone()).await.data();
+    let data = app.operator.gql(START, json!({ "o": app.org, "i": input })).await.data();
     let record = &data["startConversation"];
     assert_eq!(record["title"], "Stock");
     assert_eq!((&record["status"], &record["transport"]), (&json!("OPEN"), &json!("INTERNAL")));
@@ -360,16 +333,13 @@ async fn a_conversation_starts_in_the_panel() {
     assert!(reference.chars().all(|c| "0123456789ABCDEFGHJKMNPQRSTVWXYZ".contains(c)), "{reference}");
     assert_eq!(record["agentDetails"]["id"], agent);
     assert_eq!(record["contact"], Value::Null);
-    let empty = json!({ "o": app.org, "i": { "agentId": agent } });
-    let data = app.operator.gql(START, empty).await.data();
+    let data = app.operator.gql(START, json!({ "o": app.org, "i": { "agentId": agent } })).await.data();
     assert_eq!(data["startConversation"]["messageCount"], 0);
     for foreign in [app.other_agent().await, 999_999] {
         let answer = app.operator.gql(START, json!({ "o": app.org, "i": { "agentId": foreign } })).await;
         assert_eq!(answer.code(), "VALIDATION_FAILED");
         assert_eq!(answer.body["errors"][0]["extensions"]["errors"][0]["pointer"], "/input/agentId");
     }
-    assert_eq!(app.viewer.gql(START, variables.clone()).await.code(), "PERMISSION_DENIED");
-    assert_eq!(app.stranger.gql(START, variables).await.code(), "NOT_A_MEMBER");
 }
 
 const UPDATE: &str = "mutation($o:Id!,$c:Id!,$i:UpdateConversationInput!){updateConversation(orgId:$o,id:$c,input:$i){\
@@ -381,9 +351,7 @@ async fn status(app: &TestApp, conversation: i64) -> String {
 
 #[tokio::test]
 async fn people_resolve_archive_and_reopen_conversations() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, _, conversation) = TestApp::with_conversation().await;
     let set = async |input: Value| {
         app.operator.gql(UPDATE, json!({ "o": app.org, "c": conversation, "i": input })).await
     };
@@ -397,23 +365,18 @@ async fn people_resolve_archive_and_reopen_conversations() {
     for refused in [json!({ "title": "x" }), json!({ "status": "RESOLVED" })] {
         assert_eq!(set(refused).await.code(), "ARCHIVED");
     }
+    let post = "mutation($o:Id!,$c:Id!){postMessage(orgId:$o,conversationId:$c,input:{text:\"x\"}){id}}";
+    assert_eq!(app.operator.gql(post, json!({ "o": app.org, "c": conversation })).await.code(), "ARCHIVED");
     assert_eq!(set(json!({ "status": "PENDING" })).await.code(), "VALIDATION_FAILED");
     assert_eq!(set(json!({ "status": null })).await.code(), "VALIDATION_FAILED");
     let opened = set(json!({ "status": "OPEN", "title": null })).await.data();
     let record = json!({ "status": "OPEN", "title": null, "resolvedAt": null, "archivedAt": null });
     assert_eq!(opened["updateConversation"], record);
-    let variables = json!({ "o": app.org, "c": conversation, "i": { "status": "RESOLVED" } });
-    assert_eq!(app.viewer.gql(UPDATE, variables.clone()).await.code(), "PERMISSION_DENIED");
-    assert_eq!(app.stranger.gql(UPDATE, variables.clone()).await.code(), "NOT_A_MEMBER");
-    let inside = json!({ "o": app.other_org, "c": conversation, "i": { "status": "RESOLVED" } });
-    assert_eq!(app.stranger.gql(UPDATE, inside).await.code(), "NOT_FOUND");
-    assert_eq!(status(&app, conversation).await, "OPEN");
 }
 
 #[tokio::test]
 async fn messages_and_questions_change_a_conversations_status() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let id = app.conversation(agent).await;
     let conversation = ConversationId(id);
     let set = async |status: &str| {
@@ -456,25 +419,12 @@ async fn messages_and_questions_change_a_conversations_status() {
 }
 
 #[tokio::test]
-async fn an_archived_conversation_accepts_no_message() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = Thread { status: "ARCHIVED", ..Thread::of(agent, 0) }.make(&app).await;
-    let post = "mutation($o:Id!,$c:Id!){postMessage(orgId:$o,conversationId:$c,input:{text:\"x\"}){id}}";
-    assert_eq!(app.operator.gql(post, json!({ "o": app.org, "c": conversation })).await.code(), "ARCHIVED");
-}
-
-#[tokio::test]
 async fn reading_a_conversation_needs_the_permission_for_its_agent() {
-    let app = TestApp::start().await;
-    let conversation = app.conversation(app.agent().await).await;
+    let (app, _, conversation) = TestApp::with_conversation().await;
     let one = "query($o:Id!,$c:Id!){conversation(orgId:$o,id:$c){id agent{name}}}";
     let variables = json!({ "o": app.org, "c": conversation });
     let narrow = app.token(&["agent.output.view"]).await;
     assert_eq!(narrow.gql(one, variables.clone()).await.data()["conversation"]["id"], conversation);
     let details = "query($o:Id!,$c:Id!){conversation(orgId:$o,id:$c){agentDetails{id}}}";
-    assert_eq!(narrow.gql(details, variables.clone()).await.code(), "PERMISSION_DENIED");
-    assert_eq!(app.stranger.gql(one, variables).await.code(), "NOT_A_MEMBER");
-    let inside = json!({ "o": app.other_org, "c": conversation });
-    assert_eq!(app.stranger.gql(one, inside).await.code(), "NOT_FOUND");
+    assert_eq!(narrow.gql(details, variables).await.code(), "PERMISSION_DENIED");
 }

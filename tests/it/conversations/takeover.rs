@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     agents::running::House,
     conversations::turns::{statuses, texts, write},
-    harness::{Actor, Answer, Host, Socket, TestApp, until},
+    harness::{Actor, Answer, Socket, TestApp, until},
 };
 
 const SHOWN: &str = "id takenOverBy takenOverByName takenOverAt status openTurns { id state }";
@@ -56,16 +56,10 @@ pub fn told(plan: &TurnPlan) -> Vec<&str> {
     texts(&plan.prompt)
 }
 
-/// A running agent and a conversation with it.
-pub async fn begun(app: &TestApp) -> (Host<'_>, i64) {
-    let host = app.running_agent().await;
-    (host, app.conversation(host.agent).await)
-}
-
 #[tokio::test]
 async fn the_agent_gets_the_holders_answers_with_its_next_turn() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     let first = write(&app, conversation, "where is my parcel?").await;
     host.takes(first).await;
     host.says(conversation, Some(first), "m1", Content::Text { text: "I look".to_owned() }).await.unwrap();
@@ -99,8 +93,7 @@ async fn the_agent_gets_the_holders_answers_with_its_next_turn() {
     // Not even after it was launched again.
     host.act("stop").await;
     host.ended(EndReason::Stopped).await;
-    let host = host.launched().await;
-    host.started().await;
+    let host = host.relaunched().await;
     assert_eq!(host.given().await, [0_i64; 0]);
     assert!(host.plan(next).await.is_err());
     assert_eq!(write(&app, conversation, "thank you").await, next);
@@ -127,12 +120,10 @@ async fn the_agent_gets_the_holders_answers_with_its_next_turn() {
 #[tokio::test]
 async fn others_are_told_who_answers_and_may_take_it_over() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
-    assert_eq!(act(app.org, &app.viewer, "takeOver", conversation).await.code(), "PERMISSION_DENIED");
+    let (host, conversation) = app.talking_agent().await;
     let program = app.token(&["agent.interact", "agent.output.view"]).await;
     let refused = act(app.org, &program, "takeOver", conversation).await;
     assert_eq!(refused.code(), "PERMISSION_DENIED", "only a person answers in its place");
-    assert_eq!(act(app.org, &app.stranger, "takeOver", conversation).await.code(), "NOT_A_MEMBER");
     hand_back(&app, &app.operator, conversation).await;
     assert!(events(&app, conversation).await.is_empty(), "there was nothing to hand back");
 
@@ -146,8 +137,7 @@ async fn others_are_told_who_answers_and_may_take_it_over() {
     assert_eq!(error["extensions"]["details"], details);
     assert_eq!(act(app.org, &app.operator, "handBack", conversation).await.code(), "CONFLICT");
     take_over(&app, &app.admin, conversation).await;
-    let shown = take_over(&app, &app.operator, conversation).await;
-    assert_eq!(shown["takenOverByName"], "operator");
+    assert_eq!(take_over(&app, &app.operator, conversation).await["takenOverByName"], "operator");
     assert_eq!(act(app.org, &app.admin, "handBack", conversation).await.code(), "CONFLICT");
     assert_eq!(
         events(&app, conversation).await,
@@ -173,7 +163,7 @@ async fn others_are_told_who_answers_and_may_take_it_over() {
 #[tokio::test]
 async fn a_silent_holder_loses_the_conversation_after_an_hour() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     let end = async || conversations::end_abandoned(&app.core).await.unwrap();
     take_over(&app, &app.admin, conversation).await;
     app.clock.advance(Duration::from_mins(50));
@@ -197,7 +187,7 @@ async fn a_silent_holder_loses_the_conversation_after_an_hour() {
 #[tokio::test]
 async fn losing_the_right_to_write_ends_the_take_over() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     let end = async || conversations::end_abandoned(&app.core).await.unwrap();
     let person = app.person("OPERATOR", true).await;
     take_over(&app, &person, conversation).await;
@@ -228,7 +218,7 @@ async fn losing_the_right_to_write_ends_the_take_over() {
 #[tokio::test]
 async fn archiving_ends_a_take_over() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     take_over(&app, &app.admin, conversation).await;
     let edit = "mutation($o: Id!, $c: Id!, $s: ConversationStatus!) { \
                 updateConversation(orgId: $o, id: $c, input: { status: $s }) { status takenOverBy } }";
@@ -243,16 +233,14 @@ async fn archiving_ends_a_take_over() {
     take_over(&app, &app.admin, conversation).await;
     host.act("stop").await;
     host.ended(EndReason::Stopped).await;
-    let delete = "mutation($o: Id!, $i: Id!) { deleteAgent(orgId: $o, id: $i) }";
-    app.owner.gql(delete, json!({ "o": app.org, "i": host.agent })).await.data();
+    app.delete_agent(host.agent).await;
     hand_back(&app, &app.admin, conversation).await;
     assert_eq!(act(app.org, &app.admin, "takeOver", conversation).await.code(), "ARCHIVED");
 }
 
 #[tokio::test]
 async fn the_holders_words_go_out_through_the_channel() {
-    let app = TestApp::start().await;
-    let all = app.populate(1).await;
+    let (app, all) = TestApp::populated(1).await;
     let (conversation, channel) = (all.conversations[0], all.channels[0]);
     let sql = "UPDATE conversations SET channel_id = $1, status = 'OPEN', archived_at = NULL, target = 'there' WHERE id = $2";
     app.execute(sql, vec![channel.into(), conversation.into()]).await;
@@ -293,9 +281,7 @@ async fn the_holders_words_go_out_through_the_channel() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_agent_is_quiet_while_a_person_answers() {
-    let house = House::open().await;
-    let crew = house.crew("quiet").await;
-    house.starts(&crew).await;
+    let (house, crew) = House::with_crew("quiet").await;
     let conversation = house.says(&crew, "slowly 600 100").await;
     let begun = "query($o: Id!, $c: Id!) { conversation(orgId: $o, id: $c) { openTurns { startedAt } } }";
     let has_begun = async || {

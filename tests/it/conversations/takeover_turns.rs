@@ -7,16 +7,17 @@ use serde_json::json;
 use crate::{
     agents::running::House,
     conversations::{
-        takeover::{act, begun, hand_back, post, take_over, told},
+        takeover::{act, hand_back, post, take_over, told},
         turns::{statuses, write},
     },
     harness::{Host, TestApp, spending::CALL},
+    organizations::emergency_stop::{release, stop},
 };
 
 #[tokio::test]
 async fn an_unanswered_last_message_starts_the_agent_at_once() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     take_over(&app, &app.admin, conversation).await;
     post(&app, &app.admin, conversation, "hello").await.data();
     let program = app.token(&["agent.interact", "agent.output.view"]).await;
@@ -30,7 +31,7 @@ async fn an_unanswered_last_message_starts_the_agent_at_once() {
 #[tokio::test]
 async fn a_message_without_an_answer_changes_no_wait() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     let program = app.token(&["agent.interact", "agent.output.view"]).await;
     // A robot's mail that is not to be answered belongs to no turn.
     let robot_writes = async || {
@@ -42,8 +43,7 @@ async fn a_message_without_an_answer_changes_no_wait() {
     take_over(&app, &app.admin, conversation).await;
     post(&app, &app.admin, conversation, "hello").await.data();
     robot_writes().await;
-    let shown = hand_back(&app, &app.admin, conversation).await;
-    assert_eq!(shown["openTurns"], json!([]), "no turn waits");
+    assert_eq!(hand_back(&app, &app.admin, conversation).await["openTurns"], json!([]), "no turn waits");
     assert!(host.given().await.is_empty());
     // Someone who has written before it waits.
     take_over(&app, &app.admin, conversation).await;
@@ -58,7 +58,7 @@ async fn a_message_without_an_answer_changes_no_wait() {
 #[tokio::test]
 async fn what_the_holder_said_is_told_though_its_turn_was_cancelled() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     let say = async |text: &str| {
         let said = post(&app, &app.admin, conversation, text).await.data();
         said["postMessage"]["turn"]["id"].as_i64().unwrap()
@@ -89,8 +89,7 @@ async fn what_the_holder_said_is_told_though_its_turn_was_cancelled() {
     let turns = app.one::<i64>("SELECT COUNT(*) FROM turns", vec![]).await;
     for _ in 0..2 {
         let query = "mutation($o: Id!, $t: Id!) { cancelTurn(orgId: $o, id: $t) { state } }";
-        let refused = app.operator.gql(query, json!({ "o": app.org, "t": held })).await;
-        assert_eq!(refused.code(), "CONFLICT");
+        assert_eq!(app.operator.gql(query, json!({ "o": app.org, "t": held })).await.code(), "CONFLICT");
     }
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM turns", vec![]).await, turns);
     // A host that has it, and whose agent had not begun.
@@ -108,7 +107,7 @@ async fn what_the_holder_said_is_told_though_its_turn_was_cancelled() {
 async fn an_undelivered_turn_at_its_limit_waits_for_the_hand_back() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     let (_, other) = host.works().await;
     // Its host opens a session for it while the other turn reaches the limit.
     let turn = write(&app, conversation, "are you there?").await;
@@ -128,7 +127,7 @@ async fn an_undelivered_turn_at_its_limit_waits_for_the_hand_back() {
 #[tokio::test]
 async fn an_interrupted_message_is_answered_after_the_hand_back() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     // The agent had it, and had said nothing.
     let cut = write(&app, conversation, "one").await;
     host.takes(cut).await;
@@ -160,7 +159,7 @@ async fn an_interrupted_message_is_answered_after_the_hand_back() {
 #[tokio::test]
 async fn an_answered_message_is_not_asked_again() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     let begin = async |conversation: i64, text: &str| {
         let turn = write(&app, conversation, text).await;
         host.takes(turn).await;
@@ -238,7 +237,7 @@ async fn a_concurrent_turn_is_cancelled_or_waits() {
 #[tokio::test]
 async fn an_open_question_is_answered_with_the_next_turn() {
     let app = TestApp::start().await;
-    let (host, conversation) = begun(&app).await;
+    let (host, conversation) = app.talking_agent().await;
     let turn = write(&app, conversation, "do it").await;
     host.takes(turn).await;
     let asked =
@@ -273,15 +272,12 @@ async fn a_stopped_agent_starts_after_the_hand_back() {
     let conversation = app.conversation(host.agent).await;
     let turn = write(&app, conversation, "hello?").await;
     take_over(&app, &app.admin, conversation).await;
-    let host = host.launched().await;
-    host.started().await;
+    let host = host.relaunched().await;
     assert!(host.given().await.is_empty(), "it has started while a person answers");
-    let stop = "mutation($o: Id!) { stopOrganization(orgId: $o, reason: \"so\") { id } }";
-    app.owner.gql(stop, json!({ "o": app.org })).await.data();
+    stop(&app, &app.owner, "so").await.data();
     hand_back(&app, &app.admin, conversation).await;
     assert!(host.given().await.is_empty());
-    let release = "mutation($o: Id!) { releaseOrganization(orgId: $o) { id } }";
-    app.owner.gql(release, json!({ "o": app.org })).await.data();
+    release(&app, &app.owner).await.data();
     muster::domain::emergency_stop::let_go(&app.core).await.unwrap();
     assert_eq!(host.given().await, [turn]);
 
@@ -292,8 +288,7 @@ async fn a_stopped_agent_starts_after_the_hand_back() {
     take_over(&app, &app.admin, other).await;
     host.ended(EndReason::OutOfMemory).await;
     assert_eq!(app.turn_is(unseen).await, "QUEUED");
-    let host = host.launched().await;
-    host.started().await;
+    let host = host.relaunched().await;
     assert!(!host.given().await.contains(&unseen));
     hand_back(&app, &app.admin, other).await;
     assert!(host.given().await.contains(&unseen));
@@ -301,9 +296,7 @@ async fn a_stopped_agent_starts_after_the_hand_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_resent_to_an_absent_host_is_answered_once() {
-    let house = House::open().await;
-    let mut crew = house.crew("away").await;
-    house.starts(&crew).await;
+    let (house, mut crew) = House::with_crew("away").await;
     let conversation = house.says(&crew, "Good morning").await;
     assert_eq!(house.rests(conversation).await, ["DONE"]);
     crew.machine.kill();

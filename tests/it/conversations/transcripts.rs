@@ -19,9 +19,7 @@ const THREAD: &str = "query($o: Id!, $c: Id!) { conversation(orgId: $o, id: $c) 
 
 impl TestApp {
     pub async fn keeps_for(&self, days: Value) {
-        let edit = "mutation($o: Id!, $n: UpdateOrganizationInput!) { updateOrganization(orgId: $o, input: $n) { id } }";
-        let input = json!({ "transcriptRetentionDays": days });
-        self.owner.gql(edit, json!({ "o": self.org, "n": input })).await.data();
+        self.sets(json!({ "transcriptRetentionDays": days })).await;
     }
 
     async fn count(&self, table: &str) -> i64 {
@@ -43,8 +41,7 @@ impl TestApp {
 
 #[tokio::test]
 async fn a_transcript_expires_and_its_conversation_continues() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let (old, young) = (app.conversation(agent).await, app.conversation(agent).await);
     // More than one transaction removes.
     for n in 0..520 {
@@ -76,7 +73,7 @@ async fn a_transcript_expires_and_its_conversation_continues() {
 }
 
 #[tokio::test]
-async fn what_waits_for_somebody_is_kept() {
+async fn what_waits_for_an_answer_is_kept() {
     let app = TestApp::start().await;
     app.keeps_for(json!(1)).await;
     let agent = app.agent().await;
@@ -135,8 +132,7 @@ async fn what_is_still_to_be_sent_is_kept() {
     let connect = "UPDATE conversations SET channel_id = $2, target = 't1' WHERE id = $1";
     app.execute(connect, vec![conversation.into(), channel.into()]).await;
     // Its messages wait until someone has corrected its settings.
-    let fails = "UPDATE channels SET is_active = FALSE, inactive_reason = 'AUTH_FAILED'";
-    app.execute(fails, vec![]).await;
+    app.execute("UPDATE channels SET is_active = FALSE, inactive_reason = 'AUTH_FAILED'", vec![]).await;
     say(&app, conversation, MessageRole::Assistant, "It is in Graz.").await;
     app.clock.advance(9 * DAY);
     for status in ["PENDING", "SENDING"] {

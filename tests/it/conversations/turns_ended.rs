@@ -47,15 +47,11 @@ async fn a_launchs_end_interrupts_only_begun_turns() {
         )
         .await;
     assert!(said.contains("INTERRUPTED") && said.contains("it ran out of memory (code 3)"), "{said}");
-    let query =
-        "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { status statusReason runningTurns { id } } }";
-    let shown = app.viewer.gql(query, json!({ "o": app.org, "i": host.agent })).await.data();
     assert_eq!(
-        shown["agent"],
+        host.agent_shows("status statusReason runningTurns { id }").await,
         json!({ "status": "ERROR", "statusReason": "OUT_OF_MEMORY", "runningTurns": [] })
     );
-    let host = host.launched().await;
-    host.started().await;
+    let host = host.relaunched().await;
     assert_eq!(host.given().await, [later, unseen, late], "nothing runs twice, nothing is lost");
     assert_eq!(texts(&host.plan(late).await.unwrap().prompt), ["early", "late"]);
     assert_eq!(texts(&host.plan(unseen).await.unwrap().prompt), ["unseen"]);
@@ -87,15 +83,13 @@ async fn reports_of_another_launch_change_nothing() {
         assert!(stale.launch_plan().await.is_err());
     }
     assert_eq!((app.turn_is(turn).await.as_str(), status().await.as_str()), ("RUNNING", "RUNNING"));
-    let ghosts: i64 = app.one("SELECT COUNT(*) FROM messages WHERE role = 'ASSISTANT'", vec![]).await;
-    assert_eq!(ghosts, 0);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM messages WHERE role = 'ASSISTANT'", vec![]).await, 0);
 }
 
 #[tokio::test]
 async fn late_events_of_a_stopped_agent_count_until_its_end() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let text = |text: &str| Content::Text { text: text.to_owned() };
     host.act("stop").await;
     host.says(conversation, None, "1.1", text("goodbye")).await.unwrap();
@@ -132,12 +126,9 @@ async fn an_agent_does_not_touch_anothers_turns() {
 
 #[tokio::test]
 async fn what_waits_for_a_deleted_agent_is_cancelled() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let turn = write(&app, conversation, "one").await;
-    let query = "mutation($o: Id!, $i: Id!) { deleteAgent(orgId: $o, id: $i) }";
-    app.owner.gql(query, json!({ "o": app.org, "i": agent })).await.data();
+    app.delete_agent(agent).await;
     assert_eq!(app.turn_is(turn).await, "CANCELLED");
     assert_eq!(statuses(&app, conversation).await, ["CANCELLED"]);
 }
@@ -167,8 +158,7 @@ async fn a_stopped_organization_sends_no_turn_until_it_is_released() {
 #[tokio::test]
 async fn a_turn_that_its_host_refuses_waits_for_the_next_occasion() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let turn = write(&app, conversation, "one").await;
     host.refuses(RefusedReason::NotRunning).await;
     assert_eq!(host.given().await, [turn]);
@@ -180,8 +170,7 @@ async fn a_turn_that_its_host_refuses_waits_for_the_next_occasion() {
 #[tokio::test]
 async fn a_turn_of_a_long_absent_host_waits_again() {
     let app = TestApp::start().await;
-    let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
+    let (host, conversation) = app.talking_agent().await;
     let turn = write(&app, conversation, "one").await;
     let expire = async || {
         let now = app.clock.now().0;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     approvals::asked::{Working, question, working},
     harness::TestApp,
+    organizations::emergency_stop::stop,
 };
 
 const ENDS: &str =
@@ -43,8 +44,7 @@ async fn stopping_an_agent_names_who_did_it_and_what_ended() {
     assert_eq!(counted["agent"]["waitingRequests"], 1);
     assert_eq!(counted["agent"]["runningTurns"].as_array().unwrap().len(), 1);
     assert_eq!(counted["overview"], json!({ "begunTurns": 1, "waitingRequests": 1 }));
-    let stop = "mutation($o: Id!, $a: Id!) { stopAgent(orgId: $o, id: $a) { id } }";
-    app.operator.gql(stop, json!({ "o": app.org, "a": work.host.agent })).await.data();
+    work.host.act("stop").await;
     assert_eq!(events(&app).await, ["operator stopped the agent."]);
     let log = logged(&app, "stopAgent").await;
     assert_eq!((&log["ended_turns"], &log["withdrawn_approvals"]), (&json!(1), &json!(1)));
@@ -57,8 +57,7 @@ async fn stopping_an_agent_names_who_did_it_and_what_ended() {
     let approval = app.viewer.gql(APPROVAL, json!({ "o": app.org, "a": asked })).await.data();
     let withdrawn = json!({ "outcome": "WITHDRAWN", "withdrawnBy": "operator", "withdrawnWith": "AGENT" });
     assert_eq!(approval["approval"], withdrawn);
-    let counted = ends(&app, &work).await;
-    assert_eq!(counted["overview"], json!({ "begunTurns": 0, "waitingRequests": 0 }));
+    assert_eq!(ends(&app, &work).await["overview"], json!({ "begunTurns": 0, "waitingRequests": 0 }));
 }
 
 #[tokio::test]
@@ -70,8 +69,7 @@ async fn cancelling_a_turn_and_stopping_all_name_who_did_it() {
     assert_eq!(cancelled["cancelTurn"], json!({ "cancelledBy": "operator", "cancelledWith": "TURN" }));
     let app = TestApp::start().await;
     let work = working(&app).await;
-    let stop = "mutation($o: Id!) { stopOrganization(orgId: $o, reason: \"Fire\") { id } }";
-    app.operator.gql(stop, json!({ "o": app.org })).await.data();
+    stop(&app, &app.operator, "Fire").await.data();
     let turn = app.viewer.gql(TURN, json!({ "o": app.org, "t": work.turn })).await.data();
     assert_eq!(
         (&turn["turn"]["cancelledBy"], &turn["turn"]["cancelledWith"]),
@@ -81,7 +79,7 @@ async fn cancelling_a_turn_and_stopping_all_name_who_did_it() {
 }
 
 #[tokio::test]
-async fn a_launch_that_ends_by_itself_names_nobody() {
+async fn a_launch_that_ends_by_itself_names_no_one() {
     let app = TestApp::start().await;
     let work = working(&app).await;
     let asked = work.raises("1.1", question()).await;
@@ -97,7 +95,7 @@ async fn a_launch_that_ends_by_itself_names_nobody() {
 }
 
 #[tokio::test]
-async fn who_ends_a_turn_first_is_named_and_not_for_what_was_over_before() {
+async fn the_first_to_end_a_turn_is_named_only_for_what_ended() {
     let app = TestApp::start().await;
     let work = working(&app).await;
     let [early, late] = [work.raises("1.1", question()).await, work.raises("1.2", question()).await];
@@ -110,8 +108,7 @@ async fn who_ends_a_turn_first_is_named_and_not_for_what_was_over_before() {
     // The agent no longer waits for the first. After that, people end its turn, one after another.
     withdrawn("1.1").await;
     app.clock.advance(std::time::Duration::from_secs(1));
-    let stop = "mutation($o: Id!, $a: Id!) { stopAgent(orgId: $o, id: $a) { id } }";
-    app.operator.gql(stop, json!({ "o": app.org, "a": work.host.agent })).await.data();
+    work.host.act("stop").await;
     let cancel = "mutation($o: Id!, $t: Id!) { cancelTurn(orgId: $o, id: $t) { cancelledBy cancelledWith } }";
     let cancelled = app.admin.gql(cancel, json!({ "o": app.org, "t": work.turn })).await.data();
     assert_eq!(cancelled["cancelTurn"], json!({ "cancelledBy": "operator", "cancelledWith": "AGENT" }));
@@ -128,8 +125,7 @@ async fn who_ends_a_turn_first_is_named_and_not_for_what_was_over_before() {
 
 #[tokio::test]
 async fn a_conversation_is_called_by_its_first_message() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let start = "mutation($o: Id!, $a: Id!, $t: String, $s: String) {
         startConversation(orgId: $o, input: { agentId: $a, text: $t, title: $s }) { id title } }";
     let begun = async |text: Option<&str>, title: Option<&str>| {
@@ -159,8 +155,7 @@ async fn a_conversation_is_called_by_its_first_message() {
 
 #[tokio::test]
 async fn a_title_that_any_message_gave_goes_with_the_transcript() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let start = "mutation($o: Id!, $a: Id!) { startConversation(orgId: $o, input: { agentId: $a, text: \"Beans\" }) { id } }";
     let begin = async || {
         let begun = app.operator.gql(start, json!({ "o": app.org, "a": agent })).await.data();
@@ -197,8 +192,7 @@ async fn a_title_that_any_message_gave_goes_with_the_transcript() {
 
 #[tokio::test]
 async fn what_the_overview_counts_can_be_listed() {
-    let app = TestApp::start().await;
-    let all = app.populate(6).await;
+    let (app, all) = TestApp::populated(6).await;
     app.populate_other(3).await;
     let failed = "UPDATE messages SET delivery_status = 'FAILED' WHERE conversation_id = $1";
     app.execute(failed, vec![all.conversations[0].into()]).await;
@@ -219,7 +213,6 @@ async fn what_the_overview_counts_can_be_listed() {
 #[tokio::test]
 async fn how_mail_is_sent_is_known_before_signing_in() {
     for (app, way) in [(TestApp::start().await, "OFF"), (TestApp::with_mail().await, "SENT")] {
-        let found = app.anonymous.gql("{ mailWay }", json!({})).await.data();
-        assert_eq!(found["mailWay"], way);
+        assert_eq!(app.anonymous.gql("{ mailWay }", json!({})).await.data()["mailWay"], way);
     }
 }

@@ -48,7 +48,7 @@ fn is_open(stream: &TcpStream) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn once_ten_thousand_silent_connections_keep_nobody_out() {
+async fn once_ten_thousand_silent_connections_keep_no_one_out() {
     let (_program, tenant, serving) = impatient(&[("MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", "20")]);
     let (actor, path) = (serving.actor(&tenant), format!("/v1/org/{}", tenant.org));
     let mut silent = Vec::new();
@@ -102,8 +102,7 @@ async fn once_connections_never_take_the_last_descriptors() {
     }
     let actor = serving.actor(&tenant);
     assert_eq!(actor.get("/health").await.status, 200);
-    let refused = actor.get(&format!("/v1/org/{}", tenant.org)).await;
-    assert_eq!(refused.problem(), (503, "UNAVAILABLE"));
+    assert_eq!(actor.get(&format!("/v1/org/{}", tenant.org)).await.problem(), (503, "UNAVAILABLE"));
     // An operator's command works meanwhile.
     program.json(&["org", "list"]);
 }
@@ -142,7 +141,7 @@ async fn until_no_transaction_is_open(app: &TestApp) {
 /// A client that leaves while PostgreSQL answers `BEGIN` must not leave a transaction behind: the next write on
 /// that connection would be acknowledged and lost.
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_leave_during_a_change_leave_no_transaction_open() {
+async fn clients_that_leave_mid_change_leave_no_transaction_open() {
     let app = TestApp::start().await;
     let create = "mutation($o: Id!, $i: CreateSkillInput!) { createSkill(orgId: $o, input: $i) { id } }";
     let new = json!({ "o": app.org, "i": { "name": "manners", "content": "Say please." } });
@@ -273,7 +272,6 @@ async fn documents_made_to_be_expensive_are_refused_fast() {
     let answer =
         app.owner.gql("query($v: [Int]) { __typename @skip(if: false) }", json!({ "v": nested })).await;
     assert!(answer.status < 500);
-    assert_eq!(app.stranger.gql(&list("id"), json!({})).await.code(), "NOT_A_MEMBER");
 }
 
 /// A service that has time for large answers, as long as the client waits for them.
@@ -313,7 +311,6 @@ async fn multiplying_relations_are_bounded_across_root_fields() {
     for document in [format!("{{ ... on Query {{ {} }} }}", root("a")), format!("{{ {0} {0} }}", root("a"))] {
         assert_eq!(app.viewer.gql(&document, json!({})).await.text, alone.text);
     }
-    assert_eq!(app.stranger.gql(&format!("{{ {} }}", root("a")), json!({})).await.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test]

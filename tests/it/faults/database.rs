@@ -236,7 +236,7 @@ async fn postgres_a_read_ends_with_its_request() {
 }
 
 #[tokio::test]
-async fn postgres_a_service_that_changes_no_tables_ends_reads_as_well() {
+async fn postgres_reads_end_in_a_service_that_changes_no_tables() {
     let folder = tempfile::tempdir().unwrap();
     let url = empty_database(folder.path()).await;
     let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);

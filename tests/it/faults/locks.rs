@@ -50,8 +50,6 @@ async fn postgres_temporary_refusals_are_not_failures() {
         }
     }
     app.owner.patch(&path, json!({ "description": "good again" })).await.expect(200);
-    let refused = app.stranger.patch(&path, json!({ "description": "theirs" })).await;
-    assert_eq!(refused.problem(), (403, "NOT_A_MEMBER"));
 }
 
 /// The connections of the service, by their processes. Jobs may open others at any time.
@@ -62,7 +60,7 @@ async fn connections(app: &TestApp) -> Vec<i32> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_a_row_locked_forever_blocks_nobody_elsewhere() {
+async fn postgres_a_row_locked_forever_blocks_no_one_elsewhere() {
     let app = TestApp::start().await;
     app.expects_failures();
     let skills = app.populate(2).await.skills;
@@ -106,7 +104,6 @@ async fn postgres_an_organization_has_one_export_at_a_time() {
     };
     let (first, other, ()) = tokio::join!(app.admin.get(&export), app.stranger.get(&theirs), work);
     assert_eq!((first.status, other.status), (200, 200), "{} {}", first.text, other.text);
-    assert_eq!(app.stranger.get(&export).await.problem(), (403, "NOT_A_MEMBER"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -62,9 +62,7 @@ fn named(numbers: impl IntoIterator<Item = usize>) -> Vec<String> {
 
 #[tokio::test]
 async fn a_batch_takes_as_few_statements_as_one_message() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let host = app.host_of(agent).await;
     let generation = app.start_agent(agent).await;
     let turn = crate::conversations::turns::write(&app, conversation, "Go on.").await;
@@ -90,8 +88,7 @@ async fn a_batch_takes_as_few_statements_as_one_message() {
 
 #[tokio::test]
 async fn a_batch_is_stored_once_and_in_order() {
-    let app = TestApp::start().await;
-    let (one, two) = (app.agent().await, app.agent().await);
+    let (app, one, two) = TestApp::with_two_agents().await;
     let host = app.host_of(one).await;
     app.execute("UPDATE agents SET server_id = $1 WHERE id = $2", vec![host.server.into(), two.into()]).await;
     let places = [
@@ -131,14 +128,12 @@ async fn a_batch_is_stored_once_and_in_order() {
         assert_eq!(shown["conversation"], summary);
         assert_eq!(shown["searchMessages"]["data"], json!([{ "seq": count - 12 }]));
     }
-    let reach = "SELECT last_seq FROM turns WHERE id = $1";
-    assert_eq!(app.one::<i64>(reach, vec![turn.into()]).await, 21);
+    assert_eq!(app.one::<i64>("SELECT last_seq FROM turns WHERE id = $1", vec![turn.into()]).await, 21);
 }
 
 #[tokio::test]
 async fn only_the_unstorable_message_is_left_out() {
-    let app = TestApp::start().await;
-    let (agent, stranger) = (app.agent().await, app.agent().await);
+    let (app, agent, stranger) = TestApp::with_two_agents().await;
     let (conversation, theirs) = (app.conversation(agent).await, app.conversation(stranger).await);
     let host = app.host_of(agent).await;
     let generation = app.start_agent(agent).await;
@@ -154,9 +149,7 @@ async fn only_the_unstorable_message_is_left_out() {
 
 #[tokio::test]
 async fn messages_of_an_old_connection_or_launch_are_not_stored() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let host = app.host_of(agent).await;
     let generation = app.start_agent(agent).await;
     let mut old = Reports::of(&app, &host).await;
@@ -191,8 +184,7 @@ async fn messages_of_an_old_connection_or_launch_are_not_stored() {
 /// SQLite has a single writer.
 #[tokio::test]
 async fn postgres_agents_are_held_in_order_also_after_leaving() {
-    let app = TestApp::start().await;
-    let (one, other) = (app.agent().await, app.agent().await);
+    let (app, one, other) = TestApp::with_two_agents().await;
     let (moved, own) = (one.min(other), one.max(other));
     let host = app.host_of(moved).await;
     let server = |server: i64, agent: i64| {

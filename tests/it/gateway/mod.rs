@@ -16,11 +16,48 @@ use serde_json::{Value, json};
 use crate::{
     agents::backups::BACK_UP,
     harness::{
-        TestApp,
-        gateway::{Host, dial, host_token, join, machine},
+        Answer, TestApp,
+        gateway::{Host, Line, dial, host_token, join, machine},
         until,
     },
 };
+
+impl Line {
+    /// Reports an event, and waits until it is stored. Returns its number.
+    async fn reports(&mut self, of: (i64, i64), what: Value) -> i64 {
+        let seq = self.report(of, what).await;
+        self.stored(seq).await;
+        seq
+    }
+}
+
+/// A stopped agent, and the host of its server.
+async fn hosted() -> (TestApp, i64, Host) {
+    let (app, agent) = TestApp::with_agent().await;
+    let host = app.host_of(agent).await;
+    (app, agent, host)
+}
+
+/// A host that has joined.
+async fn with_host() -> (TestApp, Host) {
+    let app = TestApp::start().await;
+    let host = app.joined(app.server().await).await;
+    (app, host)
+}
+
+/// The event of an agent that is up.
+fn started() -> Value {
+    json!({ "kind": "STARTED", "container_id": "c", "program": null, "model": null })
+}
+
+async fn delete_server(app: &TestApp, server: i64) -> Answer {
+    let query = "mutation($o: Id!, $s: Id!) { deleteServer(orgId: $o, id: $s) }";
+    app.owner.gql(query, json!({ "o": app.org, "s": server })).await
+}
+
+async fn server_of(app: &TestApp, agent: i64) -> i64 {
+    app.one("SELECT server_id FROM agents WHERE id = $1", vec![agent.into()]).await
+}
 
 async fn status(app: &TestApp, server: i64) -> String {
     app.one("SELECT status FROM servers WHERE id = $1", vec![server.into()]).await
@@ -33,8 +70,7 @@ async fn epoch(app: &TestApp, server: i64) -> i64 {
 /// Why the server's host was refused, as people see it: code, reason and time.
 async fn refusal(app: &TestApp, server: i64) -> Value {
     let query = "query($o: Id!, $i: Id!) { server(orgId: $o, id: $i) { refusal { code reason at } } }";
-    let shown = app.viewer.gql(query, json!({ "o": app.org, "i": server })).await.data();
-    shown["server"]["refusal"].clone()
+    app.viewer.gql(query, json!({ "o": app.org, "i": server })).await.data()["server"]["refusal"].clone()
 }
 
 /// Waits until nothing of hosts is held.
@@ -116,8 +152,7 @@ async fn joining_is_refused_with_what_to_do() {
     assert_eq!(refused.problem(), (401, "TOKEN_EXPIRED"));
     assert!(refused.body["detail"].as_str().unwrap().contains("Regenerate"));
     let deleted = app.provisioning_token(server).await;
-    let gone = "mutation($o: Id!, $i: Id!) { deleteServer(orgId: $o, id: $i) }";
-    app.owner.gql(gone, json!({ "o": app.org, "i": server })).await.data();
+    delete_server(&app, server).await.data();
     let unknown = [deleted, "mst_prov_x".to_owned(), host_token(), app.owner.bearer().to_owned()];
     for token in unknown {
         let refused = join(&app.anonymous, &token, &host_token(), &machine).await;
@@ -169,8 +204,7 @@ async fn strangers_pay_for_joining_and_for_bad_tokens() {
 
 #[tokio::test]
 async fn a_handshake_needs_a_hosts_token_in_the_header() {
-    let app = TestApp::start().await;
-    let host = app.joined(app.server().await).await;
+    let (app, host) = with_host().await;
     let in_url = format!("{}/gateway?token={}", app.base.replace("http", "ws"), host.token);
     let refused = tokio_tungstenite::connect_async(in_url).await.err().unwrap();
     assert!(refused.to_string().contains("401"), "{refused}");
@@ -182,9 +216,7 @@ async fn a_handshake_needs_a_hosts_token_in_the_header() {
 
 #[tokio::test]
 async fn a_host_that_says_hello_is_online_and_learns_what_should_run() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     let line = host.connect().await;
     let welcome = &line.welcome;
     assert_eq!(
@@ -224,8 +256,7 @@ async fn a_host_that_says_hello_is_online_and_learns_what_should_run() {
 
 #[tokio::test]
 async fn a_hello_is_refused_with_the_reason() {
-    let app = TestApp::start().await;
-    let host = app.joined(app.server().await).await;
+    let (app, host) = with_host().await;
     let with = |change: &dyn Fn(&mut Value)| {
         let mut hello = host.hello();
         change(&mut hello);
@@ -271,15 +302,14 @@ async fn a_hello_is_refused_with_the_reason() {
 
 #[tokio::test]
 async fn people_see_that_two_hosts_share_a_folder() {
-    let app = TestApp::start().await;
-    let host = app.joined(app.server().await).await;
+    let (app, host) = with_host().await;
     let mut first = host.connect().await;
     let second = host.connect().await;
     let told = first.refused("SUPERSEDED").await;
     drop(first);
     let shown = async || refusal(&app, host.server).await["reason"] == told["reason"];
     until("it shows", shown).await;
-    // The first one has heard why, and stays away. The second one is alone from its next connection on.
+    // The first one has heard why, and stays away. The second one is the only one from its next connection on.
     drop(second);
     all_given_back(&app).await;
     let _alone = host.connect().await;
@@ -288,8 +318,7 @@ async fn people_see_that_two_hosts_share_a_folder() {
 
 #[tokio::test]
 async fn a_new_token_ends_what_is_shown_of_the_old_host() {
-    let app = TestApp::start().await;
-    let host = app.joined(app.server().await).await;
+    let (app, host) = with_host().await;
     let mut changes = app.core.events.subscribe(app.scope().org, &muster::core::access::Caller::System);
     let mut hello = host.hello();
     hello["commands"] = json!(5);
@@ -311,14 +340,11 @@ async fn a_host_that_says_nothing_is_refused() {
 
 #[tokio::test]
 async fn another_machine_gets_the_unreceived_commands() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     app.start_agent(agent).await;
     let mut line = host.connect().await;
     assert_eq!(line.wait_for("COMMAND").await["seq"], 1);
-    let through = line.report((agent, 1), json!({ "kind": "SYNCED" })).await;
-    line.stored(through).await;
+    line.reports((agent, 1), json!({ "kind": "SYNCED" })).await;
     let provisioning = app.provisioning_token(host.server).await;
     line.refused("TOKEN").await;
     let other = Host { token: host_token(), machine: machine("machine-2"), ..host };
@@ -331,8 +357,7 @@ async fn another_machine_gets_the_unreceived_commands() {
 
 #[tokio::test]
 async fn a_replaced_machines_backup_fails() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     app.start_agent(agent).await;
     let back_up = async || {
         app.operator.gql(BACK_UP, json!({ "o": app.org, "i": agent })).await.data();
@@ -365,8 +390,7 @@ async fn a_replaced_machines_backup_fails() {
 
 #[tokio::test]
 async fn a_new_token_or_a_deletion_cuts_the_host_off() {
-    let app = TestApp::start().await;
-    let host = app.joined(app.server().await).await;
+    let (app, host) = with_host().await;
     let mut line = host.connect().await;
     app.provisioning_token(host.server).await;
     line.refused("TOKEN").await;
@@ -374,17 +398,15 @@ async fn a_new_token_or_a_deletion_cuts_the_host_off() {
     assert_eq!(status(&app, host.server).await, "OFFLINE");
     let host = app.joined(host.server).await;
     let mut line = host.connect().await;
-    let gone = "mutation($o: Id!, $i: Id!) { deleteServer(orgId: $o, id: $i) }";
-    app.owner.gql(gone, json!({ "o": app.org, "i": host.server })).await.data();
+    delete_server(&app, host.server).await.data();
     line.refused("TOKEN").await;
     assert_eq!(host.dial().await.err(), Some(401));
     all_given_back(&app).await;
 }
 
 #[tokio::test]
-async fn a_server_is_offline_when_its_host_has_been_away_for_a_moment() {
-    let app = TestApp::start().await;
-    let host = app.joined(app.server().await).await;
+async fn a_server_is_offline_once_its_host_was_away_a_moment() {
+    let (app, host) = with_host().await;
     let never = app.server().await;
     app.execute("UPDATE servers SET status = 'ONLINE' WHERE id = $1", vec![never.into()]).await;
     drop(host.connect().await);
@@ -419,8 +441,7 @@ async fn a_server_is_offline_when_its_host_has_been_away_for_a_moment() {
 
 #[tokio::test]
 async fn a_stopping_service_sends_its_hosts_to_another_replica() {
-    let app = TestApp::start().await;
-    let host = app.joined(app.server().await).await;
+    let (app, host) = with_host().await;
     let mut line = host.connect().await;
     app.core.tasks.stopping.cancel();
     assert_eq!(line.refused("STOPPING").await["retry_after"], 1);

@@ -24,10 +24,13 @@ use muster::{
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::harness::{
-    Actor, Socket, TestApp,
-    gateway::{Host, Line},
-    until,
+use crate::{
+    gateway::{hosted, started, with_host},
+    harness::{
+        Actor, Socket, TestApp,
+        gateway::{Host, Line},
+        until,
+    },
 };
 
 /// Another replica, which serves.
@@ -78,10 +81,6 @@ async fn hears(app: &TestApp, one: &Core, other: &Core) {
     }
 }
 
-fn started() -> serde_json::Value {
-    json!({ "kind": "STARTED", "container_id": "c", "program": null, "model": null })
-}
-
 fn delta((agent, generation): (i64, i64), conversation: i64, offset: i64) -> serde_json::Value {
     json!({
         "frame": "DELTA", "agent_id": agent, "generation": generation, "conversation_id": conversation,
@@ -91,9 +90,7 @@ fn delta((agent, generation): (i64, i64), conversation: i64, offset: i64) -> ser
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_a_command_reaches_its_host_on_another_replica() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     let there = Replica::start(&app).await;
     let mut line = there.of(&host).connect().await;
     let mut took = Vec::new();
@@ -114,9 +111,7 @@ async fn postgres_a_command_reaches_its_host_on_another_replica() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_of_two_sockets_the_older_one_writes_nothing() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     let generation = app.start_agent(agent).await;
     let there = Replica::start(&app).await;
     let mut old = host.connect().await;
@@ -131,8 +126,7 @@ async fn postgres_of_two_sockets_the_older_one_writes_nothing() {
     assert_eq!(app.one::<i64>(server, vec![host.server.into()]).await, 0);
     assert_eq!(app.launch_of(agent).await.1, "SPAWNING");
     assert_eq!(new.wait_for("COMMAND").await["seq"], 1);
-    let seq = new.report((agent, generation), started()).await;
-    new.stored(seq).await;
+    new.reports((agent, generation), started()).await;
     assert_eq!(app.launch_of(agent).await.1, "RUNNING");
     // And back again.
     let mut newest = Host { journal: [0, 1], ..host }.connect().await;
@@ -142,8 +136,7 @@ async fn postgres_of_two_sockets_the_older_one_writes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_a_new_token_cuts_off_on_another_replica() {
-    let app = TestApp::start().await;
-    let host = app.joined(app.server().await).await;
+    let (app, host) = with_host().await;
     let there = Replica::start(&app).await;
     let mut line = there.of(&host).connect().await;
     app.provisioning_token(host.server).await;
@@ -151,9 +144,8 @@ async fn postgres_a_new_token_cuts_off_on_another_replica() {
 }
 
 #[tokio::test]
-async fn a_cut_that_nobody_told_the_replica_of_is_found_by_the_round() {
-    let app = TestApp::start().await;
-    let host = app.joined(app.server().await).await;
+async fn a_cut_that_the_replica_was_not_told_of_is_found_by_the_round() {
+    let (app, host) = with_host().await;
     let mut line = host.connect().await;
     wake_connections(&app.core).await.unwrap();
     assert!(line.is_quiet().await);
@@ -168,8 +160,7 @@ async fn a_cut_that_nobody_told_the_replica_of_is_found_by_the_round() {
 async fn postgres_watched_text_is_seen_on_another_replica() {
     const WATCH: &str =
         "subscription($o: Id!, $c: Id!) { messageDeltas(orgId: $o, conversationId: $c) { offset text } }";
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let (host, conversation) = (app.host_of(agent).await, app.conversation(agent).await);
     let generation = app.start_agent(agent).await;
     let there = Replica::start(&app).await;
@@ -215,11 +206,10 @@ async fn no_frame_and_no_token_is_logged() {
     let subscriber = muster::core::telemetry::subscriber(&log, move || writer.clone(), false).unwrap();
     tracing::subscriber::set_global_default(subscriber)
         .expect("run with cargo-nextest: one process per test");
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let own = "mutation($o: Id!, $i: Id!) { updateAgent(orgId: $o, id: $i, input: { modelCredentialType: API_KEY, \
-               modelCredentialProvider: \"anthropic\", modelCredential: \"canary-key\", credentialChoice: OWN }) { id } }";
-    app.owner.gql(own, json!({ "o": app.org, "i": agent })).await.data();
+    let (app, agent) = TestApp::with_agent().await;
+    let own = json!({ "modelCredentialType": "API_KEY", "modelCredentialProvider": "anthropic",
+        "modelCredential": "canary-key", "credentialChoice": "OWN" });
+    app.sets_agent(agent, own).await;
     let host = app.host_of(agent).await;
     let generation = app.start_agent(agent).await;
     let mut line = host.connect().await;
@@ -229,9 +219,7 @@ async fn no_frame_and_no_token_is_logged() {
     .await;
     let told = line.wait_for("TOLD").await;
     assert_eq!(told["given"]["model_access"]["key"], "canary-key", "{told}");
-    let seq =
-        line.report((agent, generation), json!({ "kind": "AUTH_REQUIRED", "detail": "canary-text" })).await;
-    line.stored(seq).await;
+    line.reports((agent, generation), json!({ "kind": "AUTH_REQUIRED", "detail": "canary-text" })).await;
     line.send(json!({ "frame": "EVENT", "seq": "canary-frame" })).await;
     line.send(json!({ "frame": "LOAD", "cpu_pct": "canary-load" })).await;
     line.send(json!(["canary-end"])).await;

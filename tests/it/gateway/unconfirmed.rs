@@ -5,26 +5,15 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::harness::{
-    Actor, TestApp,
-    gateway::{Host, host_token, join, machine},
+use crate::{
+    agents::revisions::{assign, mcp_server},
+    gateway::confirmed::joined_by,
+    harness::{TestApp, gateway::Host},
 };
 
 const SCHEMA: &str = include_str!("../../../schema/gateway.json");
 const TABLES: &str = include_str!("../../../migrations/schema.sqlite.sql");
 const TABLES_TOO: &str = include_str!("../../../migrations/schema.postgres.sql");
-
-/// The host that joins a server with a provisioning token that this service token has made.
-async fn joined_by(app: &TestApp, token: &Actor, server: i64) -> Host {
-    let renew =
-        "mutation($o: Id!, $s: Id!) { regenerateProvisioningToken(orgId: $o, id: $s) { provisioningToken } }";
-    let renewed = token.gql(renew, json!({ "o": app.org, "s": server })).await.data();
-    let provisioning =
-        renewed["regenerateProvisioningToken"]["provisioningToken"].as_str().unwrap().to_owned();
-    let (token, machine) = (host_token(), machine(&app.name("machine").replace(' ', "-")));
-    join(&app.anonymous, &provisioning, &token, &machine).await.expect(200);
-    Host { base: app.base.clone(), server, token, machine, journal: [0, 0] }
-}
 
 /// All kinds of events, as the schema has them.
 fn kinds() -> Vec<String> {
@@ -108,23 +97,15 @@ async fn calls(app: &TestApp) -> i64 {
 
 #[tokio::test]
 async fn no_event_counts_of_a_launch_elsewhere() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
-    let create =
-        "mutation($o: Id!, $i: CreateMcpServerInput!) { createMcpServer(orgId: $o, input: $i) { id } }";
-    let tools = json!({ "name": app.name("tools"), "transport": "STDIO", "command": "tools" });
-    let tools = app.owner.gql(create, json!({ "o": app.org, "i": tools })).await.data();
-    let tools = tools["createMcpServer"]["id"].as_i64().unwrap();
-    let assign = "mutation($o: Id!, $i: Id!, $a: [Id!]!) { setMcpServerAgents(orgId: $o, id: $i, input: { agentIds: $a }) { id } }";
-    app.owner.gql(assign, json!({ "o": app.org, "i": tools, "a": [agent] })).await.data();
+    let (app, agent, conversation) = TestApp::with_conversation().await;
+    let tools = mcp_server(&app).await;
+    assign(&app, "McpServer", tools, &[agent]).await;
 
     // On a confirmed host the same events count.
     let mut line = app.host_of(agent).await.connect().await;
     let generation = app.start_agent(agent).await;
     for kind in ["STARTED", "MODEL_CALLED"] {
-        let seq = line.report((agent, generation), event(kind, conversation, tools)).await;
-        line.stored(seq).await;
+        line.reports((agent, generation), event(kind, conversation, tools)).await;
     }
     assert_eq!(calls(&app).await, 1);
     drop(line);
@@ -140,8 +121,7 @@ async fn no_event_counts_of_a_launch_elsewhere() {
         for generation in [0, generation] {
             // Not too many foreign ones in a connection.
             let mut line = Host { journal: [0, seq], ..host.clone() }.connect().await;
-            seq = line.report((agent, generation), event(&kind, conversation, tools)).await;
-            line.stored(seq).await;
+            seq = line.reports((agent, generation), event(&kind, conversation, tools)).await;
             assert_eq!(everything(&app, agent).await, before, "{kind} of launch {generation}");
         }
     }
@@ -153,20 +133,17 @@ async fn models_are_not_called_where_no_key_is() {
     let (agent, server) = (app.agent().await, app.server().await);
     let token = app.token(&["server.view", "server.edit"]).await;
     let host = joined_by(&app, &token, server).await;
-    let sql = "UPDATE agents SET server_id = $2 WHERE id = $1";
-    app.execute(sql, vec![agent.into(), server.into()]).await;
+    app.execute("UPDATE agents SET server_id = $2 WHERE id = $1", vec![agent.into(), server.into()]).await;
     let mut line = host.connect().await;
     // Without secrets it runs there.
     let generation = app.start_agent(agent).await;
-    let mut seq = line.report((agent, generation), event("STARTED", 1, 1)).await;
-    line.stored(seq).await;
+    let mut seq = line.reports((agent, generation), event("STARTED", 1, 1)).await;
     let status: String = app.one("SELECT status FROM agents WHERE id = $1", vec![agent.into()]).await;
     assert_eq!(status, "RUNNING");
     let before = everything(&app, agent).await;
     for kind in ["MODEL_CALLED", "LIMITED", "AUTH_REQUIRED", "LEASE_RETURNED"] {
         let mut line = Host { journal: [0, seq], ..host.clone() }.connect().await;
-        seq = line.report((agent, generation), event(kind, 1, 1)).await;
-        line.stored(seq).await;
+        seq = line.reports((agent, generation), event(kind, 1, 1)).await;
         assert_eq!(everything(&app, agent).await, before, "{kind}");
     }
     let mut line = Host { journal: [0, seq], ..host.clone() }.connect().await;
@@ -184,7 +161,6 @@ async fn models_are_not_called_where_no_key_is() {
     let confirm = "mutation($o: Id!, $s: Id!, $j: Int!) { confirmHost(orgId: $o, id: $s, join: $j) { id } }";
     let args = json!({ "o": app.org, "s": server, "j": join["server"]["host"]["join"] });
     app.owner.gql(confirm, args).await.data();
-    let seq = line.report((agent, generation), event("MODEL_CALLED", 1, 1)).await;
-    line.stored(seq).await;
+    line.reports((agent, generation), event("MODEL_CALLED", 1, 1)).await;
     assert_eq!(calls(&app).await, 1);
 }

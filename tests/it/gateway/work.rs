@@ -5,9 +5,12 @@ use std::time::{Duration, Instant};
 use muster::domain::hosts::{MOST_UNACKNOWLEDGED, wake_connections};
 use serde_json::{Value, json};
 
-use crate::harness::{
-    TestApp,
-    gateway::{Host, Line},
+use crate::{
+    gateway::{hosted, started},
+    harness::{
+        TestApp,
+        gateway::{Host, Line},
+    },
 };
 
 async fn event_seq(app: &TestApp, server: i64) -> i64 {
@@ -39,14 +42,9 @@ async fn command(line: &mut Line) -> (i64, String) {
     (frame["seq"].as_i64().unwrap(), frame["command"]["kind"].as_str().unwrap().to_owned())
 }
 
-fn started() -> Value {
-    json!({ "kind": "STARTED", "container_id": "c", "program": null, "model": null })
-}
-
 #[tokio::test]
 async fn a_command_reaches_a_connected_host_at_once() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let mut line = app.host_of(agent).await.connect().await;
     let mut took = Vec::new();
     for seq in 1..=20 {
@@ -64,10 +62,8 @@ async fn a_command_reaches_a_connected_host_at_once() {
 }
 
 #[tokio::test]
-async fn commands_are_numbered_once_resent_until_received_and_bounded() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let mut host = app.host_of(agent).await;
+async fn commands_are_numbered_once_resent_and_bounded() {
+    let (app, agent, mut host) = hosted().await;
     let all = MOST_UNACKNOWLEDGED + 10;
     put(&app, agent, &vec!["SYNC"; all as usize], 1_000).await;
     let mut line = host.connect().await;
@@ -100,9 +96,7 @@ async fn commands_are_numbered_once_resent_until_received_and_bounded() {
 
 #[tokio::test]
 async fn an_expired_command_is_dropped_without_a_gap() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     put(&app, agent, &["SYNC"], 1_000).await;
     let mut line = host.connect().await;
     assert_eq!(command(&mut line).await, (1, "SYNC".to_owned()));
@@ -123,9 +117,7 @@ async fn an_expired_command_is_dropped_without_a_gap() {
 
 #[tokio::test]
 async fn a_stop_waits_for_its_host_however_long_that_is_away() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     let running = crate::harness::Host { app: &app, agent, generation: 0 }.launched().await;
     running.started().await;
     running.act("stop").await;
@@ -141,8 +133,7 @@ async fn a_stop_waits_for_its_host_however_long_that_is_away() {
 
 #[tokio::test]
 async fn a_stopped_organization_gets_only_ending_commands() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
+    let (app, agent) = TestApp::with_agent().await;
     let mut line = app.host_of(agent).await.connect().await;
     muster::domain::emergency_stop::stop(&app.scope(), "to look at it").await.unwrap();
     put(&app, agent, &["TURN", "STOP"], 1_000).await;
@@ -172,31 +163,24 @@ async fn commands_of_other_servers_go_to_their_own_hosts() {
 
 #[tokio::test]
 async fn events_are_stored_with_what_they_change_and_acknowledged() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     let generation = app.start_agent(agent).await;
     let mut line = host.connect().await;
-    let seq = line.report((agent, generation), started()).await;
-    line.stored(seq).await;
+    line.reports((agent, generation), started()).await;
     assert_eq!(app.launch_of(agent).await, (generation, "RUNNING".to_owned()));
     // Reports of an older launch are acknowledged, and change nothing.
     let ended = json!({ "kind": "ENDED", "reason": "EXITED", "code": 1, "signal": null, "detail": null });
     app.execute("UPDATE agents SET launch_generation = 2 WHERE id = $1", vec![agent.into()]).await;
-    let seq = line.report((agent, generation), ended.clone()).await;
-    line.stored(seq).await;
+    line.reports((agent, generation), ended.clone()).await;
     assert_eq!(app.launch_of(agent).await, (2, "RUNNING".to_owned()));
-    let seq = line.report((agent, 2), ended).await;
-    line.stored(seq).await;
+    line.reports((agent, 2), ended).await;
     assert_eq!(app.launch_of(agent).await, (2, "ERROR".to_owned()));
     assert_eq!(event_seq(&app, host.server).await, 3);
 }
 
 #[tokio::test]
 async fn an_event_sent_again_is_applied_once_and_acknowledged_again() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let mut host = app.host_of(agent).await;
+    let (app, agent, mut host) = hosted().await;
     let generation = app.start_agent(agent).await;
     let mut line = host.connect().await;
     let event = line.event((agent, generation), started());
@@ -204,8 +188,7 @@ async fn an_event_sent_again_is_applied_once_and_acknowledged_again() {
     // The connection is lost before the acknowledgement arrives.
     while event_seq(&app, host.server).await < 1 {}
     drop(line);
-    let changed = "UPDATE agents SET container_id = 'since' WHERE id = $1";
-    app.execute(changed, vec![agent.into()]).await;
+    app.execute("UPDATE agents SET container_id = 'since' WHERE id = $1", vec![agent.into()]).await;
     host.journal = [0, 1];
     let mut line = host.connect().await;
     assert_eq!(line.welcome["events"], 1);
@@ -222,9 +205,7 @@ async fn an_event_sent_again_is_applied_once_and_acknowledged_again() {
 
 #[tokio::test]
 async fn an_event_left_out_is_a_gap_and_the_connection_ends() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     let mut line = host.connect().await;
     let _left_out = line.event((agent, 0), json!({ "kind": "SYNCED" }));
     line.report((agent, 0), json!({ "kind": "SYNCED" })).await;
@@ -235,8 +216,7 @@ async fn an_event_left_out_is_a_gap_and_the_connection_ends() {
 
 #[tokio::test]
 async fn only_the_inapplicable_event_is_left_out() {
-    let app = TestApp::start().await;
-    let (broken, agent) = (app.agent().await, app.agent().await);
+    let (app, broken, agent) = TestApp::with_two_agents().await;
     let host = app.host_of(broken).await;
     let moved = "UPDATE agents SET server_id = $1 WHERE id = $2";
     app.execute(moved, vec![host.server.into(), agent.into()]).await;
@@ -263,9 +243,7 @@ async fn only_the_inapplicable_event_is_left_out() {
 
 #[tokio::test]
 async fn a_request_that_is_left_out_is_refused() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     let generation = app.start_agent(agent).await;
     let mut line = host.connect().await;
     assert_eq!(command(&mut line).await.1, "LAUNCH");
@@ -292,9 +270,7 @@ async fn a_request_that_is_left_out_is_refused() {
 
 #[tokio::test]
 async fn a_full_or_broken_database_keeps_events_with_the_host() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let mut host = app.host_of(agent).await;
+    let (app, agent, mut host) = hosted().await;
     let mut line = host.connect().await;
     // What every transaction of events needs.
     app.execute("ALTER TABLE servers RENAME COLUMN event_seq TO gone", vec![]).await;
@@ -311,9 +287,7 @@ async fn a_full_or_broken_database_keeps_events_with_the_host() {
 
 #[tokio::test]
 async fn of_two_connections_the_newer_one_writes() {
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let host = app.host_of(agent).await;
+    let (app, agent, host) = hosted().await;
     let generation = app.start_agent(agent).await;
     let mut old = host.connect().await;
     assert_eq!(command(&mut old).await.0, 1);
@@ -328,17 +302,14 @@ async fn of_two_connections_the_newer_one_writes() {
     let mut new = host.connect().await;
     assert!(new.welcome["epoch"].as_i64() > old.welcome["epoch"].as_i64());
     old.refused("SUPERSEDED").await;
-    let seq = new.report((agent, generation), started()).await;
-    new.stored(seq).await;
+    new.reports((agent, generation), started()).await;
     assert_eq!(app.launch_of(agent).await.1, "RUNNING");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_events_a_second_are_durable() {
     const EVENTS: u32 = 2_000;
-    let app = TestApp::start().await;
-    let agent = app.agent().await;
-    let conversation = app.conversation(agent).await;
+    let (app, agent, conversation) = TestApp::with_conversation().await;
     let host: Host = app.host_of(agent).await;
     let generation = app.start_agent(agent).await;
     let mut line = host.connect().await;

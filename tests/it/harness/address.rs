@@ -1,4 +1,4 @@
-//! Addresses for programs that must know theirs before they listen.
+//! Addresses for programs that must know theirs before they listen, and servers that tests play.
 
 use std::net::SocketAddr;
 
@@ -30,4 +30,13 @@ impl Address {
     pub fn port(&self) -> u16 {
         self.port
     }
+}
+
+/// Serves these routes until the test ends, as a server of others. Returns its address.
+#[expect(clippy::disallowed_methods, reason = "it belongs to no service")]
+pub async fn served(routes: axum::Router) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    tokio::task::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+    address
 }

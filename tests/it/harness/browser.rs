@@ -58,7 +58,7 @@ impl Browser {
         self.bare(method, path).header(OWN_PAGE.0, OWN_PAGE.1)
     }
 
-    /// A request with the cookie alone.
+    /// A request with only the cookie.
     pub fn bare(&self, method: Method, path: &str) -> RequestBuilder {
         self.sending(&self.actor, method, path)
     }

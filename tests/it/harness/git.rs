@@ -14,20 +14,15 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use tokio::{io::AsyncWriteExt, net::TcpListener, task::AbortHandle};
+use tokio::io::AsyncWriteExt;
 
-/// The server. It listens until it is dropped.
+use super::served;
+
+/// The server.
 pub struct GitServer {
     /// Its port on the loopback interface.
     pub port: u16,
     folder: tempfile::TempDir,
-    serving: AbortHandle,
-}
-
-impl Drop for GitServer {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
 }
 
 impl GitServer {
@@ -46,12 +41,8 @@ impl GitServer {
         git(&folder.path().join("work.git"), &["config", "http.receivepack", "true"]);
         let wanted = format!("Basic {}", STANDARD.encode(format!("x:{password}")));
         let state = Arc::new((folder.path().to_owned(), wanted));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let router = Router::new().fallback(answer).with_state(state);
-        #[expect(clippy::disallowed_methods, reason = "it belongs to no service")]
-        let serving = tokio::task::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { port, folder, serving: serving.abort_handle() }
+        let address = served(Router::new().fallback(answer).with_state(state)).await;
+        Self { port: address.rsplit(':').next().unwrap().parse().unwrap(), folder }
     }
 
     /// What git says about the repository.

@@ -30,4 +30,19 @@ impl TestApp {
         };
         tokio::join!(act, lock).0
     }
+
+    /// Does something that needs what another transaction changes, by the statement `first`. While it waits, that one goes on with the
+    /// statement `then`, and commits.
+    pub async fn while_changed<T>(&self, first: &str, then: Option<&str>, act: impl Future<Output = T>) -> T {
+        let other = self.connection().await.begin().await.unwrap();
+        assert_ne!(other.execute_unprepared(first).await.unwrap().rows_affected(), 0, "{first}");
+        let commit = async {
+            self.waits_for_a_lock().await;
+            for then in then {
+                assert_ne!(other.execute_unprepared(then).await.unwrap().rows_affected(), 0, "{then}");
+            }
+            other.commit().await.unwrap();
+        };
+        tokio::join!(act, commit).0
+    }
 }

@@ -16,6 +16,7 @@ mod git;
 mod good_calls;
 mod host;
 mod locks;
+mod logged;
 mod machine;
 pub mod mailbox;
 mod picture;
@@ -35,17 +36,18 @@ pub use muster_testing::{
 };
 
 pub use actor::{Actor, Answer};
-pub use address::Address;
+pub use address::{Address, served};
 pub use app::TestApp;
 pub use browser::{Browser, OWN_PAGE};
 pub use cable::Cable;
 pub use copies::copied;
 pub use database::{config, connect, empty as empty_database, is_postgres};
 pub use documented::{documented, undocumented};
-pub use files::files_below;
+pub use files::{files_below, sources};
 pub use git::GitServer;
 pub use good_calls::{Spare, good_calls, picture_input};
 pub use host::Host;
+pub use logged::Logged;
 pub use machine::{Crew, Machine};
 pub use mailbox::Mail;
 pub use picture::{PNG, picture};

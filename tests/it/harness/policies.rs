@@ -43,4 +43,13 @@ impl Actor {
         let input = json!({ "version": version, "text": text, "reason": "because" });
         self.gql(EDIT_POLICY, json!({ "o": org, "input": input })).await
     }
+
+    /// Edits one line of an organization's own rules: `allowPermission`, `denyPermission` or `resetPermission`.
+    pub async fn set_permission(&self, org: i64, edit: &str, role: &str, permission: &str) -> Answer {
+        let mutation = format!(
+            "mutation($o: Id!) {{ {edit}(orgId: $o, input: {{ role: {role}, permission: \"{permission}\", \
+             reason: \"so\" }}) {{ version text }} }}"
+        );
+        self.gql(&mutation, json!({ "o": org })).await
+    }
 }

@@ -87,6 +87,19 @@ impl Host<'_> {
         told.await.unwrap();
     }
 
+    /// The same, and the agent gives up this turn, which waits.
+    pub async fn gives_up(&self, turn: i64, credential: Option<i64>, seconds: u64) {
+        self.is_limited(credential, seconds).await;
+        self.turn_ended(turn, TurnOutcome::Failed).await;
+        assert_eq!(self.app.turn_is(turn).await, "WAITING_LIMIT");
+    }
+
+    /// The only turn was sent this often, and runs.
+    pub async fn runs(&self, turn: i64, times: usize) {
+        let is = (self.given().await, self.app.turn_is(turn).await);
+        assert_eq!(is, (vec![turn; times], "RUNNING".to_owned()));
+    }
+
     /// Refuses the command for the turn that was sent last.
     pub async fn refuses(&self, reason: RefusedReason) {
         let command: i64 = self.app.one("SELECT MAX(id) FROM commands WHERE kind = 'TURN'", vec![]).await;
@@ -96,11 +109,10 @@ impl Host<'_> {
     /// A turn that was given up at a provider's limit, and that is sent again when that has passed.
     pub async fn is_sent_again(&self) -> i64 {
         let (_, turn) = self.works().await;
-        self.is_limited(None, 60).await;
-        self.turn_ended(turn, TurnOutcome::Failed).await;
+        self.gives_up(turn, None, 60).await;
         self.app.clock.advance(Duration::from_secs(61));
         assert_eq!(spending::release_due(&self.app.core).await.unwrap(), 1);
-        assert_eq!((self.given().await, self.app.turn_is(turn).await.as_str()), (vec![turn; 2], "RUNNING"));
+        self.runs(turn, 2).await;
         turn
     }
 
@@ -120,6 +132,13 @@ impl Host<'_> {
 }
 
 impl TestApp {
+    /// A service whose organization may spend this much in a month.
+    pub async fn with_budget(micro: i64) -> Self {
+        let app = Self::start().await;
+        app.sets(json!({ "monthlyBudgetMicro": micro })).await;
+        app
+    }
+
     pub async fn posts(&self, conversation: i64) -> i64 {
         let query = "mutation($o: Id!, $c: Id!) { postMessage(orgId: $o, conversationId: $c, input: { text: \"please\" }) { turn { id } } }";
         let posted = self.operator.gql(query, json!({ "o": self.org, "c": conversation })).await.data();

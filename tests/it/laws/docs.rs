@@ -34,7 +34,7 @@ fn metrics_are_documented() {
 }
 
 #[test]
-fn the_ledger_is_documented() {
+fn the_resource_limits_are_documented() {
     let defaults: toml::Table = muster::core::config::DEFAULT.parse().unwrap();
     // Braces contain settings.
     let filled = |text: &str| {

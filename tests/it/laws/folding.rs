@@ -91,11 +91,10 @@ async fn names_have_one_order_on_both_databases() {
     let query = "query($o: Id!) { contacts(orgId: $o, page: 1, limit: 10) { data { name } } }";
     let contacts = app.operator.gql(query, json!({ "o": app.org })).await.data()["contacts"]["data"].clone();
     assert_eq!(contacts, Value::from_iter(ORDERED.map(|name| json!({ "name": name }))));
-    assert_eq!(app.stranger.gql(query, json!({ "o": app.org })).await.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test]
-async fn a_name_is_found_in_whatever_case_and_with_or_without_accents() {
+async fn a_name_is_found_in_any_case_and_without_its_accents() {
     let app = TestApp::start().await;
     for name in ["Жан-Жак Руссо", "Jean-Éloïse", "МакДональд"] {
         named(&app, name).await;
@@ -114,7 +113,7 @@ async fn a_name_is_found_in_whatever_case_and_with_or_without_accents() {
 }
 
 #[tokio::test]
-async fn an_address_is_one_account_in_whatever_case() {
+async fn an_address_is_one_account_in_any_case() {
     let app = TestApp::start().await;
     let create = async |email: &'static str| {
         let create = ["user", "create", "--email", email, "--name", "Élise", "--password-stdin"];

@@ -1,15 +1,11 @@
 //! A law: secrets go in and never come out. Known secrets are sent through every operation that accepts one;
 //! then every answer, every log line, and every byte of the database is searched for them.
 
-use std::{
-    io::Write,
-    sync::{Arc, Mutex},
-};
+use std::cell::RefCell;
 
 use base64::{Engine as _, engine::general_purpose};
 use muster::{
     core::{
-        config::{Log, LogFormat},
         keys::{self, Pace},
         sealing::KeyFile,
     },
@@ -17,7 +13,7 @@ use muster::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp, account};
+use crate::harness::{Actor, Answer, Logged, TestApp, account};
 
 /// Secrets that a caller sends, one for each place that accepts one.
 const SENT: [&str; 13] = [
@@ -36,29 +32,9 @@ const SENT: [&str; 13] = [
     "canary-shared-model-key-d0d0",
 ];
 
-/// Everything that was logged or answered.
-#[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Heard {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Heard {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
-    }
-}
-
 struct Witness<'a> {
     actor: &'a Actor,
-    heard: Heard,
+    heard: RefCell<String>,
 }
 
 impl Witness<'_> {
@@ -69,29 +45,22 @@ impl Witness<'_> {
     }
 
     fn note(&self, text: &str) {
-        self.heard.clone().write_all(text.as_bytes()).unwrap();
+        self.heard.borrow_mut().push_str(text);
     }
 }
 
 #[tokio::test]
 async fn secrets_never_leave() {
-    let logged = Heard::default();
-    let writer = logged.clone();
-    let log = Log { filter: "trace,h2=off".to_owned(), format: LogFormat::Json };
-    let subscriber = muster::core::telemetry::subscriber(&log, move || writer.clone(), false).unwrap();
-    // Under nextest every test has its own process. Elsewhere the first one wins, and this test says so.
-    tracing::subscriber::set_global_default(subscriber)
-        .expect("run with cargo-nextest: one process per test");
-
+    let logged = Logged::capture("trace,h2=off");
     let app = TestApp::with_mail().await;
-    let witness = Witness { actor: &app.owner, heard: Heard::default() };
+    let witness = Witness { actor: &app.owner, heard: RefCell::default() };
     send_everything(&app, &witness).await;
     let mut shown_once = make_tokens(&app, &witness).await;
     shown_once.extend(live_with_an_account(&app, &witness).await);
     let keys = rotate_keys(&app, &witness).await;
     read_everything(&app, &witness).await;
 
-    let (answers, log, database) = (witness.heard.text(), logged.text(), database(&app).await);
+    let (answers, log, database) = (witness.heard.into_inner(), logged.text(), database(&app).await);
     assert!(log.contains("request"), "the log was captured");
     assert!(database.contains("canary bot"), "the database was read");
     for secret in SENT {

@@ -3,13 +3,9 @@
 //!
 //! Works on the source text, beside what the macros of `core::store::sql` check when they are compiled.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::Path,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::harness::files_below;
+use crate::{harness::sources, laws::judge};
 
 /// Files whose texts are made while they run, of a request's selection or of a list of columns. The
 /// list only gets shorter.
@@ -17,7 +13,8 @@ const WITHOUT_A_DOOR: &[&str] = &["core/keys/present.rs", "core/keys/rewrap.rs",
 
 #[test]
 fn features_have_their_sql_in_queries() {
-    let found = sources("domain").into_iter().filter(|(file, text)| !is_of_queries(file) && has_sql(text));
+    let found =
+        sources("src/domain").into_iter().filter(|(file, text)| !is_of_queries(file) && has_sql(text));
     let found: Vec<String> = found.map(|(file, _)| file).collect();
     assert!(found.is_empty(), "move the SQL of these files to queries.rs: {found:#?}");
 }
@@ -39,14 +36,10 @@ fn statements_go_through_a_door() {
         let text: String = text.split_whitespace().collect();
         PAST.iter().any(|call| text.contains(call))
     };
-    let found = sources("").into_iter();
+    let found = sources("src").into_iter();
     let found = found.filter(|(file, text)| !file.starts_with("core/store/") && passes(text));
-    let found: BTreeSet<String> = found.map(|(file, _)| file).collect();
-    let excepted: BTreeSet<String> = WITHOUT_A_DOOR.iter().map(ToString::to_string).collect();
-    let new: Vec<_> = found.difference(&excepted).collect();
-    assert!(new.is_empty(), "these run SQL past the doors of core::store::sql: {new:#?}");
-    let stale: Vec<_> = excepted.difference(&found).collect();
-    assert!(stale.is_empty(), "these no longer do; remove them from the list: {stale:#?}");
+    let found = found.map(|(file, _)| file).collect();
+    judge(&found, WITHOUT_A_DOOR.iter().copied(), "these run SQL past the doors of core::store::sql");
 }
 
 #[test]
@@ -54,7 +47,7 @@ fn statements_ask_for_the_organization_of_each_table() {
     let tables = tenant_tables();
     assert!(tables.contains("agents") && !tables.contains("users"), "{tables:?}");
     let mut count = 0;
-    for (file, text) in sources("domain").into_iter().filter(|(file, _)| is_of_queries(file)) {
+    for (file, text) in sources("src/domain").into_iter().filter(|(file, _)| is_of_queries(file)) {
         for statement in statements(&text, &["sql!("]) {
             count += 1;
             let open = unasked(&statement, &tables);
@@ -75,21 +68,6 @@ fn a_table_without_its_organization_is_found() {
     let text = r#"sql!("SELECT 1 FROM turns \
         WHERE ", MINE); const MINE: &str = "organization_id = $org"; every_org_sql!("SELECT 2")"#;
     assert_eq!(statements(text, &["sql!("]), ["SELECT 1 FROM turns WHERE organization_id = $org"]);
-}
-
-/// The files below a folder of `src`, without comments and unit tests.
-fn sources(folder: &str) -> Vec<(String, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(folder);
-    let files = files_below(&root).into_iter();
-    let files = files.filter(|file| file.extension().is_some_and(|extension| extension == "rs"));
-    let read = |file: std::path::PathBuf| {
-        let text = fs::read_to_string(&file).unwrap();
-        let text = text.split("#[cfg(test)]\nmod ").next().unwrap().to_owned();
-        let is_code = |line: &&str| !line.trim_start().starts_with("//");
-        let text = text.lines().filter(is_code).collect::<Vec<_>>().join("\n");
-        (file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned(), text)
-    };
-    files.map(read).filter(|(file, _)| !file.ends_with("tests.rs")).collect()
 }
 
 fn is_of_queries(file: &str) -> bool {

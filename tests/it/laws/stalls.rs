@@ -1,13 +1,9 @@
 //! Nothing whose time a tenant determines stands between `begin()` and `commit()`: others wait for what a transaction holds. And
 //! what all organizations share has a share for each.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    path::Path,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::harness::files_below;
+use crate::{harness::sources, laws::judge};
 
 /// Calls whose time their text determines: parsers and renderers. What calls them is as slow.
 const SLOW: &[&str] = &[
@@ -35,7 +31,7 @@ const SHARED_ALLOWED: &[(&str, &str)] = &[
     ("core/access/password.rs", "passwords are of people, whose addresses pay for each try"),
     (
         "core/resource_limits/mod.rs",
-        "connections, before anybody says who they are; sockets have a maximum for each address",
+        "connections, before they authenticate; sockets have a maximum for each address",
     ),
     ("core/tasks.rs", "the workshop, with a turn for each organization"),
     ("api/gateway/reading.rs", "one for each connection of a host"),
@@ -47,26 +43,12 @@ const SHARED_ALLOWED: &[(&str, &str)] = &[
 const JSON_ALLOWED: &[(&str, &str)] =
     &[("src/core/store/backup.rs", "the manifest of a backup, an operator's own file")];
 
+fn places<'a>(allowed: &'a [(&'a str, &'a str)]) -> impl Iterator<Item = &'a str> {
+    allowed.iter().map(|(place, _)| *place)
+}
+
 /// A function: its name, and its text from the name on.
 type Function<'a> = (&'a str, &'a str);
-
-fn sources() -> Vec<(String, String)> {
-    sources_in("src")
-}
-
-/// Files of Rust and their code, without tests and comments.
-fn sources_in(folder: &str) -> Vec<(String, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-    let rust = files_below(&root).into_iter().filter(|file| file.extension().is_some_and(|end| end == "rs"));
-    let rust = rust.filter(|file| !file.ends_with("tests.rs"));
-    rust.map(|file| {
-        let text = fs::read_to_string(&file).unwrap();
-        let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
-        let code: Vec<_> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
-        (file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned(), code.join("\n"))
-    })
-    .collect()
-}
 
 /// The functions of a file. `cargo fmt` closes each with a brace as far in as its first line.
 fn functions(code: &str) -> Vec<Function<'_>> {
@@ -104,7 +86,7 @@ fn calls(code: &str, name: &str) -> bool {
 
 #[test]
 fn no_transaction_waits_for_a_parser() {
-    let files = sources();
+    let files = sources("src");
     let all: Vec<(&str, Function<'_>)> = files
         .iter()
         .flat_map(|(file, code)| functions(code).into_iter().map(move |f| (file.as_str(), f)))
@@ -138,26 +120,18 @@ fn no_transaction_waits_for_a_parser() {
             found.insert(format!("{file}: {name}"));
         }
     }
-    judge(&found, SLOW_ALLOWED, "do it before begin(), in the workshop");
+    judge(&found, places(SLOW_ALLOWED), "do it before begin(), in the workshop");
 }
 
 #[test]
 fn what_is_shared_has_a_share_for_each_organization() {
     let shared = |code: &str| code.contains("Semaphore::new(") || code.contains("Semaphore::const_new(");
-    let found = sources().into_iter().filter(|(_, code)| shared(code)).map(|(file, _)| file).collect();
+    let found = sources("src").into_iter().filter(|(_, code)| shared(code)).map(|(file, _)| file).collect();
     judge(
         &found,
-        SHARED_ALLOWED,
+        places(SHARED_ALLOWED),
         "use the resource limits (core/resource_limits) or the workshop (core/tasks.rs)",
     );
-}
-
-fn judge(found: &BTreeSet<String>, allowed: &[(&str, &str)], instead: &str) {
-    let allowed: BTreeSet<String> = allowed.iter().map(|(place, _)| (*place).to_owned()).collect();
-    let new: Vec<_> = found.difference(&allowed).collect();
-    assert!(new.is_empty(), "{instead}: {new:#?}");
-    let stale: Vec<_> = allowed.difference(found).collect();
-    assert!(stale.is_empty(), "these are gone; remove them from the list: {stale:#?}");
 }
 
 #[test]
@@ -174,7 +148,7 @@ fn the_law_sees_what_it_forbids() {
     );
 }
 
-/// The library alone bounds neither the depth of all JSON nor, with that, the stack.
+/// The library itself bounds neither the depth of all JSON nor, with that, the stack.
 #[test]
 fn json_of_others_is_read_by_muster_json() {
     let reads = [
@@ -186,10 +160,9 @@ fn json_of_others_is_read_by_muster_json() {
     ];
     let folders = ["src", "crates/channels/src", "crates/egress/src", "crates/host/src"];
     let all = folders.iter().flat_map(|folder| {
-        sources_in(folder).into_iter().map(move |(file, code)| (format!("{folder}/{file}"), code))
+        sources(folder).into_iter().map(move |(file, code)| (format!("{folder}/{file}"), code))
     });
     let found: BTreeSet<_> =
         all.filter(|(_, code)| reads.iter().any(|read| code.contains(read))).map(|(file, _)| file).collect();
-    let allowed: BTreeSet<_> = JSON_ALLOWED.iter().map(|(file, _)| (*file).to_owned()).collect();
-    assert_eq!(found, allowed);
+    judge(&found, places(JSON_ALLOWED), "use muster_json");
 }

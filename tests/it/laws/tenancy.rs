@@ -6,22 +6,10 @@
 //! mutation gets the arguments of `harness/good_calls.rs`, other fields what their types say.
 
 use async_graphql::registry::{MetaField, MetaInputValue, MetaType, Registry};
-use futures::StreamExt;
-use muster::{
-    base::{
-        enums::SessionKind,
-        ids::{SessionId, UserId},
-        time::Timestamp,
-    },
-    core::{
-        Request,
-        access::{Caller, Person},
-    },
-    resolvers::{Catalogue, bounds::Bounds},
-};
+use muster::resolvers::{Catalogue, bounds::Bounds};
 use serde_json::{Map, Value, json};
 
-use crate::harness::{Answer, Population, Spare, TestApp, good_calls};
+use crate::harness::{Answer, Population, Spare, TestApp, good_calls, named};
 
 /// Exempt positions for ids, with the reason. The list only shrinks: an unneeded line fails.
 const EXEMPT: &[(&str, &str, &str)] = &[];
@@ -113,10 +101,6 @@ const RECORDS: [&str; 2] = ["data", "edges"];
 
 /// Ids assigned by others, which name nothing of ours.
 const OF_OTHERS: [&str; 1] = ["installationId"];
-
-fn named(ty: &str) -> &str {
-    ty.trim_matches(['[', ']', '!'])
-}
 
 impl Law<'_> {
     fn takes(&self, name: &str) -> bool {
@@ -336,46 +320,4 @@ async fn the_same_calls_find_their_own_records() {
     assert!(lost.is_empty(), "{}", lost.join("\n"));
     let stale: Vec<_> = NOT_FOUND_AT_HOME.iter().filter(|line| !excused.contains(line)).collect();
     assert!(stale.is_empty(), "no longer needed: {stale:?}");
-}
-
-#[tokio::test]
-async fn the_stranger_is_never_a_member() {
-    let app = TestApp::start().await;
-    let (ours, theirs) = (app.populate(4).await, app.populate_other(4).await);
-    for law in laws(&app.service.graphql.catalogue, &ours, &theirs) {
-        let mut places = law.places();
-        for place in &mut places {
-            place.theirs = place.ours;
-        }
-        let arguments = law.arguments(app.org, &places, None);
-        let document = law.document(&arguments);
-        let code = if law.root == "Subscription" {
-            watch(&app, &document, arguments).await
-        } else {
-            app.stranger.gql(&document, arguments).await.code()
-        };
-        assert_eq!(code, "NOT_A_MEMBER", "{document}");
-    }
-}
-
-/// The code of the first error the stranger gets.
-async fn watch(app: &TestApp, document: &str, arguments: Value) -> String {
-    let user = app.stranger.user.unwrap();
-    let person = Person {
-        id: UserId(user),
-        session: SessionId(user),
-        kind: SessionKind::Tokens,
-        name: "stranger".into(),
-        email: "stranger@example.com".into(),
-        email_confirmed: true,
-        expires_at: Timestamp(i64::MAX),
-    };
-    let mut request = Request::system(&app.core);
-    request.caller = Caller::Person(person.into());
-    let request = async_graphql::Request::new(document)
-        .variables(async_graphql::Variables::from_json(arguments))
-        .data(std::sync::Arc::new(request))
-        .data(std::sync::Arc::new(muster::read::Reading::default()));
-    let answer = app.service.graphql.schema.execute_stream(request).boxed().next().await.unwrap();
-    muster::api::graphql::problem_of(&answer.errors[0]).code.as_str().to_owned()
 }

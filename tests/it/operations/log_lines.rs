@@ -3,14 +3,13 @@
 use std::{
     fs::File,
     io::{BufRead, BufReader, PipeReader, Read, pipe},
-    path::Path,
     process::Stdio,
     time::Duration,
 };
 
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Address, Machine, Program, Serving, Tenant, files_below, found, until};
+use crate::harness::{Actor, Address, Machine, Program, Serving, Tenant, found, sources, until};
 
 /// What panics or waits if its reader is gone or stands still.
 const PRINTS: [&str; 6] = ["print!(", "println!(", "eprint!(", "eprintln!(", "dbg!(", "io::stderr()"];
@@ -19,25 +18,16 @@ const PRINTS: [&str; 6] = ["print!(", "println!(", "eprint!(", "eprintln!(", "db
 fn once_only_the_modules_for_it_print() {
     let parts =
         ["addresses", "agent", "channels", "corpus", "egress", "host", "profiles", "protocol", "shim"];
-    let parts = parts.map(|part| format!("crates/{part}/src"));
+    let folders = parts.map(|part| format!("crates/{part}/src"));
     let mut found = Vec::new();
-    for file in
-        parts.iter().map(String::as_str).chain(["src"]).flat_map(|folder| files_below(Path::new(folder)))
-    {
-        let name = file.display().to_string();
-        if file.extension().is_none_or(|end| end != "rs")
-            || name.ends_with("/tests.rs")
-            || ["agent/src/output.rs", "shim/src/output.rs"].iter().any(|own| name.ends_with(own))
-        {
-            continue;
+    for folder in folders.iter().map(String::as_str).chain(["src"]) {
+        for (file, code) in sources(folder) {
+            let name = format!("{folder}/{file}");
+            let is_own = ["agent/src/output.rs", "shim/src/output.rs"].iter().any(|own| name.ends_with(own));
+            let prints =
+                code.lines().filter(|line| !is_own && PRINTS.iter().any(|print| line.contains(print)));
+            found.extend(prints.map(|line| format!("{name}: {line}")));
         }
-        let text = std::fs::read_to_string(&file).unwrap();
-        let own = text.split("#[cfg(test)]\nmod ").next().unwrap();
-        let code = own.lines().filter(|line| !line.trim_start().starts_with("//"));
-        found.extend(
-            code.filter(|line| PRINTS.iter().any(|print| line.contains(print)))
-                .map(|line| format!("{name}: {line}")),
-        );
     }
     assert!(
         found.is_empty(),
@@ -56,13 +46,13 @@ fn gone() -> Stdio {
 }
 
 /// An installation, and where it shows its metrics.
-struct Place {
+struct Installation {
     program: Program,
     tenant: Tenant,
     metrics: Address,
 }
 
-impl Place {
+impl Installation {
     fn new() -> Self {
         let metrics = Address::free();
         let program = Program::new(&[("MUSTER_METRICS_LISTEN", metrics.as_str()), ("MUSTER_LOG", "trace")]);
@@ -105,12 +95,12 @@ async fn stops(mut serving: Serving) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn once_a_service_works_without_a_reader_of_its_log() {
-    let place = Place::new();
+    let installation = Installation::new();
     for (name, log) in [("full", full().into()), ("gone", gone())] {
-        let serving = place.program.serve_logging_to(log);
-        let actor = serving.actor(&place.tenant);
-        place.works(&actor, name).await;
-        let lost = place.lost().await;
+        let serving = installation.program.serve_logging_to(log);
+        let actor = serving.actor(&installation.tenant);
+        installation.works(&actor, name).await;
+        let lost = installation.lost().await;
         assert!(
             (15..100_000).contains(&lost),
             "{name}: {lost}; each request logs something, and a lost line nothing"
@@ -121,15 +111,15 @@ async fn once_a_service_works_without_a_reader_of_its_log() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn once_a_service_works_while_its_log_is_not_read() {
-    let place = Place::new();
+    let installation = Installation::new();
     let (unread, log) = pipe().unwrap();
-    let serving = place.program.serve_logging_to(log);
-    let actor = serving.actor(&place.tenant);
+    let serving = installation.program.serve_logging_to(log);
+    let actor = serving.actor(&installation.tenant);
     let mut round = 0;
     until("the pipe and the queue are full", async || {
         round += 1;
-        place.works(&actor, &round.to_string()).await;
-        place.lost().await > 0
+        installation.works(&actor, &round.to_string()).await;
+        installation.lost().await > 0
     })
     .await;
     // It is read again, and says what is missing.
@@ -142,11 +132,11 @@ async fn once_a_service_works_while_its_log_is_not_read() {
     .expect("it says so");
     let unread = reading.join().unwrap();
     // It stands still again, until the end.
-    let before = place.lost().await;
+    let before = installation.lost().await;
     until("they are full again", async || {
-        place.works(&actor, &format!("again {round}")).await;
+        installation.works(&actor, &format!("again {round}")).await;
         round += 1;
-        place.lost().await > before
+        installation.lost().await > before
     })
     .await;
     stops(serving).await;

@@ -46,7 +46,7 @@ async fn replica(app: &TestApp) -> Arc<Core> {
 }
 
 #[tokio::test]
-async fn a_rotation_signs_nobody_out() {
+async fn a_rotation_signs_no_one_out() {
     let app = started().await;
     let before = signed_in(&app, &app.core);
     let Rotated::Active(new) = keys::rotate(&app.core, true).await.unwrap() else { panic!("at once") };

@@ -19,7 +19,8 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::{
-    harness::{Actor, Answer, TestApp, spending::CALL, until},
+    conversations::turns::write,
+    harness::{Actor, Answer, TestApp, served, spending::CALL, until},
     organizations::emergency_stop::{release, stop},
 };
 
@@ -59,11 +60,7 @@ async fn traced_with(ratio: f64, configure: impl FnOnce(&mut Config)) -> (TestAp
     // The process's own subscriber: run with cargo-nextest, one process per test.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let collector = Collector::default();
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let router = Router::new().route("/v1/traces", post(take)).with_state(collector.clone());
-    #[expect(clippy::disallowed_methods, reason = "there is no service yet, and the collector outlives it")]
-    tokio::task::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    let endpoint = served(Router::new().route("/v1/traces", post(take)).with_state(collector.clone())).await;
     let mut config = Config::in_folder(Path::new("/nowhere")).unwrap();
     config.traces.sample_ratio = ratio;
     let subscriber = telemetry::traced_subscriber(&config, &endpoint, std::io::sink, false).unwrap();
@@ -189,16 +186,12 @@ async fn only_sampled_traces_are_sent() {
 /// A foreign server, which answers nothing useful and records the headers of each call.
 async fn elsewhere() -> (String, Arc<Mutex<Vec<http::HeaderMap>>>) {
     let heard = Arc::new(Mutex::new(Vec::new()));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
     let kept = Arc::clone(&heard);
     let router = Router::new().fallback(move |headers: http::HeaderMap| {
         kept.lock().unwrap().push(headers);
         async { http::StatusCode::NOT_FOUND }
     });
-    #[expect(clippy::disallowed_methods, reason = "there is no service yet, and the other one outlives it")]
-    tokio::task::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    (address, heard)
+    (served(router).await, heard)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -251,33 +244,17 @@ async fn an_outgoing_call_joins_its_trace() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turns_trace_has_its_text_only_on_request() {
-    use muster::domain::spending;
     use muster_protocol::{
-        event::{Content, TurnOutcome, Usage},
+        event::{Content, TurnOutcome},
         spending::ModelCall,
     };
     let (app, collector) = traced(1.0).await;
     let host = app.running_agent().await;
     let turns = async |text: &str| {
         let conversation = app.conversation(host.agent).await;
-        let post = "mutation($o: Id!, $c: Id!, $t: String!) { postMessage(orgId: $o, conversationId: $c, input: { text: $t }) { turn { id } } }";
-        let variables = json!({ "o": app.org, "c": conversation, "t": text });
-        let posted = app.operator.gql(post, variables).await.data();
-        let turn = posted["postMessage"]["turn"]["id"].as_i64().unwrap();
+        let turn = write(&app, conversation, text).await;
         host.takes(turn).await;
-        let usage = Usage { input: Some(1000), output: Some(100), ..Usage::default() };
-        let call = ModelCall {
-            turn_id: Some(turn),
-            provider: "anthropic".to_owned(),
-            model: "claude-sonnet-4-5".to_owned(),
-            started_at: app.clock.now().0,
-            millis: 1500,
-            status: Some(200),
-            usage,
-            cache_hour: None,
-            lease_id: None,
-        };
-        host.tell(async |tx, from| spending::record_call(tx, from, call).await).await.unwrap();
+        host.calls(ModelCall { millis: 1500, ..host.call(Some(turn), 1000, 100) }).await;
         let (tool, call_id) = ("search".to_owned(), "c1".to_owned());
         let content = Content::ToolCall { tool, call_id, input: json!({ "q": "canary-input" }) };
         host.says(conversation, Some(turn), &format!("1.{turn}"), content).await.unwrap();
@@ -316,34 +293,18 @@ async fn a_turns_trace_has_its_text_only_on_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_shows_usage_windows_and_caches() {
-    use muster::domain::spending;
     use muster_protocol::{
         event::{TurnOutcome, Usage},
         spending::ModelCall,
     };
     let (app, collector) = traced(1.0).await;
     let host = app.running_agent().await;
-    let conversation = app.conversation(host.agent).await;
-    let post = "mutation($o: Id!, $c: Id!) { postMessage(orgId: $o, conversationId: $c, input: { text: \"please\" }) { turn { id } } }";
-    let posted = app.operator.gql(post, json!({ "o": app.org, "c": conversation })).await.data();
-    let turn = posted["postMessage"]["turn"]["id"].as_i64().unwrap();
-    host.takes(turn).await;
-    let call = |status: u16, usage: Usage| ModelCall {
-        turn_id: Some(turn),
-        provider: "anthropic".to_owned(),
-        model: "claude-sonnet-4-5".to_owned(),
-        started_at: app.clock.now().0,
-        millis: 1000,
-        status: Some(status),
-        usage,
-        cache_hour: None,
-        lease_id: None,
-    };
+    let (_, turn) = host.works().await;
     let cached =
         Usage { input: Some(1000), cache_read: Some(10_000), cache_write: Some(2000), ..Usage::default() };
     for (status, usage) in [(429, Usage::default()), (429, Usage::default()), (200, cached)] {
-        let call = call(status, usage);
-        host.tell(async |tx, from| spending::record_call(tx, from, call).await).await.unwrap();
+        let call = ModelCall { status: Some(status), millis: 1000, usage, ..host.call(Some(turn), 0, 0) };
+        host.calls(call).await;
         app.clock.advance(Duration::from_secs(30));
     }
     host.turn_ended(turn, TurnOutcome::Done).await;

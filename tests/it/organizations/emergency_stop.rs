@@ -63,11 +63,17 @@ async fn an_operator_stops_everything_and_an_admin_lets_go() {
     for blank in ["", "  ", "two\nlines"] {
         assert_eq!(stop(&app, &app.operator, blank).await.code(), "VALIDATION_FAILED");
     }
+    let mut news = app.core.events.subscribe(OrgId(app.org), &Caller::System);
     let stopped = stop(&app, &app.operator, " it deletes everything ").await.data();
     let at = "2026-06-01T12:00:00.000Z";
     let expected =
         json!({ "by": "operator", "userId": app.operator.user, "at": at, "reason": "it deletes everything" });
     assert_eq!(stopped["stopOrganization"]["stopped"], expected);
+    let Some((News::Changed(event), _)) = news.next().await else { panic!() };
+    assert_eq!((event.kind, event.id, event.op), (RecordKind::Organization, app.org, ChangeOp::Updated));
+    for (scope, expected) in [(app.scope(), true), (app.other_scope(), false)] {
+        assert_eq!(orgs::is_stopped(&scope.begin().await.unwrap()).await.unwrap(), expected);
+    }
     app.clock.advance(Duration::from_mins(1));
     let again = stop(&app, &app.admin, "me too").await.data();
     assert_eq!(again["stopOrganization"]["stopped"], expected, "the first one counts");
@@ -165,23 +171,23 @@ async fn an_agent_stopped_meanwhile_is_not_launched_later() {
     assert_eq!(free(&app).await, ["STOP"]);
 }
 
+async fn letting_go_at(app: &TestApp) -> Option<i64> {
+    app.one("SELECT letting_go_at FROM organizations WHERE id = $1", vec![app.org.into()]).await
+}
+
 #[tokio::test]
 async fn letting_go_takes_rounds_and_another_stop_ends_them() {
     let app = TestApp::start().await;
-    let going = async || {
-        app.one::<Option<i64>>("SELECT letting_go_at FROM organizations WHERE id = $1", vec![app.org.into()])
-            .await
-    };
     assert_eq!(emergency_stop::let_go(&app.core).await.unwrap(), 0);
     stop(&app, &app.operator, "so").await.data();
-    assert_eq!(going().await, None);
+    assert_eq!(letting_go_at(&app).await, None);
     release(&app, &app.admin).await.data();
-    assert!(going().await.is_some());
+    assert!(letting_go_at(&app).await.is_some());
     stop(&app, &app.operator, "again").await.data();
-    assert_eq!(going().await, None);
+    assert_eq!(letting_go_at(&app).await, None);
     release(&app, &app.admin).await.data();
     emergency_stop::let_go(&app.core).await.unwrap();
-    assert_eq!(going().await, None, "nothing waits");
+    assert_eq!(letting_go_at(&app).await, None, "nothing waits");
 }
 
 #[tokio::test]
@@ -301,9 +307,7 @@ async fn a_blocked_agent_delays_no_other_after_a_stop() {
     release(&app, &app.admin).await.data();
     assert_eq!(emergency_stop::let_go(&app.core).await.unwrap(), 1);
     assert_eq!(agents_given(&app).await, [free]);
-    let going: Option<i64> =
-        app.one("SELECT letting_go_at FROM organizations WHERE id = $1", vec![app.org.into()]).await;
-    assert_eq!(going, None, "what waits for money goes on by itself");
+    assert_eq!(letting_go_at(&app).await, None, "what waits for money goes on by itself");
 }
 
 #[tokio::test]
@@ -339,20 +343,6 @@ async fn a_cancelled_turn_does_not_run_after_the_release() {
     app.clock.advance(Duration::from_secs(31));
     turns::send_left(&app.core).await.unwrap();
     assert_eq!(host.given().await, [turn, turn]);
-}
-
-#[tokio::test]
-async fn everybody_hears_of_a_stop_and_can_ask_for_it() {
-    let app = TestApp::start().await;
-    let mut news = app.core.events.subscribe(OrgId(app.org), &Caller::System);
-    stop(&app, &app.operator, "so").await.data();
-    let Some((News::Changed(event), _)) = news.next().await else { panic!() };
-    assert_eq!((event.kind, event.id, event.op), (RecordKind::Organization, app.org, ChangeOp::Updated));
-    let tx = app.scope().begin().await.unwrap();
-    assert!(orgs::is_stopped(&tx).await.unwrap());
-    drop(tx);
-    let tx = app.other_scope().begin().await.unwrap();
-    assert!(!orgs::is_stopped(&tx).await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]

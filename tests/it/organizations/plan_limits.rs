@@ -108,50 +108,29 @@ async fn everything_that_can_be_created_has_a_limit() {
     let app = TestApp::start().await;
     let o = app.org;
     let cases = [
-        (
-            "max_credentials",
-            "credentials",
-            "credentials",
-            "mutation($o: Id!, $n: String!) { createCredential(orgId: $o, input: { name: $n, kind: \"api-key\", fields: [] }) { id } }",
-        ),
-        (
-            "max_mcp_servers",
-            "mcp_servers",
-            "mcpServers",
-            "mutation($o: Id!, $n: String!) { createMcpServer(orgId: $o, input: { name: $n, transport: STDIO, command: \"c\" }) { id } }",
-        ),
-        (
-            "max_skills",
-            "skills",
-            "skills",
-            "mutation($o: Id!, $n: String!) { createSkill(orgId: $o, input: { name: $n, content: \"c\" }) { id } }",
-        ),
-        (
-            "max_images",
-            "images",
-            "images",
-            "mutation($o: Id!, $n: String!) { createImage(orgId: $o, input: { name: $n, reference: \"r\" }) { id } }",
-        ),
+        ("max_credentials", "credentials", "createCredential", "name: $n, kind: \"api-key\", fields: []"),
+        ("max_mcp_servers", "mcpServers", "createMcpServer", "name: $n, transport: STDIO, command: \"c\""),
+        ("max_skills", "skills", "createSkill", "name: $n, content: \"c\""),
+        ("max_images", "images", "createImage", "name: $n, reference: \"r\""),
         (
             "max_service_tokens",
-            "service_tokens",
             "serviceTokens",
-            "mutation($o: Id!, $n: String!) { createServiceToken(orgId: $o, input: { name: $n, permissions: [\"agent.view\"] }) { __typename } }",
+            "createServiceToken",
+            "name: $n, permissions: [\"agent.view\"]",
         ),
-        (
-            "max_open_invitations",
-            "invitations",
-            "openInvitations",
-            "mutation($o: Id!, $n: String!) { inviteMember(orgId: $o, input: { email: $n, role: VIEWER }) { id } }",
-        ),
+        ("max_open_invitations", "openInvitations", "inviteMember", "email: $n, role: VIEWER"),
     ];
-    for (name, table, field, create) in cases {
+    for (name, field, create, input) in cases {
+        let table = name.trim_start_matches("max_").trim_start_matches("open_");
+        let create = format!(
+            "mutation($o: Id!, $n: String!) {{ {create}(orgId: $o, input: {{ {input} }}) {{ __typename }} }}"
+        );
         let count = format!("SELECT COUNT(*) FROM {table} WHERE organization_id = {o}");
         let before: i64 = app.one(&count, vec![]).await;
         limit(&app, name, before + 3).await;
         let made = (0..8).map(|n| {
             let value = format!("n{n}@example.com");
-            app.owner.gql(create, json!({ "o": o, "n": value }))
+            app.owner.gql(&create, json!({ "o": o, "n": value }))
         });
         let answers = join_all(made).await;
         let refused: Vec<_> = answers.iter().filter(|answer| !answer.body["errors"].is_null()).collect();

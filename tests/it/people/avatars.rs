@@ -39,10 +39,6 @@ async fn only_pictures_are_accepted() {
     let wide = app.owner.gql(SET, vars(picture(wide))).await;
     assert_eq!(wide.wrong_inputs(), [("/input/contentBase64", "TOO_LARGE")]);
     assert_eq!(app.owner.gql(SET, vars(json!({ "contentBase64": "%" }))).await.code(), "VALIDATION_FAILED");
-    assert_eq!(app.viewer.gql(SET, vars(picture(PNG))).await.code(), "PERMISSION_DENIED");
-    assert_eq!(app.stranger.gql(SET, vars(picture(PNG))).await.code(), "NOT_A_MEMBER");
-    let theirs = json!({ "o": app.other_org, "id": agent, "input": picture(PNG) });
-    assert_eq!(app.stranger.gql(SET, theirs).await.code(), "NOT_FOUND");
 }
 
 #[tokio::test]

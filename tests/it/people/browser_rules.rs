@@ -79,7 +79,7 @@ fn is_in(answer: &Answer) -> bool {
 }
 
 #[tokio::test]
-async fn the_cookie_counts_in_requests_from_our_own_pages_alone() {
+async fn the_cookie_counts_only_in_requests_of_our_own_pages() {
     let app = App::start().await;
     let port = app.app.base.rsplit(':').next().unwrap();
     let [own, localhost] = ["127.0.0.1", "localhost"].map(|host| format!("http://{host}:{port}"));
@@ -170,7 +170,7 @@ async fn a_socket_with_the_cookie_always_needs_our_own_origin() {
 }
 
 #[tokio::test]
-async fn elsewhere_the_cookie_is_ignored() {
+async fn a_cookie_is_ignored_elsewhere_and_refused_with_a_token() {
     let app = App::start().await;
     for (name, place) in ELSEWHERE {
         let alone = Answer::of(place(&app, &app.app.anonymous).header(OWN_PAGE.0, OWN_PAGE.1)).await;
@@ -178,11 +178,6 @@ async fn elsewhere_the_cookie_is_ignored() {
         let with_token = Answer::of(place(&app, &app.app.owner)).await;
         assert!(with_token.status < 300, "{name}: {with_token:#?}");
     }
-}
-
-#[tokio::test]
-async fn where_it_counts_a_cookie_and_a_token_are_one_too_many() {
-    let app = App::start().await;
     for (name, place) in PLACES {
         let both = Answer::of(place(&app, &app.app.owner).header(OWN_PAGE.0, OWN_PAGE.1)).await;
         assert!(both.status == 400 && both.text.contains("MALFORMED_REQUEST"), "{name}: {both:#?}");

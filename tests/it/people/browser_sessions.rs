@@ -217,7 +217,7 @@ async fn a_use_is_written_once_a_minute_at_most() {
 }
 
 #[tokio::test]
-async fn whatever_ends_sessions_ends_those_of_browsers() {
+async fn what_ends_sessions_ends_those_of_browsers() {
     let (app, browser) = signed_in().await;
     member(&app).await;
     let ends = async |of: &mut Browser, query: &str, variables: Value| {
@@ -322,16 +322,10 @@ async fn a_browser_and_a_program_are_treated_alike() {
     assert!(first.data()["createSkill"]["id"].is_i64());
     let agent = app.agent().await;
     let can = "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { viewerCan } }";
-    let can = browser.clone().gql(can, json!({ "o": app.org, "i": agent })).await.data();
-    let theirs = app
-        .owner
-        .gql(
-            "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { viewerCan } }",
-            json!({ "o": app.org, "i": agent }),
-        )
-        .await
-        .data();
-    assert_eq!(can, theirs);
+    let variables = json!({ "o": app.org, "i": agent });
+    let here = browser.clone().gql(can, variables.clone()).await.data();
+    let theirs = app.owner.gql(can, variables).await.data();
+    assert_eq!(here, theirs);
     let sql = "SELECT credential_kind FROM audit_lines WHERE operation = 'createSkill'";
     assert_eq!(app.one::<String>(sql, vec![]).await, "SESSION");
 }

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp};
+use crate::{
+    harness::{Actor, Answer, TestApp},
+    people::remove,
+};
 
 const INVITE: &str = "mutation($o: Id!, $e: String!, $r: Role!) { inviteMember(orgId: $o, input: { email: $e, role: $r }) { id email role invitedBy inviter { name } sentAt expiresAt } }";
 const RESEND: &str = "mutation($o: Id!, $id: Id!) { resendInvitation(orgId: $o, id: $id) { id } }";
@@ -82,7 +84,7 @@ async fn account_owners_must_prove_it_is_theirs() {
     let app = TestApp::with_mail().await;
     app.user("someone@example.org", false).await;
     let (_, token) = invited(&app, "Someone@example.org", "VIEWER").await;
-    // The link alone, another person's session, a wrong password: none of them is enough.
+    // Only the link, another person's session, a wrong password: none of them is enough.
     for (actor, password) in
         [(&app.anonymous, None), (&app.stranger, None), (&app.owner, Some("wrong horse"))]
     {
@@ -111,8 +113,6 @@ async fn account_owners_must_prove_it_is_theirs() {
 async fn an_invitation_needs_the_permission_and_the_role() {
     let app = TestApp::with_mail().await;
     assert_eq!(invite(&app, &app.admin, "a@example.org", "OWNER").await.code(), "PERMISSION_DENIED");
-    assert_eq!(invite(&app, &app.operator, "a@example.org", "VIEWER").await.code(), "PERMISSION_DENIED");
-    assert_eq!(invite(&app, &app.stranger, "a@example.org", "VIEWER").await.code(), "NOT_A_MEMBER");
     let unconfirmed = app.person("ADMIN", false).await;
     assert_eq!(invite(&app, &unconfirmed, "a@example.org", "VIEWER").await.code(), "EMAIL_NOT_CONFIRMED");
     assert_eq!(invite(&app, &app.admin, "nobody", "VIEWER").await.code(), "VALIDATION_FAILED");
@@ -124,8 +124,6 @@ async fn an_invitation_needs_the_permission_and_the_role() {
     for mutation in [RESEND, REVOKE] {
         let variables = json!({ "o": app.org, "id": id });
         assert_eq!(app.admin.gql(mutation, variables).await.code(), "PERMISSION_DENIED");
-        let elsewhere = json!({ "o": app.other_org, "id": id });
-        assert_eq!(app.stranger.gql(mutation, elsewhere).await.code(), "NOT_FOUND");
     }
 }
 
@@ -139,7 +137,11 @@ async fn an_invitation_is_resent_revoked_and_expires() {
     let early = accept(&app.anonymous, &first, Some("New"), Some("correct horse")).await;
     assert_eq!(early.code(), "LINK_INVALID", "the first link ends when the second is asked for");
     let second = app.mail().await.token;
+    // It is read by its id, also after it is revoked.
+    let read = async || app.viewer.gql(ONE, this.clone()).await.data()["invitation"].clone();
+    assert_eq!(read().await, json!({ "email": "new@example.org", "role": "VIEWER", "revokedAt": null }));
     app.admin.gql(REVOKE, this.clone()).await.data();
+    assert_eq!(read().await["revokedAt"], "2026-06-01T12:00:00.000Z");
     for token in [&first, &second] {
         let refused = accept(&app.anonymous, token, Some("New"), Some("correct horse")).await;
         assert_eq!(refused.code(), "LINK_INVALID");
@@ -160,18 +162,6 @@ async fn an_invitation_is_resent_revoked_and_expires() {
     // An expired invitation doesn't block another.
     let (_, token) = invited(&app, "late@example.org", "VIEWER").await;
     accept(&app.anonymous, &token, Some("Late"), Some("correct horse")).await.data();
-}
-
-#[tokio::test]
-async fn one_invitation_is_read_by_its_id_also_after_it_is_revoked() {
-    let app = TestApp::with_mail().await;
-    let (id, _) = invited(&app, "new@example.org", "VIEWER").await;
-    let this = json!({ "o": app.org, "id": id });
-    let read = async || app.viewer.gql(ONE, this.clone()).await.data()["invitation"].clone();
-    assert_eq!(read().await, json!({ "email": "new@example.org", "role": "VIEWER", "revokedAt": null }));
-    app.admin.gql(REVOKE, this.clone()).await.data();
-    assert_eq!(read().await["revokedAt"], "2026-06-01T12:00:00.000Z");
-    assert_eq!(app.stranger.gql(ONE, this).await.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test]
@@ -220,14 +210,12 @@ async fn a_member_who_leaves_gets_no_more_alerts() {
     let leave = json!({ "o": app.org });
     app.viewer.gql(LEAVE, leave.clone()).await.data();
     assert_eq!(app.viewer.get(&format!("/v1/org/{}", app.org)).await.problem(), (403, "NOT_A_MEMBER"));
-    let remove = "mutation($o: Id!, $u: Id!) { removeMember(orgId: $o, userId: $u) }";
-    app.admin.gql(remove, json!({ "o": app.org, "u": app.operator.user })).await.data();
+    remove(&app, &app.admin, &app.operator).await.data();
     let left =
         "query($o: Id!, $id: Id!) { agent(orgId: $o, id: $id) { channels { alertRecipientUserIds } } }";
     let left = app.admin.gql(left, json!({ "o": app.org, "id": agent })).await.data();
     assert_eq!(left["agent"]["channels"][0]["alertRecipientUserIds"], json!([app.admin.user]));
     assert_eq!(app.owner.gql(LEAVE, leave.clone()).await.code(), "LAST_OWNER");
-    assert_eq!(app.stranger.gql(LEAVE, leave.clone()).await.code(), "NOT_A_MEMBER");
     let token = app.token(&["organization.view"]).await;
     assert_eq!(token.gql(LEAVE, leave).await.code(), "PERMISSION_DENIED");
 }
@@ -273,9 +261,7 @@ async fn invalid_addresses_and_hostile_names_are_refused() {
         let refused = app.owner.gql(document, json!({ "o": app.org, "n": link })).await;
         assert_eq!(refused.code(), "VALIDATION_FAILED", "{document}: {}", refused.text);
     }
-    // Messages may have as many lines as people like. The other records are as they were.
     app.owner.gql(rename, json!({ "o": app.org, "n": "Étoile & Söhne: \u{65e5}\u{672c}" })).await.data();
-    assert_eq!(app.stranger.gql(rename, json!({ "o": app.org, "n": "x" })).await.code(), "NOT_A_MEMBER");
 }
 
 /// SQLite has a single writer.
@@ -284,19 +270,10 @@ async fn postgres_an_accepted_invitation_is_not_revoked_or_resent() {
     let app = TestApp::with_mail().await;
     for (email, query) in [("one@example.com", REVOKE), ("two@example.com", RESEND)] {
         let (id, _) = invited(&app, email, "VIEWER").await;
-        let accepting = app.connection().await;
-        let accepting = accepting.begin().await.unwrap();
         // As accepting does: first the organization, then the invitation.
         let lock = format!("SELECT 1 FROM organizations WHERE id = {} FOR NO KEY UPDATE", app.org);
-        accepting.execute_unprepared(&lock).await.unwrap();
-        let accept = async {
-            app.waits_for_a_lock().await;
-            let accepted = format!("UPDATE invitations SET accepted_at = 1 WHERE id = {id}");
-            assert_eq!(accepting.execute_unprepared(&accepted).await.unwrap().rows_affected(), 1);
-            accepting.commit().await.unwrap();
-        };
-        let asked = app.admin.gql(query, json!({ "o": app.org, "id": id.clone() }));
-        let (asked, ()) = tokio::join!(asked, accept);
-        assert_eq!(asked.code(), "NOT_FOUND");
+        let accepted = format!("UPDATE invitations SET accepted_at = 1 WHERE id = {id}");
+        let asked = app.admin.gql(query, json!({ "o": app.org, "id": id }));
+        assert_eq!(app.while_changed(&lock, Some(&accepted), asked).await.code(), "NOT_FOUND");
     }
 }

@@ -39,8 +39,6 @@ use crate::harness::{Actor, Answer, TestApp};
 const REFRESH: &str =
     "mutation($t: SecretString!) { refreshSession(refreshToken: $t) { accessToken refreshToken } }";
 const VIEWER: &str = "{ viewer { user { id email } memberships { organizationId organizationName role } } }";
-const SESSIONS: &str = "{ sessions { id current userAgent ip lastUsedAt expiresAt } }";
-const REVOKE_SESSION: &str = "mutation($id: Id!) { revokeSession(id: $id) }";
 const UPDATE_MEMBER: &str = "mutation($o: Id!, $u: Id!, $r: Role!) { updateMember(orgId: $o, userId: $u, input: { role: $r }) { userId role } }";
 const REMOVE_MEMBER: &str = "mutation($o: Id!, $u: Id!) { removeMember(orgId: $o, userId: $u) }";
 const CREATE_TOKEN: &str = "mutation($o: Id!, $i: CreateServiceTokenInput!) { createServiceToken(orgId: $o, input: $i) { id token hint permissions expiresAt createdBy creator { name } } }";
@@ -72,7 +70,7 @@ async fn refusal(app: &TestApp, actor: &Actor) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn signing_in_ignores_the_addresss_case() {
+async fn signing_in_ignores_the_case_of_ascii_letters_only() {
     let app = TestApp::start().await;
     let id = app.user("Someone@Example.org", true).await;
     let signed_in = app.sign_in("someone@example.ORG", "correct horse").await.data()["signIn"].clone();
@@ -81,6 +79,11 @@ async fn signing_in_ignores_the_addresss_case() {
     assert_eq!(signed_in["accessTokenExpiresAt"], "2026-06-01T12:15:00.000Z");
     let (actor, _) = app.session(&signed_in);
     assert_eq!(actor.gql(VIEWER, json!({})).await.data()["viewer"]["user"]["id"], id);
+    // PostgreSQL's `lower` turns U+212A into k and U+0130 into i.
+    app.user("kim@example.org", true).await;
+    for lookalike in ["\u{212a}im@example.org", "k\u{130}m@example.org"] {
+        assert_eq!(app.sign_in(lookalike, "correct horse").await.code(), "SIGN_IN_FAILED", "{lookalike}");
+    }
 }
 
 #[tokio::test]
@@ -147,27 +150,6 @@ async fn accounts_are_checked_and_unique() {
 }
 
 #[tokio::test]
-async fn a_refresh_token_works_once_and_its_reuse_ends_the_session() {
-    let app = TestApp::start().await;
-    app.user("someone@example.org", true).await;
-    let (first, first_refresh) = app.signed_in("someone@example.org").await;
-    let (other, other_refresh) = app.signed_in("someone@example.org").await;
-    let renewed = refresh(&app, &first_refresh).await.data();
-    let (second, second_refresh) = app.session(&renewed["refreshSession"]);
-    // The first access token works until it expires, because requests may be in flight.
-    first.gql(VIEWER, json!({})).await.data();
-    second.gql(VIEWER, json!({})).await.data();
-    app.clock.advance(Duration::from_secs(10));
-    assert_eq!(refresh(&app, &first_refresh).await.code(), "UNAUTHENTICATED");
-    assert_eq!(refresh(&app, &second_refresh).await.code(), "UNAUTHENTICATED");
-    assert_eq!(refusal(&app, &first).await, (401, "UNAUTHENTICATED".to_owned()));
-    assert_eq!(refusal(&app, &second).await, (401, "UNAUTHENTICATED".to_owned()));
-    // Another sign-in of the same person is a different family.
-    other.gql(VIEWER, json!({})).await.data();
-    refresh(&app, &other_refresh).await.data();
-}
-
-#[tokio::test]
 async fn tokens_expire() {
     let app = TestApp::start().await;
     app.user("someone@example.org", true).await;
@@ -191,25 +173,6 @@ async fn signing_out_ends_the_session_at_once() {
     assert_eq!(actor.gql("mutation { signOut }", json!({})).await.data()["signOut"], true);
     assert_eq!(refusal(&app, &actor).await, (401, "UNAUTHENTICATED".to_owned()));
     assert_eq!(refresh(&app, &token).await.code(), "UNAUTHENTICATED");
-}
-
-#[tokio::test]
-async fn people_see_and_end_only_their_own_sessions() {
-    let app = TestApp::start().await;
-    app.user("someone@example.org", true).await;
-    let (first, _) = app.signed_in("someone@example.org").await;
-    let (_, token) = app.signed_in("someone@example.org").await;
-    let (second, _) = app.session(&refresh(&app, &token).await.data()["refreshSession"]);
-    let open = second.gql(SESSIONS, json!({})).await.data()["sessions"].clone();
-    let current: Vec<_> = open.as_array().unwrap().iter().map(|session| session["current"].clone()).collect();
-    assert_eq!(current, [json!(true), json!(false)]);
-    assert_eq!(open[0]["ip"], "127.0.0.1");
-    let id = open[1]["id"].clone();
-    assert_eq!(app.stranger.gql(REVOKE_SESSION, json!({ "id": id })).await.code(), "NOT_FOUND");
-    assert_eq!(second.gql(REVOKE_SESSION, json!({ "id": id })).await.data()["revokeSession"], id);
-    assert_eq!(refusal(&app, &first).await, (401, "UNAUTHENTICATED".to_owned()));
-    let open = second.gql(SESSIONS, json!({})).await.data()["sessions"].clone();
-    assert_eq!(open.as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -238,7 +201,6 @@ async fn members_are_listed_to_members() {
     assert_eq!(page["total"], 4);
     assert_eq!(page["data"][0]["role"], "OWNER");
     assert_eq!(page["data"][0]["email"], "owner@example.com");
-    assert_eq!(app.stranger.gql(list, json!({ "o": app.org })).await.code(), "NOT_A_MEMBER");
     let one = "query($o: Id!, $u: Id!) { member(orgId: $o, userId: $u) { name } }";
     let hidden = app.viewer.gql(one, json!({ "o": app.org, "u": app.stranger.user })).await;
     assert_eq!(hidden.code(), "NOT_FOUND");
@@ -257,14 +219,13 @@ async fn a_changed_role_takes_effect_at_once() {
 }
 
 #[tokio::test]
-async fn nobody_acts_above_their_own_role() {
+async fn no_one_acts_above_their_own_role() {
     let app = TestApp::start().await;
     assert_eq!(set_role(&app, &app.admin, &app.admin, "OWNER").await.code(), "PERMISSION_DENIED");
     assert_eq!(set_role(&app, &app.admin, &app.viewer, "OWNER").await.code(), "PERMISSION_DENIED");
     assert_eq!(set_role(&app, &app.admin, &app.owner, "VIEWER").await.code(), "PERMISSION_DENIED");
     assert_eq!(remove(&app, &app.admin, &app.owner).await.code(), "PERMISSION_DENIED");
     assert_eq!(set_role(&app, &app.operator, &app.operator, "ADMIN").await.code(), "PERMISSION_DENIED");
-    assert_eq!(set_role(&app, &app.stranger, &app.stranger, "OWNER").await.code(), "NOT_A_MEMBER");
     assert_eq!(set_role(&app, &app.owner, &app.stranger, "VIEWER").await.code(), "NOT_FOUND");
     let token = app.token(&["member.edit", "token.edit"]).await;
     assert_eq!(set_role(&app, &token, &app.viewer, "ADMIN").await.code(), "PERMISSION_DENIED");
@@ -318,13 +279,15 @@ async fn a_service_token_is_shown_once_and_works_until_revoked() {
     let list = app.admin.gql(TOKENS, json!({ "o": app.org })).await;
     assert!(!list.text.contains(&text));
     assert_eq!(list.data()["serviceTokens"]["total"], 1);
-    assert_eq!(app.operator.gql(TOKENS, json!({ "o": app.org })).await.code(), "PERMISSION_DENIED");
-    let elsewhere = json!({ "o": app.other_org, "id": issued["id"] });
-    assert_eq!(app.stranger.gql(REVOKE_TOKEN, elsewhere).await.code(), "NOT_FOUND");
     let here = json!({ "o": app.org, "id": issued["id"] });
+    // It is read by its id, also after it is revoked.
+    let one = "query($o: Id!, $id: Id!) { serviceToken(orgId: $o, id: $id) { name hint revokedAt } }";
+    let read = async || app.admin.gql(one, here.clone()).await.data()["serviceToken"].clone();
+    assert_eq!(read().await, json!({ "name": "ci", "hint": issued["hint"], "revokedAt": null }));
     for _ in 0..2 {
         app.admin.gql(REVOKE_TOKEN, here.clone()).await.data();
     }
+    assert_eq!(read().await["revokedAt"], "2026-06-01T12:00:00.000Z");
     assert_eq!(refusal(&app, &token).await, (401, "UNAUTHENTICATED".to_owned()));
     assert_eq!(app.admin.gql(TOKENS, json!({ "o": app.org })).await.data()["serviceTokens"]["total"], 0);
     let stored: Vec<u8> = app.one("SELECT token_hash FROM service_tokens", vec![]).await;
@@ -354,8 +317,6 @@ async fn a_service_token_has_no_more_than_its_issuer_and_the_cap() {
         assert_eq!(error["pointer"], "/input/permissions/1", "{permission}");
     }
     assert_eq!(issue(&app, &app.owner, &[]).await.code(), "VALIDATION_FAILED");
-    assert_eq!(issue(&app, &app.operator, &["agent.view"]).await.code(), "PERMISSION_DENIED");
-    assert_eq!(issue(&app, &app.stranger, &["agent.view"]).await.code(), "NOT_A_MEMBER");
     let unconfirmed = app.person("ADMIN", false).await;
     assert_eq!(issue(&app, &unconfirmed, &["agent.view"]).await.code(), "EMAIL_NOT_CONFIRMED");
     // A manipulated row is still limited by the cap.

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use crate::{
     channels::{connect, sets, webhook},
     harness::{Actor, Mail, TestApp},
+    people::remove,
 };
 
 const TITLE: &str = "Wire the money to a stranger";
@@ -78,8 +79,8 @@ impl Place {
     }
 }
 
-/// Tells what is due, and returns the mails by recipient.
-async fn told(app: &TestApp) -> Vec<Mail> {
+/// Sends what is due, and returns the mails in the order of their recipients.
+async fn mails_due(app: &TestApp) -> Vec<Mail> {
     approvals::remind_due(&app.core).await.unwrap();
     notifications::collect_due(&app.core).await.unwrap();
     let mut mails = app.mails().await;
@@ -90,7 +91,7 @@ async fn told(app: &TestApp) -> Vec<Mail> {
 /// Who is notified now.
 async fn who(app: &TestApp) -> Vec<String> {
     let name = |mail: Mail| mail.to.split('@').next().unwrap().trim_start_matches('<').to_owned();
-    told(app).await.into_iter().map(name).collect()
+    mails_due(app).await.into_iter().map(name).collect()
 }
 
 async fn set(app: &TestApp, actor: &Actor, input: Value) -> Value {
@@ -116,7 +117,7 @@ async fn a_mail_names_agent_and_kind_and_links_the_approval() {
     let app = TestApp::with_mail().await;
     let place = Place::of(&app).await;
     let id = place.ask(&app, 120).await;
-    let mails = told(&app).await;
+    let mails = mails_due(&app).await;
     assert_eq!(mails.len(), 2, "{mails:#?}");
     let mail = &mails[1];
     let agent: String = app.one("SELECT name FROM agents WHERE id = $1", vec![place.agent.into()]).await;
@@ -130,14 +131,14 @@ async fn a_mail_names_agent_and_kind_and_links_the_approval() {
     assert!(mail.text.contains("It expires at 2026-06-01 14:00 UTC."), "{}", mail.text);
     let link = format!("\n\nhttps://muster.example.com/o/{}/approvals/{id}\n\n", app.org);
     assert!(mail.text.contains(&link) && !mail.text.contains(TITLE), "{}", mail.text);
-    assert!(told(&app).await.is_empty(), "no one is notified twice");
+    assert!(mails_due(&app).await.is_empty(), "no one is notified twice");
     // The text only where the organization allows it.
     let allow = "mutation($o: Id!) { updateOrganization(orgId: $o, input: { mailRequestText: true }) { mailRequestText } }";
     let allowed = app.owner.gql(allow, json!({ "o": app.org })).await.data();
     assert_eq!(allowed["updateOrganization"]["mailRequestText"], true);
     later(&app);
     place.ask(&app, 120).await;
-    assert!(told(&app).await[0].text.contains(&format!("It says: “{TITLE}”")));
+    assert!(mails_due(&app).await[0].text.contains(&format!("It says: “{TITLE}”")));
 }
 
 #[tokio::test]
@@ -159,15 +160,15 @@ async fn the_assignee_else_watchers_else_admins_are_notified() {
     assert_eq!(who(&app).await, ["operator", "viewer"]);
     later(&app);
     assign(&app, &app.operator, id, app.viewer.user).await;
-    let mails = told(&app).await;
+    let mails = mails_due(&app).await;
     assert_eq!(mails.len(), 1);
     assert!(
         mails[0].to.contains("viewer") && mails[0].subject.starts_with("Assigned to you: "),
         "{mails:#?}"
     );
-    // The reminder goes to the assignee alone.
+    // The reminder goes only to the assignee.
     app.clock.advance(minutes(540));
-    let mails = told(&app).await;
+    let mails = mails_due(&app).await;
     let reminded: Vec<_> =
         mails.iter().filter(|mail| mail.text.contains(&format!("/approvals/{id}\n"))).collect();
     assert_eq!(reminded.len(), 1, "{mails:#?}");
@@ -175,7 +176,7 @@ async fn the_assignee_else_watchers_else_admins_are_notified() {
         reminded[0].to.contains("viewer") && reminded[0].subject.starts_with("Expires soon: "),
         "{mails:#?}"
     );
-    // Anyone who no longer watches is not told, and when no one does, OWNER and ADMIN are.
+    // Users who no longer watch are not notified; when no one watches, OWNER and ADMIN are.
     later(&app);
     watch(&app.viewer, false).await.data();
     watch(&app.operator, false).await.data();
@@ -191,7 +192,7 @@ async fn the_assignee_else_watchers_else_admins_are_notified() {
 }
 
 #[tokio::test]
-async fn whom_a_channel_names_is_told_that_it_has_failed() {
+async fn the_users_that_a_channel_names_hear_that_it_failed() {
     let app = TestApp::with_mail().await;
     let agent = app.agent().await;
     let fails = async |channel: &Value| {
@@ -209,14 +210,12 @@ async fn whom_a_channel_names_is_told_that_it_has_failed() {
     let (gone, reader) = (app.person("OPERATOR", true).await, app.person("VIEWER", true).await);
     let recipients = [app.operator.user, gone.user, reader.user, app.viewer.user];
     sets(&app, &named, json!({ "alert_recipient_user_ids": recipients })).await;
-    let remove = "mutation($o: Id!, $u: Id!) { removeMember(orgId: $o, userId: $u) }";
-    app.owner.gql(remove, json!({ "o": app.org, "u": gone.user })).await.data();
+    remove(&app, &app.owner, &gone).await.data();
     set(&app, &app.viewer, json!({ "approvalRaised": "OFF" })).await;
     let reader = app.one::<String>("SELECT name FROM users WHERE id = $1", vec![reader.user.unwrap().into()]);
     assert_eq!(fails(&named).await, ["operator".to_owned(), reader.await]);
     sets(&app, &named, json!({ "is_active": true })).await;
-    let policy = "mutation($o: Id!) { denyPermission(orgId: $o, input: { role: VIEWER, permission: \"approval.view\", reason: \"so\" }) { version } }";
-    app.owner.gql(policy, json!({ "o": app.org })).await.data();
+    app.owner.set_permission(app.org, "denyPermission", "VIEWER", "approval.view").await.data();
     assert_eq!(fails(&named).await, ["operator"], "a member who may no longer see it is not notified");
     // No one in particular: those who answer for the organization.
     assert_eq!(fails(&connect(&app, webhook(agent)).await).await, ["admin", "owner"]);
@@ -229,7 +228,7 @@ async fn a_mail_about_a_channel_names_it_and_not_its_agent() {
     sets(&app, &channel, json!({ "alert_recipient_user_ids": [app.operator.user] })).await;
     let delete = "mutation($o: Id!, $a: Id!) { deleteAgent(orgId: $o, id: $a) }";
     app.admin.gql(delete, json!({ "o": app.org, "a": channel["agent_id"] })).await.data();
-    let mails = told(&app).await;
+    let mails = mails_due(&app).await;
     assert_eq!(mails.len(), 1, "{mails:#?}");
     assert!(mails[0].to.contains("operator") && mails[0].subject == "Orders has failed", "{mails:#?}");
 }
@@ -239,23 +238,23 @@ async fn five_minutes_of_news_are_one_mail() {
     let app = TestApp::with_mail().await;
     let place = Place::started_by(&app, &app.operator).await;
     place.ask(&app, 600).await;
-    assert_eq!(told(&app).await.len(), 1);
+    assert_eq!(mails_due(&app).await.len(), 1);
     for _ in 0..3 {
         app.clock.advance(minutes(1));
         place.ask(&app, 600).await;
-        assert!(told(&app).await.is_empty());
+        assert!(mails_due(&app).await.is_empty());
     }
     let decided = place.ask(&app, 600).await;
     let dismiss = format!("/v1/org/{}/approval/{decided}/dismiss", app.org);
     app.owner.patch(&dismiss, json!({})).await.expect(200);
     app.clock.advance(minutes(2));
-    let mails = told(&app).await;
+    let mails = mails_due(&app).await;
     assert_eq!(mails.len(), 1, "{mails:#?}");
     assert!(mails[0].subject.ends_with(", and 2 more"), "{}", mails[0].subject);
     assert_eq!(
         mails[0].text.matches("/approvals/").count(),
         3,
-        "what is decided is not told: {}",
+        "what is decided is not sent: {}",
         mails[0].text
     );
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM notifications", vec![]).await, 0);
@@ -277,9 +276,9 @@ async fn a_digest_comes_at_eight_where_the_person_is() {
     place.ask(&app, 3000).await;
     // It is noon in UTC: eight in Tokyo is eleven hours away.
     app.clock.advance(minutes(11 * 60 - 1));
-    assert!(told(&app).await.is_empty());
+    assert!(mails_due(&app).await.is_empty());
     app.clock.advance(minutes(1));
-    let mails = told(&app).await;
+    let mails = mails_due(&app).await;
     assert_eq!(mails.len(), 1);
     assert!(mails[0].subject.ends_with(", and 1 more") && mails[0].text.contains(" JST."), "{mails:#?}");
 }
@@ -301,16 +300,16 @@ async fn a_snoozed_approval_is_silent_and_expires_on_time() {
     assert_eq!(snooze(in_minutes(0)).await.code(), "VALIDATION_FAILED");
     let snoozed = snooze(in_minutes(590)).await.data()["snoozeApproval"].clone();
     assert_eq!(snoozed, json!({ "snoozedUntil": in_minutes(590), "expiresAt": expires_at }));
-    assert!(told(&app).await.is_empty(), "it has been seen");
+    assert!(mails_due(&app).await.is_empty(), "it has been seen");
     let seen = "query($o: Id!, $i: Id!) { approval(orgId: $o, id: $i) { snoozedUntil } }";
     let given = json!({ "o": app.org, "i": id });
     let others = app.owner.gql(seen, given.clone()).await.data();
     assert_eq!(others["approval"]["snoozedUntil"], Value::Null, "snoozing is personal");
     // The reminder is due an hour before the expiry, and waits for the end of the snooze.
     app.clock.advance(minutes(541));
-    assert!(told(&app).await.is_empty());
+    assert!(mails_due(&app).await.is_empty());
     app.clock.advance(minutes(49));
-    let mails = told(&app).await;
+    let mails = mails_due(&app).await;
     assert_eq!(mails.len(), 1);
     assert!(mails[0].subject.starts_with("Expires soon: "), "{mails:#?}");
     assert_eq!(app.operator.gql(seen, given).await.data()["approval"]["snoozedUntil"], Value::Null);
@@ -326,23 +325,23 @@ async fn people_are_reminded_once_of_an_open_approval() {
     place.ask(&app, 600).await;
     let decided = place.ask(&app, 600).await;
     place.ask(&app, 19).await;
-    assert_eq!(told(&app).await.len(), 1);
+    assert_eq!(mails_due(&app).await.len(), 1);
     let dismiss = format!("/v1/org/{}/approval/{decided}/dismiss", app.org);
     app.owner.patch(&dismiss, json!({})).await.expect(200);
     app.clock.advance(minutes(539));
-    assert!(told(&app).await.is_empty(), "one that lives for less than 20 minutes has no reminder");
+    assert!(mails_due(&app).await.is_empty(), "one that lives for less than 20 minutes has no reminder");
     app.clock.advance(minutes(1));
     let replica = app.replica(None).await;
     let reminded = join_all([&app.core, &replica].map(approvals::remind_due)).await;
     assert_eq!(reminded.into_iter().map(Result::unwrap).sum::<u64>(), 1);
-    let mails = told(&app).await;
+    let mails = mails_due(&app).await;
     assert_eq!(mails.len(), 1, "{mails:#?}");
     assert_eq!(mails[0].text.matches("/approvals/").count(), 1, "{}", mails[0].text);
-    assert!(told(&app).await.is_empty());
+    assert!(mails_due(&app).await.is_empty());
 }
 
 #[tokio::test]
-async fn nobody_is_told_who_may_not_see_it() {
+async fn users_without_the_permission_are_not_notified() {
     let app = TestApp::with_mail().await;
     let place = Place::started_by(&app, &app.operator).await;
     let gone = app.person("OPERATOR", true).await;
@@ -354,13 +353,11 @@ async fn nobody_is_told_who_may_not_see_it() {
     let queued: i64 = app.one("SELECT COUNT(*) FROM notifications", vec![]).await;
     assert_eq!(queued, 3);
     // They no longer may by the time the mail would be written.
-    let remove = "mutation($o: Id!, $u: Id!) { removeMember(orgId: $o, userId: $u) }";
-    app.owner.gql(remove, json!({ "o": app.org, "u": gone.user })).await.data();
+    remove(&app, &app.owner, &gone).await.data();
     app.execute("UPDATE users SET disabled_at = 1 WHERE id = $1", vec![app.viewer.user.unwrap().into()])
         .await;
-    let policy = "mutation($o: Id!) { denyPermission(orgId: $o, input: { role: OPERATOR, permission: \"approval.view\", reason: \"so\" }) { version } }";
-    app.owner.gql(policy, json!({ "o": app.org })).await.data();
-    assert!(told(&app).await.is_empty());
+    app.owner.set_permission(app.org, "denyPermission", "OPERATOR", "approval.view").await.data();
+    assert!(mails_due(&app).await.is_empty());
     // Nor when the mail was already on its way.
     later(&app);
     Place::of(&app).await.ask(&app, 600).await;
@@ -382,7 +379,7 @@ async fn a_failed_agent_notifies_admins_and_subscribers() {
     assert_eq!(set(&app, &app.admin, json!({ "agentFailed": "OFF" })).await["agentFailed"], "OFF");
     place.fail(&app).await;
     place.fail(&app).await;
-    let mails = told(&app).await;
+    let mails = mails_due(&app).await;
     let to: Vec<&str> = mails.iter().map(|mail| mail.to.as_str()).collect();
     assert_eq!(to.len(), 2, "{to:?}");
     assert!(to[0].contains("operator") && to[1].contains("owner"), "{to:?}");
@@ -393,15 +390,15 @@ async fn a_failed_agent_notifies_admins_and_subscribers() {
         mails[0].text
     );
     assert!(mails[0].subject.ends_with(" has failed") && !mails[0].text.contains("secret output"));
-    // One that is up again by the time of the mail is not told.
+    // One that is up again by the time of the mail is not reported.
     later(&app);
     place.fail(&app).await;
     app.execute("UPDATE agents SET status = 'STOPPED'", vec![]).await;
-    assert!(told(&app).await.is_empty());
+    assert!(mails_due(&app).await.is_empty());
 }
 
 #[tokio::test]
-async fn of_many_replicas_one_tells_and_one_that_dies_loses_nothing() {
+async fn one_of_many_replicas_notifies_and_a_crash_loses_nothing() {
     let app = TestApp::with_mail().await;
     let place = Place::of(&app).await;
     place.ask(&app, 600).await;
@@ -424,17 +421,17 @@ async fn of_many_replicas_one_tells_and_one_that_dies_loses_nothing() {
     assert_eq!(notifications::collect_due(&others[0]).await.unwrap(), 0);
     app.clock.advance(minutes(60));
     assert_eq!(who(&app).await, ["admin", "owner"]);
-    assert!(told(&app).await.is_empty(), "the quiet time counts from when it was sent");
+    assert!(mails_due(&app).await.is_empty(), "the quiet time counts from when it was sent");
     later(&app);
     assert_eq!(who(&app).await, ["admin", "owner"]);
 }
 
 #[tokio::test]
-async fn what_happens_again_while_it_is_collected_is_told() {
+async fn an_event_that_repeats_while_it_is_collected_is_sent() {
     let app = TestApp::with_mail().await;
     let place = Place::of(&app).await;
     place.fail(&app).await;
-    // It is up again, so that there is nothing to tell; but while that is collected it fails once more.
+    // It is up again, so there is nothing to send; but while that is collected it fails once more.
     app.execute("UPDATE agents SET status = 'STOPPED'", vec![]).await;
     let again = app.scope().begin().await.unwrap();
     launch::fail(&again, AgentId(place.agent), StatusReason::Exited, None).await.unwrap();
@@ -442,8 +439,8 @@ async fn what_happens_again_while_it_is_collected_is_told() {
     let waits = tokio::time::timeout(Duration::from_millis(500), &mut collecting).await;
     assert!(waits.is_err(), "it waits for what is being written");
     again.commit().await.unwrap();
-    let told = collecting.await.unwrap();
-    assert_eq!(told + notifications::collect_due(&app.core).await.unwrap(), 2, "owner and admin");
+    let collected = collecting.await.unwrap();
+    assert_eq!(collected + notifications::collect_due(&app.core).await.unwrap(), 2, "owner and admin");
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM notifications", vec![]).await, 0);
 }
 
@@ -499,14 +496,14 @@ async fn preferences_are_an_object_of_at_most_64_kib() {
     app.viewer.gql(PREFER, json!({ "p": good })).await.data();
     assert_eq!(app.viewer.gql(viewer, json!({})).await.data()["viewer"]["preferences"], good);
     assert_eq!(app.operator.gql(viewer, json!({})).await.data()["viewer"]["preferences"], Value::Null);
-    let zone: Option<String> =
-        app.one("SELECT time_zone FROM users WHERE id = $1", vec![app.viewer.user.unwrap().into()]).await;
-    assert_eq!(zone, None, "what names no time zone is none");
+    let zone = async || {
+        let sql = "SELECT time_zone FROM users WHERE id = $1";
+        app.one::<Option<String>>(sql, vec![app.viewer.user.unwrap().into()]).await
+    };
+    assert_eq!(zone().await, None, "what names no time zone is none");
     for (name, expected) in [("Asia/Tokyo", Some("Asia/Tokyo")), ("Factory", None), ("posixrules", None)] {
         app.viewer.gql(PREFER, json!({ "p": { "timeZone": name } })).await.data();
-        let zone: Option<String> =
-            app.one("SELECT time_zone FROM users WHERE id = $1", vec![app.viewer.user.unwrap().into()]).await;
-        assert_eq!(zone.as_deref(), expected, "{name}");
+        assert_eq!(zone().await.as_deref(), expected, "{name}");
     }
     assert_eq!(
         app.token(&["agent.view"]).await.gql(PREFER, json!({ "p": {} })).await.code(),

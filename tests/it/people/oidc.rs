@@ -243,6 +243,13 @@ async fn an_account_is_linked_by_address_then_found_by_subject() {
         assert!(setup.app.mails().await.is_empty());
         let viewer = setup.actor(&session).gql("{ viewer { user { id } } }", json!({})).await.data();
         assert_eq!(viewer["viewer"]["user"]["id"], id);
+        // A second factor is still required.
+        let sealed = if harness::is_postgres() { "password_hash::bytea" } else { "password_hash" };
+        let sql =
+            format!("UPDATE users SET totp_confirmed_at = 1, totp_secret_sealed = {sealed} WHERE id = $1");
+        setup.app.execute(&sql, vec![id.into()]).await;
+        let session = setup.exchange(&setup.visit("ann").await["code"]).await;
+        assert!(session["accessToken"].is_null() && session["challenge"]["token"].is_string(), "{session:#}");
         setup.app.execute("UPDATE users SET disabled_at = 1 WHERE id = $1", vec![id.into()]).await;
         assert_eq!(setup.visit("ann").await["error"], "NO_ACCOUNT");
     }
@@ -264,11 +271,23 @@ async fn the_code_opens_a_session_in_the_browser_that_came_back() {
     assert_eq!(browser.refusal().await, None);
     let again = browser.gql(exchange, json!({ "c": end["code"] })).await;
     assert_eq!((again.code().as_str(), browser.refusal().await), ("LINK_INVALID", None));
+    let list = "{ signInProviders { name label startPath } }";
+    let listed = setup.app.anonymous.gql(list, json!({})).await.data();
+    assert_eq!(
+        listed["signInProviders"][1],
+        json!({ "name": "peer", "label": "The peer", "startPath": "/auth/oidc/peer/start" })
+    );
+    let missing = setup.app.anonymous.get("/auth/oidc/nobody/start").await;
+    assert_eq!(missing.problem(), (404, "NOT_FOUND"));
+    // The settings of this provider give an invited person no account.
+    setup.app.admin.gql(INVITE, json!({ "o": setup.app.org })).await.data();
+    assert_eq!(setup.visit("new").await["error"], "NO_ACCOUNT");
 }
 
 #[tokio::test]
-async fn an_unverified_address_lets_nobody_in() {
+async fn a_confirmed_address_and_a_valid_invitation_create_an_account() {
     let setup = Setup::open(true, true).await;
+    let app = &setup.app;
     // The provider doesn't confirm that the address is theirs, so it stays its owner's.
     assert_eq!(setup.visit("eve").await["error"], "EMAIL_NOT_VERIFIED");
     // Someone has registered the address here without confirming it.
@@ -276,40 +295,7 @@ async fn an_unverified_address_lets_nobody_in() {
     assert_eq!(setup.visit("ann").await["error"], "EMAIL_NOT_CONFIRMED");
     // No account, no invitation.
     assert_eq!(setup.visit("new").await["error"], "NO_ACCOUNT");
-    let linked: i64 = setup.app.one("SELECT COUNT(*) FROM user_identities", vec![]).await;
-    assert_eq!(linked, 0);
-}
-
-#[tokio::test]
-async fn an_invited_person_gets_an_account_if_the_settings_allow_it() {
-    for join in [true, false] {
-        let setup = Setup::open(true, join).await;
-        setup.app.admin.gql(INVITE, json!({ "o": setup.app.org })).await.data();
-        let end = setup.visit("new").await;
-        if !join {
-            assert_eq!(end["error"], "NO_ACCOUNT");
-            continue;
-        }
-        let session = setup.exchange(&end["code"]).await;
-        assert_eq!(
-            (&session["user"]["name"], &session["user"]["emailConfirmed"]),
-            (&json!("New Elsewhere"), &json!(true))
-        );
-        let record = setup.actor(&session).get(&format!("/v1/org/{}", setup.app.org)).await.expect(200);
-        assert_eq!(record["viewer_role"], "OPERATOR");
-        let other = setup.actor(&session).get(&format!("/v1/org/{}", setup.app.other_org)).await;
-        assert_eq!(other.problem(), (403, "NOT_A_MEMBER"));
-        // A person who signs in at a provider has no password here, and can't be asked for one.
-        let hash: Option<String> =
-            setup.app.one("SELECT password_hash FROM users WHERE email = 'new@example.org'", vec![]).await;
-        assert!(hash.is_none());
-    }
-}
-
-#[tokio::test]
-async fn an_invitation_that_makes_nobody_a_member_creates_no_account() {
-    let setup = Setup::open(true, true).await;
-    let app = &setup.app;
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM user_identities", vec![]).await, 0);
     app.admin.gql(INVITE, json!({ "o": app.org })).await.data();
     let sender_is = async |role: &str| {
         let sql = "UPDATE members SET role = $1 WHERE user_id = $2";
@@ -318,6 +304,7 @@ async fn an_invitation_that_makes_nobody_a_member_creates_no_account() {
     let members_are_at_most = async |max: i64| {
         app.execute("UPDATE plans SET max_members = $1 WHERE plan = 'BUSINESS'", vec![max.into()]).await;
     };
+    // An invitation that makes no one a member.
     let count = "SELECT COUNT(*) FROM users";
     let before: i64 = app.one(count, vec![]).await;
     sender_is("VIEWER").await;
@@ -327,23 +314,20 @@ async fn an_invitation_that_makes_nobody_a_member_creates_no_account() {
     assert_eq!(setup.visit("new").await["error"], "NO_ACCOUNT");
     assert_eq!(app.one::<i64>(count, vec![]).await, before);
     members_are_at_most(5).await;
-    assert!(setup.visit("new").await.contains_key("code"));
+    let session = setup.exchange(&setup.visit("new").await["code"]).await;
     assert_eq!(app.one::<i64>(count, vec![]).await, before + 1);
-}
-
-#[tokio::test]
-async fn a_second_factor_is_still_required() {
-    let setup = Setup::open(true, false).await;
-    let id = setup.user(true).await;
-    let sql = "UPDATE users SET totp_confirmed_at = 1, totp_secret_sealed = password_hash WHERE id = $1";
-    let sql = if crate::harness::is_postgres() {
-        sql.replace("= password_hash", "= password_hash::bytea")
-    } else {
-        sql.to_owned()
-    };
-    setup.app.execute(&sql, vec![id.into()]).await;
-    let session = setup.exchange(&setup.visit("ann").await["code"]).await;
-    assert!(session["accessToken"].is_null() && session["challenge"]["token"].is_string(), "{session:#}");
+    assert_eq!(
+        (&session["user"]["name"], &session["user"]["emailConfirmed"]),
+        (&json!("New Elsewhere"), &json!(true))
+    );
+    let record = setup.actor(&session).get(&format!("/v1/org/{}", app.org)).await.expect(200);
+    assert_eq!(record["viewer_role"], "OPERATOR");
+    let other = setup.actor(&session).get(&format!("/v1/org/{}", app.other_org)).await;
+    assert_eq!(other.problem(), (403, "NOT_A_MEMBER"));
+    // A person who signs in at a provider has no password here, and can't be asked for one.
+    let hash: Option<String> =
+        app.one("SELECT password_hash FROM users WHERE email = 'new@example.org'", vec![]).await;
+    assert!(hash.is_none());
 }
 
 #[tokio::test]
@@ -374,20 +358,7 @@ async fn a_callback_is_worthless_to_another_browser_or_later() {
 }
 
 #[tokio::test]
-async fn providers_are_listed_and_unknown_ones_are_missing() {
-    let setup = Setup::open(true, false).await;
-    let list = "{ signInProviders { name label startPath } }";
-    let listed = setup.app.anonymous.gql(list, json!({})).await.data();
-    assert_eq!(
-        listed["signInProviders"][1],
-        json!({ "name": "peer", "label": "The peer", "startPath": "/auth/oidc/peer/start" })
-    );
-    let missing = setup.app.anonymous.get("/auth/oidc/nobody/start").await;
-    assert_eq!(missing.problem(), (404, "NOT_FOUND"));
-}
-
-#[tokio::test]
-async fn starting_visits_uses_up_nobodys_sign_in_allowance() {
+async fn starting_visits_uses_up_no_sign_in_allowance() {
     let setup = Setup::open_with(true, false, |config| {
         config.rate_limits.enabled = true;
         config.rate_limits.anonymous_per_minute = 100;

@@ -1,11 +1,7 @@
 //! Signing in at the providers that people use, each with the peculiarities of its own: `tests/samples/id_tokens`. A
 //! provider here answers as the sample says, and signs; everything else is the real sign-in.
 
-use std::{
-    collections::BTreeMap,
-    io::Write,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     Router,
@@ -17,10 +13,7 @@ use base64::{
     Engine,
     prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
 };
-use muster::{
-    base::time::Clock,
-    core::config::{Log, LogFormat},
-};
+use muster::base::time::Clock;
 use openidconnect::{
     JsonWebKeyId, PrivateSigningKey,
     core::{CoreEdDsaPrivateSigningKey, CoreJwsSigningAlgorithm},
@@ -29,7 +22,7 @@ use reqwest::{Client, header, redirect::Policy};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    harness::{Ran, TestApp, muster},
+    harness::{Logged, Ran, TestApp, muster},
     people::oidc::EXCHANGE,
 };
 
@@ -180,45 +173,6 @@ async fn answer(State(vendors): State<Arc<Vendors>>, request: Request) -> Respon
     response.body(Body::from(value.to_string())).unwrap()
 }
 
-/// The log.
-#[derive(Clone, Default)]
-struct Logged(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Logged {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Logged {
-    /// Captures the log of this process.
-    fn capture() -> Self {
-        let (logged, log) = (Self::default(), Log { filter: "info".to_owned(), format: LogFormat::Json });
-        let writer = logged.clone();
-        let subscriber = muster::core::telemetry::subscriber(&log, move || writer.clone(), false).unwrap();
-        tracing::subscriber::set_global_default(subscriber)
-            .expect("run with cargo-nextest: one process per test");
-        logged
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
-    }
-
-    /// What the line of this request gives as the cause.
-    fn cause(&self, reference: &str) -> Value {
-        let text = self.text();
-        let lines = text.lines().filter(|line| line.contains("oidc.refused") && line.contains(reference));
-        let lines: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
-        let [line] = lines.as_slice() else { panic!("{} lines of {reference}", lines.len()) };
-        found(line, "cause").expect("a cause").clone()
-    }
-}
-
 fn found<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     let fields = value.as_object()?;
     fields.get(name).or_else(|| fields.values().find_map(|value| found(value, name)))
@@ -234,7 +188,7 @@ struct Setup {
 
 impl Setup {
     async fn open(about: impl IntoIterator<Item = (String, Value)>) -> Self {
-        let (vendors, log) = (Vendors::start(about).await, Logged::capture());
+        let (vendors, log) = (Vendors::start(about).await, Logged::capture("info"));
         let app = TestApp::with_mail_and(|config| {
             let file = config.data_dir.join("oidc.toml");
             std::fs::write(&file, vendors.settings()).unwrap();
@@ -293,7 +247,7 @@ impl Setup {
     async fn outcome(&self, name: &str) -> Value {
         let end = self.visit(name).await;
         if let Some(error) = end.get("error") {
-            let cause = end.get("reference").map(|reference| self.log.cause(reference).to_string());
+            let cause = end.get("reference").map(|reference| self.cause(reference).to_string());
             let cause = cause.map(|cause| cause.trim_matches('"').replace(&self.vendors.base, "{base}"));
             // The library also tells the time.
             let cause = cause.map(|cause| cause.split(" (current time").next().unwrap().to_owned());
@@ -304,6 +258,15 @@ impl Setup {
         let sql = "SELECT subject FROM user_identities WHERE provider = $1";
         let subject: String = self.app.one(sql, vec![table(name).into()]).await;
         json!({ "signed_in": user["email"], "name": user["name"], "subject": subject })
+    }
+
+    /// What the line of this request gives as the cause.
+    fn cause(&self, reference: &str) -> Value {
+        let text = self.log.text();
+        let lines = text.lines().filter(|line| line.contains("oidc.refused") && line.contains(reference));
+        let lines: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+        let [line] = lines.as_slice() else { panic!("{} lines of {reference}", lines.len()) };
+        found(line, "cause").expect("a cause").clone()
     }
 
     /// `muster doctor --oidc`.
@@ -465,7 +428,7 @@ async fn a_provider_that_is_down_leads_back_with_a_reference() {
     {
         let end = setup.visit(name).await;
         assert_eq!((end["error"].as_str(), end["state"].as_str()), ("PROVIDER_FAILED", "panel"), "{name}");
-        let said = setup.log.cause(&end["reference"]);
+        let said = setup.cause(&end["reference"]);
         assert!(said.as_str().unwrap().contains(cause), "{name}: {said}");
     }
     // A reference that the browser's own proxy chose is passed on as it is.
@@ -473,7 +436,7 @@ async fn a_provider_that_is_down_leads_back_with_a_reference() {
     let begun = setup.client.get(start).header("x-request-id", "a/b+c=d@e").send().await.unwrap();
     let end = fragment(begun.headers()[header::LOCATION].to_str().unwrap());
     assert_eq!(end["reference"], "a/b+c=d@e");
-    assert!(setup.log.cause("a/b+c=d@e").is_string());
+    assert!(setup.cause("a/b+c=d@e").is_string());
 }
 
 #[tokio::test(flavor = "multi_thread")]

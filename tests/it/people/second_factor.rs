@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::{Value, json};
 use totp_rs::Totp;
 
-use crate::harness::{Actor, Answer, TestApp, muster};
+use crate::{
+    harness::{Actor, Answer, TestApp, muster},
+    people::refresh,
+};
 
 const COMPLETE: &str = "mutation($t: SecretString!, $c: SecretString, $r: SecretString) { completeSignIn(challenge: $t, code: $c, recoveryCode: $r) { accessToken refreshToken user { hasSecondFactor } challenge { token } } }";
 const BEGIN: &str = "mutation($p: SecretString) { beginTotp(password: $p) { secret url } }";
@@ -69,10 +71,8 @@ async fn an_account_without_a_password_needs_a_recent_sign_in() {
 
     // Renewing the session is not signing in.
     app.clock.advance(Duration::from_secs(601));
-    let renew =
-        "mutation($t: SecretString!) { refreshSession(refreshToken: $t) { accessToken refreshToken } }";
-    let renewed = app.anonymous.gql(renew, json!({ "t": session["refreshToken"] })).await.data();
-    let person = app.anonymous.with_bearer(renewed["refreshSession"]["accessToken"].as_str().unwrap());
+    let renewed = refresh(&app, session["refreshToken"].as_str().unwrap()).await.data();
+    let (person, _) = app.session(&renewed["refreshSession"]);
     assert_eq!(person.gql(change, json!({ "e": "new@example.org" })).await.code(), "SIGN_IN_AGAIN");
     assert_eq!(person.gql(BEGIN, json!({})).await.code(), "SIGN_IN_AGAIN");
     let disable = person.gql(DISABLE, json!({ "c": "123456" })).await;
@@ -257,16 +257,8 @@ async fn postgres_a_factor_being_confirmed_is_not_replaced() {
     let (actor, _) = app.session(&password(&app).await);
     let begin = || actor.gql(BEGIN, json!({ "p": "correct horse" }));
     begin().await.data();
-    let confirming = app.connection().await;
-    let confirming = confirming.begin().await.unwrap();
     let confirmed = "UPDATE users SET totp_confirmed_at = 1 WHERE totp_secret_sealed IS NOT NULL";
-    assert_eq!(confirming.execute_unprepared(confirmed).await.unwrap().rows_affected(), 1);
-    let confirm = async {
-        app.waits_for_a_lock().await;
-        confirming.commit().await.unwrap();
-    };
-    let (begun, ()) = tokio::join!(begin(), confirm);
-    assert_eq!(begun.code(), "CONFLICT");
+    assert_eq!(app.while_changed(confirmed, None, begin()).await.code(), "CONFLICT");
 }
 
 /// Anyone who locks both locks the person first, so that no one ends in a deadlock. SQLite has a single writer.

@@ -109,20 +109,6 @@ async fn without_an_overlap_the_old_secret_ends_at_once() {
 }
 
 #[tokio::test]
-async fn one_token_is_read_by_its_id_also_after_it_is_revoked() {
-    let app = TestApp::start().await;
-    let (issued, _) = made(&app, &["organization.view"], Value::Null).await;
-    let this = json!({ "o": app.org, "id": issued["id"] });
-    let query = "query($o: Id!, $id: Id!) { serviceToken(orgId: $o, id: $id) { name hint revokedAt } }";
-    let read = async || app.admin.gql(query, this.clone()).await.data()["serviceToken"].clone();
-    assert_eq!(read().await, json!({ "name": "ci", "hint": issued["hint"], "revokedAt": null }));
-    let revoke = "mutation($o: Id!, $id: Id!) { revokeServiceToken(orgId: $o, id: $id) { id } }";
-    app.owner.gql(revoke, this.clone()).await.data();
-    assert_eq!(read().await["revokedAt"], "2026-06-01T12:00:00.000Z");
-    assert_eq!(app.viewer.gql(query, this).await.code(), "PERMISSION_DENIED");
-}
-
-#[tokio::test]
 async fn two_concurrent_rotations_both_yield_working_secrets() {
     let app = TestApp::start().await;
     let (issued, _) = made(&app, &["organization.view"], Value::Null).await;
@@ -140,18 +126,6 @@ async fn two_concurrent_rotations_both_yield_working_secrets() {
 #[tokio::test]
 async fn rotating_or_extending_a_token_needs_all_its_permissions() {
     let app = TestApp::start().await;
-    let (issued, _) = made(&app, &["organization.view"], json!("2026-07-01T00:00:00Z")).await;
-    for (actor, code) in [
-        (&app.stranger, "NOT_A_MEMBER"),
-        (&app.operator, "PERMISSION_DENIED"),
-        (&app.anonymous, "UNAUTHENTICATED"),
-    ] {
-        assert_eq!(rotate(&app, actor, &issued["id"], Value::Null).await.code(), code);
-        assert_eq!(update(&app, actor, &issued["id"], json!({ "name": "x" })).await.code(), code);
-    }
-    let elsewhere = "mutation($o: Id!, $id: Id!) { rotateServiceToken(orgId: $o, id: $id) { id } }";
-    let foreign = app.stranger.gql(elsewhere, json!({ "o": app.other_org, "id": issued["id"] })).await;
-    assert_eq!(foreign.code(), "NOT_FOUND");
     // The owner's token has a permission that an administrator lacks.
     let (strong, _) =
         made(&app, &["organization.view", "organization.edit"], json!("2026-07-01T00:00:00Z")).await;

@@ -62,8 +62,6 @@ async fn an_owners_policy_edit_holds_at_once() {
     assert_eq!(line["changes"]["reason"], "because");
     assert_eq!(line["changes"]["lines"][1], format!("+p, OPERATOR, {org}, conversation.view, allow"));
     let version = edited["version"].as_str().unwrap();
-    assert_eq!(app.admin.edit_policy(org, version, "").await.code(), "PERMISSION_DENIED");
-    assert_eq!(app.stranger.edit_policy(org, version, "").await.code(), "NOT_A_MEMBER");
     // A blank text means no rules.
     let blank = app.owner.edit_policy(org, version, " \n").await.data()["editPolicy"].clone();
     assert_eq!((&blank["version"], &blank["text"]), (&json!("none"), &Value::Null));
@@ -101,7 +99,6 @@ async fn a_refused_policy_edit_lists_all_reasons() {
     let refused = app.owner.gql(EDIT_POLICY, json!({ "o": org, "input": unsaid })).await;
     assert_eq!(refused.code(), "VALIDATION_FAILED");
     assert_eq!(in_force(&app).await["version"], "none");
-    assert_eq!(app.stranger.edit_policy(org, "none", "").await.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test]
@@ -119,21 +116,13 @@ async fn an_edit_that_leaves_no_editor_is_refused() {
     let refused = policies::edit(&app.scope(), edit).await.unwrap_err();
     assert_eq!(refused.code.as_str(), "POLICY_LOCKS_OUT");
     assert!(!allows(&app.core, org, Role::Viewer, Permission::ContactView));
-    assert_eq!(app.stranger.gql(POLICY, json!({ "o": org })).await.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test]
 async fn one_line_is_set_and_reset_and_reverted() {
     let app = TestApp::start().await;
     let org = app.org;
-    let line = |verb: &str, role: &str| {
-        let document = format!(
-            "mutation($o: Id!) {{ {verb}(orgId: $o, input: {{ role: {role}, permission: \"contact.view\", \
-             reason: \"so\" }}) {{ version text }} }}"
-        );
-        let owner = app.owner.clone();
-        async move { owner.gql(&document, json!({ "o": org })).await }
-    };
+    let line = |verb, role| app.owner.set_permission(org, verb, role, "contact.view");
     line("allowPermission", "VIEWER").await.data();
     assert!(allows(&app.core, org, Role::Viewer, Permission::ContactView));
     let denied = line("denyPermission", "OPERATOR").await;
@@ -142,9 +131,7 @@ async fn one_line_is_set_and_reset_and_reverted() {
     let beaten = line("allowPermission", "VIEWER").await;
     assert_eq!(beaten.code(), "CONFLICT", "a deny above overrules it: {:#}", beaten.body);
     // Errors point to the caller's input.
-    let locked = "mutation($o: Id!) { denyPermission(orgId: $o, input: { role: OWNER, permission: \"policy.edit\", \
-                  reason: \"so\" }) { version } }";
-    let locked = app.owner.gql(locked, json!({ "o": org })).await;
+    let locked = app.owner.set_permission(org, "denyPermission", "OWNER", "policy.edit").await;
     assert_eq!(locked.code(), "VALIDATION_FAILED");
     assert_eq!(locked.body["errors"][0]["extensions"]["errors"][0]["pointer"], "/input/permission");
     line("resetPermission", "OPERATOR").await.data();
@@ -164,9 +151,6 @@ async fn one_line_is_set_and_reset_and_reverted() {
     assert_eq!(reverted["revertPolicy"]["text"], listed["data"][1]["text"]);
     assert!(!allows(&app.core, org, Role::Viewer, Permission::ContactView));
     assert_eq!(audited(&app, "revertPolicy").await["changes"]["reverts_to"], to);
-    let foreign = app.stranger.gql(revert, json!({ "o": app.other_org, "v": to })).await;
-    assert_eq!(foreign.code(), "NOT_FOUND", "another organization's version");
-    assert_eq!(app.stranger.gql(history, json!({ "o": org })).await.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test]
@@ -211,7 +195,6 @@ async fn concurrent_edits_take_turns() {
     assert_eq!(done.len(), 1, "one of them was first: {:#}", tried[0].body);
     assert_eq!(done[0].body["data"]["editPolicy"]["version"], in_force(&app).await["version"]);
     assert_eq!(policies::history(&app.scope(), 9).await.unwrap().len(), 1);
-    assert_eq!(app.stranger.edit_policy(org, "none", "").await.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test]
@@ -234,8 +217,6 @@ async fn a_proposal_shows_an_edits_effect_and_changes_nothing() {
     let bad = ask("p, VIEWER, 1\n".to_owned()).await;
     assert_eq!((&bad["ok"], &bad["problems"][0]["line"]), (&json!(false), &json!(1)));
     assert_eq!(in_force(&app).await["version"], "none");
-    assert_eq!(app.viewer.gql(propose, json!({ "o": org, "t": "" })).await.code(), "PERMISSION_DENIED");
-    assert_eq!(app.stranger.gql(propose, json!({ "o": org, "t": "" })).await.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test]
@@ -281,7 +262,6 @@ async fn policy_readers_learn_which_line_refuses() {
     assert_eq!((&seen[0]["allowed"], &seen[1]["allowed"]), (&json!(true), &json!(false)));
     assert_eq!(seen[1]["decidedBy"], Value::Null);
     assert_eq!(seen[1]["reason"], "VIEWER may not agent.edit in this organization.");
-    assert_eq!(app.stranger.gql(can, json!({ "o": org })).await.code(), "NOT_A_MEMBER");
     // On the records themselves: the caller's permissions on them.
     let agent = app.agent().await;
     let record = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { viewerCan } organization(orgId: $o) { viewerCan } }";
@@ -332,7 +312,6 @@ async fn a_candidate_is_tried_on_real_calls() {
     assert_eq!(decisions::prune(&app.core).await.unwrap(), 0);
     app.clock.advance(Duration::from_secs(3 * 86_400));
     assert!(decisions::prune(&app.core).await.unwrap() > 0);
-    assert_eq!(app.stranger.gql(simulate, json!({ "o": org, "t": "" })).await.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test]
@@ -409,5 +388,4 @@ async fn the_policy_reveals_nothing_about_other_organizations() {
             answer.text
         );
     }
-    assert_eq!(app.stranger.gql(files, json!({ "o": org })).await.code(), "NOT_A_MEMBER");
 }

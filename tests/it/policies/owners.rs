@@ -23,7 +23,7 @@ use muster::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, TestApp, muster, policy_folder};
+use crate::harness::{Answer, TestApp, muster, policy_folder, sources};
 
 fn line(org: i64, permission: &str) -> String {
     format!("p, VIEWER, {org}, {permission}, allow\n")
@@ -42,11 +42,7 @@ async fn every_edit(app: &TestApp, version: i64) -> Vec<Answer> {
     let org = app.org;
     let mut answers = vec![app.owner.edit_policy(org, "none", &line(org, "mcp.edit")).await];
     for verb in ["allowPermission", "denyPermission", "resetPermission"] {
-        let document = format!(
-            "mutation($o: Id!) {{ {verb}(orgId: $o, input: {{ role: VIEWER, permission: \"contact.view\", \
-             reason: \"so\" }}) {{ version }} }}"
-        );
-        answers.push(app.owner.gql(&document, json!({ "o": org })).await);
+        answers.push(app.owner.set_permission(org, verb, "VIEWER", "contact.view").await);
     }
     let revert = "mutation($o: Id!, $v: Id!) { revertPolicy(orgId: $o, input: { versionId: $v, reason: \"so\" }) { text } }";
     answers.push(app.owner.gql(revert, json!({ "o": org, "v": version })).await);
@@ -134,9 +130,7 @@ async fn only_denials_hold_of_no_longer_permitted_rules() {
     let shown = app.owner.gql(shown, json!({ "o": org })).await.data()["policy"].clone();
     assert_eq!((&shown["version"], &shown["text"]), (&version, &json!(text)));
     assert_eq!((&shown["problems"][0]["line"], shown["problems"].as_array().unwrap().len()), (&json!(1), 1));
-    let doctor = muster(&["doctor"], &with_folder(&app, dir.path())).await;
-    let findings = doctor.out["findings"].as_array().unwrap();
-    let found = findings.iter().find(|found| found["check"] == "policy versions").unwrap();
+    let found = finding(&app, dir.path(), "policy versions").await;
     assert_eq!(found["level"], "bad", "{found:#}");
     assert!(found["found"].as_str().unwrap().starts_with(&format!("orgs/{org}.csv:1: VIEWER")), "{found:#}");
     // Once the file is good again, it is applied.
@@ -149,6 +143,13 @@ fn with_folder(app: &TestApp, dir: &Path) -> Vec<(String, String)> {
     let mut variables = app.variables();
     variables.push(("MUSTER_POLICY_DIR".into(), dir.to_str().unwrap().into()));
     variables
+}
+
+/// What `doctor` finds with this check.
+async fn finding(app: &TestApp, dir: &Path, check: &str) -> Value {
+    let ran = muster(&["doctor"], &with_folder(app, dir)).await;
+    let findings = ran.out["findings"].as_array().unwrap();
+    findings.iter().find(|found| found["check"] == check).unwrap().clone()
 }
 
 /// Everything a folder shows about its files: bytes, times, identity.
@@ -227,18 +228,11 @@ fn the_policy_code_never_writes_files() {
         "files::",
         "write_all",
     ];
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut seen = 0;
-    for folder in ["core/policy", "domain/policies", "graphql/policies"] {
-        for entry in fs::read_dir(root.join(folder)).unwrap() {
-            let path = entry.unwrap().path();
-            if path.file_stem().unwrap().to_str().unwrap().ends_with("tests") {
-                continue;
-            }
-            let text = fs::read_to_string(&path).unwrap();
-            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+    for folder in ["src/core/policy", "src/domain/policies", "src/graphql/policies"] {
+        for (file, code) in sources(folder) {
             let found: Vec<_> = writing.iter().filter(|word| code.contains(**word)).collect();
-            assert!(found.is_empty(), "{}: {found:?}: the policy folder is the operator's", path.display());
+            assert!(found.is_empty(), "{folder}/{file}: {found:?}: the policy folder is the operator's");
             seen += 1;
         }
     }
@@ -288,15 +282,10 @@ async fn a_different_policy_folder_is_reported() {
     assert_eq!(health().await["replica"], name(&app.core));
     let differing = |replica: &muster::core::Core| replica.replicas.differing().len();
     assert_eq!([differing(&same), differing(&apart)], [1, 2]);
-    let doctor = async || -> Value {
-        let ran = muster(&["doctor"], &with_folder(&app, dir.path())).await;
-        let findings = ran.out["findings"].as_array().unwrap();
-        findings.iter().find(|found| found["check"] == "policy folders").unwrap().clone()
-    };
     // The command uses the machine's time.
     let sql = "UPDATE replicas SET seen_at = $1";
     app.execute(sql, vec![muster::base::time::Clock::system().now().into()]).await;
-    let found = doctor().await;
+    let found = finding(&app, dir.path(), "policy folders").await;
     assert_eq!(found["level"], "look", "{found:#}");
     assert!(found["found"].as_str().unwrap().contains(&name(&apart)), "{found:#}");
     assert!(!found["found"].as_str().unwrap().contains(&name(&same)), "{found:#}");

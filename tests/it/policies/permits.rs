@@ -77,15 +77,15 @@ const REFUSED: [&str; 4] = ["UNAUTHENTICATED", "NOT_A_MEMBER", "PERMISSION_DENIE
 
 #[tokio::test]
 async fn every_query_is_tried_by_every_role() {
-    everybody_tries("Query").await;
+    all_roles_try("Query").await;
 }
 
 #[tokio::test]
 async fn every_mutation_is_tried_by_every_role() {
-    everybody_tries("Mutation").await;
+    all_roles_try("Mutation").await;
 }
 
-async fn everybody_tries(kind: &str) {
+async fn all_roles_try(kind: &str) {
     let walker = Walker::new();
     let mut app = TestApp::start().await;
     let org = app.org;
@@ -98,8 +98,10 @@ async fn everybody_tries(kind: &str) {
             continue;
         }
         assert_eq!(anonymous, "UNAUTHENTICATED", "{document}");
+        if root.field.args.contains_key("orgId") {
+            assert_eq!(code(&app.stranger, &document).await, "NOT_A_MEMBER", "{document}");
+        }
         let Some(permission) = permission(&root) else { continue };
-        assert_eq!(code(&app.stranger, &document).await, "NOT_A_MEMBER", "{document}");
         let everything_else = Permission::ALL.iter().filter(|one| **one != permission);
         let names: Vec<&str> = everything_else.map(|one| one.as_str()).collect();
         let token = app.token(&names).await;

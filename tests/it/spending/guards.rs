@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use muster::domain::spending;
-use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::{Value, json};
 
 use crate::harness::{TestApp, spending::CALL};
@@ -102,8 +101,7 @@ async fn a_guard_follows_its_limit() {
 
 #[tokio::test]
 async fn what_was_allowed_can_be_taken_back() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let app = TestApp::with_budget(CALL).await;
     let host = app.running_agent().await;
     let allowed = async |micro: i64| {
         let shown = app.allows(json!({ "costMicro": micro })).await;
@@ -125,44 +123,29 @@ async fn what_was_allowed_can_be_taken_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_who_is_allowed_more_at_this_moment_is_not_refused() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let app = TestApp::with_budget(CALL).await;
     let host = app.running_agent().await;
     host.calls(host.call(None, 100_000, 0)).await;
-    let allowing = app.connection().await;
-    let allowing = allowing.begin().await.unwrap();
-    allowing.execute_unprepared("UPDATE organization_months SET allowed_micro = 1000000").await.unwrap();
-    let allow = async {
-        app.waits_for_a_lock().await;
-        allowing.commit().await.unwrap();
-    };
-    let (lease, ()) = tokio::join!(host.leases(), allow);
+    let more = "UPDATE organization_months SET allowed_micro = 1000000";
+    let lease = Box::pin(app.while_changed(more, None, host.leases())).await;
     assert!(lease.is_some());
     assert!(app.guards().await.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_who_is_refused_while_more_is_allowed_looks_again() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let app = TestApp::with_budget(CALL).await;
     let host = app.running_agent().await;
     host.calls(host.call(None, 100_000, 0)).await;
-    let refusing = app.connection().await;
-    let refusing = refusing.begin().await.unwrap();
-    refusing.execute_unprepared("UPDATE organization_months SET tokens = tokens").await.unwrap();
-    let limit = format!(
-        "INSERT INTO agent_limits (organization_id, agent_id, kind, reason, until_at, since) \
+    let refused = format!(
+        "UPDATE organization_months SET tokens = tokens; \
+         INSERT INTO agent_limits (organization_id, agent_id, kind, reason, until_at, since) \
          VALUES ({}, {}, 'MONEY', 'so', {}, 0)",
         app.org,
         host.agent,
         i64::MAX
     );
-    refusing.execute_unprepared(&limit).await.unwrap();
-    let refuse = async {
-        app.waits_for_a_lock().await;
-        refusing.commit().await.unwrap();
-    };
-    tokio::join!(app.allows(json!({ "costMicro": 10 * CALL })), refuse);
+    app.while_changed(&refused, None, app.allows(json!({ "costMicro": 10 * CALL }))).await;
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
 }
 
@@ -189,26 +172,11 @@ async fn notify_tells_people_once_a_month_and_stops_nothing() {
 }
 
 #[tokio::test]
-async fn only_who_may_edit_the_organization_allows_more() {
+async fn what_is_allowed_is_one_kind_and_no_operator_sets_limits() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
-    let allow = "mutation($o: Id!, $i: AllowSpendingInput!) { allowSpending(orgId: $o, input: $i) { id } }";
-    let one = json!({ "o": app.org, "i": { "agentId": host.agent, "costMicro": 1 } });
-    for (actor, code) in [
-        (&app.operator, "PERMISSION_DENIED"),
-        (&app.viewer, "PERMISSION_DENIED"),
-        (&app.stranger, "NOT_A_MEMBER"),
-    ] {
-        assert_eq!(actor.gql(allow, one.clone()).await.code(), code);
-    }
-    app.admin.gql(allow, one).await.data();
-    // Another tenant's agent is unknown, and so is another tenant's approval.
-    let theirs = app.other_agent().await;
-    let foreign = json!({ "o": app.org, "i": { "agentId": theirs, "costMicro": 1 } });
-    assert_eq!(app.admin.gql(allow, foreign).await.code(), "NOT_FOUND");
     for wrong in [json!({}), json!({ "costMicro": 1, "tokens": 1 }), json!({ "tokens": 1 })] {
-        let wrong = json!({ "o": app.org, "i": wrong });
-        assert_eq!(app.admin.gql(allow, wrong).await.code(), "VALIDATION_FAILED");
+        app.may_not_allow(wrong, "VALIDATION_FAILED").await;
     }
     // An operator edits agents, but not what they may spend.
     let edit = "mutation($o: Id!, $a: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $a, input: $i) { id } }";

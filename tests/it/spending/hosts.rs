@@ -9,12 +9,11 @@ use std::sync::{
 use axum::{Router, body::Bytes, extract::State, response::IntoResponse};
 use futures::future::join_all;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, task::AbortHandle};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     agents::running::House,
-    harness::{Crew, found},
+    harness::{Crew, found, served},
 };
 
 /// 3 dollars for a million tokens read, and 15 for a million written.
@@ -35,7 +34,6 @@ const TURNS: usize = 4;
 struct Model {
     url: String,
     seen: Arc<Seen>,
-    serving: AbortHandle,
 }
 
 #[derive(Default)]
@@ -45,21 +43,11 @@ struct Seen {
     may_answer: CancellationToken,
 }
 
-impl Drop for Model {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
-}
-
 impl Model {
     async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let seen: Arc<Seen> = Arc::default();
-        let router = Router::new().fallback(answer).with_state(Arc::clone(&seen));
-        #[expect(clippy::disallowed_methods, reason = "it belongs to no service")]
-        let serving = tokio::task::spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { url, seen, serving: serving.abort_handle() }
+        let url = served(Router::new().fallback(answer).with_state(Arc::clone(&seen))).await;
+        Self { url, seen }
     }
 
     fn asked(&self) -> i64 {

@@ -33,8 +33,7 @@ async fn guarded(app: &TestApp) -> [Host<'_>; 2] {
 
 #[tokio::test]
 async fn all_leases_together_stay_within_the_budget() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": 10 * CALL })).await;
+    let app = TestApp::with_budget(10 * CALL).await;
     let hosts = [app.running_agent().await, app.running_agent().await, app.running_agent().await];
     let asked = join_all((0..21).map(|n| hosts[n % 3].leases())).await;
     let granted: Vec<i64> = asked.into_iter().flatten().map(|lease| lease.cost_micro.unwrap()).collect();
@@ -49,8 +48,7 @@ async fn all_leases_together_stay_within_the_budget() {
 
 #[tokio::test]
 async fn a_leases_rest_goes_back_at_its_end() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": 2 * CALL })).await;
+    let app = TestApp::with_budget(2 * CALL).await;
     let host = app.running_agent().await;
     let (first, second) = (host.leases().await.unwrap(), host.leases().await.unwrap());
     assert_eq!(app.leased().await, (2 * CALL, 0));
@@ -70,8 +68,7 @@ async fn a_leases_rest_goes_back_at_its_end() {
 
 #[tokio::test]
 async fn an_agents_own_lease_does_not_refuse_it() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let app = TestApp::with_budget(CALL).await;
     let host = app.running_agent().await;
     let (_, turn) = host.works().await;
     let first = host.leases().await.unwrap();
@@ -130,8 +127,7 @@ async fn a_returned_lease_resends_only_affordable_turns() {
 
 #[tokio::test]
 async fn a_spent_agent_waits_on_when_money_goes_back() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": 10 * CALL })).await;
+    let app = TestApp::with_budget(10 * CALL).await;
     let (one, two) = (app.running_agent().await, app.running_agent().await);
     app.sets_agent(two.agent, json!({ "monthlyBudgetMicro": CALL })).await;
     let (_, turn) = two.works().await;
@@ -148,8 +144,7 @@ async fn a_spent_agent_waits_on_when_money_goes_back() {
 
 #[tokio::test]
 async fn a_question_that_is_asked_again_gets_the_same_lease() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": 2 * CALL })).await;
+    let app = TestApp::with_budget(2 * CALL).await;
     let (host, other) = (app.running_agent().await, app.running_agent().await);
     let asked = question(MODEL);
     let given = join_all((0..3).map(|_| host.wants(&asked))).await;
@@ -203,8 +198,7 @@ async fn postgres_tokens_that_go_back_wait_for_no_other_agents_limit() {
 
 #[tokio::test]
 async fn a_host_that_asks_without_end_holds_few_leases() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": 1000 * CALL })).await;
+    let app = TestApp::with_budget(1000 * CALL).await;
     let (greedy, other) = (app.running_agent().await, app.running_agent().await);
     let mut held = Vec::new();
     for _ in 0..16 {

@@ -21,7 +21,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::harness::{
-    TestApp,
+    Host, TestApp,
     spending::{CALL, MODEL},
 };
 
@@ -90,8 +90,7 @@ async fn a_turn_that_its_host_does_not_end_has_cost_what_was_measured() {
     for turn in [interrupted, cancelled] {
         host.calls(host.call(Some(turn), 1000, 100)).await;
     }
-    host.is_limited(None, 60).await;
-    host.turn_ended(cancelled, TurnOutcome::Failed).await;
+    host.gives_up(cancelled, None, 60).await;
     assert_eq!(app.cancels(cancelled).await, "CANCELLED");
     host.ended(EndReason::Exited).await;
     assert_eq!(app.turn_is(interrupted).await, "INTERRUPTED");
@@ -202,8 +201,7 @@ async fn no_host_makes_the_sums_overflow() {
 
 #[tokio::test]
 async fn a_turn_waits_until_more_is_allowed() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let app = TestApp::with_budget(CALL).await;
     let host = app.running_agent().await;
     let (conversation, turn) = host.works().await;
     host.calls(host.call(Some(turn), 100_000, 0)).await;
@@ -241,6 +239,13 @@ async fn a_turn_waits_until_more_is_allowed() {
     assert_eq!(app.turn_is(turn).await, "DONE");
 }
 
+async fn stop_and_delete(host: &Host<'_>) {
+    host.act("stop").await;
+    host.ended(EndReason::Stopped).await;
+    let delete = "mutation($o: Id!, $a: Id!) { deleteAgent(orgId: $o, id: $a) }";
+    host.app.admin.gql(delete, json!({ "o": host.app.org, "a": host.agent })).await.data();
+}
+
 #[tokio::test]
 async fn a_limit_goes_with_its_agent() {
     let app = TestApp::start().await;
@@ -248,10 +253,7 @@ async fn a_limit_goes_with_its_agent() {
     host.is_limited(None, 60).await;
     let limits = || app.one::<i64>("SELECT COUNT(*) FROM agent_limits", vec![]);
     assert_eq!(limits().await, 1);
-    host.act("stop").await;
-    host.ended(EndReason::Stopped).await;
-    let delete = "mutation($o: Id!, $a: Id!) { deleteAgent(orgId: $o, id: $a) }";
-    app.admin.gql(delete, json!({ "o": app.org, "a": host.agent })).await.data();
+    stop_and_delete(&host).await;
     assert_eq!(limits().await, 0);
     // One that is written meanwhile takes up no room in the jobs forever.
     let late = "INSERT INTO agent_limits (organization_id, agent_id, kind, reason, until_at, since) \
@@ -263,15 +265,11 @@ async fn a_limit_goes_with_its_agent() {
 
 #[tokio::test]
 async fn what_a_deleted_agent_has_spent_counts() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": 10 * CALL })).await;
+    let app = TestApp::with_budget(10 * CALL).await;
     let host = app.running_agent().await;
     let (_, turn) = host.works().await;
     let lease = host.leases().await.unwrap();
-    host.act("stop").await;
-    host.ended(EndReason::Stopped).await;
-    let delete = "mutation($o: Id!, $a: Id!) { deleteAgent(orgId: $o, id: $a) }";
-    app.admin.gql(delete, json!({ "o": app.org, "a": host.agent })).await.data();
+    stop_and_delete(&host).await;
     assert_eq!(app.leased().await, (CALL, 0));
     // The gate heard the last answer out.
     host.calls(host.call(Some(turn), 1000, 100)).await;
@@ -283,8 +281,7 @@ async fn what_a_deleted_agent_has_spent_counts() {
 
 #[tokio::test]
 async fn a_month_keeps_what_is_in_it_when_the_time_zone_changes() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": 2 * CALL })).await;
+    let app = TestApp::with_budget(2 * CALL).await;
     let host = app.running_agent().await;
     let lease = host.leases().await.unwrap();
     assert_eq!(lease.cost_micro, Some(CALL));

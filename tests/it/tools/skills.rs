@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use sea_orm::{ConnectionTrait, TransactionTrait};
-use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp, connect};
+use crate::harness::{Actor, Answer, TestApp};
 
 const CREATE: &str =
     "mutation($o: Id!, $i: CreateSkillInput!) { createSkill(orgId: $o, input: $i) { id name } }";
@@ -51,12 +49,16 @@ async fn an_edit_marks_agents_with_the_skill() {
     assert_ne!(edited["content_hash"], BE_KIND);
     assert_eq!((&edited["effort"], &edited["model"]), (&Value::Null, &json!("model-2")));
     assert_eq!(app.marked_agents().await, [agent]);
+    let sql = "SELECT CAST(changes AS TEXT) FROM audit_lines WHERE operation = 'updateSkill' ORDER BY id";
+    let changes: Vec<String> = app.column(sql).await;
+    assert_eq!(changes.len(), 2);
+    assert!(changes[1].contains("content_hash") && !changes[1].contains("very kind"), "{changes:?}");
 }
 
 #[tokio::test]
-async fn an_edit_that_changes_nothing_marks_nobody_unless_forced() {
+async fn an_edit_that_changes_nothing_marks_no_agent_unless_forced() {
     let app = TestApp::start().await;
-    let (_, path, agent) = assigned(&app).await;
+    let (id, path, agent) = assigned(&app).await;
     app.execute("UPDATE agents SET status = 'RUNNING' WHERE id = $1", vec![agent.into()]).await;
     let same = json!({ "name": " manners ", "content": "Be kind.", "description": null });
     let before = app.operator.patch(&path, same.clone()).await.expect(200);
@@ -79,22 +81,11 @@ async fn an_edit_that_changes_nothing_marks_nobody_unless_forced() {
     );
     app.operator.patch(&path, json!({ "content": "Be kind.", "force": false })).await.expect(200);
     assert_eq!(app.marked_agents().await, [0; 0]);
-}
-
-#[tokio::test]
-async fn editing_a_skill_needs_its_permission() {
-    let app = TestApp::start().await;
-    let (id, path, _) = assigned(&app).await;
-    let body = json!({ "content": "Be rude." });
-    assert_eq!(app.viewer.patch(&path, body.clone()).await.problem(), (403, "PERMISSION_DENIED"));
-    assert_eq!(app.stranger.patch(&path, body.clone()).await.problem(), (403, "NOT_A_MEMBER"));
-    assert_eq!(app.anonymous.patch(&path, body.clone()).await.problem(), (401, "UNAUTHENTICATED"));
-    let elsewhere = format!("/v1/org/{}/skill/{id}", app.other_org);
-    assert_eq!(app.stranger.patch(&elsewhere, body.clone()).await.problem(), (404, "NOT_FOUND"));
     let archive = "mutation($o: Id!, $id: Id!) { archiveSkill(orgId: $o, id: $id) { id } }";
     app.operator.gql(archive, json!({ "o": app.org, "id": id })).await.data();
-    assert_eq!(app.operator.patch(&path, body).await.problem(), (409, "ARCHIVED"));
-    assert_eq!(app.operator.patch(&path, json!({ "force": true })).await.problem(), (409, "ARCHIVED"));
+    for body in [json!({ "content": "Be rude." }), json!({ "force": true })] {
+        assert_eq!(app.operator.patch(&path, body).await.problem(), (409, "ARCHIVED"));
+    }
     assert_eq!(app.marked_agents().await.len(), 1, "archiving marked the agent, nothing else did");
 }
 
@@ -130,37 +121,14 @@ async fn a_skills_name_must_be_a_folder_name() {
     );
 }
 
-#[tokio::test]
-async fn the_log_has_a_skills_hash_but_not_its_content() {
-    let app = TestApp::start().await;
-    let (_, path, _) = assigned(&app).await;
-    app.operator.patch(&path, json!({ "content": "Whisper it." })).await.expect(200);
-    let sql = "SELECT CAST(changes AS TEXT) FROM audit_lines WHERE operation = 'updateSkill'";
-    let changes: Vec<String> = app.column(sql).await;
-    assert_eq!(changes.len(), 1);
-    assert!(changes[0].contains("content_hash") && !changes[0].contains("Whisper"), "{changes:?}");
-}
-
 /// SQLite has a single writer.
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_an_edit_locks_agents_before_stored_bytes() {
     let app = TestApp::start().await;
     let (_, path, agent) = assigned(&app).await;
-    let url = app.core.config.database.url.expose_secret();
-    let (holder, looker) = (connect(url).await, connect(url).await);
-    let holding = holder.begin().await.unwrap();
-    let hold = format!("SELECT 1 FROM agents WHERE id = {agent} FOR NO KEY UPDATE");
-    holding.execute_unprepared(&hold).await.unwrap();
-    let edit = async {
-        app.operator.patch(&path, json!({ "content": "Be very kind." })).await.expect(200);
-    };
-    let look = async {
-        app.waits_for_a_lock().await;
-        let org = app.org;
-        let look =
-            format!("SELECT 1 FROM stored_bytes WHERE organization_id = {org} FOR NO KEY UPDATE NOWAIT");
-        looker.execute_unprepared(&look).await.expect("who holds the agent can store a file");
-        holding.commit().await.unwrap();
-    };
-    tokio::join!(edit, look);
+    let agent = format!("SELECT 1 FROM agents WHERE id = {agent} FOR NO KEY UPDATE");
+    let bytes =
+        format!("SELECT 1 FROM stored_bytes WHERE organization_id = {} FOR NO KEY UPDATE NOWAIT", app.org);
+    let edit = app.operator.patch(&path, json!({ "content": "Be very kind." }));
+    app.while_held(&agent, &bytes, edit).await.expect(200);
 }

@@ -24,12 +24,18 @@ export async function says(conversation, text) {
   return postMessage
 }
 
+/** A promise, and the function that fulfils it. */
+export function deferred() {
+  let fulfil
+  const promise = new Promise((resolve) => {
+    fulfil = resolve
+  })
+  return [promise, fulfil]
+}
+
 /** Holds back what a page asks for at these addresses, if it contains a word, until the returned function is called. */
 export async function holdsBack(page, addresses, word = '') {
-  let release = () => {}
-  const released = new Promise((resolve) => {
-    release = resolve
-  })
+  const [released, release] = deferred()
   await page.route(addresses, async (route) => {
     if ((route.request().postData() ?? '').includes(word)) await released
     await route.continue()
@@ -37,13 +43,35 @@ export async function holdsBack(page, addresses, word = '') {
   return release
 }
 
+/** Has a test answer the page's requests that contain a word. */
+export const intercepts = (page, word, act) =>
+  page.route('**/graphql', (route) => (route.request().postData()?.includes(word) ? act(route) : route.continue()))
+
+/** Another word each time, for names that must be unique. */
+export const fresh = (word) => `${word}${Math.random().toString(36).slice(2, 8)}`
+
+/** The open dialog, also one that interrupts with a question. */
+export const dialog = (page) => page.getByRole('dialog').or(page.getByRole('alertdialog'))
+
+/** Fields of a record, as the service has them. `kind` is the query's name. */
+export const record = async (kind, id, fields) =>
+  (await api(`query($org: Id!, $id: Id!) { ${kind}(orgId: $org, id: $id) { ${fields} } }`, { id }))[kind]
+
+export const outcome = async (approval) => (await record('approval', approval, 'outcome')).outcome
+
+/** Denies an approval with the token, as another person would. */
+export const denies = (id) =>
+  api('mutation($org: Id!, $id: Id!) { answerApproval(orgId: $org, id: $id, input: { options: ["deny"] }) { id } }', { id })
+
+/** What to expect of a page whose connection is lost, and how it says so. */
+export const LOST = ['/graphql', '/assets/']
+export const isLost = (page) => page.getByRole('status').getByText(/^No connection since/).waitFor()
+export const isBack = (page) => page.getByText(/^No connection since/).waitFor({ state: 'detached', timeout: 20_000 })
+
 /** Until the agent has nothing to do in a conversation. */
 export async function rests(conversation) {
   await until(async () => {
-    const { conversation: now } = await api(
-      'query($org: Id!, $id: Id!) { conversation(orgId: $org, id: $id) { lastSeq openTurns { id } } }',
-      { id: conversation },
-    )
+    const now = await record('conversation', conversation, 'lastSeq openTurns { id }')
     return now.lastSeq > 0 && now.openTurns.length === 0
   }, 'the agent to rest')
 }

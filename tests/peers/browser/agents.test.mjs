@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { call, record, thread } from './acts.mjs'
 import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
 
 const at = (path) => `/o/${world.org}${path}`
@@ -8,28 +9,16 @@ const agentOf = async (name) => {
   return agentFeed.data.find((agent) => agent.name === name)
 }
 const made = async (name) => {
-  const { createAgent } = await api('mutation($org: Id!, $server: Id!, $name: String!) { createAgent(orgId: $org, input: { name: $name, serverId: $server }) { id } }', { name, server: await serverId() })
-  return createAgent.id
+  const { serverId } = await record('agent', world.agent, 'serverId')
+  const create = 'mutation($org: Id!, $serverId: Id!, $name: String!) { createAgent(orgId: $org, input: { name: $name, serverId: $serverId }) { id } }'
+  return (await api(create, { name, serverId })).createAgent.id
 }
-const serverId = async () => (await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { serverId } }', { id: world.agent })).agent.serverId
 
 /** axe-core finds nothing, once no list of choices is open: while one is, the rest of the page is hidden from screen readers. */
 async function isWell(page, where) {
   await until(async () => (await page.getByRole('listbox').count()) === 0, 'the lists to be closed')
   await isAccessible(page, where)
 }
-
-/** Calls the service as the page's person, and answers the codes of its refusals. */
-const refusals = (page, query, variables) =>
-  page.evaluate(async ([query, variables]) => {
-    const answer = await fetch('/graphql', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ query, variables }),
-    })
-    const { errors } = await answer.json()
-    return (errors ?? []).map(({ extensions }) => extensions.code)
-  }, [query, variables])
 
 test('an agent is made, starts, and is talked to', async (t) => {
   const page = await browse(t, { as: 'OPERATOR', at: at('/agents') })
@@ -50,10 +39,8 @@ test('an agent is made, starts, and is talked to', async (t) => {
   await page.getByRole('button', { name: 'Send' }).click()
   await page.waitForURL(/\/conversations\/\d+$/)
   const conversation = Number(page.url().split('/').at(-1))
-  await until(async () => {
-    const { messages } = await api('query($org: Id!, $id: Id!) { messages(orgId: $org, conversationId: $id, limit: 10) { data { role content } } }', { id: conversation })
-    return messages.data.some(({ role, content }) => role === 'ASSISTANT' && content.text?.includes('Which beans are fresh?'))
-  }, 'an answer')
+  const isAnswer = ({ role, content }) => role === 'ASSISTANT' && content.text?.includes('Which beans are fresh?')
+  await until(async () => (await thread(conversation)).some(isAnswer), 'an answer')
   await page.goBack()
   await page.getByRole('link', { name: 'Turns' }).click()
   await page.getByRole('row', { name: /^Turn \d+, Done/ }).click()
@@ -150,10 +137,7 @@ test('when another person saved first, what was typed is kept, and both are show
   await isWell(page, 'with a conflict')
   await shows(page, 'agent-conflict')
   await page.getByRole('button', { name: 'Save mine' }).click()
-  await until(async () => {
-    const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { role } }', { id })
-    return agent.role === 'Mine'
-  }, 'the role')
+  await until(async () => (await record('agent', id, 'role')).role === 'Mine', 'the role')
 })
 
 test('settings are refused at their field, and what is without effect is not offered', async (t) => {
@@ -167,8 +151,7 @@ test('settings are refused at their field, and what is without effect is not off
   await page.getByLabel('Always ask for').fill('painting the fence')
   await page.getByRole('button', { name: 'Save', exact: false }).first().click()
   await page.getByText('the agent is instructed to ask, but nothing enforces it').waitFor()
-  const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { approvalAskThreshold notEnforced } }', { id })
-  assert.deepEqual(agent, { approvalAskThreshold: 0, notEnforced: ['painting the fence'] })
+  assert.deepEqual(await record('agent', id, 'approvalAskThreshold notEnforced'), { approvalAskThreshold: 0, notEnforced: ['painting the fence'] })
   assert.equal(await page.getByText('Kept, but without effect yet').count(), 1)
   assert.equal(await page.getByLabel('Effort').count(), 0)
   await shows(page, 'agent-settings-light')
@@ -190,17 +173,13 @@ test('two revisions are compared, and the earlier one is taken back with a reaso
   await dialog.getByLabel('Why').fill('The language was wrong')
   await dialog.getByRole('button', { name: 'Go back', exact: true }).click()
   await page.getByRole('row', { name: /Revision 3: Back to revision 1/ }).waitFor()
-  const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { role language revision } }', { id })
-  assert.deepEqual(agent, { role: null, language: null, revision: 3 })
+  assert.deepEqual(await record('agent', id, 'role language revision'), { role: null, language: null, revision: 3 })
 })
 
 test('a skill is given and taken away, and that is undone', async (t) => {
   const id = await made('Learner')
   const { createSkill } = await api('mutation($org: Id!) { createSkill(orgId: $org, input: { name: "tone-of-voice", content: "Be short." }) { id } }')
-  const has = async () => {
-    const { skill } = await api('query($org: Id!, $id: Id!) { skill(orgId: $org, id: $id) { agents { id } } }', { id: createSkill.id })
-    return skill.agents.some((agent) => agent.id === id)
-  }
+  const has = async () => (await record('skill', createSkill.id, 'agents { id }')).agents.some((agent) => agent.id === id)
   const page = await browse(t, { as: 'OPERATOR', at: at(`/agents/${id}`) })
   await page.getByLabel('Add a skill to Learner').fill('tone')
   await page.getByRole('option', { name: 'tone-of-voice' }).click()
@@ -238,8 +217,8 @@ test('a VIEWER sees why not, and the service refuses the same call', async (t) =
   await stop.press('Enter')
   const why = page.getByRole('dialog', { name: 'You may not do this' })
   await why.getByText('agent.edit').first().waitFor()
-  const call = 'mutation($org: Id!, $id: Id!) { stopAgent(orgId: $org, id: $id) { id } }'
-  assert.deepEqual(await refusals(page, call, { org: world.org, id: world.agent }), ['PERMISSION_DENIED'])
+  const stops = 'mutation($o: Id!, $id: Id!) { stopAgent(orgId: $o, id: $id) { id } }'
+  assert.deepEqual((await call(page, stops, { id: world.agent })).codes, ['PERMISSION_DENIED'])
   await page.goto(`${world.base}${at(`/agents/${world.agent}?tab=settings`)}`)
   await page.getByText('You may see this, but not change it.').first().waitFor()
   assert.ok(await page.getByLabel('Role').isDisabled())

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { after, test } from 'node:test'
-import { asks, hops, row, signed } from './acts.mjs'
+import { asks, deferred, hops, intercepts, row, signed } from './acts.mjs'
 import { flaws } from './looks.mjs'
 import { api, browse, isAccessible, isAccessibleInBoth, reloads, shows, showsBoth, stage, until, world } from './stage.mjs'
 
@@ -134,9 +134,7 @@ test('who is refused is shown at once, and let in by one press that can be taken
 
 test('an answer waits, is sent, fails and is sent again, and nothing moves when it is sent', async (t) => {
   let release
-  receiver.holds = new Promise((resolve) => {
-    release = resolve
-  })
+  ;[receiver.holds, release] = deferred()
   const { conversation_id: conversation } = await writes('Tell me about the ferry', SHOP)
   const page = await browse(t, { as: 'OWNER', at: `/o/${world.org}/conversations/${conversation}` })
   const log = page.getByRole('log', { name: 'Messages' })
@@ -176,11 +174,9 @@ test('an answer waits, is sent, fails and is sent again, and nothing moves when 
 
 test('what becomes of an answer while its thread is being opened is not missed', async (t) => {
   const page = await browse(t, { as: 'VIEWER', at: '/account' })
-  let [release, connect, show] = []
+  let release
   receiver.answers = 422
-  receiver.holds = new Promise((resolve) => {
-    release = resolve
-  })
+  ;[receiver.holds, release] = deferred()
   const { conversation_id: conversation } = await writes('Tell me about the pier', SHOP)
   const answer = async () => {
     const { messages } = await api(
@@ -192,37 +188,27 @@ test('what becomes of an answer while its thread is being opened is not missed',
   await until(async () => ['PENDING', 'SENDING'].includes(await answer()), 'an answer that waits')
 
   // The thread is read while the answer waits, and arrives after the last event about it.
-  const read = new Promise((resolve) => {
-    const shown = new Promise((shows) => {
-      show = shows
-    })
-    page.route('**/graphql', async (route) => {
-      if (!route.request().postData()?.includes('ThreadMessages')) return route.continue()
-      const response = await route.fetch()
-      resolve()
-      await shown
-      await route.fulfill({ response })
-    })
+  const [[isRead, reads], [isShown, show], [isConnected, connect], [isSynced, syncs]] = [deferred(), deferred(), deferred(), deferred()]
+  await intercepts(page, 'ThreadMessages', async (route) => {
+    const response = await route.fetch()
+    reads()
+    await isShown
+    await route.fulfill({ response })
   })
-  const isConnected = new Promise((connects) => {
-    connect = connects
-  })
-  const resync = new Promise((resolve) => {
-    page.routeWebSocket('**/graphql', async (socket) => {
-      await isConnected
-      const service = socket.connectToServer()
-      service.onMessage((message) => {
-        socket.send(message)
-        if (String(message).includes('RESYNC')) resolve()
-      })
+  await page.routeWebSocket('**/graphql', async (socket) => {
+    await isConnected
+    const service = socket.connectToServer()
+    service.onMessage((message) => {
+      socket.send(message)
+      if (String(message).includes('RESYNC')) syncs()
     })
   })
   await page.goto(`${world.base}/o/${world.org}/conversations/${conversation}`)
-  await read
+  await isRead
   release()
   await until(async () => (await answer()) === 'FAILED', 'the answer to fail')
   connect()
-  await resync
+  await isSynced
   show()
   const last = page.locator('[data-delivery]').last()
   await until(async () => (await last.getAttribute('data-delivery')) === 'FAILED', 'the answer to be shown as failed')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, listens, rests, row, says, thread } from './acts.mjs'
-import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
+import { asks, begins, call, intercepts, listens, record, rests, row, says, thread } from './acts.mjs'
+import { browse, isAccessible, shows, until, world } from './stage.mjs'
 
 const list = `/o/${world.org}/conversations`
 const at = (id, search = '') => `${list}/${id}${search}`
@@ -15,7 +15,7 @@ test('a conversation is begun, written in, and answered while one looks', async 
   const page = await browse(t, { as: 'OPERATOR', at: list })
   await page.getByRole('button', { name: 'New', exact: true }).click()
   const dialog = page.getByRole('dialog', { name: 'New conversation' })
-  const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { name } }', { id: world.agent })
+  const agent = await record('agent', world.agent, 'name')
   await dialog.getByLabel('Agent').fill(agent.name)
   await page.getByRole('option', { name: agent.name }).first().click()
   await dialog.getByLabel('Subject').fill('About boats')
@@ -29,8 +29,9 @@ test('a conversation is begun, written in, and answered while one looks', async 
   await shows(page, 'conversation-light')
 })
 
-test('Shift and Enter begin a line, Enter sends', async (t) => {
-  const page = await browse(t, { as: 'OPERATOR', at: at(await begins('hello')) })
+test('Shift and Enter begin a line, Enter sends; the agent is stopped while it works', async (t) => {
+  const conversation = await begins('hello')
+  const page = await browse(t, { as: 'OPERATOR', at: at(conversation) })
   const box = page.getByRole('textbox', { name: 'Message' })
   await box.fill('one')
   await page.keyboard.press('Shift+Enter')
@@ -38,6 +39,11 @@ test('Shift and Enter begin a line, Enter sends', async (t) => {
   assert.equal(await box.inputValue(), 'one\ntwo')
   await page.keyboard.press('Enter')
   await until(async () => (await box.inputValue()) === '', 'the message to be sent')
+  await rests(conversation)
+  await write(page, 'hang')
+  await page.getByText('Working').waitFor()
+  await page.getByRole('button', { name: 'Stop' }).click()
+  await until(async () => (await page.getByText('Working').count()) === 0, 'the turn to end')
 })
 
 test('thoughts, tools and decisions stand in the thread, folded, and are decided there', async (t) => {
@@ -103,7 +109,7 @@ test('messages that arrive while a person reads further up are counted, and noth
   const heard = await listens(page)
   await says(conversation, 'something new')
   await page.getByRole('button', { name: /\d+ new/ }).waitFor()
-  await until(async () => (await heard()).some((text) => /^\d+ new messages? below$/.test(text)), 'the number to be told')
+  await until(async () => (await heard()).some((text) => /^\d+ new messages? below$/.test(text)), 'the number to be announced')
   assert.ok(!(await heard()).some((text) => text.includes('something new')), 'what is not in view is not read out')
   const after = await place()
   assert.ok(after.seq === before.seq && Math.abs(after.at - before.at) <= 1, JSON.stringify({ before, after }))
@@ -111,33 +117,12 @@ test('messages that arrive while a person reads further up are counted, and noth
   await said(page, 'something new').waitFor()
 })
 
-test('a message that gets no answer stays, and sending it again does not double it', async (t) => {
-  const conversation = await begins('hello')
-  const page = await browse(t, { as: 'OPERATOR', fails: ['/graphql'] })
-  let lost = false
-  // The service takes it, and its answer is lost.
-  await page.route('**/graphql', async (route) => {
-    if (lost || !route.request().postData()?.includes('PostMessage')) return route.continue()
-    lost = true
-    await route.fetch()
-    await route.abort()
-  })
-  await page.goto(world.base + at(conversation))
-  await write(page, 'only once please')
-  await page.getByText(/Not sent/).waitFor()
-  await page.getByRole('button', { name: 'Send again' }).click()
-  await until(async () => (await page.getByText(/Not sent/).count()) === 0, 'it to be accepted')
-  const written = (await thread(conversation)).filter(({ role, content }) => role === 'USER' && content.text === 'only once please')
-  assert.equal(written.length, 1)
-})
-
 test('what one wrote does not wait once the agent has it, however late its sending is answered', async (t) => {
   const conversation = await begins('hello')
   await rests(conversation)
   const page = await browse(t, { as: 'OPERATOR' })
   // The service takes each message, and its answer comes when the agent has long begun.
-  await page.route('**/graphql', async (route) => {
-    if (!route.request().postData()?.includes('PostMessage')) return route.continue()
+  await intercepts(page, 'PostMessage', async (route) => {
     const response = await route.fetch()
     await until(async () => (await thread(conversation)).every(({ status }) => status !== 'PENDING'), 'the agent to have it')
     await page.locator('[data-streaming]').waitFor()
@@ -153,15 +138,13 @@ test('what one wrote does not wait once the agent has it, however late its sendi
   assert.equal(await page.getByText('Waits for the agent').count(), 0, 'when it has answered')
 })
 
-test('sending again does not double what is still under way, or has too long an answer to be kept', async (t) => {
+test('sending again doubles no message whose answer is lost, still under way, or too long to be kept', async (t) => {
   const conversation = await begins('hello')
   const page = await browse(t, { as: 'OPERATOR', fails: ['/graphql'] })
   // What a test does with the next posts. The others go on.
   const next = []
-  await page.route('**/graphql', async (route) => {
-    const does = route.request().postData()?.includes('PostMessage') && next.shift()
-    return does ? does(route) : route.continue()
-  })
+  await intercepts(page, 'PostMessage', (route) => (next.shift() ?? ((given) => given.continue()))(route))
+  // The service takes it, and its answer is lost.
   const takes = async (route) => {
     await route.fetch()
     await route.abort()
@@ -178,6 +161,13 @@ test('sending again does not double what is still under way, or has too long an 
     (await thread(conversation)).filter(({ role, content }) => role === 'USER' && content.text?.startsWith(start)).length
   await page.goto(world.base + at(conversation))
 
+  next.push(takes)
+  await write(page, 'only once please')
+  await page.getByText(/Not sent/).waitFor()
+  await again()
+  await areGone()
+  assert.equal(await written('only once please'), 1)
+
   next.push(takes, isUnderWay)
   await write(page, 'twice under way')
   await again()
@@ -193,18 +183,6 @@ test('sending again does not double what is still under way, or has too long an 
   await areGone()
   await said(page, /^very long/).waitFor()
   assert.equal(await written('very long'), 1)
-})
-
-test('a draft is kept while one is elsewhere', async (t) => {
-  const page = await browse(t, { as: 'OPERATOR', at: at(await begins('hello')) })
-  await page.getByRole('textbox', { name: 'Message' }).fill('not yet finished')
-  await page.getByRole('link', { name: 'Conversations' }).first().click()
-  await page.getByRole('grid', { name: 'Conversations' }).waitFor()
-  await page.goBack()
-  assert.equal(await page.getByRole('textbox', { name: 'Message' }).inputValue(), 'not yet finished')
-  await page.reload()
-  await page.getByRole('textbox', { name: 'Message' }).waitFor()
-  assert.equal(await page.getByRole('textbox', { name: 'Message' }).inputValue(), 'not yet finished')
 })
 
 test('a picture is sent, shown from its bytes, and can be saved', async (t) => {
@@ -227,9 +205,7 @@ test('a picture is sent, shown from its bytes, and can be saved', async (t) => {
 test('editing a message that was not sent gives its file back as well', async (t) => {
   const page = await browse(t, { as: 'OPERATOR', at: at(await begins('hello')), fails: ['/graphql'] })
   await page.getByRole('textbox', { name: 'Message' }).waitFor()
-  await page.route('**/graphql', (route) =>
-    route.request().postData()?.includes('PostMessage') ? route.abort() : route.continue(),
-  )
+  await intercepts(page, 'PostMessage', (route) => route.abort())
   const attach = (name) =>
     page.locator('input[type=file]').setInputFiles({ name, mimeType: 'text/plain', buffer: Buffer.from(name) })
   const listed = (name) => page.getByRole('list', { name: 'Files to send' }).getByText(name)
@@ -276,15 +252,6 @@ test('what was said is found in all conversations, and leads to its message', as
   await page.getByRole('heading', { name: 'Nothing matches' }).waitFor()
 })
 
-test('the agent is stopped while it works', async (t) => {
-  const page = await browse(t, { as: 'OPERATOR', at: at(await begins('hello')) })
-  await page.getByRole('textbox', { name: 'Message' }).waitFor()
-  await write(page, 'hang')
-  await page.getByText('Working').waitFor()
-  await page.getByRole('button', { name: 'Stop' }).click()
-  await until(async () => (await page.getByText('Working').count()) === 0, 'the turn to end')
-})
-
 test('a conversation is renamed, resolved and reopened', async (t) => {
   const page = await browse(t, { as: 'OPERATOR', at: at(await begins('hello')) })
   const menu = async (name) => {
@@ -313,27 +280,16 @@ test('the list shows who waits for a decision, and filters stand in the address'
   assert.ok(conversation > 0)
 })
 
-test('a person who may hardly do anything reads a conversation, with its details', async (t) => {
+test('a person who may not write reads all, sees why, and the service refuses the same call', async (t) => {
   const page = await browse(t, { as: 'VIEWER', at: at(world.conversation, '?panel=turns') })
   await page.getByRole('article').first().waitFor()
   await page.getByRole('complementary', { name: 'About this conversation' }).getByText('Tokens').first().waitFor()
-})
-
-test('a person who may not write sees why, and the service refuses the same call', async (t) => {
-  const page = await browse(t, { as: 'VIEWER', at: at(world.conversation) })
+  await page.goto(world.base + at(world.conversation))
   const send = page.getByRole('button', { name: 'Send' })
   await send.waitFor()
   assert.equal(await send.getAttribute('aria-disabled'), 'true')
   await send.click({ force: true })
   await page.getByRole('dialog', { name: /may not/i }).getByText(/agent\.interact/).first().waitFor()
-  const refused = await page.evaluate(async ([org, id]) => {
-    const query = 'mutation($org: Id!, $id: Id!) { postMessage(orgId: $org, conversationId: $id, input: { text: "x" }) { id } }'
-    const answer = await fetch('/graphql', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ query, variables: { org, id } }),
-    })
-    return (await answer.json()).errors?.[0]?.extensions?.code
-  }, [world.org, world.conversation])
-  assert.equal(refused, 'PERMISSION_DENIED')
+  const posts = 'mutation($o: Id!, $id: Id!) { postMessage(orgId: $o, conversationId: $id, input: { text: "x" }) { id } }'
+  assert.deepEqual((await call(page, posts, { id: world.conversation })).codes, ['PERMISSION_DENIED'])
 })

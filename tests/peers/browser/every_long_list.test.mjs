@@ -1,7 +1,7 @@
 // Thousands of rows: few of them are in the page, the place holds while others arrive, and what is marked stays marked.
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
-import { asks, begins } from './acts.mjs'
+import { asks, begins, deferred, record } from './acts.mjs'
 import { api, apiAs, browse, stage, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
@@ -42,9 +42,9 @@ async function goesTo(page, name, index) {
 }
 
 const newAgent = async () => {
-  const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { serverId } }', { id: world.agent })
+  const { serverId } = await record('agent', world.agent, 'serverId')
   const create = 'mutation($org: Id!, $input: CreateAgentInput!) { createAgent(orgId: $org, input: $input) { id } }'
-  await api(create, { input: { name: `000 ${Date.now()}`, serverId: agent.serverId } })
+  await api(create, { input: { name: `000 ${Date.now()}`, serverId } })
 }
 const LISTS = [
   { name: 'Agents', at: `${org}/agents`, arrives: newAgent },
@@ -101,10 +101,7 @@ test('a row that moves on to the next page is in the list while that page is bei
   await waits(page).click()
   await waits(page).waitFor({ state: 'detached' })
   const before = await top(page, 'Agents')
-  let release
-  const held = new Promise((resolve) => {
-    release = resolve
-  })
+  const [held, release] = deferred()
   let isAsked = false
   await page.route('**/graphql', async (route) => {
     const { operationName, variables } = route.request().postDataJSON()
@@ -187,7 +184,7 @@ test('the audit log comes in pages; the first one lives, and one further back ho
 
 /** A page of the service, and some more. */
 const MANY = 210
-// A token may neither invite anybody nor issue tokens.
+// A token may neither invite users nor issue tokens.
 const asOwner = (mutation) => apiAs('OWNER', mutation)
 const numbered = (n) => `zz-${String(n).padStart(3, '0')}`
 /** Lists in numbered pages: how a record of each is made, and what it is called. */
@@ -203,7 +200,7 @@ const PAGED = [
 ]
 
 for (const { name, at, make, call = api, titled = numbered, newestFirst = false } of PAGED) {
-  test(`${name}: what stands beyond the first page is found by paging, and opened by its address alone`, async (t) => {
+  test(`${name}: a record after the first page is found by paging, and opens by its address`, async (t) => {
     const ids = []
     for (let from = 0; from < MANY; from += 30) {
       const fields = Array.from({ length: 30 }, (_, n) => `a${from + n}: ${make(from + n)}`).join(' ')

@@ -53,7 +53,7 @@ const jump = (page, seq) =>
         const [row, box] = [found, found.closest('[role="log"]')].map((each) => each.getBoundingClientRect())
         return row.bottom > box.top && row.top < box.bottom
       }
-      // Patience alone: a minute of frames.
+      // Only patience: a minute of frames.
       for (let frame = 0; frame < 3_600 && !isInView(); frame += 1) await new Promise(requestAnimationFrame)
       return isInView() ? Math.round(performance.now() - from) : null
     },

@@ -1,13 +1,10 @@
 // The service dies (kill -9) and comes back while pages are open: they say so, keep everything, and catch up by themselves.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, row, says } from './acts.mjs'
-import { api, browse, isAccessible, reloads, shows, stage, until, world } from './stage.mjs'
+import { asks, begins, isBack, isLost, LOST, outcome, record, row, says } from './acts.mjs'
+import { browse, isAccessible, reloads, shows, stage, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
-const LOST = ['/graphql', '/assets/']
-const isLost = (page) => page.getByRole('status').getByText(/^No connection since/).waitFor()
-const isBack = (page) => page.getByText(/^No connection since/).waitFor({ state: 'detached', timeout: 20_000 })
 /** Ends the service; it is back when the returned function is called, or after the test. */
 async function falls(t) {
   await stage('kill')
@@ -105,8 +102,7 @@ test('the inbox keeps its rows and what is open, a decision waits for the servic
   // The decision's own: what could not be read offers the same.
   await row(page, 'Caulk the hull').getByRole('button', { name: 'Try again' }).click()
   await row(page, 'Caulk the hull').getByText('Approved by you').waitFor()
-  const { approval } = await api('query($org: Id!, $id: Id!) { approval(orgId: $org, id: $id) { outcome } }', { id: open.approval })
-  assert.equal(approval.outcome, 'APPROVED')
+  assert.equal(await outcome(open.approval), 'APPROVED')
   assert.equal(loaded(), 0)
 })
 
@@ -124,10 +120,7 @@ test('a form keeps what was typed, and is saved when the service is back', async
   await isBack(page)
   assert.equal(await name.inputValue(), 'Harbour master', 'reading again takes nothing away')
   await page.getByRole('button', { name: 'Save' }).click()
-  await until(async () => {
-    const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { role } }', { id: world.agent })
-    return agent.role === 'Harbour master'
-  }, 'the change')
+  await until(async () => (await record('agent', world.agent, 'role')).role === 'Harbour master', 'the change')
   assert.equal(loaded(), 0)
 })
 

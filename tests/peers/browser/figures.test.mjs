@@ -2,7 +2,7 @@
 // differ. MUSTER_ROUNDS says how often each figure is taken; docs/performance.md has the results.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { begins } from './acts.mjs'
+import { begins, denies } from './acts.mjs'
 import { api, browse, keeps, stage, until, world } from './stage.mjs'
 
 const ROUNDS = Number(process.env.MUSTER_ROUNDS ?? 5)
@@ -166,8 +166,7 @@ test('an approval that an agent asks, until it is seen', { timeout: 300_000 }, a
       { id },
     )
     taken.push(seen - Date.parse(approvalFeed.data[0].createdAt))
-    const deny = 'mutation($org: Id!, $id: Id!) { answerApproval(orgId: $org, id: $id, input: { options: ["deny"] }) { id } }'
-    await api(deny, { id: approvalFeed.data[0].id })
+    await denies(approvalFeed.data[0].id)
     await page.waitForTimeout(700)
   }
   figures['event to paint'] = { 'ms from the approval’s instant until it is seen': summed(taken) }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
-import { hops, rests, row, signed } from './acts.mjs'
+import { hops, record, rests, row, signed } from './acts.mjs'
 import { api, apiAs, browse, isAccessible, keeps, reloads, shows, signsOut, stage, until, world } from './stage.mjs'
 
 /** An organization with nothing in it, whose OWNER is the one of the world; and a token for it. */
@@ -14,18 +14,9 @@ async function newOrganization(name) {
 }
 
 /** Calls the service with another organization's token. */
-async function call({ org, token }, query, variables = {}) {
-  const answer = await fetch(`${world.base}/graphql`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ query, variables: { org, ...variables } }),
-  })
-  const { data, errors } = await answer.json()
-  assert.ok(!errors, JSON.stringify(errors))
-  return data
-}
+const call = ({ org, token }, query) => api(query, { org }, world.base, token)
 
-test('a newcomer gets to a line to run, from an empty overview, and the line is theirs', async (t) => {
+test('a newcomer gets from an empty overview to the first answer: a server, its line and machine, an agent, a question', async (t) => {
   const fresh = await newOrganization('Newcomer')
   const page = await browse(t, { as: 'OWNER', at: `/o/${fresh.org}` })
   await page.getByRole('link', { name: 'Get started' }).last().click()
@@ -52,17 +43,10 @@ test('a newcomer gets to a line to run, from an empty overview, and the line is 
   await page.getByRole('button', { name: 'Show a new line' }).click()
   const again = await page.getByLabel('the line to run', { exact: true }).textContent()
   assert.notEqual(again, line)
-})
 
-test('from nothing to the first answer on one page: a server, its machine, an agent, a question', async (t) => {
-  const fresh = await newOrganization('Starting')
-  const page = await browse(t, { as: 'OWNER', at: `/o/${fresh.org}/start` })
   const loaded = reloads(page)
-  await page.getByLabel('Name of the server').fill('desk')
-  await page.getByRole('button', { name: 'Show the line to run' }).click()
-  const line = await page.getByLabel('the line to run', { exact: true }).textContent()
   await page.getByText('Waiting for desk to join…').waitFor()
-  await stage(`types ${line}`)
+  await stage(`types ${again}`)
   await page.getByText('desk is connected.').waitFor()
   await page.getByLabel('Name of the agent').fill('Marlow')
   await page.getByRole('button', { name: 'Create and start it' }).click()
@@ -126,7 +110,7 @@ test('the first question is one that was asked in the panel, and each speaker ha
     'the answer to who is outside',
   )
 
-  const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { name } }', { id: world.agent })
+  const agent = await record('agent', world.agent, 'name')
   const page = await browse(t, { as: 'OWNER', at: `/o/${world.org}/start` })
   const said = page.getByRole('list', { name: 'Conversation' }).getByRole('listitem')
   await said.filter({ hasText: /^Ada Admin:\s*How is the tide\?/ }).waitFor()
@@ -180,7 +164,7 @@ test('the demo: signed in by its link, a newcomer talks to an agent, decides wha
   await marlow.getByText(/^The answer is: .*tea/).waitFor()
   const seconds = Math.round((Date.now() - begun) / 1000)
 
-  // What it has asked before anybody came. It goes on from there as well.
+  // What it asked before the page was open. It goes on from there as well.
   await page.getByRole('link', { name: /^Approvals/ }).first().click()
   const refund = row(page, 'Refund 89.00 EUR for ORD-48213')
   await refund.click()

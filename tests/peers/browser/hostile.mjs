@@ -1,7 +1,7 @@
 // Text that would run, fetch, mislead or overflow if it were taken for more than text; and an organization that is full of it.
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
-import { asks, begins, says, thread } from './acts.mjs'
+import { asks, begins, record, says, thread } from './acts.mjs'
 import { records } from './pages.mjs'
 import { api, apiAs, until, world } from './stage.mjs'
 
@@ -118,10 +118,7 @@ async function outside() {
     origin: `${NAME} of the list`,
   })
   assert.equal((await writes(`refused-${NAME}`)).status, 'ignored')
-  const contact = await until(async () => {
-    const found = await api('query($org: Id!, $id: Id!) { conversation(orgId: $org, id: $id) { contactId } }', { id: conversation })
-    return found.conversation.contactId
-  }, 'the contact')
+  const contact = await until(async () => (await record('conversation', conversation, 'contactId')).contactId, 'the contact')
   return { id: contact, conversation, channel: createChannel.id }
 }
 

@@ -1,18 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, escapes, hasFocus, listens, row, stepTo } from './acts.mjs'
+import { asks, call, deferred, denies, escapes, hasFocus, intercepts, listens, record, row, stepTo } from './acts.mjs'
 import { api, browse, isAccessibleInBoth, shows, until, world } from './stage.mjs'
 
 const inbox = `/o/${world.org}/approvals`
 
 /** How an approval stands, as the service says it. */
-async function stands(id) {
-  const { approval } = await api(
-    'query($org: Id!, $id: Id!) { approval(orgId: $org, id: $id) { status outcome comment answer { options text } } }',
-    { id },
-  )
-  return approval
-}
+const stands = (id) => record('approval', id, 'status outcome comment answer { options text }')
 
 test('what waits is listed by risk, counted in the title, and decided without leaving the list', async (t) => {
   const low = await asks('do execute Build the shop {"command": "make shop"}')
@@ -41,10 +35,7 @@ test('what another person decides stays in its place, also under the pointer', a
   await asks('do execute Wash the deck {"command": "wash"}')
   const page = await browse(t, { as: 'OPERATOR', at: inbox })
   await row(page, 'Coil the ropes').hover()
-  await api(
-    'mutation($org: Id!, $id: Id!) { answerApproval(orgId: $org, id: $id, input: { options: ["deny"] }) { id } }',
-    { id: asked.approval },
-  )
+  await denies(asked.approval)
   await row(page, 'Coil the ropes').getByText(/^Denied by/).waitFor()
   await page.getByRole('button', { name: 'Clear 1 decided' }).waitFor()
 })
@@ -61,10 +52,6 @@ test('a decision can be cancelled before it is sent', async (t) => {
   await until(async () => (await stands(asked.approval)).status !== 'PENDING', 'a decision')
   assert.equal((await stands(asked.approval)).outcome, 'APPROVED')
 })
-
-/** Other tests find no trace of it. */
-const denies = (id) =>
-  api('mutation($org: Id!, $id: Id!) { answerApproval(orgId: $org, id: $id, input: { options: ["deny"] }) { id } }', { id })
 
 /** As long as keys decide nothing else after a decision, and a little more. */
 const rested = (page) => page.waitForTimeout(800)
@@ -94,6 +81,7 @@ test('a key that is tapped three times decides one approval, and Z takes back al
   await until(async () => (await stands(asked[0].approval)).outcome === 'DENIED', 'the denial')
   for (const { approval } of asked.slice(1)) {
     assert.equal((await stands(approval)).status, 'PENDING')
+    // Other tests find no trace of it.
     await denies(approval)
   }
 })
@@ -179,17 +167,7 @@ test('what is risky is approved only by holding, with the keyboard too', async (
   await page.keyboard.up('Enter')
 })
 
-test('a question is answered with an option and with words', async (t) => {
-  const asked = await asks('ask Which colour? | red | blue')
-  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}?peek=${asked.approval}` })
-  await page.getByRole('radio', { name: 'blue' }).check()
-  await page.getByRole('textbox', { name: /own words/i }).fill('a dark one')
-  await page.getByRole('button', { name: 'Send answer' }).click()
-  await until(async () => (await stands(asked.approval)).outcome === 'ANSWERED', 'the answer')
-  assert.equal((await stands(asked.approval)).answer.text, 'a dark one')
-})
-
-test('what was chosen for a question is there again when the answer is cancelled', async (t) => {
+test('what was chosen for a question is there again when its answer is cancelled, and is sent with words', async (t) => {
   const asked = await asks('ask Which rope? | hemp | wire')
   const page = await browse(t, { as: 'OPERATOR', at: `${inbox}/${asked.approval}` })
   const wire = page.getByRole('radio', { name: 'wire' })
@@ -198,8 +176,13 @@ test('what was chosen for a question is there again when the answer is cancelled
   await page.getByRole('button', { name: 'Cancel' }).click()
   await wire.waitFor()
   assert.ok(await wire.isChecked())
+  // Beside the list, too.
+  await page.goto(`${world.base}${inbox}?peek=${asked.approval}`)
+  await wire.check()
+  await page.getByRole('textbox', { name: /own words/i }).fill('a strong one')
   await page.getByRole('button', { name: 'Send answer' }).click()
   await until(async () => (await stands(asked.approval)).outcome === 'ANSWERED', 'the answer')
+  assert.equal((await stands(asked.approval)).answer.text, 'a strong one')
 })
 
 /** Begins words for the agent in an open approval, by keys, and leaves their field. */
@@ -220,19 +203,17 @@ async function isDenied(approval, text) {
   assert.equal((await stands(approval)).answer.text, text)
 }
 
-test('a denial carries a comment to the agent', async (t) => {
-  const asked = await asks('do execute Paint the boat {"command": "paint"}')
-  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}?peek=${asked.approval}` })
+test('words that were begun go along with a denial by key, beside the list and in it', async (t) => {
+  const paints = await asks('do execute Paint the boat {"command": "paint"}')
+  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}?peek=${paints.approval}` })
   await beginsWords(page.getByRole('complementary', { name: 'Paint the boat' }), 'not in this weather')
   await page.keyboard.press('d')
-  await isDenied(asked.approval, 'not in this weather')
-})
+  await isDenied(paints.approval, 'not in this weather')
 
-test('words that were begun go along with a decision by key in the list', async (t) => {
   const asked = await asks('do execute Tar the planks {"command": "tar"}')
-  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}?conversation=${asked.conversation}` })
+  await page.goto(`${world.base}${inbox}?conversation=${asked.conversation}`)
   const peek = page.getByRole('complementary', { name: 'Tar the planks' })
-  // The row is marked by J: opening it alone does not mark it.
+  // The row is marked by J: opening it does not mark it.
   await stepTo(page, row(page, 'Tar the planks'), 'j')
   await page.keyboard.press('Enter')
   await beginsWords(peek, 'wait for the sun')
@@ -290,21 +271,11 @@ test('a person who may not decide sees why, and the service refuses the same cal
   assert.equal(await approve.getAttribute('aria-disabled'), 'true')
   await approve.click({ force: true })
   await page.getByRole('dialog', { name: /may not/i }).getByText(/approval\.resolve/).first().waitFor()
-  const refused = await page.evaluate(async ([org, id]) => {
-    const query = 'mutation($org: Id!, $id: Id!) { answerApproval(orgId: $org, id: $id, input: { options: ["approve"] }) { id } }'
-    const answer = await fetch('/graphql', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ query, variables: { org, id } }),
-    })
-    return (await answer.json()).errors?.[0]?.extensions?.code
-  }, [world.org, asked.approval])
-  assert.equal(refused, 'PERMISSION_DENIED')
+  const approves = 'mutation($o: Id!, $id: Id!) { answerApproval(orgId: $o, id: $id, input: { options: ["approve"] }) { id } }'
+  assert.deepEqual((await call(page, approves, { id: asked.approval })).codes, ['PERMISSION_DENIED'])
   assert.equal((await stands(asked.approval)).status, 'PENDING')
-})
-
-test('the inbox opens for a person who may decide nothing, also when nothing matches', async (t) => {
-  const page = await browse(t, { as: 'VIEWER', at: `${inbox}?kind=COST_GUARD` })
+  // The inbox opens for this person also when nothing matches.
+  await page.goto(`${world.base}${inbox}?kind=COST_GUARD`)
   await page.getByRole('heading', { name: 'Nothing matches' }).waitFor()
   await isAccessibleInBoth(page, 'with nothing that matches')
 })
@@ -320,8 +291,8 @@ test('what is asked while one looks is read out: how many, in one sentence', asy
   )
   // While it is held, what is asked does not get into the list.
   let held = null
-  await page.route('**/graphql', async (route) => {
-    if (route.request().postData()?.includes('ApprovalsInbox')) await held
+  await intercepts(page, 'ApprovalsInbox', async (route) => {
+    await held
     await route.continue()
   })
   await page.goto(`${world.base}${inbox}?kind=ACTION&sort=CREATED`)
@@ -329,9 +300,7 @@ test('what is asked while one looks is read out: how many, in one sentence', asy
   const heard = await listens(page)
   const counts = async () => (await heard()).flatMap((text) => /^(\d+) new approvals?$/.exec(text)?.[1] ?? []).map(Number)
   let release
-  held = new Promise((resolve) => {
-    release = resolve
-  })
+  ;[held, release] = deferred()
   await asks('ask Is the winch loud?')
   for (const name of ['Fill the tank', 'Read the log']) await asks(`do execute ${name} {"command": "go"}`)
   await until(() => news >= 3, 'the news of them')
@@ -442,10 +411,7 @@ test('keys act on the row that has the focus, and never on one that waits while 
 test('what waits and what is decided do not mix when one changes between them', async (t) => {
   const ended = await asks('do execute Lash the boom {"command": "lash"}')
   await asks('do execute Pump the bilge {"command": "rm -r bilge"}')
-  await api(
-    'mutation($org: Id!, $id: Id!) { answerApproval(orgId: $org, id: $id, input: { options: ["deny"] }) { id } }',
-    { id: ended.approval },
-  )
+  await denies(ended.approval)
   const page = await browse(t, { as: 'OPERATOR', at: inbox })
   await row(page, 'Pump the bilge').waitFor()
   const decided = page.getByRole('button', { name: 'Decided', exact: true })
@@ -460,9 +426,7 @@ test('what waits and what is decided do not mix when one changes between them', 
 test('what cannot be read says so, and can be tried again', async (t) => {
   const page = await browse(t, { as: 'ADMIN', fails: ['/graphql'] })
   let broken = true
-  await page.route('**/graphql', (route) =>
-    broken && route.request().postData()?.includes('ApprovalsInbox') ? route.abort() : route.continue(),
-  )
+  await intercepts(page, 'ApprovalsInbox', (route) => (broken ? route.abort() : route.continue()))
   await page.goto(world.base + inbox)
   await page.getByRole('heading', { name: 'This could not be shown' }).waitFor()
   broken = false

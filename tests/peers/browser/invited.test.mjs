@@ -1,11 +1,8 @@
 // An invitation's link: only its holder learns whether the address has an account, and only when it is used.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { codeOf } from './acts.mjs'
+import { codeOf, fresh, row } from './acts.mjs'
 import { apiAs, browse, isAccessible, stage, world } from './stage.mjs'
-
-const fresh = (word) => `${word}${Math.random().toString(36).slice(2, 8)}`
-const row = (page, name) => page.getByRole('row', { name: new RegExp(name) })
 
 /** The address of an invitation, as the operator prints it. */
 async function invited(email) {

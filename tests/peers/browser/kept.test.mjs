@@ -1,7 +1,7 @@
 // What a person has chosen or typed is not lost: saved views, drafts, unsent messages, forms with unsaved changes.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, call, escapes, hasEntered, hops, row, thread } from './acts.mjs'
+import { asks, begins, call, escapes, hasEntered, hops, intercepts, row, thread } from './acts.mjs'
 import { api, browse, isAccessible, signsOut, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
@@ -96,7 +96,7 @@ test('a dialog asks before what was typed in it goes, unless it is given up or s
       return event.defaultPrevented
     })
   await opens()
-  await until(holdsTab, 'the browser to be told')
+  await until(holdsTab, 'the browser to hear of it')
   const ways = {
     'a click outside': () => page.mouse.click(5, 5),
     Esc: () => page.keyboard.press('Escape'),
@@ -145,11 +145,15 @@ const descriptionOf = (control) =>
     .map((id) => document.getElementById(id)?.textContent)
     .join(' ')
 
-test('what is typed is there after a reload, gone when it is sent, and gone after signing out', async (t) => {
+test('what is typed outlasts another page and a reload, and is gone when it is sent, and after signing out', async (t) => {
   const at = `${org}/conversations/${await begins('Remember the beans.')}`
   const page = await browse(t, { as: 'OPERATOR', at })
   const box = page.getByLabel('Message', { exact: true })
   await box.fill('Half a sentence')
+  await page.getByRole('link', { name: 'Conversations' }).first().click()
+  await page.getByRole('grid', { name: 'Conversations' }).waitFor()
+  await page.goBack()
+  assert.equal(await box.inputValue(), 'Half a sentence')
   await page.reload()
   assert.equal(await box.inputValue(), 'Half a sentence')
   const other = await browse(t, { as: 'ADMIN', at })
@@ -172,8 +176,7 @@ test('signing out shows no note that the session has ended, though its socket en
   await page.goto(`${world.base}${org}/agents`)
   await row(page, 'harbour').waitFor()
   const closed = (await socket).waitForEvent('close')
-  await page.route('**/graphql', async (route) => {
-    if (!route.request().postData()?.includes('SignOut')) return route.continue()
+  await intercepts(page, 'SignOut', async (route) => {
     const response = await route.fetch()
     await closed
     await route.fulfill({ response })
@@ -187,8 +190,7 @@ test('a message that was not accepted is there after a reload, and sent once', a
   const page = await browse(t, { as: 'OPERATOR', at: `${org}/conversations/${id}`, fails: ['/graphql'] })
   const box = page.getByLabel('Message', { exact: true })
   await box.waitFor()
-  const isPost = (request) => request.postData()?.includes('PostMessage') ?? false
-  await page.route('**/graphql', (route) => (isPost(route.request()) ? route.abort() : route.continue()))
+  await intercepts(page, 'PostMessage', (route) => route.abort())
   await box.fill('Lost and found')
   await box.press('Enter')
   await page.getByText(/^Not sent\./).waitFor()

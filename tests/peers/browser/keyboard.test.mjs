@@ -1,14 +1,14 @@
 // No test in this file uses the pointer.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, escapes, hasEntered, hasFocus, holdsBack, pressesAtOnce, rests, row, stepTo, tabs, tabTo, thread } from './acts.mjs'
+import {
+  asks, begins, escapes, hasEntered, hasFocus, holdsBack, outcome, pressesAtOnce, record, rests, row, stepTo, tabs, tabTo, thread,
+} from './acts.mjs'
 import { BEFORE, PAGES } from './pages.mjs'
 import { api, browse, isAccessible, until, world } from './stage.mjs'
 import { walksThrough } from './walk.mjs'
 
 const org = `/o/${world.org}`
-const outcome = async (id) =>
-  (await api('query($org: Id!, $id: Id!) { approval(orgId: $org, id: $id) { outcome } }', { id })).approval.outcome
 
 /** Pages of every day. `every_page_by_tab` goes through all. */
 const DAILY = ['overview', 'approvals', 'approval', 'conversation', 'agents', 'agent', 'agent-settings', 'sign-in']
@@ -74,8 +74,7 @@ test('a conversation is opened from the list and written in', async (t) => {
   assert.ok(await hasFocus(page.getByRole('textbox', { name: 'Message' })), 'one can go on writing')
 })
 
-const talk = async (id) =>
-  (await api('query($org: Id!, $id: Id!) { conversation(orgId: $org, id: $id) { takenOverBy openTurns { state } } }', { id })).conversation
+const talk = (id) => record('conversation', id, 'takenOverBy openTurns { state }')
 
 test('a person takes over and hands back', async (t) => {
   const conversation = await begins('hello')

@@ -14,7 +14,7 @@ function look() {
   const above = function* (element) {
     for (let up = element.parentElement; up; up = up.parentElement) yield up
   }
-  // Made for screen readers alone: one pixel.
+  // Only for screen readers: one pixel.
   const isForEars = (element) => [element, ...above(element)].some((each) => each.clientWidth <= 1 && each.clientHeight <= 1 && styleOf(each).overflow === 'hidden')
   const scrolls = (element, axis) => /auto|scroll/.test(styleOf(element)[`overflow${axis}`])
 

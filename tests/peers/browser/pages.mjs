@@ -1,6 +1,6 @@
 // The one table of what the panel shows: every address of its router, with every tab. The tests that look at all pages
 // read it, and `table.mjs` compares it with the panel's source, so that a page that is added and not listed fails.
-import { apart, asks } from './acts.mjs'
+import { apart, asks, record } from './acts.mjs'
 import { api, apiAs, stage, world } from './stage.mjs'
 
 /** What the pages of the records need, made once for each script. */
@@ -17,7 +17,7 @@ async function furnish() {
     }`,
     { agent: world.agent },
   )
-  // A token may neither invite anybody nor do what the OWNER does below.
+  // A token may neither invite users nor do what the OWNER does below.
   await stage(`muster member invite --org ${world.org} --email guest@example.org --role VIEWER --link`)
   await api(
     `mutation($org: Id!, $agent: Id!, $skill: Id!) {
@@ -35,9 +35,9 @@ async function furnish() {
     }`,
   )
   const { approval } = await asks('do execute Load the ferry {"command": "load --all"}')
-  const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { serverId } }', { id: world.agent })
+  const { serverId } = await record('agent', world.agent, 'serverId')
   const ids = Object.fromEntries(Object.entries(made).map(([name, { id }]) => [name, id]))
-  return { ...ids, token: token.id, approval, server: agent.serverId }
+  return { ...ids, token: token.id, approval, server: serverId }
 }
 
 /** The ids of one record of each kind. */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
-import { apart, asks, begins, escapes, holdsBack, hops, opens as goesTo, row } from './acts.mjs'
+import { apart, asks, begins, escapes, holdsBack, hops, opens as goesTo, record, row } from './acts.mjs'
 import { records } from './pages.mjs'
 import { api, browse, until, world } from './stage.mjs'
 
@@ -80,7 +80,7 @@ test('a person who may do everything is offered all that a page can do', async (
   }
 })
 
-test('a viewer is offered the same, and told why not', async (t) => {
+test('a viewer sees the same actions, with why they are refused', async (t) => {
   const page = await browse(t, { as: 'VIEWER' })
   for (const each of PAGES.filter(({ unseen }) => !unseen)) {
     const { at, free = [], refused } = each
@@ -99,8 +99,7 @@ test('a viewer is offered the same, and told why not', async (t) => {
 test('what is chosen is done: a skill is archived and back, a conversation resolved, a dialog opened', async (t) => {
   const page = await browse(t, { as: 'OWNER', at: `${org}/skills?peek=${records.skill}` })
   await page.getByRole('complementary', { name: 'tone-of-voice' }).getByText('Versions').waitFor()
-  const archived = async () =>
-    (await api('query($org: Id!, $id: Id!) { skill(orgId: $org, id: $id) { archivedAt } }', { id: records.skill })).skill.archivedAt
+  const archived = async () => (await record('skill', records.skill, 'archivedAt')).archivedAt
   await chooses(page, 'archive', 'Archive the skill')
   await until(archived, 'the archive')
   await chooses(page, 'restore the', 'Restore the skill')
@@ -109,9 +108,7 @@ test('what is chosen is done: a skill is archived and back, a conversation resol
   await hops(page, `${org}/conversations/${conversation}`)
   await page.getByRole('button', { name: 'Actions for this conversation' }).waitFor()
   await chooses(page, 'resolve', 'Resolve')
-  const status = async () =>
-    (await api('query($org: Id!, $id: Id!) { conversation(orgId: $org, id: $id) { status } }', { id: conversation })).conversation.status
-  await until(async () => (await status()) === 'RESOLVED', 'it being resolved')
+  await until(async () => (await record('conversation', conversation, 'status')).status === 'RESOLVED', 'it being resolved')
 
   await hops(page, `${org}/servers/${records.server}`)
   await page.getByRole('button', { name: 'Delete', exact: true }).waitFor()
@@ -158,14 +155,11 @@ test('what is typed before the palette is there is for the palette, and no key o
   assert.equal(await row(page, 'Grease the rails').getByRole('button', { name: 'Cancel' }).count(), 0, 'nothing is about to be sent')
 })
 
-test('what the frame around a page reads is not offered as a request of the page', async (t) => {
+test('what a page reads, and not its frame, is copied as a command that reads the same, and opens in the explorer', async (t) => {
   const page = await browse(t, { as: 'OWNER', at: `${org}/nowhere` })
   await opens(page, ['Switch between light and dark'])
   assert.deepEqual((await options(page).allInnerTexts()).filter((text) => /in the explorer|^Copy as/.test(text)), [])
-})
-
-test('what a page reads is copied as a command that reads the same, and opens in the explorer', async (t) => {
-  const page = await browse(t, { as: 'OWNER', at: `${org}/agents` })
+  await page.goto(`${world.base}${org}/agents`)
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
   const copied = () => page.evaluate(() => navigator.clipboard.readText())
   await page.getByRole('grid').first().waitFor()

@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { call, hasEntered, holdsBack } from './acts.mjs'
+import { call, deferred, dialog, fresh, hasEntered, holdsBack, intercepts, row } from './acts.mjs'
 import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
-const fresh = (word) => `${word}${Math.random().toString(36).slice(2, 8)}`
-const dialog = (page) => page.getByRole('dialog').or(page.getByRole('alertdialog'))
-const row = (page, name) => page.getByRole('row', { name: new RegExp(name) })
 
 /** A person's role, according to the service. */
 async function roleOf(page, name) {
@@ -84,14 +81,8 @@ test('a token is shown once and can’t be lost by Esc; it works until it is rev
   await dialog(page).waitFor({ state: 'detached' })
   assert.ok(!(await page.content()).includes(secret))
 
-  const works = async () => {
-    const answer = await fetch(`${world.base}/graphql`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ query: 'query($o: Id!) { agentFeed(orgId: $o) { data { id } } }', variables: { o: world.org } }),
-    })
-    return Boolean((await answer.json()).data?.agentFeed)
-  }
+  const feed = 'query($org: Id!) { agentFeed(orgId: $org) { data { id } } }'
+  const works = () => api(feed, {}, world.base, secret).then((data) => Boolean(data?.agentFeed), () => false)
   assert.ok(await works())
   await row(page, name).click()
   const one = page.getByRole('complementary', { name })
@@ -122,12 +113,8 @@ test('settings that another person changed meanwhile are shown beside what was t
   await isAccessible(page, 'in a conflict')
   await shows(page, 'settings-conflict-light')
   // The service saves it, and what is typed before its answer arrives is another edit.
-  let answer
-  const answered = new Promise((resolve) => {
-    answer = resolve
-  })
-  await page.route('**/graphql', async (route) => {
-    if (!route.request().postData()?.includes('updateOrganization')) return route.continue()
+  const [answered, answer] = deferred()
+  await intercepts(page, 'updateOrganization', async (route) => {
     const response = await route.fetch()
     await answered
     await route.fulfill({ response })
@@ -146,7 +133,7 @@ test('settings that another person changed meanwhile are shown beside what was t
   await until(async () => (await stored()) === `${mine} two`, 'my second city')
 })
 
-test('one’s own name is changed for everybody, and a session elsewhere is ended', async (t) => {
+test('one’s own name is changed in all browsers, and a session elsewhere is ended', async (t) => {
   const page = await browse(t, { as: 'VIEWER', at: '/account' })
   const other = await browse(t, { as: 'VIEWER', at: `${org}/members`, fails: ['/graphql'] })
   await row(other, 'Vera Viewer').waitFor()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, hops, row } from './acts.mjs'
-import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
+import { asks, begins, hops, outcome, row } from './acts.mjs'
+import { browse, isAccessible, shows, until, world } from './stage.mjs'
 
 const phone = { width: 375, height: 700, hasTouch: true, isMobile: true }
 const fits = async (page, where) => {
@@ -13,8 +13,6 @@ const isLarge = async (button, what) => {
   const { height } = await button.boundingBox()
   assert.ok(height >= 44, `${what} is ${height} pixels high`)
 }
-const outcome = async (id) =>
-  (await api('query($org: Id!, $id: Id!) { approval(orgId: $org, id: $id) { outcome } }', { id })).approval.outcome
 
 test('an approval is decided on a phone, from the list', async (t) => {
   const asked = await asks('do execute Load the ferry {"command": "load"}')

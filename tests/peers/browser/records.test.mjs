@@ -1,20 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { holdsBack } from './acts.mjs'
+import { call, dialog, fresh, holdsBack, record, row } from './acts.mjs'
 import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
-const fresh = (word) => `${word} ${Math.random().toString(36).slice(2, 8)}`
-const dialog = (page) => page.getByRole('dialog').or(page.getByRole('alertdialog'))
 const peek = (page, name) => page.getByRole('complementary', { name })
-const row = (page, name) => page.getByRole('row', { name: new RegExp(name) })
 
 /** Takes back what a message says. */
 const undo = (page, said) =>
   page.getByRole('status').locator('> div', { hasText: said }).getByRole('button', { name: 'Undo' }).click()
 
-/** Everything that the page was told by the service, as one text. */
-function told(page) {
+/** All answers of the service to the page, as one text. */
+function answersTo(page) {
   const answers = []
   page.on('response', async (response) => {
     if (response.url().includes('/graphql')) answers.push(await response.text().catch(() => ''))
@@ -24,9 +21,9 @@ function told(page) {
 }
 
 test('a credential is made, edited, given to an agent, archived and brought back, and its value never returns', async (t) => {
-  const name = fresh('Ticket system')
+  const name = fresh('Ticket system ')
   const page = await browse(t, { as: 'OWNER', at: `${org}/credentials` })
-  const answers = told(page)
+  const answers = answersTo(page)
   await page.getByRole('button', { name: 'New credential' }).first().click()
   await dialog(page).getByRole('button', { name: 'Store the credential' }).click()
   await dialog(page).getByText('This can’t be empty.').waitFor()
@@ -48,11 +45,7 @@ test('a credential is made, edited, given to an agent, archived and brought back
   await one.getByLabel('Assign this credential to an agent').click()
   await page.getByRole('option').first().click()
   const id = Number(new URL(page.url()).searchParams.get('peek'))
-  const stored = async () => {
-    const query =
-      'query($org: Id!, $id: Id!) { credential(orgId: $org, id: $id) { archivedAt agents { id } fields { label hasValue } } }'
-    return (await api(query, { id })).credential
-  }
+  const stored = () => record('credential', id, 'archivedAt agents { id } fields { label hasValue }')
   await until(async () => (await stored()).agents.length === 1, 'the assignment')
   await undo(page, 'has this credential')
   await until(async () => (await stored()).agents.length === 0, 'the undo of the assignment')
@@ -72,7 +65,7 @@ test('a credential is made, edited, given to an agent, archived and brought back
 })
 
 test('an MCP server is made, reached in another way, given to an agent and archived', async (t) => {
-  const name = fresh('tickets')
+  const name = fresh('tickets ')
   const page = await browse(t, { as: 'ADMIN', at: `${org}/mcp-servers?open=new` })
   await dialog(page).getByLabel('Name', { exact: true }).fill(name)
   await dialog(page).getByRole('textbox', { name: 'Address' }).fill('not an address')
@@ -86,11 +79,7 @@ test('an MCP server is made, reached in another way, given to an agent and archi
   await one.getByRole('textbox', { name: 'Command' }).fill('/usr/local/bin/tickets')
   await one.getByRole('button', { name: 'Save' }).click()
   const id = Number(new URL(page.url()).searchParams.get('peek'))
-  const stored = async () => {
-    const query =
-      'query($org: Id!, $id: Id!) { mcpServer(orgId: $org, id: $id) { transport command url archivedAt agents { id } } }'
-    return (await api(query, { id })).mcpServer
-  }
+  const stored = () => record('mcpServer', id, 'transport command url archivedAt agents { id }')
   await until(async () => (await stored()).transport === 'STDIO', 'the other transport')
   assert.deepEqual(await stored(), {
     transport: 'STDIO', command: '/usr/local/bin/tickets', url: null, archivedAt: null, agents: [],
@@ -105,7 +94,7 @@ test('an MCP server is made, reached in another way, given to an agent and archi
 })
 
 test('a skill keeps its versions, and another person’s edit is shown beside mine', async (t) => {
-  const name = fresh('refunds').replace(' ', '-')
+  const name = fresh('refunds-')
   const page = await browse(t, { as: 'ADMIN', at: `${org}/skills?open=new` })
   await dialog(page).getByLabel('Name', { exact: true }).fill(name)
   await dialog(page).getByLabel('What it is for').fill('When to refund')
@@ -118,8 +107,7 @@ test('a skill keeps its versions, and another person’s edit is shown beside mi
     'mutation($org: Id!, $id: Id!) { updateSkill(orgId: $org, id: $id, input: { content: "Never." }) { id } }',
     { id },
   )
-  const stored = async () =>
-    (await api('query($org: Id!, $id: Id!) { skill(orgId: $org, id: $id) { content } }', { id })).skill.content
+  const stored = async () => (await record('skill', id, 'content')).content
   await one.getByRole('button', { name: 'Save', exact: true }).click()
   const mine = one.getByRole('button', { name: 'Save mine' })
   await mine.waitFor()
@@ -134,10 +122,10 @@ test('a skill keeps its versions, and another person’s edit is shown beside mi
 })
 
 test('a new name is taken back, unless another one was given since', async (t) => {
-  const name = fresh('returns').replace(' ', '-')
+  const name = fresh('returns-')
   const create = 'mutation($org: Id!, $name: String!) { createSkill(orgId: $org, input: { name: $name, content: "" }) { id } }'
   const { id } = (await api(create, { name })).createSkill
-  const stored = async () => (await api('query($org: Id!, $id: Id!) { skill(orgId: $org, id: $id) { name } }', { id })).skill.name
+  const stored = async () => (await record('skill', id, 'name')).name
   const page = await browse(t, { as: 'ADMIN', at: `${org}/skills?peek=${id}` })
   const field = page.getByRole('complementary').getByLabel('Name', { exact: true })
   const renames = async (to) => {
@@ -159,9 +147,9 @@ test('a new name is taken back, unless another one was given since', async (t) =
 })
 
 test('a channel is made by its transport, edited by sections, switched off and deleted by its name', async (t) => {
-  const name = fresh('shop hook')
+  const name = fresh('shop hook ')
   const page = await browse(t, { as: 'OWNER', at: `${org}/channels` })
-  const answers = told(page)
+  const answers = answersTo(page)
   await page.getByText('How people outside the panel reach agents.').waitFor()
   await page.getByRole('button', { name: 'New channel' }).first().click()
   await dialog(page).getByLabel('Agent').click()
@@ -180,12 +168,8 @@ test('a channel is made by its transport, edited by sections, switched off and d
   await one.getByText('/webhooks/webhook/').waitFor()
   await shows(page, 'channels-light')
   const id = Number(new URL(page.url()).searchParams.get('peek'))
-  const stored = async () => {
-    const query = `query($org: Id!, $id: Id!) { channel(orgId: $org, id: $id) {
-      isActive inactiveReason whitelist instructions alertRecipientUserIds webhook { hasOutboundSecret outboundUrl }
-    } }`
-    return (await api(query, { id })).channel
-  }
+  const fields = 'isActive inactiveReason whitelist instructions alertRecipientUserIds webhook { hasOutboundSecret outboundUrl }'
+  const stored = () => record('channel', id, fields)
   assert.deepEqual((await stored()).webhook, { hasOutboundSecret: true, outboundUrl: 'https://example.com/hook' })
 
   await one.getByLabel('Instructions').fill('Be brief.')
@@ -218,7 +202,7 @@ test('a channel is made by its transport, edited by sections, switched off and d
 })
 
 test('people who may not edit a record see that and why, and are refused by the service too', async (t) => {
-  const name = fresh('watched')
+  const name = fresh('watched ')
   const { createCredential, createChannel } = await api(
     `mutation($org: Id!, $name: String!, $agent: Id!) {
       createCredential(orgId: $org, input: { name: $name, kind: "api-key", fields: [] }) { id }
@@ -233,29 +217,20 @@ test('people who may not edit a record see that and why, and are refused by the 
   await isAccessible(page, 'for a viewer')
   await one.getByRole('button', { name: 'Delete the channel' }).press('Enter')
   await dialog(page).getByText('agent.edit').first().waitFor()
-  const refused = await page.evaluate(async ([org, channel, credential]) => {
-    const answer = await fetch('/graphql', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        query: `mutation($o: Id!, $c: Id!, $k: Id!) {
-          updateChannel(orgId: $o, id: $c, input: { isActive: false }) { id }
-          archiveCredential(orgId: $o, id: $k) { id }
-          createSkill(orgId: $o, input: { name: "mine", content: "" }) { id }
-          createMcpServer(orgId: $o, input: { name: "mine", transport: HTTP, url: "https://example.com" }) { id }
-        }`,
-        variables: { o: org, c: channel, k: credential },
-      }),
-    })
-    return (await answer.json()).errors.map(({ extensions }) => extensions.code)
-  }, [world.org, createChannel.id, createCredential.id])
-  assert.deepEqual(refused, Array(4).fill('PERMISSION_DENIED'))
+  const edits = `mutation($o: Id!, $c: Id!, $k: Id!) {
+    updateChannel(orgId: $o, id: $c, input: { isActive: false }) { id }
+    archiveCredential(orgId: $o, id: $k) { id }
+    createSkill(orgId: $o, input: { name: "mine", content: "" }) { id }
+    createMcpServer(orgId: $o, input: { name: "mine", transport: HTTP, url: "https://example.com" }) { id }
+  }`
+  const { codes } = await call(page, edits, { c: createChannel.id, k: createCredential.id })
+  assert.deepEqual(codes, Array(4).fill('PERMISSION_DENIED'))
 })
 
-test('a credential that is taken from two agents and given back to one is that agent’s alone', async (t) => {
-  const name = fresh('Shared key')
-  const { agent: first } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { id name serverId } }', { id: world.agent })
-  const second = { name: fresh('Second') }
+test('a credential removed from two agents and returned to one belongs to only that agent', async (t) => {
+  const name = fresh('Shared key ')
+  const first = await record('agent', world.agent, 'id name serverId')
+  const second = { name: fresh('Second ') }
   const { createAgent, createCredential } = await api(
     `mutation($org: Id!, $name: String!, $agent: String!, $server: Id!) {
       createAgent(orgId: $org, input: { name: $agent, serverId: $server }) { id }
@@ -268,8 +243,7 @@ test('a credential that is taken from two agents and given back to one is that a
     'mutation($org: Id!, $id: Id!, $agents: [Id!]!) { setCredentialAgents(orgId: $org, id: $id, input: { agentIds: $agents }) { id } }',
     { id, agents: [first.id, createAgent.id] },
   )
-  const stored = async () =>
-    (await api('query($org: Id!, $id: Id!) { credential(orgId: $org, id: $id) { agents { id } } }', { id })).credential.agents.map((agent) => agent.id)
+  const stored = async () => (await record('credential', id, 'agents { id }')).agents.map((agent) => agent.id)
   const page = await browse(t, { as: 'OWNER', at: `${org}/credentials?peek=${id}` })
   const take = (agent) => peek(page, name).getByRole('button', { name: `Remove this credential from ${agent.name}` })
   await take(first).waitFor()

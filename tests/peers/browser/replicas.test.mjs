@@ -1,13 +1,10 @@
 // Two replicas on one database: the page of one shows what happens on the other, also after it was restarted.
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
-import { asks, begins, row, says } from './acts.mjs'
-import { api, browse, reloads, stage, until, world } from './stage.mjs'
+import { asks, begins, isBack, isLost, LOST, row, says, thread } from './acts.mjs'
+import { browse, reloads, stage, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
-const LOST = ['/graphql', '/assets/']
-const isLost = (page) => page.getByRole('status').getByText(/^No connection since/).waitFor()
-const isBack = (page) => page.getByText(/^No connection since/).waitFor({ state: 'detached', timeout: 20_000 })
 const agents = (page) => page.getByRole('article', { name: /^(?!You)/ })
 
 /** The other replica's address. */
@@ -37,13 +34,7 @@ test('what is asked on one replica is decided on the other, and both pages see i
   await row(there, 'Weigh the anchor').click()
   await there.getByRole('button', { name: 'Approve' }).click()
   await row(here, 'Weigh the anchor').getByText('Approved by Otto Operator').waitFor()
-  await until(async () => {
-    const { messages } = await api(
-      'query($org: Id!, $id: Id!) { messages(orgId: $org, conversationId: $id, limit: 50) { data { kind } } }',
-      { id: asked.conversation },
-    )
-    return messages.data.some(({ kind }) => kind === 'TOOL_RESULT')
-  }, 'the agent to do it')
+  await until(async () => (await thread(asked.conversation)).some(({ kind }) => kind === 'TOOL_RESULT'), 'the agent to do it')
 })
 
 test('a replica that was killed comes back under its page, with what happened on the other', async (t) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hasEntered } from './acts.mjs'
+import { call, hasEntered, record } from './acts.mjs'
 import { api, browse, isAccessible, shows, stage, until, world } from './stage.mjs'
 
 const at = (path) => `/o/${world.org}${path}`
@@ -41,8 +41,8 @@ test('a server is made, its line is shown once, and the panel sees it join', asy
 })
 
 test('a server shows what it is and what runs on it', async (t) => {
-  const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { serverId } }', { id: world.agent })
-  const page = await browse(t, { as: 'VIEWER', at: at(`/servers/${agent.serverId}`) })
+  const { serverId } = await record('agent', world.agent, 'serverId')
+  const page = await browse(t, { as: 'VIEWER', at: at(`/servers/${serverId}`) })
   await page.getByText('plain processes').waitFor()
   await page.getByRole('link', { name: /harbour/ }).first().waitFor()
   await shows(page, 'server-light')
@@ -50,12 +50,8 @@ test('a server shows what it is and what runs on it', async (t) => {
   assert.equal(await renew.getAttribute('aria-disabled'), 'true')
   await renew.press('Enter')
   await page.getByRole('dialog', { name: 'You may not do this' }).getByText('server.edit').first().waitFor()
-  const codes = await page.evaluate(async ([org, id]) => {
-    const query = 'mutation($org: Id!, $id: Id!) { regenerateProvisioningToken(orgId: $org, id: $id) { id } }'
-    const answer = await fetch('/graphql', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ query, variables: { org, id } }) })
-    return (await answer.json()).errors.map(({ extensions }) => extensions.code)
-  }, [world.org, agent.serverId])
-  assert.deepEqual(codes, ['PERMISSION_DENIED'])
+  const renews = 'mutation($o: Id!, $id: Id!) { regenerateProvisioningToken(orgId: $o, id: $id) { id } }'
+  assert.deepEqual((await call(page, renews, { id: serverId })).codes, ['PERMISSION_DENIED'])
 })
 
 test('a new token says what it cuts off, and is shown once', async (t) => {
@@ -77,7 +73,7 @@ test('a host that a service token let in waits until an admin confirms it', asyn
   const made = 'mutation($org: Id!) { createServer(orgId: $org, input: { name: "mole" }) { id provisioningToken } }'
   const { createServer: { id, provisioningToken } } = await api(made)
   await stage(`types echo '${provisioningToken}' | muster host join --url ${world.base} --token-stdin --dir ~/muster-host-${id}`)
-  const host = async () => (await api('query($org: Id!, $id: Id!) { server(orgId: $org, id: $id) { host { confirmedAt } } }', { id })).server.host
+  const host = async () => (await record('server', id, 'host { confirmedAt }')).host
   await until(host, 'the host')
   const viewer = await browse(t, { as: 'VIEWER', at: at(`/servers/${id}`) })
   await viewer.getByRole('heading', { name: 'Not confirmed' }).waitFor()
@@ -103,16 +99,15 @@ test('a server is renamed and labelled, and another person’s change is not ove
   await page.getByLabel('Where it is').fill('cellar')
   await page.getByRole('button', { name: 'Save' }).click()
   await until(async () => (await serverOf('pier')).region === 'cellar', 'the region')
-  const { server } = await api('query($org: Id!, $id: Id!) { server(orgId: $org, id: $id) { labels } }', { id })
-  assert.deepEqual(server.labels, { rack: '4', spare: '' })
+  assert.deepEqual((await record('server', id, 'labels')).labels, { rack: '4', spare: '' })
   await page.getByLabel('Name', { exact: true }).fill('landing')
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByRole('heading', { name: 'landing' }).waitFor()
 })
 
 test('a server with agents stays; an empty one is deleted by its typed name', async (t) => {
-  const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { serverId } }', { id: world.agent })
-  const page = await browse(t, { as: 'ADMIN', at: at(`/servers/${agent.serverId}`) })
+  const { serverId } = await record('agent', world.agent, 'serverId')
+  const page = await browse(t, { as: 'ADMIN', at: at(`/servers/${serverId}`) })
   await page.getByRole('button', { name: 'Delete', exact: true }).click()
   const dialog = page.getByRole('alertdialog')
   await dialog.getByLabel('Type harbour to confirm').fill('harbour')

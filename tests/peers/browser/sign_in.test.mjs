@@ -30,10 +30,13 @@ async function mailed(to, subject) {
   return at
 }
 
-test('a person signs in with address and password, and stays signed in after a reload', async (t) => {
+test('a wrong password is refused in words, the right one signs in, and a reload changes nothing', async (t) => {
   const page = await browse(t, { at: '/' })
   await heading(page, 'Sign in').waitFor()
   await shows(page, 'sign-in-light')
+  await types(page, { ...world.people.OWNER, password: 'not the password' })
+  await page.getByRole('alert').first().waitFor()
+  assert.equal(await page.getByLabel('E-mail address').inputValue(), world.people.OWNER.email, 'what was typed stays')
   await types(page, world.people.OWNER)
   await isIn(page)
   await page.reload()
@@ -73,13 +76,6 @@ test('a menu that was opened early stays while a person arrives in their organiz
   arrive()
   await page.getByRole('link', { name: 'Overview', includeHidden: true }).waitFor()
   assert.ok(await entry.isVisible())
-})
-
-test('a wrong password is refused in words, and what was typed stays', async (t) => {
-  const page = await browse(t, { at: '/sign-in' })
-  await types(page, { ...world.people.OWNER, password: 'not the password' })
-  await page.getByRole('alert').first().waitFor()
-  assert.equal(await page.getByLabel('E-mail address').inputValue(), world.people.OWNER.email)
 })
 
 test('a second factor is set up, asked for, replaced by a recovery code, and removed', async (t) => {
@@ -282,7 +278,7 @@ test('an address is confirmed, and changed, by the link in a mail and a press', 
   await page.getByLabel('New address').fill(next)
   await button(page, 'Change the address').click()
   await page.getByText(`A link is on its way to ${next}.`, { exact: false }).waitFor()
-  // The mailbox's owner confirms, also without being signed in; opening the link alone does nothing.
+  // The mailbox's owner confirms, also without being signed in; only opening the link does nothing.
   const at = await mailed(next, 'Confirm your e-mail address')
   const mailbox = await browse(t, { at })
   await heading(mailbox, 'Confirm your address').waitFor()

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks } from './acts.mjs'
+import { asks, dialog, intercepts, outcome } from './acts.mjs'
 import { api, apiAs, browse, isAccessible, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
-const dialog = (page) => page.getByRole('dialog').or(page.getByRole('alertdialog'))
 const button = (within, name) => within.getByRole('button', { name, exact: true })
 const section = (page, title) => page.locator('form', { has: page.getByRole('heading', { name: title, exact: true }) })
 
@@ -68,8 +67,7 @@ test('what is allowed counts once, also if the answer is lost and it is sent aga
   const before = await allowed()
   const page = await browse(t, { as: 'ADMIN', at: `${org}/settings?tab=money`, fails: ['/graphql'] })
   let sent = 0
-  await page.route('**/graphql', async (route) => {
-    if (!route.request().postData()?.includes('AllowSpending')) return route.continue()
+  await intercepts(page, 'AllowSpending', async (route) => {
     sent += 1
     if (sent > 1) return route.continue()
     // It is carried out, and the answer is lost.
@@ -112,9 +110,7 @@ test('who asks to reach a host is approved by allowing the host, and only by who
   const page = await browse(t, { as: 'ADMIN', at: `${org}/approvals/${approval}` })
   await button(page, 'Allow this host…').click()
   await button(dialog(page), 'Allow it').click()
-  const stands = async () =>
-    (await api('query($org: Id!, $id: Id!) { approval(orgId: $org, id: $id) { outcome } }', { id: approval })).approval.outcome
-  await until(async () => (await stands()) === 'APPROVED', 'the approval')
+  await until(async () => (await outcome(approval)) === 'APPROVED', 'the approval')
   const { allowedHosts } = await organization('allowedHosts { host }')
   assert.ok(allowedHosts.some(({ host }) => host === 'charts.example.com'))
 })

@@ -172,7 +172,7 @@ export async function isAccessible(page, where = '', except = []) {
   await findsNothing(page, { runOnly: { type: 'tag', values: WCAG }, rules }, where)
 }
 
-/** The same in light and dark: what differs between the two is colour alone. Leaves the page light. */
+/** The same in light and dark: only colours differ between the two. Leaves the page light. */
 export async function isAccessibleInBoth(page, where = '', except = []) {
   await isAccessible(page, `${where}, light`, except)
   const contrast = { runOnly: { type: 'rule', values: ['color-contrast'] } }

@@ -42,7 +42,7 @@ test('a message that one writes stands in the other’s browser, and reading it 
   await until(async () => (await vera.getByRole('row', { name: /Reading room.*unread/ }).count()) === 0, 'it to be read')
 })
 
-test('everybody sees who has taken over, and only that person can write', async (t) => {
+test('all users see who has taken over, and only that person can write', async (t) => {
   const at = `/o/${world.org}/conversations/${world.conversation}`
   const ada = await browse(t, { as: 'ADMIN', at })
   const otto = await browse(t, { as: 'OPERATOR', at })

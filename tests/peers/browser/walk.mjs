@@ -1,4 +1,4 @@
-// Goes through pages by Tab alone: each ends, and one sees where one is.
+// Goes through pages with only Tab: each ends, and one sees where one is.
 import assert from 'node:assert/strict'
 import { settled } from './acts.mjs'
 import { BEFORE } from './pages.mjs'

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_topmost_header_counts_whatever_its_name_is() {
+    fn the_topmost_header_counts_under_every_name() {
         let failed = "Authentication-Results: spf=fail smtp.mailfrom=a.test; dkim=none;dmarc=fail action=none header.from=a.test";
         let passed = "Authentication-Results: mx.b.test; dmarc=pass header.from=a.test";
         assert!(proven(passed, TOPMOST) && !proven(failed, TOPMOST));

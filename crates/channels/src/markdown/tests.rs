@@ -170,7 +170,7 @@ fn fences_are_closed_and_opened_again() {
 
 /// Telegram counts the visible text, but rejects anything longer than 32,768 bytes before it parses the marks.
 #[test]
-fn marks_alone_make_no_part_too_long() {
+fn marks_only_make_no_part_too_long() {
     let facts = crate::traits(crate::Kind::Telegram);
     for (piece, times) in [
         ("***~~a~~*** ", 1_500),

@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// A loopback address for this process alone, for tests with fixed ports.
+/// A loopback address for only this process, for tests with fixed ports.
 fn apart() -> String {
     let [.., high, low] = std::process::id().to_be_bytes();
     format!("127.71.{high}.{low}")

@@ -228,7 +228,7 @@ async fn without_a_secret_requests_are_refused() {
 }
 
 #[tokio::test]
-async fn githubs_signature_counts_in_its_own_header_alone() {
+async fn githubs_signature_counts_only_in_its_own_header() {
     let config = WebhookConfig {
         inbound_secrets: vec!["It's a Secret to Everybody".into()],
         signature_header: Some("X-Hub-Signature-256".to_owned()),

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_goes_to_its_own_address_alone() {
+    fn a_key_goes_only_to_its_own_address() {
         let paths = [
             ("chat/completions", "openai"),
             ("v1/responses", "openai"),

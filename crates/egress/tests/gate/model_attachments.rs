@@ -54,7 +54,7 @@ fn question(part: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_file_by_reference_is_paid_alone() {
+async fn files_by_reference_are_paid_one_at_a_time() {
     let most = Arc::new(AtomicUsize::new(0));
     let server = costly(&most).await;
     let world = budgeted(&server, 3);

@@ -46,7 +46,7 @@ async fn through(world: &World, to: &str, sni: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_tunnel_leads_to_a_listed_host_and_port_alone() {
+async fn a_tunnel_leads_only_to_a_listed_host_and_port() {
     let server = Server::secure(hello()).await;
     let mut world = World::new();
     world.allow("files.test", server.port).apply();
@@ -136,7 +136,7 @@ async fn a_person_can_allow_a_host_and_take_it_away() {
     let (status, words) = world.ask(connect(&to)).await;
     assert_eq!(status, StatusCode::FORBIDDEN);
     assert!(words.contains("End your turn"), "{words}");
-    // The rules alone don't open an unlisted host.
+    // The rules by themselves don't open an unlisted host.
     verdict(CrossingDecision::Allowed);
     assert_eq!(through(&world, &to, "files.test").await, None);
     verdict(CrossingDecision::Approved);

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_for_the_agent_alone() {
+    fn a_note_is_only_for_the_agent() {
         let parts = [Part::Note { text: "Careful.".to_owned() }, text("Ada", "Hi")];
         let shown = serde_json::to_value(blocks(&parts, false, false, |_| None)).unwrap();
         assert_eq!(
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_linked_to_and_a_picture_is_shown_to_whom_takes_it() {
+    fn a_file_is_linked_and_a_picture_shown_to_agents_that_take_it() {
         let file = |base64: Option<&str>| Part::File {
             filename: "a b.png".to_owned(),
             mime_type: "image/png".to_owned(),

@@ -1,4 +1,4 @@
-//! The state machine alone, on lines as agents write them.
+//! Only the state machine, on lines as agents write them.
 
 use agent_client_protocol_schema::v1::{ContentBlock, TextContent};
 use muster_protocol::{

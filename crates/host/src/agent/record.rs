@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_that_can_not_be_read_ends_its_launch_alone() {
+    fn an_unreadable_record_ends_only_its_own_launch() {
         let record = Record { generation: 3, phase: Phase::Running, has_old_home: true, ..Record::new(7) };
         let mut record = serde_json::to_value(record).unwrap();
         let read = |record: &Value| Record::read(record.to_string().as_bytes()).unwrap();

@@ -125,7 +125,7 @@ async fn an_agent_cannot_answer_its_own_request() {
 /// Where only programs can be run, `connect` leads to the shim, for the shim's own user only.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs an engine: tests/containers"]
-async fn a_shim_is_reached_through_the_engine_by_its_own_user_alone() {
+async fn only_its_own_user_reaches_a_shim_through_the_engine() {
     let plane = Plane::start().await;
     let (_folder, path) = list("/muster-agent", &[]);
     let mut host = Contained::start(&plane, &["--programs", &path]);

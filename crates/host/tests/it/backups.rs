@@ -214,7 +214,7 @@ async fn a_file_in_place_of_a_folder_is_reported() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_disk_that_is_nearly_full_is_left_alone() {
+async fn a_nearly_full_disk_is_not_filled() {
     let plane = Plane::start().await;
     // More than any disk has.
     let host = Host::start(&plane, &["--reserve-mb", "1000000000"]);

@@ -24,7 +24,7 @@ pub struct Host {
 }
 
 /// The program with the host, the shim and the reference agent. It is an example of this package, built by `cargo
-/// nextest run -p muster-host`, but not by `--test it` alone.
+/// nextest run -p muster-host`, but not by only `--test it`.
 pub fn program() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let program = own.parent().unwrap().parent().unwrap().join("examples/muster");

@@ -1,5 +1,5 @@
-//! Keeping a mutation's answer under an idempotency key and replaying it: secrets are left out, and the caller
-//! must still be permitted to ask.
+//! Stores a mutation's answer under an idempotency key, without secrets, and replays it to callers who may still make
+//! the request.
 
 use async_graphql::{Value, Variables, parser::types::Field};
 use bytes::Bytes;
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Session {
-    /// The answer to keep. None if it contains a temporary refusal or a failure.
+    /// The answer to store. None if it contains a temporary refusal or a failure.
     pub fn kept(&self, operation: &Operation, json: &[u8]) -> Option<Bytes> {
         let mut answer: serde_json::Value = muster_json::from_slice(json).ok()?;
         let errors = answer.get("errors").and_then(serde_json::Value::as_array);
@@ -35,7 +35,7 @@ impl Session {
         Some(if hidden { answer.to_string().into() } else { Bytes::copy_from_slice(json) })
     }
 
-    /// Refuses a caller who may no longer ask for every root field of the operation. Runs nothing.
+    /// Checks that the caller may still request every root field of the operation. Runs nothing.
     ///
     /// # Errors
     /// Those of [`authorize`].
@@ -62,7 +62,7 @@ impl Session {
     }
 }
 
-/// The organization a field is called for. If the document doesn't say, one that doesn't exist.
+/// The organization a field is called for. If the document names none, one that doesn't exist.
 fn org_of(field: &Field, variables: &Variables) -> OrgId {
     OrgId(match argument(field, "orgId", variables) {
         Some(Value::Number(id)) => id.as_i64().unwrap_or_default(),

@@ -10,7 +10,6 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use http::header;
 use sha2::{Digest, Sha256};
 
-/// One file with markup, style, and script.
 const PAGE: &str = include_str!("explorer.html");
 
 /// Only this script and style run, and the page can only talk to this service.
@@ -29,7 +28,6 @@ fn hash(open: &str, close: &str) -> String {
     format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(inner)))
 }
 
-/// The page.
 pub fn page() -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),

@@ -4,7 +4,7 @@
 //! - `run.rs`: runs one operation, from text to response, with the same steps for every transport.
 //! - this file: GraphQL over HTTP (POST and GET, single and batch) and its statuses.
 //! - `socket.rs`, `sse.rs`: subscriptions (and anything else) over WebSockets and server-sent events.
-//! - `again.rs`: replaying a kept answer: authorizing again, and leaving out secrets.
+//! - `again.rs`: storing an answer without secrets, and authorizing its replay.
 //! - `explorer.rs`: the page for browsers.
 //!
 //! Statuses follow the GraphQL-over-HTTP draft. With `application/json`, a well-formed request is answered 200
@@ -39,7 +39,7 @@ use crate::{
     api::middleware::{
         Arrival, Prepaid, Visit,
         idempotency::{self, Answer, Keyed},
-        is_json, put,
+        is_json, write_cookie,
     },
     base::{
         ids::OrgId,
@@ -52,7 +52,6 @@ use crate::{
 const IN_STREAM: &str =
     "An event stream can't set a cookie, because its headers are sent first. Accept JSON instead.";
 
-/// The routes of the endpoint.
 pub fn router(graphql: Arc<Graphql>) -> Router {
     Router::new().route("/graphql", get(on_get).post(on_post)).with_state(graphql)
 }
@@ -61,28 +60,29 @@ async fn on_post(State(graphql): State<Arc<Graphql>>, arrival: Arrival, body: Bo
     let media = Media::wanted(&arrival.headers);
     let visit = Visit::new(&graphql.core, &arrival);
     let jar = if sse::is_wanted(&arrival.headers) { Jar::closed(IN_STREAM) } else { visit.jar() };
-    let answered = post(&graphql, &arrival, (media, jar.clone()), body).await;
-    let answered = answered.and_then(|mut response| put(visit, &jar, &mut response).map(|()| response));
+    let answered = run_post(&graphql, &arrival, (media, jar.clone()), body).await;
+    let answered =
+        answered.and_then(|mut response| write_cookie(visit, &jar, &mut response).map(|()| response));
     answered.unwrap_or_else(|problem| refuse(&problem, media, &arrival.request_id))
 }
 
-async fn post(
+async fn run_post(
     graphql: &Arc<Graphql>,
     arrival: &Arrival,
     (media, jar): (Media, Jar),
     body: Body,
 ) -> Result<Response> {
-    let session = Session::open(graphql, arrival).await?.reaching(jar);
+    let session = Session::open(graphql, arrival).await?.with_jar(jar);
     if !is_json(&arrival.headers) {
         let detail = "Send the request as `Content-Type: application/json`.";
         return Err(Problem::new(Code::UnsupportedMediaType, detail));
     }
     // An anonymous caller pays for the body until its operations are charged.
     let prepaid = session.prepay()?;
-    let body = session.read(body).await?;
-    let sent = sent(arrival, &body, graphql.core.config.limits.graphql_batch);
+    let body = session.read_body(body).await?;
+    let parsed = parse_post(arrival, &body, graphql.core.config.limits.graphql_batch);
     prepaid.as_ref().map(Prepaid::refund);
-    let (key, batch) = sent.map_err(|problem| session.charged(problem))?;
+    let (key, batch) = parsed.map_err(|problem| session.charge_refused(problem))?;
     match batch {
         Batch::Single(operation) if key.is_some() && session.is_mutation(&operation) => {
             let events = sse::is_wanted(&arrival.headers);
@@ -90,7 +90,7 @@ async fn post(
                 .await
         }
         Batch::Single(operation) if sse::is_wanted(&arrival.headers) => {
-            // The operation has its own copy, and a caller's first body is let in regardless of its size.
+            // The operation has its own copy. A caller's first body is admitted regardless of its size.
             let sent = body.len();
             drop(body);
             sse::respond(&session, *operation, sent)
@@ -100,8 +100,8 @@ async fn post(
     }
 }
 
-/// What a POST request asks for, with its idempotency key.
-fn sent<'a>(arrival: &'a Arrival, body: &[u8], most: usize) -> Result<(Option<&'a str>, Batch)> {
+/// Parses a POST request into its operations and its idempotency key.
+fn parse_post<'a>(arrival: &'a Arrival, body: &[u8], most: usize) -> Result<(Option<&'a str>, Batch)> {
     let key = idempotency::key_of(&arrival.headers)?;
     let batch = Batch::read(body, most)?;
     if key.is_some() && matches!(batch, Batch::Many(_)) {
@@ -120,13 +120,13 @@ async fn under_key(
     media: Media,
     events: bool,
 ) -> Result<Response> {
-    // Before the key is claimed, which already writes.
+    // Charged before the key is claimed, which already writes.
     session.charge(Class::Writes)?;
     let (asking, asked) = (session.clone(), operation.clone());
     // A document may concern several organizations.
     let keyed = Keyed { caller: asking.caller(), org: OrgId(0), key, parts: &[b"graphql", body] };
     let work = move |claim| async move {
-        let session = session.under(claim);
+        let session = session.with_claim(claim);
         let answered = session.run(operation.clone()).await;
         let kept = session.kept(&operation, &answered.json);
         Answer {
@@ -167,7 +167,7 @@ async fn on_get(
     } else if request::weight(&arrival.headers, "text/html") > 0 {
         return explorer::page();
     } else {
-        ask(&graphql, &arrival, media).await
+        run_get(&graphql, &arrival, media).await
     };
     answered.unwrap_or_else(|problem| refuse(&problem, media, &arrival.request_id))
 }
@@ -178,23 +178,23 @@ async fn connect(graphql: &Arc<Graphql>, arrival: &Arrival, handshake: WebSocket
     socket::upgrade(Arc::clone(&graphql.core), session, arrival.request_id.clone(), handshake)
 }
 
-async fn ask(graphql: &Arc<Graphql>, arrival: &Arrival, media: Media) -> Result<Response> {
+async fn run_get(graphql: &Arc<Graphql>, arrival: &Arrival, media: Media) -> Result<Response> {
     let session = Session::open(graphql, arrival).await?;
     let events = sse::is_wanted(&arrival.headers);
     // As for POST: an anonymous caller pays before anything is parsed.
     let prepaid = session.prepay()?;
     let query = arrival.uri.query().unwrap_or_default();
-    let asked = asked(&session, query, events);
+    let parsed = parse_get(&session, query, events);
     prepaid.as_ref().map(Prepaid::refund);
-    let operation = asked.map_err(|problem| session.charged(problem))?;
+    let operation = parsed.map_err(|problem| session.charge_refused(problem))?;
     if events {
         return sse::respond(&session, operation, query.len());
     }
     Ok(respond(session.run(operation).await, media))
 }
 
-/// What a GET request asks for. GET only reads: following a link must not change anything.
-fn asked(session: &Session, query: &str, events: bool) -> Result<Operation> {
+/// Parses a GET request. GET only reads: following a link must not change anything.
+fn parse_get(session: &Session, query: &str, events: bool) -> Result<Operation> {
     let operation = Operation::from_query(query)?;
     if session.is_beyond_get(&operation, events) {
         let detail = "GET only runs queries. Send the operation with POST.";

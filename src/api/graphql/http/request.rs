@@ -14,12 +14,10 @@ use crate::base::{
 /// An operation as it was sent. Unknown keys are ignored, as the specification requires.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Operation {
-    /// The document.
     pub query: String,
     /// The name of the operation within the document.
     #[serde(default, rename = "operationName")]
     pub name: Option<String>,
-    /// The values of its variables.
     #[serde(default)]
     pub variables: Variables,
     /// Unused, but must be an object if present.
@@ -27,10 +25,8 @@ pub struct Operation {
     extensions: Option<HashMap<String, serde_json::Value>>,
 }
 
-/// The content of a body.
 #[derive(Debug)]
 pub enum Batch {
-    /// An operation.
     Single(Box<Operation>),
     /// Operations to answer in order.
     Many(Vec<Operation>),
@@ -58,7 +54,7 @@ impl Batch {
 }
 
 impl Operation {
-    /// An operation from elsewhere than a body.
+    /// An operation that did not come in a body.
     pub fn new(query: String, name: Option<String>, variables: Variables) -> Self {
         Self { query, name, variables, extensions: None }
     }
@@ -101,7 +97,6 @@ fn malformed(error: serde_json::Error) -> Problem {
     Problem::new(Code::MalformedRequest, format!("The body is not a GraphQL request: {error}."))
 }
 
-/// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
     /// `application/graphql-response+json`: the status says whether the document ran.
@@ -111,14 +106,13 @@ pub enum Media {
 }
 
 impl Media {
-    /// The form the caller prefers. JSON if none that we have is acceptable.
+    /// The form the caller prefers. JSON if the caller accepts neither.
     pub fn wanted(headers: &HeaderMap) -> Self {
         let (graphql, json) =
             (weight(headers, "application/graphql-response+json"), weight(headers, "application/json"));
         if graphql > json || (graphql > 0 && names_first(headers)) { Self::GraphQl } else { Self::Json }
     }
 
-    /// The response's content type.
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::GraphQl => "application/graphql-response+json; charset=utf-8",

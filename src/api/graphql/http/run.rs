@@ -36,7 +36,7 @@ use crate::{
     read::{AnswerBudget, PARSED_WEIGHT, Reading, SharedBudget},
 };
 
-/// The most operations in a batch of a stranger: without a credential there is little to do but sign in.
+/// The most operations in the batch of an anonymous caller, who can do little but sign in.
 const MOST_ANONYMOUS: usize = 3;
 
 /// The caller and context of operations: one HTTP request or one socket.
@@ -48,16 +48,14 @@ pub struct Session {
     claim: Option<Arc<Claim>>,
     /// Whether its operation is already charged.
     paid: bool,
-    /// What the answer can do to the session cookie.
+    /// Collects changes to the session cookie.
     jar: Jar,
-    /// Whether the caller has signed out.
     signed_out: Arc<AtomicBool>,
     room: Option<Arc<SharedBudget>>,
 }
 
 /// An operation's response as JSON.
 pub struct Answered {
-    /// The response.
     pub json: Vec<u8>,
     /// Whether it was executed at all, with or without errors.
     pub executed: bool,
@@ -89,7 +87,7 @@ impl Session {
     }
 
     /// The session with a jar for the session cookie.
-    pub fn reaching(self, jar: Jar) -> Self {
+    pub fn with_jar(self, jar: Jar) -> Self {
         Self { jar, ..self }
     }
 
@@ -98,7 +96,6 @@ impl Session {
         Visit::new(&self.graphql.core, &self.arrival).cookie().is_some()
     }
 
-    /// The session's caller.
     pub fn caller(&self) -> &Caller {
         &self.caller
     }
@@ -108,11 +105,11 @@ impl Session {
         Holder::of(&self.caller, self.arrival.ip)
     }
 
-    /// Enters what was sent of an operation into the resource limits, for as long as the operation runs.
+    /// Enters the size of an operation's request into the resource limits, for as long as the operation runs.
     ///
     /// # Errors
-    /// Those of [`ResourceLimit::take`](crate::core::resource_limits::ResourceLimit::take).
-    pub fn hold(&self, bytes: usize) -> Result<Option<Held>> {
+    /// Those of [`Line::take`](crate::core::resource_limits::Line::take).
+    pub fn reserve_request(&self, bytes: usize) -> Result<Option<Held>> {
         if bytes <= SMALL {
             return Ok(None);
         }
@@ -120,8 +117,7 @@ impl Session {
         line.take(self.holder(), bytes * PARSED_WEIGHT).map(Some)
     }
 
-    /// Takes one token in advance from the address's bucket if the caller is anonymous, before anything is
-    /// read.
+    /// Charges an anonymous caller's address in advance, before anything is read.
     ///
     /// # Errors
     /// `RATE_LIMITED`.
@@ -133,7 +129,7 @@ impl Session {
     ///
     /// # Errors
     /// `PAYLOAD_TOO_LARGE`, `MALFORMED_REQUEST`, `RATE_LIMITED`, `UNAVAILABLE`.
-    pub async fn read(&self, body: Body) -> Result<Bytes> {
+    pub async fn read_body(&self, body: Body) -> Result<Bytes> {
         let most = self.graphql.core.config.limits.body_bytes;
         body::read(&self.graphql.core, &self.arrival, &self.caller, body, most).await
     }
@@ -148,21 +144,20 @@ impl Session {
 
     /// Charges the caller for a request that is refused before any of its operations is charged. Returns `problem`, or
     /// the rate limit.
-    pub fn charged(&self, problem: Problem) -> Problem {
+    pub fn charge_refused(&self, problem: Problem) -> Problem {
         self.charge(Class::Reads).err().unwrap_or(problem)
     }
 
     /// The session with an idempotency claim, for an operation that is already charged.
-    pub fn under(self, claim: Option<Arc<Claim>>) -> Self {
+    pub fn with_claim(self, claim: Option<Arc<Claim>>) -> Self {
         Self { claim, paid: true, ..self }
     }
 
     /// The session with a budget for answers that it shares with the rest of its batch.
-    pub fn sharing(self, room: Arc<SharedBudget>) -> Self {
+    pub fn with_budget(self, room: Arc<SharedBudget>) -> Self {
         Self { room: Some(room), ..self }
     }
 
-    /// Whether the operation is a mutation.
     pub fn is_mutation(&self, operation: &Operation) -> bool {
         let name = operation.name.as_deref();
         self.document(operation).is_ok_and(|document| {
@@ -170,7 +165,7 @@ impl Session {
         })
     }
 
-    /// The session with the credential `bearer`, which didn't come in a header.
+    /// The session with the credential `bearer`, from the payload of `connection_init`.
     ///
     /// # Errors
     /// `UNAUTHENTICATED`, `TOKEN_EXPIRED`; `MALFORMED_REQUEST` if there is a session cookie too.
@@ -182,7 +177,7 @@ impl Session {
         Ok(self)
     }
 
-    /// Checks whether the credential is still good, for sessions that last.
+    /// Checks whether the credential is still valid, for long-lived sessions.
     ///
     /// # Errors
     /// `UNAUTHENTICATED`, `TOKEN_EXPIRED`.
@@ -190,7 +185,7 @@ impl Session {
         still_good(&self.graphql.core, &self.caller).await
     }
 
-    /// Whether the document is good but not for GET: a mutation, or a subscription without an event stream.
+    /// Whether the document is valid but not allowed for GET: a mutation, or a subscription without an event stream.
     pub fn is_beyond_get(&self, operation: &Operation, events: bool) -> bool {
         let name = operation.name.as_deref();
         self.document(operation).is_ok_and(|document| {
@@ -209,8 +204,8 @@ impl Session {
         !matches!(self.caller, Caller::Anonymous)
     }
 
-    /// Runs the operations of a batch one after another: they are one request, and take no more of the service
-    /// at a time than one.
+    /// Runs the operations of a batch one after another: a batch is one request, and must not load the service more
+    /// than one.
     ///
     /// # Errors
     /// `QUERY_TOO_COMPLEX` for more operations than an anonymous caller may send.
@@ -219,9 +214,9 @@ impl Session {
             let most = counted(MOST_ANONYMOUS, "operation");
             let detail =
                 format!("Without a credential, a batch can have at most {most}, not {}.", operations.len());
-            return Err(self.charged(Problem::new(Code::QueryTooComplex, detail)));
+            return Err(self.charge_refused(Problem::new(Code::QueryTooComplex, detail)));
         }
-        let session = self.sharing(SharedBudget::of_batch());
+        let session = self.with_budget(SharedBudget::of_batch());
         let mut list = vec![b'['];
         for (n, operation) in operations.into_iter().enumerate() {
             if n > 0 {
@@ -233,7 +228,6 @@ impl Session {
         Ok(list)
     }
 
-    /// Runs a query or a mutation.
     pub async fn run(&self, operation: Operation) -> Answered {
         let answered = match self.prepare(operation, true) {
             Ok(Prepared { graphql, request, order, known, .. }) => {
@@ -334,7 +328,7 @@ impl Session {
     fn prepare(&self, operation: Operation, raw: bool) -> Result<Prepared, Box<Response>> {
         let document = match self.document(&operation) {
             Ok(document) => document,
-            // Parsing it was work too.
+            // Parsing it cost work too.
             Err(error) => {
                 self.charge_operation(Class::Reads)?;
                 return Err(Box::new(Response::from_errors(vec![error])));
@@ -363,7 +357,7 @@ impl Session {
         let variables = coerce(definition, variables, &self.graphql.catalogue.registry)
             .map_err(|error| refused(vec![error]))?;
         let execution = document.execution(definition, &variables);
-        // The operation has paid for one.
+        // One is covered by the charge for the operation.
         for _ in 1..execution.costly {
             self.charge_operation(Class::Reads)?;
         }
@@ -386,7 +380,6 @@ impl Session {
         Ok(Prepared { graphql, request, reading, is_subscription, order: execution.order, known })
     }
 
-    /// Answers introspection.
     fn about_schema(
         &self,
         execution: &Execution,

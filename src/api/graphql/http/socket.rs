@@ -1,8 +1,8 @@
 //! Operations over a WebSocket: the protocol `graphql-transport-ws`.
 //!
-//! async-graphql speaks the protocol's messages. This guard around it adds what it leaves open: deadlines,
-//! keep-alive, the number of operations, duplicate ids, expiring credentials, the message `error`, and the
-//! protocol's own close codes (the library uses some from other protocols).
+//! async-graphql speaks the protocol's messages. This guard adds the rest: deadlines, keep-alive, the number of
+//! operations, duplicate ids, expiring credentials, the message `error`, and the protocol's own close codes (the
+//! library uses some from other protocols).
 //!
 //! ```text
 //! client ── read ──► async-graphql ──► write ── client
@@ -57,11 +57,11 @@ use crate::{
     resolvers::RECHECK,
 };
 
-/// The one subprotocol.
 const PROTOCOL: &str = "graphql-transport-ws";
-/// The most concurrent operations on one socket: each holds memory and is checked again and again, for as long as its caller likes.
+/// The most concurrent operations on one socket: each holds memory and is checked repeatedly, for as long as its caller
+/// likes.
 const MOST_OPERATIONS: usize = 100;
-/// The largest message from a client, which could fill the memory with many. Anything larger must be sent as a request.
+/// The largest message from a client, which could fill the memory. Larger operations must be sent as requests.
 const LARGEST_MESSAGE: usize = 256 << 10;
 /// Marks the response to an operation that is not executed, until it is written as an `error`.
 const REFUSED: &str = "refused";
@@ -90,7 +90,6 @@ pub fn upgrade(
     }))
 }
 
-/// One connection.
 struct Socket {
     core: Arc<Core>,
     request_id: String,
@@ -98,13 +97,13 @@ struct Socket {
     arrived: Session,
     /// The session after `connection_init`.
     session: OnceLock<Session>,
-    /// Its place in the resource limits: the IP address's at first, then the caller's.
+    /// The reservation in the resource limits: for the IP address at first, then for the caller.
     place: Mutex<Held>,
     /// The running operations by id, with the resource limits entry of any whose message wasn't small.
     running: Mutex<HashMap<String, Option<Held>>>,
-    /// The operations that the client has ended, until the library says so, too. The client may use their ids again.
+    /// The operations that the client has ended and the library has not completed yet. The client may reuse their ids.
     stopped: Mutex<Vec<String>>,
-    /// The close code for a client that was refused at its introduction.
+    /// The close code for a client whose `connection_init` was refused.
     refusal: OnceLock<u16>,
     slots: Arc<Semaphore>,
 }
@@ -115,12 +114,12 @@ async fn serve(socket: Arc<Socket>, connection: WebSocket) {
     let Some(protocol) = protocol().await else { return };
     let (mut to_client, mut from_client) = connection.split();
     let (in_sender, in_receiver) = mpsc::channel(8);
-    // No buffer: answers are large, and nothing should be computed while one waits for the client.
+    // No buffer: answers are large, and the next one should not be computed while one waits for the client.
     let (out_sender, out_receiver) = mpsc::channel(0);
     let introduced = Arc::clone(&socket);
     let library =
         GraphQLWebSocket::new_with_pair(out_sender, in_receiver, Operations(Arc::clone(&socket)), protocol)
-            .on_connection_init(move |payload| async move { introduced.introduce(&payload).await })
+            .on_connection_init(move |payload| async move { introduced.handle_init(&payload).await })
             .serve();
     let ended = {
         let answering = async {
@@ -130,7 +129,7 @@ async fn serve(socket: Arc<Socket>, connection: WebSocket) {
         tokio::select! {
             ended = answering => ended,
             ended = socket.read(&mut from_client, in_sender) => ended,
-            ended = socket.outlived() => Some(ended),
+            ended = socket.wait_for_expiry() => Some(ended),
             () = stopping.cancelled() => Some(close(1001, "The service is shutting down")),
         }
     };
@@ -165,7 +164,7 @@ impl Socket {
             core,
             request_id,
             refusal: OnceLock::new(),
-            arrived: arrived.sharing(SharedBudget::new("socket")),
+            arrived: arrived.with_budget(SharedBudget::new("socket")),
             session: OnceLock::new(),
             place: Mutex::new(place),
             running: Mutex::default(),
@@ -176,15 +175,15 @@ impl Socket {
 
     /// Handles `connection_init`. Its payload may carry the credential that a browser can't put in a header. A
     /// socket is useless without one, because signing in is a request.
-    async fn introduce(&self, payload: &serde_json::Value) -> async_graphql::Result<Data> {
-        let introduced = self.recognize(payload).await;
+    async fn handle_init(&self, payload: &serde_json::Value) -> async_graphql::Result<Data> {
+        let introduced = self.authenticate(payload).await;
         introduced.map_err(|problem| {
             let _ = self.refusal.set(self.code_of(&problem));
             problem.into()
         })
     }
 
-    /// The close code for a problem with the credential. A browser that gets 4401 looks whether its cookie is still good.
+    /// The close code for a problem with the credential. At 4401, a browser checks whether its cookie is still valid.
     fn code_of(&self, problem: &Problem) -> u16 {
         match problem.code.status() {
             http::StatusCode::UNAUTHORIZED if self.arrived.has_cookie() => 4401,
@@ -193,7 +192,7 @@ impl Socket {
         }
     }
 
-    async fn recognize(&self, payload: &serde_json::Value) -> Result<Data, Problem> {
+    async fn authenticate(&self, payload: &serde_json::Value) -> Result<Data, Problem> {
         let session = self.arrived.clone();
         let given = payload.get("Authorization").or_else(|| payload.get("authorization"));
         let session = match given {
@@ -206,7 +205,7 @@ impl Socket {
         Ok(Data::default())
     }
 
-    /// Moves the socket's place in the resource limits from the address to the caller.
+    /// Moves the socket's reservation in the resource limits from the address to the caller.
     fn move_place(&self, holder: Holder) -> Result<(), Problem> {
         let mut place = self.place.lock();
         if place.holder() != holder {
@@ -238,14 +237,14 @@ impl Socket {
                 Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) => return None,
                 Err(frame) => return Some(frame),
             };
-            if let Err(frame) = self.keeps_to_the_protocol(&message, &mut introduced) {
+            if let Err(frame) = self.check_message(&message, &mut introduced) {
                 return Some(frame);
             }
             to_library.send(Ok(message)).await.ok()?;
         }
     }
 
-    fn keeps_to_the_protocol(&self, message: &Message, introduced: &mut bool) -> Result<(), CloseFrame> {
+    fn check_message(&self, message: &Message, introduced: &mut bool) -> Result<(), CloseFrame> {
         let bytes = match message {
             Message::Text(text) => text.as_bytes(),
             Message::Binary(bytes) => bytes,
@@ -263,7 +262,7 @@ impl Socket {
                 if running.contains_key(&id) {
                     return Err(close(4409, &format!("Subscriber for {id:.60} already exists")));
                 }
-                running.insert(id, self.received(bytes.len())?);
+                running.insert(id, self.reserve_message(bytes.len())?);
             }
             ClientMessage::Stop { id } => {
                 if running.remove(&id).is_some() {
@@ -277,8 +276,8 @@ impl Socket {
     }
 
     /// Enters a message that starts an operation into the resource limits, for as long as the operation runs.
-    fn received(&self, bytes: usize) -> Result<Option<Held>, CloseFrame> {
-        let held = self.session.get().unwrap_or(&self.arrived).hold(bytes);
+    fn reserve_message(&self, bytes: usize) -> Result<Option<Held>, CloseFrame> {
+        let held = self.session.get().unwrap_or(&self.arrived).reserve_request(bytes);
         held.map_err(|problem| close(1013, problem.code.as_str()))
     }
 
@@ -300,7 +299,7 @@ impl Socket {
                 _ = ping.tick() => Message::Ping(bytes::Bytes::new()),
             };
             let message = match message {
-                // The library's code for a client it refuses.
+                // The library's close code for a client it refuses.
                 Message::Close(Some(frame)) if frame.code == 1002 => Message::Close(Some(CloseFrame {
                     code: self.refusal.get().copied().unwrap_or(4403),
                     ..frame
@@ -311,7 +310,7 @@ impl Socket {
                 },
                 message => message,
             };
-            let Ok(waiting) = self.enter(&message) else { return };
+            let Ok(waiting) = self.reserve_answer(&message) else { return };
             if to_client.send(message).await.is_err() {
                 return;
             }
@@ -320,7 +319,7 @@ impl Socket {
     }
 
     /// Enters a message into the resource limits until it is sent.
-    fn enter(&self, message: &Message) -> Result<Option<Held>, Problem> {
+    fn reserve_answer(&self, message: &Message) -> Result<Option<Held>, Problem> {
         let bytes = if let Message::Text(text) = message { text.len() } else { 0 };
         let (line, holder) = (
             self.core.resource_limits.limit(Resource::Answers),
@@ -329,9 +328,10 @@ impl Socket {
         line.take_piece(holder, bytes)
     }
 
-    /// A message of the library's, as the protocol wants it. The library refuses an operation with `next` and then
-    /// `complete`; the protocol has one `error` for both, after which the id can be used again, as after `complete`. The
-    /// library ends every operation with `complete`, also one that the client has ended: that would end the next with its id.
+    /// Translates a message of the library to the protocol. The library refuses an operation with `next` and then
+    /// `complete`; the protocol has one `error` for both, after which the id can be reused, as after `complete`. The
+    /// library also sends `complete` for an operation that the client has ended, which would end the next one with its
+    /// id.
     fn as_protocol(
         &self,
         text: Utf8Bytes,
@@ -353,15 +353,15 @@ impl Socket {
         })
     }
 
-    /// Whether the operation that is over is one that the client had ended.
+    /// Whether the client had ended this operation. Forgets it.
     fn was_stopped(&self, id: &str) -> bool {
         let mut stopped = self.stopped.lock();
         let at = stopped.iter().position(|stopped| stopped == id);
         at.map(|at| stopped.swap_remove(at)).is_some()
     }
 
-    /// Waits until the credential has expired. A client with a new one connects again.
-    async fn outlived(&self) -> CloseFrame {
+    /// Waits until the credential expires. The client reconnects with a new one.
+    async fn wait_for_expiry(&self) -> CloseFrame {
         let mut recheck = interval(RECHECK);
         let mut forgotten = self.core.access.cache.invalidated();
         loop {
@@ -379,7 +379,10 @@ impl Socket {
         }
     }
 
-    fn begin(&self, request: async_graphql::Request) -> BoxStream<'static, async_graphql::Response> {
+    fn start_operation(
+        &self,
+        request: async_graphql::Request,
+    ) -> BoxStream<'static, async_graphql::Response> {
         let refuse = |response: async_graphql::Response| {
             stream::once(async { response.extension(REFUSED, true.into()) }).boxed()
         };
@@ -402,11 +405,11 @@ impl Socket {
 #[derive(serde::Deserialize)]
 struct Refusal {
     id: String,
-    payload: Refused,
+    payload: RefusedPayload,
 }
 
 #[derive(serde::Deserialize)]
-struct Refused {
+struct RefusedPayload {
     #[serde(rename = "extensions")]
     _extensions: Mark,
     errors: Vec<serde_json::Value>,
@@ -444,7 +447,7 @@ struct Operations(Arc<Socket>);
 
 impl Executor for Operations {
     async fn execute(&self, request: async_graphql::Request) -> async_graphql::Response {
-        let first = self.0.begin(request).next().await;
+        let first = self.0.start_operation(request).next().await;
         first.unwrap_or_else(|| async_graphql::Response::new(async_graphql::Value::Null))
     }
 
@@ -453,6 +456,6 @@ impl Executor for Operations {
         request: async_graphql::Request,
         _: Option<Arc<Data>>,
     ) -> BoxStream<'static, async_graphql::Response> {
-        self.0.begin(request)
+        self.0.start_operation(request)
     }
 }

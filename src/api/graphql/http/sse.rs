@@ -21,12 +21,12 @@ pub fn is_wanted(headers: &HeaderMap) -> bool {
     weight(headers, "text/event-stream") > 0
 }
 
-/// The operation's responses as events. `sent`: of how many bytes it was read.
+/// The operation's responses as events. `sent` is the size of its request in bytes.
 ///
 /// # Errors
-/// `RATE_LIMITED`, `UNAVAILABLE`: too much is held.
+/// `RATE_LIMITED`, `UNAVAILABLE`: the resource limits are reached.
 pub fn respond(session: &Session, operation: Operation, sent: usize) -> Result<Response> {
-    let held = session.hold(sent)?;
+    let held = session.reserve_request(sent)?;
     let next = stream::unfold((session.stream_json(operation), held), |(mut responses, held)| async move {
         let json = responses.next().await?;
         Some((next(&json), (responses, held)))
@@ -47,7 +47,7 @@ fn next(json: &[u8]) -> Event {
 fn events(next: impl Stream<Item = Event> + Send + 'static) -> Response {
     let complete = stream::once(async { Event::default().event("complete").data("") });
     let events = next.chain(complete).map(Ok::<_, Infallible>);
-    // A comment that keeps proxies from closing the stream.
+    // Comments keep proxies from closing the stream.
     let mut response =
         Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(12))).into_response();
     // Otherwise nginx would buffer the events.

@@ -34,7 +34,7 @@ const FILE: &str = "Content-Type: text/plain; name=a.txt\r\nContent-Disposition:
 const PICTURE: &str = "Content-Type: image/png\r\nContent-Disposition: inline\r\n\r\npicture";
 
 #[test]
-fn texts_and_files_are_told_apart() {
+fn texts_and_files_are_distinguished() {
     for (mail, expected_texts, expected_files) in [
         (PLAIN.to_owned(), vec!["plain"], vec![]),
         ("\r\nno headers".to_owned(), vec!["no headers"], vec![]),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     channels::{
         carried::forbid,
-        connect, path,
+        connect, delete, path,
         probed::{self, app_with, whitelist, with_telegram},
         sets,
     },
@@ -131,8 +131,7 @@ async fn a_group_with_a_new_id_keeps_its_place_on_the_lists() {
     // Both are in one conversation, and both are answered.
     let places = "SELECT c.thread_key FROM messages m JOIN conversations c ON c.id = m.conversation_id WHERE m.turn_id IS NOT NULL";
     assert_eq!(app.column::<String>(places).await, ["-1009", "-1009"]);
-    let records = app.owner.get(&path(&app)).await.expect(200);
-    assert_eq!(records[0]["mention_off"], json!(["-7", "-1009"]));
+    assert_eq!(app.owner.get(&path(&app)).await.expect(200)[0]["mention_off"], json!(["-7", "-1009"]));
     assert_eq!(app.column::<String>("SELECT origin_id FROM channel_whitelist").await, ["-1009"]);
     let told = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'moveOrigin'";
     assert_eq!(app.column::<i64>(told).await, [1]);
@@ -149,8 +148,7 @@ async fn messages_after_a_moved_id_are_judged_by_place() {
     app.service.door.listen();
     let answered = "SELECT COUNT(*) FROM messages WHERE turn_id IS NOT NULL";
     until("it is answered", async || app.column::<i64>(answered).await == [1]).await;
-    let records = app.owner.get(&path(&app)).await.expect(200);
-    assert_eq!(records[0]["mention_off"], json!(["-1009"]));
+    assert_eq!(app.owner.get(&path(&app)).await.expect(200)[0]["mention_off"], json!(["-1009"]));
 }
 
 #[tokio::test]
@@ -192,8 +190,7 @@ async fn switching_off_or_deleting_takes_the_webhook_back() {
     until_registered(&app, &channel).await;
     let second = Hook::of(&app, &telegram);
     assert!(second.path != first.path && second.secret != first.secret);
-    let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
-    app.operator.gql(delete, json!({ "o": app.org, "c": channel["id"] })).await.data();
+    delete(&app, &channel["id"]).await.data();
     assert_eq!(second.brings(&said(10, "Hello")).await, 404);
     until("it is taken back again", async || asked(&telegram, "deleteWebhook").len() == 2).await;
 }
