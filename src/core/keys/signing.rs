@@ -133,7 +133,7 @@ pub async fn maintain(core: &Core) -> Result<u64> {
     // Another replica may have been faster.
     let step = due(core, &rows(&tx).await?);
     if let Some(step) = &step {
-        make(core, &tx, step).await?;
+        apply_step(core, &tx, step).await?;
     }
     tx.commit().await?;
     reload(core).await?;

@@ -96,8 +96,7 @@ export function Compare({ agent, revision, against, known, onAgainst, onClose }:
                 .sort((a, b) => b - a)
                 .map((number) => ({
                   value: String(number),
-                  label:
-                    number === agent.revision ? `Revision ${number} (current)` : `Revision ${number}`,
+                  label: number === agent.revision ? `Revision ${number} (current)` : `Revision ${number}`,
                 }))}
               onValue={(number) => onAgainst(Number(number))}
             />
