@@ -8,7 +8,7 @@ use http::header;
 use crate::core::telemetry::metrics::{
     AUDIT_CHECKPOINT_AGE, AUDIT_REFUSED, AUDIT_UNSEALED, BUILD_INFO, CPU, FAMILIES, HELD, HELD_MAX, LOG_LOST,
     MAX_FDS, Meters, OPEN_FDS, POLICY_DIFFERING, POLICY_INFO, POLICY_LOADED, POLICY_PROBLEMS, POLICY_READS,
-    POOL_CONNECTIONS, POOL_MAX, QUEUE_AGE, QUEUE_DEPTH, RESIDENT, STARTED, UP, VIRTUAL, begin,
+    POOL_CONNECTIONS, POOL_MAX, QUEUE_AGE, QUEUE_DEPTH, RESIDENT, STARTED, UP, VIRTUAL, start,
 };
 use crate::{
     base::{bounds, problem::Result, time::Timestamp},
@@ -21,7 +21,7 @@ pub fn router(core: Arc<Core>) -> Router {
 }
 
 async fn show(State(core): State<Arc<Core>>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page(&core, begin()).await)
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page(&core, start()).await)
 }
 
 /// All metrics, in Prometheus's text format.
