@@ -1,5 +1,5 @@
-//! Which hosts may hold secrets: those that a person with the right to the secrets answers for. Everything else that joins gets no
-//! plan with a secret in it, by any question.
+//! Which hosts may hold secrets: those that a person who may edit credentials vouches for. Any other host gets no plan
+//! that contains a secret, whatever it asks for.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ const CONFIRM: &str = "mutation($o: Id!, $s: Id!, $j: Int!) { confirmHost(orgId:
 const MOVE: &str =
     "mutation($o: Id!, $a: Id!, $s: Id!) { updateAgent(orgId: $o, id: $a, input: { serverId: $s }) { id } }";
 
-/// What only a confirmed host may ever read.
+/// A secret that only a confirmed host may read.
 const CANARY: &str = "canary-of-the-confirmed";
 
 async fn renewed(app: &TestApp, actor: &Actor, server: i64) -> String {
@@ -416,7 +416,7 @@ async fn who_made_the_token_decides_whether_its_host_is_confirmed() {
     assert!(confirmed(&system).await);
     assert_eq!(shown(&app, &app.viewer, system.server).await["tokenMadeByKind"], "SYSTEM");
 
-    // The rights count that the person has when the token is made.
+    // What counts are the rights that the person has when the token is made.
     let before = renewed(&app, &app.admin, system.server).await;
     let rule = format!("p, ADMIN, {}, credential.edit, deny\n", app.org);
     app.owner.edit_policy(app.org, "none", &rule).await.data();
