@@ -38,7 +38,7 @@ use crate::{
 
 pub const DAY: Duration = Duration::from_hours(24);
 
-/// What a receiver got: headers and body.
+/// The requests that a receiver got: headers and body.
 pub type Got = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
 
 /// Another company's service. Answers with the statuses left in `answers`, then with 200.
@@ -128,7 +128,7 @@ async fn what_the_agent_says_is_sent_signed_and_in_order() {
     }
     let kept = app.column::<i64>("SELECT COUNT(*) FROM deliveries WHERE text IS NOT NULL").await;
     assert_eq!(kept, [0], "the text goes once it is sent");
-    // Who speaks with whom, and where.
+    // The payload names the agent, the contact, the channel and the conversation.
     let mut sent: Value = serde_json::from_slice(&receiver.got.lock().unwrap()[0].1).unwrap();
     assert_eq!(sent["type"], "message.created");
     let data = sent["data"].as_object_mut().unwrap();
@@ -447,7 +447,7 @@ async fn a_replaced_secret_counts_for_a_day_in_both_directions() {
         Webhook::new(secret).unwrap().verify(body, headers).is_ok()
     };
     assert_eq!([new, OUTBOUND, other].map(verified), [true, true, false]);
-    // The same secret again is not an exchange.
+    // Setting the same secret again doesn't replace it.
     replace("inbound_secret", new).await;
     assert_eq!(bring(&app, &path, "m2", &hello("Two")).await.0, 202);
     app.clock.advance(Duration::from_secs(24 * 60 * 60 + 1));

@@ -76,7 +76,7 @@ async fn what_the_holder_said_is_told_though_its_turn_was_cancelled() {
     );
     host.turn_ended(turn, TurnOutcome::Done).await;
 
-    // What someone else wrote is cancelled, so no one waits for an answer when it is handed back.
+    // Another person's message is cancelled, so no one waits for an answer when the conversation is handed back.
     take_over(&app, &app.admin, conversation).await;
     let both = say("by tomorrow").await;
     let program = app.token(&["agent.interact", "agent.output.view"]).await;
@@ -109,7 +109,7 @@ async fn an_undelivered_turn_at_its_limit_waits_for_the_hand_back() {
     app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
     let (host, conversation) = app.talking_agent().await;
     let (_, other) = host.works().await;
-    // Its host opens a session for it while the other turn reaches the limit.
+    // The host opens a session for this turn while the other turn reaches the limit.
     let turn = write(&app, conversation, "are you there?").await;
     host.plan(turn).await.unwrap();
     host.runs_out().await;

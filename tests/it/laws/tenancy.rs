@@ -137,7 +137,7 @@ impl Law<'_> {
     fn id(&self, all: &Population, name: &str) -> i64 {
         let found = if name == "id" || name == "ids" {
             let field = self.field.name.trim_end_matches("Changed");
-            // It returns what it makes.
+            // This field returns the backup, but takes an agent's id.
             let returned = if field == "backupAgent" { field } else { named(&self.field.ty) };
             ids(all, returned).or_else(|| ids(all, field))
         } else {
