@@ -35,7 +35,7 @@ use crate::{
 
 /// How long a part waits if it can't be read.
 const UNREAD: Duration = Duration::from_secs(10);
-/// The most parts that a channel sends at a time.
+/// The maximum number of parts that a channel sends at a time.
 const AT_ONCE: i64 = 4;
 
 /// Starts sending the due parts of all channels.

@@ -31,8 +31,8 @@ use crate::{
     domain::{channels::Channel, conversations},
 };
 
-/// The most bytes of files and long texts in one commit, unless a single load has more: a sender of large files must
-/// not delay others.
+/// The maximum number of bytes of files and long texts in one commit, unless a single load has more: a sender of large
+/// files must not delay others.
 const HEAVY: usize = 16 << 20;
 /// The outcome of a message.
 pub(super) type Outcome = Result<Fate>;

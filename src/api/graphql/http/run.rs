@@ -36,7 +36,7 @@ use crate::{
     read::{AnswerBudget, PARSED_WEIGHT, Reading, SharedBudget},
 };
 
-/// The most operations in the batch of an anonymous caller, who can do little but sign in.
+/// The maximum number of operations in the batch of an anonymous caller, who can do little but sign in.
 const MOST_ANONYMOUS: usize = 3;
 
 /// The caller and context of operations: one HTTP request or one socket.
