@@ -1,8 +1,8 @@
 //! The service's recurring work: one table, and one loop for each line.
 //!
 //! A job takes no input and finds its work in the database, so it does not matter if one is missed or if two replicas
-//! run it at once. Most have nothing to do most of the time: one statement a second looks for what is due (`queries.rs`), and
-//! starts their jobs. To add one, write a function in its feature and a line in [`PERIODIC_JOBS`].
+//! run it at once. Most have nothing to do most of the time: one statement a second looks for what is due
+//! (`queries.rs`), and starts their jobs. To add one, write a function in its feature and a line in [`PERIODIC_JOBS`].
 
 mod queries;
 mod retention;
@@ -44,11 +44,11 @@ use crate::{
 pub struct PeriodicJob {
     /// The name in the log.
     pub name: &'static str,
-    /// The longest time between two jobs.
+    /// The longest time between two runs.
     pub every: Duration,
     /// Whether a look has found work for it.
     due: Option<fn(&Core, &Due) -> bool>,
-    /// Runs one run and returns how many things it did.
+    /// Does the work once, and returns how many things it did.
     pub run: Run,
 }
 
@@ -168,7 +168,7 @@ pub const PERIODIC_JOBS: &[PeriodicJob] = &[
     }),
 ];
 
-/// Jobs that a commit starts early: those of jobs.
+/// Jobs that a commit starts early: those that start the queue's jobs.
 const WOKEN: &[&str] = &["mail.send", "deliveries.send", "asks.send"];
 
 /// Runs a job. A panic is a failure like any other: the next run may succeed.

@@ -80,7 +80,7 @@ const LOOK: EveryOrgSql = every_org_sql!(
     NEWEST
 );
 
-/// Looks.
+/// What is due now.
 pub async fn look(core: &Core) -> Result<Due> {
     let values = [core.clock.now().into(), audit::floor(core).into(), launch::half_deadline(core).into()];
     Ok(core.db.every_org().one(LOOK, values).await?.unwrap_or_default())
