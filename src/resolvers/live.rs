@@ -19,7 +19,7 @@ use crate::{
     },
     core::{
         Event, News,
-        access::{Permit, Scope, authn::still_good, recheck},
+        access::{Permit, Scope, admitted, authn::still_good},
         events::{Memo, Subscription},
         resource_limits::{Held, Holder},
     },
