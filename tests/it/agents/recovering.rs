@@ -33,7 +33,7 @@ impl Host<'_> {
     }
 
     /// What may be spent is used up.
-    pub async fn is_limited(&self, why: &str) {
+    pub async fn is_over_limit(&self, why: &str) {
         let limited = self.tell(async |tx, from| {
             launch::stop_in(tx, from.agent, "costGuard", (StatusReason::LimitReached, why)).await
         });
@@ -204,7 +204,7 @@ async fn always_undoes_neither_a_stop_nor_a_spent_budget() {
         host.stays_down().await;
 
         let host = always().await;
-        host.is_limited("Nothing is left.").await;
+        host.is_over_limit("Nothing is left.").await;
         host.ended(reason).await;
         let stopped = json!({ "status": "STOPPED", "statusReason": "LIMIT_REACHED", "restart": null });
         assert_eq!(host.agent_shows(shows).await, stopped, "{reason:?}");
@@ -267,7 +267,7 @@ async fn a_stop_in_between_is_not_undone() {
     // What may be spent is used up.
     let host = app.running_agent().await;
     host.exits(3).await;
-    host.is_limited("Nothing is left.").await;
+    host.is_over_limit("Nothing is left.").await;
     host.stays_down().await;
     // Its policy.
     let host = app.running_agent().await;
@@ -344,7 +344,7 @@ async fn all_agents_of_a_server_start_but_those_that_may_not() {
     }
     failed.exits(3).await;
     let why = "The agent's budget is used up.";
-    spent.is_limited(why).await;
+    spent.is_over_limit(why).await;
     spent.ended(EndReason::Stopped).await;
     let start = "mutation($o: Id!, $s: Id!) { startAgents(orgId: $o, serverId: $s) { started skipped { id status reason } left } }";
     let variables = json!({ "o": app.org, "s": server });

@@ -90,7 +90,7 @@ async fn a_limit_that_stops_agents_takes_the_restart_back() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     host.act("restart").await;
-    host.is_limited("Nothing is left.").await;
+    host.is_over_limit("Nothing is left.").await;
     host.ended(EndReason::Stopped).await;
     assert_eq!(host.agent_shows("status").await["status"], "STOPPED");
 }
