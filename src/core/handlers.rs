@@ -11,7 +11,7 @@ use http::Extensions;
 use super::store::Tx;
 use crate::base::problem::{Problem, Result};
 
-/// An event of a record. All of its handlers run before the transaction goes on, and each of them can fail it.
+/// An event of a record. All of its handlers run before the transaction continues, and each of them can fail it.
 pub trait DomainEvent: Send + Sync + 'static {}
 
 /// A question that only a feature above can answer. It has one answerer.

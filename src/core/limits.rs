@@ -147,9 +147,9 @@ impl RateLimiter {
         self.take_token(&self.anonymous, &network(ip), Class::Anonymous, notes)
     }
 
-    /// Takes tokens from the bucket of a server's host, which is as large as one for reads, because it reports for many
-    /// agents: one for each KiB begun, since its reports are stored. If there are too few, returns how long until there
-    /// are enough: a host is slowed down instead of refused, so that no report is lost.
+    /// Takes tokens from the bucket of a server's host: one for each KiB or part of one, since its reports are stored.
+    /// The bucket is as large as one for reads, because the host reports for many agents. If there are too few tokens,
+    /// returns how long until there are enough: a host is slowed down instead of refused, so that no report is lost.
     pub fn pace(&self, org: OrgId, server: ServerId, bytes: usize) -> Option<Duration> {
         let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
         // A report larger than the whole bucket takes all of it.
@@ -327,7 +327,7 @@ impl RequestNotes {
         self.0.holder.get().copied()
     }
 
-    /// Copies the charge of `other`: a charge made in advance was not refunded.
+    /// Takes over the charge of `other`, which was made in advance and not refunded.
     pub fn copy(&self, other: &Self) {
         self.0.charge.store(other.0.charge.load(Ordering::Relaxed), Ordering::Relaxed);
     }

@@ -111,7 +111,7 @@ impl Tasks {
         self.tracker.spawn(work);
     }
 
-    /// Starts work that goes on until everything else has finished.
+    /// Starts work that continues until everything else has finished.
     pub fn spawn_last(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.last.spawn(work);
     }
@@ -150,7 +150,7 @@ mod tests {
         let (end, ends) = std::sync::mpsc::channel::<()>();
         let mut work = Box::pin(first.run(move || ends.recv().is_ok()));
         assert!(futures::poll!(&mut work).is_pending() && futures::poll!(&mut other).is_pending());
-        // No one waits for it now; it goes on.
+        // No one waits for the work now, but it continues.
         drop(work);
         assert!(futures::poll!(&mut other).is_pending());
         drop(end);

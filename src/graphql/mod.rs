@@ -126,7 +126,7 @@ pub type MusterSchema = Schema<Query, Mutation, Subscription>;
 /// The schema's metadata.
 ///
 /// # Errors
-/// Names root fields without a permit, and names used by two roots.
+/// An error that names the root fields without a permit, or the names that two roots use.
 pub fn catalogue() -> anyhow::Result<Catalogue> {
     let mut registry = Registry::default();
     Query::create_type_info(&mut registry);

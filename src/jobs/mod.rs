@@ -1,8 +1,8 @@
 //! The service's recurring work: one table, and one loop for each line.
 //!
 //! A job takes no input and finds its work in the database, so it does not matter if one is missed or if two replicas
-//! run it at once. Most have nothing to do most of the time: one statement a second looks for what is due (`queries.rs`), and
-//! starts their jobs. To add one, write a function in its feature and a line in [`PERIODIC_JOBS`].
+//! run it at once. Most have nothing to do most of the time: one statement a second polls for due work (`queries.rs`),
+//! and wakes the jobs that have some. To add one, write a function in its feature and a line in [`PERIODIC_JOBS`].
 
 mod queries;
 mod retention;
@@ -44,31 +44,31 @@ use crate::{
 pub struct PeriodicJob {
     /// The name in the log.
     pub name: &'static str,
-    /// The longest time between two jobs.
+    /// The longest time between two runs.
     pub every: Duration,
-    /// Whether a look has found work for it.
+    /// Whether the poll (`queries.rs`) has found work for this job.
     due: Option<fn(&Core, &Due) -> bool>,
-    /// Runs one run and returns how many things it did.
+    /// Performs one run, and returns how many items it processed.
     pub run: Run,
 }
 
 type Run = for<'a> fn(&'a Arc<Core>) -> BoxFuture<'a, Result<u64>>;
 
 impl PeriodicJob {
-    /// Work that comes again after some time.
+    /// A job that runs at a fixed interval.
     #[must_use]
     pub const fn every(name: &'static str, every: Duration, run: Run) -> Self {
         Self { name, every, due: None, run }
     }
 
-    /// Work that comes when a look has found some. Without that, it comes every minute.
+    /// A job that runs when the poll has found work for it, and every minute in any case.
     #[must_use]
     pub const fn due(name: &'static str, due: fn(&Core, &Due) -> bool, run: Run) -> Self {
         Self { name, every: Duration::from_mins(1), due: Some(due), run }
     }
 }
 
-/// The table.
+/// All periodic jobs.
 pub const PERIODIC_JOBS: &[PeriodicJob] = &[
     PeriodicJob::due("policies.follow", Due::has_policies, |core| org_policies::follow(core).boxed()),
     PeriodicJob::every("replicas.report", Duration::from_secs(10), |core| replicas::report(core).boxed()),
@@ -168,7 +168,7 @@ pub const PERIODIC_JOBS: &[PeriodicJob] = &[
     }),
 ];
 
-/// Jobs that a commit starts early: those of jobs.
+/// Jobs that a commit wakes at once, because it may have queued work for them.
 const WOKEN: &[&str] = &["mail.send", "deliveries.send", "asks.send"];
 
 /// Runs a job. A panic is a failure like any other: the next run may succeed.
@@ -181,14 +181,14 @@ async fn caught(job: &PeriodicJob, core: &Arc<Core>) -> Result<u64> {
 pub fn start(core: &Arc<Core>, jobs: &'static [PeriodicJob]) {
     let (looks, looked) = watch::channel(Due::default());
     for (n, job) in (0..).zip(jobs) {
-        // All at once would open a connection each.
+        // Staggered: if all jobs started at once, each would open a connection.
         let begins = Instant::now() + Duration::from_millis(10) * n;
         core.tasks.spawn(repeat(Arc::clone(core), job, begins, looked.clone()));
     }
     core.tasks.spawn(look(Arc::clone(core), looks));
 }
 
-/// Looks every second for what is due, with one statement for all tables ([`Due`]), and wakes the jobs.
+/// Polls all tables every second for due work, with one statement ([`Due`]), and wakes the jobs.
 async fn look(core: Arc<Core>, looks: watch::Sender<Due>) {
     let mut tick = interval_at(Instant::now(), Duration::from_secs(1));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -204,7 +204,7 @@ async fn look(core: Arc<Core>, looks: watch::Sender<Due>) {
     }
 }
 
-/// Runs a job again and again: when it is time, when a commit or a look has work for it.
+/// Runs a job whenever its interval is over, or a commit or the poll has work for it.
 async fn repeat(
     core: Arc<Core>,
     job: &'static PeriodicJob,
@@ -227,14 +227,14 @@ async fn repeat(
     }
 }
 
-/// Waits for a look that has found work.
+/// Waits until the poll has found work.
 async fn found(core: &Core, is_due: fn(&Core, &Due) -> bool, looked: &mut watch::Receiver<Due>) {
     while looked.changed().await.is_ok() {
         if is_due(core, &looked.borrow_and_update()) {
             return;
         }
     }
-    // Nothing looks from now on.
+    // Polling has ended.
     std::future::pending::<()>().await;
 }
 

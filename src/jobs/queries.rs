@@ -1,4 +1,4 @@
-//! The look: what has become due in all tables, in one statement, so that an idle service asks its database little.
+//! The poll: one statement that finds the due work in all tables, so that an idle service rarely queries its database.
 
 use crate::{
     base::problem::Result,
@@ -12,30 +12,30 @@ use crate::{
 };
 
 row! {
-    /// Whether there is work for a job.
+    /// The kinds of work that are due.
     #[derive(Clone, Debug, Default)]
     pub struct Due {
-        /// Agents to be started again.
+        /// Agents whose restart is due.
         restarts: bool,
-        /// Agents that have been starting for long.
+        /// Agents that have been starting for too long.
         late_starts: bool,
-        /// Queued turns of organizations that go on.
+        /// Queued turns of organizations released from an emergency stop.
         letting_go: bool,
-        /// Leases that are over.
+        /// Expired leases.
         leases_over: bool,
-        /// Limits of agents that are over.
+        /// Agents' spending limits that have ended.
         limits_over: bool,
         /// Approvals past their deadline.
         overdue: bool,
-        /// Approvals that people are reminded of.
+        /// Approvals whose reminder is due.
         to_remind: bool,
-        /// Notifications that people are due to get.
+        /// Due notifications.
         notifications: bool,
         /// Mails.
         mails: bool,
         /// Parts of messages to channels.
         parts: bool,
-        /// Parts of messages in channels that send no more.
+        /// Unsent parts of messages in channels that no longer send.
         left: bool,
         /// Approvals to be shown in chats.
         asks: bool,
@@ -43,7 +43,7 @@ row! {
         unsealed: bool,
         /// The number of the newest policy version.
         newest_policy: i64,
-        /// The sum of the numbers of the newest ones.
+        /// The sum of the numbers of the newest policy versions ([`NEWEST`]).
         newest_policies: i64,
     }
 }
@@ -80,14 +80,14 @@ const LOOK: EveryOrgSql = every_org_sql!(
     NEWEST
 );
 
-/// Looks.
+/// Runs the poll.
 pub async fn look(core: &Core) -> Result<Due> {
     let values = [core.clock.now().into(), audit::floor(core).into(), launch::half_deadline(core).into()];
     Ok(core.db.every_org().one(LOOK, values).await?.unwrap_or_default())
 }
 
 impl Due {
-    /// Whether the policy differs from the one that was followed last.
+    /// Whether the policy or its versions have changed since the job last followed them.
     pub fn has_policies(core: &Core, due: &Self) -> bool {
         let mark = Mark { newest: due.newest_policy, sum: due.newest_policies };
         core.access.rules.differ(mark, &core.policy.status().version)

@@ -19,8 +19,8 @@ const MOST: usize = 64 << 20;
 /// Weight of a byte that is parsed into `Value`s: they take about 20 times the memory. So a caller can't fill it with
 /// parsed text.
 pub const PARSED_WEIGHT: usize = 8;
-/// The most introspection, in bytes of JSON, per request or batch, which callers without a credential may request: five
-/// times the size of the code generators' query.
+/// The maximum size of introspection answers per request or batch, in bytes of JSON: five times the size of the code
+/// generators' query. Callers without a credential may request them too.
 const MOST_ABOUT_SCHEMA: usize = 2 << 20;
 
 /// The bytes that the operations of a batch or a socket have taken together.

@@ -290,8 +290,8 @@ fn filled(
     sql
 }
 
-/// The most rows for one relation of a whole list: they are in memory before the answer's own limit applies, and a
-/// caller could fill it.
+/// The maximum number of rows for one relation of a whole list: they are in memory before the answer's own limit
+/// applies, and a caller could fill it.
 const MOST_RELATED: usize = 50_000;
 
 /// Wraps rows so that they can be held more than once.

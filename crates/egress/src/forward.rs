@@ -35,7 +35,7 @@ const HOP_BY_HOP: [HeaderName; 8] = [
 /// Methods that make a server echo the request with its secrets, or change the connection's protocol.
 const ODD: [&str; 4] = ["TRACE", "TRACK", "DEBUG", "CONNECT"];
 
-/// Why a path has no address below a base.
+/// Why a path can't be appended to a base address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// The base address is invalid.
@@ -150,8 +150,8 @@ pub fn leads_upwards(path: &str) -> bool {
     true
 }
 
-/// Whether some server goes upwards for this segment. Some cut parameters first (`..;x`), some trim the end (`.. `,
-/// `...`).
+/// Whether any server might resolve this segment to the parent folder. Some servers cut off parameters first (`..;x`),
+/// others trim the end (`.. `, `...`).
 fn leads_up(segment: &str) -> bool {
     let name = segment.split(';').next().unwrap_or_default();
     name.contains('.') && name.chars().all(|char| char == '.' || char.is_whitespace())
@@ -175,7 +175,7 @@ fn plain_signs(path: &str) -> String {
     text
 }
 
-/// Redirects a request to `target`, with these headers in place of the agent's own.
+/// Readdresses a request to `target`, with these headers in place of the agent's own.
 pub fn retarget(
     request: Request<Incoming>,
     target: Uri,

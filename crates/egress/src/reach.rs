@@ -90,7 +90,7 @@ impl Reach {
         Self { memory: memory::of_host(), addresses, tls: TlsConfig(Arc::new(config)) }
     }
 
-    /// Connects, after all addresses of the host were checked.
+    /// Connects after checking all addresses of the host.
     pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, ReachError> {
         let addresses = self.addresses(host).await?;
         let unreachable = |source| ReachError::Unreachable { host: host.to_owned(), port, source };

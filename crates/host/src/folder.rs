@@ -171,7 +171,7 @@ impl Folder {
         self.backups(agent_id).join(format!("{backup_id}.tar.zst"))
     }
 
-    /// The folder for data put aside when the host begins again at this time.
+    /// The folder for data set aside by a rejoin at this time.
     pub fn aside_folder(&self, now: i64) -> PathBuf {
         self.root.join("before").join(now.to_string())
     }

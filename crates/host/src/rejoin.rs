@@ -2,8 +2,8 @@
 //! side has forgotten what the other knows, and their numbers no longer match.
 //!
 //! The operator's and the agents' data stay: the identity, `host.toml`, homes and backups. The host's agents are ended,
-//! and data known only to a launch or the journal is put aside or removed. Homes of agents unknown to the control plane
-//! are put aside too: their numbers belong to other agents, or will.
+//! and data known only to a launch or the journal is set aside or removed. Homes of agents unknown to the control plane
+//! are set aside too: their numbers belong, or will belong, to other agents.
 //!
 //! **The control plane is asked first**, and the journal changes last. After a kill in between, the host is refused as
 //! before, and the command can be repeated.
@@ -115,7 +115,7 @@ fn count(number: i64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Begins again. `token` is a new provisioning token; without one the host shows its own.
+/// Rejoins the control plane. `token` is a new provisioning token; without one, the host presents its own token.
 pub async fn rejoin(
     folder: &Folder,
     token: Option<&Secret>,
@@ -166,7 +166,7 @@ pub async fn rejoin(
     Ok(Rejoined { joined, stopped, lost })
 }
 
-/// The journal's contents. An unreadable journal is put aside like any other.
+/// The journal's contents. An unreadable journal is set aside like any other.
 fn journal_contents(folder: &Folder) -> Contents {
     Journal::contents(&folder.journal()).unwrap_or_else(|error| {
         tracing::warn!(%error, "the journal can't be read: its losses are unknown");
@@ -174,7 +174,8 @@ fn journal_contents(folder: &Folder) -> Contents {
     })
 }
 
-/// The known agents with homes here: a number may belong to another agent by now.
+/// The agents that the control plane knows and that have their homes here. Numbers don't suffice: one may belong to
+/// another agent by now.
 fn known_agents_here<'a>(folder: &Folder, known: &'a KnownState) -> BTreeMap<i64, &'a KnownAgent> {
     let is_same = |agent: &&KnownAgent| {
         let here = folder.created_at(agent.agent_id);
@@ -183,7 +184,7 @@ fn known_agents_here<'a>(folder: &Folder, known: &'a KnownState) -> BTreeMap<i64
     known.agents.iter().filter(is_same).map(|agent| (agent.agent_id, agent)).collect()
 }
 
-/// Puts old data aside, the journal last.
+/// Sets old data aside, the journal last.
 fn put_aside(
     folder: &Folder,
     runtime: &Runtime,

@@ -1,4 +1,5 @@
-//! `muster-shim gate`: the agent's end of its only way out. A port of 127.0.0.1 leads to a socket of the host.
+//! `muster-shim gate`: the agent's only connection to the outside, a port of 127.0.0.1 that is relayed to a socket of
+//! the host.
 //!
 //! The relay is a separate process, so the program can't disturb it; it ends with the program. A single thread copies
 //! for all connections, since an agent may have hundreds.
@@ -48,7 +49,7 @@ impl Gate {
     }
 }
 
-/// Starts the relay, and becomes the program. Returns only on failure.
+/// Starts the relay, and replaces this process with the program. Returns only on failure.
 pub(crate) fn exec(prefix: &[&str], gate: &Gate, program: &OsStr, args: &[OsString]) -> ExitCode {
     let error = match start(prefix, gate) {
         Ok(()) => about(program.display(), Command::new(program).args(args).exec()),

@@ -64,7 +64,7 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
     let pages: State<Item>['pages'] = []
     // The data may be out of date: read from the top.
     let isOld = true
-    // Meanwhile the cache has refreshed some pages but not others.
+    // Pages are being read: until all are, the cache may have refreshed only some of them.
     let isReading = false
     wanted.current = FIRST
     const { query } = options

@@ -14,7 +14,7 @@ export interface Action {
   run: () => void
   /** Set if the user lacks the permission: explains why instead of running. */
   refused?: (() => void) | null
-  /** Works, but is not in the palette: moving in a list. */
+  /** Works, but is not shown in the palette, such as moving in a list. */
   hidden?: boolean
   /** Search keywords. */
   also?: string

@@ -1,5 +1,5 @@
-//! A host's connection from its first frame to its last: several loops in parallel. The connection ends with the first
-//! of them.
+//! A host's connection from its first frame to its last: several loops in parallel. It ends when the first of them
+//! ends.
 //!
 //! ```text
 //!          ┌─ read ──► events ──► store ──► acks ─────┐
@@ -70,7 +70,8 @@ pub(super) struct Connection {
 /// An event that waits to be stored.
 pub(super) struct Waiting {
     pub event: Event,
-    /// Its bytes: their part of the window and, unless it is small, in the resource limits.
+    /// The reservation of the event's bytes in the host's window and, unless the event is small, in the resource
+    /// limits.
     pub held: (OwnedSemaphorePermit, Option<Held>),
 }
 

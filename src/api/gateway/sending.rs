@@ -30,7 +30,7 @@ impl Outlet {
         mut frames: mpsc::Receiver<ToHost>,
         mut acks: watch::Receiver<i64>,
     ) -> Option<Ended> {
-        // Three times before `hosts::SILENT` is over.
+        // Three pings within `hosts::SILENT`.
         let mut ping = interval(Duration::from_secs(15));
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

@@ -21,13 +21,13 @@ use crate::{base::problem::Code, core::config::RequestLimits};
 
 /// The longest document text, in bytes: anyone can send one.
 const LONGEST_TEXT: usize = 64 << 10;
-/// The most fields, fragment spreads, and inline fragments in a document: a caller's text is validated before the
-/// executor's own limit applies.
+/// The maximum number of fields, fragment spreads, and inline fragments in a document: a caller's text is validated
+/// before the executor's own limit applies.
 const MOST_SELECTIONS: usize = 2_000;
 /// The most of them with every fragment expanded where it is spread: fragments that spread each other multiply.
 const MOST_WRITTEN_OUT: usize = 10_000;
-/// The most root fields of an operation, including those in fragments: a caller could ask for everything in one
-/// request.
+/// The maximum number of root fields of an operation, including those in fragments: a caller could ask for everything
+/// in one request.
 const MOST_ROOTS: usize = 30;
 /// The deepest nesting of braces, brackets, and parentheses: the parser is recursive, and a deep text would overflow
 /// its stack.

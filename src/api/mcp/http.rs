@@ -68,7 +68,7 @@ pub fn router(rest: &Arc<Rest>) -> Router {
     Router::new().route("/mcp", any(handler)).with_state(Arc::clone(core))
 }
 
-/// One request, one JSON answer, and only under our own host names.
+/// Answers each request with a single JSON response, and only under our own host names.
 fn settings(config: &Config) -> StreamableHttpServerConfig {
     let public = config.public_url.as_deref().and_then(|url| url::Url::parse(url).ok());
     let mut hosts: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
@@ -182,7 +182,8 @@ fn id_of(message: &RawValue) -> Value {
     muster_json::from_str::<Message>(message.get()).map(|message| message.id).unwrap_or_default()
 }
 
-/// The rate-limit class of each message of a request. Everything is a POST here, so the method says nothing.
+/// The rate-limit class of each message of a request. Every message is a POST, so the method doesn't tell the classes
+/// apart.
 fn classes(
     method: &Method,
     body: &[u8],

@@ -5,11 +5,11 @@ use http::{HeaderMap, HeaderName, header};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::value::{RawValue, Value};
 
-/// The most values in a request. The library reads them into trees of some hundred bytes for each, several times: a
-/// megabyte of `[],[],…` would take a hundred.
+/// The maximum number of values in a request. The library reads them into trees of some hundred bytes for each, several
+/// times: a megabyte of `[],[],…` would take a hundred.
 const MOST_VALUES: usize = 10_000;
-/// The most messages in a batch: each may have a result of 8 MiB, and they are answered at once, so that a caller could
-/// fill the memory.
+/// The maximum number of messages in a batch: each may have a result of 8 MiB, and they are answered at once, so that a
+/// caller could fill the memory.
 pub const MOST_MESSAGES: usize = 10;
 /// The only version of the protocol with batches, which is also the default if a request names no version.
 const WITH_BATCHES: &str = "2025-03-26";

@@ -129,8 +129,8 @@ impl Arrival {
     }
 
     /// Identifies the holder of `token`. A bad credential is written to the audit log and charged to the IP address. A
-    /// credential that could be invented is charged before the database is queried, so that invented ones cost the
-    /// database no more than the address's rate allows.
+    /// credential that could be made up is charged before the database is queried, so that guesses cost the database no
+    /// more than the address's rate limit allows.
     ///
     /// # Errors
     /// `UNAUTHENTICATED` or `TOKEN_EXPIRED`; `RATE_LIMITED` after too many bad ones.

@@ -53,7 +53,7 @@ use crate::{
 pub const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The header that marks a replayed answer.
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-/// The most bytes of kept answers per caller, who could fill the disk with them.
+/// The maximum bytes of stored answers per caller. Without it, a caller could fill the disk.
 const MOST_OF_ONE: i64 = 8 << 20;
 
 /// An answer to a request with a key.

@@ -148,7 +148,7 @@ pub(super) struct IfMatch {
     checked: AtomicBool,
 }
 
-/// The most reads at a time within open transactions: each holds one connection and needs a second.
+/// The maximum number of reads at a time within open transactions: each holds one connection and needs a second.
 static READERS: Semaphore = Semaphore::const_new(4);
 
 impl IfMatch {

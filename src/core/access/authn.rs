@@ -1,4 +1,4 @@
-//! From a bearer token to a [`Caller`], and from a caller to a [`Membership`].
+//! Turns a bearer token into a [`Caller`], and a caller into a [`Membership`].
 //!
 //! Both results are cached for two seconds (`cache.rs`), so that a burst of requests asks the database once. A
 //! revocation in this process takes effect at once, and one on another replica within those two seconds. Expiry needs
@@ -99,8 +99,8 @@ pub fn recognize_cookie(core: &Core, token: &str) -> Result<Recognized<'static>>
 }
 
 impl Recognized<'_> {
-    /// Whether the token has more than a valid form, which anyone could imitate: our signature, or a past use as a
-    /// valid token.
+    /// Whether there is more evidence for the token than its form, which anyone can imitate: our signature, or an
+    /// earlier valid use.
     #[must_use]
     pub fn is_vouched_for(&self, core: &Core) -> bool {
         match self.is {

@@ -1,8 +1,8 @@
 //! Counts allowed and refused calls, so that a candidate policy can be simulated on them.
 //!
-//! A request adds one to a counter in memory; the counters are sharded so that requests don't wait for each other. A
-//! round moves them to the table `decisions`, one row per day; a crash loses the last few seconds of counts. Only the
-//! operation's name is kept of a request.
+//! Each request increments an in-memory counter; the counters are sharded to avoid contention. A periodic job adds them
+//! to the table `decisions`, one row per key and day, so a crash loses only the last few seconds of counts. Of the
+//! request itself, only the operation's name is stored.
 
 use std::{
     cell::Cell,
@@ -39,7 +39,7 @@ pub enum Outcome {
     Allowed,
     /// Refused by the policy.
     Refused,
-    /// Refused because the service token was not issued with it; no policy changes that.
+    /// Refused because the service token was issued without this permission, which no policy can change.
     NotIssued,
 }
 
@@ -68,12 +68,12 @@ struct Key {
     outcome: Outcome,
 }
 
-/// The most distinct keys in a shard: while the database is away, the counts stay in memory. Calls beyond that are not
-/// counted, and a warning is logged.
+/// The maximum number of distinct keys in a shard. It bounds memory while the database is unreachable: calls with
+/// further keys are not counted, and a warning is logged.
 const MAX_KEYS: usize = 4_096;
 
 pub struct Decisions {
-    /// Few enough to empty quickly, and enough that two cores rarely meet.
+    /// Few enough to drain quickly, and enough that two cores rarely contend for one.
     shards: [Mutex<HashMap<Key, i64>>; 16],
     dropped: AtomicU64,
 }
@@ -122,7 +122,7 @@ impl Decisions {
         }
     }
 
-    /// Takes out all counts.
+    /// Drains the counts of all shards.
     fn take_counts(&self) -> Vec<(Key, i64)> {
         let take = |shard: &Mutex<HashMap<Key, i64>>| std::mem::take(&mut *shard.lock());
         self.shards.iter().flat_map(take).collect()
@@ -182,7 +182,7 @@ pub async fn flush(core: &Core) -> Result<u64> {
     Ok(0)
 }
 
-/// One statement must not touch a row twice.
+/// Sums the shards' counts by key: an upsert must not touch a row twice.
 fn merged(counts: Vec<(Key, i64)>) -> Vec<(Key, i64)> {
     let mut merged: HashMap<Key, i64> = HashMap::with_capacity(counts.len());
     for (key, count) in counts {
@@ -222,7 +222,7 @@ async fn write(core: &Core, day: i64, counts: &[(Key, i64)]) -> Result<()> {
     Ok(())
 }
 
-/// Deletes days older than the settings keep them.
+/// Deletes days past the configured retention.
 pub async fn prune(core: &Arc<Core>) -> Result<u64> {
     let kept = Duration::from_secs(core.config.policy.decisions_kept_days * 86_400);
     let first = core.clock.now().minus(kept).0.div_euclid(DAY_MS);
@@ -230,7 +230,7 @@ pub async fn prune(core: &Arc<Core>) -> Result<u64> {
 }
 
 row! {
-    /// The calls of one kind, as stored.
+    /// The summed calls of one key.
     struct CountedCalls {
         organization_id: OrgId,
         subject: String,

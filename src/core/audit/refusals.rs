@@ -36,7 +36,8 @@ use crate::{
     },
 };
 
-/// The most distinct refusals of known callers kept at a time: callers could fill the memory and the log with them.
+/// The maximum number of distinct refusals of known callers kept at a time: callers could fill the memory and the log
+/// with them.
 const MOST_KNOWN: usize = 1_024;
 /// The same for callers without a valid credential.
 const MOST_UNKNOWN: usize = 128;

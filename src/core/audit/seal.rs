@@ -42,10 +42,10 @@ const LOCK: i64 = 7_210_012;
 
 /// The id after which to look.
 ///
-/// PostgreSQL keeps deleted rows for as long as an older snapshot exists: hours, during a backup. Looking from the
-/// start would read past all of them, every second. So the sealer starts after the lines that were sealed a while ago.
-/// A transaction that was slow to commit may have written a line with a lower id; to find it, the sealer looks from the
-/// start: every ten seconds while there are new lines, and otherwise every minute, as its round comes.
+/// PostgreSQL keeps deleted rows for as long as an older snapshot exists: hours, during a backup. A scan from the start
+/// would read past all of them, every second. So the sealer starts after the lines that were sealed a while ago. A
+/// transaction that was slow to commit may have written a line with a lower id; to find it, the sealer also scans from
+/// the start: every ten seconds while there are new lines, and otherwise with its run every minute.
 #[derive(Default)]
 pub(super) struct Floor(Mutex<Floors>);
 
@@ -61,14 +61,14 @@ impl Floor {
         self.0.lock().now
     }
 
-    /// Whether it is time to look at all lines.
+    /// Whether a scan from the start is due.
     fn is_old(&self, now: Timestamp) -> bool {
         let looked = self.0.lock().looked_at_all;
         // A clock may be set back.
         looked.is_none_or(|at| at.0.abs_diff(now.0) >= 10_000)
     }
 
-    /// Records that all lines are being looked at, and the newest line of the log.
+    /// Records that a scan from the start begins, and the newest line of the log at this time.
     fn raise(&self, newest: i64, now: Timestamp) {
         let mut floors = self.0.lock();
         *floors = Floors { now: floors.next, next: newest, looked_at_all: Some(now) };
@@ -78,7 +78,7 @@ impl Floor {
 /// Seals committed lines, unless another process is doing so. Returns the number of lines.
 ///
 /// While a transaction runs, PostgreSQL keeps every version of a replaced row and reads past them all: with 500 lines
-/// in each instead of [`BATCH`], the cheapest changes were 5% slower.
+/// per transaction instead of [`BATCH`], the cheapest changes were 5% slower.
 pub async fn seal(core: &Core) -> Result<u64> {
     let (mut after, mut sealed) = (begin_look(core).await?, 0);
     while is_waiting(core, after).await? {
@@ -118,7 +118,7 @@ async fn is_waiting(core: &Core, after: i64) -> Result<bool> {
     Ok(core.db.installation().scalar::<i64>(waiting, [after.into()]).await?.is_some())
 }
 
-/// A transaction of the only process that works on the log; `None` while another one does.
+/// Begins a transaction as the only process that works on the log. `None` while another process does.
 pub(super) async fn begin_alone(core: &Core) -> Result<Option<Transaction>> {
     let tx = core.db.begin().await?;
     if core.db.backend() != DbBackend::Postgres {
@@ -138,7 +138,7 @@ async fn seal_batch(core: &Core, tx: Transaction, after: i64) -> Result<Vec<Audi
         return Ok(lines);
     }
     let mut heads = chain_heads(core, &tx, &lines).await?;
-    let places: Vec<serde_json::Value> = lines.iter_mut().map(|line| place(line, &mut heads)).collect();
+    let places: Vec<serde_json::Value> = lines.iter_mut().map(|line| assign_place(line, &mut heads)).collect();
     move_to_log(core, &tx, places.into()).await?;
     for (chain, (last, head)) in heads {
         let upsert = installation_sql!(
@@ -163,7 +163,7 @@ fn notify_subscribers(core: &Core, sealed: &[AuditLine]) {
     }
 }
 
-/// The first waiting lines.
+/// The next lines to seal, ordered by id.
 async fn claim_batch(tx: &Transaction, after: i64) -> Result<Vec<AuditLine>> {
     let first = installation_sql!(
         "SELECT id, ",
@@ -268,7 +268,7 @@ pub async fn checkpoint(core: &Core) -> Result<u64> {
     Ok(count)
 }
 
-/// A chain that is due, and can be believed.
+/// A chain that is due for a checkpoint, and continues the last signed statement.
 struct DueChain {
     chain: i64,
     /// The last signed end.
@@ -277,7 +277,7 @@ struct DueChain {
     end: ChainEnd,
 }
 
-/// The chains that are due. Reading their lines blocks no writer.
+/// The due chains that continue their last signed statement. Reading their lines blocks no writer.
 async fn believed_ends(core: &Core, now: Timestamp) -> Result<Vec<DueChain>> {
     let settings = &core.config.audit;
     let before = now.0 - i64::from(settings.checkpoint_minutes) * 60_000;
@@ -332,8 +332,7 @@ pub async fn resume(core: &Core, chain: i64) -> Result<i64> {
     Ok(end.seq)
 }
 
-/// Removes the statements at a chain's end and after it that are not ours: nothing could be signed beside them. Returns
-/// how many.
+/// Removes foreign statements at or after a chain's end, which would block our own. Returns how many.
 async fn remove_foreign(core: &Core, tx: &Transaction, chain: i64, end: &ChainEnd) -> Result<u64> {
     let behind = installation_sql!(STATED, "WHERE chain = $1 AND seq >= $2");
     for stated in tx.all::<StoredStatement>(behind, [chain.into(), end.seq.into()]).await? {

@@ -194,7 +194,7 @@ impl<'a> Verifier<'a> {
     pub fn entry(&mut self, content: Value, prev: &[u8], own: &[u8]) {
         let (seq, id) = (content["seq"].as_i64().unwrap_or(-1), content["id"].as_i64());
         if let Some(gap) = self.gap {
-            // The missing line turns up after all: it was moved, not removed.
+            // The missing line turns up here: it was moved, not removed.
             if seq == gap && is_hash(own, prev, &content) {
                 let detail = "it is in the wrong place".to_owned();
                 self.report.broken = Some(BrokenLine { seq, id, fault: Fault::Reordered, detail });

@@ -1,11 +1,11 @@
-//! Relays news between replicas, with PostgreSQL's LISTEN and NOTIFY.
+//! Relays change events and wake-ups between replicas, with PostgreSQL's LISTEN and NOTIFY.
 //!
-//! Events wait after their commit for the next batch: NOTIFY inside the change's transaction would serialize commits. A
-//! process sends one batch at a time, numbers its batches, and announces its position every two seconds. So a listener
-//! notices when a batch is missing, when a process has gone silent, and when its own connection was lost; it then makes
-//! every subscriber here read again.
+//! Events are sent in batches after their commit: a NOTIFY inside the transaction would serialize commits. A process
+//! sends one batch at a time, numbers its batches, and announces its position every two seconds. So a listener notices
+//! when a batch is missing, when a process has gone silent, and when its own connection was lost. It then makes all
+//! subscribers of its own process read again.
 //!
-//! Batches also name servers whose host must be woken, on whichever replica it is connected. The same connection
+//! A batch also names servers whose hosts must be woken, whichever replica they are connected to. The same connection
 //! receives the text of messages that are being written (`deltas.rs`), on a channel of its own.
 
 use std::{
@@ -41,7 +41,7 @@ const CHANNEL: &str = "muster_events";
 pub(super) const LARGEST: usize = 7_500;
 /// How often a process announces its position, and the conversations watched there.
 pub(super) const EVERY: Duration = Duration::from_secs(2);
-/// When a process that has not said goodbye counts as silent: it has died, or the network to it.
+/// How long a process may send nothing, not even a goodbye, before it counts as dead or unreachable.
 pub(super) const SILENT: Duration = Duration::from_secs(6);
 /// How many events may wait to be sent while the database is slow or away.
 const WAITING: usize = 10_000;
@@ -88,7 +88,7 @@ pub(super) struct Outgoing {
     sender: mpsc::Sender<OutgoingNews>,
     /// Taken by the relay.
     waiting: Mutex<Option<mpsc::Receiver<OutgoingNews>>>,
-    /// How many did not fit. A skipped batch number reveals this to listeners.
+    /// How many messages did not fit into the queue. A skipped batch number reveals the loss to listeners.
     lost: AtomicU64,
 }
 
@@ -131,7 +131,7 @@ pub async fn send_rest(core: &Core) {
     let mut waiting = Vec::new();
     events.recv_many(&mut waiting, WAITING).await;
     for (events, hosts) in batches(&waiting) {
-        // Each message comes from a process of its own that then says goodbye.
+        // Each message poses as a separate process that says goodbye at once, so that listeners see no gap.
         let message =
             Message { from: u64::from_be_bytes(random_bytes()), batch: 1, events, hosts, bye: true };
         if let Err(error) = notify(core, &message).await {
@@ -159,7 +159,7 @@ async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<OutgoingNews>) 
         for batch in batches(&waiting) {
             (message.events, message.hosts) = batch;
             message.batch += u64::from(message.is_batch());
-            // The next batch reveals that one is missing.
+            // A failed batch is not sent again: the number of the next one reveals the gap.
             if let Err(error) = notify(core, &message).await {
                 tracing::warn!(%error, "events.not_sent");
             }
@@ -171,7 +171,8 @@ async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<OutgoingNews>) 
     let _ = timeout(bounds::RETRY, notify(core, &bye)).await;
 }
 
-/// Splits news into messages that are small enough; one empty message if there are none.
+/// Splits news into messages small enough for NOTIFY. Without news, returns one empty message, which announces the
+/// position.
 fn batches(news: &[OutgoingNews]) -> Vec<(Vec<Sent>, Vec<ServerId>)> {
     if news.is_empty() {
         return vec![Default::default()];
@@ -295,8 +296,8 @@ impl Peers {
         } else {
             self.known.insert(message.from, peer)
         };
-        // A process that was running when we began to listen has announced itself by `SILENT`; a later one begins with
-        // nothing sent.
+        // A process that was running when we began to listen has announced itself within `SILENT`; a later one starts
+        // at batch 0.
         before.map_or(sent > 0 && now.duration_since(self.since) > SILENT, |before| before.batch != sent)
     }
 

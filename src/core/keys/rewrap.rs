@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// The job rests after this many bytes, however few values they were: a mail may be as long as thousands of secrets.
+/// The job pauses after this many bytes, even of few values: one mail can be as long as thousands of secrets.
 const BYTES: usize = 1 << 20;
 
 /// How fast values are resealed.
@@ -125,7 +125,7 @@ pub async fn rewrap(
         }
         let broken = round.broken;
         all = Progress { broken, ..add(all, round) };
-        // Values that arrived during the job under an older key are found in the next one.
+        // Values that arrived under an older key during this pass are found by the next one.
         if round.moved + round.changed == 0 {
             if all.seen > 0 {
                 let (active, changes) = (ring.active_id(), json!(all));
@@ -262,7 +262,8 @@ async fn replace_value(
 ) -> Result<()> {
     let SealedColumn { table, column: name, organization, record, digest, .. } = column;
     let key = record.column();
-    // If two channels have the same bot after all, one of them keeps the digest: a third is still refused.
+    // If two channels have the same bot despite the check, only one of them keeps the digest, so that a third is still
+    // refused.
     let digest = digest.map_or_else(String::new, |digest| {
         let hash = digest.column;
         format!(
@@ -341,7 +342,7 @@ pub async fn in_use(core: &Core, id: u32) -> Result<Vec<(&'static SealedColumn, 
     Ok(used)
 }
 
-/// Whether the sealing key `id` may be removed by now.
+/// Checks that the sealing key `id` may be removed.
 ///
 /// # Errors
 /// `IN_USE` while anything is wrapped with it, or if it is the active key; `NOT_FOUND`.

@@ -1,7 +1,8 @@
 //! A policy as a whole: read, judged, and compiled into a table that can be queried.
 //!
-//! A problem in the files for every organization makes the whole policy invalid. A problem in one organization's own
-//! rules affects only that organization: its denials still apply, but not its grants ([`Rules::fall_back`]).
+//! A problem in the files that apply to every organization makes the whole policy invalid. A problem in one
+//! organization's own rules affects only that organization: its denials still apply, but not its grants
+//! ([`Rules::fall_back`]).
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
@@ -41,7 +42,7 @@ impl Compiled {
     /// disk.
     ///
     /// # Errors
-    /// Something is wrong with the files for every organization.
+    /// The files that apply to every organization are invalid.
     pub fn read<'a>(dir: impl Into<Option<&'a Path>>, given: &Given) -> Result<Self, Vec<LintProblem>> {
         Self::build(sources(dir.into()).completed(given), None)
     }
@@ -178,7 +179,7 @@ fn compile(
     })
 }
 
-/// Fails if there is anything wrong with the files for every organization, and then reports every problem.
+/// Fails if the files that apply to every organization have a problem, and then reports every problem.
 fn refuse_for_all(problems: &[LintProblem]) -> Result<(), Vec<LintProblem>> {
     if problems.iter().all(|it| it.org.is_some()) {
         return Ok(());

@@ -9,7 +9,7 @@ use crate::base::{
     permission::{Permission, Role},
 };
 
-/// The name of the file for every organization.
+/// The name of the file that applies to every organization.
 pub(super) const POLICY_CSV: &str = "policy.csv";
 
 /// The name of an organization's own rules: that of its file, even if the rules are not in a file.
@@ -26,7 +26,7 @@ pub struct LintProblem {
     /// The line, starting at 1; `null` if the problem concerns the whole file.
     pub line: Option<usize>,
     pub reason: String,
-    /// The organization whose rules are wrong; `None` for the files for every organization.
+    /// The organization whose rules are wrong; `None` for the files that apply to every organization.
     #[serde(skip)]
     pub org: Option<OrgId>,
 }

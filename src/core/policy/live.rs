@@ -51,7 +51,7 @@ struct Parts {
     /// The last texts that were valid as a whole.
     good: Sources,
     given: Given,
-    /// The problems last logged. Empty at the start: given rules may resolve a problem.
+    /// The problems last logged. Nothing is logged before the given rules are known, which may resolve a problem.
     logged: Vec<LintProblem>,
 }
 
@@ -82,7 +82,7 @@ impl Policy {
     /// Reads the policy in `dir` from disk.
     ///
     /// # Errors
-    /// Something is wrong with the files for every organization.
+    /// The files that apply to every organization are invalid.
     pub fn load(dir: &Path) -> Result<Self, Vec<LintProblem>> {
         Self::new(Some(Folder::read(dir)), Some(dir.to_owned()))
     }
@@ -197,15 +197,15 @@ impl Policy {
     /// Reads the changed files from disk and puts them in force. Reports every current problem.
     ///
     /// # Errors
-    /// Something is wrong. If it is in the files for every organization, the previous policy stays in force; if it is
-    /// in an organization's own file, that organization's last valid rules do.
+    /// The current problems. If one is in the files that apply to every organization, the previous policy
+    /// stays in force; if it is in an organization's own file, that organization's last valid rules stay in force.
     pub fn reload(&self) -> Result<(), Vec<LintProblem>> {
         self.look();
         let problems = self.0.found.load().problems.clone();
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
-    /// The same; returns whether anything changed.
+    /// Like [`Self::reload`], but returns whether any file changed.
     pub(super) fn look(&self) -> bool {
         let mut parts = self.parts();
         let Some(folder) = &mut parts.folder else { return false };
@@ -299,7 +299,7 @@ fn log<'a>(problems: impl Iterator<Item = &'a LintProblem>) {
 
 impl Found {
     fn compare(read: &Sources, good: &Sources, problems: Vec<LintProblem>) -> Self {
-        // A file missing from a refused folder still decides.
+        // While a folder is refused, files that it no longer has still apply.
         let files = read.orgs.iter().chain(&good.orgs).map(|(org, _)| *org).collect();
         Self { version: read.version.clone(), files, problems }
     }

@@ -12,9 +12,9 @@
 //!    tokens. The answers are bit sets: the [`Table`].
 //! 4. `live`: swaps the table in behind an atomic pointer. A check is an array index and an AND.
 //!
-//! A problem in the files for every organization makes all of them invalid, and the last valid policy stays in force. A
-//! problem in an organization's own rules affects only that organization (`compiled`, `live`). Nothing here writes a
-//! file.
+//! A problem in the files that apply to every organization makes all of them invalid, and the last valid policy stays
+//! in force. A problem in an organization's own rules affects only that organization (`compiled`, `live`). Nothing here
+//! writes a file.
 //!
 //! To change this: a new rule in `lint` needs a check and a test. The matcher in `policies/model.conf` may only change
 //! together with `compile`, whose shortcut for organizations relies on it.

@@ -1,12 +1,12 @@
-//! How often a channel may send, by its vendor's [limits](muster_channels::Limit): counted beforehand, so that a vendor
-//! rarely has to refuse.
+//! Limits how often a channel sends, by its vendor's [limits](muster_channels::Limit). Messages are counted before they
+//! are sent, so that the vendor rarely has to refuse one.
 //!
-//! It is a courtesy and not exact: each process counts only its own messages, and forgets them when it ends. A vendor
-//! that refuses nevertheless is obeyed (`Failure::RateLimited`).
+//! This is best effort: each process counts only its own messages, and forgets them when it ends. If a vendor refuses a
+//! message nevertheless, the channel waits (`Failure::RateLimited`).
 //!
-//! The windows slide: no second and no minute exceeds its limit. governor, which counts requests (`core/limits.rs`),
-//! has buckets: one that holds a minute's messages lets nearly twice as many out in its first minute, and one that
-//! holds a single message lets no answer of three parts out at once.
+//! The windows slide: no second and no minute exceeds its limit. The token buckets of governor (`core/limits.rs`) don't
+//! fit: a bucket for a minute's messages lets nearly twice as many through in its first minute, and a bucket for a
+//! single message can't let through an answer of three parts at once.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -22,7 +22,7 @@ use crate::base::{
     time::Clock,
 };
 
-/// The messages sent lately. Cheap to clone.
+/// The recently sent messages of all channels. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Pace(Arc<Mutex<HashMap<Key, Window>>>);
 
@@ -40,7 +40,7 @@ struct Key {
 struct Window {
     /// How many are being sent.
     flying: usize,
-    /// The latest time at which each of the others arrived, the oldest first.
+    /// For each finished send, the latest time at which the vendor can have received the message; oldest first.
     landed: VecDeque<Duration>,
 }
 
@@ -52,7 +52,7 @@ pub struct Room {
     keys: Vec<Key>,
 }
 
-/// Another message does not fit.
+/// No room is free for another message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full {
     /// Whether the whole channel is full, or only this chat.

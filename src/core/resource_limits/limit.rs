@@ -26,13 +26,13 @@ pub const OWED: usize = 64 << 10;
 
 #[derive(Clone, Copy)]
 pub(super) struct Maxima {
-    /// One address without a credential.
+    /// The maximum for one address without a credential.
     pub anonymous: usize,
-    /// One caller.
+    /// The maximum for one caller.
     pub known: usize,
-    /// All addresses without a credential.
+    /// The maximum for all addresses without a credential together.
     pub strangers: usize,
-    /// All callers.
+    /// The maximum for all holders together.
     pub together: usize,
 }
 
@@ -80,7 +80,7 @@ impl Shares {
     }
 }
 
-/// Forgets holders whose amount reaches 0.
+/// Subtracts an amount, and forgets its holder at 0.
 fn take_off<K: Eq + Hash>(amounts: &mut HashMap<K, usize>, key: &K, less: usize) {
     if let Some(amount) = amounts.get_mut(key) {
         *amount -= less;
@@ -136,7 +136,7 @@ impl ResourceLimit {
         self.most.together < usize::MAX
     }
 
-    /// Takes `amount` for `holder` without a check, where a refusal comes too late.
+    /// Takes `amount` for `holder` without a check, for work that can no longer be refused.
     #[must_use]
     pub fn take_unchecked(self: &Arc<Self>, holder: Holder, amount: usize) -> Held {
         let mut held = self.empty(holder);

@@ -1,4 +1,4 @@
-//! Connections to the database, lent one at a time: to a statement any free one, to a transaction one for its whole
+//! Database connections, lent out one at a time: a statement takes any free one, a transaction keeps one for its whole
 //! duration.
 //!
 //! sqlx pings each connection that returns to its pool: a round trip and a task after every statement, which is half
@@ -60,7 +60,7 @@ pub enum Driver {
     Sqlite(SqliteConnection),
 }
 
-/// Does the same with a connection of either database.
+/// Evaluates one expression on a connection of either database.
 macro_rules! with {
     ($driver:expr, $connection:ident => $done:expr) => {
         match $driver {
@@ -161,12 +161,12 @@ impl Connections {
         Self { longest, ..self }
     }
 
-    /// How they are opened.
+    /// How this pool's connections are opened.
     pub(super) fn opener(&self) -> &Opener {
         self.pool.manager()
     }
 
-    /// A connection, until it is dropped.
+    /// Lends a connection until it is dropped.
     pub(super) async fn lend(&self) -> Result<Lent, DbErr> {
         let held = self.pool.get().await.map_err(not_lent)?;
         Ok(Lent { held: Some(held), of: self.clone(), is_ending: false })
@@ -178,8 +178,8 @@ impl Connections {
         if self.meter == Meter::Write {
             return self.lend().await?.rows(&sql, values).await;
         }
-        // Evaluated first, so that the dead connection is returned before another one is lent, which may be the only
-        // one.
+        // In a statement of its own, so that the dead connection is returned before another one is lent: the pool may
+        // have room for only one.
         let done = self.lend().await?.rows(&sql, values.clone()).await;
         match done {
             Err(DbErr::Conn(_)) => self.lend().await?.rows(&sql, values).await,
@@ -218,7 +218,7 @@ impl Connections {
         Ok(Transaction::new(lent, self.get_database_backend()))
     }
 
-    /// When one is dead, so are the idle ones.
+    /// Drops all idle connections: if one connection is dead, they are too.
     fn forget(&self) {
         drop(self.pool.retain(|_, _| false));
     }
@@ -365,7 +365,7 @@ impl Lent {
         self.ended(&sql, began, done, DbErr::Exec)
     }
 
-    /// The result of statements without values, which are sent as they are.
+    /// Runs SQL text as it is, without values or preparation.
     pub async fn run(&mut self, sql: &str) -> Result<ExecResult, DbErr> {
         let longest = self.of.longest;
         let opened = self.opened()?;
@@ -392,7 +392,7 @@ impl Lent {
         Ok(())
     }
 
-    /// The transaction has ended.
+    /// Marks the transaction as ended.
     pub fn is_done(&mut self) {
         if let Some(held) = &mut self.held {
             held.is_open = false;
@@ -440,7 +440,7 @@ impl Lent {
 }
 
 impl Opened {
-    /// A statement starts.
+    /// Marks the start of a statement, and returns its time.
     fn begin_statement(&mut self) -> Instant {
         self.is_amid = true;
         Instant::now()

@@ -4,7 +4,8 @@
 //! It has one list of statements that run just before its commit, and one list of work that follows it. Lines of the
 //! audit log and commands for hosts are written by functions that neither wait nor fail: their statements go onto the
 //! first list ([`Transaction::before_commit`]). Subscribers are notified and senders woken by the second
-//! ([`Transaction::announce`], [`Transaction::after_commit`]). Returning to a [`Mark`] shortens both.
+//! ([`Transaction::announce`], [`Transaction::after_commit`]). Returning to a [`Mark`] drops the entries that were
+//! added since.
 
 use std::sync::{
     Arc,
@@ -77,8 +78,8 @@ impl Transaction {
         self.hooks().before.push(BeforeCommit { statement, is_demand: true });
     }
 
-    /// Does this work after the commit, even if the caller has gone. Also if the connection was lost during the commit,
-    /// which may have succeeded.
+    /// Does this work after the commit, even if the caller has gone. A connection lost during the commit doesn't
+    /// prevent it, because the commit may have succeeded.
     pub(crate) fn after_commit(&self, work: impl FnOnce() + Send + 'static) {
         self.hooks().after.push(AfterCommit::Run(Box::new(work)));
     }
@@ -160,7 +161,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The connection, for one statement, which is counted.
+    /// Locks the connection for one statement, and counts the statement.
     async fn counted(&self) -> MutexGuard<'_, Lent> {
         let lent = self.lent.lock().await;
         lent.count();

@@ -54,7 +54,8 @@ pub struct Expiring {
 
 impl DomainEvent for Expiring {}
 
-/// Bounds of the reminder's time before the expiry. Between them, it comes when a tenth of the time is left.
+/// The most and the least time that may be left at the reminder, which otherwise comes when a tenth of the approval's
+/// lifetime is left.
 const REMINDER: [Duration; 2] = [Duration::from_hours(1), Duration::from_mins(10)];
 
 /// Assigns an approval to the member who should decide it, or to no one. The assignee is notified.
@@ -63,7 +64,8 @@ const REMINDER: [Duration; 2] = [Duration::from_hours(1), Duration::from_mins(10
 /// `NOT_FOUND`; `APPROVAL_NOT_PENDING`; `VALIDATION_FAILED` for a person who isn't a member.
 pub async fn assign(scope: &Scope, id: ApprovalId, to: Option<UserId>) -> Result<()> {
     let tx = scope.begin().await?;
-    // Lock the member first, as when a member leaves: then it is either refused here or cleared there.
+    // Locks the member first, as a departure does: if the member leaves at the same time, either this call is refused
+    // or the departure clears the assignment.
     if let Some(user) = to
         && !people::lock_member(&tx, user).await?
     {
@@ -182,7 +184,7 @@ async fn remind_of_all(scope: &Scope) -> Result<u64> {
     }
 }
 
-/// Reminds people of the first approvals of an organization. The transaction that clears `remind_at` emits the
+/// Reminds people of the next batch of an organization's approvals. The transaction that clears `remind_at` emits the
 /// reminder.
 async fn remind_batch(scope: &Scope) -> Result<u64> {
     let tx = scope.begin().await?;

@@ -31,7 +31,7 @@ use crate::{
 /// The largest picture, in bytes, because anyone can upload one and everyone loads it.
 pub const LARGEST: usize = 512 << 10;
 
-/// The most pixels per side, because a browser unpacks the whole picture, even from a small file.
+/// The maximum number of pixels per side, because a browser unpacks the whole picture, even from a small file.
 pub const WIDEST: usize = 4096;
 
 /// The owner of a picture.

@@ -201,7 +201,7 @@ fn changed(before: Model, after: &Model) -> ActiveModel {
 /// Keeps a webhook secret that the edit replaces valid for a day, so that the other side has time to change it. A
 /// removed secret is invalid at once.
 fn keep_replaced_secrets(tx: &Tx, before: &Model, row: &mut ActiveModel, secrets: &Secrets) {
-    // A secret that can't be opened is of no use.
+    // A secret that can't be opened need not be kept.
     let Ok(opened) = OpenedSecrets::open(&tx.scope.core, before) else { return };
     let [outbound, inbound] = opened.into_webhook_secrets();
     let kept = |old: Option<SecretString>, new: &MaybeUndefined<SecretText>, field: &str| {

@@ -73,7 +73,7 @@ fn deadline_of(now: Timestamp, command: &Command) -> Timestamp {
     if *command == Command::Stop { NEVER } else { now.plus(LIFETIME) }
 }
 
-/// Wakes the connection of a server's host after the commit: there are commands for it, or its epoch is over.
+/// Wakes the connection of a server's host after the commit: there are commands for it, or its epoch has ended.
 pub fn wake_host(tx: &Tx, server: ServerId) {
     let core = &tx.scope.core;
     let (hosts, hub) = (core.hosts.clone(), Arc::clone(&core.events));

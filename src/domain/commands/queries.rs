@@ -142,7 +142,7 @@ row! {
     pub struct Dropped { generation: i64, payload: serde_json::Value }
 }
 
-/// Drops a command that was not sent before its deadline. `None`: it was sent after all.
+/// Drops a command that was not sent before its deadline. `None`: it was sent in the meantime.
 pub async fn drop_unsent(tx: &Tx, id: i64) -> Result<Option<Dropped>> {
     let sql = sql!(
         "DELETE FROM commands WHERE organization_id = $org AND id = $2 AND acknowledged_at IS NULL AND host_seq IS NULL \

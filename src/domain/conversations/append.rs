@@ -320,7 +320,7 @@ async fn send_out(
     Ok(Some(SentOut { channel, conversation: conversation.id, status, messages: Vec::new() }))
 }
 
-/// Appends an error message, as the service: about a turn or a request.
+/// Appends an error message of the service, about a turn or a request.
 pub async fn append_error(
     tx: &Tx,
     conversation: ConversationId,

@@ -56,9 +56,10 @@ impl Question for ConversationOf {
 /// How many addresses may join a conversation as recipients of its mails. A sender can choose any number.
 const READERS: usize = 500;
 
-/// How many messages of one program get an answer within an hour in a conversation. Two programs would talk forever.
+/// How many messages of one program are answered within an hour in a conversation. Without a limit, two programs could
+/// talk to each other forever.
 const ANSWERED_HERE: i64 = 3;
-/// The same for all conversations of the channel.
+/// The same limit across all conversations of the channel.
 const ANSWERED: i64 = 30;
 
 /// A message from a channel.
@@ -102,7 +103,7 @@ impl Incoming<'_> {
     }
 }
 
-/// Returns the keys that messages of the channel have already.
+/// Returns those of the keys that stored messages of the channel have.
 pub async fn find_stored_keys(tx: &Tx, channel: ChannelId, keys: &[String]) -> Result<HashSet<String>> {
     if keys.is_empty() {
         return Ok(HashSet::new());
@@ -134,10 +135,10 @@ pub async fn receive(
     Ok(stored)
 }
 
-/// Unwritten messages. Their conversations and files are written.
+/// Messages still to be written. Their conversations and files are already in the database.
 #[derive(Default)]
 struct Batch<'a> {
-    /// Locked, each without these messages.
+    /// The locked conversations, in their state before these messages.
     conversations: Vec<conversations::Model>,
     new: Vec<NewMessage<'a>>,
     files: Vec<Vec<AttachmentId>>,
@@ -146,8 +147,8 @@ struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Whether the batch must be written before `incoming` can be handled: it depends on an earlier message that it
-    /// refers to or is a part or version of; or, if a program wrote it, on the number of answers.
+    /// Whether the batch must be written before `incoming` can be handled: it may refer to a message of the batch, or
+    /// be a part or a version of one; and the limit for programs only counts written messages.
     fn must_precede(&self, incoming: &Incoming<'_>) -> bool {
         let refs: HashSet<_> = incoming.thread.refs.iter().map(|id| bounded_name(id)).collect();
         let is_one = |new: &NewMessage<'_>| new.vendor_id.as_ref().is_some_and(|id| refs.contains(id));
@@ -254,17 +255,17 @@ pub(super) fn content_of<'a>(
     content
 }
 
-/// Whether a program has got enough answers. Two programs could talk forever. A program that names no thread starts a
-/// conversation each time, so there is also a limit for the channel.
+/// Whether a program has had enough answers for now. A program that names no thread starts a conversation each time, so
+/// there is also a limit for the channel.
 async fn is_answered_enough(tx: &Tx, conversation: ConversationId, incoming: &Incoming<'_>) -> Result<bool> {
     let place = (incoming.identity, incoming.channel, conversation);
     let answered = queries::count_answered(tx, place, tx.now.minus(Duration::from_hours(1))).await?;
     Ok(answered.is_some_and(|answered| answered.here >= ANSWERED_HERE || answered.anywhere >= ANSWERED))
 }
 
-/// The locked conversation of a message: that of the newest message it refers to, otherwise that with its key. A
-/// message to an archived conversation starts a new one. The key of a mail thread is the id of its first mail, which
-/// later mails refer to, so it works even after the mails were removed.
+/// Finds and locks the conversation of a message: the one of the newest message that it refers to, or else the one with
+/// its key. A message to an archived conversation starts a new one. The key of a mail thread is the id of its first
+/// mail, which later mails refer to, so it works even after the mails were removed.
 ///
 /// Ids of mails are not secret: a mail that refers to other people's mails joins their conversation only if its sender
 /// takes part in it. Ids of Muster's mails contain a secret, so a sender who knows one has received the mail.

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// SQL: the conversations whose retention period is over, and in which nothing is open. A decision on its way to the
+/// SQL: the conversations whose retention period has ended, and in which nothing is open. A decision on its way to the
 /// agent (SENT) is open: it may become a turn. Decisions and deliveries of a deleted agent are not open, nor are
 /// deliveries through a channel that a person switched off or that only receives.
 macro_rules! expired {

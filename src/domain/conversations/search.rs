@@ -28,8 +28,8 @@ use crate::{
     core::{Core, access::Scope},
 };
 
-/// The most messages a search returns, newest first: a million messages may contain a word. If the index overmatches
-/// ([`Question::is_vague`]), this number of further candidates is read, so that few hits are missed.
+/// The maximum number of messages a search returns, newest first: a million messages may contain a word. If the index
+/// overmatches ([`Question::is_vague`]), this number of further candidates is read, so that few hits are missed.
 const HITS: i64 = 1000;
 /// The length of a hit's snippet, in characters.
 const SNIPPET: usize = 240;

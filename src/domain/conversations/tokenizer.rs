@@ -22,14 +22,14 @@ use crate::base::{
     ids::{AgentId, ConversationId, OrgId},
 };
 
-/// The most characters of a word in the index, since a sender could fill it with long words. Longer words are compared
-/// when a hit is highlighted.
+/// The maximum number of characters of a word in the index, since a sender could fill it with long words. Longer words
+/// are compared when a hit is highlighted.
 const TOKEN_CHARS: usize = 64;
-/// The most distinct tokens of a message that can be found: the first ones. A sender could fill the index with
-/// made-up words.
+/// The maximum number of distinct tokens of a message that can be found: the first ones. A sender could fill the index
+/// with made-up words.
 const TOKENS: usize = 10_000;
-/// The most bytes of a message's tokens. `PostgreSQL` allows a megabyte, including the tokens for the message's
-/// place.
+/// The maximum number of bytes of a message's tokens. `PostgreSQL` allows a megabyte, including the tokens for the
+/// message's place.
 const TOKEN_BYTES: usize = 1_000_000;
 
 /// The token of every message of a conversation.

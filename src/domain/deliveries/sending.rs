@@ -1,4 +1,4 @@
-//! Sends parts: at most [`AT_ONCE`] of a channel at a time, each of a different conversation.
+//! Sends the parts of outgoing messages: at most [`AT_ONCE`] of a channel at a time, each of a different conversation.
 //!
 //! Vendors' rate limits are checked first (`core/queue/send_limit.rs`): if a chat is at its limit, its part becomes due
 //! later, which is not an attempt, and the others go on.
@@ -35,10 +35,10 @@ use crate::{
 
 /// How long a part waits if it can't be read.
 const UNREAD: Duration = Duration::from_secs(10);
-/// The most parts that a channel sends at a time.
+/// The maximum number of parts that a channel sends at a time.
 const AT_ONCE: i64 = 4;
 
-/// Starts to send the due parts of all channels.
+/// Starts sending the due parts of all channels.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
     queue::start::<DuePart>(core, Resource::Lanes, due_channels(core).await?);
     Ok(0)
@@ -216,7 +216,7 @@ struct OutgoingPart {
 }
 
 impl OutgoingPart {
-    /// Reads the content. The inner error: it can't be sent.
+    /// Reads the content. The inner error says why the part can't be sent.
     async fn read(
         scope: &Scope,
         part: &deliveries::Model,

@@ -45,7 +45,7 @@ pub async fn accept_connection(
     if known.status != ServerStatus::Online || known.refused_code.is_some() {
         announce(&tx, who.server);
     }
-    // An older connection, here or on another replica, learns that it is over.
+    // An older connection, here or on another replica, learns that it has ended.
     commands::wake_host(&tx, who.server);
     let time = tx.now.0;
     tx.commit().await?;

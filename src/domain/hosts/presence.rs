@@ -1,5 +1,5 @@
-//! Jobs about connections: wake those that are over or have commands, refresh those that are present, and mark servers
-//! OFFLINE whose host is lost.
+//! Jobs about connections: wake superseded ones and those with commands, refresh the presence of the others, and mark
+//! servers OFFLINE whose host is lost.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
 /// How long a host may be silent before it is lost: its network has failed, or its replica has died.
 pub const SILENT: Duration = Duration::from_secs(45);
 
-/// Wakes the connections of this process that are over, or have commands to send.
+/// Wakes the connections of this process that are superseded, or have commands to send.
 pub async fn wake_connections(core: &Arc<Core>) -> Result<u64> {
     let connected = core.hosts.connected();
     if connected.is_empty() {

@@ -23,7 +23,7 @@ use crate::{
     domain::conversations::{self, Upload},
 };
 
-/// The most files fetched for one message: a sender can attach any number.
+/// The maximum number of files fetched for one message: a sender can attach any number.
 const FILES: usize = 10;
 
 /// Fetches the files of a message and removes them from it. Their total size is limited like that of one attachment.

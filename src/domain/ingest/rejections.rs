@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// The most open ACCESS_REQUESTs of a channel.
+/// The maximum number of open ACCESS_REQUESTs of a channel.
 const REQUESTS: u64 = 3;
 /// The longest stored id or name of an origin, in bytes. As in whitelists, so that strangers can't fill the table.
 const ID_BYTES: usize = 255;

@@ -1,9 +1,9 @@
 //! The single task of a process that writes inbound messages.
 //!
-//! It takes the waiting loads, at most [`BATCH`] or [`HEAVY`] bytes of files and long texts, without waiting for more:
-//! while one batch is being committed, the next one collects. If a batch fails, it is written again with a savepoint
-//! for each message, so that a message that fails does not affect the others. Senders get their response after the
-//! commit.
+//! It takes the loads that are waiting (at most [`BATCH`] of them, with at most [`HEAVY`] bytes of files and long
+//! texts) without waiting for more: the next batch accumulates while one is being committed. If a batch fails, it is
+//! written again with a savepoint for each message, so that a message that fails does not affect the others. Senders
+//! get their response after the commit.
 
 use std::{mem, sync::Arc};
 
@@ -31,8 +31,8 @@ use crate::{
     domain::{channels::Channel, conversations},
 };
 
-/// The most bytes of files and long texts in one commit, unless a single load has more: a sender of large files must
-/// not delay others.
+/// The maximum number of bytes of files and long texts in one commit, unless a single load has more: a sender of large
+/// files must not delay others.
 const HEAVY: usize = 16 << 20;
 /// The outcome of a message.
 pub(super) type Outcome = Result<Fate>;
@@ -146,7 +146,7 @@ pub(super) struct Admitter {
 impl Admitter {
     /// Starts the task.
     pub fn start(core: &Arc<Core>) -> Self {
-        // The resource limits bound it.
+        // Unbounded: the resource limits bound the number of waiting loads.
         let (jobs, waiting) = mpsc::unbounded_channel();
         let task = Arc::clone(core);
         core.tasks.spawn_last(async move { run(&task, waiting).await });
@@ -265,7 +265,7 @@ async fn write_unguarded(tx: &Tx, jobs: &[Job]) -> Result<Vec<Result<Vec<Outcome
     Ok(outcomes)
 }
 
-/// Writes a load with a savepoint for each message. The outer error is the connection's.
+/// Writes a load with a savepoint for each message. The outer error means that the connection failed.
 async fn write_guarded(tx: &Tx, load: &Load) -> Result<Result<Vec<Outcome>>> {
     let mark = tx.mark().await?;
     let mut outcomes = Vec::with_capacity(load.messages.len());

@@ -13,7 +13,7 @@ use crate::{
     domain::{agents::LockedAgent, versions::Author},
 };
 
-/// Requests the agent's next launch for when the current one is over. False: it was requested before.
+/// Requests the agent's next launch, which starts when the current one has ended. False: it was already requested.
 pub(super) async fn request_next(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
     if is_next_requested(tx, agent).await? {
         return Ok(false);

@@ -16,8 +16,8 @@ use crate::{
     domain::agents::entity::agents,
 };
 
-/// The most consecutive restarts after failures, because a broken agent would keep its machine busy. Losses don't
-/// count: a restart of the machine says nothing about its agents.
+/// The maximum number of consecutive restarts after failures, because a broken agent would keep its machine busy.
+/// Losses don't count: a restart of the machine says nothing about its agents.
 const MOST_RESTARTS: i64 = 5;
 
 /// The end of an agent that was not stopped.

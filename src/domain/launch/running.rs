@@ -1,8 +1,8 @@
 //! Starts, stops, pauses, resumes and restarts agents. The new state and the command for the host are written in one
 //! transaction.
 //!
-//! A restart is a stop with a row for the next launch: the service starts the agent as soon as it is down, without the
-//! person. Stopping the agent before that cancels the restart.
+//! A restart is a stop with a row for the next launch: the service starts the agent as soon as it is down, without
+//! another request. Stopping the agent before that cancels the restart.
 //!
 //! An agent that has failed is restarted at the time in its row ([`start_due`]; `recovery.rs` has the rule).
 
@@ -255,8 +255,8 @@ fn reason_not_to_start(
     }
 }
 
-/// Confirms the host that joined as the `join`th of this server, and starts the agents that waited for it. If it is
-/// confirmed already, only those are started.
+/// Confirms host number `join` of this server, and starts the agents that waited for the confirmation. If the host is
+/// already confirmed, it only starts the agents.
 pub async fn confirm_host(scope: &Scope, server: ServerId, join: i64) -> Result<()> {
     servers::confirm_host(scope, server, join).await?;
     // In later transactions: whether a host is confirmed is read under the agent's lock, so the server must not be
@@ -446,7 +446,7 @@ async fn apply_action(
     let agent = LockedAgent::from_row(&agent.update(tx.connection()).await?);
     commands::enqueue(tx, agent.host(), &command);
     match action {
-        // Normally, the report of the end has settled the last launch.
+        // Normally, the previous launch was settled when its end was reported.
         Action::Start => {
             launches::record_start(tx, &agent).await?;
             reports::settle_launches(tx, &agent, agent.generation - 1, "it was started again").await?;

@@ -48,7 +48,7 @@ pub struct Allowed {
 
 impl DomainEvent for Allowed {}
 
-/// The most entries of a list, because hosts receive all of them in one frame of the protocol.
+/// The maximum number of entries of a list, because hosts receive all of them in one frame of the protocol.
 const MOST: u64 = 500;
 
 /// Allows agents to reach a host, and approves the request for it. If the host is on the list, only approves the

@@ -18,7 +18,7 @@ use crate::{
 const QUIET: Duration = Duration::from_mins(5);
 /// How long a mail is worth sending.
 const LIFETIME: Duration = Duration::from_hours(24);
-/// The most notifications that one mail lists.
+/// The maximum number of notifications that one mail lists.
 const NAMED: usize = 50;
 
 /// Collects all due notifications. Returns the number of notified people.

@@ -22,7 +22,7 @@ use crate::{
     domain::{mails::About, people},
 };
 
-/// The most characters of a request's text in a mail.
+/// The maximum number of characters of a request's text in a mail.
 const LONGEST: usize = 500;
 
 /// Writes the letter. Returns it with the recipient's address. `None` if no notification is relevant any longer.

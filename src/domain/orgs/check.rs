@@ -11,7 +11,7 @@ use crate::{
     core::access::Scope,
 };
 
-/// The most years until a schedule's first run: 29 February recurs after eight years at the latest.
+/// The maximum number of years until a schedule's first run: 29 February recurs after eight years at the latest.
 const YEARS: i16 = 8;
 
 /// Checks that `name` is in the time zone database and known to browsers.

@@ -171,7 +171,7 @@ pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
     tx.commit().await
 }
 
-/// Invalidates the host's token and ends its connection on any replica: its epoch is over when the transaction commits.
+/// Invalidates the host's token and ends its connection on any replica: its epoch ends when the transaction commits.
 fn cut_off(tx: &Tx, server: &mut servers::ActiveModel) {
     server.host_token_hash = Set(None);
     server.host_replica = Set(None);

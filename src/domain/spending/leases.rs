@@ -1,6 +1,6 @@
 //! Leases: the amount an agent's host may spend without asking again. A lease is 5 % of the rest of the budget for at
-//! most 15 minutes, so that a host that is cut off has spent little. It covers at least one call, as long as the budget
-//! does.
+//! most 15 minutes, so that a host that has lost its connection can spend only little. It covers at least one call, as
+//! long as the budget does.
 //!
 //! Grants to one agent are serialized by its row lock, grants to several by the organization's month
 //! ([`monthly_totals::lease`]).
@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// The tokens that one call reasonably needs: input and output.
+/// The input and output tokens of a typical call.
 const CALL: (i64, i64) = (32_000, 8_000);
 /// How many open leases an agent may hold: more than concurrent calls need, and too few for a greedy host to take the
 /// whole budget.
@@ -43,14 +43,14 @@ pub(super) struct SpentLimit {
     pub kind: LimitKind,
     pub owner: BudgetOwner,
     pub action: CostGuardAction,
-    /// When there is something to spend again without an allowance.
+    /// When spending is possible again without an allowance.
     pub until: Timestamp,
     /// Includes allowances. Millionths or tokens, as in the fields below.
     pub limit: i64,
     pub used: i64,
     /// Leased to calls under way.
     pub held: i64,
-    /// Missing for one more call.
+    /// How much is missing for one more call.
     pub short: i64,
 }
 
@@ -330,7 +330,7 @@ async fn insert_lease(
     Ok(Lease { id: id.0, cost_micro: slice.0, tokens: slice.1, until: until.0 })
 }
 
-/// The part of a lease that a call has used up, to be released from the months once.
+/// The part of a lease that a call has used up, which is released from the monthly totals once.
 pub(super) struct LeaseCharge {
     /// In millionths.
     pub micro: i64,

@@ -37,8 +37,8 @@ pub async fn record_refusal(
     until: Option<Timestamp>,
 ) -> Result<()> {
     let Some(agent) = lock_live(tx, from).await? else { return Ok(()) };
-    // It is the host who says so, and all agents that inherit the credential wait: after a day one turn is tried in any
-    // case.
+    // The time is the host's claim, and all agents that inherit the credential wait for it: after a day, one turn is
+    // tried in any case.
     let until = until
         .unwrap_or(tx.now.plus(Duration::from_mins(1)))
         .clamp(tx.now.plus(Duration::from_secs(1)), tx.now.plus(Duration::from_hours(24)));

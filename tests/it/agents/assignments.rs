@@ -1,5 +1,5 @@
-//! What credentials, MCP servers, and skills have in common: they are assigned to agents, archived, and
-//! restored. Each test runs for all three.
+//! The common behaviour of credentials, MCP servers, and skills: they are assigned to agents, archived, and restored.
+//! Each test runs for all three.
 
 use std::time::Duration;
 

@@ -94,7 +94,7 @@ async fn a_backup_is_made_restored_and_deleted() {
     assert_eq!(host.sends(&app.operator, RESTORE, id).await.code(), "AGENT_ALREADY_RUNNING");
     assert_eq!(host.sends(&app.operator, DELETE, id).await.code(), "CONFLICT");
     host.backs_up(id, done()).await;
-    // A report that comes again changes nothing.
+    // A repeated report changes nothing.
     host.backs_up(id, BackedUp { bytes: None, sha256: None, error: Some("late".to_owned()) }).await;
     let list = host.backups().await;
     let backup = &list["agentBackups"]["data"][0];

@@ -28,7 +28,7 @@ use muster_testing::engine_client::{
     Own, PROBE, as_agent, clean, containers, docker, kind, processes, says, variable, volumes,
 };
 
-/// What the model wants to see. The host adds it; the agent never holds it.
+/// The key that the model requires. The host adds it; the agent never holds it.
 const KEY: &str = "sk-canary-contained-5d20";
 /// OpenCode, git and a shell, as `tests/containers` packs them.
 const CODER: &str = "muster-test/opencode";
@@ -80,7 +80,7 @@ impl Contained {
         all[0].clone()
     }
 
-    /// Runs a script in the container, as its agent, and answers what it says. It has none of the agent's environment.
+    /// Runs a script in the container, as its agent but without the agent's environment, and returns its output.
     fn runs(&self, script: &str) -> String {
         let words = ["/busybox", "sh", "-c", script];
         let ran = as_agent(&self.socket, &self.name(), self.agent, &words);
@@ -243,7 +243,7 @@ async fn a_home_in_a_container_comes_back_from_its_backup() {
     house.adds(conversation, "recall").await;
     house.hears(&crew, conversation, "I remember: the blue jacket.").await;
     assert_eq!(crew.runs("cat /home/agent/notes"), "first\n");
-    // What was restored is the agent's own.
+    // The restored files belong to the agent.
     assert_eq!(crew.runs("echo third > /home/agent/notes && cat /home/agent/notes"), "third\n");
 }
 
@@ -335,7 +335,7 @@ async fn an_archived_agent_leaves_its_volume_and_nothing_else() {
     ];
     crew.machine.kill();
     let is_left = || containers(&crew.socket, &crew.host()) == [name.as_str()];
-    // It may really have died before. Podman keeps the name of what it no longer lists for a moment.
+    // The container may have died before. Podman keeps a name for a moment after it no longer lists the container.
     let mut patience = 1_200;
     while !is_left() && !docker(&crew.socket, &made).status.success() {
         patience -= 1;
@@ -393,7 +393,7 @@ async fn a_privileged_network_is_the_engines_and_needs_permission() {
     crew.machine.run();
     house.starts(&crew).await;
     assert_eq!(crew.runs("ls /sys/class/net").trim(), "lo", "it was not allowed one");
-    // Who has network.edit says so; a service token never has it.
+    // Only a member with network.edit can set this; a service token never has it.
     let allow = json!({ "networkPrivileged": true });
     house.owner().gql(EDIT_AGENT, json!({ "o": house.tenant.org, "a": crew.agent, "i": allow })).await.data();
     house.stops(&crew).await;
@@ -407,7 +407,7 @@ async fn a_privileged_network_is_the_engines_and_needs_permission() {
     let said = crew.runs(&format!("timeout 60 nc {gateway} {port} </dev/null && echo REACHED"));
     assert_eq!(said, "REACHED\n");
     accepts.join().unwrap().unwrap();
-    // What it may not do stays as it was.
+    // All other restrictions stay in force.
     let of =
         |process: &i32, what: &str| fs::read_to_string(format!("/proc/{process}/{what}")).unwrap_or_default();
     let mut inside = processes(&socket, &crew.name()).into_iter();
@@ -417,7 +417,7 @@ async fn a_privileged_network_is_the_engines_and_needs_permission() {
     house.hears(&crew, conversation, "Still there?").await;
 }
 
-/// What dies.
+/// The process or container that is killed.
 #[derive(Clone, Copy, Debug)]
 enum Death {
     Service,

@@ -1,5 +1,5 @@
-//! What a person needs who asks why an agent failed, or why it doesn't know of a change: its last launches, and what only its
-//! next one can give it.
+//! The answers to why an agent failed, and why it doesn't know of a change: its last launches, and the changes that
+//! only its next launch can apply.
 
 use std::time::Duration;
 
@@ -127,7 +127,7 @@ async fn a_running_agent_says_what_only_its_next_launch_can_give_it() {
     host.launch_plan().await.unwrap();
     assert_eq!(restart(&app, agent).await, (false, None));
 
-    // Its sessions choose among the models that they offer. Another one takes a launch.
+    // Sessions can switch to a model that they offer. Any other model needs a new launch.
     app.sets_agent(agent, json!({ "modelOverride": "large" })).await;
     host.launch_plan().await.unwrap();
     let model = "Its model has changed, and its sessions don't offer the new one.";
@@ -165,7 +165,7 @@ async fn a_running_agent_says_what_only_its_next_launch_can_give_it() {
     next.launch_plan().await.unwrap();
     next.started().await;
     assert_eq!(restart(&app, agent).await, (false, None));
-    // What was given is kept only sealed.
+    // The plan of the launch is stored only sealed.
     let kept: Vec<Vec<u8>> = app.column("SELECT launched_with_sealed FROM agents").await;
     let kept = String::from_utf8_lossy(&kept[0]).into_owned();
     assert!(!kept.contains("environment") && !kept.contains("generation"), "{kept}");

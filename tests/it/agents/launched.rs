@@ -1,4 +1,4 @@
-//! What a host launches an agent with, and when an agent counts as up to date.
+//! The plan with which a host launches an agent, and when an agent counts as up to date.
 
 use muster::domain::launch;
 use muster_protocol::{
@@ -327,7 +327,7 @@ async fn a_change_that_does_not_fit_is_told_to_people_until_it_fits() {
     let detail = told["statusDetail"].as_str().unwrap();
     assert!(detail.contains("Shorten or remove skills"), "{detail}");
     assert!(is_pending(&app, host.agent).await);
-    // A stop reaches the host all the same, and the change waits.
+    // A stop still reaches the host, and the change waits.
     stop(&app, &app.operator, "so").await.data();
     assert!(host.launch_plan().await.unwrap().stopped);
     synced(&host).await;

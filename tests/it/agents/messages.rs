@@ -91,7 +91,7 @@ async fn an_agents_file_becomes_an_attachment_and_counts() {
     let stored =
         || app.one::<i64>("SELECT bytes FROM stored_bytes WHERE organization_id = $1", vec![app.org.into()]);
     assert_eq!(stored().await, 9);
-    // What is too large, unreadable, or over the plan's limit is not kept, and the agent goes on.
+    // A file that is too large, unreadable, or over the plan's limit is not stored, and the agent continues.
     app.execute("UPDATE plans SET max_stored_mib = 0", vec![]).await;
     let broken = Content::File {
         filename: "b".to_owned(),

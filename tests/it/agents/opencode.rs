@@ -1,5 +1,5 @@
-//! A coding agent that others wrote, unchanged, as an agent on a host: it answers, asks before it runs a command, runs it
-//! when a person allows it, goes on in its session after it was killed, and does one whole job.
+//! An unchanged third-party coding agent on a host: it answers, asks before it runs a command, runs the command when a
+//! person allows it, resumes its session after it was killed, and does one whole job.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -14,12 +14,12 @@ use crate::{
 };
 
 const PROGRAM: &str = "tests/peers/node_modules/opencode-linux-x64/bin/opencode";
-/// What the model and the git server want to see. The host adds it; the agent never holds it.
+/// The secrets that the model and the git server require. The host adds them; the agent never holds them.
 const KEY: &str = "sk-canary-model-3b1f";
 const PASSWORD: &str = "canary-git-9c2e";
-/// What only the host knows.
+/// The secrets known only to the host.
 pub const CANARIES: [&str; 2] = [KEY, PASSWORD];
-/// What the agent holds instead.
+/// The placeholder that the agent holds instead.
 pub const PLACEHOLDER: &str = "sk-muster-placeholder";
 
 /// A host that lists OpenCode, and an agent of its profile whose model this is.
@@ -178,7 +178,7 @@ async fn may_reach(house: &House, crew: &Crew, address: &str, port: u16) {
     house.owner().gql(allow, json!({ "o": house.tenant.org, "p": port })).await.data();
 }
 
-/// What the conversation asks, however long the way there is.
+/// Waits until the conversation asks for approval, and returns the approval.
 async fn awaited(house: &House, crew: &Crew, conversation: i64) -> i64 {
     for _ in 0..2400 {
         if let Some((approval, _)) = house.pending(conversation).await {

@@ -32,7 +32,7 @@ impl Host<'_> {
         ended.await.unwrap();
     }
 
-    /// What may be spent is used up.
+    /// Stops the agent because its budget is used up.
     pub async fn is_over_limit(&self, why: &str) {
         let limited = self.tell(async |tx, from| {
             launch::stop_in(tx, from.agent, "costGuard", (StatusReason::LimitReached, why)).await
@@ -227,7 +227,7 @@ async fn each_policy_says_what_is_started_again() {
         let host = host.launched().await;
         host.ended(EndReason::ShimLost).await;
         assert_eq!(host.comes_back_in().await, failed, "{policy}, lost");
-        // It was stopped, by a person or on its host.
+        // The agent was stopped, by a person or on its host.
         let host = host.relaunched().await;
         host.ended(EndReason::Stopped).await;
         assert_eq!(host.comes_back_in().await, None, "{policy}, stopped");
@@ -264,17 +264,17 @@ async fn a_stop_in_between_is_not_undone() {
     let lines: Vec<String> = app.column(lines).await;
     let lines: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines, [json!({ "starts_again": false })]);
-    // What may be spent is used up.
+    // The budget is used up.
     let host = app.running_agent().await;
     host.exits(3).await;
     host.is_over_limit("Nothing is left.").await;
     host.stays_down().await;
-    // Its policy.
+    // The restart policy is edited.
     let host = app.running_agent().await;
     host.exits(3).await;
     app.sets_agent(host.agent, json!({ "restartPolicy": "NEVER" })).await;
     host.stays_down().await;
-    // It is deleted, and restored.
+    // The agent is deleted, and restored.
     let host = app.running_agent().await;
     host.exits(3).await;
     for change in ["deleteAgent(orgId: $o, id: $i)", "restoreAgent(orgId: $o, id: $i) { id }"] {
@@ -282,7 +282,7 @@ async fn a_stop_in_between_is_not_undone() {
         app.owner.gql(&change, json!({ "o": app.org, "i": host.agent })).await.data();
         host.stays_down().await;
     }
-    // It was started and stopped by a person: the planned launch is not made.
+    // A person has started and stopped the agent: the planned launch doesn't happen.
     let host = app.running_agent().await;
     host.exits(3).await;
     let host = host.relaunched().await;
@@ -422,7 +422,7 @@ async fn sqlite_agents_started_together_are_held_in_small_lots() {
 }
 
 impl Host<'_> {
-    /// What was planned for the launch before is over.
+    /// Checks that no restart planned for an earlier launch happens.
     async fn stays_at(&self, generation: i64) {
         Host { generation, ..*self }.stays_down().await;
     }

@@ -13,7 +13,7 @@ async fn kinds(host: &Host<'_>) -> Vec<Value> {
 }
 
 impl TestApp {
-    /// Who started each launch of the agent, newest first.
+    /// The names of those who started the agent's launches, newest first.
     async fn starters(&self, agent: i64) -> Value {
         let query = "query($o: Id!, $a: Id!) { agentLaunches(orgId: $o, agentId: $a) { generation startedByName revision } }";
         self.viewer.gql(query, json!({ "o": self.org, "a": agent })).await.data()["agentLaunches"].clone()
@@ -25,7 +25,7 @@ async fn an_agent_that_was_restarted_starts_as_soon_as_it_is_down() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     app.execute("UPDATE servers SET status = 'ONLINE'", vec![]).await;
-    // What only its next launch gives it.
+    // A change that only the next launch applies.
     app.sets_agent(host.agent, json!({ "role": "Tester" })).await;
     host.act("restart").await;
     host.act("restart").await;
@@ -53,7 +53,7 @@ async fn an_agent_that_was_restarted_starts_as_soon_as_it_is_down() {
     );
     next.started().await;
     assert_eq!(host.agent_shows("status").await["status"], "RUNNING");
-    // It was to be started once.
+    // The restarts requested only one launch.
     next.act("stop").await;
     next.ended(EndReason::Stopped).await;
     assert_eq!(host.agent_shows("status").await["status"], "STOPPED");

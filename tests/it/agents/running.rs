@@ -401,8 +401,8 @@ async fn a_dead_agent_has_a_reason_and_starts_again() {
     house.hears(&crew, next, "Back again?").await;
 }
 
-/// What an agent tries in its sandbox. It says on stderr what it could do, and becomes the reference agent. The words that it
-/// searches for are not in its own command line, but in its program.
+/// A script that tries to escape from an agent's sandbox. It reports each success and failure on stderr, and then
+/// becomes the reference agent. The words that it searches for are in this script, not in its command line.
 const TRIES: &str = r#"
 try() { what=$1; shift; if "$@" >/dev/null 2>&1 </dev/null; then echo "CAN $what" >&2; else echo "CANNOT $what" >&2; fi; }
 for file in identity.json joined.json journal.redb log lock; do try "read $file" cat "$HOSTDIR/$file"; done

@@ -14,7 +14,7 @@ use crate::{
     harness::{Address, Crew, found, until},
 };
 
-/// What dies.
+/// The process that is killed.
 #[derive(Clone, Copy, Debug)]
 enum Death {
     Service,
@@ -69,7 +69,7 @@ async fn asked(house: &House, crew: &Crew, conversation: i64) -> i64 {
     approval
 }
 
-/// What a turn says at its end.
+/// The last word of a turn's answer.
 fn mark(turn: u64) -> String {
     format!("word-{turn}-end")
 }
@@ -87,8 +87,8 @@ async fn whatever_dies_nothing_is_said_twice_and_every_turn_ends() {
     nothing_is_lost(&mut house, &mut crew, Random::new(&[seed]), turns, strike).await;
 }
 
-/// Starts the agent and gives it so many turns, while `strike` ends something in the middle of most of them. Then looks at
-/// what was said, and what is still open.
+/// Starts the agent and gives it this many turns, while `strike` kills something in the middle of most of them. Then
+/// checks the messages, and that nothing is still open.
 pub async fn nothing_is_lost(
     house: &mut House,
     crew: &mut Crew,
@@ -172,7 +172,7 @@ impl Drop for Demo {
     }
 }
 
-/// `muster demo` in this folder, and what it says when it serves. `options` and `variables` are what it is given besides.
+/// Runs `muster demo` in this folder, with further `options` and `variables`, and returns its output once it serves.
 pub fn demo(
     folder: &std::path::Path,
     address: &str,
@@ -190,7 +190,7 @@ pub fn demo(
     (demo, serde_json::from_str(&said).expect("it becomes ready"))
 }
 
-/// What the demo answers to a query with its token.
+/// The demo's response to a query with its token.
 async fn answer(client: &reqwest::Client, said: &serde_json::Value, query: &str) -> serde_json::Value {
     let request = client.post(said["explorer"].as_str().unwrap()).json(&json!({ "query": query }));
     let token = said["service_token"].as_str().unwrap();

@@ -154,7 +154,7 @@ async fn a_start_has_a_deadline_while_its_host_is_connected() {
     assert_eq!(app.column::<String>(&commands).await, ["LAUNCH 1 is over", "STOP 1 waits"]);
     let audit = "SELECT operation || ' ' || actor_kind FROM audit_lines WHERE operation = 'endLateStart'";
     assert_eq!(app.column::<String>(audit).await, ["endLateStart SYSTEM"]);
-    // Its next start has its time again.
+    // The next start gets the full time again.
     switch(&app, "startAgent", agent).await;
     app.clock.advance(Duration::from_secs(59));
     assert_eq!(end_late_starts(&app.core).await.unwrap(), 0);

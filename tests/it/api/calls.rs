@@ -227,7 +227,7 @@ pub const RECORDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What an operation answers with: the record, and the fields of the object around it (none for a bare array or
+/// The shape of an operation's answer: the record, and the fields of the object around it (none for a bare array or
 /// record).
 pub fn answers_with(operation: &str) -> (&'static str, &'static str) {
     match operation {

@@ -136,7 +136,7 @@ async fn measurements_do_not_change_the_etag() {
     let seen = start("\"other\"").await;
     assert_eq!(seen.problem(), (412, "PRECONDITION_FAILED"));
     let etag = seen.body["details"]["etag"].as_str().unwrap();
-    // Its uptime differs on every read.
+    // The uptime differs on every read.
     app.clock.advance(std::time::Duration::from_secs(90));
     assert_eq!(start("\"other\"").await.body["details"]["etag"], etag);
     // An edit changes the ETag.

@@ -104,7 +104,7 @@ impl Made {
         self.risk.unwrap_or([10, 40, 70, 90][self.severity])
     }
 
-    /// By what it is sorted, with ties broken by id.
+    /// The sort key, with ties broken by id.
     fn key(&self, sort: &str) -> (i64, i64, i64, i64) {
         let expires = self.expires.unwrap_or(i64::MAX);
         match sort {
@@ -115,7 +115,7 @@ impl Made {
     }
 }
 
-/// What the feed must answer.
+/// The ids that the feed must return.
 fn expected(made: &[Made], sort: &str, descending: bool, keep: impl Fn(&Made) -> bool) -> Vec<i64> {
     let mut kept: Vec<&Made> = made.iter().filter(|made| keep(made)).collect();
     kept.sort_by_key(|made| made.key(sort));

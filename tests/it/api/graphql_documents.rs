@@ -123,7 +123,7 @@ async fn values_are_coerced_as_the_specification_says() {
         let answer = app.owner.gql(&document, variables).await;
         assert_eq!(answer.code(), "VALIDATION_FAILED", "{document}: {}", answer.text);
     }
-    // What is not a value of an enum is answered with its values.
+    // The error for an unknown enum value lists the known ones.
     for (document, variables) in [
         (of("OPNE", "activity"), json!({})),
         (of("OPEN", "activty"), json!({})),

@@ -38,7 +38,7 @@ fragment TypeRef on __Type {
   kind name ofType { kind name ofType { kind name ofType { kind name } } } } } } } } }
 }";
 
-/// Its older form, which tools from some years ago send.
+/// The query's older form, which tools from some years ago send.
 const OF_OLDER_TOOLS: &str = "
 { __schema { queryType { name } mutationType { name } subscriptionType { name }
   types { kind name description
@@ -124,7 +124,7 @@ async fn introspection_per_request_is_bounded() {
         let answer = batch(&app.viewer, document, 10).await;
         assert!(answer.text.len() < MOST, "{document:.90}: {} bytes", answer.text.len());
     }
-    // What fits once doesn't fit ten times in one request.
+    // An answer that fits once doesn't fit ten times in one request.
     let answer = batch(&app.viewer, OF_GRAPHQL_JS, 10).await;
     assert!(answer.text.len() < MOST, "{} bytes", answer.text.len());
     assert!(answer.body[0]["errors"].is_null() && !answer.body[9]["errors"].is_null());

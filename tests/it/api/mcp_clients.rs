@@ -22,7 +22,7 @@ fn python() -> Command {
     command
 }
 
-/// What a client sees: the server, the tools, and the result of each call.
+/// The output of a client: the server, the tools, and the result of each call.
 async fn told(mut client: Command, app: &TestApp, actor: &Actor, calls: &[(&str, &str)]) -> Vec<Value> {
     client.arg(format!("{}/mcp", app.base)).arg(actor.bearer());
     for (name, arguments) in calls {

@@ -377,7 +377,7 @@ async fn a_batch_is_answered_in_the_version_that_has_them() {
         json!([message(1, "ping", json!({})), message(2, "tools/call", json!({ "name": "x" }))]).to_string(),
     );
     assert_eq!(more.await.problem(), (429, "RATE_LIMITED"));
-    // What is refused for each of them is refused as for one.
+    // If all messages of a batch are refused for the same reason, so is the batch.
     let pings = json!([message(1, "ping", json!({})), message(2, "ping", json!({}))]).to_string();
     let foreign =
         [(&app.stranger, "origin", "https://evil.example"), (&app.viewer, "host", "evil.example:8080")];

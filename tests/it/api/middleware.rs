@@ -1,4 +1,4 @@
-//! What happens to a request regardless of its interface: ids, refusals, limits, probes.
+//! The handling of requests that all interfaces share: ids, refusals, limits, probes.
 
 use reqwest::Method;
 use serde_json::{Value, json};

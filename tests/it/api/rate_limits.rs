@@ -255,7 +255,7 @@ async fn lookups_of_invented_tokens_are_limited_by_address() {
     let last = invented(&app).get(&path).await;
     assert_eq!((last.problem(), last.header("retry-after")), ((429, "RATE_LIMITED"), "15"));
     assert_eq!(last.header("ratelimit-policy"), "\"anonymous\";q=4;w=60");
-    // Nor by other ways in: a signature with a key that may be new, a picture's URL, a socket's introduction.
+    // The same for other entry points: a signature with a key that may be new, a picture's URL, a socket's handshake.
     let claims = "eyJ0eXAiOiJhdCtqd3QiLCJhbGciOiJFZERTQSIsImtpZCI6IjAxMjM0NTY3ODlhYmNkZWYifQ.e30.AAAA";
     assert_eq!(app.anonymous.with_bearer(claims).get(&path).await.status, 429);
     assert_eq!(app.anonymous.get("/avatars/agent/1?v=1").await.problem(), (429, "RATE_LIMITED"));

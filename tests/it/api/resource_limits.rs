@@ -1,5 +1,5 @@
-//! What callers may hold at a time: connections, sockets, subscriptions, bodies, answers. The resource limits count all
-//! of it and release it at the end.
+//! The resources that callers may hold at a time: connections, sockets, subscriptions, bodies, answers. The resource
+//! limits count all of it and release it at the end.
 
 use muster::core::{config::Config, resource_limits::Resource};
 use reqwest::Method;
@@ -74,7 +74,7 @@ async fn anonymous_sockets_are_few_and_short_lived() {
     }
     assert_eq!(held(&app, Resource::Sockets), 3);
     assert_eq!(handshake(&app.base, None).await, 429);
-    // They don't keep a known caller out.
+    // Anonymous sockets don't keep a known caller out.
     assert_eq!(handshake(&app.base, Some(app.viewer.bearer())).await, 101);
     // A client that introduces itself as anonymous is sent away at once, a silent one after a while.
     sockets[0].send(json!({"type": "connection_init"})).await;

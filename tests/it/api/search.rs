@@ -291,7 +291,7 @@ async fn each_person_reads_for_themselves_and_never_backwards() {
     assert_eq!(read(&app, &token, conversation).await, (Value::Null, Value::Null));
     let given = json!({ "o": app.org, "c": conversation, "s": 1 });
     assert_eq!(token.gql(MARK, given).await.code(), "PERMISSION_DENIED");
-    // Who joins later begins with nothing unread.
+    // A member who joins later starts with nothing unread.
     app.clock.advance(std::time::Duration::from_secs(60));
     let late = app.person("VIEWER", true).await;
     let sql = "UPDATE members SET created_at = $2 WHERE user_id = $1";
@@ -312,7 +312,7 @@ async fn each_person_reads_for_themselves_and_never_backwards() {
     assert_eq!(read(&app, &late, conversation).await, (json!(0), json!(2)));
     assert_eq!(mark(&late, 8).await, (json!(8), json!(1)));
     assert_eq!(read(&app, &app.admin, conversation).await, (json!(0), json!(8)));
-    // What is long past is not news.
+    // Old messages don't count as unread.
     app.clock.advance(std::time::Duration::from_secs(31 * 86_400));
     assert_eq!(unread(&app, &app.admin).await, [0_i64; 0]);
     assert_eq!(read(&app, &app.admin, conversation).await, (json!(0), json!(0)));

@@ -56,11 +56,11 @@ async fn an_ended_operations_id_is_free_at_once() {
         viewer.subscribe("1", WATCH, json!({"o": app.org})).await;
     }
     viewer.settled().await;
-    // The last one goes on, and was not told that it is over.
+    // The last subscription continues, and got no completion.
     start(&app, agent).await;
     let next = viewer.next().await;
     assert_eq!((next["type"].as_str(), next["id"].as_str()), (Some("next"), Some("1")));
-    // It still has its id.
+    // Its id is still in use.
     viewer.subscribe("1", WATCH, json!({"o": app.org})).await;
     assert_eq!(viewer.next().await["closed"], 4409);
 }
@@ -397,7 +397,7 @@ async fn a_sockets_operations_share_one_budget_and_return_it() {
     let told = errors.iter().find(|error| error["path"][0] == "large").unwrap();
     assert_eq!(told["extensions"]["code"], "QUERY_TOO_COMPLEX");
     assert!(told["message"].as_str().unwrap().contains("one socket"), "{told}");
-    // The change is made all the same, and the budget is returned.
+    // The change is still made, and the budget is returned.
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM agents WHERE status = 'SPAWNING'", vec![]).await, 2);
     client.subscribe("3", &held(agents[2]), json!({})).await;
     assert!(is_whole(&client.next().await["payload"]));

@@ -1,4 +1,4 @@
-//! What agents ask: what needs no one, what is refused, and how a decision reaches the agent exactly once.
+//! Agents' requests: which need no decision, which are refused, and how a decision reaches the agent exactly once.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ impl Working<'_> {
         self.host.app.one(sql, vec![request.to_owned().into(), self.host.agent.into()]).await
     }
 
-    /// The agent's call has returned, and it has ended its turn.
+    /// Ends the turn, as an agent does after its call has returned.
     pub async fn end_turn(&self) {
         self.host.turn_ended(self.turn, TurnOutcome::Done).await;
     }
@@ -487,7 +487,8 @@ async fn a_late_approval_allows_the_action_once_in_the_next_launch() {
 
 #[tokio::test]
 async fn an_expired_or_older_approval_allows_nothing() {
-    // How long the agent's requests stand, how long ago this one was made, whether another launch was between.
+    // How long the agent's requests stay open, how long ago this one was made, and whether another launch came in
+    // between.
     for (stands, minutes, is_earlier) in [
         (None::<u32>, 59, false),
         (None, 61, false),

@@ -1,4 +1,4 @@
-//! What agents ask, judged before anyone is asked: what needs no one, what a person decides, and what is refused.
+//! Agents' requests, judged by the rules first: which need no decision, which a person decides, and which are refused.
 
 use std::time::Duration;
 

@@ -161,7 +161,7 @@ async fn the_operator_resumes_a_broken_log() {
     let broken = verify(&app).await.broken.unwrap();
     assert_eq!((broken.seq, broken.fault), (11, Fault::Changed));
     assert!(header(&app).await["signature"].is_string());
-    // What the log has lost stays lost: nothing is signed below a checkpoint.
+    // Lost entries stay lost: nothing is signed below a checkpoint.
     forge(
         &app,
         "DELETE FROM audit_log WHERE chain_seq > 13 AND organization_id IS NOT NULL; \
@@ -254,7 +254,7 @@ async fn foreign_statements_at_the_end_are_removed_on_resume() {
 #[tokio::test]
 async fn a_checkpoint_reads_only_the_lines_since_the_last() {
     let app = begun().await;
-    // What was signed is not read again: verification finds it, and the next checkpoint does not.
+    // Signed entries are not read again: verification finds the change, the next checkpoint doesn't.
     forge(&app, "UPDATE audit_log SET operation = 'nothing' WHERE chain_seq = 4").await;
     assert_eq!(signed(&app).await, 1);
     assert_eq!(verify(&app).await.broken.unwrap().seq, 4);

@@ -311,7 +311,7 @@ async fn link(app: &TestApp) -> String {
 
 const EMAIL: &str = "ann@example.org";
 
-/// What people do to their own account.
+/// People's changes to their own accounts.
 async fn account(law: &mut Law) {
     let app = TestApp::with_mail().await;
     let user = app.user(EMAIL, false).await;

@@ -211,7 +211,7 @@ async fn with_replica(app: &TestApp, work: impl AsyncFnOnce(&Arc<Core>)) {
 #[tokio::test]
 async fn postgres_a_sealer_does_not_rescan_rows_of_a_snapshot() {
     let app = TestApp::start().await;
-    // What the database does by itself, whenever it likes, would be counted too.
+    // The database's autovacuum would be counted too.
     app.execute("ALTER TABLE audit_unsealed SET (autovacuum_enabled = false)", vec![]).await;
     let backup = app.connection().await;
     let backup = backup.begin().await.unwrap();
@@ -230,7 +230,7 @@ async fn postgres_a_sealer_does_not_rescan_rows_of_a_snapshot() {
         for _ in 0..100 {
             assert_eq!(waits().await, 0);
         }
-        // The entry of a transaction that was slow to commit has a lower id, and is found all the same.
+        // The entry of a transaction that was slow to commit has a lower id, but is still found.
         let late = "INSERT INTO audit_unsealed (id, organization_id, at, count, actor_kind, operation, outcome, changes) \
                     VALUES ($1, $2, 0, 1, 'SYSTEM', 'startAgent', 'ALLOWED', '{}')";
         app.execute(late, vec![slow.into(), app.org.into()]).await;

@@ -88,7 +88,7 @@ async fn an_operations_refusal_is_logged_with_the_missing_right() {
         .iter()
         .map(|line| {
             let text = |key: &str| line[key].as_str().unwrap();
-            // What allows the operation has decided nothing.
+            // A line that allows the operation can't have decided a refusal.
             let is_refused = line["decidedBy"].as_str().is_none_or(|line| !line.ends_with("allow"));
             assert!(is_refused, "{line}");
             format!("{} {} {} {}", text("operation"), text("permission"), text("actorKind"), line["count"])

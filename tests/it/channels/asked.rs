@@ -33,7 +33,7 @@ use crate::{
 
 const ASKED: &str = "SELECT COUNT(*) FROM approval_asks WHERE approval_id = $1 AND state = 'ASKED'";
 
-/// What was asked: the approval, the chat's message, and its buttons' values.
+/// A request in a chat: the approval, the chat's message, and the values of its buttons.
 struct Arrived {
     approval: i64,
     message: Value,
@@ -56,7 +56,7 @@ impl Chat {
             "message": { "message_id": 42, "date": 1_700_000_000, "chat": chat } } }));
     }
 
-    /// What people got to hear when they tapped.
+    /// The answers to people's taps.
     fn heard(&self) -> Vec<String> {
         self.asked("answerCallbackQuery")
             .iter()
@@ -138,7 +138,7 @@ impl Chat {
         self.app.one(sql, vec![approval.into()]).await
     }
 
-    /// What a person was refused: the operation, the permission, the credential.
+    /// The refusals of a person: operation, permission, and kind of credential.
     async fn refusals(&self) -> Vec<String> {
         audit::write_refusals(&self.app.core, true).await.unwrap();
         let lines = "SELECT operation || ' ' || permission || ' ' || credential_kind FROM audit_lines WHERE outcome = 'REFUSED'";
@@ -304,7 +304,8 @@ async fn a_question_is_answered_by_a_reply_with_a_number_or_a_text() {
     assert_ne!(second.message["message_id"], first.message["message_id"]);
     chat.replies(21, &second.message, "Send a pigeon");
     assert_eq!(answer(second.approval).await, json!({ "options": [], "text": "Send a pigeon" }));
-    // What says nothing is asked again; what answers something old hears how it ended.
+    // After a reply that decides nothing, the bot explains the choices; a reply to an older request is answered with
+    // its outcome.
     let third = ask(false).await;
     chat.replies(22, &third.message, "perhaps");
     chat.until_read(22).await;
@@ -407,7 +408,7 @@ async fn what_is_not_the_request_that_was_shown_is_not_decided() {
     chat.taps(60, (5, &private()), &asked.buttons[0]);
     assert_eq!(chat.until_heard(4).await, "This can only be decided in the panel.");
     app.execute(limit, vec![11_i64.into(), app.org.into()]).await;
-    // The request is another now: the tap was about what it was.
+    // The request has changed since, and the tap was about its earlier version.
     let title = "UPDATE approvals SET title = $1 WHERE id = $2";
     app.execute(title, vec!["Keep all of it".into(), asked.approval.into()]).await;
     chat.taps(61, (5, &private()), &asked.buttons[0]);
@@ -472,7 +473,7 @@ async fn a_new_token_ends_the_links_and_people_are_told() {
     let stored = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL";
     until("it is a message", async || app.column::<i64>(stored).await == [1]).await;
     assert_eq!(chat.state(asked.approval).await, PENDING);
-    // Nor is that message edited when the request ends.
+    // That message is not edited either when the request ends.
     assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM approval_asks").await, [0]);
 }
 

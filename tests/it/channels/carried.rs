@@ -370,8 +370,8 @@ async fn transports_that_carry_nothing_yet_say_so() {
     assert_eq!(refused.expect(409)["code"], "NOT_SUPPORTED");
 }
 
-/// Files that come with messages are in memory until these are stored, so their bytes have a bound: of many requests that
-/// bring some, those beyond it are asked to come again, and nothing is lost.
+/// Files that come with messages are in memory until these are stored, so their bytes have a bound: of many such
+/// requests, those beyond the bound are asked to retry, and nothing is lost.
 #[tokio::test]
 async fn the_bytes_of_files_that_come_at_once_are_bounded() {
     const FILE: usize = 400 << 10;
@@ -442,7 +442,7 @@ async fn a_text_that_waits_for_its_files_is_counted() {
     until("they are given back", async || held() == 0).await;
 }
 
-/// A file of so many bytes, the last of which needs a permit.
+/// A file of this length, whose last byte is sent once there is a permit.
 async fn slow_file(app: &TestApp, permits: &Arc<tokio::sync::Semaphore>, length: usize) -> String {
     let permits = Arc::clone(permits);
     let answer = move || async move {

@@ -36,7 +36,7 @@ async fn what_waits_in_a_deleted_channel_is_skipped() {
     for n in 0..101 {
         say(&app, conversation, MessageRole::Assistant, &format!("Answer {n}")).await;
     }
-    // Its sender dies.
+    // The sender of the claimed part has died.
     let claimed = "UPDATE deliveries SET status = 'SENDING', available_at = $1 WHERE id = (SELECT MAX(id) FROM deliveries)";
     app.execute(claimed, vec![app.clock.now().plus(Duration::from_secs(60)).0.into()]).await;
     assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 0);
@@ -71,7 +71,7 @@ async fn closing_a_channel_skips_waiting_messages() {
     }
 }
 
-/// It is not yet known to fail when the channel is closed.
+/// The channel is closed before the failure is known.
 #[tokio::test]
 async fn a_failure_while_a_channel_closes_is_skipped() {
     for (close, open) in closings() {

@@ -54,7 +54,7 @@ async fn the_server_that_proves_senders_has_a_servers_name() {
     let set = async |name: &str| {
         app.operator.patch(&at(&app, &mail), json!({"email": {"authserv_id": name}})).await
     };
-    // What stands first in a header of Microsoft 365 is a result, which anyone can write.
+    // In a header of Microsoft 365, a result comes first instead of the server's name, and anyone can write one.
     for name in [
         "spf=pass",
         "mx.b.test; dmarc=pass",

@@ -1,4 +1,4 @@
-//! The service dies while requests come in: what it has acknowledged is there, once, and in the order of its sender.
+//! The service dies while requests come in: every acknowledged message is stored, once, and in its sender's order.
 //!
 //! `MUSTER_FAULT_DEATHS` (4) and `MUSTER_FAULT_SEED` (1) change how often and when.
 
@@ -23,7 +23,7 @@ const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 /// Each sends one message after the other, so that many are on their way at any time.
 const SENDERS: usize = 12;
 
-/// What one sender knows.
+/// The state of one sender.
 #[derive(Default)]
 struct Sent {
     acknowledged: u64,

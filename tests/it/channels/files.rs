@@ -95,7 +95,7 @@ async fn parts_are_sent(app: &TestApp, expected: i64) {
     .await;
 }
 
-/// What a method of the vendor was asked.
+/// The requests to a method of the vendor.
 fn asked(telegram: &Shared, method: &str) -> Vec<Value> {
     let asked = telegram.lock().unwrap().asked.clone();
     asked.into_iter().filter(|(name, _)| name == method).map(|(_, asked)| asked).collect()

@@ -104,7 +104,7 @@ async fn an_album_is_one_message_with_all_its_files() {
     for part in [photo(10, "Which of these?"), photo(11, ""), photo(12, "The zebra one")] {
         bot.brings(&part).await;
     }
-    // What Telegram brings again is there already.
+    // Updates that Telegram sends again are already stored.
     for part in [photo(10, "Which of these?"), photo(12, "The zebra one")] {
         bot.brings(&part).await;
     }

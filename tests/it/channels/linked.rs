@@ -85,7 +85,7 @@ impl Chat {
         self.comes(said(id, text));
     }
 
-    /// What the bot was asked to do, by method.
+    /// The bot's calls of a method.
     pub fn asked(&self, method: &str) -> Vec<Value> {
         let fake = self.telegram.lock().unwrap();
         fake.asked.iter().filter(|(name, _)| name == method).map(|(_, asked)| asked.clone()).collect()
@@ -140,7 +140,7 @@ async fn a_code_works_once_despite_wrong_guesses() {
     );
     chat.says(5, &format!("/start {}", code.to_lowercase()));
     chat.until_linked(&app.admin).await;
-    // It works once.
+    // A code works once.
     let unlinked = app.admin.gql(UNLINK, json!({ "o": app.org, "c": chat.channel["id"] })).await.data();
     assert_eq!(unlinked["unlinkChat"], chat.channel["id"]);
     let (again, answered) = (chat.code(&app.operator).await, chat.sent().len());

@@ -1,4 +1,5 @@
-//! Who is listened to, in which order; and mailboxes whose server takes its time, or whose listener ends, while a mail is read.
+//! The channels that are listened to, and their order; and mailboxes whose server is slow, or whose listener ends,
+//! while a mail is read.
 
 use std::{sync::Arc, time::Duration};
 
@@ -44,7 +45,7 @@ async fn who_has_waited_longest_is_listened_to_first() {
         app.execute(sql, vec![org.into(), channel.into(), until.into()]).await;
     };
     let now = app.clock.now();
-    // One of each is listened to. Another one's listener has failed, and its rest is over.
+    // One channel of each organization is listened to. The listener of another has failed, and its pause has ended.
     listened(ours[0], now.plus(Duration::from_secs(15)).0).await;
     listened(theirs[1], now.plus(Duration::from_secs(15)).0).await;
     listened(ours[1], now.0).await;
@@ -93,7 +94,7 @@ async fn speak(stream: TcpStream, mail: Arc<str>, gives: Gives) -> std::io::Resu
             stream.write_all(format!("* 1 FETCH (UID 5 BODY[] {{{length}}}\r\n").as_bytes()).await?;
             stream.write_all(mail.as_bytes()).await?;
             if gives == Gives::Stalls {
-                // It goes on listening.
+                // The server keeps reading commands, but never answers.
                 while stream.read_line(&mut line).await? > 0 {}
                 return Ok(());
             }
@@ -110,7 +111,7 @@ async fn speak(stream: TcpStream, mail: Arc<str>, gives: Gives) -> std::io::Resu
     Ok(())
 }
 
-/// A mail of so many bytes, with headers like these.
+/// A mail of this length, with these headers.
 fn mail(headers: &str, line: &str, bytes: usize) -> Arc<str> {
     let head = format!("From: ada@a.test\r\nMessage-ID: <m1@a.test>\r\n{headers}\r\n");
     let lines = (bytes - head.len()) / line.len();
@@ -156,7 +157,7 @@ async fn stalled_mails_of_two_organizations_hold_up_no_third() {
 #[tokio::test]
 async fn what_is_being_read_when_listening_ends_is_stored() {
     let app = app().await;
-    // It takes a while to read, but less than it may take when listening ends.
+    // Reading this mail takes a while, but less than the time allowed when listening ends.
     let mail = mail("Content-Type: text/html\r\n", "&amp;<b>a</b>\r\n", 1 << 20);
     let port = mail_server(&app, mail, Gives::Whole).await;
     reads(&app.operator, app.org, app.agent().await, port).await;

@@ -60,7 +60,7 @@ async fn with(app: &TestApp, chat: i64) -> i64 {
     app.one("SELECT id FROM conversations WHERE target = $1", vec![chat.to_string().into()]).await
 }
 
-/// What was sent since `from`: chats and texts.
+/// The messages sent since `from`: chats and texts.
 fn sent(telegram: &Shared, from: usize) -> Vec<(i64, String)> {
     let asked = &telegram.lock().unwrap().asked;
     let sent = asked.iter().filter(|(method, _)| method == "sendMessage").skip(from);
@@ -95,7 +95,7 @@ async fn a_burst_into_three_chats_keeps_each_chats_limit() {
             say(&app, conversation, MessageRole::Assistant, &format!("{n}")).await;
         }
     }
-    // What is sent in each second.
+    // The messages sent in each second.
     let mut seconds: Vec<Vec<(i64, String)>> = Vec::new();
     for _ in 0..62 {
         send(&app).await;

@@ -1,5 +1,5 @@
-//! What vendors say about channels: who we are, which credentials count, whether they are reached. The vendors are the fakes that
-//! their own clients take for real ones (`crates/channels/tests/vendors`).
+//! Vendors' answers about channels: our identity, the valid credentials, and whether the vendor is reachable. The
+//! vendors are the fakes that their own clients take for real ones (`crates/channels/tests/vendors`).
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -74,7 +74,7 @@ fn workspace(agent: i64, second: &str) -> Value {
     json!({ "name": "Slack", "transport": "SLACK", "agent_id": agent, "bot_token": format!("{BOT} {second}") })
 }
 
-/// What the panel shows of a channel.
+/// The channel as the panel shows it.
 async fn shown(app: &TestApp, channel: &Value) -> Value {
     let query = "query($o: Id!, $c: Id!) { channel(orgId: $o, id: $c) { isActive inactiveReason botUsername inviteUrl warnings \
                  link { state cause since } } }";

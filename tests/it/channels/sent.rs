@@ -1,4 +1,4 @@
-//! Channels that carry messages out: deliveries, signed and in order, to a receiver on loopback.
+//! Deliveries through channels: signed and in order, to a receiver on loopback.
 
 use std::{
     sync::{Arc, Mutex},
@@ -38,16 +38,16 @@ use crate::{
 
 pub const DAY: Duration = Duration::from_hours(24);
 
-/// What a receiver got: headers and body.
+/// The requests that a receiver got: headers and body.
 pub type Got = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
 
-/// Another company's service. Answers with what `answers` has left, then with 200.
+/// Another company's service. Answers with the statuses left in `answers`, then with 200.
 #[derive(Clone)]
 pub struct Receiver {
     url: String,
     pub got: Got,
     answers: Arc<Mutex<Vec<u16>>>,
-    /// Held as long as nothing is to be answered.
+    /// A test holds it to keep the receiver from answering.
     pub gate: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -128,7 +128,7 @@ async fn what_the_agent_says_is_sent_signed_and_in_order() {
     }
     let kept = app.column::<i64>("SELECT COUNT(*) FROM deliveries WHERE text IS NOT NULL").await;
     assert_eq!(kept, [0], "the text goes once it is sent");
-    // Who speaks with whom, and where.
+    // The payload names the agent, the contact, the channel and the conversation.
     let mut sent: Value = serde_json::from_slice(&receiver.got.lock().unwrap()[0].1).unwrap();
     assert_eq!(sent["type"], "message.created");
     let data = sent["data"].as_object_mut().unwrap();
@@ -153,7 +153,7 @@ async fn what_the_agent_says_is_sent_signed_and_in_order() {
     assert_eq!(sent["data"], expected);
 }
 
-/// What two systems call people has nothing to do with each other.
+/// Two systems' ids for people are unrelated.
 #[tokio::test]
 async fn the_same_origin_of_two_webhooks_is_two_people() {
     let app = app().await;
@@ -241,8 +241,8 @@ async fn a_channel_says_that_its_receiver_is_gone_and_waits() {
     assert_eq!(receiver.texts(), ["One", "One", "Two"]);
 }
 
-/// Says something, and changes one row before anybody can send it. The statement has the organization as `$1`, and the message as
-/// `$2`.
+/// Appends a message, and changes one row before the message can be sent. The statement gets the organization as `$1`,
+/// and the message as `$2`.
 pub async fn says_while(app: &TestApp, conversation: i64, text: &str, change: &str) -> i64 {
     let content = json!({ "text": text, "format": "markdown" });
     let new =
@@ -276,7 +276,7 @@ async fn a_channel_that_fails_for_five_days_is_switched_off() {
     gives_up(&app, conversation, "Three").await;
     assert_eq!(app.column::<String>(&state).await, ["DELIVERY_FAILING"]);
     assert_eq!(app.column::<i64>(told).await, [1]);
-    // What is said meanwhile waits, and the days are counted from the start.
+    // Messages written meanwhile wait, and the count of days starts over.
     let waits = say(&app, conversation, MessageRole::Assistant, "Four").await;
     let edit = format!("/v1/org/{}/channel/{channel}", app.org);
     app.owner.patch(&edit, json!({ "is_active": true })).await.expect(200);
@@ -306,7 +306,8 @@ async fn only_an_organization_at_its_share_of_lanes_waits() {
     settled(&app, message, "SENT").await;
 }
 
-/// The parser takes minutes for it, and nothing waits: the transaction that stores it doesn't read it.
+/// The parser takes minutes for this text, but nothing waits for it: the transaction that stores the message doesn't
+/// parse it.
 #[tokio::test]
 async fn a_message_that_no_parser_is_quick_at_is_sent() {
     let (app, receiver, _, conversation) = receiving(&[]).await;
@@ -383,7 +384,7 @@ async fn an_unsent_message_does_not_show_a_receiver() {
     app.clock.advance(3 * DAY);
     let to = "SELECT target FROM conversations WHERE id = $1";
     let to: String = app.one(to, vec![conversation.into()]).await;
-    // Where it goes is forgotten.
+    // The conversation loses its target.
     let forget = "UPDATE conversations SET target = NULL WHERE organization_id = $1 \
                   AND id = (SELECT conversation_id FROM messages WHERE id = $2)";
     let message = says_while(&app, conversation, "Two", forget).await;
@@ -446,7 +447,7 @@ async fn a_replaced_secret_counts_for_a_day_in_both_directions() {
         Webhook::new(secret).unwrap().verify(body, headers).is_ok()
     };
     assert_eq!([new, OUTBOUND, other].map(verified), [true, true, false]);
-    // The same secret again is not an exchange.
+    // Setting the same secret again doesn't replace it.
     replace("inbound_secret", new).await;
     assert_eq!(bring(&app, &path, "m2", &hello("Two")).await.0, 202);
     app.clock.advance(Duration::from_secs(24 * 60 * 60 + 1));

@@ -100,7 +100,7 @@ async fn telegrams_webhook_is_acknowledged_once_stored() {
     assert_eq!(app.column::<String>(turns).await, ["Ada CHANNEL"]);
     assert_eq!(hook.brings(&said(10, "Hello")).await, 200);
     assert_eq!(app.column::<i64>(STORED).await, [1]);
-    // What can't be read would hold up the rest.
+    // An unreadable update would hold up the others.
     assert_eq!(hook.brings(&json!({ "update_id": 11, "message": 5 })).await, 200);
     for (secret, path, status) in [
         ("another", hook.path.as_str(), 401),

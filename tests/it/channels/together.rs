@@ -101,7 +101,7 @@ async fn receive(
     stored
 }
 
-/// What was told so far of records of these kinds.
+/// The events so far about records of these kinds.
 fn heard(news: &mut Subscription, kinds: &[RecordKind]) -> Vec<Event> {
     let mut heard = Vec::new();
     while let Some(Some((told, _))) = news.next().now_or_never() {
@@ -139,7 +139,7 @@ async fn an_id_of_ours_leads_to_our_conversation() {
     let ada = Known::ada(&app).await;
     say(&app, ada.conversation.0, MessageRole::Assistant, "Hello, Ada").await;
     app.execute("UPDATE deliveries SET vendor_id = 'ours@b.test'", vec![]).await;
-    // Who got it gives its id to a mail that belongs to another thread.
+    // A recipient reuses our mail's id for a mail of another thread.
     let (theirs, reply) = (thread("m1@a.test", &[]), thread("m2@a.test", &["ours@b.test"]));
     let mail = |thread, id: &str, n| Incoming {
         transport: Transport::Email,
@@ -201,7 +201,7 @@ async fn a_mail_thread_goes_on_after_its_transcript_was_removed() {
     assert_eq!(app.forgets().await, 2);
     assert_eq!(receive(&app, ada.agent, vec![mail(&reply, 3)]).await[0].0, begun);
     assert_eq!(said(&app, begun.0).await, [(2, "word3 of many".to_owned())]);
-    // What a webhook refers to is not a thread's key.
+    // A webhook's reference is not the key of a thread.
     let other = thread("t4", &["m1@a.test"]);
     let stored = receive(&app, ada.agent, vec![ada.says(&other, 4)]).await;
     assert_ne!(stored[0].0, begun);
@@ -223,7 +223,7 @@ async fn messages_of_conversations_are_written_in_one_batch() {
     let expected = [(1, "Hello".to_owned()), (2, text(0)), (3, text(2)), (4, text(4)), (5, text(6))];
     assert_eq!(said(&app, ada.conversation.0).await, expected);
     assert_eq!(said(&app, begun.0).await, [(1, text(1)), (2, text(3)), (3, text(5))]);
-    // What was returned for each is its own row.
+    // The ids returned for each message are those of its own row.
     for (n, (conversation, message)) in stored.iter().enumerate() {
         let row = format!(
             "SELECT dedupe_key FROM messages WHERE id = {message} AND conversation_id = {conversation}"
@@ -272,7 +272,8 @@ async fn a_message_may_refer_to_one_that_came_with_it() {
     assert_eq!(said(&app, begun.0).await, [1, 2, 3].into_iter().zip(expected).collect::<Vec<_>>());
 }
 
-/// Two robots would talk forever: of what a program writes at once, no more is answered than of what it writes one by one.
+/// Two robots would talk forever: a program that writes many messages at once gets no more answers than one that writes
+/// them one by one.
 #[tokio::test]
 async fn of_what_a_program_writes_at_once_three_are_answered() {
     let app = app().await;

@@ -11,7 +11,7 @@ use crate::{
 
 /// The channel's address.
 const ADDRESS: &str = "agent@walk.test";
-/// Who writes to it.
+/// The person who writes to the mailbox.
 const ADA: &str = "ada@walk.test";
 
 /// A mail of Ada's, as the mailbox's server keeps it: it has proven who sends it. `more` is a header, with the end of its line.
@@ -57,14 +57,14 @@ async fn conversations(house: &House, agent: i64) -> Vec<Value> {
     house.gql(query, json!({ "a": agent })).await["conversations"]["data"].as_array().unwrap().clone()
 }
 
-/// What a conversation has, as the panel shows it.
+/// A conversation's messages, as the panel shows them.
 async fn messages(house: &House, conversation: i64) -> Vec<Value> {
     let query = "query($o: Id!, $c: Id!) { messages(orgId: $o, conversationId: $c) { data { \
                  role authorName isUnproven viaChannelId content delivery { status error } } } }";
     house.gql(query, json!({ "c": conversation })).await["messages"]["data"].as_array().unwrap().clone()
 }
 
-/// Waits until so many of the agent's messages are sent.
+/// Waits until this many of the agent's messages are sent.
 async fn are_sent(house: &House, conversation: i64, count: usize) {
     let sent = json!({ "status": "SENT", "error": null });
     let are_sent = async || {

@@ -30,15 +30,15 @@ async fn a_chat_shows_that_the_agent_writes_until_it_answers() {
         let shown = fake.asked.iter().filter(|(method, _)| method == "sendChatAction");
         shown.map(|(_, asked)| (asked["chat_id"].clone(), asked["action"].clone())).collect::<Vec<_>>()
     };
-    // It has not begun yet.
+    // The turn has not begun yet.
     assert_eq!(shown(), []);
     host.takes(turn).await;
     until("it is shown", async || !shown().is_empty()).await;
     assert_eq!(shown()[0], (json!(5), json!("typing")));
     host.turn_ended(turn, TurnOutcome::Done).await;
-    // It is shown again every few seconds, so how often it was until here is a matter of the machine.
+    // The indicator is repeated every few seconds, so the count up to here depends on the machine's speed.
     let before = shown().len();
-    // The listener goes on hearing, and has nothing more to show than what it was about to.
+    // The listener keeps receiving, and shows the indicator at most once more.
     telegram.lock().unwrap().updates = vec![said(11, "Thank you")];
     until("the next turn waits", async || app.column::<i64>(turns).await.len() == 1).await;
     assert!(shown().len() <= before + 1, "{before}: {:?}", shown());

@@ -1,5 +1,5 @@
-//! What creates an installation, what only looks for one, and who owns its database: the real program, run by
-//! someone who tries it for the first time.
+//! Which commands create an installation, which only look for one, and who owns its database: with the real program, on
+//! its first use.
 
 use std::{
     fs,
@@ -85,7 +85,7 @@ async fn no_key_file_is_created_next_to_sealed_values() {
     assert_eq!((found.code, &first["check"], &first["level"]), (Some(1), &json!("keys"), &json!("bad")));
     assert!(first["found"].as_str().unwrap().contains(keys.to_str().unwrap()), "{first}");
     assert!(!keys.exists());
-    // Nor does a running service create one when the file disappears.
+    // A running service doesn't create one either when the file disappears.
     let own = &app.core.config.keys_file;
     fs::remove_file(own).unwrap();
     muster::core::keys::reload(&app.core);

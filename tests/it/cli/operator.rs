@@ -1,5 +1,5 @@
-//! What the operator runs next to the service: backup and restore, the doctor, the configuration check, with
-//! the real program.
+//! The operator's commands beside a running service: backup and restore, the doctor, the configuration check. With the
+//! real program.
 
 use std::{
     fs,

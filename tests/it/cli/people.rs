@@ -138,7 +138,7 @@ async fn invitations_leave_by_mail_or_by_hand() {
     assert_eq!((&made["email"], &made["role"]), (&json!("new@example.org"), &json!("OPERATOR")));
     let (page, lost) = made["link"].as_str().unwrap().split_once("#token=").unwrap();
     assert!(page.ends_with("/accept-invitation"), "{page}");
-    // Those who lost the link get another one.
+    // A person who lost the link gets another one.
     let again = app.cli(&by_hand("NEW@example.org")).await.expect();
     let (_, token) = again["link"].as_str().unwrap().split_once("#token=").unwrap();
     let accept = "mutation($t: SecretString!) { acceptInvitation(token: $t, name: \"New\", password: \"correct horse\") { organizationId role } }";

@@ -418,7 +418,7 @@ async fn break_glass_works_with_bad_files_and_names_them() {
     site.refused(&ask("House", "x@example.org", "x"), 1, "NOT_FOUND", "There is no user `x@example.org`");
     site.refused(&ask("House", user, " "), 1, "FAILED", "--reason: give a reason");
     site.refused(&["break-glass", "--org", "House", "--user", user], 2, "USAGE", "--reason");
-    // What only reads the database goes on.
+    // Commands that only read the database still work.
     assert_eq!(site.versions(), Vec::<Value>::new());
     let broken = site.json(&ask("House", user, "the owner has left"));
     assert_eq!((&broken["organization_id"], &broken["was"]), (&json!(site.org), &Value::Null), "{broken:#}");

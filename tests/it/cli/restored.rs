@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// What a service manager and `sudo` do here. The first one knows one unit, whose process is in a file.
+/// Stand-ins for a service manager and `sudo`. The first one knows one unit, whose process is in a file.
 const SYSTEMCTL: &str = r#"#!/bin/sh
 case "$1 $2" in
 "start muster-host") muster host run --dir DIR >>DIR/log 2>&1 </dev/null & echo $! >DIR/unit.pid ;;
@@ -76,7 +76,7 @@ async fn sqlite_hosts_come_back_after_a_restore_as_the_manual_says() {
     let backup = place.path().join("backup.tar").display().to_string();
     house.program.json(&["backup", "--out", &backup]);
 
-    // What is lost: turns, a start, two agents with homes.
+    // The restore will lose these: turns, a start, two agents with homes.
     for text in ["After it", "And once more"] {
         let lost = house.says(&crew, text).await;
         assert_eq!(house.rests(lost).await, ["DONE"]);
@@ -216,7 +216,7 @@ async fn a_host_that_begins_again_learns_what_is_known_of_it() {
         ]),
         "only the organization's own, and no name of what is on another server"
     );
-    // The connection before is over, and the next one has an empty journal.
+    // The earlier connection has ended, and the next one has an empty journal.
     line.refused("SUPERSEDED").await;
     let mut line = Host { journal: [0, 0], ..host.clone() }.connect().await;
     assert_eq!(line.welcome["events"], 0);

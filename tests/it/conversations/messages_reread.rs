@@ -68,7 +68,7 @@ impl Mailed {
         self.app.one("SELECT conversation_id FROM messages WHERE id = $1", vec![message.into()]).await
     }
 
-    /// What an earlier version would have made of a message.
+    /// Stores a message as an earlier version would have parsed it.
     async fn misread(&self, message: i64, word: &str) {
         // As each database writes JSON, since its length counts.
         let mut content = said(word).to_string();
@@ -97,7 +97,7 @@ impl Mailed {
         self.app.one(&format!("SELECT COUNT(*) FROM {what}"), vec![]).await
     }
 
-    /// What messages say, apart from their subjects.
+    /// The contents of messages, without their subjects.
     async fn contents(&self) -> Vec<Value> {
         let mut contents: Vec<Value> = self
             .app
@@ -166,7 +166,7 @@ async fn a_misread_mail_is_read_again_once_and_prompts_no_agent() {
     assert_eq!(app.column::<String>(line).await, [format!("message {message}{{\"text\":\"changed\"}}")]);
     assert_eq!((host.commands().await, mailed.count("turns").await), before, "no turn begins");
 
-    // What was read right is not changed.
+    // A correctly parsed message is not changed.
     let again = mailed.rereads(&[]).await.expect();
     assert_eq!((&again["changed"], &again["messages"][0]["changed"]), (&json!(0), &json!(false)));
     assert_eq!(mailed.count("messages").await, 2);
@@ -259,7 +259,7 @@ async fn a_kept_mail_is_sealed_and_counted() {
     assert!(sealed.len() > 150, "it is there at all: {}", sealed.len());
     assert_eq!(mailed.app.one::<String>("SELECT notes FROM message_sources", vec![]).await, "");
     assert_eq!(mailed.stored_bytes().await, sealed.len().cast_signed() as i64);
-    // It belongs to its message, and opens nowhere else.
+    // A sealed source belongs to its message, and can't be opened for another.
     let other = mailed.gets("m2", "\nAnother one.\n").await;
     let swap = "UPDATE message_sources SET source_sealed = (SELECT source_sealed FROM message_sources WHERE message_id = $1) \
                 WHERE message_id = $2";

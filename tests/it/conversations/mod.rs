@@ -140,7 +140,7 @@ async fn the_preview_is_only_for_callers_who_may_read_messages() {
         assert_eq!(shown["data"][0]["last_message"]["preview"], preview);
         assert_eq!(shown["data"][0]["contact_name"], "Ines");
     }
-    // Nor do filters reveal it.
+    // Filters don't reveal it either.
     let found = blind.get(&format!("{path}?search=secret")).await.expect(200);
     assert_eq!(found["total"], 0);
 }

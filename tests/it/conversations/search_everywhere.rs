@@ -69,7 +69,7 @@ async fn pages_follow_each_other_without_a_gap() {
         walked.extend(ids);
         pages += 1;
         after = next;
-        // What is said meanwhile shifts no page.
+        // A message written meanwhile shifts no page.
         say(&app, threads[0], User, "again").await;
         if after.is_null() {
             break;

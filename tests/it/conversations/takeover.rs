@@ -202,7 +202,7 @@ async fn losing_the_right_to_write_ends_the_take_over() {
     let last = events(&app, conversation).await.pop().unwrap();
     assert!(last.starts_with("TAKE_OVER_ENDED: person-"), "{last}");
     assert!(last.ends_with(" may no longer write to agents, so the agent answers again."), "{last}");
-    // The same for one who is removed, and for a role that loses the right by the organization's own rules.
+    // The same for a removed member, and for a role that loses the right by the organization's own rules.
     let other = app.person("OPERATOR", true).await;
     take_over(&app, &other, conversation).await;
     let remove = "mutation($o: Id!, $u: Id!) { removeMember(orgId: $o, userId: $u) }";

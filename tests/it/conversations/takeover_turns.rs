@@ -1,5 +1,5 @@
-//! What a take-over does to the turns of a conversation: which are cancelled, which wait, and what the agent learns once
-//! it is handed back.
+//! What a take-over does to the turns of a conversation: which are cancelled, which wait, and what the agent learns
+//! once the conversation is handed back.
 
 use muster_protocol::event::{Asked, Content, EndReason, TurnOutcome};
 use serde_json::json;
@@ -45,7 +45,7 @@ async fn a_message_without_an_answer_changes_no_wait() {
     robot_writes().await;
     assert_eq!(hand_back(&app, &app.admin, conversation).await["openTurns"], json!([]), "no turn waits");
     assert!(host.given().await.is_empty());
-    // Someone who has written before it waits.
+    // A person who wrote before the robot still waits.
     take_over(&app, &app.admin, conversation).await;
     let inbound = post(&app, &program, conversation, "are you there?").await.data();
     let turn = inbound["postMessage"]["turn"]["id"].as_i64().unwrap();
@@ -76,7 +76,7 @@ async fn what_the_holder_said_is_told_though_its_turn_was_cancelled() {
     );
     host.turn_ended(turn, TurnOutcome::Done).await;
 
-    // What someone else wrote is cancelled, so no one waits for an answer when it is handed back.
+    // Another person's message is cancelled, so no one waits for an answer when the conversation is handed back.
     take_over(&app, &app.admin, conversation).await;
     let both = say("by tomorrow").await;
     let program = app.token(&["agent.interact", "agent.output.view"]).await;
@@ -84,7 +84,7 @@ async fn what_the_holder_said_is_told_though_its_turn_was_cancelled() {
     assert_eq!(app.cancels(both).await, "CANCELLED");
     let shown = hand_back(&app, &app.admin, conversation).await;
     assert_eq!((&shown["openTurns"], host.given().await), (&json!([]), vec![turn]));
-    // Nothing would end by cancelling what only tells the agent.
+    // A turn that only informs the agent can't be cancelled: nothing would end.
     let held = app.one::<i64>("SELECT id FROM turns WHERE state = 'QUEUED' AND held", vec![]).await;
     let turns = app.one::<i64>("SELECT COUNT(*) FROM turns", vec![]).await;
     for _ in 0..2 {
@@ -92,7 +92,7 @@ async fn what_the_holder_said_is_told_though_its_turn_was_cancelled() {
         assert_eq!(app.operator.gql(query, json!({ "o": app.org, "t": held })).await.code(), "CONFLICT");
     }
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM turns", vec![]).await, turns);
-    // A host that has it, and whose agent had not begun.
+    // The host has the turn, but its agent had not begun it.
     let unseen = write(&app, conversation, "when?").await;
     let words = ["(said in your place) by tomorrow", "when?"];
     assert_eq!(told(&host.plan(unseen).await.unwrap()), words);
@@ -109,7 +109,7 @@ async fn an_undelivered_turn_at_its_limit_waits_for_the_hand_back() {
     app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
     let (host, conversation) = app.talking_agent().await;
     let (_, other) = host.works().await;
-    // Its host opens a session for it while the other turn reaches the limit.
+    // The host opens a session for this turn while the other turn reaches the limit.
     let turn = write(&app, conversation, "are you there?").await;
     host.plan(turn).await.unwrap();
     host.runs_out().await;
@@ -128,7 +128,7 @@ async fn an_undelivered_turn_at_its_limit_waits_for_the_hand_back() {
 async fn an_interrupted_message_is_answered_after_the_hand_back() {
     let app = TestApp::start().await;
     let (host, conversation) = app.talking_agent().await;
-    // The agent had it, and had said nothing.
+    // The agent had the turn, but had said nothing.
     let cut = write(&app, conversation, "one").await;
     host.takes(cut).await;
     take_over(&app, &app.admin, conversation).await;
@@ -140,7 +140,7 @@ async fn an_interrupted_message_is_answered_after_the_hand_back() {
     assert_eq!(told(&host.takes(again).await), ["one"]);
     host.turn_ended(again, TurnOutcome::Done).await;
 
-    // Its host had it, and the agent had not.
+    // The host had the turn, but the agent did not.
     let other = app.conversation(host.agent).await;
     let unseen = write(&app, other, "two").await;
     host.plan(unseen).await.unwrap();
@@ -166,7 +166,7 @@ async fn an_answered_message_is_not_asked_again() {
         take_over(&app, &app.admin, conversation).await;
         turn
     };
-    // Handed back before it was told to stop: it has finished by then.
+    // Handed back before the agent learned that it had to stop: it has finished by then.
     let first = begin(conversation, "one").await;
     hand_back(&app, &app.admin, conversation).await;
     host.says(conversation, Some(first), "m1", Content::Text { text: "done".to_owned() }).await.unwrap();
@@ -185,14 +185,14 @@ async fn an_answered_message_is_not_asked_again() {
     assert_eq!(told(&host.takes(next).await), ["four"]);
     host.turn_ended(next, TurnOutcome::Done).await;
 
-    // It has finished, without a word, before it was handed back.
+    // The agent has finished, without a word, before the conversation was handed back.
     let silent = app.conversation(host.agent).await;
     let first = begin(silent, "five").await;
     host.turn_ended(first, TurnOutcome::Done).await;
     hand_back(&app, &app.admin, silent).await;
     assert_eq!(host.given().await.last(), Some(&first));
 
-    // It was handed back before the agent had begun.
+    // The conversation was handed back before the agent had begun.
     let late = app.conversation(host.agent).await;
     let first = write(&app, late, "six").await;
     host.plan(first).await.unwrap();
@@ -281,7 +281,8 @@ async fn a_stopped_agent_starts_after_the_hand_back() {
     muster::domain::emergency_stop::let_go(&app.core).await.unwrap();
     assert_eq!(host.given().await, [turn]);
 
-    // It ends while a person has taken over from it; the next launch contains what it never got.
+    // The agent ends while a person has taken over; after the hand-back, its next launch gets the turn that it never
+    // received.
     let other = app.conversation(host.agent).await;
     let unseen = write(&app, other, "two").await;
     host.plan(unseen).await.unwrap();

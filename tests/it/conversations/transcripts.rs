@@ -26,7 +26,7 @@ impl TestApp {
         self.one(&format!("SELECT COUNT(*) FROM {table}"), vec![]).await
     }
 
-    /// What the audit log says of transcripts that were removed.
+    /// The audit log's entries about removed transcripts.
     async fn forgotten(&self) -> Vec<Value> {
         let sql =
             "SELECT CAST(changes AS TEXT) FROM audit_lines WHERE operation = 'forgetTranscript' ORDER BY id";
@@ -63,7 +63,7 @@ async fn a_transcript_expires_and_its_conversation_continues() {
     let thread = app.viewer.gql(THREAD, json!({ "o": app.org, "c": old })).await.data();
     assert_eq!(thread["conversation"], json!({ "messageCount": 0, "lastSeq": 520, "lastMessage": null }));
     assert_eq!(thread["messages"]["total"], 0);
-    // It goes on where it was, and says that nothing came before.
+    // The conversation continues at its position, and shows no earlier messages.
     say(&app, old, MessageRole::User, "again").await;
     let thread = app.viewer.gql(THREAD, json!({ "o": app.org, "c": old })).await.data();
     assert_eq!(thread["messages"], json!({ "total": 1, "hasBefore": false, "data": [{ "seq": 521 }] }));
@@ -131,7 +131,7 @@ async fn what_is_still_to_be_sent_is_kept() {
     let conversation = app.conversation(agent).await;
     let connect = "UPDATE conversations SET channel_id = $2, target = 't1' WHERE id = $1";
     app.execute(connect, vec![conversation.into(), channel.into()]).await;
-    // Its messages wait until someone has corrected its settings.
+    // The channel's messages wait until someone corrects its settings.
     app.execute("UPDATE channels SET is_active = FALSE, inactive_reason = 'AUTH_FAILED'", vec![]).await;
     say(&app, conversation, MessageRole::Assistant, "It is in Graz.").await;
     app.clock.advance(9 * DAY);

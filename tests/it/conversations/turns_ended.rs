@@ -24,7 +24,7 @@ async fn a_launchs_end_interrupts_only_begun_turns() {
     let interrupted = write(&app, begun, "begun").await;
     host.takes(interrupted).await;
     let later = write(&app, begun, "later").await;
-    // Its host has asked what to say, and the agent never got it.
+    // The host has requested the turn's content, but the agent never got it.
     let planned = app.conversation(host.agent).await;
     let unseen = write(&app, planned, "unseen").await;
     host.plan(unseen).await.unwrap();

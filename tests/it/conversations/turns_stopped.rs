@@ -1,4 +1,4 @@
-//! Who ends a turn early is named in the turn, in what was asked in it, in its conversation and in the audit log.
+//! The person who ends a turn early is named in the turn, in its approvals, in its conversation and in the audit log.
 
 use muster::domain::approvals;
 use muster_protocol::event::EndReason;

@@ -83,7 +83,7 @@ async fn once_connections_are_limited_by_the_settings() {
         answer.status == 503
     })
     .await;
-    // It is served once the silent ones are cut off.
+    // The new client is served once the silent ones are cut off.
     for stream in &mut silent {
         assert!(rest(stream).await.is_some(), "the silent are cut off");
     }
@@ -194,7 +194,7 @@ async fn once_a_stopping_service_finishes_what_it_began() {
         body.len()
     );
     client.write_all(head.as_bytes()).await.unwrap();
-    // It says so once it wants the body: the request has begun.
+    // The service asks for the body, so the request has begun.
     let mut begun = [0; 25];
     timeout(PATIENCE, client.read_exact(&mut begun)).await.expect("it begins").unwrap();
     assert_eq!(&begun, b"HTTP/1.1 100 Continue\r\n\r\n");

@@ -23,7 +23,7 @@ use crate::harness::{
     Actor, Cable, Postgres, Program, Serving, Tenant, TestApp, config, connect, empty_database, until,
 };
 
-/// What the writers were told.
+/// The responses that the writers got.
 #[derive(Default)]
 struct Heard {
     /// Names whose creation was acknowledged.
@@ -120,7 +120,7 @@ async fn once_a_database_that_goes_away_and_comes_back_loses_nothing() {
     postgres.bring_up();
     let before = heard.made();
     until("work again", async || heard.made() > before + 20).await;
-    // It hangs, and continues.
+    // The database hangs, and continues.
     let refused = heard.refused.load(Ordering::Relaxed);
     postgres.pause(true);
     until("a refusal", async || heard.refused.load(Ordering::Relaxed) > refused).await;

@@ -1,5 +1,5 @@
-//! Which hosts may hold secrets: those that a person with the right to the secrets answers for. Everything else that joins gets no
-//! plan with a secret in it, by any question.
+//! Which hosts may hold secrets: those that a person who may edit credentials vouches for. Any other host gets no plan
+//! that contains a secret, whatever it asks for.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ const CONFIRM: &str = "mutation($o: Id!, $s: Id!, $j: Int!) { confirmHost(orgId:
 const MOVE: &str =
     "mutation($o: Id!, $a: Id!, $s: Id!) { updateAgent(orgId: $o, id: $a, input: { serverId: $s }) { id } }";
 
-/// What only a confirmed host may ever read.
+/// A secret that only a confirmed host may read.
 const CANARY: &str = "canary-of-the-confirmed";
 
 async fn renewed(app: &TestApp, actor: &Actor, server: i64) -> String {
@@ -139,7 +139,7 @@ async fn a_token_that_edits_servers_reads_no_secret() {
         assert_eq!(given["kind"], "REFUSED", "{given}");
         assert!(!given.to_string().contains(CANARY));
     }
-    // Nor does it help to start the agent, to claim that it runs, or to ask again.
+    // Starting the agent, claiming that it runs, or asking again doesn't help either.
     let all = app.token(&["server.view", "server.edit", "agent.view", "agent.edit"]).await;
     let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
     assert_eq!(all.post(&path, Value::Null).await.expect(200)["status"], "ERROR");
@@ -308,7 +308,7 @@ async fn confirming_starts_the_agents_that_waited_and_no_others() {
         .await;
     assert_eq!(lines, ["admin confirmHost", "admin startAgain"]);
 
-    // It stays confirmed when it comes back, and another one is not.
+    // The host stays confirmed when it reconnects; another host is not confirmed.
     drop(line);
     host.journal = [command["seq"].as_i64().unwrap(), 0];
     drop(host.connect().await);
@@ -416,7 +416,7 @@ async fn who_made_the_token_decides_whether_its_host_is_confirmed() {
     assert!(confirmed(&system).await);
     assert_eq!(shown(&app, &app.viewer, system.server).await["tokenMadeByKind"], "SYSTEM");
 
-    // The rights count that the person has when the token is made.
+    // What counts are the rights that the person has when the token is made.
     let before = renewed(&app, &app.admin, system.server).await;
     let rule = format!("p, ADMIN, {}, credential.edit, deny\n", app.org);
     app.owner.edit_policy(app.org, "none", &rule).await.data();
@@ -457,12 +457,12 @@ async fn agents_with_secrets_move_only_by_who_may_edit_credentials() {
         both.gql(MOVE, args).await.data();
         assert_eq!(server_of(&app, agent).await, theirs);
 
-        // Nor back to a revision that was elsewhere.
+        // Reverting to a revision on another server is refused too.
         let revert = "mutation($o: Id!, $a: Id!, $n: Int!) { revertAgent(orgId: $o, id: $a, revision: $n, reason: \"back\") { id } }";
         let args = json!({ "o": app.org, "a": agent, "n": at_home });
         assert_eq!(token.gql(revert, args.clone()).await.code(), "PERMISSION_DENIED", "{case}");
         assert_eq!(server_of(&app, agent).await, theirs);
-        // Other edits are as they were.
+        // Other edits are still allowed.
         both.gql(revert, args.clone()).await.data();
         assert_eq!(server_of(&app, agent).await, home);
         let describe = "mutation($o: Id!, $a: Id!) { updateAgent(orgId: $o, id: $a, input: { description: \"moved\" }) { id } }";

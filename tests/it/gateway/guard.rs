@@ -1,4 +1,4 @@
-//! The gateway against hosts that lie, flood, or don't read; what they may ask; what they say about their load; text for
+//! The gateway against hosts that lie, flood, or don't read; their permitted questions; reports of their load; text for
 //! live viewers.
 
 use std::time::Duration;
@@ -348,7 +348,7 @@ async fn text_that_is_being_written_goes_to_those_who_may_see_it() {
         let expected = json!({ "message": "1.2", "offset": offset, "text": text, "thinking": false });
         assert_eq!(viewer.next().await["payload"]["data"]["messageDeltas"], expected);
     }
-    // Who loses the right sees no more of it, as in every subscription.
+    // A member who loses the right gets no more text, as in every subscription.
     app.execute("DELETE FROM members WHERE user_id = $1", vec![gone.user.unwrap().into()]).await;
     app.forget_sessions();
     loop {

@@ -162,7 +162,7 @@ async fn messages_of_an_old_connection_or_launch_are_not_stored() {
         "{refused:?}"
     );
     assert_eq!(keys(&app, conversation).await, named([]));
-    // The same numbers again are no news to anybody, and a gap is refused as a whole.
+    // Repeated numbers notify no one, and a batch with a gap is refused as a whole.
     new.store((agent, generation), (0..5).map(|n| message(conversation, None, n)).collect()).await;
     for numbers in [0..5, 6..8] {
         let events: Vec<Event> = numbers

@@ -111,7 +111,7 @@ async fn a_provisioning_token_is_exchanged_once_by_one_machine() {
         "memoryMb": 8192, "diskMb": 100_000, "version": "0.1.0",
     });
     assert_eq!(shown.await.data()["server"], expected);
-    // Its answer may have been lost, so it asks again.
+    // The first response may have been lost, so the host joins again.
     assert_eq!(join(&app.anonymous, &provisioning, &token, &first).await.expect(200), joined);
     let lines =
         "SELECT actor_kind || ' ' || COALESCE(ip, '-') FROM audit_lines WHERE operation = 'joinServer'";
@@ -287,7 +287,7 @@ async fn a_hello_is_refused_with_the_reason() {
     host.is_refused(json!({ "frame": "RECEIVED", "through": 0 }), "MALFORMED").await;
     host.is_refused(json!("HELLO"), "MALFORMED").await;
     assert_eq!((status(&app, host.server).await.as_str(), epoch(&app, host.server).await), ("PENDING", 1));
-    // What it has acknowledged or reported must still be in its journal.
+    // Commands that the host has acknowledged, and events that it has reported, must still be in its journal.
     for (column, journal) in [("command_ack", [3, 9]), ("event_seq", [9, 3])] {
         app.execute("UPDATE servers SET command_seq = 9, command_ack = 0, event_seq = 0", vec![]).await;
         app.execute(&format!("UPDATE servers SET {column} = 4"), vec![]).await;
@@ -424,7 +424,7 @@ async fn a_server_is_offline_once_its_host_was_away_a_moment() {
     assert_eq!(hosts::mark_offline(&app.core).await.unwrap(), 1);
     assert_eq!([status(&app, host.server).await, status(&app, never).await], ["OFFLINE", "ONLINE"]);
     assert!(line.is_quiet().await);
-    // It was a clock that went forward: the host is still connected.
+    // Only the clock went forward: the host is still connected.
     assert_eq!(hosts::refresh_presence(&app.core).await.unwrap(), 1);
     assert_eq!(status(&app, host.server).await, "ONLINE");
     app.clock.advance(Duration::from_secs(10));

@@ -159,7 +159,7 @@ async fn a_server_is_deleted_once_its_agents_are_gone() {
     let body = json!({ "name": "x", "server_id": home, "image_id": app.image().await });
     let refused = app.owner.post(&format!("/v1/org/{}/agent", app.org), body).await;
     assert_eq!(refused.violations(), [("/server_id", "NOT_FOUND")]);
-    // It no longer counts, and its name is free.
+    // A deleted server no longer counts, and its name is free.
     app.owner.post(&path, json!({ "name": name })).await.expect(201);
 }
 

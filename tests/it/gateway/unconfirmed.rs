@@ -1,5 +1,5 @@
-//! What a host that is not confirmed says: nothing of launches that it was told nothing about, and nothing of models, whose keys it
-//! never has.
+//! Reports of an unconfirmed host: they have no effect if they are about launches whose plan it never got, or about
+//! models, whose keys it never has.
 
 use std::collections::BTreeMap;
 

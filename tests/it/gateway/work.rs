@@ -1,4 +1,4 @@
-//! What goes over the gateway: commands and events, each once and in order, also when the connection is lost.
+//! The traffic over the gateway: commands and events, each once and in order, even when the connection is lost.
 
 use std::time::{Duration, Instant};
 
@@ -237,7 +237,7 @@ async fn only_the_inapplicable_event_is_left_out() {
     line.stored(last).await;
     assert_eq!(app.launch_of(broken).await.1, "SPAWNING");
     assert_eq!(app.launch_of(agent).await.1, "RUNNING");
-    // What was undone is not announced either.
+    // An undone change is not announced either.
     assert!(matches!(heard.next().await.unwrap().0, muster::core::News::Changed(event) if event.id == agent));
 }
 
@@ -272,7 +272,7 @@ async fn a_request_that_is_left_out_is_refused() {
 async fn a_full_or_broken_database_keeps_events_with_the_host() {
     let (app, agent, mut host) = hosted().await;
     let mut line = host.connect().await;
-    // What every transaction of events needs.
+    // A column that every transaction of events needs.
     app.execute("ALTER TABLE servers RENAME COLUMN event_seq TO gone", vec![]).await;
     app.expects_failures();
     let event = line.event((agent, 0), json!({ "kind": "SYNCED" }));

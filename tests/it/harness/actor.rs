@@ -1,4 +1,4 @@
-//! Who sends requests, and what they get back. Everything goes through a socket, as it does in production.
+//! The callers that send requests, and the responses. Everything goes through a socket, as in production.
 
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -160,7 +160,7 @@ impl Answer {
         code.unwrap_or_else(|| panic!("no error with a code: {:#}", self.body)).to_owned()
     }
 
-    /// What is wrong with the arguments of a GraphQL operation: position and code.
+    /// The violations in the arguments of a GraphQL operation: position and code.
     #[track_caller]
     pub fn wrong_inputs(&self) -> Vec<(&str, &str)> {
         assert_eq!(self.code(), "VALIDATION_FAILED", "{:#}", self.body);

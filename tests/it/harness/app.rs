@@ -39,7 +39,7 @@ static PANICS: LazyLock<AtomicU32> = LazyLock::new(|| {
     AtomicU32::new(0)
 });
 
-/// Forbidden answers that the service gave.
+/// Answers that the service must not give.
 #[derive(Default)]
 struct Seen {
     /// The number of answers that are failures of the service.
@@ -146,13 +146,13 @@ impl TestApp {
         self.folder.path()
     }
 
-    /// Seals every waiting audit entry. In a running service a job does so five times a second.
+    /// Seals every waiting audit entry. In a running service, a job does so every second.
     pub async fn seal(&self) {
         while muster::core::audit::seal(&self.core).await.unwrap() > 0 {}
     }
 
-    /// Removes so many entries of the audit log that are too old. While the service seals some, retention leaves it to its next
-    /// round.
+    /// Removes this many expired entries of the audit log. A retention run that coincides with sealing removes nothing,
+    /// so it is repeated.
     pub async fn retain(&self, lines: u64) {
         let mut removed = 0;
         while removed < lines {

@@ -8,7 +8,7 @@ use super::{Actor, Answer, Socket, TestApp};
 const SIGN_IN: &str = "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p, cookie: true) { \
     accessToken accessTokenExpiresAt refreshToken refreshTokenExpiresAt user { id email } challenge { token } } }";
 
-/// What a browser sends along with a request that one of the service's own pages makes.
+/// The header that a browser adds to a request of one of the service's own pages.
 pub const OWN_PAGE: (&str, &str) = ("sec-fetch-site", "same-origin");
 
 /// A browser with the panel open.

@@ -51,7 +51,7 @@ async fn make(making: &Path, fill: fn(&Program, &Tenant)) {
     let program = Program::new(&[("MUSTER_DATABASE_URL", url.as_str())]);
     let tenant = program.tenant();
     fill(&program, &tenant);
-    // Its keys. No command is running, so the database is whole as well.
+    // Copies the keys too. No command is running, so the copied database is consistent.
     copy(Path::new(program.variable("MUSTER_DATA_DIR")), &data);
     let tenant = json!({ "org": tenant.org, "token": tenant.token });
     fs::write(making.join("tenant.json"), tenant.to_string()).unwrap();

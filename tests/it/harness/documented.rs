@@ -1,4 +1,4 @@
-//! What routes may answer according to `schema/openapi.json`. Every answer in every test is checked against it.
+//! The answers that `schema/openapi.json` documents for each route. Every answer in every test is checked against them.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 

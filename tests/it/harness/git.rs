@@ -45,7 +45,7 @@ impl GitServer {
         Self { port: address.rsplit(':').next().unwrap().parse().unwrap(), folder }
     }
 
-    /// What git says about the repository.
+    /// The output of git for the repository.
     pub fn git(&self, arguments: &[&str]) -> String {
         git(&self.folder.path().join("work.git"), arguments)
     }

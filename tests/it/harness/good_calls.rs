@@ -89,7 +89,7 @@ fn of_fleet(all: &Population, spare: &Spare) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What agents work with, and everything else.
+/// Calls about agents' equipment, and all others.
 fn of_work(all: &Population, spare: &Spare) -> Vec<(&'static str, Value)> {
     let webhook = json!({ "outboundUrl": "https://hook.example/in", "inboundSecret": "a long secret text" });
     let fields = json!([{ "label": "key", "type": "secret", "value": "hush", "position": 0 }]);

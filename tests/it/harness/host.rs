@@ -56,7 +56,7 @@ impl Host<'_> {
         Self { generation: self.generation + 1, ..self }
     }
 
-    /// What a person does with the agent: start, stop, pause, resume.
+    /// Performs a person's action on the agent: start, stop, pause, resume.
     pub async fn act(&self, action: &str) {
         let path = format!("/v1/org/{}/agent/{}/{action}", self.app.org, self.agent);
         if action == "start" {

@@ -1,4 +1,4 @@
-//! Who waits for whom in PostgreSQL.
+//! Lock waits between PostgreSQL connections.
 
 use sea_orm::{ConnectionTrait, DatabaseConnection, TransactionTrait};
 use secrecy::ExposeSecret;
@@ -31,8 +31,8 @@ impl TestApp {
         tokio::join!(act, lock).0
     }
 
-    /// Does something that needs what another transaction changes, by the statement `first`. While it waits, that one goes on with the
-    /// statement `then`, and commits.
+    /// Runs `act`, which needs a row that another transaction changes with the statement `first`. While `act` waits,
+    /// the other transaction continues with the statement `then`, and commits.
     pub async fn while_changed<T>(&self, first: &str, then: Option<&str>, act: impl Future<Output = T>) -> T {
         let other = self.connection().await.begin().await.unwrap();
         assert_ne!(other.execute_unprepared(first).await.unwrap().rows_affected(), 0, "{first}");

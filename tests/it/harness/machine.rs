@@ -35,7 +35,8 @@ impl Machine {
         Self::below("/tmp")
     }
 
-    /// The same, with its folder below another one, whose path is as short: a socket's must fit into 107 bytes.
+    /// The same, with its folder below `parent`, whose path must be as short: the path of a socket must fit into 107
+    /// bytes.
     pub fn below(parent: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("mh").tempdir_in(parent).unwrap();
         Self { folder, host: None, variables: Vec::new(), options: Vec::new() }
@@ -79,7 +80,7 @@ impl Machine {
         self.run_logging_to(self.appended("log"));
     }
 
-    /// The same, with its log going there.
+    /// The same, with its log redirected to `log`.
     pub fn run_logging_to(&mut self, log: impl Into<Stdio>) {
         let mut command = self.command(&["run"]);
         command.args(&self.options).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
@@ -98,8 +99,8 @@ impl Machine {
         fs::File::options().append(true).create(true).open(self.folder().join(name)).unwrap()
     }
 
-    /// Types a line into its shell, as someone does who has copied it: `muster` is on the path, and this folder is the home
-    /// and where they are. What the line starts ends with the machine.
+    /// Runs a line in a shell, as a person does who has copied it: `muster` is on the path, and this folder is the home
+    /// and the working directory. All processes that the line starts end with the machine.
     pub fn types(&mut self, line: &str) {
         let program = Path::new(env!("CARGO_BIN_EXE_muster")).parent().unwrap().to_owned();
         let path = env::var_os("PATH").unwrap_or_default();
@@ -113,7 +114,7 @@ impl Machine {
         self.host = Some(shell.process_group(0).spawn().unwrap());
     }
 
-    /// What the line has printed.
+    /// The output of the line run by [`Self::types`].
     pub fn said(&self) -> String {
         fs::read_to_string(self.folder().join("said")).unwrap_or_default()
     }
@@ -146,7 +147,7 @@ impl Machine {
         }
     }
 
-    /// What the host has logged.
+    /// The host's log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder().join("log")).unwrap_or_default()
     }
@@ -165,7 +166,8 @@ impl Machine {
         found.collect()
     }
 
-    /// Where a secret is that should be nowhere: files of the host and its agents, and the environments of their processes.
+    /// The places that contain this secret, of which there should be none: files of the host and its agents, and the
+    /// environments and arguments of their processes.
     pub fn find(&self, secret: &str) -> Vec<String> {
         let holds = |bytes: &[u8]| bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
         let mut found = Vec::new();
@@ -216,7 +218,7 @@ impl Crew {
         let made = actor.post(&format!("/v1/org/{org}/server"), json!({ "name": name })).await;
         let made = made.expect(201);
         machine.join(actor.base(), made["provisioning_token"].as_str().unwrap());
-        // All that agents reach in tests is on this machine.
+        // In tests, everything that agents connect to is on this machine.
         let reached = "allow_net = [\"127.0.0.0/8\", \"::1/128\"]\n";
         fs::write(machine.folder().join("host.toml"), reached).unwrap();
         machine.run();
@@ -226,7 +228,7 @@ impl Crew {
         Self { machine, agent: agent["id"].as_i64().unwrap() }
     }
 
-    /// Presses start and waits until the agent runs.
+    /// Starts the agent, and waits until it runs.
     pub async fn started(&self, actor: &Actor, org: i64) {
         let start = format!("/v1/org/{org}/agent/{}/start", self.agent);
         actor.post(&start, Value::Null).await;

@@ -72,7 +72,7 @@ struct Filler<'a> {
 /// A row to insert: columns and values.
 type Row = Vec<(&'static str, Value)>;
 
-/// What is kept folded as well: table, column and its folded form.
+/// Columns that are also stored folded: the table, the column, and its folded form.
 const FOLDED: [(&str, &str, &str); 14] = [
     ("approvals", "title", "title_folded"),
     ("conversations", "title", "title_folded"),

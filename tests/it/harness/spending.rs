@@ -1,4 +1,4 @@
-//! What agents spend, and what they may.
+//! Agents' spending, and its limits.
 
 use std::{
     sync::atomic::{AtomicI64, Ordering::Relaxed},
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use super::{Host, TestApp};
 
 pub const MODEL: &str = "claude-sonnet-4-5";
-/// What a call of this model needs at least: 32,000 tokens in and 8,000 out.
+/// The minimum reserved for a call of this model: 32,000 input and 8,000 output tokens.
 pub const CALL: i64 = 216_000;
 
 /// A question for a lease, unlike all others.
@@ -175,7 +175,7 @@ impl TestApp {
         assert_eq!(refused.code(), code, "{input}");
     }
 
-    /// What is leased, and what is spent.
+    /// The leased and the spent amount.
     pub async fn leased(&self) -> (i64, i64) {
         let of = |column: &str| format!("SELECT {column} FROM organization_months");
         (self.one(&of("leased_micro"), vec![]).await, self.one(&of("cost_micro"), vec![]).await)

@@ -1,11 +1,11 @@
-//! Waiting for what another task, or another process, does.
+//! Waiting for another task or another process.
 
 use std::time::{Duration, Instant};
 
-/// Ends what hangs, and nothing else: what works takes far less, on a slow machine that has other work as well.
+/// Ends only hanging tests: working ones take far less, even on a slow and busy machine.
 pub const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let begun = Instant::now();
     while !is_so().await {
@@ -14,7 +14,8 @@ pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// What `look` finds at last, for looks that cost something. `None`: the caller says what there is instead.
+/// Polls `look`, which may be expensive, until it finds something. `None` on a timeout: the caller reports the actual
+/// state.
 pub async fn found<T>(mut look: impl AsyncFnMut() -> Option<T>) -> Option<T> {
     let begun = Instant::now();
     loop {

@@ -23,7 +23,7 @@ const FLOORS: &[&[&str]] = &[
     &["seed", "cli"],
 ];
 
-/// What features share, below all of them. Files of it may use each other.
+/// Files shared by the features, below all of them. They may use each other.
 const SHARED: &[&str] = &["edits", "locks", "patch", "queries", "versions"];
 
 /// The features from the bottom up. Each has a place of its own, so no two can use each other.

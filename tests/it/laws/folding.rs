@@ -7,7 +7,7 @@ use crate::harness::{TestApp, is_postgres};
 
 /// Names that the orders of databases and languages disagree about, in the order that lists have.
 const ORDERED: [&str; 8] = ["_x", "Äpfel", "apple", "émile", "Ørsted", "zebra", "Zoe", "Zürich"];
-/// The same names, as they are made.
+/// The same names, in the order of their creation.
 const MADE: [&str; 8] = ["émile", "Zoe", "apple", "Äpfel", "_x", "Zürich", "zebra", "Ørsted"];
 
 /// The law: each column `…_folded` of the database says what its column says, folded.

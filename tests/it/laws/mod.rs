@@ -14,7 +14,7 @@ pub mod sql;
 mod stalls;
 mod tenancy;
 
-/// What a law found is what its list allows; a stale line of the list fails as well.
+/// Checks that a law found exactly what its list allows: a stale line of the list fails too.
 fn judge<'a>(found: &BTreeSet<String>, allowed: impl Iterator<Item = &'a str>, instead: &str) {
     let allowed: BTreeSet<String> = allowed.map(str::to_owned).collect();
     let new: Vec<_> = found.difference(&allowed).collect();

@@ -68,7 +68,7 @@ fn functions(code: &str) -> Vec<Function<'_>> {
     found
 }
 
-/// What of a function is done within a transaction.
+/// The part of a function that runs within a transaction.
 fn within(text: &str) -> &str {
     let signature = &text[..text.find(" {\n").unwrap_or(text.len())];
     if ["&Tx", "tx: Tx"].iter().any(|tx| signature.contains(tx)) {
@@ -95,7 +95,7 @@ fn no_transaction_waits_for_a_parser() {
     for (_, (name, _)) in &all {
         *named.entry(name).or_default() += 1;
     }
-    // What calls something slow is slow, as far as its name says which function is meant.
+    // A function that calls a slow one is slow, as far as the called name is unambiguous.
     let mut slow: BTreeSet<&str> = BTreeSet::new();
     loop {
         let is_slow = |text: &str| {

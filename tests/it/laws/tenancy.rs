@@ -1,9 +1,9 @@
 //! The law of tenancy, for every present and future root field: no one reaches another organization, neither by
 //! naming it nor by naming something in it.
 //!
-//! Calls are generated from the schema: each position for an id is tried in turn with an id of the other
-//! organization, while everything else is right. A new field is covered as soon as it exists. A
-//! mutation gets the arguments of `harness/good_calls.rs`, other fields what their types say.
+//! Calls are generated from the schema: each position for an id is tried in turn with an id of the other organization,
+//! while everything else is valid. A new field is covered as soon as it exists. A mutation gets the arguments of
+//! `harness/good_calls.rs`; other fields get values that fit their types.
 
 use async_graphql::registry::{MetaField, MetaInputValue, MetaType, Registry};
 use muster::resolvers::{Catalogue, bounds::Bounds};
@@ -96,7 +96,7 @@ struct Law<'a> {
     theirs: &'a Population,
 }
 
-/// Where lists have their records.
+/// The fields of a list that may hold its records.
 const RECORDS: [&str; 2] = ["data", "edges"];
 
 /// Ids assigned by others, which name nothing of ours.
@@ -137,7 +137,7 @@ impl Law<'_> {
     fn id(&self, all: &Population, name: &str) -> i64 {
         let found = if name == "id" || name == "ids" {
             let field = self.field.name.trim_end_matches("Changed");
-            // It returns what it makes.
+            // This field returns the backup, but takes an agent's id.
             let returned = if field == "backupAgent" { field } else { named(&self.field.ty) };
             ids(all, returned).or_else(|| ids(all, field))
         } else {
@@ -202,7 +202,7 @@ impl Law<'_> {
         }
     }
 
-    /// Where the records are in what the field returns, if it is a list that doesn't say how many there are.
+    /// The field that holds the records, if the root field returns a list without a total.
     fn uncounted(&self) -> Option<&'static str> {
         let Some(MetaType::Object { fields, .. }) = self.registry.types.get(named(&self.field.ty)) else {
             return None;

@@ -40,7 +40,7 @@ async fn idle_jobs_do_not_wait_for_writers() {
     let app = TestApp::start().await;
     // The keys of a service under test are only those in its file; a replica refreshes its row each time.
     let jobs = || PERIODIC_JOBS.iter().filter(|job| !["keys.signing", "replicas.report"].contains(&job.name));
-    // What was due is done.
+    // All due work is done.
     for job in jobs() {
         (job.run)(&app.core).await.unwrap();
     }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Actor, Address, Machine, Program, Serving, Tenant, found, sources, until};
 
-/// What panics or waits if its reader is gone or stands still.
+/// Macros and functions that panic or block if their reader is gone or stands still.
 const PRINTS: [&str; 6] = ["print!(", "println!(", "eprint!(", "eprintln!(", "dbg!(", "io::stderr()"];
 
 #[test]
@@ -122,7 +122,7 @@ async fn once_a_service_works_while_its_log_is_not_read() {
         installation.lost().await > 0
     })
     .await;
-    // It is read again, and says what is missing.
+    // The log is read again, and reports the lost lines.
     let reading = std::thread::spawn(move || says_what_is_missing(unread));
     found(async || {
         actor.get("/v1/nothing").await.expect(404);
@@ -131,7 +131,7 @@ async fn once_a_service_works_while_its_log_is_not_read() {
     .await
     .expect("it says so");
     let unread = reading.join().unwrap();
-    // It stands still again, until the end.
+    // The reader stands still again, until the end.
     let before = installation.lost().await;
     until("they are full again", async || {
         installation.works(&actor, &format!("again {round}")).await;
@@ -181,7 +181,7 @@ async fn once_a_host_works_without_a_reader_of_its_log() {
     let path = format!("/v1/org/{}/server?page=1&limit=1", tenant.org);
     for log in [full().into(), gone()] {
         machine.run_logging_to(log);
-        // It connects, and again after the service was away.
+        // The host connects, and reconnects after the service was away.
         for _ in 0..2 {
             let connected = async || actor.get(&path).await.body["data"][0]["status"] == "ONLINE";
             until("the host is connected", connected).await;
@@ -207,7 +207,7 @@ fn once_what_a_command_can_not_print_is_an_error() {
             log || said.contains("Standard output can't be written: No space left"),
             "{arguments:?}: {said}"
         );
-        // Its reader is gone: all was said that was wanted.
+        // A reader that is gone has read all that it wanted, so the program must not panic.
         if arguments[0] != "token" {
             let ran = program.command(arguments).stdout(gone()).output().unwrap();
             assert_ne!(ran.status.code(), Some(101), "{arguments:?}");
@@ -231,7 +231,7 @@ fn once_what_a_command_can_not_print_is_an_error() {
     }
     fails(&["agent", "--help"], true);
     fails(&["shim", "--help"], true);
-    // What exists now is named, with the way to get rid of it.
+    // The error names the records that exist now, and how to remove them.
     let said = fails(&make, false);
     let said_json = fails(&[&make[..], &["--json"]].concat(), false);
     let tokens = program.json(&["token", "list", "--org", &org])["tokens"].clone();

@@ -1,4 +1,4 @@
-//! What operators rely on: metrics, traces, migrations, keys, recurring work.
+//! The operators' concerns: metrics, traces, migrations, keys, recurring work.
 
 mod database_tls;
 mod jobs;

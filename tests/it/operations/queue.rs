@@ -217,7 +217,7 @@ async fn unreadable_rows_are_counted_and_wait_while_the_rest_leaves() {
         page.lines().find_map(|line| line.strip_prefix(&name)).map(str::to_owned)
     };
     assert_eq!([count("done"), count("unreadable")], [Some("1".to_owned()), Some("1".to_owned())]);
-    // It is removed once it can no longer be used.
+    // The mail is removed once its link can no longer be used.
     app.clock.advance(Duration::from_hours(49));
     assert_eq!(notifications::deliver_due(&app.core).await.unwrap(), 0);
     assert!(rows(&app).await.is_empty());

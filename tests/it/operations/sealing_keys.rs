@@ -180,7 +180,7 @@ async fn a_bot_with_two_channels_is_known_under_the_new_key() {
             connect(&app, bot(agent)).await;
         }
         replace_key(&app).await;
-        // It is refused in each organization.
+        // The bot is refused in each organization.
         let again = app.operator.post(&path(&app), bot(agent)).await;
         assert_eq!(again.violations(), [("/bot_token", "NOT_ALLOWED")]);
         let theirs = format!("/v1/org/{}/channel", app.other_org);

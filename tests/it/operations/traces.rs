@@ -27,7 +27,7 @@ use crate::{
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
 
-/// What a collector has received.
+/// A collector, and the spans that it has received.
 #[derive(Clone, Default)]
 struct Collector {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -322,7 +322,7 @@ async fn a_turn_shows_usage_windows_and_caches() {
     assert_eq!(attribute(passed, "gen_ai.usage.input_tokens"), "13000");
 }
 
-/// What a turn has waited for under this name, once `turns` turns have: the span of the turn, and the one of its only such wait.
+/// The waits of this name, once all `turns` have one: the turn's span, and the span of its only such wait.
 async fn waits(collector: &Collector, name: &str, turns: &[i64]) -> Vec<(Span, Span)> {
     let all = || collector.spans.lock().unwrap().clone();
     let have_come = async || {

@@ -1,4 +1,4 @@
-//! The stop of a whole organization: who may pull it and let go, what it holds back, and who hears of it.
+//! The emergency stop of an organization: who may stop and release it, what it holds back, and who is notified.
 
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ async fn an_operator_stops_everything_and_an_admin_lets_go() {
     );
     set_status(&app, agent, "PAUSED").await;
     assert_eq!(act(&app, "resume", agent).await.code(), "ORGANIZATION_STOPPED");
-    // What ends or pauses something goes on, and so does another organization.
+    // Stopping and pausing still work, and other organizations are not affected.
     set_status(&app, agent, "RUNNING").await;
     act(&app, "pause", agent).await.data();
     act(&app, "stop", agent).await.data();

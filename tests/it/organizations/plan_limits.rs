@@ -96,7 +96,7 @@ async fn pictures_and_skills_count_as_stored() {
     assert_eq!(stored(&app).await, (10, 10));
 }
 
-/// What the organization says of how much it uses.
+/// The usage that the organization reports.
 async fn used(app: &TestApp, field: &str) -> i64 {
     let query = format!("query($o: Id!) {{ organization(orgId: $o) {{ used {{ {field} }} }} }}");
     let answer = app.viewer.gql(&query, json!({ "o": app.org })).await;

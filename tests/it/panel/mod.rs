@@ -39,7 +39,7 @@ struct Stage {
     replica: Option<Serving>,
     vendors: Option<Vendors>,
     entrance: Option<Entrance>,
-    /// Those of people who try Muster.
+    /// The machines of people who try Muster.
     machines: Vec<Machine>,
 }
 
@@ -228,7 +228,7 @@ impl Vendors {
     }
 }
 
-/// What a message's button with this label sends.
+/// The value that a message's button with this label sends.
 fn button(message: &Value, label: &str) -> Option<Value> {
     let rows = message["reply_markup"]["inline_keyboard"].as_array()?;
     let mut buttons = rows.iter().filter_map(Value::as_array).flatten();
@@ -256,7 +256,7 @@ fn person(role: &str) -> (String, &'static str) {
     (format!("{}@example.org", role.to_lowercase()), name)
 }
 
-/// Runs a script, and fails with what it says.
+/// Runs a script, and fails with its output.
 async fn play(name: &str) {
     let mut stage = Stage::set(name).await;
     let mut node = Command::new("node");

@@ -12,7 +12,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
     'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// What a browser gets at an address.
+/// The response to a browser at this path.
 async fn open(app: &TestApp, path: &str) -> Answer {
     Answer::of(app.anonymous.request(Method::GET, path).header("accept", HTML)).await
 }

@@ -88,7 +88,7 @@ async fn the_cookie_counts_only_in_requests_of_our_own_pages() {
         (&[OWN_PAGE], true),
         (&[("origin", &own)], true),
         (&[("origin", &localhost)], true),
-        // What the browser says about the page beats what it says about the origin.
+        // `Sec-Fetch-Site` takes precedence over `Origin`.
         (&[OWN_PAGE, ("origin", other_port)], true),
         (&[("sec-fetch-site", "same-site"), ("origin", &own)], false),
         (&[("sec-fetch-site", "cross-site"), ("origin", &own)], false),
@@ -260,7 +260,7 @@ async fn the_cookie_is_insecure_only_on_loopback_without_a_proxy() {
         app.user(EMAIL, true).await;
         let own = own.replace("BASE", &app.base);
         let answer = given(&app, &[("origin", &own)]).await;
-        // What the browser says of its page does not make another address the public one.
+        // `Sec-Fetch-Site` doesn't make another address the public one.
         let (said, _) = given(&app, &[OWN_PAGE, ("origin", "https://elsewhere.example")]).await;
         assert!(said.contains("open Muster there") || said.contains("over TLS"), "{public}: {said}");
         match expected {

@@ -163,7 +163,7 @@ async fn one_request_opens_one_session_and_sign_out_is_last() {
 async fn a_session_ends_after_an_idle_week_or_a_month() {
     let (app, browser) = signed_in().await;
     let use_it = async || {
-        // What is cached stands in for the two seconds of a running service.
+        // Clearing the cache replaces the two seconds that it lasts in a running service.
         app.forget_sessions();
         let refusal = browser.refusal().await;
         if refusal.is_none() {
@@ -295,7 +295,7 @@ async fn a_revocation_reaches_the_other_replica_in_two_seconds() {
     let mut socket = there.socket().await;
     assert_eq!(there.refusal().await, None);
     browser.clone().gql("mutation { signOut }", json!({})).await.data();
-    // The other replica asks the database again when what it remembers is two seconds old.
+    // The other replica queries the database again when its cached session is two seconds old.
     until("it is refused there", async || there.refusal().await.is_some()).await;
     assert_eq!(socket.next().await["closed"], 4401);
     drop(socket);

@@ -137,7 +137,7 @@ async fn an_invitation_is_resent_revoked_and_expires() {
     let early = accept(&app.anonymous, &first, Some("New"), Some("correct horse")).await;
     assert_eq!(early.code(), "LINK_INVALID", "the first link ends when the second is asked for");
     let second = app.mail().await.token;
-    // It is read by its id, also after it is revoked.
+    // An invitation can be read by its id, even after it is revoked.
     let read = async || app.viewer.gql(ONE, this.clone()).await.data()["invitation"].clone();
     assert_eq!(read().await, json!({ "email": "new@example.org", "role": "VIEWER", "revokedAt": null }));
     app.admin.gql(REVOKE, this.clone()).await.data();
@@ -174,7 +174,7 @@ async fn an_invitation_is_worth_no_more_than_its_sender() {
     assert_eq!(refused.code(), "LINK_INVALID");
     let made: i64 = app.one("SELECT COUNT(*) FROM users WHERE email = 'new@example.org'", vec![]).await;
     assert_eq!(made, 0, "refused invitations leave nothing behind");
-    // Nor does one from a person who still has the role but can no longer sign in.
+    // The same for an invitation from a person who still has the role but can no longer sign in.
     let (_, of_disabled) = invited_by(&app, &app.owner, "late@example.org", "OWNER").await;
     app.execute("UPDATE users SET disabled_at = 1 WHERE id = $1", vec![app.owner.user.into()]).await;
     let refused = accept(&app.anonymous, &of_disabled, Some("Late"), Some("correct horse")).await;

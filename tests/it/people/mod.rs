@@ -280,7 +280,7 @@ async fn a_service_token_is_shown_once_and_works_until_revoked() {
     assert!(!list.text.contains(&text));
     assert_eq!(list.data()["serviceTokens"]["total"], 1);
     let here = json!({ "o": app.org, "id": issued["id"] });
-    // It is read by its id, also after it is revoked.
+    // A service token can be read by its id, even after it is revoked.
     let one = "query($o: Id!, $id: Id!) { serviceToken(orgId: $o, id: $id) { name hint revokedAt } }";
     let read = async || app.admin.gql(one, here.clone()).await.data()["serviceToken"].clone();
     assert_eq!(read().await, json!({ "name": "ci", "hint": issued["hint"], "revokedAt": null }));

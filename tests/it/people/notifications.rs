@@ -47,7 +47,7 @@ impl Place {
         Self { agent, conversation: app.conversation(agent).await }
     }
 
-    /// The agent asks something, which expires after so many minutes.
+    /// Raises a request of the agent that expires after this many minutes.
     async fn ask(&self, app: &TestApp, minutes: u64) -> i64 {
         let tx = app.scope().begin().await.unwrap();
         let new = NewApproval {
@@ -88,7 +88,7 @@ async fn mails_due(app: &TestApp) -> Vec<Mail> {
     mails
 }
 
-/// Who is notified now.
+/// The people who are notified now.
 async fn who(app: &TestApp) -> Vec<String> {
     let name = |mail: Mail| mail.to.split('@').next().unwrap().trim_start_matches('<').to_owned();
     mails_due(app).await.into_iter().map(name).collect()
@@ -352,13 +352,13 @@ async fn users_without_the_permission_are_not_notified() {
     place.ask(&app, 600).await;
     let queued: i64 = app.one("SELECT COUNT(*) FROM notifications", vec![]).await;
     assert_eq!(queued, 3);
-    // They no longer may by the time the mail would be written.
+    // The recipients have lost the right by the time the mail would be written.
     remove(&app, &app.owner, &gone).await.data();
     app.execute("UPDATE users SET disabled_at = 1 WHERE id = $1", vec![app.viewer.user.unwrap().into()])
         .await;
     app.owner.set_permission(app.org, "denyPermission", "OPERATOR", "approval.view").await.data();
     assert!(mails_due(&app).await.is_empty());
-    // Nor when the mail was already on its way.
+    // The same when the mail was already queued.
     later(&app);
     Place::of(&app).await.ask(&app, 600).await;
     assert_eq!(notifications::collect_due(&app.core).await.unwrap(), 2);
@@ -431,7 +431,7 @@ async fn an_event_that_repeats_while_it_is_collected_is_sent() {
     let app = TestApp::with_mail().await;
     let place = Place::of(&app).await;
     place.fail(&app).await;
-    // It is up again, so there is nothing to send; but while that is collected it fails once more.
+    // The agent is up again, so there is nothing to send; but while notifications are collected, it fails once more.
     app.execute("UPDATE agents SET status = 'STOPPED'", vec![]).await;
     let again = app.scope().begin().await.unwrap();
     launch::fail(&again, AgentId(place.agent), StatusReason::Exited, None).await.unwrap();

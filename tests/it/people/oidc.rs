@@ -24,7 +24,7 @@ const INVITE: &str = "mutation($o: Id!) { inviteMember(orgId: $o, input: { email
 pub struct Provider {
     pub issuer: String,
     _process: Child,
-    /// It keeps writing, and would end if no one read its output.
+    /// The provider keeps writing, and would end if no one read its output.
     _said: Lines<BufReader<ChildStdout>>,
 }
 
@@ -40,7 +40,7 @@ impl Provider {
         Self { issuer, _process: process, _said: lines }
     }
 
-    /// What the service's file says of it.
+    /// The provider's section in the service's configuration file.
     pub fn settings(&self, join: bool) -> String {
         format!(
             "[peer]\nissuer = \"{}\"\nclient_id = \"muster\"\nclient_secret = \"the client secret\"\n\
@@ -376,7 +376,7 @@ async fn starting_visits_uses_up_no_sign_in_allowance() {
         assert_eq!(start().await, 303);
     }
     assert!(setup.visit("ann").await.contains_key("code"));
-    // They are charged to the address's anonymous bucket.
+    // Attempts are charged to the address's anonymous bucket.
     let mut codes = Vec::new();
     for _ in 0..60 {
         codes.push(start().await);

@@ -79,7 +79,7 @@ impl Vendors {
         vendors
     }
 
-    /// What the service's file says of them.
+    /// The providers' sections in the service's configuration file.
     fn settings(&self) -> String {
         let tables = self.all.iter().map(|(name, about)| {
             let settings = json!({ "client_id": CLIENT, "client_secret": SECRET, "issuer": about["issuer"] });
@@ -243,7 +243,7 @@ impl Setup {
         end
     }
 
-    /// What came of a sign-in, as a person reads it.
+    /// The outcome of a sign-in, as the person sees it.
     async fn outcome(&self, name: &str) -> Value {
         let end = self.visit(name).await;
         if let Some(error) = end.get("error") {
@@ -260,7 +260,7 @@ impl Setup {
         json!({ "signed_in": user["email"], "name": user["name"], "subject": subject })
     }
 
-    /// What the line of this request gives as the cause.
+    /// The cause in this request's log line.
     fn cause(&self, reference: &str) -> Value {
         let text = self.log.text();
         let lines = text.lines().filter(|line| line.contains("oidc.refused") && line.contains(reference));
@@ -405,7 +405,7 @@ async fn a_provider_is_tried_without_a_browser() {
             found[0].starts_with(&format!("bad {name}: ")) && found[0].contains(expected),
             "{name}: {found:?}"
         );
-        // Where to go on is said in any case.
+        // The redirect URI is reported in any case.
         assert_eq!(findings(&ran, "redirect URI").len(), 1);
         assert!(!ran.text.contains("canary-"), "{name}: {}", ran.text);
     }

@@ -242,7 +242,7 @@ async fn setting_one_up_needs_more_than_an_open_session() {
     for guess in [json!({}), json!({ "p": "a guess" })] {
         assert_eq!(found.gql(BEGIN, guess).await.code(), "SIGN_IN_FAILED");
     }
-    // It asks for the stranger's own password, but there is none.
+    // The change requires the stranger's own password, but there is none.
     app.stranger.gql(BEGIN, json!({})).await.data();
     let begun: i64 = app.one("SELECT COUNT(*) FROM users WHERE totp_secret_sealed IS NOT NULL", vec![]).await;
     assert_eq!(begun, 1);

@@ -51,7 +51,7 @@ async fn a_lost_answer_is_repeated_and_a_stolen_one_ends_the_session() {
     assert!(is_open(&original).await);
     let (_, next) = renewed(&app, &kept_refresh).await;
     assert!(app.mails().await.is_empty());
-    // It wasn't lost but stolen: anyone who uses it second ends the session, and the person is notified.
+    // The token wasn't lost but stolen: its second use ends the session, and the person is notified.
     app.clock.advance(Duration::from_secs(10));
     assert_eq!(refresh(&app, &lost_refresh).await.code(), "UNAUTHENTICATED");
     let mail = app.mail().await;
@@ -223,7 +223,7 @@ async fn a_session_that_was_refreshed_often_hides_no_other() {
     let shown = async || actor.gql(look, json!({})).await.data();
     let (this, other) = (json!({ "current": true }), json!({ "current": false }));
     assert_eq!(shown().await, json!({ "viewer": { "session": this }, "sessions": [other, this] }));
-    // Its access token is one generation behind now.
+    // The session's access token is one generation behind now.
     renewed(&app, &token).await;
     assert_eq!(shown().await, json!({ "viewer": { "session": this }, "sessions": [this, other] }));
 }

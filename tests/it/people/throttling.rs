@@ -93,7 +93,7 @@ async fn an_account_hammered_from_elsewhere_stays_open_to_its_owner() {
     }
     // This address has had a session of the account, so the global counter doesn't apply here.
     app.sign_in(EMAIL, "correct horse").await.data();
-    // Nor does what others do behind the same address.
+    // Other people's attempts from the same address don't either.
     for n in 0..45 {
         app.sign_in(&format!("nobody-{n}@example.org"), "a guess").await;
     }

@@ -339,7 +339,7 @@ async fn breaking_the_glass_is_atomic() {
     let user = member(&app, "VIEWER").await;
     let text = format!("p, VIEWER, {}, contact.view, allow\n", app.org);
     app.owner.edit_policy(app.org, "none", &text).await.data();
-    // Its second half fails: the organization can't get another version.
+    // The second step fails: the organization can't get another version.
     app.execute("CREATE UNIQUE INDEX one_version ON policy_versions (organization_id)", vec![]).await;
     let broken = policies::break_glass(&app.core, OrgId(app.org), UserId(user), "locked out", true).await;
     assert!(broken.is_err());
@@ -371,7 +371,7 @@ async fn the_policy_reveals_nothing_about_other_organizations() {
     let seen = app.owner.gql(files, json!({ "o": org })).await;
     let nothing = seen.body["data"]["policy"]["problems"].clone();
     assert_eq!(nothing, json!([]), "it concerns another organization");
-    // Nor does it keep them from their own work.
+    // It doesn't keep the owner from editing their own rules either.
     let line = format!("p, VIEWER, {org}, contact.view, allow\n");
     let edited = app.owner.edit_policy(org, "none", &line).await;
     assert_eq!(edited.body["data"]["editPolicy"]["text"], line);

@@ -1,4 +1,4 @@
-//! Who owns an organization's rules: its file, if the policy folder has one, and otherwise the database. The
+//! The source of an organization's rules: its file, if the policy folder has one, and otherwise the database. The
 //! folder is the operator's, and the service never writes to it.
 
 use std::{
@@ -145,7 +145,7 @@ fn with_folder(app: &TestApp, dir: &Path) -> Vec<(String, String)> {
     variables
 }
 
-/// What `doctor` finds with this check.
+/// The finding of `doctor` for this check.
 async fn finding(app: &TestApp, dir: &Path, check: &str) -> Value {
     let ran = muster(&["doctor"], &with_folder(app, dir)).await;
     let findings = ran.out["findings"].as_array().unwrap();

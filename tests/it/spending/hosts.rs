@@ -18,14 +18,14 @@ use crate::{
 
 /// 3 dollars for a million tokens read, and 15 for a million written.
 const MODEL: &str = "claude-sonnet-4-5";
-/// What each call uses: as much as a call reasonably needs, so a lease has what one call costs, and not more.
+/// The tokens that each call uses: those of a typical call, so that a lease covers one call and not more.
 const USED: (i64, i64) = (32_000, 8_000);
 /// The cost of a call, in millionths.
 const CALL: i64 = 216_000;
 /// How many calls there is money for at first.
 const CALLS: i64 = 3;
 const BUDGET: i64 = CALLS * CALL;
-/// What a person allows on top: more than all turns need, and so little that 5 % of it are no more than a call.
+/// The allowance that a person adds: more than all turns need, but so little that 5 % of it is no more than a call.
 const MORE: i64 = 20 * CALL;
 /// How many turns each agent has at the same time: more than there is money for.
 const TURNS: usize = 4;
@@ -54,7 +54,7 @@ impl Model {
         self.seen.asked.load(Relaxed)
     }
 
-    /// What all its answers cost.
+    /// The cost of all its answers.
     fn earned(&self) -> i64 {
         self.seen.answered.load(Relaxed) * CALL
     }
@@ -105,8 +105,8 @@ fn micro(amount: &Value) -> i64 {
     amount.as_str().unwrap().parse().unwrap()
 }
 
-/// What the organization has spent, and what its hosts may still spend. Calls cost here what their leases have, so both together
-/// are never more than this.
+/// The amounts that the organization has spent, and that its hosts may still spend. Here, calls cost as much as their
+/// leases, so the sum never exceeds `within`.
 async fn spent(house: &House, within: i64) -> (i64, i64) {
     let query = "query($o: Id!) { organization(orgId: $o) { spending { costMicro leasedMicro } } }";
     let spending = house.gql(query, json!({})).await["organization"]["spending"].clone();
@@ -115,7 +115,7 @@ async fn spent(house: &House, within: i64) -> (i64, i64) {
     (cost, leased)
 }
 
-/// What an agent has spent, and what keeps it from spending more, in words.
+/// The amount that an agent has spent, and the reason why it can't spend more, in words.
 async fn agent(house: &House, crew: &Crew) -> (i64, Option<String>) {
     let query =
         "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { limit { reason } spending { costMicro } } }";

@@ -83,7 +83,7 @@ async fn an_agents_own_lease_does_not_refuse_it() {
     assert_eq!((app.turn_is(turn).await.as_str(), app.guards().await.len()), ("RUNNING", 0));
     host.calls(ModelCall { lease_id: Some(first.id), ..host.call(Some(turn), 2000, 0) }).await;
     assert_eq!(app.leased().await, (CALL - 9000, 9000));
-    // Now all is granted. A lease of which nothing is left lets no one go on in vain.
+    // Now the whole budget is leased. Returning a used-up lease wakes no one in vain.
     assert!(host.leases().await.is_none());
     host.returns(first.id).await;
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
@@ -155,7 +155,7 @@ async fn a_question_that_is_asked_again_gets_the_same_lease() {
     // Another agent's host may ask the same.
     let PlanResponse::Lease(theirs) = other.wants(&asked).await.unwrap() else { panic!("refused") };
     assert_ne!(theirs.id, first.id);
-    // One that is over is of no use.
+    // An expired lease can't be used.
     app.clock.advance(Duration::from_mins(15));
     spending::expire_due(&app.core).await.unwrap();
     let PlanResponse::Lease(later) = host.wants(&asked).await.unwrap() else { panic!("refused") };

@@ -34,7 +34,7 @@ async fn a_priced_call_counts_for_turn_day_and_month() {
     cached.usage.cache_read = Some(10_000);
     host.calls(cached).await;
     host.calls(host.call(Some(turn), 1000, 100)).await;
-    // What the agent says itself does not count where the host has measured.
+    // The agent's own figures don't count where the host has measured.
     host.turn_ended(turn, TurnOutcome::Done).await;
     let query = "query($o: Id!, $t: Id!) { turn(orgId: $o, id: $t) { model inputTokens outputTokens cacheReadTokens costMicro \
                  modelCalls { status costMicro millis } } }";
@@ -175,7 +175,7 @@ async fn models_that_a_host_makes_up_fill_no_table() {
         Ok(())
     });
     told.await.unwrap();
-    // What is listed already goes on.
+    // Models already listed are still counted.
     host.calls(host.call(None, 1000, 100)).await;
     let calls = async |model: &str| -> i64 {
         app.one("SELECT calls FROM model_days WHERE model = $1", vec![model.into()]).await
@@ -221,7 +221,7 @@ async fn a_turn_waits_until_more_is_allowed() {
     let query =
         "query($o: Id!, $i: Id!) { approval(orgId: $o, id: $i) { spending { agentId costMicro tokens } } }";
     let shown = app.viewer.gql(query, json!({ "o": app.org, "i": guard })).await.data();
-    // What was spent beyond the budget, and a call.
+    // The overspent amount, and the cost of a call.
     let enough = (300_000 - CALL) + CALL;
     let proposed = json!({ "agentId": null, "costMicro": enough.to_string(), "tokens": null });
     assert_eq!(shown["approval"]["spending"], proposed);

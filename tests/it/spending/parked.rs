@@ -41,7 +41,7 @@ async fn an_agent_that_still_may_not_spend_is_not_prompted() {
         assert_eq!((host.given().await, app.turn_is(turn).await.as_str()), (vec![turn], "WAITING_LIMIT"));
     };
     waits().await;
-    // Its own budget is used up, too: first the organization's holds it, then its own.
+    // The agent's own budget is used up too: first the organization's budget blocks it, then its own.
     app.sets_agent(host.agent, json!({ "monthlyBudgetMicro": CALL })).await;
     waits().await;
     app.allows(json!({ "costMicro": 100 * CALL })).await;
@@ -106,7 +106,7 @@ async fn an_undelivered_turn_survives_anothers_limit() {
     let app = TestApp::with_budget(CALL).await;
     let host = app.running_agent().await;
     let (_, begun) = host.works().await;
-    // Its host opens a session for it.
+    // The host opens a session for this turn.
     let unseen = app.posts(app.conversation(host.agent).await).await;
     host.plan(unseen).await.unwrap();
     host.runs_out().await;

@@ -112,7 +112,7 @@ async fn is_judged_switched_off_and_archived(options: &[&str]) {
     house.answers(approval, json!({ "options": ["approve"] })).await;
     house.hears(&crew, conversation, "Echo: one").await;
     assert_eq!(house.rests(conversation).await, ["DONE"]);
-    // What needs no approval leaves a line in the audit log.
+    // A call that needs no approval leaves a line in the audit log.
     edits(&house, &crew, json!({ "approvalAskThreshold": 60 })).await;
     house.adds(conversation, &echo("unasked")).await;
     house.hears(&crew, conversation, "Echo: unasked").await;

@@ -1,5 +1,5 @@
-//! Programs of MCP servers run in the sandboxes of their agents, and read what these may read. Who chooses them, and who reads what
-//! they say, reads that as well.
+//! Programs of MCP servers run in their agents' sandboxes, and can read what the agents can. So can, indirectly, anyone
+//! who chooses the programs or reads their output.
 
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ async fn no_token_chooses_a_program_beside_readable_secrets() {
         &edits(&app, &token, remote, json!({ "transport": "STDIO", "command": "spy", "url": null })).await,
     );
 
-    // What a person has assigned stays so, and stays the same.
+    // A person's assignments stay, and stay unchanged.
     assigns(&app, &app.operator, server, &[other, reader]).await.data();
     assigns(&app, &token, server, &[reader]).await.data();
     assigns(&app, &token, server, &[reader, other]).await.data();

@@ -1,4 +1,4 @@
-//! What agents are equipped with: credentials, skills, MCP servers, hosts that they may reach.
+//! Agents' equipment: credentials, skills, MCP servers, hosts that they may reach.
 
 mod credentials;
 mod mcp_judged;

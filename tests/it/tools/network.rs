@@ -29,7 +29,7 @@ impl Host<'_> {
         self.judges_tool_of(None, tool, kind, input).await
     }
 
-    /// The same of a tool of an MCP server.
+    /// The same for a tool of an MCP server.
     async fn judges_tool_of(
         &self,
         mcp_server_id: Option<i64>,
@@ -238,7 +238,7 @@ async fn a_token_adds_destinations_only_with_a_persons_leave() {
     token.patch(&path, json!({ "name": "Elsewhere" })).await.expect(200);
 }
 
-/// What a call of an MCP server in this plan carries.
+/// The address or command of the plan's MCP server, and the secret that its calls carry.
 fn carried(servers: &[McpServer]) -> (&str, &str) {
     let (at, carried) = match &servers[0].transport {
         McpTransport::Stdio { command, environment, .. } => (command, environment),
@@ -298,7 +298,7 @@ async fn a_token_uses_stored_values_only_with_a_persons_leave() {
     refuses(&token.gql(UNARCHIVE_SERVER, this.clone()).await, "Shop");
     app.operator.gql(UNARCHIVE_SERVER, this).await.data();
     assert_eq!(planned().await, first);
-    // What agents may read goes to a server of any name.
+    // A credential that agents may read is sent to a server of any name.
     let open = json!({ "name": "Open", "kind": "bearer-token", "fields": fields });
     let create = "mutation($o: Id!, $i: CreateCredentialInput!) { createCredential(orgId: $o, input: $i, agentMayRead: true) { id } }";
     app.operator.gql(create, json!({ "o": app.org, "i": open })).await.data();

@@ -93,7 +93,7 @@ pub struct Inbound {
     /// Whether a program wrote it: a bot, an autoresponder, a mailing list. It may be shown, but is answered only if
     /// its origin is whitelisted; otherwise two robots could talk forever.
     pub is_automatic: bool,
-    /// How certain the author is.
+    /// How reliably the author is identified.
     pub proof: Proof,
     /// The conversation.
     pub thread: Thread,
@@ -132,8 +132,8 @@ impl Origin {
     }
 }
 
-/// A one-line name or title without characters that change the look of others: a line break could make it speak in
-/// another's name.
+/// A one-line name or title without characters that affect the display of other text: after a line break, it could pass
+/// for someone else's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OneLine(String);
 
@@ -161,7 +161,7 @@ impl Deref for OneLine {
     }
 }
 
-/// How certain a message's author is.
+/// How reliably a message's author is identified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Proof {
     /// Anyone could have written that name.
@@ -219,7 +219,7 @@ pub struct ButtonPress {
     pub key: String,
     /// The person.
     pub origin: Origin,
-    /// How certain the person is.
+    /// How reliably the person is identified.
     pub proof: Proof,
     /// Whether the button is in a private chat.
     pub is_private: bool,
@@ -249,8 +249,8 @@ pub struct Cursor(pub String);
 /// Receives the reports of [`listen`](super::Transport::listen).
 pub trait Sink: Send + Sync {
     /// Takes events. Returns when they **and** the cursor are committed; only then does the transport confirm them to
-    /// the vendor. No events but a cursor: something other than a message was read. An error: nothing was stored; the
-    /// transport stops, and unconfirmed events come again.
+    /// the vendor. A cursor without events means that something other than a message was read. On an error, nothing was
+    /// stored: the transport stops, and unconfirmed events come again.
     fn admit(&self, events: Vec<Event>, cursor: Option<Cursor>) -> BoxFuture<'_, Result<(), Stopped>>;
 
     /// Begins reading an item whose attempts are counted. Listening isn't stopped while the guard lives, for at most a

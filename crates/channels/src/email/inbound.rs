@@ -19,12 +19,12 @@ use crate::{
     contract::{Bounce, Content, Event, Inbound, OneLine, Origin, Proof, Refusal, RemoteFile, Thread},
 };
 
-/// Mails by which a thread is found: a stranger may name any number.
+/// Maximum number of referenced mails by which a thread is found: a stranger may name any number.
 const MOST_REFS: usize = 50;
 /// Maximum characters of a stranger's text.
 pub const LONGEST_TEXT: usize = 500_000;
 
-/// Facts about a mail from outside of it.
+/// Facts about a mail that it doesn't contain itself.
 #[derive(Clone, Debug)]
 pub struct MailContext {
     /// IMAP keywords.
@@ -54,8 +54,8 @@ pub async fn read(mail: Bytes, context: MailContext) -> Result<Option<Event>, Pa
     }
 }
 
-/// Decodes a mail as an event. A report about a delay of our mail is none, and a report about another's mail is an
-/// ordinary message.
+/// Decodes a mail as an event. A report that our mail is delayed is not an event, and a report about someone else's
+/// mail is an ordinary message.
 pub fn decode_event(bytes: &Bytes, context: MailContext) -> Result<Option<Event>, Refusal> {
     let mail = MimeMail::parse(bytes).map_err(|why| Refusal::Malformed(why.to_string().into()))?;
     if automatic::is_report(&mail.head) {
@@ -308,7 +308,7 @@ enum Report {
 
 /// Reads a report (RFC 3464) about a mail of ours.
 fn read_report(mail: &MimeMail<'_>) -> Report {
-    // Programs write few lines.
+    // Programs write short reports.
     let text = |part: &Part<'_>| {
         let content = part.content();
         String::from_utf8_lossy(content.get(..bounds::TEXT).unwrap_or(&content)).into_owned()

@@ -299,8 +299,8 @@ fn compose_text(raw: &Value, words: &str, notes: &[Note]) -> String {
     context::quote_forwarded(raw, &said).unwrap_or(said)
 }
 
-/// Whether a program wrote it. A person who writes as a chat is one, though Telegram names its own bot as the author;
-/// but a copy of a channel's post in its group was written for others.
+/// Whether a program wrote it. A person who writes as a chat counts as a person, though Telegram names its own bot as
+/// the author. A channel's post copied into its group counts as automatic: it was written for others.
 fn is_automatic(message: &Message) -> bool {
     match &message.sender_chat {
         Some(_) => message.is_automatic_forward,

@@ -1,5 +1,6 @@
-//! MCP servers over HTTP: streamable HTTP, and server-sent events as before 2025. The client doesn't notice: its
-//! messages are posted, and the responses and the server's own stream are the server's messages.
+//! MCP servers over HTTP: streamable HTTP, and the older transport with server-sent events, as before 2025. The client
+//! doesn't notice the transport: its messages are posted, and it receives the responses and the server's own stream as
+//! the server's messages.
 //!
 //! A server may forget a session, for example in a restart, and in the older transport a session ends with its stream.
 //! The client's next request then starts another session with the original initialization.
@@ -63,7 +64,7 @@ struct SessionState {
     /// Number of the session.
     number: u64,
     is_lost: bool,
-    /// Whether a failure is reported to people.
+    /// Whether a failure has been reported to people.
     has_failed: bool,
     /// Headers of each request: session and protocol version.
     named: HeaderMap,

@@ -56,7 +56,7 @@ pub enum Interface {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallKind {
-    /// An answer, at a cost.
+    /// Generates an answer, at a cost.
     Generate {
         interface: Interface,
         /// The path below the provider's address.
@@ -108,7 +108,7 @@ pub enum RequestError {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Question {
     pub model: String,
-    /// Upper bound of its tokens, from its bytes.
+    /// Upper bound of the question's tokens, from its bytes.
     pub input: i64,
     /// Further tokens not visible in its bytes.
     pub unseen: i64,
@@ -236,7 +236,8 @@ fn is_plain(path: &str) -> bool {
         && path.split('/').all(|segment| !segment.is_empty())
 }
 
-/// Reads the body. The forwarded body is rewritten, so both sides read the same.
+/// Parses the body. The forwarded body is written from the parsed fields, so that the provider can't read anything
+/// else.
 pub fn read(asked: &CallKind, bytes: &[u8]) -> Result<(Question, String), RequestError> {
     let CallKind::Generate { interface, model, .. } = asked else { return Err(RequestError::Unreadable) };
     let mut fields = Fields::read(bytes).ok_or(RequestError::Unreadable)?;
@@ -268,7 +269,7 @@ pub fn read(asked: &CallKind, bytes: &[u8]) -> Result<(Question, String), Reques
 }
 
 /// The limit of the answer's tokens: the largest of all given numbers, since the provider chooses which counts. Also
-/// the first field outside of the model's price.
+/// returns the first field that the model's price doesn't cover.
 fn bounds(fields: &mut Fields<'_>) -> Result<(i64, Option<&'static str>), RequestError> {
     let (mut length, mut answers, mut beyond) = (None::<i64>, None::<i64>, None);
     let mut look = |fields: &Fields<'_>| -> Result<(), RequestError> {
@@ -292,7 +293,7 @@ fn bounds(fields: &mut Fields<'_>) -> Result<(i64, Option<&'static str>), Reques
     Ok((length.unwrap_or(USUAL_OUTPUT).saturating_mul(answers.unwrap_or(1)), beyond))
 }
 
-/// The largest of some numbers. Readers disagree about fractions.
+/// The largest number in these fields. Fractions are refused, because parsers disagree about them.
 fn largest(fields: &Fields<'_>, names: &[&str]) -> Result<Option<i64>, RequestError> {
     let mut most = None::<i64>;
     for name in names.iter().filter(|name| fields.has(name)) {

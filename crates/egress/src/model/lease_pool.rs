@@ -210,7 +210,7 @@ impl LeasePool {
         self.state.lock().refused = None;
     }
 
-    /// Returns all leases as soon as no call is open: the launch is over.
+    /// Returns all leases as soon as no call is open, because the launch has ended.
     pub fn close(&self) {
         self.state.lock().is_closed = true;
         self.give_back();

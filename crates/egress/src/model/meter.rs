@@ -141,7 +141,7 @@ impl Meter {
         self.receipt.as_ref().map(|receipt| Arc::clone(&receipt.shared))
     }
 
-    /// The permit to read on: the call's own, or a free one.
+    /// The permit to read the answer without the agent: the call's own, or a free one.
     fn place(&mut self) -> Option<OwnedSemaphorePermit> {
         let receipt = self.receipt.as_mut()?;
         receipt.place.take().or_else(|| Arc::clone(&receipt.shared.heard_out).try_acquire_owned().ok())
@@ -239,7 +239,7 @@ fn complete(counter: &mut Counter, estimate: i64, least: i64) -> Usage {
     let size = if counter.is_stream() { 64 } else { 8 };
     let seen = i64::try_from(counter.bytes / size).unwrap_or(i64::MAX);
     usage.input = usage.input.or(Some(estimate));
-    // Some providers count before they are done.
+    // Some providers report their usage before the answer is complete.
     usage.output = Some(usage.output.max(counter.begun()).unwrap_or(0).max(seen).max(least));
     usage
 }

@@ -1,4 +1,4 @@
-//! Commands, and the control plane's answers that they need.
+//! Handles commands, and the control plane's answers that they depend on.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -215,7 +215,7 @@ impl Agent {
                 return self.finish_launch(EndReason::SpawnFailed, None, None, Some(reason)).await;
             }
             (AskReason::Plan, PlanResponse::Launch(plan)) => {
-                // A host killed after the shim started, but before the commit, has not stored them.
+                // A host that was killed after the shim started, but before the commit, has not stored the settings.
                 if !plan.stopped {
                     self.record.machine.settings = self.machine_settings(&plan);
                 }
@@ -360,7 +360,8 @@ impl Agent {
     /// stays, and is retried soon, also by a restarted host.
     fn apply_sync(&mut self, envelope: CommandEnvelope, plan: LaunchPlan) {
         let mut written = Ok(());
-        // A stop may come alone. Skills and settings stay until the release, which brings a new plan.
+        // An emergency stop may come without the rest of the plan. Skills and settings stay until the release, which
+        // brings a complete plan.
         if !plan.stopped {
             let given = self.shared.runtime.host_files(&self.shared.folder, self.id);
             written = home::write_skills(&given, &plan.skills);
@@ -390,7 +391,7 @@ impl Agent {
         }
     }
 
-    /// Access of the plan's MCP servers that this launch lacks.
+    /// What the plan's MCP servers need and this launch can't provide.
     fn missing_for_servers(&self, plan: &LaunchPlan) -> Option<&'static str> {
         let before = self.plan.present.as_ref().unwrap_or(plan);
         let is_known = |now: &McpServer| before.mcp_servers.iter().any(|before| before.goes_on_as(now));
@@ -412,7 +413,7 @@ impl Agent {
                 return self.changes.effects.events.push(turn_ended(turn_id, TurnOutcome::Cancelled, why));
             }
             Some(false) if !self.record.machine.has_turn(turn_id) => {}
-            // A repetition, as after a takeover while the host was away.
+            // A repeated command, as after a takeover while the host was away.
             _ => return,
         }
         // A turn started now would be lost; an unstarted one waits for the next launch.
@@ -436,7 +437,7 @@ impl Agent {
             instructions: plan.instructions,
             prompt,
         };
-        // It may have failed before, for example on a full disk.
+        // Opening the gate may have failed before, for example on a full disk.
         self.open_gate();
         if let Some(gate) = &self.calls.gate {
             gate.forget_refusal();
@@ -444,7 +445,7 @@ impl Agent {
         self.record.machine.begin(turn, &mut self.changes.effects);
     }
 
-    /// Reports a command without effect.
+    /// Reports that a command had no effect.
     pub(super) fn refuse(&mut self, envelope: &CommandEnvelope, reason: RefusedReason) {
         self.changes.done.push(envelope.seq);
         self.changes

@@ -188,7 +188,7 @@ impl Start<'_> {
             .map_err(|source| at("The skills can't be written", source))
     }
 
-    /// The program's wiring by its profile, if any. `home` is the agent's view.
+    /// The program's wiring by its profile, if any. `home` is the path as the agent sees it.
     fn wiring(
         &self,
         program: &Program,
@@ -254,8 +254,8 @@ fn require_own(folder: &Folder, id: i64, created_at: i64) -> Result<(), LaunchEr
     }
 }
 
-/// Ends the shim of a failed launch, also one that a slow disk delays. Its agent would live on without a host, in the
-/// next launch's home.
+/// Ends the shim of a failed launch, even one that a slow disk has delayed. Otherwise its agent would keep running
+/// without a host, in the home of the next launch.
 async fn end_late(folder: &Folder, id: i64, generation: i64) {
     while folder.has_shim(id, generation) {
         kill_unresponsive_shim(id, &folder.launch(id, generation)).await;
@@ -263,8 +263,8 @@ async fn end_late(folder: &Folder, id: i64, generation: i64) {
     }
 }
 
-/// Ends the shims of earlier launches, whose host may have been killed too early. A shim whose agent has exited leaves
-/// by itself.
+/// Ends the shims of earlier launches, whose host may have been killed too early. A shim whose agent has exited ends by
+/// itself.
 async fn end_older(folder: &Folder, id: i64, generation: i64, patience: Duration) -> Result<(), LaunchError> {
     for older in folder.launches(id).into_iter().filter(|older| *older < generation) {
         if Exit::read(&folder.launch(id, older)).is_err() {
@@ -362,8 +362,8 @@ fn given_environment(
     all
 }
 
-/// Removes folders of earlier launches and of this one, which doesn't run yet. The last launch stays: its stderr may
-/// explain a failure.
+/// Removes folders of earlier launches and of this one, which doesn't run yet. The previous launch's folder stays: its
+/// stderr may explain a failure.
 fn clear(agent: &Path, generation: i64) -> io::Result<()> {
     let entries = match fs::read_dir(agent) {
         Ok(entries) => entries,

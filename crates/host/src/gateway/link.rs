@@ -30,8 +30,8 @@ use crate::{
 
 /// Silence after which the connection is given up: a network may drop all packets. Pings are sent three times as often.
 const SILENCE: Duration = Duration::from_secs(45);
-/// Pending commands while the control plane is unreachable: their questions use the same connection. No more than these
-/// are confirmed, and the control plane keeps the others. They are read all the same.
+/// Pending commands beyond which the host confirms no more, so that the control plane keeps the others. Frames are
+/// still read: the answers that pending commands wait for arrive on the same connection.
 const MAX_PENDING_COMMANDS: usize = 4096;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
@@ -157,7 +157,7 @@ enum LinkEvent {
 }
 
 impl Gateway {
-    /// Uses a connection until it ends. Returns whether it was welcome, and why it ended.
+    /// Serves a connection until it ends. Returns whether both sides accepted it, and why it ended.
     pub(super) async fn serve(&mut self, mut link: Link) -> (bool, LinkError) {
         let position = *self.shared.journal.position().borrow();
         let (runtime, runtime_version) = self.shared.runtime.describe().await;

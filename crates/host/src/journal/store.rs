@@ -33,11 +33,11 @@ pub enum StoreError {
 /// Contents of the journal when it was opened.
 #[derive(Debug, Default)]
 pub struct Contents {
-    /// The last command.
+    /// Number of the last command.
     pub commands: i64,
-    /// The last event.
+    /// Number of the last event.
     pub events: i64,
-    /// The last acknowledged event.
+    /// Number of the last acknowledged event.
     pub acknowledged: i64,
     /// Bytes of unacknowledged events.
     pub waiting: u64,
@@ -253,14 +253,14 @@ pub fn keep_aside(path: &Path, aside: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Makes this file's name durable, and those next to it.
+/// Makes the names of the files in this file's folder durable.
 fn sync_folder(path: &Path) -> std::io::Result<()> {
     path.parent().map_or(Ok(()), |folder| std::fs::File::open(folder)?.sync_all())
 }
 
 impl WriteStep {
-    /// Writes a step, and returns the additional bytes of its events: a step is repeated if its commit failed, and may
-    /// already be there.
+    /// Writes a change, and returns by how many bytes its events grow the journal. A change is written again if its
+    /// commit failed, and may already be there.
     pub fn change(&self, change: &Change, last_event: &mut i64) -> Result<u64> {
         let (mut size, mut there) = (0_u64, 0);
         let mut events = self.tx.open_table(EVENTS)?;
@@ -292,8 +292,9 @@ impl WriteStep {
         Ok(size.saturating_sub(there))
     }
 
-    /// Stores commands, and returns the new ones: above the last number, and with an id not seen under another number.
-    /// The same number means this command, written by a failed commit that became visible.
+    /// Stores commands, and returns the new ones: those above the last number whose id was not seen under another
+    /// number. An id seen under the same number is this command itself, written by a commit that failed but took
+    /// effect.
     pub fn receive(
         &self,
         envelopes: &[CommandEnvelope],
@@ -342,7 +343,8 @@ impl WriteStep {
         Ok(self.tx.open_table(PENDING_COMMANDS)?.len()? as usize)
     }
 
-    /// Commits. A crash may lose a mere acknowledgement: the control plane repeats it.
+    /// Commits. A crash may lose a commit that is not `is_lasting`, a mere acknowledgement: the control plane repeats
+    /// it.
     pub fn commit(mut self, is_lasting: bool) -> Result<()> {
         let durability = if is_lasting { Durability::Immediate } else { Durability::None };
         self.tx.set_durability(durability).map_err(|error| redb::Error::Corrupted(error.to_string()))?;

@@ -44,7 +44,7 @@ fn run(store: &Store, mut tasks: mpsc::Receiver<Task>, position: &watch::Sender<
                 Err(error) => {
                     tracing::error!(%error, "the journal can't be written; trying again");
                     std::thread::sleep(RETRY);
-                    // The failed write may be there all the same: its numbers stay, and its bytes are counted again.
+                    // The failed write may still be there: its numbers stay, and its bytes are counted again.
                     match store.reopen().and_then(|()| store.waiting()) {
                         Ok(waiting) => before.waiting = waiting,
                         Err(error) => tracing::error!(%error, "the journal can't be opened again"),

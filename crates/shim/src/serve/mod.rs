@@ -60,7 +60,7 @@ struct Shim {
     /// Time of the next attempt on a full disk.
     retry: Option<Instant>,
     synced: Instant,
-    /// The out-of-memory count some seconds ago.
+    /// When out-of-memory kills were last counted, and the count.
     memory: (Instant, Option<u64>),
 }
 
@@ -231,7 +231,7 @@ impl Shim {
         }
     }
 
-    /// State of reading the agent's lines.
+    /// Whether the agent's lines are being read, and if not, why.
     fn reading(&self) -> Reading {
         if self.agent.stdout.is_none() {
             Reading::Closed
@@ -368,8 +368,8 @@ impl Shim {
         match exit.write(Path::new("")) {
             // Clients learn about the exit only after it is recorded.
             Err(error) if is_full(&error) => self.retry = Some(now + SECOND),
-            // The exit can't be recorded at all, for example in a removed folder. Connected clients still get it. For
-            // this hour clients can fetch the remaining lines.
+            // On an error the exit can't be recorded at all, for example in a removed folder, but connected clients
+            // still get it. In both cases, clients can fetch the remaining lines for an hour.
             Ok(()) | Err(_) => self.phase = Phase::Ended(now + Duration::from_secs(3600), exit.ended),
         }
     }

@@ -1,5 +1,5 @@
-// The decision form: the buttons for the kind of approval, and a comment. Risky, irreversible decisions must be held;
-// all others can be cancelled for a few seconds.
+// The decision form: the buttons for the kind of approval, and a comment. The button for a risky, irreversible decision
+// must be held; all other decisions can be cancelled for a few seconds.
 import { MessageSquareText, MoreHorizontal } from 'lucide-react'
 import { type MouseEvent, type Ref, useEffect, useImperativeHandle, useRef, useState } from 'react'
 import { useClient } from 'urql'
@@ -69,7 +69,7 @@ function Form({ approval, onDecided, handle, withKeys }: Props) {
   const area = useRef<HTMLDivElement>(null)
   const hold = useRef<HoldHandle>(null)
   const refused = useRefused('approval.resolve', approval)
-  // Allowing a host takes the permission to edit the network list.
+  // Allowing a host requires the permission to edit the network list.
   const notThisHost = useRefused('network.edit')
   const mayNotApprove = refused ?? (isConnection(approval) ? notThisHost : null)
   const fix = fixOf(approval)

@@ -36,7 +36,7 @@ use crate::{
     read::{AnswerBudget, PARSED_WEIGHT, Reading, SharedBudget},
 };
 
-/// The most operations in the batch of an anonymous caller, who can do little but sign in.
+/// The maximum number of operations in the batch of an anonymous caller, who can do little but sign in.
 const MOST_ANONYMOUS: usize = 3;
 
 /// The caller and context of operations: one HTTP request or one socket.
@@ -328,7 +328,7 @@ impl Session {
     fn prepare(&self, operation: Operation, raw: bool) -> Result<Prepared, Box<Response>> {
         let document = match self.document(&operation) {
             Ok(document) => document,
-            // Parsing it cost work too.
+            // An invalid document is charged too: parsing it took work.
             Err(error) => {
                 self.charge_operation(Class::Reads)?;
                 return Err(Box::new(Response::from_errors(vec![error])));
@@ -357,7 +357,7 @@ impl Session {
         let variables = coerce(definition, variables, &self.graphql.catalogue.registry)
             .map_err(|error| refused(vec![error]))?;
         let execution = document.execution(definition, &variables);
-        // One is covered by the charge for the operation.
+        // The charge for the operation covers the first costly field.
         for _ in 1..execution.costly {
             self.charge_operation(Class::Reads)?;
         }

@@ -58,8 +58,8 @@ use crate::{
 };
 
 const PROTOCOL: &str = "graphql-transport-ws";
-/// The most concurrent operations on one socket: each holds memory and is checked repeatedly, for as long as its caller
-/// likes.
+/// The maximum number of concurrent operations on one socket: each holds memory and is checked repeatedly, for as long
+/// as its caller likes.
 const MOST_OPERATIONS: usize = 100;
 /// The largest message from a client, which could fill the memory. Larger operations must be sent as requests.
 const LARGEST_MESSAGE: usize = 256 << 10;

@@ -171,7 +171,7 @@ pub(super) async fn has_call(tx: &Tx, agent: AgentId, since: Timestamp) -> Resul
     Ok(tx.scalar::<Timestamp>(sql, [agent.into(), since.into()]).await?.is_some())
 }
 
-/// The most spans of one kind in a trace.
+/// The maximum number of spans of one kind in a trace.
 const MOST: &str = " LIMIT 500";
 
 row! {

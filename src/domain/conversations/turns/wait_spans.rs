@@ -1,4 +1,4 @@
-//! Waits of turns for money, for tokens, and for the release of their organization. Once such a wait is over, it is
+//! Waits of turns for money, for tokens, and for the release of their organization. Once such a wait has ended, it is
 //! written for each turn that it delayed. Waits for people and providers are not written: approvals and calls show
 //! them.
 

@@ -1,11 +1,11 @@
-//! Credentials in the form that an agent's host receives. Pure.
+//! Credentials in the form that an agent's host receives. Does no I/O.
 //!
 //! For a credential with an http or https destination, the host adds headers to the agent's requests to it, if the
 //! destination is also on the organization's list. Credentials that agents may read, by a person's decision, become
-//! environment variables and files. A field becomes the variable `CREDENTIAL_LABEL`: both names in upper case, each run
-//! of other characters than ASCII letters and digits as one underscore. Names that a loader or Muster interprets are
-//! left out, and of two equal names the later one. Keys, certificates and fields of several lines become files,
-//! `.credentials/name/label`.
+//! environment variables and files. A field becomes the variable `CREDENTIAL_LABEL`: both names in upper case, with
+//! each run of characters other than ASCII letters and digits replaced by an underscore. Names that the dynamic loader
+//! or Muster interprets are left out. Of two equal names, the first wins. Keys, certificates and fields of several
+//! lines become files, `.credentials/name/label`.
 //!
 //! A bearer token, and a user with a password, become the header `Authorization`. Each field of an API key or of a
 //! custom credential becomes the header that its label names; a field of an API key with a generic label such as `key`
@@ -58,7 +58,8 @@ pub fn files<'a>(credentials: impl IntoIterator<Item = &'a OpenedCredential>) ->
     files
 }
 
-/// A name as a part of a path: in lower case, each run of other characters than ASCII letters and digits as one hyphen.
+/// A name as a part of a path: in lower case, with each run of characters other than ASCII letters and digits replaced
+/// by a hyphen.
 fn path_part(name: &str) -> String {
     let mut part = String::new();
     for letter in name.chars() {
@@ -141,7 +142,7 @@ fn variable_name(credential: &str, label: &str) -> String {
     if begins { format!("_{name}") } else { name.to_owned() }
 }
 
-/// An MCP server with those of these credentials that it needs and may have.
+/// An MCP server with the credentials that it needs and may have.
 pub fn mcp_server(server: Callable, credentials: &[OpenedCredential]) -> McpServer {
     let url = server.url.clone().unwrap_or_default();
     let address = url::Url::parse(&url).ok();

@@ -1,7 +1,7 @@
 //! Signing in: password, then second factor.
 //!
-//! Every attempt is charged first (`throttle.rs`). Refusing an unknown address takes as long, and as many statements,
-//! as a known one. A person with a second factor gets a challenge instead of a session: a token, valid for five
+//! Every attempt is charged first (`throttle.rs`). Refusing an unknown address takes as long as refusing a known one,
+//! and as many statements. A person with a second factor gets a challenge instead of a session: a token, valid for five
 //! minutes, that can only be completed with a code.
 
 use std::time::Duration;
@@ -305,7 +305,7 @@ async fn awaiting(db: &impl ConnectionTrait, challenged: Option<UserId>) -> Resu
     if user.disabled_at.is_some() { Err(over()) } else { Ok(user) }
 }
 
-/// If two requests use a challenge at once, only one succeeds.
+/// Uses up a challenge. If two requests do so at once, only one succeeds.
 async fn use_up(core: &Core, tx: &Transaction, hash: TokenHash) -> Result<()> {
     let used = queries::use_challenge(tx, hash, core.clock.now()).await?;
     if used == 1 { Ok(()) } else { Err(over()) }

@@ -1,6 +1,6 @@
 // The user's unsent messages. They show at once; a refused one stays with the reason and can be sent again as the same
 // request, so that it is never posted twice. Kept outside React and in browser storage: leaving the page loses nothing,
-// reloading it only the files.
+// and reloading it loses only the files.
 import type { Client } from '@urql/core'
 import { useEffect, useSyncExternalStore } from 'react'
 import { onClient } from '../../../api/current-client'
@@ -50,7 +50,7 @@ function set(next: Pending[]): void {
 
 const takenUp = new Set<string>()
 
-// Another user sends none of them. The author finds the stored ones when signing in again.
+// The next user must not send these messages. Their author finds the stored ones after signing in again.
 onClient(() => {
   takenUp.clear()
   known.clear()

@@ -70,7 +70,7 @@ export interface Thread {
   newer: () => void
   /** Loads a seq into memory; by default the end. */
   go: (seq?: number) => Promise<void>
-  /** Adds the user's own message from the answer to sending it. */
+  /** Adds the user's own message, from the response to posting it. */
   sent: (message: MessageRecord) => void
 }
 
