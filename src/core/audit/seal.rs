@@ -138,7 +138,8 @@ async fn seal_batch(core: &Core, tx: Transaction, after: i64) -> Result<Vec<Audi
         return Ok(lines);
     }
     let mut heads = chain_heads(core, &tx, &lines).await?;
-    let places: Vec<serde_json::Value> = lines.iter_mut().map(|line| assign_place(line, &mut heads)).collect();
+    let places: Vec<serde_json::Value> =
+        lines.iter_mut().map(|line| assign_place(line, &mut heads)).collect();
     move_to_log(core, &tx, places.into()).await?;
     for (chain, (last, head)) in heads {
         let upsert = installation_sql!(
