@@ -64,7 +64,8 @@ pub(super) async fn load(tx: &Tx) -> Result<organizations::Model> {
     found.one(tx.connection()).await?.ok_or_else(gone)
 }
 
-/// Whether the organization is stopped. Operations that must not start anything during a stop use [`require_going`].
+/// Whether the organization is stopped. Operations that must not start anything during a stop use
+/// [`require_going`](super::require_going).
 pub async fn is_stopped(tx: &Tx) -> Result<bool> {
     Ok(load(tx).await?.stopped_at.is_some())
 }
