@@ -27,7 +27,7 @@ pub(super) struct Calls {
     pub(super) gate: Option<Gate>,
     waiting: BTreeMap<String, oneshot::Sender<AuthoredDecision>>,
     /// Crossings under decision, by request key.
-    judged: BTreeMap<String, late_approvals::Asked>,
+    judged: BTreeMap<String, late_approvals::AskedCrossing>,
     granted: LateApprovals,
     /// Start times of running turns, by the control plane's clock. Turns from before a restart of the host are missing.
     begun: BTreeMap<i64, i64>,

@@ -283,7 +283,7 @@ mod tests {
             bounds: Bounds::default(),
         };
         let (dir, volume) = (Path::new("/h/pack"), Path::new("/volumes/v/_data"));
-        let keeper = keeper(&settings, 7, Task::Pack, "muster/empty", dir, volume);
+        let keeper = home_container(&settings, 7, Task::Pack, "muster/empty", dir, volume);
         assert_eq!(keeper.entrypoint, Some(vec![SHIM.to_owned()]));
         assert_eq!(keeper.labels.unwrap()[KEEPER_OF], *PROCESS, "it is swept when this process is gone");
         assert_eq!(keeper.healthcheck.and_then(|check| check.test), Some(vec!["NONE".to_owned()]));

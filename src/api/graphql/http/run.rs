@@ -108,7 +108,7 @@ impl Session {
     /// Enters the size of an operation's request into the resource limits, for as long as the operation runs.
     ///
     /// # Errors
-    /// Those of [`Line::take`](crate::core::resource_limits::ResourceLimit::take).
+    /// Those of [`ResourceLimit::take`](crate::core::resource_limits::ResourceLimit::take).
     pub fn reserve_request(&self, bytes: usize) -> Result<Option<Held>> {
         if bytes <= SMALL {
             return Ok(None);
