@@ -1,4 +1,4 @@
-//! The engine's command line, and engines of a test's own. The tests of the control plane use this file too.
+//! The engine's command line, and engines of a test's own.
 
 use std::{
     path::{Path, PathBuf},

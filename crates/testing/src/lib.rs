@@ -10,8 +10,9 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::missing_panics_doc,
+    clippy::cast_possible_wrap,
     clippy::disallowed_methods,
-    reason = "in tests a panic is a failure, and what is spawned ends with the test"
+    reason = "in tests a panic is a failure, counts are small, and what is spawned ends with the test"
 )]
 
 pub mod aiosmtpd;

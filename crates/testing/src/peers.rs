@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
 
 pub fn file(path: &str) -> PathBuf {
-    // Several packages include this file, so the root is the folder with the lock file.
+    // The root is the folder with the lock file.
     let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     folders.find(|folder| folder.join("Cargo.lock").exists()).unwrap().join(path)
 }

@@ -1,4 +1,4 @@
-//! Servers on this machine, with and without TLS. The tests of agents in containers use this file too.
+//! Servers on this machine, with and without TLS.
 
 use std::{
     convert::Infallible,

@@ -1,5 +1,4 @@
-//! Content for curl, git, npm and pip: files, a repository, and packages. The tests of agents in containers use this
-//! file too.
+//! Content for curl, git, npm and pip: files, a repository, and packages.
 
 use std::{fs, path::Path, process::Command};
 

@@ -27,16 +27,16 @@ impl AuditKey {
     #[must_use]
     pub fn derive(keys: &KeyFile) -> Option<Self> {
         let active = keys.signing().iter().find(|key| key.kid == keys.active_signing())?;
-        Some(Self::derive(&active.seed))
+        Some(Self::from_seed(&active.seed))
     }
 
     /// The public keys for every seed in the key file.
     #[must_use]
     pub fn known(keys: &KeyFile) -> Vec<PublicKey> {
-        keys.signing().iter().map(|key| Self::derive(&key.seed).public).collect()
+        keys.signing().iter().map(|key| Self::from_seed(&key.seed).public).collect()
     }
 
-    fn derive(seed: &[u8; 32]) -> Self {
+    fn from_seed(seed: &[u8; 32]) -> Self {
         let seed: Zeroizing<[u8; 32]> = Zeroizing::new(
             Sha256::new().chain_update(b"muster audit key 1").chain_update(seed).finalize().into(),
         );

@@ -1,12 +1,7 @@
 //! Agents in containers, with a real engine: `tests/containers` starts one, and passes its location. Only the control
 //! plane is the tests' own.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::cast_possible_wrap,
-    clippy::disallowed_methods,
-    reason = "in tests, a panic is a failure, counts are small, and what is spawned ends with the test"
-)]
+#![expect(clippy::unwrap_used, reason = "in tests, a panic is a failure")]
 
 mod engine;
 mod faults;

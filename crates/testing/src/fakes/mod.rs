@@ -1,5 +1,5 @@
-//! Fake vendors that follow the vendors' documentation. `clients.rs` tests them with the leading client libraries; the
-//! other tests and those of the control plane run our transports against them.
+//! Fake vendors that follow the vendors' documentation. The tests of `muster-channels` use them with the leading client
+//! libraries and with our transports; those of the control plane run the transports against them.
 
 pub mod slack;
 pub mod telegram;

@@ -1,10 +1,10 @@
 //! A control plane and hosts for tests.
 
 mod connection;
-mod host;
 mod plane;
+mod process;
 
 pub use self::{
-    host::{Host, kill, program, within},
     plane::{PATIENCE, Plane, State, action},
+    process::{Host, kill, program, within},
 };

@@ -23,8 +23,8 @@ pub struct Host {
     pub within: Vec<String>,
 }
 
-/// The program with the host, the shim and the reference agent. It is an example of this package, built by `cargo
-/// nextest run -p muster-host`, but not by only `--test it`.
+/// The program with the host, the shim and the reference agent. It is an example of `muster-host`, built by
+/// `cargo nextest run -p muster-host`, but not by only `--test it`.
 pub fn program() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let program = own.parent().unwrap().parent().unwrap().join("examples/muster");
