@@ -83,4 +83,4 @@ import{r as e}from"./rolldown-runtime.js";import{D as t,I as n,P as r,a as i}fro
     delivery { status code error sentAt }
     attachments { id filename mimeType sizeBytes url }
   }
-`);export{B as A,ke as C,Pe as D,V as E,z as M,he as N,Ee as O,H as S,De as T,X as _,yt as a,We as b,pt as c,dt as d,st as f,Ye as g,Qe as h,Ct as i,be as j,J as k,ct as l,$e as m,Tt as n,bt as o,rt as p,xt as r,vt as s,Et as t,ot as u,qe as v,q as w,Z as x,Ve as y};
+`);export{B as A,ke as C,Pe as D,V as E,z as M,he as N,Ee as O,H as S,De as T,X as _,yt as a,We as b,pt as c,ot as d,st as f,Ye as g,Qe as h,Ct as i,be as j,J as k,dt as l,$e as m,Tt as n,bt as o,rt as p,xt as r,vt as s,Et as t,ct as u,qe as v,q as w,Z as x,Ve as y};
