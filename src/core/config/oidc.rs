@@ -151,15 +151,15 @@ mod tests {
 
     #[test]
     fn a_response_mode_is_one_of_two() {
-        let of = |mode: &str| {
+        let parse_mode = |mode: &str| {
             let text =
                 format!("[a]\nissuer = \"https://a.example\"\nclient_id = \"m\"\nresponse_mode = {mode}");
             parse(&text).map(|providers| providers["a"].response_mode)
         };
-        assert_eq!(parse("\"query\"").unwrap(), ResponseMode::Query);
-        assert_eq!(parse("\"form_post\"").unwrap(), ResponseMode::FormPost);
+        assert_eq!(parse_mode("\"query\"").unwrap(), ResponseMode::Query);
+        assert_eq!(parse_mode("\"form_post\"").unwrap(), ResponseMode::FormPost);
         for wrong in ["\"fragment\"", "\"\"", "1", "[\"query\"]"] {
-            assert!(parse(wrong).unwrap_err().0[0].contains(".response_mode: must be"), "{wrong}");
+            assert!(parse_mode(wrong).unwrap_err().0[0].contains(".response_mode: must be"), "{wrong}");
         }
     }
 

@@ -4,7 +4,7 @@ use crate::{
     base::{enums::RecordKind, ids::AgentId, problem::Result},
     core::{
         access::Scope,
-        store::sql::{Door as _, OrgSql, row, sql},
+        store::sql::{OrgSql, row, sql},
     },
     domain::contacts::is_reached,
 };
