@@ -240,7 +240,7 @@ async fn a_deleted_agent_comes_back_stopped_with_its_channels() {
     assert!(app.one::<bool>("SELECT is_active FROM channels WHERE id = $1", vec![channel.into()]).await);
 
     // Without its server it can't run anywhere.
-    app.admin.gql(delete, variables.clone()).await.data();
+    app.delete_agent(agent).await;
     let gone = "UPDATE servers SET archived_at = 1, name = ' gone' WHERE id = (SELECT server_id FROM agents WHERE id = $1)";
     app.execute(gone, vec![agent.into()]).await;
     assert_eq!(restore(&app.admin).await.code(), "ARCHIVED");

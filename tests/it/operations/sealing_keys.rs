@@ -120,7 +120,7 @@ async fn sealed(app: &TestApp, fits: impl Fn(u32) -> bool) -> i64 {
             let value: Vec<u8> = row.try_get_by(2).unwrap();
             let locator = record.parse().map_or(Locator::Name(&record), Locator::Id);
             let locator = if column.table == "signing_keys" { Locator::Name(&record) } else { locator };
-            let place = column.place(muster::base::ids::OrgId(org), locator);
+            let place = column.seal_context(muster::base::ids::OrgId(org), locator);
             let opened = app.core.keys.open_bytes(&value, &place);
             let opened = opened.unwrap_or_else(|error| panic!("{}.{name} {record}: {error}", column.table));
             if column.table != "signing_keys" {
@@ -258,7 +258,7 @@ async fn nothing_is_lost_under_concurrent_edits() {
         let value: Vec<u8> = app.one(sql, vec![id.into()]).await;
         let field: i64 =
             app.one("SELECT id FROM credential_fields WHERE credential_id = $1", vec![id.into()]).await;
-        let place = column.place(muster::base::ids::OrgId(app.org), Locator::Id(field));
+        let place = column.seal_context(muster::base::ids::OrgId(app.org), Locator::Id(field));
         let secret = app.core.keys.open(&value, &place).unwrap();
         assert_eq!(secret.expose_secret(), format!("s-{id}-{n}"));
     }
