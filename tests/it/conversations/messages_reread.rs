@@ -230,7 +230,7 @@ async fn what_was_read_right_stays_as_it_is() {
     }
     assert_eq!(mailed.count("message_sources").await, mails.len().cast_signed() as i64, "all are kept");
     assert!(
-        contents[2]["text"].as_str().unwrap().ends_with("not kept: f11.csv (too many files)]"),
+        contents[2]["text"].as_str().unwrap().ends_with("not stored: f11.csv (too many files)]"),
         "{}",
         contents[2]
     );
