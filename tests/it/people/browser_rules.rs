@@ -204,7 +204,7 @@ async fn a_cookie_is_only_given_where_it_can_be_kept() {
     let said = refusal(post(anonymous).header("origin", "https://evil.example")).await;
     assert!(said.contains("own pages"), "{said}");
     let said = refusal(post(&app.app.owner).header(OWN_PAGE.0, OWN_PAGE.1)).await;
-    assert!(said.contains("without a token"), "{said}");
+    assert!(said.contains("must not have a token"), "{said}");
     let events = post(anonymous).header(OWN_PAGE.0, OWN_PAGE.1).header("accept", "text/event-stream");
     assert!(refusal(events).await.contains("event stream"));
     let mut socket = app.browser.socket().await;
