@@ -14,7 +14,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     answers::{Answer, refusal},
-    bounds, client, forward,
+    bounds,
+    call_counts::CallKind,
+    client, forward,
     host_services::HostServices,
     mcp,
     memory::MemoryBudget,
@@ -172,8 +174,22 @@ async fn connection(stream: UnixStream, shared: Arc<Shared>, side: Side, held: A
     }
 }
 
-/// Answers one request. A tunnel keeps its connection's permit.
+/// Answers one request, and counts it. A tunnel keeps its connection's permit.
 async fn answer(
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+    side: Side,
+    held: Arc<OwnedSemaphorePermit>,
+) -> Answer {
+    let (reach, kind) = (Arc::clone(&shared.reach), CallKind::of(&request));
+    let answered = route(shared, request, side, held).await;
+    if let Some(kind) = kind {
+        reach.calls.count(kind, answered.status());
+    }
+    answered
+}
+
+async fn route(
     shared: Arc<Shared>,
     request: Request<Incoming>,
     side: Side,

@@ -15,7 +15,7 @@
 //!
 //! - `gate.rs`: the socket, its connections, routing; `shared.rs`: state shared by all requests.
 //! - `bounds.rs`: default limits. `rules.rs`: permissions; `host_services.rs`: the host's services; `answers.rs`: bodies and
-//!   refusals.
+//!   refusals; `call_counts.rs`: calls, counted for metrics.
 //! - `reach.rs`: names, addresses, connections; `client.rs`: outgoing HTTP.
 //! - `tunnel.rs`: CONNECT; `client_hello.rs`: the name in a ClientHello.
 //! - `forward.rs`: forwarded requests; `queries.rs`, `header_filter.rs`: their parameters and headers.
@@ -26,6 +26,7 @@
 
 mod answers;
 mod bounds;
+mod call_counts;
 mod client;
 mod client_hello;
 mod encoding;
@@ -49,6 +50,7 @@ mod shared;
 mod tunnel;
 
 pub use self::{
+    call_counts::CallCounts,
     gate::Gate,
     host_services::{CrossingDecision, CrossingRequest, HostServices, LeaseOutcome},
     mcp::{SessionKey, turn_away},

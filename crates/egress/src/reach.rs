@@ -9,11 +9,12 @@ use std::{
 
 use ipnet::IpNet;
 use muster_addresses::{AddressError, Addresses, Resolve, System};
+use muster_certificates::Remedy;
 use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
 use tokio::{net::TcpStream, sync::Semaphore};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use crate::{bounds::NETWORK_WAIT, memory};
+use crate::{bounds::NETWORK_WAIT, call_counts::CallCounts, memory};
 
 /// Why a host can't be reached.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +53,8 @@ pub enum ReachError {
 pub struct Reach {
     /// Memory budget of all gates.
     pub(crate) memory: Arc<Semaphore>,
+    /// Calls of all gates.
+    pub calls: CallCounts,
     addresses: Addresses,
     tls: TlsConfig,
 }
@@ -68,26 +71,19 @@ impl std::fmt::Debug for TlsConfig {
 impl Reach {
     /// With the system's resolver and certificates. `networks` are the private networks that the operator allows.
     pub fn new(networks: Vec<IpNet>) -> Self {
-        let mut roots = RootCertStore::empty();
-        let found = rustls_native_certs::load_native_certs();
-        for error in found.errors {
-            tracing::warn!(%error, "a certificate of the system can't be read");
-        }
-        roots.add_parsable_certificates(found.certs);
-        Self::with(networks, Arc::new(System), roots)
+        Self::with(networks, Arc::new(System), muster_certificates::with_system(&[]))
     }
 
     /// With another resolver and other certificates.
     pub fn with(networks: Vec<IpNet>, resolver: Arc<dyn Resolve>, roots: RootCertStore) -> Self {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider);
-        let config = match config.with_safe_default_protocol_versions() {
-            Ok(config) => config.with_root_certificates(roots).with_no_client_auth(),
-            // The provider supports the default versions.
-            Err(error) => unreachable!("TLS without versions: {error}"),
-        };
+        let config = muster_certificates::client_config(roots);
         let addresses = Addresses::with(networks, resolver);
-        Self { memory: memory::of_host(), addresses, tls: TlsConfig(Arc::new(config)) }
+        Self {
+            memory: memory::of_host(),
+            calls: CallCounts::default(),
+            addresses,
+            tls: TlsConfig(Arc::new(config)),
+        }
     }
 
     /// Connects after checking all addresses of the host.
@@ -111,7 +107,10 @@ impl Reach {
 
     /// Connects with TLS.
     pub async fn connect_tls(&self, host: &str, port: u16) -> Result<TlsStream<TcpStream>, ReachError> {
-        let failed = |source| ReachError::Tls { host: host.to_owned(), source };
+        let failed = |source| ReachError::Tls {
+            host: host.to_owned(),
+            source: muster_certificates::explained(source, Remedy::HostSystem),
+        };
         let name = ServerName::try_from(host.to_owned()).map_err(|error| failed(io::Error::other(error)))?;
         let stream = self.connect(host, port).await?;
         let shaken = TlsConnector::from(Arc::clone(&self.tls.0)).connect(name, stream);

@@ -107,7 +107,7 @@ pub enum HostEvent {
     },
     /// A model was called.
     ModelCalled(ModelCall),
-    /// A lease was returned with whatever was left of it.
+    /// A lease was returned with its remainder.
     LeaseReturned {
         /// The lease.
         lease_id: i64,

@@ -90,7 +90,7 @@ pub enum ToHost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RefusedCode {
-    /// There is no common protocol version.
+    /// The two sides share no protocol version.
     Version,
     /// The token is invalid or no longer valid.
     Token,

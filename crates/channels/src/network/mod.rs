@@ -9,11 +9,9 @@ mod response;
 mod stream;
 mod vendor_client;
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use muster_addresses::Addresses;
-use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer};
+use rustls::{RootCertStore, pki_types::CertificateDer};
 use url::Url;
 
 pub use self::guard::{Guard, GuardError};
@@ -46,13 +44,14 @@ pub struct Network {
 }
 
 impl Network {
-    /// With the system's certificates. Tenants may name `addresses`.
-    pub fn new(addresses: Addresses, vendors: VendorUrls, clock: fn() -> Timestamp) -> reqwest::Result<Self> {
-        let found = rustls_native_certs::load_native_certs();
-        for error in found.errors {
-            tracing::warn!(%error, "a certificate of the system can't be read");
-        }
-        Self::with(addresses, vendors, clock, &found.certs)
+    /// With the system's certificates and `more`. Tenants may name `addresses`.
+    pub fn new(
+        addresses: Addresses,
+        vendors: VendorUrls,
+        clock: fn() -> Timestamp,
+        more: &[CertificateDer<'static>],
+    ) -> reqwest::Result<Self> {
+        Self::open(addresses, vendors, clock, muster_certificates::with_system(more))
     }
 
     /// With other certificates.
@@ -62,23 +61,21 @@ impl Network {
         clock: fn() -> Timestamp,
         roots: &[CertificateDer<'static>],
     ) -> reqwest::Result<Self> {
-        let tls = tls_config(roots);
+        Self::open(addresses, vendors, clock, muster_certificates::of(roots))
+    }
+
+    fn open(
+        addresses: Addresses,
+        vendors: VendorUrls,
+        clock: fn() -> Timestamp,
+        roots: RootCertStore,
+    ) -> reqwest::Result<Self> {
+        let tls = muster_certificates::client_config(roots);
         Ok(Self {
             guard: Guard::new(addresses, tls.clone())?,
             vendors,
             clock,
             vendor: VendorClient::new(tls)?,
         })
-    }
-}
-
-fn tls_config(certificates: &[CertificateDer<'static>]) -> ClientConfig {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(certificates.iter().cloned());
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    match ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions() {
-        Ok(config) => config.with_root_certificates(roots).with_no_client_auth(),
-        // The provider supports the default versions.
-        Err(error) => unreachable!("TLS without versions: {error}"),
     }
 }

@@ -5,6 +5,7 @@ use std::{error::Error, time::Duration};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
 use jiff::{Timestamp, fmt::rfc2822};
+use muster_certificates::Remedy;
 use reqwest::Response;
 use tokio::io::AsyncWriteExt;
 
@@ -71,8 +72,11 @@ pub fn call_failure(peer: &str, error: &reqwest::Error) -> Failure {
     Failure::Unknown(Cause::from(format!("{peer} did not answer: {why}")))
 }
 
-/// The root cause: the system's or the TLS library's error.
-fn root_cause(error: &dyn Error) -> String {
+/// The root cause: the system's or the TLS library's error, or what is wrong with a certificate.
+fn root_cause(error: &(dyn Error + 'static)) -> String {
+    if let Some(text) = muster_certificates::explain(error, Remedy::ServiceSetting) {
+        return text;
+    }
     let mut last = error;
     while let Some(source) = last.source() {
         last = source;

@@ -7,6 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
+use muster_certificates::Remedy;
 use rustls::{ClientConfig, pki_types::ServerName};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -89,5 +90,7 @@ impl<S: Stream> AsyncWrite for Metered<S> {
 pub async fn start_tls<S: Stream>(tls: &Arc<ClientConfig>, host: &str, on: S) -> io::Result<TlsStream<S>> {
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
     let shaken = TlsConnector::from(Arc::clone(tls)).connect(name, on);
-    timeout(bounds::NETWORK_WAIT, shaken).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    let shaken = timeout(bounds::NETWORK_WAIT, shaken).await;
+    let shaken = shaken.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    shaken.map_err(|error| muster_certificates::explained(error, Remedy::ServiceSetting))
 }

@@ -72,11 +72,13 @@ async fn smtp_is_encrypted_by_starttls() {
     assert!(matches!(wrong, Failure::Credentials(_)), "{wrong}");
     // With another name's certificate or an untrusted one, no login is attempted.
     let doubting = closed_network(&["127.0.0.0/8"], names("127.0.0.1"), None);
-    for mailbox in
-        [by(at("other.test", port, "secret"), &network), by(at("mail.test", port, "secret"), &doubting)]
-    {
+    for (mailbox, reason) in [
+        (by(at("other.test", port, "secret"), &network), "is for mail.test, and not for other.test"),
+        (by(at("mail.test", port, "secret"), &doubting), "signed only by itself"),
+    ] {
         let failure = mailbox.send(&part(&said, "ada@a.test")).await.unwrap_err();
         assert!(matches!(failure, Failure::NotSent(_)), "{failure}");
+        assert!(failure.to_string().contains(reason), "{failure}");
     }
 }
 
