@@ -3,12 +3,13 @@
 use std::{
     ffi::OsString,
     io::{self, IsTerminal, Read, Write},
+    net::SocketAddr,
     path::PathBuf,
     process::ExitCode,
     time::Duration,
 };
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use ipnet::IpNet;
 use muster_protocol::Secret;
 use rustix::fs::Mode;
@@ -74,12 +75,15 @@ struct JoinArgs {
     /// The control plane's address, such as https://muster.example.org.
     #[arg(long)]
     url: String,
-    /// Read the provisioning token from standard input instead of MUSTER_HOST_TOKEN.
+    /// Read the provisioning token from standard input instead of MUSTER_HOST_TOKEN. A terminal asks for it.
     #[arg(long)]
     token_stdin: bool,
     /// Allow plain HTTP to another machine over a private network.
     #[arg(long)]
     insecure_http: bool,
+    /// Certificates (PEM) of authorities that vouch for the control plane, beside the system's. The folder keeps them.
+    #[arg(long, value_name = "FILE", env = "MUSTER_HOST_CA_FILE")]
+    ca_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -144,6 +148,16 @@ struct RunArgs {
     /// Time limit for each step of stopping an agent, in milliseconds.
     #[arg(long, default_value_t = 3000)]
     grace_ms: u64,
+    /// Show metrics for Prometheus at this address, at /metrics; without an address at 127.0.0.1:9465. The page needs
+    /// no credential.
+    #[arg(
+        long,
+        env = "MUSTER_HOST_METRICS",
+        value_name = "ADDRESS",
+        num_args = 0..=1,
+        default_missing_value = "127.0.0.1:9465"
+    )]
+    metrics: Option<SocketAddr>,
     /// Run until standard input ends, for a program that starts its own host. Agents stay up.
     #[arg(long)]
     while_stdin: bool,
@@ -182,6 +196,11 @@ struct UnitArgs {
     /// The list of allowed programs.
     #[arg(long)]
     programs: Option<PathBuf>,
+}
+
+/// The command line, for completions.
+pub fn command_line() -> clap::Command {
+    Cli::command()
 }
 
 /// Runs the program. `prefix` are the words between the executable and `args`: none for `muster-host`, `["host"]` for
@@ -266,7 +285,7 @@ async fn join(args: JoinArgs) -> ExitCode {
         Err(error) => return print_failure(&error.to_string()),
     };
     let dir = folder.root().display().to_string();
-    match join::join(&folder, &args.url, &token, args.insecure_http).await {
+    match join::join(&folder, &args.url, &token, args.insecure_http, args.ca_file.as_deref()).await {
         Ok(Outcome::Now(joined)) => print_result(&format!(
             "This machine is now {:?} of {}. Run it with `muster host run --dir {dir}`.\n",
             joined.server_name, joined.url
@@ -309,21 +328,35 @@ async fn rejoin(args: RejoinArgs) -> ExitCode {
 fn token(from_stdin: bool) -> Result<Secret, String> {
     let mut text = String::new();
     if from_stdin {
-        if io::stdin().is_terminal() {
-            muster_printing::print_error(
-                "Paste the server's provisioning token, and press Enter and Ctrl-D:",
-            );
-        }
-        let read = io::stdin().take(1024).read_to_string(&mut text);
+        let read = if io::stdin().is_terminal() {
+            // It is not shown: a terminal keeps what it has shown.
+            let prompt = "Paste the server's provisioning token (it is not shown), and press Enter: ";
+            rpassword::prompt_password(prompt).map(|typed| text = typed)
+        } else {
+            io::stdin().take(1024).read_to_string(&mut text).map(drop)
+        };
         read.map_err(|error| format!("The token can't be read from standard input: {error}."))?;
-    } else if let Some(value) = std::env::var_os("MUSTER_HOST_TOKEN") {
-        text = value.to_string_lossy().into_owned();
     } else {
-        return Err("Give the server's provisioning token on standard input with --token-stdin, or in \
-                    MUSTER_HOST_TOKEN."
-            .to_owned());
+        text = token_of_environment()?;
     }
     Ok(text.trim().to_owned().into())
+}
+
+/// The text in `MUSTER_HOST_TOKEN`, or in the file that `MUSTER_HOST_TOKEN_FILE` names.
+fn token_of_environment() -> Result<String, String> {
+    let file = std::env::var_os("MUSTER_HOST_TOKEN_FILE").map(PathBuf::from);
+    match (std::env::var_os("MUSTER_HOST_TOKEN"), file) {
+        (Some(_), Some(_)) => {
+            Err("MUSTER_HOST_TOKEN and MUSTER_HOST_TOKEN_FILE are both set: remove one.".to_owned())
+        }
+        (Some(value), None) => Ok(value.to_string_lossy().into_owned()),
+        // The path is not shown: it may be the token itself, given by mistake.
+        (None, Some(path)) => std::fs::read_to_string(&path)
+            .map_err(|error| format!("The file that MUSTER_HOST_TOKEN_FILE names can't be read: {error}.")),
+        (None, None) => Err("Give the server's provisioning token on standard input with --token-stdin, in \
+                             MUSTER_HOST_TOKEN, or in a file named by MUSTER_HOST_TOKEN_FILE."
+            .to_owned()),
+    }
 }
 
 async fn run(args: RunArgs) -> ExitCode {
@@ -342,6 +375,7 @@ async fn run(args: RunArgs) -> ExitCode {
         reserve: args.reserve_mb.saturating_mul(1024 * 1024),
         grace: Duration::from_millis(args.grace_ms),
         allow_net: args.allow_net,
+        metrics: args.metrics,
     };
     let running = match Folder::open(&args.dir.dir) {
         Ok(folder) => {
@@ -407,7 +441,10 @@ async fn examine(args: DoctorArgs) -> ExitCode {
 }
 
 async fn build_image(args: EngineArgs) -> ExitCode {
-    let made = args.chosen().build("", Bounds::default());
+    let made = match args.chosen() {
+        Ok(chosen) => chosen.build("", Bounds::default()),
+        Err(error) => return print_failure(&error.to_string()),
+    };
     let (engine, program) = match made.and_then(|runtime| Ok((runtime, programs::static_agent()?))) {
         Ok((Runtime::Engine(engine), program)) => (engine, program),
         Ok((Runtime::Process, _)) => return print_failure("Plain processes have no images."),

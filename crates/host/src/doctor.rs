@@ -1,16 +1,22 @@
 //! `doctor`: this machine's isolation of agents, and problems. It changes nothing, and tests the connection without a
 //! HELLO, so that a running host is not disturbed.
 
-use std::fmt::{self, Display};
+use std::{
+    fmt::{self, Display},
+    sync::Arc,
+};
 
 use muster_shim::isolate::{Bubblewrap, Isolation, isolation, isolation_in};
+use rustls::ClientConfig;
 
 use crate::{
     address, clock,
     config::Config,
     folder::{Folder, FolderError},
-    gateway, machine,
+    gateway, join, machine,
     runtime::{Bounds, Choice, Runtime},
+    trust::Trust,
+    unit::ROOT_REMEDY,
 };
 
 /// Severity of a finding.
@@ -54,14 +60,17 @@ pub async fn examine(folder: &Folder, choice: &Choice) -> Vec<Finding> {
     let joined = folder.joined().ok().flatten();
     let (kept, ran) = joined.map_or((None, None), |joined| (joined.runtime, joined.sandbox));
     found.extend(choice.in_folder(folder, kept.as_ref()).err().map(|error| bad(error.to_string())));
-    match choice.or_saved(kept.as_ref()).build("", Bounds::default()) {
-        Err(error) => found.push(bad(error.to_string())),
-        Ok(Runtime::Process) => found.extend(sandbox(&isolation_in(folder.root()), ran)),
-        Ok(Runtime::Engine(engine)) => {
-            found.extend(engine.examine().await);
-            found.push(servers());
+    if let Ok(runtime) = choice.or_saved(kept.as_ref()) {
+        match runtime.build("", Bounds::default()) {
+            Err(error) => found.push(bad(error.to_string())),
+            Ok(Runtime::Process) => found.extend(sandbox(&isolation_in(folder.root()), ran)),
+            Ok(Runtime::Engine(engine)) => {
+                found.extend(engine.examine().await);
+                found.push(servers());
+            }
         }
     }
+    found.extend(rustix::process::geteuid().is_root().then(|| note(format!("this is root. {ROOT_REMEDY}"))));
     found.push(networks(folder));
     found.extend(disk(folder));
     found
@@ -108,17 +117,31 @@ async fn connection(folder: &Folder) -> Vec<Finding> {
             return found;
         }
     };
-    match gateway::probe(&address::socket(&base), &identity.token).await {
+    let tls = match Trust::read(folder, None) {
+        Ok(trust) => trust.tls,
+        Err(error) => {
+            found.push(bad(error.to_string()));
+            return found;
+        }
+    };
+    if folder.authorities().exists() {
+        found.push(note(format!(
+            "the authorities in {} vouch for the control plane, beside the system's",
+            folder.authorities().display()
+        )));
+    }
+    match gateway::probe(&address::socket(&base), &identity.token, &tls).await {
         Ok(()) => found.push(fine("the control plane can be reached and accepts the host's token")),
         Err(error) => found.push(bad(format!("{error}. {}", gateway::advice(&error)).trim().to_owned())),
     }
-    found.extend(clocks(&base).await);
+    found.extend(clocks(&base, &tls).await);
     found
 }
 
 /// Compares the clocks by the `Date` of any response.
-async fn clocks(base: &url::Url) -> Option<Finding> {
-    let response = reqwest::get(address::below(base, "/health")).await.ok()?;
+async fn clocks(base: &url::Url, tls: &Arc<ClientConfig>) -> Option<Finding> {
+    let client = join::http_client(tls).ok()?;
+    let response = client.get(address::below(base, "/health")).send().await.ok()?;
     let date = response.headers().get("date")?.to_str().ok()?;
     let theirs = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
     let ahead = theirs.as_millisecond() - clock::now();
@@ -187,9 +210,9 @@ fn sandbox(isolation: &Isolation, ran: Option<bool>) -> Vec<Finding> {
     if isolation.root {
         found.push(note(if works && ran != Some(false) {
             "this is root: agents in the sandbox have root's user id. They see all of /usr, the public files of \
-             /etc, and nothing of /opt. Run the host as a user of its own"
+             /etc, and nothing of /opt"
         } else {
-            "this is root: without a sandbox, agents can do everything. Run the host as a user of its own"
+            "this is root: without a sandbox, agents can do everything"
         }));
     }
     found

@@ -4,6 +4,7 @@
 //! <dir>/lock               one host per folder; holds its process id
 //!      /identity.json      machine id and host token, readable only by the owner
 //!      /joined.json        the control plane that the host serves
+//!      /ca.pem             authorities that vouch for it, beside the system's, if the operator gave them
 //!      /journal.redb       commands, events, and a record per agent
 //!      /agents/<id>/home/  the agent's own home, kept across launches
 //!      /agents/<id>/created_at.json   identifies the home's agent: another one may get the number
@@ -113,6 +114,17 @@ impl Folder {
 
     pub fn journal(&self) -> PathBuf {
         self.root.join("journal.redb")
+    }
+
+    /// The authorities that the operator gave, if any.
+    pub fn authorities(&self) -> PathBuf {
+        self.root.join("ca.pem")
+    }
+
+    /// Keeps authorities, as PEM.
+    pub fn keep_authorities(&self, pem: &[u8]) -> Result<(), FolderError> {
+        let path = self.authorities();
+        write_durably(&path, pem).map_err(|source| FolderError::Io { path, source })
     }
 
     /// All files of an agent.

@@ -1,13 +1,15 @@
 //! Joining a control plane, once. The host's token is generated and stored before it is sent, so a lost response is
 //! harmless: the same host asks again with the same token.
 
-use std::error::Error;
+use std::{error::Error, path::Path, sync::Arc};
 
+use muster_certificates::{FileError, Remedy};
 use muster_protocol::{
     Secret,
     join::{Join, Joined, PATH},
     token,
 };
+use rustls::ClientConfig;
 use serde_json::Value;
 
 use crate::{
@@ -15,6 +17,7 @@ use crate::{
     bounds::NETWORK_WAIT,
     folder::{Folder, FolderError, Identity, JoinedState},
     machine,
+    trust::Trust,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +26,9 @@ pub enum JoinError {
     Folder(#[from] FolderError),
     #[error(transparent)]
     Address(#[from] AddressError),
+    /// The file of `--ca-file`, or its copy in the folder.
+    #[error(transparent)]
+    Certificates(#[from] FileError),
     #[error("This provisioning token is not complete, or has a wrong character. Copy it again.")]
     Mistyped,
     /// A token of another kind.
@@ -52,12 +58,13 @@ pub enum Outcome {
     Before(JoinedState),
 }
 
-/// Joins, unless the folder has joined.
+/// Joins, unless the folder has joined. `ca_file`: authorities that vouch for the control plane; the folder keeps them.
 pub async fn join(
     folder: &Folder,
     url: &str,
     token: &Secret,
     insecure_http: bool,
+    ca_file: Option<&Path>,
 ) -> Result<Outcome, JoinError> {
     folder.require_own()?;
     if let Some(joined) = folder.joined()? {
@@ -67,6 +74,7 @@ pub async fn join(
     let _lock = folder.lock()?;
     let base = address::read(url, insecure_http)?;
     require_well_formed(token)?;
+    let trust = Trust::read(folder, ca_file)?;
     let identity = match folder.identity()? {
         Some(identity) => identity,
         None => {
@@ -77,7 +85,8 @@ pub async fn join(
     };
     let machine = machine::describe(&identity.machine_id, folder.root());
     let request = Join { host_token: identity.token, machine, again: None };
-    let joined = send(address::below(&base, PATH).as_str(), token, &request).await?;
+    let joined = send(address::below(&base, PATH).as_str(), token, &request, &trust.tls).await?;
+    trust.keep(folder)?;
     let state = JoinedState {
         url: base.to_string(),
         organization_id: joined.organization_id,
@@ -109,11 +118,15 @@ fn new_identity() -> Result<Identity, getrandom::Error> {
     Ok(Identity { machine_id, token: token.into() })
 }
 
-pub async fn send(url: &str, token: &Secret, request: &Join) -> Result<Joined, JoinError> {
+pub async fn send(
+    url: &str,
+    token: &Secret,
+    request: &Join,
+    tls: &Arc<ClientConfig>,
+) -> Result<Joined, JoinError> {
     let unreachable =
         |error: reqwest::Error| JoinError::Unreachable { url: url.to_owned(), reason: root_cause(&error) };
-    let client = reqwest::Client::builder().timeout(NETWORK_WAIT).redirect(reqwest::redirect::Policy::none());
-    let client = client.build().map_err(unreachable)?;
+    let client = http_client(tls).map_err(unreachable)?;
     let response =
         client.post(url).bearer_auth(token.expose()).json(request).send().await.map_err(unreachable)?;
     let status = response.status();
@@ -138,8 +151,17 @@ pub async fn send(url: &str, token: &Secret, request: &Join) -> Result<Joined, J
     }
 }
 
-/// The innermost error: "connection refused", "certificate expired".
-pub fn root_cause(error: &dyn Error) -> String {
+/// A client for the control plane.
+pub fn http_client(tls: &Arc<ClientConfig>) -> reqwest::Result<reqwest::Client> {
+    let client = reqwest::Client::builder().timeout(NETWORK_WAIT).redirect(reqwest::redirect::Policy::none());
+    client.tls_backend_preconfigured(ClientConfig::clone(tls)).build()
+}
+
+/// The innermost error: "connection refused", or what is wrong with a certificate.
+pub fn root_cause(error: &(dyn Error + 'static)) -> String {
+    if let Some(text) = muster_certificates::explain(error, Remedy::HostOption) {
+        return text;
+    }
     let mut reason = error;
     while let Some(source) = reason.source() {
         reason = source;

@@ -9,10 +9,12 @@
 //! - `journal/`: durable state; explains why everything happens once.
 //! - `agent/`: one task per agent. `acp/`: the protocol with agents, as a state machine.
 //! - `runtime/`: agents as plain processes or in containers.
+//! - `metrics.rs`: the page for Prometheus.
 //! - `mcp.rs`: Muster's own MCP server, with tools for questions to people.
 //! - `backup/`: backups of agents' homes.
 //! - `gate.rs`, `gate_address.rs`: the only way out of an agent's sandbox, from the host's side and from the agent's.
-//! - `config.rs`: the operator's permissions. `join.rs`, `rejoin.rs`, `run.rs`, `doctor.rs`, `unit.rs`: the commands.
+//! - `config.rs`: the operator's permissions. `trust.rs`: authorities that vouch for the control plane.
+//! - `join.rs`, `rejoin.rs`, `run.rs`, `doctor.rs`, `unit.rs`: the commands.
 //!
 //! This crate does not depend on the control plane's database or GraphQL.
 
@@ -38,6 +40,7 @@ mod journal;
 mod late_approvals;
 mod machine;
 mod mcp;
+mod metrics;
 mod profile;
 mod programs;
 mod rejoin;
@@ -45,6 +48,11 @@ mod run;
 mod runtime;
 mod shared;
 mod stop;
+mod trust;
 mod unit;
 
-pub use self::cli::main;
+pub use self::{
+    cli::{command_line, main},
+    metrics::{FAMILIES, Family},
+    unit::systemd_path,
+};

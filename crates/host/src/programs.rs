@@ -89,7 +89,7 @@ pub enum ProgramError {
     },
     /// A program of Muster's own can't be used in containers.
     #[error(
-        "Containers need a static {name}, and there is none next to {beside} or in {setting}. From Muster's source, this builds it: RUSTFLAGS=\"-C target-feature=+crt-static\" cargo build --locked --target {arch}-unknown-linux-gnu --target-dir target/static -p muster-shim -p muster-agent",
+        "Containers need a static {name}: {beside} is not static, and there is none next to it or in {setting}. A released `muster` is static. From Muster's source, this builds one: RUSTFLAGS=\"-C target-feature=+crt-static\" cargo build --locked --target {arch}-unknown-linux-gnu --target-dir target/static -p muster-shim -p muster-agent",
         arch = std::env::consts::ARCH
     )]
     NotStatic {
@@ -267,11 +267,16 @@ fn companion(own: &Path, word: &str, name: &str, setting: &str) -> Result<Progra
     if let Some(path) = std::env::var_os(setting) {
         return Ok(Program { command: path.into(), ..Program::default() });
     }
-    if own.file_stem().is_some_and(|stem| stem == "muster") {
+    if is_muster(own) {
         return Ok(Program { command: own.to_owned(), args: vec![word.to_owned()], ..Program::default() });
     }
     let beside = own.with_file_name(name);
     if beside.is_file() { Ok(Program { command: beside, ..Program::default() }) } else { Err(own.to_owned()) }
+}
+
+/// Whether this is `muster`, which has all programs built in.
+fn is_muster(own: &Path) -> bool {
+    own.file_stem().is_some_and(|stem| stem == "muster")
 }
 
 /// The static shim for containers, which runs in every image regardless of its libraries.
@@ -284,15 +289,21 @@ pub fn static_agent() -> Result<PathBuf, ProgramError> {
     static_companion("muster-agent", "MUSTER_AGENT")
 }
 
-/// Next to the host, or where the command in [`ProgramError::NotStatic`] leaves it.
 fn static_companion(name: &'static str, setting: &'static str) -> Result<PathBuf, ProgramError> {
     let own = std::env::current_exe().map_err(ProgramError::Own)?;
+    let given = std::env::var_os(setting).map(PathBuf::from);
+    let found = find_static(&own, name, given);
+    found.ok_or(ProgramError::NotStatic { name, beside: own, setting })
+}
+
+/// The given program, the host's own if that is `muster`, one next to it, or the one that the command in
+/// [`ProgramError::NotStatic`] leaves: the first that is static. Under the companion's name `muster` is the companion.
+fn find_static(own: &Path, name: &str, given: Option<PathBuf>) -> Option<PathBuf> {
+    let itself = is_muster(own).then(|| own.to_owned());
     let built = format!("../static/{}-unknown-linux-gnu/debug/{name}", std::env::consts::ARCH);
     let beside = [own.with_file_name(name), own.with_file_name(built)];
-    let given = std::env::var_os(setting).map(PathBuf::from);
-    let mut all = given.into_iter().chain(beside);
-    let found = all.find(|path| is_static(path)).and_then(|path| path.canonicalize().ok());
-    found.ok_or(ProgramError::NotStatic { name, beside: own, setting })
+    let mut all = given.into_iter().chain(itself).chain(beside);
+    all.find(|path| is_static(path)).and_then(|path| path.canonicalize().ok())
 }
 
 /// Whether a file is a program without a loader, by its headers.
@@ -357,6 +368,25 @@ mod tests {
         let script = dir.path().join("script");
         fs::write(&script, "#!/bin/sh\n").unwrap();
         assert!(!is_static(&script) && !is_static(dir.path()) && !is_static(Path::new("/no/such")));
+    }
+
+    #[test]
+    fn a_static_muster_is_its_own_companion() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let path = |name: &str| dir.join(name);
+        // The smallest file that passes: a header without a table.
+        let program = [b"\x7fELF\x02\x01".as_slice(), &[0; 58]].concat();
+        fs::write(path("muster-shim"), &program).unwrap();
+        fs::write(path("muster"), "#!/bin/sh\n").unwrap();
+        let of = |own: &str, given| find_static(&path(own), "muster-shim", given);
+        assert_eq!(of("muster", None), Some(path("muster-shim")), "this muster is not static");
+        fs::write(path("muster"), &program).unwrap();
+        assert_eq!(of("muster", None), Some(path("muster")));
+        assert_eq!(of("muster-host", None), Some(path("muster-shim")), "that has no shim built in");
+        fs::write(path("given"), &program).unwrap();
+        assert_eq!(of("muster", Some(path("given"))), Some(path("given")));
+        assert_eq!(of("muster", Some(path("missing"))), Some(path("muster")));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use std::{
     time::Duration,
 };
 
+use muster_certificates::FileError;
 use muster_protocol::{
     Secret,
     join::{FolderState, Join, KnownAgent, KnownState, PATH},
@@ -32,6 +33,7 @@ use crate::{
     run::AddressArgs,
     runtime::{Bounds, Choice, Runtime},
     stop::{StopError, StoppedAgent, end_all},
+    trust::Trust,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +46,9 @@ pub enum RejoinError {
     Address(#[from] AddressError),
     #[error(transparent)]
     Join(#[from] JoinError),
+    /// The file of `--ca-file`, or its copy in the folder.
+    #[error(transparent)]
+    Certificates(#[from] FileError),
     /// The control plane lacks this function.
     #[error("The control plane is too old for this. Upgrade it.")]
     Unknown,
@@ -146,8 +151,10 @@ pub async fn rejoin(
         machine: machine::describe(&identity.machine_id, folder.root()),
         again: Some(again),
     };
-    let answer =
-        send(address::below(&base, PATH).as_str(), token.unwrap_or(&identity.token), &request).await?;
+    let (url, token) = (address::below(&base, PATH), token.unwrap_or(&identity.token));
+    let trust = Trust::read(folder, place.ca_file.as_deref())?;
+    let answer = send(url.as_str(), token, &request, &trust.tls).await?;
+    trust.keep(folder)?;
     let known = answer.known.ok_or(RejoinError::Unknown)?;
     let stopped = end_all(folder, &runtime, grace).await?;
     if let Some(agent) = stopped.iter().find(|agent| !agent.is_gone) {

@@ -1,12 +1,14 @@
 //! Runs a host: reads the journal, adopts the agents in it, connects, and routes the control plane's requests.
 
-use std::{collections::BTreeMap, fs::File, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fs::File, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Args;
+use muster_certificates::FileError;
 use muster_egress::Reach;
 use muster_protocol::frame::Running;
 use parking_lot::Mutex;
 use tokio::{
+    net::TcpListener,
     signal::unix::{SignalKind, signal},
     sync::{Semaphore, mpsc, oneshot},
     task::JoinSet,
@@ -22,9 +24,12 @@ use crate::{
     folder::{Folder, FolderError, JoinedState},
     gateway::{AgentRequest, Gateway},
     journal::{Journal, StoreError},
+    metrics::{self, Counts},
     programs::{ProgramError, Programs},
-    runtime::{Bounds, Choice, OtherRuntime, Runtime, SavedRuntime},
+    runtime::{Bounds, Choice, ChoiceError, Runtime, SavedRuntime},
     shared::{Options, Shared},
+    trust::Trust,
+    unit::ROOT_REMEDY,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -37,12 +42,15 @@ pub enum RunError {
     NotJoined(PathBuf),
     #[error(transparent)]
     Address(#[from] AddressError),
+    /// The file of `--ca-file`, or its copy in the folder.
+    #[error(transparent)]
+    Certificates(#[from] FileError),
     /// The operator's `host.toml`.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The folder uses another runtime.
+    /// The folder uses another runtime, or a variable names an engine elsewhere.
     #[error(transparent)]
-    Runtime(#[from] OtherRuntime),
+    Runtime(#[from] ChoiceError),
     /// The engine lacks the network for agents.
     #[error(
         "{engine} has no network {network:?}. Make it (`docker network create {network}`, or `podman …`), or give another \
@@ -53,6 +61,8 @@ pub enum RunError {
     Programs(#[from] ProgramError),
     #[error(transparent)]
     Journal(#[from] StoreError),
+    #[error("The metrics can't be shown at {address}: {source}. Choose another address with --metrics.")]
+    Metrics { address: SocketAddr, source: std::io::Error },
     /// Signals can't be handled.
     #[error("This host can't wait for signals: {0}.")]
     Signals(std::io::Error),
@@ -61,7 +71,7 @@ pub enum RunError {
     Failed,
 }
 
-/// The control plane's current address, if it has moved.
+/// The control plane's current address, if it has moved, and who vouches for it.
 #[derive(Debug, Default, Args)]
 pub struct AddressArgs {
     /// The control plane's new address, if it has moved. The folder keeps it.
@@ -70,6 +80,9 @@ pub struct AddressArgs {
     /// Allow plain HTTP to another machine over a private network. The folder keeps it.
     #[arg(long, requires = "url")]
     pub insecure_http: bool,
+    /// Certificates (PEM) of authorities that vouch for the control plane, beside the system's. The folder keeps them.
+    #[arg(long, value_name = "FILE", env = "MUSTER_HOST_CA_FILE")]
+    pub ca_file: Option<PathBuf>,
 }
 
 /// Runs until SIGTERM, SIGINT, or the end of stdin. Agents stay up: their shims live on.
@@ -101,7 +114,10 @@ pub async fn run(
         return Err(RunError::NoNetwork { engine, network });
     }
     let base = resolve_address(&folder, &joined, &place, kept, options.sandbox)?;
+    let trust = Trust::read(&folder, place.ca_file.as_deref())?;
+    trust.keep(&folder)?;
     let networks = [Config::read(&folder)?.allow_net, options.allow_net.clone()].concat();
+    let metrics = listen(options.metrics).await?;
     let (journal, contents) = Journal::open(&folder.journal())?;
     let (asks, asked) = mpsc::channel(1024);
     let (deltas, written) = mpsc::channel(BATCH);
@@ -117,6 +133,7 @@ pub async fn run(
         // Reading and compressing must not delay agents.
         backup_slots: Semaphore::new(2),
         running: Mutex::default(),
+        counts: Counts::default(),
     });
     let mut agents = Agents {
         shared: Arc::clone(&shared),
@@ -145,10 +162,17 @@ pub async fn run(
     });
     let server = &joined.server_name;
     tracing::info!(server, url = %base, agents = agents.inboxes.len(), "the host runs");
+    // A program that starts its own host answers for its user.
+    if rustix::process::geteuid().is_root() && !while_stdin {
+        tracing::warn!("this host runs as root. {ROOT_REMEDY}");
+    }
     let (agent_requests, mut wished) = mpsc::unbounded_channel();
     let identity = (identity.token, identity.machine_id);
-    let gateway = Gateway::new(shared, &base, identity, (asked, written), agent_requests);
     let mut tasks = JoinSet::new();
+    if let Some(listener) = metrics {
+        tasks.spawn(metrics::serve(listener, Arc::clone(&shared)));
+    }
+    let gateway = Gateway::new(shared, &base, trust.tls, identity, (asked, written), agent_requests);
     tasks.spawn(gateway.run());
     let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signals)?;
@@ -169,6 +193,13 @@ pub async fn run(
     }
     tracing::info!("the host leaves; its agents stay up");
     Ok(())
+}
+
+/// Listens for readers of the metrics, if they are to be shown.
+async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, RunError> {
+    let Some(address) = address else { return Ok(None) };
+    let bound = TcpListener::bind(address).await;
+    bound.map(Some).map_err(|source| RunError::Metrics { address, source })
 }
 
 /// The address to use. The folder stores it, with the runtime.

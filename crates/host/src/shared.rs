@@ -1,6 +1,6 @@
 //! State shared by all parts of a running host.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use ipnet::IpNet;
 use muster_egress::Reach;
@@ -16,6 +16,7 @@ use crate::{
     bounds::OPEN_FILES,
     folder::Folder,
     journal::Journal,
+    metrics::Counts,
     programs::Programs,
     runtime::{AgentPaths, Runtime},
 };
@@ -43,6 +44,8 @@ pub struct Options {
     pub grace: Duration,
     /// Networks that agents may reach, in addition to the configuration's.
     pub allow_net: Vec<IpNet>,
+    /// Where to show the metrics.
+    pub metrics: Option<SocketAddr>,
 }
 
 /// A question to the control plane.
@@ -71,6 +74,8 @@ pub struct Shared {
     pub backup_slots: Semaphore,
     /// Current launches of running agents.
     pub running: Mutex<BTreeMap<i64, i64>>,
+    /// For the metrics.
+    pub counts: Counts,
 }
 
 impl Shared {

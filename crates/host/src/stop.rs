@@ -15,7 +15,7 @@ use crate::{
     bounds::{LOOK, PROCESS_WAIT},
     folder::{Folder, FolderError},
     programs::ProgramError,
-    runtime::{Bounds, Choice, EngineError, OtherRuntime, Runtime},
+    runtime::{Bounds, Choice, ChoiceError, EngineError, Runtime},
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ pub enum StopError {
     #[error("{0} is not the folder of a host.")]
     NotAHost(String),
     #[error(transparent)]
-    Runtime(#[from] OtherRuntime),
+    Runtime(#[from] ChoiceError),
     #[error("Nothing was stopped. {0}")]
     Engine(#[from] EngineError),
     #[error(transparent)]

@@ -6,6 +6,10 @@ use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
 use crate::runtime::{Kind, SavedRuntime};
 
+/// Advice about a host that runs as root.
+pub const ROOT_REMEDY: &str = "A host needs no privileges, and an agent that leaves its sandbox has all of root's: run it as a \
+                               user of its own. `muster host unit` prints a systemd unit with one, and how to make it";
+
 /// The default user, if none is given and the folder has no suitable owner.
 const USER: &str = "muster-host";
 
@@ -23,10 +27,12 @@ pub struct UnitOptions<'a> {
 impl UnitOptions<'_> {
     fn line(&self) -> String {
         let words: String = self.prefix.iter().map(|word| format!(" {word}")).collect();
-        let mut line = format!("{}{words} run --dir {}", quoted(self.program), quoted(self.dir));
-        line.extend(self.list.map(|path| format!(" --programs {}", quoted(path))));
+        let mut line = format!("{}{words} run --dir {}", systemd_path(self.program), systemd_path(self.dir));
+        line.extend(self.list.map(|path| format!(" --programs {}", systemd_path(path))));
         line.extend(self.runtime.kind().map(|kind| format!(" --runtime {}", kind.word())));
-        line.extend(self.runtime.engine.as_deref().map(|socket| format!(" --engine {}", quoted(socket))));
+        line.extend(
+            self.runtime.engine.as_deref().map(|socket| format!(" --engine {}", systemd_path(socket))),
+        );
         line
     }
 
@@ -54,7 +60,7 @@ pub fn unit(what: &UnitOptions<'_>, user: Option<&str>) -> String {
             dir = dir.display()
         ),
     };
-    let (line, groups, dir) = (what.line(), what.groups(), quoted(dir));
+    let (line, groups, dir) = (what.line(), what.groups(), systemd_path(dir));
     format!(
         "\
 [Unit]
@@ -89,7 +95,7 @@ WantedBy=multi-user.target
 }
 
 /// A path in systemd's syntax: quoted, with specifiers and variables escaped.
-fn quoted(path: &Path) -> String {
+pub fn systemd_path(path: &Path) -> String {
     let path = path.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{}\"", path.replace('%', "%%").replace('$', "$$"))
 }
@@ -138,6 +144,6 @@ mod tests {
 
     #[test]
     fn a_path_is_written_as_systemd_reads_it() {
-        assert_eq!(quoted(Path::new("/a b/50%/$x\"y")), r#""/a b/50%%/$$x\"y""#);
+        assert_eq!(systemd_path(Path::new("/a b/50%/$x\"y")), r#""/a b/50%%/$$x\"y""#);
     }
 }

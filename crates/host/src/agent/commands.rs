@@ -170,6 +170,7 @@ impl Agent {
     /// Starts a launch. No part of the agent runs yet.
     pub(super) async fn begin_launch(&mut self, envelope: &CommandEnvelope) -> Result<(), Closed> {
         tracing::info!(agent = self.id, generation = envelope.generation, "an agent is launched");
+        self.shared.counts.launched();
         self.record.begin(envelope.generation);
         self.changes.done.push(envelope.seq);
         self.shared.set_running(self.id, Some(envelope.generation));

@@ -228,6 +228,7 @@ impl Agent {
             }
             Phase::Starting => self.set_start_limit(),
             Phase::Running => {
+                tracing::info!(agent = self.id, generation = self.record.generation, "an agent still runs");
                 // The MCP connections ended with the previous host: sessions get new ones with their next turn.
                 let settings = self.record.machine.settings.clone();
                 self.record.machine.assignments_changed(settings);

@@ -72,11 +72,12 @@ impl Agent {
         let is_coming =
             self.commands.next_launch.as_ref().is_some_and(|envelope| envelope.generation >= generation);
         if self.record.phase == Phase::Ended && self.record.generation < generation && !is_coming {
-            tracing::info!(
+            tracing::warn!(
                 agent = self.id,
                 generation,
-                "the control plane expects a launch that is unknown here"
+                "an agent is lost: the control plane expects a launch that is unknown here"
             );
+            self.shared.counts.ended(EndReason::ShimLost);
             self.record.begin(generation);
             self.record.end();
             let detail = Some("This host knows nothing of this launch.".to_owned());
@@ -191,14 +192,8 @@ impl Agent {
         while let Ok((generation, happening)) = self.calls.reports.try_recv() {
             self.record_report(generation, happening);
         }
-        tracing::info!(
-            agent = self.id,
-            generation = self.record.generation,
-            ?reason,
-            code,
-            signal,
-            "an agent has ended"
-        );
+        log_end(self.id, self.record.generation, (reason, code, signal));
+        self.shared.counts.ended(reason);
         let detail = self.with_stderr(reason, detail);
         self.changes.effects.events.push(HostEvent::Ended { reason, code, signal, detail });
         let read = self.record.machine.read;
@@ -265,5 +260,14 @@ impl Agent {
             Some(detail) => format!("{}\n{end}", short(&detail, most)),
             None => end,
         })
+    }
+}
+
+/// Logs the end of a launch. An end that was not asked for is a warning.
+fn log_end(agent: i64, generation: i64, (reason, code, signal): (EndReason, Option<i32>, Option<i32>)) {
+    match reason {
+        EndReason::Stopped => tracing::info!(agent, generation, ?reason, code, signal, "an agent has ended"),
+        EndReason::ShimLost => tracing::warn!(agent, generation, "an agent is lost"),
+        _ => tracing::warn!(agent, generation, ?reason, code, signal, "an agent has ended"),
     }
 }

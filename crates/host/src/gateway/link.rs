@@ -1,6 +1,6 @@
 //! A connection. Reading never waits for writing: output has its own queue.
 
-use std::{error::Error, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use futures::{SinkExt, StreamExt, stream::SplitStream};
 use http::HeaderValue;
@@ -8,6 +8,7 @@ use muster_protocol::{
     Event, FromHost, LARGEST_FRAME, PATH, Secret, ToHost, VERSIONS,
     frame::{Hello, RefusedCode, Welcome},
 };
+use rustls::ClientConfig;
 use tokio::{
     net::TcpStream,
     sync::mpsc::{self, Permit},
@@ -15,7 +16,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, sleep_until, timeout},
 };
 use tokio_tungstenite::{
-    MaybeTlsStream, WebSocketStream, connect_async_with_config,
+    Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
     tungstenite::{self, Message, client::IntoClientRequest, protocol::WebSocketConfig},
 };
 
@@ -44,8 +45,8 @@ pub struct Link {
 
 impl Link {
     /// Connects with the token.
-    pub async fn open(url: &str, token: &Secret) -> Result<Self, LinkError> {
-        let unreachable = |error: &dyn Error| LinkError::Unreachable(root_cause(error));
+    pub async fn open(url: &str, token: &Secret, tls: &Arc<ClientConfig>) -> Result<Self, LinkError> {
+        let unreachable = |error: &(dyn Error + 'static)| LinkError::Unreachable(root_cause(error));
         let mut request = url.into_client_request().map_err(|error| unreachable(&error))?;
         let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
             .map_err(|error| unreachable(&error))?;
@@ -55,7 +56,9 @@ impl Link {
             .max_message_size(Some(LARGEST_FRAME))
             .max_frame_size(Some(LARGEST_FRAME))
             .max_write_buffer_size(8 * LARGEST_FRAME);
-        let connecting = timeout(NETWORK_WAIT, connect_async_with_config(request, Some(limits), true)).await;
+        let tls = Some(Connector::Rustls(Arc::clone(tls)));
+        let connecting = connect_async_tls_with_config(request, Some(limits), true, tls);
+        let connecting = timeout(NETWORK_WAIT, connecting).await;
         let connected = connecting.map_err(|_| LinkError::Unreachable("it doesn't answer".to_owned()))?;
         let (socket, _) = connected.map_err(|error| match error {
             tungstenite::Error::Http(response) => LinkError::Handshake {
@@ -117,8 +120,8 @@ async fn next(from: &mut SplitStream<Socket>) -> Result<Option<ToHost>, LinkErro
 }
 
 /// Tests a token: connects, and leaves without a HELLO.
-pub async fn probe(url: &str, token: &Secret) -> Result<(), LinkError> {
-    Link::open(url, token).await.map(drop)
+pub async fn probe(url: &str, token: &Secret, tls: &Arc<ClientConfig>) -> Result<(), LinkError> {
+    Link::open(url, token, tls).await.map(drop)
 }
 
 fn refused(code: RefusedCode, reason: String, retry_after: Option<i64>) -> LinkError {
@@ -187,7 +190,7 @@ impl Gateway {
             return (false, LinkError::Refused { code: RefusedCode::Restored, reason, retry_after: None });
         }
         match self.welcome(&welcome).await {
-            Ok(()) => {}
+            Ok(()) => self.shared.counts.connected(),
             Err(Closed) => return (true, Closed.into()),
         }
         match self.exchange_frames(link, welcome.events).await {

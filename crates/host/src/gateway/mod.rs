@@ -16,6 +16,7 @@ use muster_protocol::{
     command::CommandEnvelope,
     frame::{Delta, RefusedCode, Running},
 };
+use rustls::ClientConfig;
 use tokio::{sync::mpsc, time::sleep};
 use url::Url;
 
@@ -69,6 +70,7 @@ pub enum LinkError {
 pub struct Gateway {
     shared: Arc<Shared>,
     url: String,
+    tls: Arc<ClientConfig>,
     token: Secret,
     machine_id: String,
     questions: Questions,
@@ -81,6 +83,7 @@ impl Gateway {
     pub fn new(
         shared: Arc<Shared>,
         base: &Url,
+        tls: Arc<ClientConfig>,
         identity: (Secret, String),
         from_agents: (mpsc::Receiver<Ask>, mpsc::Receiver<Delta>),
         agent_requests: mpsc::UnboundedSender<AgentRequest>,
@@ -88,6 +91,7 @@ impl Gateway {
         Self {
             shared,
             url: address::socket(base),
+            tls,
             token: identity.0,
             machine_id: identity.1,
             questions: Questions::new(from_agents.0),
@@ -101,11 +105,13 @@ impl Gateway {
     pub async fn run(mut self) {
         let mut retry = Retry::default();
         loop {
-            let opened = self.questions.collect(Box::pin(Link::open(&self.url, &self.token))).await;
+            let opened =
+                self.questions.collect(Box::pin(Link::open(&self.url, &self.token, &self.tls))).await;
             let (was_welcome, error) = match opened {
                 Ok(link) => self.serve(link).await,
                 Err(error) => (false, error),
             };
+            self.shared.counts.disconnected();
             if let LinkError::Closed(_) = error {
                 return;
             }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use muster_protocol::frame;
 
-use super::{Bounds, Choice, SavedRuntime};
+use super::{Bounds, Choice, EngineVariables, RemoteEngine, SavedRuntime};
 use crate::machine;
 
 #[derive(Debug, Args)]
@@ -13,7 +13,7 @@ pub struct RuntimeArgs {
     /// Runtime of agents: by default the folder's, and `process` at first.
     #[arg(long, value_enum, env = "MUSTER_HOST_RUNTIME")]
     runtime: Option<RuntimeArg>,
-    /// The engine's socket, if not the usual one. The folder keeps it.
+    /// The engine's socket, if not that of DOCKER_HOST or CONTAINER_HOST, or the usual one. The folder keeps it.
     #[arg(long, env = "MUSTER_HOST_ENGINE")]
     engine: Option<PathBuf>,
 }
@@ -41,7 +41,7 @@ pub struct EngineArgs {
     /// The engine.
     #[arg(long, value_enum, env = "MUSTER_HOST_RUNTIME")]
     runtime: EngineArg,
-    /// The engine's socket, if not the usual one.
+    /// The engine's socket, if not that of DOCKER_HOST or CONTAINER_HOST, or the usual one.
     #[arg(long, env = "MUSTER_HOST_ENGINE")]
     engine: Option<PathBuf>,
 }
@@ -71,17 +71,21 @@ impl RuntimeArgs {
             RuntimeArg::Docker => frame::Runtime::Docker,
             RuntimeArg::Podman => frame::Runtime::Podman,
         });
-        Choice { runtime, engine: self.engine.map(absolute) }
+        Choice { runtime, engine: self.engine.map(absolute), variables: EngineVariables::read() }
     }
 }
 
 impl EngineArgs {
-    pub fn chosen(self) -> SavedRuntime {
+    pub fn chosen(self) -> Result<SavedRuntime, RemoteEngine> {
         let runtime = match self.runtime {
             EngineArg::Docker => frame::Runtime::Docker,
             EngineArg::Podman => frame::Runtime::Podman,
         };
-        SavedRuntime { runtime, engine: self.engine.map(absolute) }
+        let engine = match self.engine {
+            Some(engine) => Some(absolute(engine)),
+            None => EngineVariables::read().socket(runtime)?,
+        };
+        Ok(SavedRuntime { runtime, engine })
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use muster_protocol::frame;
 use serde::{Deserialize, Serialize};
 
-use super::{Bounds, Engine, Kind, Runtime, Settings};
+use super::{Bounds, Engine, EngineVariables, Kind, RemoteEngine, Runtime, Settings};
 use crate::{
     folder::Folder,
     programs::{ProgramError, static_shim},
@@ -17,8 +17,9 @@ use crate::{
 pub struct Choice {
     /// `None`: the folder's.
     pub runtime: Option<frame::Runtime>,
-    /// `None`: the folder's.
+    /// `None`: the folder's, or at first that of the variables.
     pub engine: Option<PathBuf>,
+    pub variables: EngineVariables,
 }
 
 /// The runtime saved in a folder.
@@ -29,29 +30,36 @@ pub struct SavedRuntime {
     pub engine: Option<PathBuf>,
 }
 
-/// The folder's agents belong to another runtime.
+/// Why the operator's choice can't be used.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "The agents of {path} ran {saved}, and their homes are there: {wanted} they would begin with empty ones. Leave out \
-     `--runtime` and MUSTER_HOST_RUNTIME: the folder knows it. To run agents {wanted}, join as another server, with another \
-     folder.",
-    saved = home_location(*.saved),
-    wanted = home_location(*.wanted)
-)]
-pub struct OtherRuntime {
-    path: PathBuf,
-    saved: frame::Runtime,
-    wanted: frame::Runtime,
+pub enum ChoiceError {
+    /// The folder's agents belong to another runtime.
+    #[error(
+        "The agents of {path} ran {saved}, and their homes are there: {wanted} they would begin with empty ones. Leave \
+         out `--runtime` and MUSTER_HOST_RUNTIME: the folder knows it. To run agents {wanted}, join as another server, \
+         with another folder.",
+        saved = home_location(*.saved),
+        wanted = home_location(*.wanted)
+    )]
+    OtherRuntime { path: PathBuf, saved: frame::Runtime, wanted: frame::Runtime },
+    #[error(transparent)]
+    RemoteEngine(#[from] RemoteEngine),
 }
 
 impl Choice {
-    /// Completes the choice from the saved runtime.
-    pub fn or_saved(&self, saved: Option<&SavedRuntime>) -> SavedRuntime {
+    /// Completes the choice from the saved runtime. Once a folder has run, the variables count no longer: its agents'
+    /// homes are in its engine.
+    pub fn or_saved(&self, saved: Option<&SavedRuntime>) -> Result<SavedRuntime, RemoteEngine> {
         let is_other = |saved: &&SavedRuntime| self.runtime.is_some_and(|wanted| wanted != saved.runtime);
         let saved = saved.filter(|saved| !is_other(saved));
         let runtime = self.runtime.or(saved.map(|saved| saved.runtime)).unwrap_or(frame::Runtime::Process);
-        let engine = self.engine.clone().or_else(|| saved.and_then(|saved| saved.engine.clone()));
-        SavedRuntime { runtime, engine: engine.filter(|_| runtime != frame::Runtime::Process) }
+        let engine = match (&self.engine, saved) {
+            _ if runtime == frame::Runtime::Process => None,
+            (Some(engine), _) => Some(engine.clone()),
+            (None, Some(saved)) => saved.engine.clone(),
+            (None, None) => self.variables.socket(runtime)?,
+        };
+        Ok(SavedRuntime { runtime, engine })
     }
 
     /// Completes the choice, unless agents have their homes elsewhere.
@@ -59,11 +67,11 @@ impl Choice {
         &self,
         folder: &Folder,
         saved: Option<&SavedRuntime>,
-    ) -> Result<SavedRuntime, OtherRuntime> {
-        let meant = self.or_saved(saved);
+    ) -> Result<SavedRuntime, ChoiceError> {
+        let meant = self.or_saved(saved)?;
         match saved {
             Some(saved) if saved.runtime != meant.runtime && folder.has_homes(saved.runtime) => {
-                Err(OtherRuntime {
+                Err(ChoiceError::OtherRuntime {
                     path: folder.root().to_owned(),
                     saved: saved.runtime,
                     wanted: meant.runtime,
@@ -115,23 +123,37 @@ mod tests {
     }
 
     fn choice(runtime: Option<frame::Runtime>, engine: Option<&str>) -> Choice {
-        Choice { runtime, engine: engine.map(PathBuf::from) }
+        Choice { runtime, engine: engine.map(PathBuf::from), variables: EngineVariables::default() }
     }
 
     #[test]
     fn missing_options_come_from_the_folder() {
         let saved = docker("/a");
-        assert_eq!(choice(None, None).or_saved(Some(&saved)), saved);
-        assert_eq!(choice(Some(frame::Runtime::Docker), None).or_saved(Some(&saved)), saved);
-        assert_eq!(choice(None, Some("/b")).or_saved(Some(&saved)), docker("/b"));
+        let of = |choice: Choice, saved| choice.or_saved(saved).unwrap();
+        assert_eq!(of(choice(None, None), Some(&saved)), saved);
+        assert_eq!(of(choice(Some(frame::Runtime::Docker), None), Some(&saved)), saved);
+        assert_eq!(of(choice(None, Some("/b")), Some(&saved)), docker("/b"));
         let process = SavedRuntime { runtime: frame::Runtime::Process, engine: None };
-        assert_eq!(choice(None, Some("/b")).or_saved(None), process);
-        let podman = choice(Some(frame::Runtime::Podman), None).or_saved(Some(&saved));
+        assert_eq!(of(choice(None, Some("/b")), None), process);
+        let podman = of(choice(Some(frame::Runtime::Podman), None), Some(&saved));
         assert_eq!(
             podman,
             SavedRuntime { runtime: frame::Runtime::Podman, engine: None },
             "a socket of another engine"
         );
+    }
+
+    #[test]
+    fn a_folder_that_has_not_run_follows_the_variables() {
+        let with = |engine: Option<&str>, variable: &str| Choice {
+            variables: EngineVariables { docker: Some(variable.to_owned()), podman: None },
+            ..choice(Some(frame::Runtime::Docker), engine)
+        };
+        assert_eq!(with(None, "unix:///v").or_saved(None).unwrap(), docker("/v"));
+        assert_eq!(with(Some("/b"), "unix:///v").or_saved(None).unwrap(), docker("/b"));
+        assert_eq!(with(None, "unix:///v").or_saved(Some(&docker("/a"))).unwrap(), docker("/a"));
+        assert!(with(None, "tcp://192.0.2.7:2376").or_saved(None).is_err());
+        assert_eq!(with(Some("/b"), "tcp://192.0.2.7:2376").or_saved(None).unwrap(), docker("/b"));
     }
 
     #[test]

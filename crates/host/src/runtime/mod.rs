@@ -19,6 +19,7 @@ mod image;
 mod pipe;
 mod reference;
 mod spec;
+mod variables;
 
 use std::{
     collections::BTreeMap,
@@ -34,9 +35,10 @@ use tokio::sync::{mpsc::UnboundedSender, watch};
 
 pub use self::{
     args::{BoundArgs, EngineArgs, RuntimeArgs},
-    choice::{Choice, OtherRuntime, SavedRuntime},
+    choice::{Choice, ChoiceError, SavedRuntime},
     client::EngineError,
     docker::{Engine, Settings},
+    variables::{EngineVariables, RemoteEngine},
 };
 use crate::{
     agent::home::{self, SendError},

@@ -55,6 +55,33 @@ async fn each_refusal_says_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_token_may_be_in_a_file() {
+    let plane = Plane::start().await;
+    let (host, token, url) = (Host::empty(), plane.token(), plane.lock().url.clone());
+    let file = host.path().with_file_name("token");
+    let join = |given: &str| {
+        let mut command = host.command("join");
+        command.args(["--url", &url]).env("MUSTER_HOST_TOKEN_FILE", &file).env_remove("MUSTER_HOST_TOKEN");
+        if !given.is_empty() {
+            command.env("MUSTER_HOST_TOKEN", given);
+        }
+        within(|| command.output().unwrap())
+    };
+    let missing = join("");
+    assert!(
+        !missing.status.success() && said(&missing).contains("MUSTER_HOST_TOKEN_FILE"),
+        "{}",
+        said(&missing)
+    );
+    assert!(!said(&missing).contains(file.to_str().unwrap()), "it may be the token: {}", said(&missing));
+    fs::write(&file, format!("{token}\n")).unwrap();
+    let both = join(&token);
+    assert!(!both.status.success() && said(&both).contains("both set"), "{}", said(&both));
+    let joined = join("");
+    assert!(joined.status.success(), "{}", said(&joined));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_host_runs_in_a_folder_and_only_after_joining() {
     let empty = Host::empty();
     let refused = within(|| empty.command("run").output().unwrap());
@@ -170,6 +197,48 @@ async fn a_folder_keeps_how_its_agents_are_run() {
     let unit = within(|| host.command("unit").output().unwrap());
     let words = format!("--runtime docker --engine \"{}\"\n", socket.display());
     assert!(said(&unit).contains(&words), "{}", said(&unit));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_engine_is_found_as_its_clients_find_it() {
+    let host = Host::empty();
+    let unit = |variable: &str, value: &str, options: &[&str]| {
+        let mut command = host.command("unit");
+        command.args(options).env(variable, value);
+        said(&within(|| command.output().unwrap()))
+    };
+    let (docker, podman) = (["--runtime", "docker"], ["--runtime", "podman"]);
+    for (variable, options) in [("DOCKER_HOST", docker), ("CONTAINER_HOST", podman)] {
+        for value in ["unix:///v/sock", "/v/sock"] {
+            let text = unit(variable, value, &options);
+            assert!(text.contains("--engine \"/v/sock\"\n"), "{text}");
+        }
+        let text = unit(variable, "unix:///v/sock", &[&options[..], &["--engine", "/o/sock"]].concat());
+        assert!(text.contains("--engine \"/o/sock\"\n") && !text.contains("/v/sock"), "{text}");
+        for value in ["tcp://192.0.2.7:2376", "ssh://me@192.0.2.7"] {
+            let text = unit(variable, value, &options);
+            let expected =
+                format!("{variable} is {value:?}, and agents can only run in an engine of this machine.");
+            assert!(text.contains(&expected) && text.contains("with `--engine`"), "{text}");
+        }
+        assert!(
+            unit(variable, "tcp://192.0.2.7:2376", &[]).contains("[Service]"),
+            "plain processes need none"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_of_root_warns_and_names_the_remedy() {
+    let plane = Plane::start().await;
+    let host = Host::start(&plane, &[]);
+    plane.wait("it says hello", |state| state.hellos.first().map(drop)).await;
+    let doctor = said(&within(|| host.command("doctor").output().unwrap()));
+    let is_root = rustix::process::geteuid().is_root();
+    for (text, warning) in [(host.log(), "this host runs as root."), (doctor, "this is root. A host needs")] {
+        assert_eq!(text.contains(warning), is_root, "{text}");
+        assert_eq!(text.contains("`muster host unit`"), is_root, "{text}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -372,22 +441,25 @@ async fn doctor_says_what_is_wrong_by_its_exit_code_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_unit_is_one_that_systemd_accepts() {
+async fn systemd_accepts_the_unit_and_rates_it_as_documented() {
     let host = Host::empty();
-    let unit = within(|| host.command("unit").args(["--user", "root"]).output().unwrap());
+    let unit = within(|| host.command("unit").args(["--user", "daemon"]).output().unwrap());
     let text = String::from_utf8(unit.stdout).unwrap();
     assert!(text.contains("KillMode=process") && text.contains(host.path().to_str().unwrap()), "{text}");
     let path = host.path().with_file_name("muster-host.service");
     fs::write(&path, text).unwrap();
-    let verify = std::process::Command::new("systemd-analyze")
-        .args(["verify", "--man=no"])
-        .arg(&path)
-        .stdin(Stdio::null())
-        .output();
-    let Ok(verify) = verify else {
+    let analyze = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("systemd-analyze");
+        command.args(arguments).arg(&path).stdin(Stdio::null()).output()
+    };
+    let Ok(verify) = analyze(&["verify", "--man=no"]) else {
         eprintln!("skipped: systemd-analyze is not installed");
         return;
     };
     let says = String::from_utf8_lossy(&verify.stderr).into_owned();
     assert!(!says.contains("muster-host.service:"), "{says}");
+    // docs/hosts.md has this number.
+    let rated = analyze(&["security", "--offline=true", "--no-pager"]).unwrap();
+    let says = String::from_utf8_lossy(&rated.stdout).into_owned();
+    assert!(says.contains("exposure level for muster-host.service: 8.3 "), "{says}");
 }

@@ -9,10 +9,12 @@
 
 mod approvals;
 mod backups;
+mod certificates;
 mod commands;
 mod faults;
 mod gate;
 mod joining;
+mod metrics;
 mod patience;
 mod shutdown;
 mod turns;

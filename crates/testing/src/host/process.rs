@@ -30,8 +30,8 @@ pub fn program() -> PathBuf {
     let program = own.parent().unwrap().parent().unwrap().join("examples/muster");
     let built = program.metadata().and_then(|file| file.modified()).ok();
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let changed =
-        ["agent", "egress", "host", "protocol", "shim"].map(|name| newest(&crates.join(name).join("src")));
+    let changed = ["agent", "certificates", "egress", "host", "protocol", "shim"]
+        .map(|name| newest(&crates.join(name).join("src")));
     let is_current = built.is_some_and(|built| changed.iter().all(|changed| *changed <= built));
     assert!(is_current, "build it first: cargo build -p muster-host --example muster");
     program
