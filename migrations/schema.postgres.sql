@@ -948,6 +948,14 @@ CREATE TABLE email_tokens (
 CREATE INDEX email_tokens_user ON public.email_tokens USING btree (user_id, kind);
 CREATE UNIQUE INDEX email_tokens_hash ON public.email_tokens USING btree (token_hash);
 
+CREATE TABLE first_start (
+    id bigint NOT NULL,
+    code_hash bytea NOT NULL,
+    created_at bigint NOT NULL,
+    CONSTRAINT first_start_id_check CHECK ((id = 1)),
+    CONSTRAINT first_start_pkey PRIMARY KEY (id)
+);
+
 CREATE TABLE idempotency_keys (
     organization_id bigint NOT NULL,
     caller text NOT NULL,
@@ -1682,6 +1690,12 @@ CREATE TABLE skills (
 );
 CREATE UNIQUE INDEX skills_name ON public.skills USING btree (organization_id, name) WHERE (archived_at IS NULL);
 CREATE TRIGGER skills_stored AFTER INSERT OR DELETE OR UPDATE OF content ON public.skills FOR EACH ROW EXECUTE FUNCTION count_content();
+
+CREATE TABLE step_versions (
+    step bigint NOT NULL,
+    muster text NOT NULL,
+    CONSTRAINT step_versions_pkey PRIMARY KEY (step)
+);
 
 CREATE TABLE stored_bytes (
     organization_id bigint NOT NULL,

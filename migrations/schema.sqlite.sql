@@ -1010,6 +1010,13 @@ CREATE UNIQUE INDEX email_tokens_hash ON email_tokens (token_hash);
 
 CREATE INDEX email_tokens_user ON email_tokens (user_id, kind);
 
+CREATE TABLE first_start (
+    id BIGINT NOT NULL CHECK (id = 1),
+    code_hash BLOB NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (id)
+);
+
 CREATE TABLE idempotency_keys (
     organization_id BIGINT NOT NULL, -- 0: a GraphQL request, which may involve several.
     caller TEXT NOT NULL, -- `user:7` or `token:9`.
@@ -1791,6 +1798,12 @@ CREATE TRIGGER skills_stored AFTER INSERT ON skills BEGIN
     VALUES (new.organization_id, length(CAST(new.content AS BLOB)))
     ON CONFLICT (organization_id) DO UPDATE SET bytes = bytes + excluded.bytes;
 END;
+
+CREATE TABLE step_versions (
+    step BIGINT NOT NULL,
+    muster TEXT NOT NULL, -- Such as 0.1.0.
+    PRIMARY KEY (step)
+);
 
 CREATE TABLE stored_bytes (
     organization_id BIGINT NOT NULL,

@@ -266,3 +266,11 @@ CREATE TABLE sign_in_throttle (
     PRIMARY KEY (key_hash)
 );
 CREATE INDEX sign_in_throttle_age ON sign_in_throttle (updated_at);
+
+-- The code with which the first person comes in, as a digest. At most one row, and none once there is a user.
+CREATE TABLE first_start (
+    id BIGINT NOT NULL CHECK (id = 1),
+    code_hash BLOB NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (id)
+);

@@ -18,13 +18,12 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
-use sea_orm::DbBackend;
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sqlx::{Connection, Row, SqliteConnection, sqlite::SqliteConnectOptions};
 
-use super::{Db, steps};
+use super::{Db, newest_step};
 use crate::{
     base::{
         files::{create_private, keep_name},
@@ -293,7 +292,7 @@ pub async fn restore(config: &Config, file: &Path) -> anyhow::Result<(Manifest, 
     }
     let work = Workplace::beside(&database)?;
     let manifest = unpack(file, &work)?;
-    let known = steps::newest(DbBackend::Sqlite);
+    let known = newest_step();
     ensure!(
         manifest.migrated_to <= known,
         "the backup was made by Muster {}, which knows later migrations ({} > {known}): restore it with that version",

@@ -333,7 +333,7 @@ fn openers(settings: &Database) -> anyhow::Result<(Opener, Opener)> {
 
 /// The options for reading and writing an SQLite file. Both read only if its disk is read-only.
 fn sqlite(url: &str) -> anyhow::Result<(Opener, Opener)> {
-    let options = SqliteConnectOptions::from_str(url).context("database_url")?;
+    let options = SqliteConnectOptions::from_str(url).context("database.url")?;
     let options = options.foreign_keys(true).statement_cache_capacity(256);
     if access(options.get_filename(), Access::WRITE_OK) == Err(Errno::ROFS) {
         let file = options.get_filename().display();
@@ -359,7 +359,7 @@ fn sqlite(url: &str) -> anyhow::Result<(Opener, Opener)> {
 
 /// The same for a PostgreSQL server.
 fn postgres(url: &str) -> anyhow::Result<(Opener, Opener)> {
-    let options = PgConnectOptions::from_str(url).context("database_url")?;
+    let options = PgConnectOptions::from_str(url).context("database.url")?;
     let options = options.application_name("muster").statement_cache_capacity(256);
     // A transaction that waits for a lock keeps a connection, and one that holds a lock keeps others waiting. Both are
     // limited, even if a replica freezes or is cut off in the middle of a transaction.

@@ -25,7 +25,7 @@ pub use links::{Link, Relinked, linked, relink};
 pub use owner::Owner;
 pub use scoped::{Foldable, TenantEntity, held};
 pub(crate) use scoped::{entity, tenant_entity};
-pub use steps::MigrationStep;
+pub use steps::{MigrationStep, StepMismatch, newest_step};
 pub use sums::{FULL, added};
 pub use transaction::{Mark, Transaction};
 pub use tx::{Precondition, Tx};

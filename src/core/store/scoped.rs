@@ -11,7 +11,10 @@ use sea_orm::{
 use super::sql::{Door, OrgSql, Row, Write};
 use crate::{
     base::problem::Result,
-    core::{access::Scope, store::Tx},
+    core::{
+        access::Scope,
+        store::{Transaction, Tx},
+    },
 };
 
 /// An entity whose rows belong to organizations.
@@ -125,6 +128,12 @@ impl Scope {
             expected.check(&tx).await?;
         }
         Ok(tx)
+    }
+
+    /// Goes on with a transaction that has inserted the scope's organization.
+    #[must_use]
+    pub fn resume(&self, transaction: Transaction) -> Tx {
+        Tx::new(self.clone(), transaction)
     }
 }
 
