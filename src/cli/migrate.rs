@@ -40,8 +40,11 @@ impl Migrate {
 
 async fn plan(cli: &Cli) -> Result<Output, Failure> {
     let db = cli.any_database().await?;
-    let pending = db.pending().await;
+    let (mismatch, pending) = (db.mismatch().await, db.pending().await);
     db.close().await;
+    if let Some(mismatch) = mismatch? {
+        return Err(mismatch.into());
+    }
     let pending = pending?;
     let names = names(&pending);
     let text = if names.is_empty() { "The database is up to date.".to_owned() } else { names.join("\n") };
@@ -49,5 +52,5 @@ async fn plan(cli: &Cli) -> Result<Output, Failure> {
 }
 
 fn names(steps: &[MigrationStep]) -> Vec<String> {
-    steps.iter().map(|step| format!("{:04} {}", step.version, step.name)).collect()
+    steps.iter().map(ToString::to_string).collect()
 }

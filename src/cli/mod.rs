@@ -7,9 +7,12 @@
 
 mod audit;
 mod backup;
+mod completions;
+mod config;
 mod demo;
 mod doctor;
 mod failure;
+mod health;
 mod key;
 mod listen;
 mod member;
@@ -25,7 +28,9 @@ mod seed;
 mod serve;
 mod session;
 mod token;
+mod unit;
 mod user;
+mod version;
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode, sync::Arc};
 
@@ -97,6 +102,20 @@ struct Words {
 }
 
 impl Program {
+    /// The program that the executable's name asks for, if it isn't `muster`. A container has the static `muster` as its
+    /// shim, and the reference agent's image as its agent, each under its own name. A link `muster-host` is the host.
+    fn by_name() -> Option<Self> {
+        let mut words = std::env::args_os();
+        let path = PathBuf::from(words.next()?);
+        let given = || Words { words: words.collect() };
+        match path.file_name()?.to_str()? {
+            "muster-host" => Some(Self::Host(given())),
+            "muster-shim" | "shim" => Some(Self::Shim(given())),
+            "muster-agent" => Some(Self::Agent(given())),
+            _ => None,
+        }
+    }
+
     fn run(self) -> ExitCode {
         match self {
             Self::Host(given) => muster_host::main(&["host"], given.words),
@@ -117,9 +136,9 @@ enum Command {
     Restore(backup::Restore),
     /// Check that everything is in order, and say what to do if it is not
     Doctor(doctor::Doctor),
-    /// Check the settings
+    /// Show and check the settings
     #[command(subcommand)]
-    Config(doctor::Settings),
+    Config(config::Settings),
     /// Manage organizations
     #[command(subcommand)]
     Org(org::Org),
@@ -156,6 +175,14 @@ enum Command {
     Demo(demo::Demo),
     /// Run the service
     Serve(serve::Serve),
+    /// Print a systemd unit for the service
+    Unit(unit::Unit),
+    /// Print the version, the newest migration, the protocols and the platform
+    Version,
+    /// Ask the service whether it is ready
+    Health(health::Health),
+    /// Print a script with which a shell completes this command line
+    Completions(completions::Completions),
 }
 
 impl Command {
@@ -165,7 +192,7 @@ impl Command {
             Self::Backup(command) => command.run(cli).await,
             Self::Restore(command) => command.run(cli).await,
             Self::Doctor(command) => command.run(cli).await,
-            Self::Config(command) => Ok(command.run(cli)),
+            Self::Config(command) => command.run(cli),
             Self::Org(command) => command.run(cli).await,
             Self::User(command) => command.run(cli).await,
             Self::Member(command) => command.run(cli).await,
@@ -179,6 +206,10 @@ impl Command {
             Self::Schema(command) => command.run(),
             Self::Demo(command) => Box::pin(command.run(cli)).await,
             Self::Serve(command) => command.run(cli).await,
+            Self::Unit(command) => command.run(cli),
+            Self::Version => Ok(version::version()),
+            Self::Health(command) => command.run(cli).await,
+            Self::Completions(command) => Ok(command.run()),
         }
     }
 }
@@ -241,9 +272,12 @@ impl Cli {
     /// the policy folder and the keys.
     ///
     /// # Errors
-    /// There is no database, it can't be reached, or it lacks this version's tables.
+    /// There is no database, it can't be reached, or its tables are not this version's.
     async fn database(&self) -> Result<Db, Failure> {
         let db = self.any_database().await?;
+        if let Some(mismatch) = db.mismatch().await? {
+            return Err(mismatch.into());
+        }
         if db.is_migrated().await? {
             return Ok(db);
         }
@@ -309,6 +343,9 @@ fn link(core: &Core, page: &str, token: &SecretString) -> String {
 /// Runs the command given on the command line.
 #[must_use]
 pub fn run() -> ExitCode {
+    if let Some(program) = Program::by_name() {
+        return program.run();
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return failure::usage(&error),

@@ -34,7 +34,11 @@ pub(super) async fn found(config: Config) -> Result<Arc<Core>, Failure> {
 
 /// The same, without changing its tables. `reads_end`: see [`Options::reads_end`].
 pub(super) async fn as_is(config: Config, reads_end: bool) -> Result<Arc<Core>, Failure> {
-    start_found(config, reads_end).await
+    let core = start_found(config, reads_end).await?;
+    match core.db.mismatch().await? {
+        Some(mismatch) => Err(mismatch.into()),
+        None => Ok(core),
+    }
 }
 
 /// Opens an installation, and creates it if it does not exist.

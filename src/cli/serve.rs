@@ -2,10 +2,12 @@
 
 use std::{
     io::{self, Write},
+    net::SocketAddr,
     sync::Arc,
     time::Duration,
 };
 
+use secrecy::ExposeSecret;
 use serde_json::json;
 use tokio::{
     net::TcpListener,
@@ -16,19 +18,33 @@ use tokio::{
 use super::{Cli, Failure, Output, doctor, listen, load, open};
 use crate::{
     api::middleware::{self, scrape},
-    core::{Core, access::org_policies, config::LogFormat, events, keys, store::Owner, telemetry::metrics},
+    core::{
+        Core,
+        access::org_policies,
+        config::{Config, LogFormat},
+        events, keys,
+        store::Owner,
+        telemetry::metrics,
+    },
+    domain::people,
     jobs::{self, PERIODIC_JOBS},
     service::Service,
 };
 
 /// How to choose another address to serve on.
 const LISTEN: &str = "MUSTER_LISTEN={} (listen)";
+/// The same, if the command line has chosen one.
+const LISTEN_ARGUMENT: &str = "muster serve --listen {}";
 /// How to choose another address for the metrics.
 const METRICS: &str = "MUSTER_METRICS_LISTEN={} (metrics.listen)";
 
 /// Run the service.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "`muster config defaults` describes every setting.")]
 pub struct Serve {
+    /// The address and port to serve on [default: the setting listen]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
     /// Do not change the database's tables
     #[arg(long)]
     no_migrate: bool,
@@ -36,11 +52,12 @@ pub struct Serve {
 
 impl Serve {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        let config = cli.settings()?;
+        let config = self.settings(cli)?;
+        let hint = if self.listen.is_some() { LISTEN_ARGUMENT } else { LISTEN };
         doctor::require_good_files(&config)?;
         // Another process that serves this database is reported first: it most likely has the address as well.
         Owner::check(&config)?;
-        let bound = listen::bind(config.listen, LISTEN)?;
+        let bound = listen::bind(config.listen, hint)?;
         if self.no_migrate {
             open::require_file(&config)?;
         } else {
@@ -53,7 +70,7 @@ impl Serve {
             open::owned(config, &owner, true).await?.0
         };
         let core = load(core).await?;
-        let listener = bound.listen(LISTEN)?;
+        let listener = bound.listen(hint)?;
         let address = listener.local_addr()?;
         owner.serves_at(&format!("http://{address}"))?;
         // Programs that read both streams expect one format.
@@ -66,9 +83,48 @@ impl Serve {
         let on_ready = || {
             let _ = writeln!(io::stdout(), "{ready}");
         };
+        invite_first_person(&core, address).await;
         serve(core, listener, on_ready, std::future::ready(())).await?;
         Ok(Output::none())
     }
+
+    fn settings(&self, cli: &Cli) -> Result<Config, Failure> {
+        let config = cli.settings()?;
+        Ok(match self.listen {
+            Some(address) => config.serving_on(address)?,
+            None => config,
+        })
+    }
+}
+
+/// Logs the address of the page that makes the first person and organization, if there is no user. The code is in the
+/// fragment, which browsers send to no server.
+async fn invite_first_person(core: &Core, address: SocketAddr) {
+    match people::renew_first_code(core).await {
+        Ok(Some(code)) => {
+            let page = format!("{}/first-start#code={}", base_url(core, address), code.expose_secret());
+            tracing::warn!(
+                %page,
+                "first_start.open: there are no users yet; this page makes the first one, and works once"
+            );
+        }
+        Ok(None) => {}
+        Err(problem) => {
+            let why = problem.cause().map(|cause| format!("{cause:#}"));
+            tracing::error!(%problem, why, "first_start.not_prepared");
+        }
+    }
+}
+
+/// The URL under which a person who reads the log most likely reaches the service.
+fn base_url(core: &Core, address: SocketAddr) -> String {
+    core.config.public_url.clone().unwrap_or_else(|| {
+        if address.ip().is_unspecified() {
+            format!("http://localhost:{}", address.port())
+        } else {
+            format!("http://{address}")
+        }
+    })
 }
 
 /// Serves on `listener` until the process is asked to stop. It then accepts no more connections, finishes requests in
@@ -161,6 +217,12 @@ fn start_background_work(core: &Arc<Core>) {
         let _ = stopping.run_until_cancelled(keys).await;
     });
     core.tasks.spawn_last(events::relay(Arc::clone(core)));
+    if core.config.is_in_clear() {
+        tracing::warn!(
+            listen = %core.config.listen,
+            "serve.in_clear: passwords and tokens reach this address unencrypted; put a proxy with TLS in front, and set public_url (https://…) or trusted_proxies"
+        );
+    }
     if !core.mailer.is_on() {
         tracing::warn!(
             "mail.off: mail.url is not set; invitations and password resets can't be sent by mail, and no one is notified of approvals"

@@ -288,7 +288,7 @@ impl<K: Clone + Eq + Hash> ShrinkableKeyedStateStore<K> for Levels<K> {
     }
 }
 
-/// Notes on a request for the outermost layer: its last charge, its holder, and whether it is a change.
+/// Notes on a request for the outermost layer: its last charge, its holder and organization, whether it is a change.
 #[derive(Clone, Debug, Default)]
 pub struct RequestNotes(Arc<Noted>);
 
@@ -297,6 +297,7 @@ struct Noted {
     charge: AtomicU64,
     holder: OnceLock<Holder>,
     changes: AtomicBool,
+    org: OnceLock<OrgId>,
 }
 
 impl RequestNotes {
@@ -315,6 +316,17 @@ impl RequestNotes {
     #[must_use]
     pub fn is_change(&self) -> bool {
         self.0.changes.load(Ordering::Relaxed)
+    }
+
+    /// Records the organization for the log line. Of several in one request, the first.
+    pub fn concerns(&self, org: OrgId) {
+        let _ = self.0.org.set(org);
+    }
+
+    /// The organization, if the caller may act in one.
+    #[must_use]
+    pub fn org(&self) -> Option<OrgId> {
+        self.0.org.get().copied()
     }
 
     pub fn held_by(&self, holder: Holder) {

@@ -3,11 +3,13 @@
 //! Redirects are not followed, since they could lead anywhere, and every call has a timeout, so that a missing answer
 //! blocks nothing. Each call carries its trace (`traceparent`), if there is one.
 
-use std::sync::Once;
+use std::{error::Error, sync::Once};
 
 use muster_addresses::Addresses;
+use muster_certificates::{FileError, Remedy};
 use muster_channels::{Network, VendorUrls};
 use reqwest::{Request, Response, redirect::Policy};
+use rustls::pki_types::CertificateDer;
 
 use crate::{
     base::bounds,
@@ -23,12 +25,36 @@ pub fn provide_tls() {
     });
 }
 
+/// Why a client could not be created.
+#[derive(Debug, thiserror::Error)]
+pub enum OutboundError {
+    /// The operator's certificates can't be read.
+    #[error("ca_file: {0}")]
+    Certificates(#[from] FileError),
+    #[error(transparent)]
+    Client(#[from] reqwest::Error),
+}
+
+/// The operator's certificates, which are trusted in addition to the system's.
+///
+/// # Errors
+/// The file can't be read, or has none.
+pub fn own_certificates(config: &Config) -> Result<Vec<CertificateDer<'static>>, FileError> {
+    config.ca_file.as_deref().map_or_else(|| Ok(Vec::new()), muster_certificates::read)
+}
+
+/// What is wrong with a server's certificate, with the remedy. `None`: the error is another one.
+#[must_use]
+pub fn certificate_error(error: &(dyn Error + 'static)) -> Option<String> {
+    muster_certificates::explain(error, Remedy::ServiceSetting)
+}
+
 /// The network, as transports of channels use it: their own clients, which are guarded where tenants type the address.
 ///
 /// # Errors
-/// The system's certificates can't be read.
+/// See [`OutboundError`].
 #[expect(clippy::disallowed_methods, reason = "signatures and TLS need the real time")]
-pub fn network(config: &Config) -> reqwest::Result<Network> {
+pub fn network(config: &Config) -> Result<Network, OutboundError> {
     provide_tls();
     let channels = &config.channels;
     let vendors = VendorUrls {
@@ -36,7 +62,23 @@ pub fn network(config: &Config) -> reqwest::Result<Network> {
         slack_files: channels.slack_files_url.clone(),
         telegram: channels.telegram_url.clone(),
     };
-    Network::new(Addresses::new(channels.networks.clone()), vendors, jiff::Timestamp::now)
+    let addresses = Addresses::new(channels.networks.clone());
+    Ok(Network::new(addresses, vendors, jiff::Timestamp::now, &own_certificates(config)?)?)
+}
+
+/// The body of an answer; `None` if it is longer than `most` bytes.
+///
+/// # Errors
+/// The connection was lost.
+pub async fn read_body(mut answer: Response, most: usize) -> reqwest::Result<Option<Vec<u8>>> {
+    let mut body = Vec::new();
+    while let Some(chunk) = answer.chunk().await? {
+        if body.len() + chunk.len() > most {
+            return Ok(None);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Some(body))
 }
 
 /// Calls other services.
@@ -47,10 +89,25 @@ impl Client {
     /// A new client; its clones share its connections.
     ///
     /// # Errors
-    /// The system's certificates can't be read.
-    pub fn new() -> reqwest::Result<Self> {
+    /// See [`OutboundError`].
+    pub fn new(config: &Config) -> Result<Self, OutboundError> {
+        Self::build(config, reqwest::Client::builder())
+    }
+
+    /// A new client that ignores the environment's proxies: for an address of this machine, or one that an operator
+    /// names for a check.
+    ///
+    /// # Errors
+    /// See [`OutboundError`].
+    pub fn without_proxy(config: &Config) -> Result<Self, OutboundError> {
+        Self::build(config, reqwest::Client::builder().no_proxy())
+    }
+
+    fn build(config: &Config, builder: reqwest::ClientBuilder) -> Result<Self, OutboundError> {
         provide_tls();
-        Ok(Self(reqwest::Client::builder().redirect(Policy::none()).timeout(bounds::NETWORK_WAIT).build()?))
+        let roots = muster_certificates::with_system(&own_certificates(config)?);
+        let builder = builder.redirect(Policy::none()).timeout(bounds::NETWORK_WAIT);
+        Ok(Self(builder.tls_backend_preconfigured(muster_certificates::client_config(roots)).build()?))
     }
 
     /// Sends a request as part of the active span's trace.

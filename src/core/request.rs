@@ -13,6 +13,7 @@ use sea_orm::Statement;
 use super::{
     Core,
     access::{Caller, Jar},
+    limits::RequestNotes,
     store::{Precondition, Transaction},
 };
 use crate::base::{
@@ -47,6 +48,8 @@ pub struct Request {
     pub signed_out: Arc<AtomicBool>,
     /// Whether the arguments were validated before execution, as REST does.
     pub validated: bool,
+    /// What the log line says about it.
+    pub notes: RequestNotes,
     /// The idempotency key that the request holds; its transactions mark it.
     key: OnceLock<Arc<dyn HeldKey>>,
     /// The precondition of the first transaction.
@@ -69,6 +72,7 @@ impl Request {
             jar: Jar::default(),
             signed_out: Arc::default(),
             validated: false,
+            notes: RequestNotes::default(),
             key: OnceLock::new(),
             precondition: OnceLock::new(),
             changes: AtomicU64::new(0),

@@ -7,7 +7,6 @@ mod providers;
 
 use std::{net::TcpListener, path::Path, time::Instant};
 
-use clap::Subcommand;
 use rustix::{
     fs::{Access, access},
     io::Errno,
@@ -28,9 +27,9 @@ use crate::{
         audit::{self, INSTANCE},
         config::{Config, ConfigError},
         keys::{self, SEALED},
-        mail, policy, resource_limits,
+        outbound, policy, resource_limits,
         sealing::{KeyFile, KeyFileError},
-        store::{Db, backup::database_file},
+        store::{Db, StepMismatch, backup::database_file},
     },
 };
 
@@ -45,34 +44,40 @@ pub struct Doctor {
     oidc: Option<String>,
 }
 
-/// The settings
-#[derive(Debug, Subcommand)]
-pub enum Settings {
-    /// List every mistake in the settings and in the files that they name; open nothing else
-    Check(Check),
-}
-
-#[derive(Debug, clap::Args)]
-pub struct Check {}
-
 fn report(findings: &[Finding]) -> Output {
     let bad = findings.iter().any(|finding| finding.level == Level::Bad);
     let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
     Output::with_text(json!({ "ok": !bad, "findings": findings }), lines.join("\n")).failed_if(bad)
 }
 
-impl Settings {
-    pub(super) fn run(self, cli: &Cli) -> Output {
-        let Self::Check(Check {}) = self;
-        match cli.read_settings() {
-            Ok(config) => {
-                let mut findings = vec![Finding::good("settings", "all known and valid")];
-                findings.extend(files(&config));
-                report(&findings)
-            }
-            Err(error) => report(&wrong_settings(error)),
-        }
+/// Lists every mistake in the settings and in the files that they name.
+pub(super) fn check_settings(cli: &Cli) -> Output {
+    match cli.read_settings() {
+        Ok(config) => report(&good_settings(&config)),
+        Err(error) => report(&wrong_settings(error)),
     }
+}
+
+/// Checks what settings without mistakes lead to: an unprotected service, and the files that they name.
+fn good_settings(config: &Config) -> Vec<Finding> {
+    let mut findings = vec![Finding::good("settings", "all known and valid")];
+    if config.is_in_clear() {
+        findings.push(Finding::look(
+            "TLS",
+            format!("{} can be reached from other machines without TLS", config.listen),
+            "put a proxy with TLS in front, and set public_url to its https:// URL and trusted_proxies to its address",
+        ));
+    }
+    if config.public_url.is_none() && config.oidc().is_ok_and(|providers| !providers.is_empty()) {
+        let advice = "set public_url: the providers in oidc_file send people back to it";
+        findings.push(Finding::bad(
+            "identity provider",
+            "public_url: missing, which oidc_file needs",
+            advice,
+        ));
+    }
+    findings.extend(files(config));
+    findings
 }
 
 /// Reports everything that keeps the service from starting, all at once.
@@ -94,7 +99,7 @@ pub(super) fn require_good_files(config: &Config) -> Result<(), Failure> {
 fn wrong_settings(error: ConfigError) -> Vec<Finding> {
     let mistakes = error.0.into_iter();
     mistakes
-        .map(|mistake| Finding::bad("settings", mistake, "docs/configuration.md lists every setting"))
+        .map(|mistake| Finding::bad("settings", mistake, "`muster config defaults` describes every setting"))
         .collect()
 }
 
@@ -109,8 +114,7 @@ impl Doctor {
                 &providers::tried(&config, Some(&*name).filter(|name| !name.is_empty())).await,
             ));
         }
-        let mut findings = vec![Finding::good("settings", "all known and valid")];
-        findings.extend(files(&config));
+        let mut findings = good_settings(&config);
         let lost = lost_keys(&config).await;
         if lost.is_some() {
             findings.retain(|finding| finding.check != KEYS);
@@ -183,7 +187,14 @@ fn quick_files(config: &Config) -> Vec<Finding> {
     if let Err(error) = config.oidc() {
         findings.push(Finding::bad("identity provider", error.0.join("; "), "correct oidc_file"));
     }
-    if let Some(Err(error)) = config.mail.ca_file.as_deref().map(mail::check_ca_file) {
+    if let Err(error) = outbound::own_certificates(config) {
+        findings.push(Finding::bad(
+            "certificates",
+            error.to_string(),
+            "correct ca_file: a file of certificates in PEM",
+        ));
+    }
+    if let Some(Err(error)) = config.mail.ca_file.as_deref().map(muster_certificates::read) {
         findings.push(Finding::bad(
             "mail",
             format!("{error:#}"),
@@ -198,7 +209,7 @@ fn quick_files(config: &Config) -> Vec<Finding> {
         ));
     }
     if let Err(error) = Db::check_url(&config.database) {
-        findings.push(Finding::bad("database", format!("{error:#}"), "correct database_url"));
+        findings.push(Finding::bad("database", format!("{error:#}"), "correct database.url"));
     }
     findings
 }
@@ -314,27 +325,25 @@ async fn asked(db: &Db) -> Result<Vec<Finding>, sea_orm::DbErr> {
     let name = if sqlite { "SQLite" } else { "PostgreSQL" };
     let micros = began.elapsed().as_micros();
     let mut findings = vec![Finding::good("database", format!("{name} {version}, answered in {micros} µs"))];
-    let pending = db.pending().await?;
-    findings.push(match pending.as_slice() {
-        [] => Finding::good("migrations", "all applied"),
-        steps => {
-            let names: Vec<String> =
-                steps.iter().map(|step| format!("{:04} {}", step.version, step.name)).collect();
-            Finding::bad(
-                "migrations",
-                format!("missing: {}", names.join(", ")),
-                "`muster migrate --plan`, then `muster migrate`",
-            )
-        }
-    });
-    if let Some(step) = db.later().await? {
-        let found = format!("a later version has migrated the database: {:04} {}", step.version, step.name);
-        findings.push(Finding::bad("migrations", found, "start that version"));
-    }
+    findings.push(migrations(db).await?);
     if !sqlite {
         findings.push(skew(db).await?);
     }
     Ok(findings)
+}
+
+async fn migrations(db: &Db) -> Result<Finding, sea_orm::DbErr> {
+    const CHECK: &str = "migrations";
+    if let Some(StepMismatch { found, remedy }) = db.mismatch().await? {
+        return Ok(Finding::bad(CHECK, found, remedy));
+    }
+    let missing: Vec<String> = db.pending().await?.iter().map(ToString::to_string).collect();
+    Ok(if missing.is_empty() {
+        Finding::good(CHECK, "all applied")
+    } else {
+        let found = format!("missing: {}", missing.join(", "));
+        Finding::bad(CHECK, found, "`muster migrate --plan`, then `muster migrate`")
+    })
 }
 
 /// The difference between the clocks, less the round trip.

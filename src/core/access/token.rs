@@ -29,7 +29,7 @@ pub enum TokenKind {
     Link,
     /// A sign-in that is waiting for its second factor.
     Challenge,
-    /// A sign-in through a provider, waiting to be exchanged for a session.
+    /// A sign-in through a provider or an operator's link, waiting to be exchanged for a session; or the first start.
     Code,
 }
 

@@ -1,10 +1,10 @@
-//! The operator's own files of rules and prices. Errors name the file and the line.
+//! The operator's own files: rules, prices, secrets. Errors name the file and the line.
 
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
-use super::ConfigError;
+use super::error::ConfigError;
 use crate::base::bounds::FILE;
 
 /// The name and the text of a file.
@@ -17,6 +17,21 @@ pub(super) fn read(path: &Path) -> Result<(String, String), ConfigError> {
     }
     let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
     Ok((name, text))
+}
+
+/// The secret in a file: its text, without one newline at its end. Only the name of an existing file is shown: someone
+/// may have written the secret where the name belongs.
+pub(super) fn read_secret(path: &Path) -> Result<String, ConfigError> {
+    std::fs::metadata(path)
+        .map_err(|error| ConfigError(vec![format!("the file is out of reach: {error}")]))?;
+    let (name, mut text) = read(path)?;
+    let kept =
+        text.strip_suffix('\n').map_or(text.len(), |line| line.strip_suffix('\r').unwrap_or(line).len());
+    text.truncate(kept);
+    if text.is_empty() {
+        return Err(ConfigError(vec![format!("{name}: the file is empty")]));
+    }
+    Ok(text)
 }
 
 /// The content of a file.

@@ -2,13 +2,18 @@
 
 use std::{
     collections::BTreeMap,
+    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
 use figment::{Figment, providers::Serialized};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
+use toml::Value;
 
-use super::{Config, ConfigError, DEFAULT, Database, settings};
+use super::{
+    Config, ConfigError, Database,
+    layer::{Layer, Origin},
+};
 
 impl Config {
     /// The configuration of this process: the defaults, the file (`path`, or else the one in `MUSTER_CONFIG`), and the
@@ -17,19 +22,7 @@ impl Config {
     /// # Errors
     /// Lists every mistake.
     pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
-        let mut mistakes = Vec::new();
-        let mut variables = BTreeMap::new();
-        for (name, value) in std::env::vars_os() {
-            let Some(name) = name.to_str().filter(|name| name.starts_with("MUSTER_")) else { continue };
-            match value.into_string() {
-                Ok(value) => drop(variables.insert(name.to_owned(), value)),
-                Err(_) => mistakes.push(format!("{name}: not UTF-8")),
-            }
-        }
-        if !mistakes.is_empty() {
-            return Err(ConfigError(mistakes));
-        }
-        Self::read(path, variables)
+        Layers::load(path)?.config()
     }
 
     /// The defaults with this data folder, ignoring the environment. For tests and the demo.
@@ -62,40 +55,17 @@ impl Config {
     ///
     /// # Errors
     /// Lists every mistake.
-    pub fn read(path: Option<&Path>, mut variables: BTreeMap<String, String>) -> Result<Self, ConfigError> {
-        variables.retain(|_, value| !value.is_empty());
-        let keys = variables.remove("MUSTER_KEYS").map(SecretString::from);
-        let named = variables.remove("MUSTER_CONFIG").map(PathBuf::from);
-        let mut mistakes = Vec::new();
-        let defaults = settings::from_text("the built-in defaults", DEFAULT, &mut mistakes);
-        let file = match path.map(Path::to_path_buf).or(named) {
-            Some(path) => settings::from_file(&path, &mut mistakes),
-            None => toml::Table::new(),
-        };
-        let variables = settings::from_variables(&variables, &mut mistakes);
-        if !mistakes.is_empty() {
-            return Err(ConfigError(mistakes));
-        }
-        let mut config: Self = Figment::from(Serialized::defaults(defaults))
-            .merge(Serialized::defaults(file))
-            .merge(Serialized::defaults(variables))
-            .extract()
-            .map_err(|error| ConfigError(error.into_iter().map(|error| describe(&error)).collect()))?;
-        config.keys = keys;
-        config.expand();
-        config.check()
+    pub fn read(path: Option<&Path>, variables: BTreeMap<String, String>) -> Result<Self, ConfigError> {
+        Layers::read(path, variables)?.config()
     }
 
-    /// Replaces `{data_dir}` with the data folder.
-    fn expand(&mut self) {
-        let folder = self.data_dir.to_string_lossy().into_owned();
-        self.keys_file = self.keys_file.to_string_lossy().replace("{data_dir}", &folder).into();
-        // These characters have a meaning in URLs.
-        let folder = folder.replace('%', "%25").replace('?', "%3F").replace('#', "%23");
-        self.database.url = self.database.url.expose_secret().replace("{data_dir}", &folder).into();
-        if let Some(url) = &mut self.public_url {
-            url.truncate(url.trim_end_matches('/').len());
-        }
+    /// The same settings, serving on this address.
+    ///
+    /// # Errors
+    /// The address does not fit the other settings.
+    pub fn serving_on(mut self, address: SocketAddr) -> Result<Self, ConfigError> {
+        self.listen = address;
+        self.check()
     }
 
     /// Checks settings that depend on each other.
@@ -137,6 +107,116 @@ impl Config {
             mistakes.push(why.to_owned());
         }
         if mistakes.is_empty() { Ok(self) } else { Err(ConfigError(mistakes)) }
+    }
+}
+
+/// The layers, each without mistakes, from the highest.
+pub(super) struct Layers {
+    from_top: [Layer; 3],
+    /// The text of `MUSTER_KEYS`.
+    pub(super) keys: Option<SecretString>,
+}
+
+impl Layers {
+    /// The layers of this process.
+    ///
+    /// # Errors
+    /// Lists every mistake.
+    pub(super) fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
+        let mut mistakes = Vec::new();
+        let mut variables = BTreeMap::new();
+        for (name, value) in std::env::vars_os() {
+            let Some(name) = name.to_str().filter(|name| name.starts_with("MUSTER_")) else { continue };
+            match value.into_string() {
+                Ok(value) => drop(variables.insert(name.to_owned(), value)),
+                Err(_) => mistakes.push(format!("{name}: not UTF-8")),
+            }
+        }
+        if !mistakes.is_empty() {
+            return Err(ConfigError(mistakes));
+        }
+        Self::read(path, variables)
+    }
+
+    /// The layers from these variables and this file.
+    ///
+    /// # Errors
+    /// Lists every mistake.
+    pub(super) fn read(
+        path: Option<&Path>,
+        mut variables: BTreeMap<String, String>,
+    ) -> Result<Self, ConfigError> {
+        variables.retain(|_, value| !value.is_empty());
+        let keys = variables.remove("MUSTER_KEYS").map(SecretString::from);
+        let named = variables.remove("MUSTER_CONFIG").map(PathBuf::from);
+        let mut mistakes = Vec::new();
+        let defaults = Layer::of_defaults(&mut mistakes);
+        let file = match path.map(Path::to_path_buf).or(named) {
+            Some(path) => Layer::of_file(&path, &mut mistakes),
+            None => Layer::empty(Origin::File),
+        };
+        let variables = Layer::of_variables(&variables, &mut mistakes);
+        if !mistakes.is_empty() {
+            return Err(ConfigError(mistakes));
+        }
+        let mut layers = Self { from_top: [variables, file, defaults], keys };
+        layers.expand();
+        Ok(layers)
+    }
+
+    /// The highest layer that has a value for this key, and the value.
+    pub(super) fn find(&self, key: &str) -> Option<(&Layer, &Value)> {
+        self.from_top.iter().find_map(|layer| Some((layer, layer.get(key)?)))
+    }
+
+    /// The settings in force.
+    ///
+    /// # Errors
+    /// Lists every contradiction between settings.
+    pub(super) fn config(&self) -> Result<Config, ConfigError> {
+        let mut figment = Figment::new();
+        for layer in self.from_top.iter().rev() {
+            figment = figment.merge(Serialized::defaults(&layer.values));
+        }
+        let mut config: Config = figment
+            .extract()
+            .map_err(|error| self.placed(error.into_iter().map(|error| describe(&error)).collect()))?;
+        config.keys.clone_from(&self.keys);
+        config.check().map_err(|ConfigError(mistakes)| self.placed(mistakes))
+    }
+
+    /// Replaces `{data_dir}` with the data folder, and removes the slashes at the end of `public_url`.
+    fn expand(&mut self) {
+        let folder = match self.find("data_dir") {
+            Some((_, Value::String(folder))) => folder.clone(),
+            _ => String::new(),
+        };
+        // These characters have a meaning in URLs.
+        let in_url = folder.replace('%', "%25").replace('?', "%3F").replace('#', "%23");
+        for layer in &mut self.from_top {
+            for (key, folder) in [("keys_file", &folder), ("database.url", &in_url)] {
+                if let Some(text) = layer.text_mut(key) {
+                    *text = text.replace("{data_dir}", folder);
+                }
+            }
+            if let Some(url) = layer.text_mut("public_url") {
+                url.truncate(url.trim_end_matches('/').len());
+            }
+        }
+    }
+
+    /// Puts the place of the setting in front of each mistake, which begins with its key.
+    fn placed(&self, mistakes: Vec<String>) -> ConfigError {
+        let placed = |mistake: String| {
+            let key = mistake.split(':').next().unwrap_or_default();
+            match self.find(key) {
+                Some((layer, _)) if layer.origin != Origin::Default => {
+                    format!("{}: {mistake}", layer.place(key))
+                }
+                _ => mistake,
+            }
+        };
+        ConfigError(mistakes.into_iter().map(placed).collect())
     }
 }
 

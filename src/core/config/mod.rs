@@ -5,7 +5,7 @@
 //! full against the table of settings (`config/settings.rs`) before anything is used, so that a single start reports
 //! every mistake. A message names the setting and where it is set, never its value: it may be a password.
 //!
-//! - `layers`: builds a [`Config`] · `settings`: the table
+//! - `settings`: the table · `layer`: one layer · `layers`: builds a [`Config`] · `shown`: what is in force, for people
 //! - its sections: `limits`, `operating`, `outside`, `records`, `sessions`, `tokens`
 //! - `keys`: the keys · `named`: the files that settings name, which are in `oidc`, `plans`, `prices` and `risk`
 
@@ -18,8 +18,10 @@ use std::{
 use secrecy::SecretString;
 use serde::Deserialize;
 
+mod error;
 mod file;
 mod keys;
+mod layer;
 mod layers;
 mod limits;
 mod named;
@@ -32,8 +34,11 @@ mod records;
 mod risk;
 mod sessions;
 mod settings;
+mod shown;
 mod tokens;
 
+pub use error::ConfigError;
+pub use layer::{DEFAULT, Origin};
 pub use limits::RequestLimits;
 pub use oidc::{OidcProvider, OidcProviders, ResponseMode};
 pub use operating::{Log, LogFormat, Metrics, ProxyHeader, RateLimits, Traces};
@@ -45,15 +50,8 @@ use records::{Audit, PolicySettings};
 pub use risk::{Judgment, RiskRules, RuleText, folded};
 pub use sessions::Sessions;
 pub use settings::{Kind, SETTINGS, Setting, listed};
+pub use shown::Shown;
 use tokens::{ServiceTokens, Signing};
-
-/// The lowest layer, and the documentation.
-pub const DEFAULT: &str = include_str!("default.toml");
-
-/// Everything that is wrong with a configuration, one line per mistake.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the configuration is invalid:\n  {}", .0.join("\n  "))]
-pub struct ConfigError(pub Vec<String>);
 
 /// The settings. `config/default.toml` describes them.
 #[derive(Clone, Debug, Deserialize)]
@@ -83,6 +81,8 @@ pub struct Config {
     pub oidc_file: Option<PathBuf>,
     /// The key file. `MUSTER_KEYS_FILE`, `{data_dir}/keys.toml`. Read with [`Config::keys`].
     pub keys_file: PathBuf,
+    /// More CA certificates to trust. `MUSTER_CA_FILE`, none.
+    pub ca_file: Option<PathBuf>,
     /// Whether clients may query the GraphQL schema. `MUSTER_INTROSPECTION`, true.
     pub introspection: bool,
     /// Networks of trusted reverse proxies. `MUSTER_TRUSTED_PROXIES`, none.
@@ -146,6 +146,14 @@ impl Config {
     #[must_use]
     pub fn links(&self) -> String {
         self.public_url.clone().unwrap_or_else(|| format!("http://{}", self.listen))
+    }
+
+    /// Whether other machines may send passwords and tokens to it unencrypted: it listens for them, and no setting says
+    /// that a proxy with TLS is in front.
+    #[must_use]
+    pub fn is_in_clear(&self) -> bool {
+        let has_tls = self.public_url.as_deref().is_some_and(|url| url.starts_with("https:"));
+        !self.listen.ip().is_loopback() && self.trusted_proxies.is_empty() && !has_tls
     }
 
     /// The issuer of access tokens.

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, path::Path};
 
 use secrecy::SecretString;
 use serde::Deserialize;
-use toml::Value;
+use toml::{Table, Value};
 
-use super::{ConfigError, settings};
+use super::{error::ConfigError, file, settings};
 
 /// One provider.
 #[derive(Clone, Debug, Deserialize)]
@@ -17,7 +17,7 @@ pub struct OidcProvider {
     pub issuer: String,
     /// The client id of this installation.
     pub client_id: String,
-    /// The client secret; none for a public client.
+    /// The client secret, or the text of the file `client_secret_file`; none for a public client.
     pub client_secret: Option<SecretString>,
     /// The label of the button.
     pub label: Option<String>,
@@ -50,10 +50,11 @@ pub enum ResponseMode {
 /// The providers by their names.
 pub type OidcProviders = BTreeMap<String, OidcProvider>;
 
-const KEYS: [&str; 8] = [
+const KEYS: [&str; 9] = [
     "issuer",
     "client_id",
     "client_secret",
+    "client_secret_file",
     "label",
     "scopes",
     "join_by_invitation",
@@ -88,7 +89,7 @@ fn provider(name: &str, value: Value) -> Result<OidcProvider, Vec<String>> {
     if name.len() > 32 || !name.bytes().all(is_name) {
         mistakes.push(": a name must have at most 32 lower-case letters, digits and dashes".to_owned());
     }
-    let Value::Table(table) = value else {
+    let Value::Table(mut table) = value else {
         mistakes.push(format!(": must be a section: write [{name}]"));
         return Err(mistakes);
     };
@@ -105,6 +106,7 @@ fn provider(name: &str, value: Value) -> Result<OidcProvider, Vec<String>> {
         let detail = ".issuer: must be an https URL without a query (http only on this machine)";
         mistakes.push(detail.to_owned());
     }
+    mistakes.extend(read_secret(&mut table).err());
     if !mistakes.is_empty() {
         return Err(mistakes);
     }
@@ -116,6 +118,21 @@ fn provider(name: &str, value: Value) -> Result<OidcProvider, Vec<String>> {
     OidcProvider::deserialize(Value::Table(table)).map_err(|_| {
         vec![": a value has the wrong type (expected text, a list of texts, true or false)".into()]
     })
+}
+
+/// Puts the text of `client_secret_file` in the place of `client_secret`.
+fn read_secret(table: &mut Table) -> Result<(), String> {
+    let Some(path) = table.remove("client_secret_file") else { return Ok(()) };
+    if table.contains_key("client_secret") {
+        return Err(": client_secret and client_secret_file are both set; remove one".to_owned());
+    }
+    let Some(path) = path.as_str() else {
+        return Err(".client_secret_file: must be the path of a file".to_owned());
+    };
+    let secret = file::read_secret(Path::new(path))
+        .map_err(|ConfigError(why)| format!(".client_secret_file: {}", why.join("; ")))?;
+    table.insert("client_secret".to_owned(), Value::String(secret));
+    Ok(())
 }
 
 fn is_issuer(text: &str) -> bool {
@@ -147,6 +164,28 @@ mod tests {
         assert!(!providers["acme"].join_by_invitation && providers["acme"].audiences.is_empty());
         assert_eq!(providers["acme"].response_mode, ResponseMode::Query);
         assert!(!format!("{providers:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_client_secret_may_be_in_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let secret = folder.path().join("secret");
+        std::fs::write(&secret, "hunter2\n").unwrap();
+        let text = format!(
+            "[acme]\nissuer = \"https://id.example.com\"\nclient_id = \"muster\"\nclient_secret_file = \"{}\"\n",
+            secret.display()
+        );
+        let providers = parse(&text).unwrap();
+        let found = providers["acme"].client_secret.as_ref().unwrap();
+        assert_eq!(secrecy::ExposeSecret::expose_secret(found), "hunter2");
+        let ConfigError(both) = parse(&format!("{text}client_secret = \"hunter2\"\n")).unwrap_err();
+        assert!(both[0].ends_with("acme: client_secret and client_secret_file are both set; remove one"));
+        std::fs::remove_file(&secret).unwrap();
+        let ConfigError(gone) = parse(&text).unwrap_err();
+        assert!(
+            gone[0].contains("acme.client_secret_file: the file is out of reach: No such file"),
+            "{gone:?}"
+        );
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub struct Mail {
     pub url: Option<SecretString>,
     /// The sender. `MUSTER_MAIL_FROM`, none.
     pub from: Option<String>,
-    /// More CA certificates to trust. `MUSTER_MAIL_CA_FILE`, none.
+    /// More CA certificates to trust, for the mail server only. `MUSTER_MAIL_CA_FILE`, none.
     pub ca_file: Option<PathBuf>,
 }
 

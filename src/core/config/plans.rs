@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::{ConfigError, settings};
+use super::{error::ConfigError, settings};
 use crate::base::enums::Plan;
 
 /// The limits that are built in.

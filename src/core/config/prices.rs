@@ -6,7 +6,7 @@ use jiff::civil::Date;
 use muster_protocol::{event::Usage, spending::Price};
 use serde::Deserialize;
 
-use super::{ConfigError, file};
+use super::{error::ConfigError, file};
 
 use crate::base::bounds;
 
@@ -90,6 +90,11 @@ impl Prices {
             }
         }
         if mistakes.is_empty() { Ok(Self(file.price)) } else { Err(ConfigError(mistakes)) }
+    }
+
+    /// The currencies with a price.
+    pub fn currencies(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|line| line.currency.as_str())
     }
 
     /// The prices in this currency that hold on this day: one for each model, in the order of the models.

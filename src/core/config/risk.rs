@@ -9,7 +9,7 @@ use std::path::Path;
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-use super::{ConfigError, file};
+use super::{error::ConfigError, file};
 
 use crate::base::bounds;
 

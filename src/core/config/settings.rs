@@ -1,20 +1,19 @@
-//! The table of settings: the key, variable and kind of each, and how a layer is checked against it.
-
-use std::{collections::BTreeMap, path::Path};
+//! The table of settings: the key, variable and kind of each, and what is a valid value.
 
 use serde::{Deserialize, Deserializer, de::Error};
 use toml::{Table, Value};
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
-use zeroize::Zeroizing;
 
 /// Variables that [`super::Config`] reads but that are not settings.
-const OTHER_VARIABLES: &[&str] = &["MUSTER_CONFIG", "MUSTER_KEYS"];
+pub(super) const OTHER_VARIABLES: &[&str] = &["MUSTER_CONFIG", "MUSTER_KEYS"];
 
 /// The kind of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A path.
     Path,
+    /// The path of a file with a secret: the text of the setting of the same name without `_file`.
+    SecretFile,
     /// An IP address and a port.
     Address,
     /// An `http` or `https` URL.
@@ -54,6 +53,15 @@ pub struct Setting {
     pub kind: Kind,
 }
 
+impl Setting {
+    /// The secret setting whose text is in the file that this setting names.
+    #[must_use]
+    pub fn secret(&self) -> Option<&'static Setting> {
+        let key = self.key.strip_suffix("_file").filter(|_| self.kind == Kind::SecretFile)?;
+        SETTINGS.iter().find(|setting| setting.key == key)
+    }
+}
+
 /// Defines the table: one setting per line.
 macro_rules! settings {
     ($($key:literal, $variable:literal, $kind:expr;)+) => {
@@ -61,7 +69,8 @@ macro_rules! settings {
     };
 }
 
-/// Every setting. `default.toml` describes them; a test keeps the two and the structs in step.
+/// Every setting. `default.toml` describes them; a test keeps the two and the structs in step. A secret has a second
+/// line, for its file, which a test requires.
 pub const SETTINGS: &[Setting] = settings! {
     "data_dir", "MUSTER_DATA_DIR", Kind::Path;
     "listen", "MUSTER_LISTEN", Kind::Address;
@@ -74,11 +83,13 @@ pub const SETTINGS: &[Setting] = settings! {
     "prices_file", "MUSTER_PRICES_FILE", Kind::Path;
     "oidc_file", "MUSTER_OIDC_FILE", Kind::Path;
     "keys_file", "MUSTER_KEYS_FILE", Kind::Path;
+    "ca_file", "MUSTER_CA_FILE", Kind::Path;
     "introspection", "MUSTER_INTROSPECTION", Kind::Flag;
     "trusted_proxies", "MUSTER_TRUSTED_PROXIES", Kind::Networks;
     "proxy_header", "MUSTER_PROXY_HEADER", Kind::Choice(&["x-forwarded-for", "forwarded"]);
     "shutdown_grace_seconds", "MUSTER_SHUTDOWN_GRACE_SECONDS", Kind::Integer(0, 3_600);
     "database.url", "MUSTER_DATABASE_URL", Kind::DatabaseUrl;
+    "database.url_file", "MUSTER_DATABASE_URL_FILE", Kind::SecretFile;
     "database.max_connections", "MUSTER_DATABASE_MAX_CONNECTIONS", Kind::Integer(1, 10_000);
     "database.acquire_timeout_seconds", "MUSTER_DATABASE_ACQUIRE_TIMEOUT_SECONDS", Kind::Integer(1, 300);
     "log.filter", "MUSTER_LOG", Kind::Filter;
@@ -131,15 +142,22 @@ pub const SETTINGS: &[Setting] = settings! {
     "channels.telegram_webhooks", "MUSTER_CHANNELS_TELEGRAM_WEBHOOKS", Kind::Flag;
     "email.keep_source", "MUSTER_EMAIL_KEEP_SOURCE", Kind::Integer(0, 3_650);
     "mail.url", "MUSTER_MAIL_URL", Kind::MailUrl;
+    "mail.url_file", "MUSTER_MAIL_URL_FILE", Kind::SecretFile;
     "mail.from", "MUSTER_MAIL_FROM", Kind::Mailbox;
     "mail.ca_file", "MUSTER_MAIL_CA_FILE", Kind::Path;
 };
 
 impl Kind {
+    /// Whether a value may contain a password.
+    #[must_use]
+    pub fn is_secret(self) -> bool {
+        matches!(self, Self::DatabaseUrl | Self::MailUrl)
+    }
+
     /// Checks a value; the error describes a valid one.
-    fn check(self, value: &Value) -> Result<(), String> {
+    pub(super) fn check(self, value: &Value) -> Result<(), String> {
         let good = match (self, value) {
-            (Self::Path, Value::String(text)) => !text.is_empty(),
+            (Self::Path | Self::SecretFile, Value::String(text)) => !text.is_empty(),
             (Self::Address, Value::String(text)) => text.parse::<std::net::SocketAddr>().is_ok(),
             (Self::Url, Value::String(text)) => is_base_url(text),
             (Self::DatabaseUrl, Value::String(text)) => {
@@ -168,6 +186,7 @@ impl Kind {
     fn description(self) -> String {
         match self {
             Self::Path => "a path".into(),
+            Self::SecretFile => "the path of a file".into(),
             Self::Address => "an IP address and a port: 127.0.0.1:8080".into(),
             Self::Url => "a URL without a query: https://muster.example.com".into(),
             Self::DatabaseUrl => "sqlite://PATH or postgres://USER:PASSWORD@HOST/DATABASE".into(),
@@ -188,7 +207,7 @@ impl Kind {
     }
 
     /// Converts a variable's text to the value that a file would have. Invalid text stays text, for `check` to refuse.
-    fn value(self, text: &str) -> Value {
+    pub(super) fn value(self, text: &str) -> Value {
         let value = match self {
             Self::Flag => text.parse().ok().map(Value::Boolean),
             Self::Integer(..) => text.parse().ok().map(Value::Integer),
@@ -253,97 +272,19 @@ fn is_base_url(text: &str) -> bool {
     })
 }
 
-/// The layer of a file.
-pub(super) fn from_file(path: &Path, mistakes: &mut Vec<String>) -> Table {
-    let name = path.display().to_string();
-    match std::fs::read_to_string(path).map(Zeroizing::new) {
-        Ok(text) => from_text(&name, &text, mistakes),
-        Err(error) => {
-            mistakes.push(format!("{name}: {error}"));
-            Table::new()
-        }
-    }
-}
-
-/// The layer of a text; `name` stands for it in messages.
-pub(super) fn from_text(name: &str, text: &str, mistakes: &mut Vec<String>) -> Table {
-    let table = parse(name, text, mistakes);
-    check_table(name, "", &table, mistakes);
-    table
-}
-
 /// Parses TOML. A mistake is reported by its line number, without the line's text.
 pub(super) fn parse(name: &str, text: &str, mistakes: &mut Vec<String>) -> Table {
     text.parse().unwrap_or_else(|error: toml::de::Error| {
-        let at = error.span().map_or(0, |span| span.start.min(text.len()));
-        let line = 1 + text.as_bytes()[..at].iter().filter(|&&byte| byte == b'\n').count();
+        let line = line_of(text, error.span().map_or(0, |span| span.start));
         mistakes.push(format!("{name}:{line}: invalid TOML: {}", error.message()));
         Table::new()
     })
 }
 
-fn check_table(name: &str, section: &str, table: &Table, mistakes: &mut Vec<String>) {
-    for (key, value) in table {
-        let key = if section.is_empty() { key.clone() } else { format!("{section}.{key}") };
-        let begins_with_key = |other: &str| other.split_once('.').is_some_and(|(section, _)| section == key);
-        let is_section = section.is_empty() && SETTINGS.iter().any(|other| begins_with_key(other.key));
-        match (SETTINGS.iter().find(|setting| setting.key == key), value) {
-            (Some(setting), value) => {
-                if let Err(mistake) = setting.kind.check(value) {
-                    mistakes.push(format!("{name}: {key} {mistake}"));
-                }
-            }
-            (None, Value::Table(inner)) if is_section => check_table(name, &key, inner, mistakes),
-            (None, _) if is_section => {
-                mistakes.push(format!("{name}: {key} must be a section: write [{key}]"));
-            }
-            (None, _) => {
-                let nearest = nearest(&key, SETTINGS.iter().map(|setting| setting.key));
-                mistakes.push(format!("{name}: unknown setting {key} (did you mean {nearest}?)"));
-            }
-        }
-    }
-}
-
-/// The layer of the environment: the variables that start with `MUSTER_`.
-pub(super) fn from_variables(variables: &BTreeMap<String, String>, mistakes: &mut Vec<String>) -> Table {
-    let mut layer = Table::new();
-    for (name, text) in variables {
-        let Some(setting) = SETTINGS.iter().find(|setting| setting.variable == name) else {
-            if !is_service_link(name) && !is_of_hosts(name) {
-                let known = SETTINGS.iter().map(|setting| setting.variable);
-                let nearest = nearest(name, known.chain(OTHER_VARIABLES.iter().copied()));
-                mistakes.push(format!("unknown variable {name} (did you mean {nearest}?)"));
-            }
-            continue;
-        };
-        let value = setting.kind.value(text);
-        if let Err(mistake) = setting.kind.check(&value) {
-            mistakes.push(format!("{name} {mistake}"));
-        }
-        let (table, key) = match setting.key.split_once('.') {
-            Some((section, key)) => {
-                let inner = layer.entry(section).or_insert_with(|| Value::Table(Table::new()));
-                (inner.as_table_mut(), key)
-            }
-            None => (Some(&mut layer), setting.key),
-        };
-        if let Some(table) = table {
-            table.insert(key.to_owned(), value);
-        }
-    }
-    layer
-}
-
-/// Kubernetes sets such variables in every container of a namespace with a service called `muster…`.
-fn is_service_link(name: &str) -> bool {
-    ["_SERVICE_HOST", "_SERVICE_PORT", "_TCP", "_UDP"].iter().any(|part| name.contains(part))
-        || name.ends_with("_PORT")
-}
-
-/// Variables of `muster host` (docs/hosts.md), which a demo passes on to its host.
-fn is_of_hosts(name: &str) -> bool {
-    name.starts_with("MUSTER_HOST_") || ["MUSTER_SHIM", "MUSTER_AGENT"].contains(&name)
+/// The line of the byte at `start`, from 1.
+pub(super) fn line_of(text: &str, start: usize) -> usize {
+    let before = &text.as_bytes()[..start.min(text.len())];
+    1 + before.iter().filter(|&&byte| byte == b'\n').count()
 }
 
 /// The known name that `name` most likely stands for, compared as a whole or by the part after the section (for a key

@@ -20,8 +20,13 @@ fn mistakes(file: &str, pairs: &[(&str, &str)]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let path = written(&folder, file);
     let ConfigError(mistakes) = Config::read(Some(&path), variables(pairs)).unwrap_err();
-    let shown = format!("{}: ", path.display());
-    mistakes.into_iter().map(|mistake| mistake.replace(&shown, "")).collect()
+    // Without the file and the line in front.
+    let shown = format!("{}:", path.display());
+    let bare = |mistake: &String| {
+        let place = mistake.strip_prefix(&shown).and_then(|mistake| mistake.split_once(": "));
+        place.map_or_else(|| mistake.clone(), |(_, bare)| bare.to_owned())
+    };
+    mistakes.iter().map(bare).collect()
 }
 
 #[test]
@@ -148,6 +153,182 @@ fn no_secret_is_printed() {
 }
 
 #[test]
+fn a_mistake_comes_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path =
+        written(&folder, "listen = \"127.0.0.1:80\"\n\n[limits]\ngraphql_depth = 1\n[log]\nfiltre = 3\n");
+    let ConfigError(mistakes) = Config::read(Some(&path), BTreeMap::new()).unwrap_err();
+    let name = path.display();
+    let expected = [
+        format!("{name}:4: limits.graphql_depth must be a whole number from 3 to 100"),
+        format!("{name}:6: unknown setting log.filtre (did you mean log.filter?)"),
+    ];
+    assert_eq!(mistakes, expected);
+    // Also where the setting contradicts another one.
+    let path = written(&folder, "\n[metrics]\nlisten = \"127.0.0.1:8080\"\n");
+    let ConfigError(mistakes) = Config::read(Some(&path), BTreeMap::new()).unwrap_err();
+    let same = "metrics.listen: the same as listen; choose another address";
+    assert_eq!(mistakes, [format!("{name}:3: {same}")]);
+    let given = variables(&[("MUSTER_METRICS_LISTEN", "127.0.0.1:8080")]);
+    let ConfigError(mistakes) = Config::read(None, given).unwrap_err();
+    assert_eq!(mistakes, [format!("MUSTER_METRICS_LISTEN: {same}")]);
+    let config = Config::read(None, variables(&[("MUSTER_METRICS_LISTEN", "127.0.0.1:9464")])).unwrap();
+    let ConfigError(mistakes) = config.serving_on("127.0.0.1:9464".parse().unwrap()).unwrap_err();
+    assert_eq!(mistakes, [same]);
+}
+
+/// A valid value of a secret setting.
+fn secret_value(kind: Kind) -> &'static str {
+    match kind {
+        Kind::DatabaseUrl => "postgres://muster:hunter2@db/muster",
+        Kind::MailUrl => "smtps://muster:hunter2@mail.example.com",
+        _ => panic!("{kind:?}: add a value"),
+    }
+}
+
+#[test]
+fn every_secret_setting_has_a_file() {
+    let secrets: Vec<_> = SETTINGS.iter().filter(|setting| setting.kind.is_secret()).collect();
+    let of_file = |secret: &Setting| {
+        let (key, variable) = (format!("{}_file", secret.key), format!("{}_FILE", secret.variable));
+        SETTINGS
+            .iter()
+            .any(|file| file.key == key && file.variable == variable && file.kind == Kind::SecretFile)
+    };
+    for secret in &secrets {
+        assert!(of_file(secret), "{} needs a line {}_file", secret.key, secret.key);
+    }
+    let files = SETTINGS.iter().filter(|setting| setting.kind == Kind::SecretFile);
+    assert_eq!(files.filter(|file| file.secret().is_some()).count(), secrets.len());
+    // The keys have theirs.
+    assert!(SETTINGS.iter().any(|setting| setting.variable == "MUSTER_KEYS_FILE"));
+    // Fields of the structs are secrets exactly if their settings are. The last two are not in the table.
+    let mut fields = Vec::new();
+    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/core/config")).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let lines = text.lines().filter_map(|line| line.trim().trim_start_matches("pub ").split_once(": "));
+        let kept = lines.filter(|(_, kind)| ["SecretString,", "Option<SecretString>,"].contains(kind));
+        fields.extend(kept.map(|(field, _)| field.trim_start_matches("pub(super) ").to_owned()));
+    }
+    let mut expected: Vec<_> =
+        secrets.iter().map(|secret| secret.key.rsplit('.').next().unwrap().to_owned()).collect();
+    // The text of MUSTER_KEYS is in the layers and in the settings.
+    expected.extend(["client_secret", "keys", "keys"].map(str::to_owned));
+    fields.sort();
+    expected.sort();
+    assert_eq!(fields, expected);
+}
+
+#[test]
+fn a_secret_is_read_from_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("secret");
+    let name = file.to_str().unwrap();
+    let others = [("MUSTER_MAIL_FROM", "a@example.com"), ("MUSTER_PUBLIC_URL", "https://muster.example")];
+    for secret in SETTINGS.iter().filter(|setting| setting.kind.is_secret()) {
+        let value = secret_value(secret.kind);
+        let variable = format!("{}_FILE", secret.variable);
+        let given =
+            |more: &[(&str, &str)]| variables(&[&others[..], &[(variable.as_str(), name)], more].concat());
+        let read = |given: BTreeMap<String, String>| {
+            let config = Config::read(None, given)?;
+            let mail = config.mail.url.as_ref().map(|url| url.expose_secret().to_owned());
+            Ok::<_, ConfigError>([Some(config.database.url.expose_secret().to_owned()), mail])
+        };
+        for (text, is_good) in [
+            (format!("{value}\n"), true),
+            (format!("{value}\r\n"), true),
+            (value.to_owned(), true),
+            (String::new(), false),
+            ("\n".to_owned(), false),
+            ("hunter2".to_owned(), false),
+        ] {
+            std::fs::write(&file, &text).unwrap();
+            match read(given(&[])) {
+                Ok(found) => assert!(is_good && found.contains(&Some(value.to_owned())), "{text:?}"),
+                Err(error) => {
+                    assert!(!is_good && error.0.len() == 1, "{text:?}: {error}");
+                    let shown = error.to_string();
+                    assert!(shown.contains(&variable) && shown.contains(name), "{shown}");
+                    assert!(!shown.contains("hunter2"), "{shown}");
+                }
+            }
+        }
+        std::fs::write(&file, value).unwrap();
+        let both = read(given(&[(secret.variable, value)])).unwrap_err();
+        let expected = format!("{variable}: {} and {}_file are both set; remove one", secret.key, secret.key);
+        assert_eq!(both.0, [expected]);
+        // An empty variable is unset, and a file's own setting gives way to a variable.
+        assert!(read(given(&[(secret.variable, "")])).is_ok());
+        let (section, key) = secret.key.split_once('.').unwrap();
+        let path = written(&folder, &format!("[{section}]\n{key}_file = \"{name}\"\n"));
+        let config = path.to_str().unwrap();
+        let mut over = variables(&[&others[..], &[("MUSTER_CONFIG", config)]].concat());
+        assert!(read(over.clone()).unwrap().contains(&Some(value.to_owned())));
+        let other = value.replace("hunter2", "other");
+        over.insert(secret.variable.to_owned(), other.clone());
+        assert!(read(over.clone()).unwrap().contains(&Some(other)));
+        std::fs::remove_file(&file).unwrap();
+        let gone = read(over).unwrap_err();
+        let expected = format!("{config}:2: the file is out of reach: No such file");
+        assert!(gone.0.len() == 1 && gone.0[0].starts_with(&expected), "{gone}");
+        assert!(gone.0[0].ends_with("Name a file that this user can read, with the secret only"), "{gone}");
+        let mistaken = read(variables(&[(variable.as_str(), value)])).unwrap_err().to_string();
+        assert!(mistaken.contains(&variable) && !mistaken.contains("hunter2"), "{mistaken}");
+    }
+}
+
+#[test]
+fn what_is_in_force_is_shown_with_its_origin() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, "postgres://muster:hunter2@db/muster\n").unwrap();
+    let path =
+        written(&folder, "data_dir = \"/srv/muster\"\n[limits]\ngraphql_depth = 20\ngraphql_batch = 2\n");
+    let given = variables(&[
+        ("MUSTER_LIMITS_GRAPHQL_BATCH", "3"),
+        ("MUSTER_DATABASE_URL_FILE", secret.to_str().unwrap()),
+        ("MUSTER_KEYS", "hunter2"),
+    ]);
+    let shown = layers::Layers::read(Some(&path), given).unwrap().shown();
+    let named = |key: &str| shown.iter().find(|setting| setting.key == key).unwrap();
+    let found = |key: &str| {
+        let Shown { value, from, place, .. } = named(key);
+        let text = value.as_ref().map(ToString::to_string).unwrap_or_default();
+        (text, *from, place.clone().unwrap_or_default())
+    };
+    let at = |line: u32| format!("{}:{line}", path.display());
+    assert_eq!(found("data_dir"), ("\"/srv/muster\"".to_owned(), Origin::File, at(1)));
+    assert_eq!(found("limits.graphql_depth"), ("20".to_owned(), Origin::File, at(3)));
+    let batch = "MUSTER_LIMITS_GRAPHQL_BATCH".to_owned();
+    assert_eq!(found("limits.graphql_batch"), ("3".to_owned(), Origin::Variable, batch));
+    let keys_file = ("\"/srv/muster/keys.toml\"".to_owned(), Origin::Default, String::new());
+    assert_eq!(found("keys_file"), keys_file);
+    assert_eq!(found("public_url"), (String::new(), Origin::Default, String::new()));
+    let place = format!("MUSTER_DATABASE_URL_FILE ({})", secret.display());
+    assert_eq!(found("database.url"), ("\"postgres://***@db/muster\"".to_owned(), Origin::Variable, place));
+    assert_eq!(found("keys").0, "\"***\"");
+    assert!(!format!("{shown:?}").contains("hunter2"));
+    // Each setting once, and a secret's file with the secret.
+    let settings = SETTINGS.iter().filter(|setting| setting.kind != Kind::SecretFile);
+    assert_eq!(shown.len(), settings.count() + 1);
+}
+
+#[test]
+fn a_service_for_others_has_tls_in_front() {
+    for (given, is_in_clear) in [
+        (&[("MUSTER_LISTEN", "0.0.0.0:8080")][..], true),
+        (&[("MUSTER_LISTEN", "[::]:8080"), ("MUSTER_PUBLIC_URL", "http://muster.example")], true),
+        (&[("MUSTER_LISTEN", "[::1]:8080")], false),
+        (&[("MUSTER_LISTEN", "127.0.0.1:8080")], false),
+        (&[("MUSTER_LISTEN", "0.0.0.0:8080"), ("MUSTER_PUBLIC_URL", "https://muster.example")], false),
+        (&[("MUSTER_LISTEN", "0.0.0.0:8080"), ("MUSTER_TRUSTED_PROXIES", "10.0.0.7")], false),
+    ] {
+        assert_eq!(Config::read(None, variables(given)).unwrap().is_in_clear(), is_in_clear, "{given:?}");
+    }
+}
+
+#[test]
 fn table_documentation_and_structs_agree() {
     // Each setting is described with its variable, directly above its line.
     for Setting { key, variable, .. } in SETTINGS {
@@ -196,11 +377,14 @@ fn table_documentation_and_structs_agree() {
             known.iter().filter(|field| !sections.contains(field)).map(|field| format!("{prefix}{field}")),
         );
     }
-    assert_eq!(fields, SETTINGS.iter().map(|setting| setting.key.to_owned()).collect());
-    // The optional ones are valid as well once uncommented.
+    // Files with secrets have been read before.
+    let of_structs = SETTINGS.iter().filter(|setting| setting.kind != Kind::SecretFile);
+    assert_eq!(fields, of_structs.map(|setting| setting.key.to_owned()).collect());
+    // The optional ones are valid as well once uncommented, except for a secret's file beside the secret.
+    let is_setting = |line: &&str| line.contains(" = \"") && !line.contains("/run/secrets/");
     let all: String = DEFAULT
         .lines()
-        .map(|line| match line.strip_prefix("# ").filter(|line| line.contains(" = \"")) {
+        .map(|line| match line.strip_prefix("# ").filter(is_setting) {
             Some(setting) => format!("{setting}\n"),
             None => format!("{line}\n"),
         })

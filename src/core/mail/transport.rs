@@ -17,15 +17,14 @@ use lettre::{
 use secrecy::ExposeSecret;
 use url::Url;
 
-use super::Letter;
+use super::{
+    Letter,
+    server_url::{LOG, is_plain},
+};
 use crate::{
     base::{bounds, enums::MailWay, files::create_private},
-    core::config::Config,
+    core::{config::Config, outbound},
 };
-
-/// The URL of the demo's transport, which writes mail to the log. Links are secrets, so the settings can't ask for it;
-/// only `muster demo` sets it.
-pub const LOG: &str = "log:";
 
 type Smtp = AsyncSmtpTransport<Tokio1Executor>;
 
@@ -76,7 +75,11 @@ impl Mailer {
         let transport = match mail.url.as_ref().map(ExposeSecret::expose_secret) {
             None => Transport::Off,
             Some(LOG) => Transport::Log,
-            Some(url) => open(&Url::parse(url).context("mail.url")?, mail.ca_file.as_deref())?,
+            Some(url) => {
+                let files =
+                    [("ca_file", config.ca_file.as_deref()), ("mail.ca_file", mail.ca_file.as_deref())];
+                open(&Url::parse(url).context("mail.url")?, &files)?
+            }
         };
         let from = mail.from.as_deref().map(str::parse).transpose().context("mail.from")?;
         Ok(Self { transport, from, links: config.links() })
@@ -172,7 +175,8 @@ fn write_letter(folder: &Path, letter: &[u8]) -> std::io::Result<()> {
     create_private(&folder.join(name))?.write_all(letter)
 }
 
-fn open(url: &Url, ca_file: Option<&Path>) -> anyhow::Result<Transport> {
+/// `files` are of certificates to trust, each with its setting.
+fn open(url: &Url, files: &[(&'static str, Option<&Path>)]) -> anyhow::Result<Transport> {
     if url.scheme() == "file" {
         let folder = url.to_file_path().map_err(|()| anyhow::anyhow!("mail.url: not a folder"))?;
         std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -180,8 +184,10 @@ fn open(url: &Url, ca_file: Option<&Path>) -> anyhow::Result<Transport> {
     }
     let host = url.host_str().context("mail.url: has no host")?;
     let mut tls = TlsParameters::builder(host.to_owned());
-    if let Some(file) = ca_file {
-        tls = tls.add_root_certificate(certificate(file).context("mail.ca_file")?);
+    for (setting, file) in files {
+        if let Some(file) = file {
+            tls = tls.add_root_certificate(certificate(file).context(*setting)?);
+        }
     }
     let (tls, port) = match url.scheme() {
         "smtps" => (Tls::Wrapper(tls.build()?), 465),
@@ -204,40 +210,8 @@ fn certificate(file: &Path) -> anyhow::Result<Certificate> {
     Ok(Certificate::from_pem(&pem)?)
 }
 
-/// Whether the file has CA certificates.
-///
-/// # Errors
-/// It can't be read, or has none.
-pub fn check_ca_file(file: &Path) -> anyhow::Result<()> {
-    certificate(file).map(drop)
-}
-
 fn decoded(text: &str) -> String {
     percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
-}
-
-fn is_plain(url: &Url) -> bool {
-    url.query() == Some("tls=none")
-}
-
-/// Whether this is a valid mail URL: `smtp://` (STARTTLS, or `?tls=none`), `smtps://`, `file:///`. A password is never
-/// sent unencrypted, except to this machine.
-#[must_use]
-pub fn check_url(text: &str) -> bool {
-    let Ok(url) = Url::parse(text) else { return false };
-    let is_smtp = |url: &Url| {
-        url.has_host()
-            && matches!(url.path(), "" | "/")
-            && url.fragment().is_none()
-            && (url.query().is_none() || is_plain(url))
-    };
-    let is_local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-    match url.scheme() {
-        "file" => url.to_file_path().is_ok(),
-        "smtps" => is_smtp(&url) && url.query().is_none(),
-        "smtp" => is_smtp(&url) && (!is_plain(&url) || is_local || url.username().is_empty()),
-        _ => false,
-    }
 }
 
 fn never(error: &anyhow::Error) -> SendError {
@@ -250,41 +224,13 @@ fn code(error: &lettre::transport::smtp::Error) -> Option<u16> {
 
 /// The reason for a failure, without the parts of the mail that a server may echo.
 fn brief(error: &lettre::transport::smtp::Error) -> String {
+    if let Some(text) = outbound::certificate_error(error) {
+        return format!("the mail server can't be trusted: {text}");
+    }
     match code(error) {
         Some(code) => format!("the mail server answered {code}"),
         None if error.is_timeout() => "the mail server did not answer in time".to_owned(),
         None if error.is_tls() => "TLS with the mail server failed".to_owned(),
         None => format!("{error}").chars().take(200).collect(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_of_a_mail_server_is_checked() {
-        for good in [
-            "smtp://mail.example.com",
-            "smtp://me:secret@mail.example.com:2525",
-            "smtps://me:secret@mail.example.com",
-            "smtp://relay.internal:25?tls=none",
-            "smtp://me:secret@127.0.0.1:25?tls=none",
-            "file:///var/spool/muster",
-        ] {
-            assert!(check_url(good), "{good}");
-        }
-        for bad in [
-            LOG,
-            "mail.example.com",
-            "smtp://",
-            "smtps://mail.example.com?tls=none",
-            "smtp://me:secret@mail.example.com?tls=none",
-            "smtp://mail.example.com?tls=optional",
-            "http://mail.example.com",
-            "file://host/folder",
-        ] {
-            assert!(!check_url(bad), "{bad}");
-        }
     }
 }

@@ -17,7 +17,7 @@ use http::{Method, StatusCode};
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-use crate::base::problem::Code;
+use crate::base::{enums::TurnState, problem::Code};
 
 /// One kind of measurement.
 pub struct Family {
@@ -66,6 +66,19 @@ families! {
     QUEUE_AGE = "muster_queue_oldest_seconds", "gauge", ["kind"], "How long the oldest of these has waited.";
     QUEUE_ATTEMPTS = "muster_queue_attempts_total", "counter", ["kind", "outcome"],
         "Attempts to run jobs: `done`, `over` (no longer needed), `put_off` (retried later), `given_up`, `unreadable` (also retried later).";
+    AGENTS = "muster_agents", "gauge", ["status"], "Agents by status. Deleted ones do not count.";
+    HOSTS = "muster_hosts", "gauge", ["status"],
+        "Servers by the status of their host: `ONLINE`, `DEGRADED` (connected, under high load), `OFFLINE` (no longer connected), `PENDING` (never connected).";
+    TURNS = "muster_turns", "gauge", ["state"], "Turns that have not ended, by state.";
+    TURNS_ENDED = "muster_turns_ended_total", "counter", ["state"], "Turns that have ended, by their last state.";
+    APPROVALS = "muster_approvals_pending", "gauge", ["severity"], "Approvals that wait for a person, by severity.";
+    APPROVALS_AGE = "muster_approvals_oldest_seconds", "gauge", [], "How long the oldest of these has waited.";
+    DELIVERIES = "muster_deliveries", "gauge", ["state"],
+        "Messages to channels: `WAITING`, or `FAILED` within the last seven days and not sent again.";
+    CHANNELS = "muster_channels", "gauge", ["state"],
+        "Channels: `ACTIVE`, `FAILING` (active, but nothing could be sent lately), or why they are inactive.";
+    SPENDING = "muster_spending_month_micro", "gauge", ["currency"],
+        "Spent in the current month, in millionths, by currency. Only currencies in the list of prices.";
     AUDIT_UNSEALED = "muster_audit_unsealed", "gauge", [],
         "Lines of the audit log waiting to be sealed, counted up to 100,000.";
     AUDIT_CHECKPOINT_AGE = "muster_audit_checkpoint_age_seconds", "gauge", [],
@@ -121,6 +134,7 @@ pub struct Meters {
     pub subscriptions: Gauge,
     limited: Table<Counter>,
     queue: Table<Counter>,
+    turns: [Counter; TURN_ENDS.len()],
     sql: [Sql; 2],
 }
 
@@ -140,6 +154,8 @@ pub enum Pool {
     Write = 1,
 }
 
+const TURN_ENDS: [TurnState; 4] =
+    [TurnState::Done, TurnState::Failed, TurnState::Cancelled, TurnState::Interrupted];
 const POOLS: [&str; 2] = ["read", "write"];
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 const METHODS: [&str; 8] = ["GET", "POST", "PATCH", "PUT", "DELETE", "HEAD", "OPTIONS", "other"];
@@ -192,6 +208,7 @@ impl Meters {
             jobs: Table::default(),
             limited: Table::default(),
             queue: Table::default(),
+            turns: TURN_ENDS.map(|state| to.counter(TURNS_ENDED, &[("state", state.as_str())])),
             page: recorder.handle(),
             recorder,
         }
@@ -245,6 +262,13 @@ impl Meters {
         let labels = [("kind", kind), ("outcome", outcome)];
         let made = || Registry(&self.recorder).counter(QUEUE_ATTEMPTS, &labels);
         self.queue.get(&format!("{kind} {outcome}"), made).increment(1);
+    }
+
+    /// A turn has ended in this state.
+    pub fn turn_ended(&self, state: TurnState) {
+        if let Some(at) = TURN_ENDS.iter().position(|end| *end == state) {
+            self.turns[at].increment(1);
+        }
     }
 
     pub fn statement(&self, pool: Pool, took: Duration, failed: bool) {

@@ -1,9 +1,9 @@
 //! The process's reports about itself: the log, to standard error, in this file; [`metrics`] and [`traces`] next to it.
 //! `muster-printing` writes the log's lines, so that a line that can't be written affects nothing else.
 //!
-//! No secret may get here. Secrets are `secrecy` types, whose `Debug` prints nothing; request headers and bodies are
-//! never fields of a span; SQL is logged without its values. A test with known secrets searches the output of
-//! [`subscriber`].
+//! No secret may get here, except for the code of an installation's first start (`src/cli/serve.rs`). Secrets are
+//! `secrecy` types, whose `Debug` prints nothing; request headers and bodies are never fields of a span; SQL is logged
+//! without its values. A test with known secrets searches the output of [`subscriber`].
 
 use std::time::Duration;
 
@@ -122,7 +122,7 @@ where
         LogFormat::Text => base.boxed(),
         LogFormat::Json => base.json().flatten_event(true).with_span_list(false).boxed(),
     };
-    let traced = traces::layer(&config.traces, endpoint)?;
+    let traced = traces::layer(config, endpoint)?;
     Ok(Box::new(tracing_subscriber::registry().with(log.with_filter(filter)).with(traced)))
 }
 

@@ -34,7 +34,7 @@ use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 use super::{TelemetryError, metrics::Pool};
 use crate::{
     base::{bounds, time::Timestamp},
-    core::{config, outbound},
+    core::{config::Config, outbound},
 };
 
 /// The target of every exported span; the log leaves it out.
@@ -57,15 +57,12 @@ pub fn on() -> bool {
 ///
 /// # Errors
 /// The exporter can't be created with these settings.
-pub(super) fn layer<S>(
-    settings: &config::Traces,
-    endpoint: &str,
-) -> Result<impl Layer<S> + use<S>, TelemetryError>
+pub(super) fn layer<S>(config: &Config, endpoint: &str) -> Result<impl Layer<S> + use<S>, TelemetryError>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     let wrong = |error: &dyn std::fmt::Display| TelemetryError::Traces(error.to_string());
-    let client = outbound::Client::new().map_err(|error| wrong(&error))?;
+    let client = outbound::Client::new(config).map_err(|error| wrong(&error))?;
     let exporter = SpanExporter::builder()
         .with_http()
         .with_http_client(Courier { runtime: Handle::current(), client })
@@ -76,7 +73,7 @@ where
     let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
     let provider = SdkTracerProvider::builder()
         .with_batch_exporter(exporter)
-        .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(settings.sample_ratio))))
+        .with_sampler(Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(config.traces.sample_ratio))))
         .with_resource(Resource::builder().with_service_name("muster").with_attribute(version).build())
         .build();
     let tracer = provider.tracer("muster");
@@ -277,7 +274,10 @@ impl HttpClient for Courier {
             let status = answered.status();
             answered.bytes().await.map(|body| (status, body))
         });
-        let (status, body) = sent.await??;
+        let (status, body) = sent.await?.map_err(|error| match outbound::certificate_error(&error) {
+            Some(text) => HttpError::from(format!("the collector can't be trusted: {text}")),
+            None => error.into(),
+        })?;
         let mut response = http::Response::new(body);
         *response.status_mut() = status;
         Ok(response)
