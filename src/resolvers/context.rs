@@ -98,6 +98,7 @@ async fn scope_of(request: &Arc<Request>, operation: &str, org: OrgId) -> Result
     let membership = membership(&request.core, &request.caller, org)
         .await
         .inspect_err(|problem| audit::refused(request, operation, Some((org, None)), problem))?;
+    request.notes.concerns(org);
     Ok(Scope::new(request, org, membership, request.core.access.permits.name(operation)))
 }
 

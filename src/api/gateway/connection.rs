@@ -120,7 +120,7 @@ fn refusal_of(scope: &Scope, who: &Identity, ended: Ended) -> Refusal {
         }
     };
     let code = serde_json::to_value(refusal.code).unwrap_or_default();
-    tracing::info!(server = who.server.0, %code, "host.refused");
+    tracing::info!(org = scope.org.0, server = who.server.0, %code, "host.refused");
     refusal
 }
 
@@ -159,14 +159,14 @@ async fn run_connection(
     };
     // From here on the connection is woken. It finds earlier changes when it first looks.
     let place = core.hosts.open(link.server, link.epoch);
-    tracing::info!(server = link.server.0, epoch = link.epoch, "host.connected");
+    tracing::info!(org = link.scope.org.0, server = link.server.0, epoch = link.epoch, "host.connected");
     let events = welcome.events;
     let first = Message::Text(sending::text(&ToHost::Welcome(welcome)).into());
     let ended = match sink.send(first).await {
         Ok(()) => Box::pin(run(&link, &hello, events, &place, sink, stream)).await,
         Err(_) => None,
     };
-    tracing::info!(server = link.server.0, epoch = link.epoch, "host.disconnected");
+    tracing::info!(org = link.scope.org.0, server = link.server.0, epoch = link.epoch, "host.disconnected");
     if let Err(problem) = hosts::record_disconnect(&link).await {
         tracing::warn!(server = link.server.0, %problem, "host.not_signed_off");
     }

@@ -86,6 +86,7 @@ impl Arrival {
         request.ip = self.ip;
         request.user_agent = self.user_agent().map(str::to_owned);
         request.via = via;
+        request.notes = self.notes.clone();
         request
     }
 
@@ -223,7 +224,15 @@ impl Arrival {
 
     /// Records the caller for the log line and the resource limits.
     pub(super) fn record_caller(&self, caller: Caller) -> Caller {
-        tracing::Span::current().record("caller", tracing::field::display(caller.kind()));
+        let span = tracing::Span::current();
+        span.record("caller", tracing::field::display(caller.kind()));
+        if let Some(user) = caller.user() {
+            span.record("user_id", user.0);
+        }
+        if let Caller::Token(token) = &caller {
+            span.record("token_id", token.id.0);
+            self.notes.concerns(token.org);
+        }
         self.notes.held_by(Holder::of(&caller, self.ip));
         caller
     }

@@ -6,7 +6,7 @@
 //! requests are answered. When all places are taken, a few more connections are accepted in reserve: probes are
 //! answered as usual, other requests with 503.
 
-use std::{convert::Infallible, net::SocketAddr, pin::pin, time::Duration};
+use std::{convert::Infallible, iter, net::SocketAddr, pin::pin, time::Duration};
 
 use axum::{Router, response::Response};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -16,7 +16,7 @@ use hyper_util::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    time::sleep,
+    time::{sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -28,6 +28,12 @@ use crate::core::resource_limits::ConnectionPermit;
 const IN_RESERVE: Duration = Duration::from_millis(500);
 /// The largest request head, in bytes, and how much of a body is buffered, for anyone who connects.
 const HEAD_BYTES: usize = 64 << 10;
+/// How long a stopping service still reads requests that were sent before it began to stop. hyper closes a connection of
+/// which it has read nothing, and a proxy that has sent a change doesn't send it again.
+const LAST_REQUESTS: Duration = Duration::from_millis(100);
+/// The most connections that a stopping service takes from the kernel's queue, which is as long (`src/cli/listen.rs`):
+/// clients that keep connecting must not keep it from stopping.
+const QUEUED: usize = 1_024;
 
 /// What a request knows about its connection.
 #[derive(Clone, Debug)]
@@ -39,7 +45,7 @@ pub struct Connection {
     pub place: ConnectionPermit,
 }
 
-/// Serves connections until `stopping`, then accepts no more and returns when the last one is done.
+/// Serves connections until `stopping`, then those that the kernel has accepted, and returns when the last one is done.
 pub async fn serve(listener: TcpListener, router: Router, core: &Core, stopping: CancellationToken) {
     let (limits, bound) = (&core.config.limits, listener.local_addr().ok());
     let http = http(limits.header_timeout());
@@ -47,12 +53,7 @@ pub async fn serve(listener: TcpListener, router: Router, core: &Core, stopping:
     reserve.keep_alive(false);
     let connections = TaskTracker::new();
     let service = TowerToHyperService::new(router);
-    loop {
-        let next = async {
-            let accepted = accept(&listener).await;
-            Some((ConnectionPermit::acquire(&core.resource_limits).await?, accepted))
-        };
-        let Some(Some((place, (stream, peer)))) = stopping.run_until_cancelled(next).await else { break };
+    let start = |place: ConnectionPermit, stream: TcpStream, peer: SocketAddr| {
         let http = if place.reserved { &reserve } else { &http };
         let service = service.clone();
         let connection = Connection { peer, listener: bound, place };
@@ -67,13 +68,27 @@ pub async fn serve(listener: TcpListener, router: Router, core: &Core, stopping:
         connections.spawn(async move {
             let mut connection = pin!(connection);
             // A client that went away or was cut off isn't worth logging.
-            if stopping.run_until_cancelled(connection.as_mut()).await.is_none() {
+            if stopping.run_until_cancelled(connection.as_mut()).await.is_none()
+                && timeout(LAST_REQUESTS, connection.as_mut()).await.is_err()
+            {
                 connection.as_mut().graceful_shutdown();
                 let _ = connection.await;
             }
         });
+    };
+    loop {
+        let next = async {
+            let accepted = accept(&listener).await;
+            Some((ConnectionPermit::acquire(&core.resource_limits).await?, accepted))
+        };
+        let Some(Some((place, (stream, peer)))) = stopping.run_until_cancelled(next).await else { break };
+        start(place, stream, peer);
     }
-    drop(listener);
+    for (stream, peer) in queued(listener) {
+        let place = timeout(LAST_REQUESTS, ConnectionPermit::acquire(&core.resource_limits)).await;
+        let Ok(Some(place)) = place else { break };
+        start(place, stream, peer);
+    }
     connections.close();
     connections.wait().await;
 }
@@ -82,6 +97,20 @@ fn http(header_timeout: Duration) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(header_timeout).max_buf_size(HEAD_BYTES);
     http
+}
+
+/// The connections that the kernel has accepted. They would break with the listener, which is closed after the last.
+fn queued(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
+    let listener = listener.into_std().ok();
+    let next = move || {
+        // It doesn't block, because tokio's doesn't.
+        let (stream, peer) = listener.as_ref()?.accept().ok()?;
+        stream.set_nonblocking(true).ok()?;
+        let stream = TcpStream::from_std(stream).ok()?;
+        let _ = stream.set_nodelay(true);
+        Some((stream, peer))
+    };
+    iter::from_fn(next).take(QUEUED)
 }
 
 async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {

@@ -64,6 +64,8 @@ pub async fn observe(State(outermost): State<Outermost>, mut request: Request, n
         method = %request.method(),
         route,
         caller = field::Empty,
+        user_id = field::Empty,
+        token_id = field::Empty,
     );
     request.headers_mut().insert(REQUEST_ID, id.clone());
     let id_text = id.to_str().unwrap_or_default();
@@ -75,12 +77,12 @@ pub async fn observe(State(outermost): State<Outermost>, mut request: Request, n
         };
         let response = enter(&core, response, &notes, ip).unwrap_or_else(|problem| refuse(&problem));
         let (status, micros) = (response.status().as_u16(), began.elapsed().as_micros() as u64);
-        let client = ip.map(field::display);
+        let (client, org) = (ip.map(field::display), notes.org().map(|org| org.0));
         // Orchestrators probe every few seconds and get the same answer.
         if is_probe && response.status().is_success() {
-            tracing::debug!(status, micros, client, "request.answered");
+            tracing::debug!(status, micros, client, org, "request.answered");
         } else {
-            tracing::info!(status, micros, client, "request.answered");
+            tracing::info!(status, micros, client, org, "request.answered");
         }
         response
     }

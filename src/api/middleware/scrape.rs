@@ -6,14 +6,15 @@ use axum::{Router, extract::State, response::IntoResponse, routing::get};
 use http::header;
 
 use crate::core::telemetry::metrics::{
-    AUDIT_CHECKPOINT_AGE, AUDIT_REFUSED, AUDIT_UNSEALED, BUILD_INFO, CPU, FAMILIES, HELD, HELD_MAX, LOG_LOST,
-    MAX_FDS, Meters, OPEN_FDS, POLICY_DIFFERING, POLICY_INFO, POLICY_LOADED, POLICY_PROBLEMS, POLICY_READS,
-    POOL_CONNECTIONS, POOL_MAX, QUEUE_AGE, QUEUE_DEPTH, RESIDENT, STARTED, UP, VIRTUAL, start,
+    AGENTS, APPROVALS, APPROVALS_AGE, AUDIT_CHECKPOINT_AGE, AUDIT_REFUSED, AUDIT_UNSEALED, BUILD_INFO,
+    CHANNELS, CPU, DELIVERIES, FAMILIES, HELD, HELD_MAX, HOSTS, LOG_LOST, MAX_FDS, Meters, OPEN_FDS,
+    POLICY_DIFFERING, POLICY_INFO, POLICY_LOADED, POLICY_PROBLEMS, POLICY_READS, POOL_CONNECTIONS, POOL_MAX,
+    QUEUE_AGE, QUEUE_DEPTH, RESIDENT, SPENDING, STARTED, TURNS, UP, VIRTUAL, start,
 };
 use crate::{
     base::{bounds, problem::Result, time::Timestamp},
     core::{Core, audit, queue::Depth},
-    domain::{chat_approvals, commands, deliveries, mails},
+    domain::{chat_approvals, commands, dashboard, deliveries, mails},
 };
 
 pub fn router(core: Arc<Core>) -> Router {
@@ -42,6 +43,7 @@ pub async fn page(core: &Core, meters: &Meters) -> String {
         page.value(HELD_MAX, &[("what", what)], most as f64);
     }
     queue(core, &mut page).await;
+    totals(core, &mut page).await;
     audit_log(core, &mut page).await;
     let policy = core.policy.status();
     page.value(POLICY_INFO, &[("version", &policy.version)], 1.0);
@@ -82,6 +84,27 @@ async fn waiting(core: &Core) -> Result<Vec<Depth>> {
     waiting.extend(deliveries::waiting(core).await?);
     waiting.extend(chat_approvals::waiting(core).await?);
     Ok(waiting)
+}
+
+/// What there is of each state, in all organizations together.
+async fn totals(core: &Core, page: &mut Page) {
+    let Ok(Ok(totals)) = tokio::time::timeout(bounds::FAREWELL, dashboard::totals(core)).await else {
+        return;
+    };
+    for (family, label, counts) in [
+        (AGENTS, "status", &totals.agents),
+        (HOSTS, "status", &totals.hosts),
+        (TURNS, "state", &totals.turns),
+        (APPROVALS, "severity", &totals.approvals),
+        (DELIVERIES, "state", &totals.deliveries),
+        (CHANNELS, "state", &totals.channels),
+        (SPENDING, "currency", &totals.spending),
+    ] {
+        for (state, count) in counts {
+            page.value(family, &[(label, state)], *count);
+        }
+    }
+    page.value(APPROVALS_AGE, &[], totals.oldest_approval_seconds);
 }
 
 async fn audit_log(core: &Core, page: &mut Page) {

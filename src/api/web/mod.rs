@@ -33,8 +33,8 @@ use crate::{
 };
 
 /// The addresses of the panel's pages, each with everything below it. The panel itself routes them.
-const PAGES: [&str; 6] =
-    ["/sign-in", "/accept-invitation", "/reset-password", "/confirm-email", "/o", "/account"];
+const PAGES: [&str; 7] =
+    ["/sign-in", "/first-start", "/accept-invitation", "/reset-password", "/confirm-email", "/o", "/account"];
 
 /// The state of the panel's routes.
 #[derive(Clone)]

@@ -51,8 +51,8 @@ pub use self::{
     incoming::{ConversationOf, Incoming, bounded_name, find_stored_keys, receive},
     panel::{ConversationEdit, NewConversation, Post, post, reference, start, update},
     queries::{
-        READ_SEQ, TARGET, UNDELIVERED, UNREAD, WATCHING, count_failed, count_undelivered, count_unread,
-        unread_sql,
+        FAILED, READ_SEQ, TARGET, UNDELIVERED, UNREAD, WATCHING, count_failed, count_undelivered,
+        count_unread, unread_sql,
     },
     reads::mark_read,
     reparsing::{Reread, RereadFilter, reread},

@@ -59,6 +59,8 @@ macro_rules! undelivered {
 pub const UNREAD: &str = unread!(":now", ":viewer");
 /// `undelivered!` for lists of conversations.
 pub const UNDELIVERED: &str = undelivered!("$1", ":now");
+/// `failed!` at `$1`.
+pub const FAILED: &str = failed!("$1");
 
 /// SQL: the seq up to which the caller has read the conversation. Null for a service token.
 pub const READ_SEQ: &str = "(CASE WHEN CAST(:viewer AS BIGINT) IS NOT NULL THEN COALESCE((SELECT r.seq \

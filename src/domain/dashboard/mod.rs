@@ -1,10 +1,14 @@
 //! `overview`: the numbers of records that need attention. Each part is one statement, which runs only if the part is
 //! selected, and requires the permission for its records.
+//!
+//! `totals.rs`: such numbers of all organizations together, for the metrics page.
 
 mod queries;
+mod totals;
 
 use async_graphql::SimpleObject;
 
+pub use self::totals::{ByState, Totals, totals};
 use crate::{
     base::{
         enums::{AgentStatus, Severity},

@@ -7,9 +7,11 @@ use crate::{
         time::Timestamp,
     },
     core::{
+        Core,
         access::Scope,
-        store::sql::{Door as _, row, sql},
+        store::sql::{Door as _, every_org_sql, row, sql, text},
     },
+    domain::conversations,
 };
 
 row! {
@@ -106,4 +108,66 @@ pub(super) async fn waiting_requests(scope: &Scope) -> Result<i64> {
          AND t.request_key IS NOT NULL"
     );
     Ok(scope.scalar(sql, [scope.core.clock.now().into()]).await?.unwrap_or(0))
+}
+
+row! {
+    /// A number of records in one state.
+    pub(super) struct StateCount {
+        /// What is counted.
+        what: String,
+        state: String,
+        count: f64,
+    }
+}
+
+/// The messages of the last seven days whose delivery failed, at `$1`. Joined crosswise, so that SQLite looks up those
+/// of each organization, and does not scan the older ones.
+const FAILED_MESSAGES: &str = text!(
+    "m.organization_id AS organization_id, 'FAILED' AS state FROM organizations o CROSS JOIN messages m \
+     WHERE m.organization_id = o.id AND ",
+    conversations::FAILED
+)
+.postgres;
+
+/// Counts rows of one kind by state. At most 100,000 are read, so that records piled up by one organization don't make
+/// a scrape slow.
+macro_rules! by_state {
+    ($what:literal, $rows:expr) => {
+        text!(
+            "SELECT '",
+            $what,
+            "' AS what, r.state AS state, CAST(COUNT(r.organization_id) AS DOUBLE PRECISION) AS count FROM (SELECT ",
+            $rows,
+            " LIMIT 100000) r GROUP BY r.state UNION ALL "
+        )
+        .postgres
+    };
+}
+
+/// The records of all organizations by state at `$1`, since when the oldest pending approval waits, and what is spent
+/// in the current month. A sum of money is a floating-point number: it can't overflow, however much hosts report.
+pub(super) async fn totals(core: &Core) -> Result<Vec<StateCount>> {
+    let sql = every_org_sql!(
+        by_state!("agents", "organization_id, status AS state FROM agents WHERE archived_at IS NULL"),
+        by_state!("hosts", "organization_id, status AS state FROM servers WHERE archived_at IS NULL"),
+        by_state!("turns", "organization_id, state FROM turns WHERE ended_at IS NULL"),
+        by_state!("approvals", "organization_id, severity AS state FROM approvals WHERE status = 'PENDING'"),
+        by_state!(
+            "deliveries",
+            "organization_id, 'WAITING' AS state FROM messages WHERE delivery_status IN ('PENDING', 'SENDING')"
+        ),
+        by_state!("deliveries", FAILED_MESSAGES),
+        by_state!(
+            "channels",
+            "organization_id, CASE WHEN NOT is_active THEN COALESCE(inactive_reason, 'MANUAL') \
+             WHEN failing_since IS NOT NULL THEN 'FAILING' ELSE 'ACTIVE' END AS state \
+             FROM channels WHERE archived_at IS NULL AND transport <> 'INTERNAL'"
+        ),
+        "SELECT 'oldest_approval', '', CAST(COALESCE(MIN(p.created_at), $1) AS DOUBLE PRECISION) FROM approvals p \
+         WHERE p.status = 'PENDING' UNION ALL \
+         SELECT 'spending', o.currency, CAST(SUM(CAST(m.cost_micro AS DOUBLE PRECISION)) AS DOUBLE PRECISION) \
+         FROM organizations o CROSS JOIN organization_months m WHERE m.organization_id = o.id AND m.from_at <= $1 \
+         AND m.until_at > $1 GROUP BY o.currency"
+    );
+    core.db.every_org().all(sql, [core.clock.now().into()]).await
 }

@@ -127,8 +127,8 @@ pub async fn ended(
     if from.generation == present.generation
         && let Some(status) = Report::Ended(reason).apply(agent.status)
     {
-        let generation = from.generation;
-        tracing::info!(agent = agent.id.0, generation, ?reason, code, signal, "agent.ended");
+        let (org, generation) = (tx.scope.org.0, from.generation);
+        tracing::info!(org, agent = agent.id.0, generation, ?reason, code, signal, "agent.ended");
         match failure.filter(|_| status == AgentStatus::Error) {
             Some(reason) => {
                 let is_clean = reason == StatusReason::Exited && code == Some(0);

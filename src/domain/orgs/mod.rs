@@ -24,7 +24,7 @@ pub use self::{
         Limit, check_count, check_limit, check_stored, count_stored, lock, optional_data_fits, pace,
         require_room, store_plans, value as limit,
     },
-    operator::{NewOrganization, all, check_name, create, find, find_in},
+    operator::{NewOrganization, all, check_name, create, create_in, find, find_in},
     queries::{LETTING_GO, Overview},
     rows::{
         AlertThresholds, alert_thresholds, default_image, is_stopped, session_limit, set_avatar,

@@ -17,7 +17,13 @@ use crate::{
         plain::{NAME_RULE, is_name},
         problem::{Code, Problem, Result},
     },
-    core::{Core, access::Scope, audit, handlers::emit, store::Db},
+    core::{
+        Core, Request,
+        access::Scope,
+        audit,
+        handlers::emit,
+        store::{Db, Transaction, Tx},
+    },
 };
 
 /// A new organization.
@@ -40,9 +46,20 @@ pub async fn all(db: &Db) -> Result<Vec<Overview>> {
 /// # Errors
 /// `VALIDATION_FAILED` for an invalid name.
 pub async fn create(core: &Arc<Core>, new: NewOrganization) -> Result<OrgId> {
+    let tx = create_in(core.db.begin().await?, &Request::system(core), new).await?;
+    let org = tx.scope.org;
+    tx.commit().await?;
+    Ok(org)
+}
+
+/// [`create`] inside the caller's transaction, which continues in the organization. The caller commits it.
+///
+/// # Errors
+/// As [`create`].
+pub async fn create_in(transaction: Transaction, request: &Request, new: NewOrganization) -> Result<Tx> {
     let name = new.name.trim().to_owned();
     check_name(&name)?;
-    let now = core.clock.now();
+    let now = request.core.clock.now();
     let organization = organizations::ActiveModel {
         name: Set(name.clone()),
         plan: Set(new.plan),
@@ -50,11 +67,8 @@ pub async fn create(core: &Arc<Core>, new: NewOrganization) -> Result<OrgId> {
         updated_at: Set(now),
         ..Default::default()
     };
-    // A scope, and so a transaction, needs the organization's id. If the rest fails, the organization stays without
-    // members, invisible to everyone.
-    let organization = organization.insert(core.db.writer()).await?;
-    let scope = Scope::system(core, organization.id);
-    let tx = scope.begin().await?;
+    let organization = organization.insert(&transaction).await?;
+    let tx = Scope::system_for(request, organization.id).resume(transaction);
     emit(&tx, Created { owner: new.owner }).await?;
     let changes = json!({ "name": name, "plan": new.plan });
     audit::record(
@@ -63,12 +77,11 @@ pub async fn create(core: &Arc<Core>, new: NewOrganization) -> Result<OrgId> {
             operation: "createOrganization",
             op: ChangeOp::Created,
             kind: RecordKind::Organization,
-            id: scope.org.0,
+            id: tx.scope.org.0,
             changes,
         },
     );
-    tx.commit().await?;
-    Ok(scope.org)
+    Ok(tx)
 }
 
 /// Refuses an invalid organization name.

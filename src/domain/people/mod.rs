@@ -9,7 +9,7 @@
 //!
 //! - `accounts/`: users, their names, addresses and passwords, mails and the links in them, and the operator's
 //!   commands.
-//! - `signing_in/`: signing in with a password, a code or another provider, sessions, and rate limits.
+//! - `signing_in/`: signing in with a password, a code or another provider, sessions, rate limits, and the first start.
 //! - `membership/`: members of an organization, and invitations to it.
 //! - `entity.rs`: the rows of all three. `notifications/delivery.rs` sends their mails.
 
@@ -52,6 +52,10 @@ pub use self::{
         browser::InBrowser,
         factor::{
             Enrolment, begin as begin_totp, confirm as confirm_totp, disable as disable_totp, regenerate,
+        },
+        first_start::{
+            Founding, complete as complete_first_start, is_open as is_first_start_open,
+            renew_code as renew_first_code,
         },
         identities::{LinkedAccount, linked_accounts, unlink as unlink_account},
         listed::{OpenSession, current_session, open_sessions},

@@ -3,7 +3,7 @@
 //! None of this belongs to an organization, so there is no scope and no read plan. These few small objects are
 //! written by hand, on top of functions that only read the caller's own rows.
 
-use async_graphql::{ComplexObject, Context, Json, Object, SimpleObject};
+use async_graphql::{ComplexObject, Context, InputObject, Json, Object, SimpleObject};
 use secrecy::ExposeSecret;
 
 use crate::{
@@ -18,11 +18,13 @@ use crate::{
         Core, Request,
         access::{JarChange, Person},
     },
-    domain::people::{self, Membership, OpenSession, SessionCredentials, SignInResult, SignedIn, User},
+    domain::people::{
+        self, Founding, Membership, OpenSession, SessionCredentials, SignInResult, SignedIn, User,
+    },
     read::ContextExt,
     resolvers::{
         Answer, Enter, answer,
-        bounds::{bounds, length},
+        bounds::{bounds, length, name},
         permit::open,
     },
 };
@@ -89,6 +91,40 @@ impl Viewer {
     }
 }
 
+/// The first start of an installation.
+#[derive(SimpleObject)]
+pub struct FirstStart {
+    /// Whether there is no user yet, so that `completeFirstStart` makes the first one.
+    pub is_open: bool,
+}
+
+/// The first person and organization.
+#[derive(InputObject)]
+pub struct CompleteFirstStartInput {
+    /// The one-time code in the service's log.
+    #[graphql(directive = bounds::apply(length(1, 256)))]
+    pub code: SecretText,
+    /// The person's name.
+    #[graphql(directive = bounds::apply(name(120)))]
+    pub name: String,
+    /// The person's e-mail address. It counts as confirmed.
+    #[graphql(directive = bounds::apply(length(3, 254)))]
+    pub email: String,
+    /// The person's password.
+    #[graphql(directive = bounds::apply(length(1, 256)))]
+    pub password: SecretText,
+    /// The organization's name. The person becomes its OWNER.
+    #[graphql(directive = bounds::apply(name(80)))]
+    pub organization_name: String,
+}
+
+impl From<CompleteFirstStartInput> for Founding {
+    fn from(input: CompleteFirstStartInput) -> Self {
+        let CompleteFirstStartInput { code, name, email, password, organization_name } = input;
+        Self { code: code.0, name, email, password: password.0, organization: organization_name }
+    }
+}
+
 #[derive(Default)]
 pub struct SessionQuery;
 
@@ -110,6 +146,16 @@ impl SessionQuery {
         answer(async {
             ctx.admit()?;
             Ok(ctx.request().core.mailer.way())
+        })
+        .await
+    }
+
+    /// Whether the installation waits for its first person.
+    #[graphql(directive = open::apply("ANYONE"))]
+    async fn first_start(&self, ctx: &Context<'_>) -> Answer<FirstStart> {
+        answer(async {
+            ctx.admit()?;
+            Ok(FirstStart { is_open: people::is_first_start_open(&ctx.request().core).await? })
         })
         .await
     }
@@ -190,6 +236,27 @@ impl SessionMutation {
             ctx.admit()?;
             let (request, kind) = (ctx.request(), kind(ctx, cookie)?);
             step(request, people::exchange(request, kind, &code.0).await?).await
+        })
+        .await
+    }
+
+    /// Makes the first person and their organization, and signs the person in. Works once, as long as there is no user.
+    #[graphql(directive = open::apply("ANYONE"))]
+    async fn complete_first_start(
+        &self,
+        ctx: &Context<'_>,
+        input: CompleteFirstStartInput,
+        #[graphql(
+            desc = "Whether to answer with a cookie instead of tokens. For browsers.",
+            default_with = "Some(false)"
+        )]
+        cookie: Option<bool>,
+    ) -> Answer<SignIn> {
+        answer(async {
+            ctx.admit()?;
+            let (request, kind) = (ctx.request(), kind(ctx, cookie)?);
+            let founding = Founding::from(input);
+            step(request, people::complete_first_start(request, kind, &founding).await?).await
         })
         .await
     }

@@ -6,12 +6,12 @@ use super::{
     entity::turns,
     queue::{extend_turn, settle_untold},
     rate_limited::settle_usage,
-    rows::{announce, find_waiting_turn, transition},
+    rows::{announce_end, find_waiting_turn, transition},
     state::Happening,
 };
 use crate::{
     base::{
-        enums::{ChangeOp, MessageStatus, TurnState},
+        enums::{MessageStatus, TurnState},
         ids::AgentId,
         problem::Result,
     },
@@ -103,6 +103,6 @@ pub(super) async fn end_turn(
         .col_expr(turns::Column::EndedAt, Expr::value(tx.now))
         .col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
     ended.exec(tx.connection()).await?;
-    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    announce_end(tx, turn, state);
     settle_usage(tx, turn).await
 }

@@ -11,7 +11,7 @@ use super::{
     entity::turns,
     queries::{DUE, extend_reach, join_queued},
     rate_limited::{is_limited, settle_usage},
-    rows::{announce, find_waiting_turn, is_open, open_turns},
+    rows::{announce, announce_end, find_waiting_turn, is_open, open_turns},
     state::is_final,
 };
 use crate::{
@@ -308,7 +308,7 @@ pub(super) async fn end_cancelled(tx: &Tx, agent: &LockedAgent, turn: &turns::Mo
         .col_expr(turns::Column::EndedAt, Expr::value(tx.now))
         .col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
     cancelled.exec(tx.connection()).await?;
-    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    announce_end(tx, turn, TurnState::Cancelled);
     settle_usage(tx, turn).await?;
     settle_untold(tx, agent, turn, MessageStatus::Cancelled).await
 }

@@ -8,7 +8,7 @@ use super::{
     ending::requeue,
     entity::turns,
     queue::settle_untold,
-    rows::{self, announce, load, transition},
+    rows::{self, announce, announce_end, load, transition},
     state::Happening,
     usage::{has_measured, load_measured_usage},
 };
@@ -172,7 +172,7 @@ async fn write_end(
         .col_expr(Column::EndedAt, Expr::value(from.time(tx, turn.started_at.unwrap_or(turn.created_at))))
         .col_expr(Column::UpdatedAt, Expr::value(tx.now));
     ended.exec(tx.connection()).await?;
-    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    announce_end(tx, turn, state);
     Ok(())
 }
 

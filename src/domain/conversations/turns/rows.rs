@@ -11,11 +11,19 @@ use crate::{
         problem::{Problem, Result},
         time::Timestamp,
     },
-    core::{Event, store::Tx},
+    core::{Event, store::Tx, telemetry::metrics},
 };
 
 pub(super) fn announce(tx: &Tx, op: ChangeOp, conversation: ConversationId, id: TurnId) {
     tx.announce(Event::new(tx.scope.org, op, RecordKind::Turn, id).with_parent(conversation));
+}
+
+/// Announces that a turn has ended in this state, and counts it.
+pub(super) fn announce_end(tx: &Tx, turn: &turns::Model, state: TurnState) {
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    if let Some(meters) = metrics::on() {
+        tx.connection().after_commit(move || meters.turn_ended(state));
+    }
 }
 
 /// Loads a turn of this agent.

@@ -31,7 +31,7 @@ use crate::{
         mail,
         store::{Db, Transaction, Tx, held},
     },
-    domain::people::entity::users,
+    domain::people::{entity::users, signing_in::queries::delete_first_code},
 };
 
 /// A new user.
@@ -103,6 +103,7 @@ pub async fn create_user(core: &Core, new: NewUser) -> Result<UserId> {
     let hash = core.access.passwords.hash(&new.password).await.map_err(Problem::internal)?;
     let now = core.clock.now();
     let tx = core.db.begin().await?;
+    delete_first_code(&tx).await?;
     let existing = by_email(&tx, email).await?;
     if existing.as_ref().is_some_and(|row| row.password_hash.is_some()) {
         return Err(Problem::name_taken("user", email));
@@ -138,6 +139,7 @@ pub async fn invite_user(core: &Core, email: &str) -> Result<UserId> {
         Some(row) => row.id,
         None => {
             let row = users::ActiveModel { name: Set(name.to_owned()), ..blank(email, core.clock.now()) };
+            delete_first_code(&tx).await?;
             let id = row.insert(&tx).await?.id;
             let entry = PersonalEntry::done("createUser", id, json!({ "email": email }));
             record_personal(&tx, Origin::operator(core), entry);
@@ -285,7 +287,8 @@ pub fn blank(email: &str, now: Timestamp) -> users::ActiveModel {
     }
 }
 
-fn check(email: &str, name: &str, password: Option<&SecretString>) -> Result<()> {
+/// Lists every invalid value of a new user.
+pub fn check(email: &str, name: &str, password: Option<&SecretString>) -> Result<()> {
     let mut violations = Vec::new();
     if !is_email(email) {
         let detail = format!("`{email}` is not a valid e-mail address.");

@@ -117,6 +117,41 @@ pub(super) async fn delete_recovery_codes(tx: &Transaction, user: UserId) -> Res
     Ok(())
 }
 
+/// Puts a code in place of the one before, unless there is a user. Returns the number of changed rows: 0 or 1.
+pub(super) async fn replace_first_code(core: &Core, hash: TokenHash, now: Timestamp) -> Result<u64> {
+    let sql = installation_sql!(
+        "INSERT INTO first_start (id, code_hash, created_at) SELECT 1, $1, $2 WHERE NOT EXISTS (SELECT id FROM users) \
+         ON CONFLICT (id) DO UPDATE SET code_hash = excluded.code_hash, created_at = excluded.created_at"
+    );
+    core.db.installation().execute(sql, [hash.as_bytes().to_vec().into(), now.into()]).await
+}
+
+/// The hash of the first start's code. `None` if there is a user, or no code yet.
+pub(super) async fn open_first_start(door: &impl Door<Sql = InstallationSql>) -> Result<Option<Vec<u8>>> {
+    let sql = installation_sql!(
+        "SELECT code_hash FROM first_start WHERE NOT EXISTS (SELECT id FROM users) LIMIT 1"
+    );
+    door.scalar(sql, []).await
+}
+
+/// Deletes this code. Returns the number of deleted rows: 0 or 1.
+pub(super) async fn take_first_code(tx: &Transaction, hash: TokenHash) -> Result<u64> {
+    let sql = installation_sql!("DELETE FROM first_start WHERE code_hash = $1");
+    tx.execute(sql, [hash.as_bytes().to_vec().into()]).await
+}
+
+/// Deletes the code of the first start. Call this before a user is added in another way: completing the first start locks
+/// the code first as well.
+pub(in crate::domain::people) async fn delete_first_code(tx: &Transaction) -> Result<()> {
+    tx.execute(installation_sql!("DELETE FROM first_start"), []).await?;
+    Ok(())
+}
+
+/// Whether there is any user.
+pub(super) async fn has_users(tx: &Transaction) -> Result<bool> {
+    Ok(tx.scalar::<UserId>(installation_sql!("SELECT id FROM users LIMIT 1"), []).await?.is_some())
+}
+
 row! {
     /// A person's account at another provider.
     pub(super) struct Identity {

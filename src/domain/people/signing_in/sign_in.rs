@@ -180,7 +180,7 @@ async fn rehash(core: &Core, user: &mut users::Model, password: &SecretString) -
 }
 
 /// Opens a session for a person whose first factor is proven, or a challenge if they have a second one.
-async fn admit(request: &Request, kind: SessionKind, user: &users::Model) -> Result<SignInResult> {
+pub async fn admit(request: &Request, kind: SessionKind, user: &users::Model) -> Result<SignInResult> {
     let core = &request.core;
     if user.totp_confirmed_at.is_some() {
         let tx = request.begin().await?;

@@ -118,6 +118,11 @@ impl Key {
         Self::new("reset", &folding::address(email))
     }
 
+    /// Attempts at the code of the first start, from one IP address.
+    pub fn first_start(ip: Option<IpAddr>) -> Self {
+        Self::new("first start", &network(ip))
+    }
+
     fn rule(&self) -> Rule {
         match self.kind {
             "address" | "elsewhere" => Rule::for_guesses(40),
@@ -125,6 +130,8 @@ impl Key {
             "mail" | "reset" => {
                 Rule { free: 3, first: Duration::from_mins(1), most: Duration::from_hours(1) }
             }
+            // Its 256 bits can't be guessed: five tries in a minute are enough for people who mistype it.
+            "first start" => Rule { first: Duration::from_mins(1), ..Rule::for_guesses(5) },
             // Six digits: at this pace, a year of guessing finds a code with a probability of about one in forty.
             "factor" => Rule { most: Duration::from_hours(1), ..Rule::for_guesses(5) },
             _ => Rule::for_guesses(5),

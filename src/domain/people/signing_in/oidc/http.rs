@@ -43,15 +43,9 @@ impl Http {
     /// # Errors
     /// The response is missing or too large.
     pub async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let mut response = self.client.execute(request.try_into()?).await?;
+        let response = self.client.execute(request.try_into()?).await?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await? {
-            if body.len() + chunk.len() > bounds::FILE {
-                return Err(HttpError::TooLarge);
-            }
-            body.extend_from_slice(&chunk);
-        }
+        let mut body = outbound::read_body(response, bounds::FILE).await?.ok_or(HttpError::TooLarge)?;
         if let Some(filter) = self.filter.filter(|_| status.is_success()) {
             body = filter_body(body, filter);
         }
@@ -111,7 +105,9 @@ pub enum HttpError {
 
 /// The URL may contain secrets.
 fn without_url(error: &reqwest::Error) -> String {
-    if error.is_timeout() {
+    if let Some(text) = outbound::certificate_error(error) {
+        format!("the provider can't be trusted: {text}")
+    } else if error.is_timeout() {
         "the provider did not answer in time".to_owned()
     } else if error.is_connect() {
         "the provider is unreachable".to_owned()

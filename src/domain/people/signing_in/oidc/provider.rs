@@ -78,7 +78,7 @@ impl Providers {
             return Ok(Self(Vec::new()));
         }
         let base = config.public_url.as_deref().context("public_url: missing, which oidc_file needs")?;
-        let http = Http::new(outbound::Client::new()?);
+        let http = Http::new(outbound::Client::new(config)?);
         let providers = settings.into_iter().map(|(name, settings)| Provider {
             redirect: format!("{base}/auth/oidc/{name}/callback"),
             name,
