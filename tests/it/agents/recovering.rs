@@ -446,7 +446,7 @@ async fn after_a_reboot_of_its_machine_an_agent_is_up_again() {
     assert_eq!(launches[1]["reason"], "SHIM_LOST");
     assert_eq!(launches[0]["startedByKind"], "SYSTEM");
     let log = crew.machine.log();
-    for line in ["an agent is launched", "an agent runs", "an agent has ended"] {
+    for line in ["an agent is launched", "an agent runs", "an agent is lost"] {
         assert!(log.contains(line), "{line}: {log}");
     }
 }

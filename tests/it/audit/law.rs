@@ -19,6 +19,7 @@ use muster::{
         },
         events::Subscription,
     },
+    domain::people,
 };
 use reqwest::Method;
 use secrecy::ExposeSecret;
@@ -360,6 +361,20 @@ async fn account(law: &mut Law) {
     law.run(&app, proof, "acceptInvitation", accept).await;
 }
 
+/// The first person has the next id.
+async fn first_start(law: &mut Law) {
+    let app = TestApp::without_people().await;
+    let before = app.user(EMAIL, false).await;
+    app.execute("DELETE FROM users", vec![]).await;
+    let code = people::renew_first_code(&app.core).await.unwrap().expect("there is no user");
+    let input = json!({
+        "code": code.expose_secret(), "name": "Ann", "email": EMAIL, "password": "correct horse",
+        "organizationName": "Acme",
+    });
+    let proof = (&app.anonymous, By::Proof(before + 1));
+    law.run(&app, proof, "completeFirstStart", json!({ "input": input })).await;
+}
+
 async fn second_factor(law: &mut Law, app: &TestApp, user: i64) {
     let (anyone, by) = (&app.anonymous, By::Session(user));
     let password = json!({ "email": EMAIL, "password": "the third horse" });
@@ -386,6 +401,7 @@ async fn every_mutation_leaves_its_entry() {
     organization(&mut law).await;
     policy(&mut law).await;
     account(&mut law).await;
+    first_start(&mut law).await;
     let all: BTreeSet<String> = law
         .walker
         .catalogue

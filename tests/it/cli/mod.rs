@@ -2,11 +2,14 @@
 
 mod audit;
 mod backup;
+mod built_in;
+mod config;
 mod installation;
 mod keys;
 mod operator;
 mod people;
 mod policies;
+mod program;
 mod restored;
 mod seed;
 mod tokens;

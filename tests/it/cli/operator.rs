@@ -237,11 +237,12 @@ async fn all_mistakes_are_named_before_anything_is_opened() {
         ("MUSTER_POLICY_DIR", "/nowhere"),
         ("MUSTER_PANEL_DIR", "/nowhere"),
         ("MUSTER_MAIL_CA_FILE", "/nowhere"),
+        ("MUSTER_CA_FILE", "/nowhere"),
         ("MUSTER_LISTEN", "127.0.0.1:0"),
     ];
     let started = muster(&["serve"], &wrong).await;
     assert!(!started.good());
-    for part in ["keys: ", "plans: ", "policy: ", "panel: ", "mail: "] {
+    for part in ["keys: ", "plans: ", "policy: ", "panel: ", "mail: ", "certificates: "] {
         assert!(started.err.contains(part), "{part}: {}", started.err);
     }
     assert!(!place.path().join("muster.db").exists(), "nothing was opened");

@@ -299,6 +299,18 @@ async fn passwords_never_appear_on_a_command_line() {
     app.sign_in(SOMEONE, "correct horse").await.data();
 }
 
+#[tokio::test]
+async fn a_hosts_token_is_typed_without_being_shown() {
+    let (app, folder) = (TestApp::start().await, tempfile::tempdir().unwrap());
+    let dir = folder.path().join("h").display().to_string();
+    let join = ["host", "join", "--url", "http://127.0.0.1:1", "--token-stdin", "--dir", &dir];
+    let mut typed = Terminal::run(&app, &join);
+    typed.answer("and press Enter: ", "mst_svc_4711\n");
+    let (code, shown) = typed.end();
+    assert!(code == Some(1) && shown.contains("not a provisioning token"), "{shown}");
+    assert!(!shown.contains("4711"), "{shown}");
+}
+
 /// `muster` on its own terminal (util-linux's `script`).
 struct Terminal {
     child: std::process::Child,

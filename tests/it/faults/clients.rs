@@ -213,6 +213,34 @@ async fn once_a_stopping_service_finishes_what_it_began() {
     assert_eq!(list["data"][0]["name"], "begun before");
 }
 
+/// A proxy has sent these requests, so it does not send them to another replica.
+#[tokio::test(flavor = "multi_thread")]
+async fn once_a_stopping_service_answers_what_was_sent_before() {
+    let (_program, tenant, mut serving) = impatient(&[]);
+    let body = r#"{"name":"sent before"}"#;
+    let request = format!(
+        "POST /v1/org/{}/server HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        tenant.org,
+        tenant.token,
+        body.len()
+    );
+    serving.pause(true);
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        let mut client = TcpStream::connect(serving.address()).await.unwrap();
+        client.write_all(request.as_bytes()).await.unwrap();
+        clients.push(client);
+    }
+    serving.terminate();
+    serving.pause(false);
+    for client in &mut clients {
+        let heard = rest(client).await.unwrap();
+        assert!(heard.starts_with("HTTP/1.1 "), "{heard}");
+    }
+    assert_eq!(serving.ended().await, Some(0));
+}
+
 #[tokio::test]
 async fn documents_made_to_be_expensive_are_refused_fast() {
     let app = TestApp::start().await;

@@ -120,6 +120,15 @@ impl TestApp {
         format!("{of} {}", self.named.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
+    /// A fresh service without people. Its organizations have no members.
+    pub async fn without_people() -> Self {
+        let app = Self::start().await;
+        for table in ["sessions", "members", "users"] {
+            app.execute(&format!("DELETE FROM {table}"), vec![]).await;
+        }
+        app
+    }
+
     /// Adds a member with a session. `role` as on the wire; the e-mail address may be unconfirmed.
     pub async fn person(&self, role: &str, confirmed: bool) -> Actor {
         self.person_of(self.org, role, confirmed).await

@@ -205,6 +205,11 @@ impl Program {
         Self::ready(self.command(&["serve", "--no-migrate", "--json"]))
     }
 
+    /// [`Self::serve`] with these arguments.
+    pub fn serve_with(&self, arguments: &[&str]) -> Serving {
+        Self::ready(self.command(&[&["serve", "--json"][..], arguments].concat()))
+    }
+
     /// [`Self::serve`], beside another one, at this address.
     pub fn serve_at(&self, listen: &str) -> Serving {
         let mut command = self.command(&["serve", "--json"]);
@@ -223,6 +228,18 @@ impl Program {
     pub fn serve_within(&self, limit: &str) -> Serving {
         let mut command = Command::new("sh");
         command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh", "prlimit", limit, "--"]);
+        self.serve_by(command)
+    }
+
+    /// [`Self::serve`], within what this systemd unit leaves the service.
+    pub fn serve_confined(&self, unit: &Path) -> Serving {
+        let mut command = Command::new("python3");
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/systemd/confine")).arg(unit);
+        self.serve_by(command)
+    }
+
+    /// [`Self::serve`], by a program that runs the command in its last arguments.
+    fn serve_by(&self, mut command: Command) -> Serving {
         command.args([env!("CARGO_BIN_EXE_muster"), "serve", "--json"]);
         command
             .env_clear()
@@ -264,6 +281,11 @@ impl Serving {
 
     pub fn terminate(&self) {
         signal("TERM", self.child.id());
+    }
+
+    /// Suspends or resumes it. Meanwhile the kernel accepts connections for it.
+    pub fn pause(&self, paused: bool) {
+        signal(if paused { "STOP" } else { "CONT" }, self.child.id());
     }
 
     /// Waits for the process to end and returns the exit code.

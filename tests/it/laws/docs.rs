@@ -22,15 +22,21 @@ fn settings_are_documented() {
     check("docs/configuration.md", "settings", &table);
 }
 
+fn metric_row(name: &str, kind: &str, labels: &[&str], about: &str) -> String {
+    let labels = labels.join("`, `");
+    let labels = if labels.is_empty() { String::new() } else { format!("`{labels}`") };
+    format!("| `{name}` | {kind} | {labels} | {about} |\n")
+}
+
 #[test]
 fn metrics_are_documented() {
-    let mut table = String::from("| Metric | Kind | Labels | Description |\n|---|---|---|---|\n");
-    for family in muster::core::telemetry::metrics::FAMILIES {
-        let labels = family.labels.join("`, `");
-        let labels = if labels.is_empty() { String::new() } else { format!("`{labels}`") };
-        writeln!(table, "| `{}` | {} | {labels} | {} |", family.name, family.kind, family.about).unwrap();
-    }
-    check("docs/operations.md", "metrics", &table);
+    let head = "| Metric | Kind | Labels | Description |\n|---|---|---|---|\n";
+    let service = muster::core::telemetry::metrics::FAMILIES.iter();
+    let service = service.map(|family| metric_row(family.name, family.kind, family.labels, family.about));
+    check("docs/operations.md", "metrics", &format!("{head}{}", service.collect::<String>()));
+    let host = muster_host::FAMILIES.iter();
+    let host = host.map(|family| metric_row(family.name, family.kind, family.labels, family.about));
+    check("docs/operations.md", "host-metrics", &format!("{head}{}", host.collect::<String>()));
 }
 
 #[test]

@@ -9,15 +9,27 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Address, Machine, Program, Serving, Tenant, found, sources, until};
+use crate::harness::{
+    Actor, Address, Logged, Machine, Program, Serving, Tenant, TestApp, found, sources, until,
+};
 
 /// Macros and functions that panic or block if their reader is gone or stands still.
 const PRINTS: [&str; 6] = ["print!(", "println!(", "eprint!(", "eprintln!(", "dbg!(", "io::stderr()"];
 
 #[test]
 fn once_only_the_modules_for_it_print() {
-    let parts =
-        ["addresses", "agent", "channels", "corpus", "egress", "host", "profiles", "protocol", "shim"];
+    let parts = [
+        "addresses",
+        "agent",
+        "certificates",
+        "channels",
+        "corpus",
+        "egress",
+        "host",
+        "profiles",
+        "protocol",
+        "shim",
+    ];
     let folders = parts.map(|part| format!("crates/{part}/src"));
     let mut found = Vec::new();
     for folder in folders.iter().map(String::as_str).chain(["src"]) {
@@ -33,6 +45,35 @@ fn once_only_the_modules_for_it_print() {
         found.is_empty(),
         "use tracing, muster-printing or the crate's own module for output: {found:#?}"
     );
+}
+
+#[tokio::test]
+async fn a_request_line_names_its_caller_and_organization() {
+    let logged = Logged::capture("info");
+    let app = TestApp::start().await;
+    let token = app.token(&["server.view"]).await;
+    let path = format!("/v1/org/{}/server?page=1&limit=1", app.org);
+    for actor in [&app.viewer, &token] {
+        actor.get(&path).await.expect(200);
+    }
+    app.stranger.get(&path).await.expect(403);
+    app.anonymous.get(&path).await.expect(401);
+    let query = "query($o: Id!) { servers(orgId: $o, page: 1, limit: 1) { total } }";
+    app.viewer.gql(query, json!({ "o": app.org })).await.data();
+    let lines = logged.text();
+    let lines = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let answered: Vec<Value> = lines.filter(|line| line["message"] == "request.answered").collect();
+    let named: Vec<_> = answered
+        .iter()
+        .map(|line| {
+            let span = &line["span"];
+            (line["org"].as_i64(), span["user_id"].is_i64(), span["token_id"].is_i64())
+        })
+        .collect();
+    let org = Some(app.org);
+    let (person, service, stranger, anonymous) =
+        ((org, true, false), (org, false, true), (None, true, false), (None, false, false));
+    assert_eq!(named, [person, service, stranger, anonymous, person], "{answered:#?}");
 }
 
 /// A file on a disk that is full.
@@ -223,6 +264,8 @@ fn once_what_a_command_can_not_print_is_an_error() {
         &["key", "list"],
         &["--help"],
         &["--version"],
+        &["version"],
+        &["unit"],
         &["token", "--help"],
         &["host", "--help"],
         &["host", "doctor", "--dir", "/tmp/nowhere"],

@@ -7,10 +7,14 @@ use muster::core::{
     replicas,
     telemetry::{self, metrics},
 };
+use muster_protocol::event::{Asked, TurnOutcome};
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
 
-use crate::harness::{Actor, PATIENCE, TestApp, policy_folder};
+use crate::{
+    conversations::turns::write,
+    harness::{Actor, PATIENCE, TestApp, policy_folder},
+};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -139,7 +143,49 @@ async fn gauges_are_read_when_scraped() {
     app.core.db.close().await;
     let scraped = scrape(&page).await;
     assert_eq!(value(&scraped, "muster_database_up", json!({})), 0);
-    assert!(scraped.get("muster_queue_depth").is_none());
+    assert!(scraped.get("muster_queue_depth").is_none() && scraped.get("muster_agents").is_none());
+}
+
+#[tokio::test]
+async fn records_of_all_organizations_are_counted_by_state() {
+    let (app, page) = measured().await;
+    let host = app.running_agent().await;
+    app.other_agent().await;
+    let conversation = app.conversation(host.agent).await;
+    let turn = write(&app, conversation, "Refund it?").await;
+    host.takes(turn).await;
+    let (options, multiple, allow_text) = (Vec::new(), false, true);
+    let question = Asked::Question { text: "May I?".to_owned(), options, multiple, allow_text };
+    host.asks(conversation, Some(turn), "r1", question).await.unwrap();
+    let month = "INSERT INTO organization_months (organization_id, from_at, until_at, cost_micro) \
+                 VALUES ($1, 0, 9000000000000, 1250000)";
+    for org in [app.org, app.other_org] {
+        app.execute(month, vec![org.into()]).await;
+    }
+    // A tenant chooses its currency, and must not choose labels.
+    let currency = "UPDATE organizations SET currency = 'XYZ' WHERE id = $1";
+    app.execute(currency, vec![app.other_org.into()]).await;
+    app.clock.advance(Duration::from_secs(90));
+    let before = app.statements();
+    let scraped = scrape(&page).await;
+    assert!(app.statements() - before <= 8, "{}", app.statements() - before);
+    let agents = |status| value(&scraped, "muster_agents", json!({ "status": status }));
+    assert_eq!((agents("RUNNING"), agents("STOPPED"), agents("ERROR")), (1, 1, 0));
+    assert_eq!(value(&scraped, "muster_hosts", json!({ "status": "PENDING" })), 2);
+    let turns = |state| value(&scraped, "muster_turns", json!({ "state": state }));
+    assert_eq!((turns("WAITING_APPROVAL"), turns("QUEUED")), (1, 0));
+    let approvals = scraped["muster_approvals_pending"]["samples"].as_array().unwrap();
+    let pending: f64 = approvals.iter().filter_map(|sample| sample["value"].as_f64()).sum();
+    assert_eq!(pending as i64, 1);
+    assert_eq!(value(&scraped, "muster_approvals_oldest_seconds", json!({})), 90);
+    assert_eq!(value(&scraped, "muster_deliveries", json!({ "state": "FAILED" })), 0);
+    assert_eq!(value(&scraped, "muster_channels", json!({ "state": "ACTIVE" })), 0);
+    assert_eq!(value(&scraped, "muster_spending_month_micro", json!({ "currency": "USD" })), 1_250_000);
+    assert!(!scraped["muster_spending_month_micro"].to_string().contains("XYZ"));
+    host.turn_ended(turn, TurnOutcome::Failed).await;
+    let scraped = scrape(&page).await;
+    let ended = |state| value(&scraped, "muster_turns_ended_total", json!({ "state": state }));
+    assert_eq!((ended("FAILED"), ended("DONE")), (1, 0));
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use muster::core::store::Db;
+use muster::core::store::{Db, newest_step};
 use sea_orm::{ConnectionTrait, DatabaseConnection};
 use serde_json::json;
 use sqlx::migrate::Migrator;
@@ -141,34 +141,66 @@ async fn a_migration_is_added_to_the_previous_version() {
 #[tokio::test]
 async fn a_database_of_a_later_version_is_refused() {
     let app = TestApp::start().await;
-    let db = Db::open(&app.core.config.database).await.unwrap();
-    assert_eq!(db.later().await.unwrap(), None);
+    assert!(app.core.db.mismatch().await.unwrap().is_none());
     let sql = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
                VALUES (9001, 'customers', TRUE, $1, 1)";
     app.execute(sql, vec![vec![7_u8].into()]).await;
-    let refused = db.migrate().await.unwrap_err().to_string();
-    assert!(refused.contains("9001 customers") && refused.contains("start that version"), "{refused}");
-    db.close().await;
-    let ran = app.cli(&["doctor"]).await;
-    let findings = ran.out["findings"].as_array().unwrap();
-    let bad: Vec<_> =
-        findings.iter().filter(|it| it["check"] == "migrations" && it["level"] == "bad").collect();
-    assert_eq!(
-        (bad.len(), &bad[0]["found"]),
-        (1, &json!("a later version has migrated the database: 9001 customers"))
-    );
-    let refused = app.cli(&["org", "create", "--name", "N", "--owner-email", "n@example.org"]).await;
-    assert!(!refused.good() && refused.err.contains("later version"), "{}", refused.err);
+    let said = all_refuse(&app).await;
+    assert!(said.starts_with("a later version has migrated the database (step 9001 customers)"), "{said}");
+    assert!(said.contains("Start that version, or restore a backup"), "{said}");
+    // That version has said which one it is.
+    app.execute("INSERT INTO step_versions (step, muster) VALUES (9001, '7.8.9')", vec![]).await;
+    let said = all_refuse(&app).await;
+    assert!(said.starts_with("Muster 7.8.9 has migrated the database (step 9001 customers)"), "{said}");
+    assert!(said.contains("Start Muster 7.8.9 or later, or restore a backup"), "{said}");
+    assert!(said.contains(concat!("this is Muster ", env!("CARGO_PKG_VERSION"))), "{said}");
+    // Replicas that already run continue.
+    assert!(app.core.db.is_migrated().await.unwrap());
 }
 
 #[tokio::test]
 async fn a_database_with_a_changed_migration_is_refused() {
     let app = TestApp::start().await;
-    let db = Db::open(&app.core.config.database).await.unwrap();
     app.execute("UPDATE _sqlx_migrations SET checksum = $1 WHERE version = 2", vec![vec![7_u8].into()]).await;
-    let refused = format!("{:#}", db.migrate().await.unwrap_err());
-    assert!(refused.contains("migration 2") && refused.contains("modified"), "{refused}");
+    let said = all_refuse(&app).await;
+    assert!(said.contains("0002 servers and agents") && said.contains("use a new database"), "{said}");
+}
+
+#[tokio::test]
+async fn a_database_with_an_unfinished_migration_is_refused() {
+    let app = TestApp::start().await;
+    app.execute("UPDATE _sqlx_migrations SET success = FALSE WHERE version = 2", vec![]).await;
+    let said = all_refuse(&app).await;
+    assert!(said.contains("0002 servers and agents") && said.contains("not finished"), "{said}");
+}
+
+/// What everything that compares the steps says about the database, which must be the same.
+async fn all_refuse(app: &TestApp) -> String {
+    let db = Db::open(&app.core.config.database).await.unwrap();
+    let said = db.migrate().await.unwrap_err().to_string();
     db.close().await;
+    let make = ["org", "create", "--name", "N", "--owner-email", "n@example.org"];
+    for arguments in [&["migrate", "--plan"][..], &["serve", "--no-migrate"], &["audit", "verify"], &make] {
+        let refused = app.cli(arguments).await;
+        assert!(!refused.good() && refused.err.contains(&said), "{arguments:?}: {}", refused.err);
+    }
+    let ran = app.cli(&["doctor"]).await;
+    let findings = ran.out["findings"].as_array().unwrap();
+    let found = findings.iter().find(|it| it["check"] == "migrations").unwrap();
+    assert_eq!((ran.good(), &found["level"]), (false, &json!("bad")));
+    let [found, advice] = ["found", "advice"].map(|part| found[part].as_str().unwrap());
+    assert_eq!(format!("{found}. {advice}"), said);
+    said
+}
+
+#[tokio::test]
+async fn every_step_has_the_version_that_applied_it() {
+    let app = TestApp::start().await;
+    let steps: Vec<i64> = app.column("SELECT step FROM step_versions ORDER BY step").await;
+    let applied: Vec<i64> = app.column("SELECT version FROM _sqlx_migrations ORDER BY version").await;
+    assert_eq!((steps.last(), &steps), (Some(&newest_step()), &applied));
+    let by: Vec<String> = app.column("SELECT DISTINCT muster FROM step_versions").await;
+    assert_eq!(by, [env!("CARGO_PKG_VERSION")]);
 }
 
 /// SQLite has one process.

@@ -312,6 +312,7 @@ plays![
     sqlite_faults,
     sqlite_figures,
     sqlite_first_run,
+    sqlite_first_start,
     sqlite_hostile,
     sqlite_inbox,
     sqlite_invited,

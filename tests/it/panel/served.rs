@@ -54,6 +54,7 @@ async fn every_page_is_the_panel_and_protected() {
     for path in [
         "/",
         "/sign-in",
+        "/first-start",
         "/accept-invitation",
         "/reset-password",
         "/confirm-email",

@@ -3,6 +3,7 @@
 mod avatars;
 mod browser_rules;
 mod browser_sessions;
+mod first_start;
 mod invitations;
 mod linked_accounts;
 mod mail;

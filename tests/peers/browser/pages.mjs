@@ -96,7 +96,7 @@ export const OWN = [
 export const PAGES = apart([...inside(), ...OWN, { name: 'nowhere', route: '/o/$org/$', at: `/o/${world.org}/nowhere` }])
 
 /** What stands before the sign-in. */
-export const BEFORE = ['sign-in', 'accept-invitation', 'reset-password', 'confirm-email'].map((name) => ({
+export const BEFORE = ['sign-in', 'first-start', 'accept-invitation', 'reset-password', 'confirm-email'].map((name) => ({
   name,
   route: `/${name}`,
   at: `/${name}`,
