@@ -97,13 +97,13 @@ const groups = [
   // All that every page uses, also those before the sign-in.
   {
     name: 'shared',
-    test: /\/src\/(keys\/(registry|match|use-actions)|api\/(errors|keys|client|requests|session|connection|chunk|current-client|lazy-socket|graphql|use-act)|app\/(mail|lazy-page|root|search|person|drafts|page-failed|title|last-organization|not-found)|ui\/(button|problem|empty|overlays|theme|skeleton|toast-store|kbd|cx)|permissions\/why-store)\./,
+    test: /\/src\/(keys\/(registry|match|use-actions)|api\/(errors|keys|client|requests|session|connection|chunk|current-client|lazy-socket|graphql|use-act)|app\/(mail|first-start|lazy-page|root|search|person|drafts|page-failed|title|last-organization|not-found)|ui\/(button|problem|empty|overlays|theme|skeleton|toast-store|kbd|cx)|permissions\/why-store)\./,
     priority: 3,
   },
   // The frame behind the sign-in, and what most pages in it use. What is only needed now and then stays out: it is imported when it opens.
   {
     name: 'shell',
-    test: /\/src\/(api|app|keys|permissions|ui)\/(?!overlays\/|spending\/|meter|approvals\/|thread\/|hold-button|announce|use-inert-background|bytes|agent-state|filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|server-joined|join-line|use-feed|peek|code\.|link-text|copy\.|pager|search-input|lines-input|picture|actions\.|palette|request-|key-sheet|why-dialog|sign-in-again|toasts|tip\.|resource-page|stop-dialog|stop-banner|markdown|parsable|list[.-]|table\.|json-tree|socket\.|section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker|field\.|inputs\.|number\.|stable-order|use-stable-order|fade|status\.|organization-problem|saved-views|preferences-change|program|bounds|form-errors|use-form-act)/,
+    test: /\/src\/(api|app|keys|permissions|ui)\/(?!overlays\/|card\.|spending\/|meter|approvals\/|thread\/|hold-button|announce|use-inert-background|bytes|agent-state|filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|server-joined|join-line|use-feed|peek|code\.|link-text|copy\.|pager|search-input|lines-input|picture|actions\.|palette|request-|key-sheet|why-dialog|sign-in-again|toasts|tip\.|resource-page|stop-dialog|stop-banner|markdown|parsable|list[.-]|table\.|json-tree|socket\.|section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker|field\.|inputs\.|number\.|stable-order|use-stable-order|fade|status\.|organization-problem|saved-views|preferences-change|program|bounds|form-errors|use-form-act)/,
     priority: 2,
   },
 ]

@@ -30,7 +30,8 @@ const pages = [
 ].map(([, name]) => `assets/${name}`)
 const shell = closure('assets/shell.js')
 /** What is there before the page: behind the sign-in the frame as well. */
-const before = (name) => (name.startsWith('assets/sign-in-') ? entry : new Set([...entry, ...shell]))
+const before = (name) =>
+  /^assets\/(sign-in|first-start)-/.test(name) ? entry : new Set([...entry, ...shell])
 const rest = (name) => new Set([...closure(name)].filter((each) => !before(name).has(each)))
 
 /** Where people come in: the whole of it counts. Other pages are measured by what they add. */

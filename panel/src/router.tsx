@@ -21,6 +21,11 @@ const signIn = createRoute({
   validateSearch: searchOf({ next: text }),
   component: lazyPage(() => import('./pages/sign-in/sign-in-page'), 'SignInPage'),
 })
+const firstStart = createRoute({
+  getParentRoute: () => root,
+  path: '/first-start',
+  component: lazyPage(() => import('./pages/first-start/first-start-page'), 'FirstStartPage'),
+})
 const links = [
   createRoute({
     getParentRoute: () => root,
@@ -210,6 +215,7 @@ const lists = [
 const work = [overview, approvals, approval, conversations, conversation, agents, agent] as const
 const tree = root.addChildren([
   signIn,
+  firstStart,
   ...links,
   inside.addChildren([home, account, org.addChildren([...work, ...lists])]),
 ])

@@ -1,4 +1,4 @@
-import{r as e}from"./rolldown-runtime.js";import{I as t,P as n}from"./vendor.js";import{d as r,f as i,u as a}from"./forms.js";import{E as o,P as s}from"./shared.js";import{E as c,b as l,f as u,m as d}from"./shell.js";import{a as f,i as p}from"./fields.js";var m=e(t(),1),h=n(),g=s(`
+import{r as e}from"./rolldown-runtime.js";import{I as t,P as n}from"./vendor.js";import{d as r,f as i,u as a}from"./forms.js";import{D as o,F as s}from"./shared.js";import{E as c,b as l,f as u,m as d}from"./shell.js";import{a as f,i as p}from"./fields.js";var m=e(t(),1),h=n(),g=s(`
   mutation StopOrganization($orgId: Id!, $reason: String!) {
     stopOrganization(orgId: $orgId, reason: $reason) { id stopped { at by reason userId } }
   }

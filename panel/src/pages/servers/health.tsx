@@ -112,7 +112,7 @@ function Connection({ server }: { server: ServerRecord }) {
             <>Its token has been used or has expired. Make a new one, and run the line that comes with it.</>
           ) : (
             <>
-              Run the line that was shown for {name} on its machine. The token in it is valid until{' '}
+              Run a line that was shown for {name} on its machine. The token is valid until{' '}
               <Time at={server.provisioningTokenExpiresAt} as="stamp" />. If the line is lost, make a new
               token.
             </>

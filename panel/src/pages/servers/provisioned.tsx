@@ -1,5 +1,5 @@
-// A server's new token inside the join command. It is shown once; the dialog notices when the machine has joined.
-import { joinLine } from '../../app/join-line'
+// A server's new token, shown once, and the commands that ask for it. The dialog notices when the machine has joined.
+import { joinLine, serviceLine } from '../../app/join-line'
 import { ProgramHint } from '../../app/program'
 import { JoinCheck, useJoined } from '../../app/server-joined'
 import { ShownOnce } from '../../ui/shown-once'
@@ -16,16 +16,19 @@ export function Provisioned({ server, onDone }: { server: Fresh; onDone: () => v
     <ShownOnce
       open
       title={`Connect ${server.name}`}
-      about="Run this on the machine, ideally as a dedicated user, not as root."
-      secrets={[{ label: 'The line to run', text: joinLine(server.token, server.id) }]}
+      about="Run one of the lines on the machine. It asks for the token."
+      secrets={[
+        { label: 'The line to run as root: a service with a user of its own', text: serviceLine(server.id) },
+        { label: 'Or, to try it out, as yourself', text: joinLine(server.id) },
+        { label: 'The token', text: server.token },
+      ]}
       used={joined}
       onDone={onDone}
     >
       <JoinCheck name={server.name} joined={joined} hostname={hostname} />
       <ProgramHint />
       <p className="text-sm text-muted">
-        The token in it works once, for one machine. To keep the host running, “muster host unit” prints a
-        systemd unit.
+        The token works once, for one machine. It is in neither line, so no shell’s history keeps it.
       </p>
     </ShownOnce>
   )

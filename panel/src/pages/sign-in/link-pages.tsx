@@ -6,11 +6,11 @@ import { problemOf, wordsOf } from '../../api/errors'
 import { fieldErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { Card } from '../../app/card'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/problem'
-import { Card } from './card'
 import { Again, Done, Incomplete, useToken } from './link'
 
 const Reset = graphql(`

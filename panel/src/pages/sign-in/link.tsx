@@ -1,9 +1,9 @@
 // Shared parts of the pages that mails link to.
 import { Link } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
+import { Card } from '../../app/card'
 import { buttonClass } from '../../ui/button'
 import { Notice } from '../../ui/problem'
-import { Card } from './card'
 
 /** The link's token; null if the link is incomplete. Removed from the address at once, and so from the history. */
 export function useToken(): string | null {

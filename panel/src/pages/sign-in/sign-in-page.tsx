@@ -1,16 +1,17 @@
 // The sign-in page, also the return address of providers and of the demo's link, with a code after the `#`, which
 // browsers do not send.
-import { useNavigate, useSearch } from '@tanstack/react-router'
+import { Navigate, useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { wordsOf } from '../../api/errors'
 import { useAct } from '../../api/use-act'
+import { Card } from '../../app/card'
+import { useFirstStart } from '../../app/first-start'
 import { resetAbout, resetAsked, useMailWay } from '../../app/mail'
 import { startSession } from '../../app/person'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/problem'
-import { Card } from './card'
 import { ExchangeCode, RequestReset, refusal, safeNext, takeProviderSignIn } from './sign-in'
 import { SignInForm } from './sign-in-form'
 
@@ -32,6 +33,7 @@ function readArrival(hash: string): Arrival {
 export function SignInPage() {
   const { next } = useSearch({ from: '/sign-in' })
   const navigate = useNavigate()
+  const { isOpen } = useFirstStart()
   const exchange = useAct(ExchangeCode)
   const [arrival] = useState(() => readArrival(location.hash))
   const [forgotten, setForgotten] = useState<string | null>(arrival.kind === 'forgotten' ? '' : null)
@@ -72,6 +74,7 @@ export function SignInPage() {
     else setRefused('This sign-in was not started here. Start again.')
   }, [arrival, take])
 
+  if (isOpen && arrival.kind === 'fresh') return <Navigate to="/first-start" replace />
   if (forgotten !== null) return <Forgotten email={forgotten} onBack={() => setForgotten(null)} />
   if (arrival.kind === 'code' && !refused && !challenge) {
     if (arrival.state === null) return <ByLink busy={exchange.pending} onGo={() => void take(arrival.code)} />

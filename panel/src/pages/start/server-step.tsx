@@ -5,7 +5,7 @@ import { wordsOf } from '../../api/errors'
 import { fieldErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
-import { joinLine, runLine } from '../../app/join-line'
+import { joinLine, runLine, serviceLine } from '../../app/join-line'
 import { useOrg } from '../../app/organization'
 import { ProgramHint } from '../../app/program'
 import { JoinCheck } from '../../app/server-joined'
@@ -73,13 +73,25 @@ export function ServerStep({ servers }: { servers: readonly StartServer[] }) {
   return (
     <>
       <p className="mb-2">
-        Run this on the machine that agents are to run on; the one that Muster runs on will do. Leave it
-        running.
+        Run this on the machine that agents are to run on; the one that Muster runs on will do. It asks for
+        the token below. Leave it running.
       </p>
-      <CodeBlock text={joinLine(fresh.token, id)} label="the line to run" />
+      <CodeBlock text={joinLine(id)} label="the line to run" />
+      <p className="mt-3 mb-1">The token:</p>
+      <CodeBlock text={fresh.token} label="the token" />
       <p className="mt-1.5 mb-3 text-xs text-muted">
-        The token in it is shown once and works once. The machine calls Muster; no port has to be opened.
+        It is shown once and works once. The machine calls Muster; no port has to be opened.
       </p>
+      <details className="mb-3 rounded-control border border-line px-3 py-2 text-sm" data-outlined>
+        <summary className="rounded-sm font-medium">Is this for good, and not a trial?</summary>
+        <div className="mt-2 space-y-2 text-muted">
+          <p>
+            Run this line instead, as root. It gives the host a user of its own, and starts it with the
+            machine:
+          </p>
+          <CodeBlock text={serviceLine(id)} label="the line for a service" />
+        </div>
+      </details>
       <div className="mb-3">
         <ProgramHint />
       </div>

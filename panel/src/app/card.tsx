@@ -1,7 +1,7 @@
 // The frame of the signed-out pages: a title and one task.
 import type { ReactNode } from 'react'
 import { useEffect } from 'react'
-import { setTitle } from '../../app/title'
+import { setTitle } from './title'
 
 export function Card({ title, about, children }: { title: string; about?: ReactNode; children: ReactNode }) {
   useEffect(() => setTitle(title), [title])
