@@ -1,4 +1,4 @@
-//! How long each table keeps its rows: the table in docs/operations.md, and the job that removes expired rows.
+//! How long each table keeps its rows: the table in docs/limits.md, and the job that removes expired rows.
 //!
 //! Every table of the schema has an entry, which a test checks. A table that only grows gives the reason.
 

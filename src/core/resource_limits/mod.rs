@@ -5,7 +5,7 @@
 //! [`ResourceLimit`]. Taking from it yields a [`Held`]; dropping that gives the amount back, however the work ends.
 //! Small items ([`SMALL`]) are not counted: the number of connections bounds them, and a normal request pays nothing.
 //!
-//! - `table.rs`: [`ENTRIES`], the table of all limits, which docs/operations.md repeats.
+//! - `table.rs`: [`ENTRIES`], the table of all limits, which docs/limits.md repeats.
 //! - `limit.rs`: one limit, which counts and refuses.
 //! - `connections.rs`: how many connections there can be, and the permit of each.
 

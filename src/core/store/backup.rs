@@ -80,7 +80,7 @@ pub fn database_file(config: &Config) -> anyhow::Result<PathBuf> {
     ensure!(
         config.database.is_sqlite(),
         "this command is for SQLite. Back up PostgreSQL with its own tools: pg_dump --format=custom --file=muster.dump DATABASE, and \
-         pg_restore --clean --if-exists --dbname=DATABASE muster.dump; see docs/operations.md"
+         pg_restore --clean --if-exists --dbname=DATABASE muster.dump; see docs/backups.md"
     );
     let options =
         SqliteConnectOptions::from_str(config.database.url.expose_secret()).context("database.url")?;

@@ -1,4 +1,4 @@
-//! A control plane is restored from a backup, and its hosts begin again: the steps of docs/operations.md, as they stand there.
+//! A control plane is restored from a backup, and its hosts begin again: the steps of docs/backups.md, as they stand there.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
@@ -27,8 +27,7 @@ const SUDO: &str = "#!/bin/sh\n[ \"$1\" = -u ] && shift 2\nexec \"$@\"\n";
 
 /// The commands below a heading of the manual.
 fn steps(heading: &str) -> String {
-    let manual =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md")).unwrap();
+    let manual = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/backups.md")).unwrap();
     let (_, below) = manual.split_once(heading).unwrap_or_else(|| panic!("there is no {heading}"));
     let (_, block) = below.split_once("```sh\n").expect("it has commands");
     block.split_once("```").expect("they end").0.to_owned()

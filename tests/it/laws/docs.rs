@@ -33,10 +33,10 @@ fn metrics_are_documented() {
     let head = "| Metric | Kind | Labels | Description |\n|---|---|---|---|\n";
     let service = muster::core::telemetry::metrics::FAMILIES.iter();
     let service = service.map(|family| metric_row(family.name, family.kind, family.labels, family.about));
-    check("docs/operations.md", "metrics", &format!("{head}{}", service.collect::<String>()));
+    check("docs/metrics.md", "metrics", &format!("{head}{}", service.collect::<String>()));
     let host = muster_host::FAMILIES.iter();
     let host = host.map(|family| metric_row(family.name, family.kind, family.labels, family.about));
-    check("docs/operations.md", "host-metrics", &format!("{head}{}", host.collect::<String>()));
+    check("docs/metrics.md", "host-metrics", &format!("{head}{}", host.collect::<String>()));
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn the_resource_limits_are_documented() {
         let (name, about, beyond) = (entry.name, entry.about, filled(entry.beyond));
         writeln!(table, "| `{name}` | {about} | {anonymous} | {known} | {together} | {beyond} |").unwrap();
     }
-    check("docs/operations.md", "resource-limits", &table);
+    check("docs/limits.md", "resource-limits", &table);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn retention_is_documented() {
     for kept in muster::jobs::KEPT {
         writeln!(table, "| `{}` | {} |", kept.table, kept.what).unwrap();
     }
-    check("docs/operations.md", "kept", &table);
+    check("docs/limits.md", "kept", &table);
 }
 
 #[test]
