@@ -1,6 +1,6 @@
 //! The shim: one small process per agent. It owns the agent's pipes, so the agent survives the host that started it. It
 //! numbers the agent's lines, stores them in a spool until the host has them, writes each line for the agent once, and
-//! records the agent's exit (`docs/hosts.md`).
+//! records the agent's exit (`docs/shim.md`).
 //!
 //! ```text
 //! host ── DIR/socket ── shim ── stdin, stdout, stderr ── agent
