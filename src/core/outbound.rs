@@ -94,8 +94,8 @@ impl Client {
         Self::build(config, reqwest::Client::builder())
     }
 
-    /// A new client that ignores the environment's proxies: for an address of this machine, or one that an operator
-    /// names for a check.
+    /// A new client that ignores the environment's proxies: for an address of this machine, or one that the
+    /// operator names for a check.
     ///
     /// # Errors
     /// See [`OutboundError`].

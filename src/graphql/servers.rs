@@ -204,7 +204,7 @@ impl Record for Image {
                 .column::<Option<String>>("default_model", "The model for agents that don't choose one.")
                 .column::<Option<String>>(
                     "profile",
-                    "The name of the profile that says how its program is wired. Null: as the host's operator lists it.",
+                    "The name of the profile that says how its program is wired. Null: as the host's owner lists it.",
                 )
                 .column::<Option<UserId>>("created_by", "The user who created it.")
                 .column::<Timestamp>("created_at", "When it was created.")

@@ -1,8 +1,8 @@
 //! Checks the destination addresses of outbound connections.
 //!
 //! A connection to a host from a tenant or an agent goes only to addresses returned by [`Addresses::of`]. The name is
-//! resolved once, and all its addresses must be public or in a network listed by the operator. A name with one public
-//! and one private address is refused.
+//! resolved once, and all its addresses must be public or in a listed network: the operator lists those of the service,
+//! a host's owner those of the host. A name with one public and one private address is refused.
 
 mod public;
 
@@ -43,7 +43,7 @@ impl Resolve for System {
     }
 }
 
-/// The allowed addresses: the public internet, and the networks listed by the operator.
+/// The allowed addresses: the public internet, and the listed networks.
 #[derive(Clone, Debug)]
 pub struct Addresses {
     networks: Arc<[IpNet]>,
@@ -82,7 +82,7 @@ impl Addresses {
         is_public(address) || self.lists(address)
     }
 
-    /// Whether the operator lists this address. It is trusted more than a public one.
+    /// Whether the address is in a listed network. It is trusted more than a public one.
     pub fn lists(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.networks.iter().any(|network| network.contains(&address))
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_operator_lists_networks() {
+    fn listed_networks_are_allowed() {
         let none = Addresses::new(Vec::new());
         assert!(!none.allow("10.1.2.3".parse().unwrap()));
         let listed = Addresses::new(vec!["10.1.0.0/16".parse().unwrap()]);

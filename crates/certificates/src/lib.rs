@@ -35,7 +35,7 @@ pub enum FileError {
     Malformed { path: PathBuf, reason: String },
 }
 
-/// Where an operator adds an authority: it follows "give the authority's certificate".
+/// Where an authority is added: it follows "give the authority's certificate".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// On a host's command line, for its control plane.

@@ -1,4 +1,4 @@
-//! Headers of forwarded requests. A header can override the restrictions of an address, a key or an operator's proxy:
+//! Headers of forwarded requests. A header can override the restrictions of an address, a key or a proxy in between:
 //! the method, the host, the account, the mode. So models get an allowlist, addresses of credentials all but known
 //! overrides, and MCP servers no header of the agent.
 

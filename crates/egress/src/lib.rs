@@ -10,7 +10,7 @@
 //!
 //! The agent holds no key: the gate adds it, and only towards the key's own address. The launch plan sets the
 //! permissions ([`Rules`]). Decisions, leases and reports of the control plane go through [`HostServices`]. The host
-//! resolves each name once, and every address must be public unless the host's operator lists its network
+//! resolves each name once, and every address must be public unless the host's owner lists its network
 //! (`muster-addresses`, [`Reach`]).
 //!
 //! - `gate.rs`: the socket, its connections, routing; `shared.rs`: state shared by all requests.

@@ -28,7 +28,7 @@ pub enum ReachError {
     },
     /// An address is not public.
     #[error(
-        "{host} has an address that is not public. Only the operator of the agent's host can allow its network, with --allow-net"
+        "{host} has an address that is not public. Only the owner of the agent's host can allow its network, with --allow-net"
     )]
     Inward { host: String },
     /// No connection.
@@ -69,7 +69,7 @@ impl std::fmt::Debug for TlsConfig {
 }
 
 impl Reach {
-    /// With the system's resolver and certificates. `networks` are the private networks that the operator allows.
+    /// With the system's resolver and certificates. `networks` are the private networks that the host's owner allows.
     pub fn new(networks: Vec<IpNet>) -> Self {
         Self::with(networks, Arc::new(System), muster_certificates::with_system(&[]))
     }

@@ -1,5 +1,5 @@
 //! The control plane's address. A token never travels in clear text over a network: plain HTTP is for this machine
-//! only, unless the operator allows it.
+//! only, unless the host's owner allows it.
 
 use url::{Host, Url};
 

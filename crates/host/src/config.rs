@@ -1,4 +1,4 @@
-//! `host.toml` in the host's folder: the operator's permissions, independent of the control plane. The host never
+//! `host.toml` in the host's folder: the owner's permissions, independent of the control plane. The host never
 //! writes it.
 //!
 //! ```toml
@@ -17,7 +17,7 @@ use crate::folder::Folder;
 
 const FILE: &str = "host.toml";
 
-/// The operator's permissions.
+/// The owner's permissions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {

@@ -4,7 +4,7 @@
 //! <dir>/lock               one host per folder; holds its process id
 //!      /identity.json      machine id and host token, readable only by the owner
 //!      /joined.json        the control plane that the host serves
-//!      /ca.pem             authorities that vouch for it, beside the system's, if the operator gave them
+//!      /ca.pem             authorities that vouch for it, beside the system's, if the host's owner gave them
 //!      /journal.redb       commands, events, and a record per agent
 //!      /agents/<id>/home/  the agent's own home, kept across launches
 //!      /agents/<id>/created_at.json   identifies the home's agent: another one may get the number
@@ -76,7 +76,7 @@ pub struct JoinedState {
     pub server_id: i64,
     /// The server's name when the host joined.
     pub server_name: String,
-    /// Whether the operator allowed plain HTTP to another machine.
+    /// Whether the host's owner allowed plain HTTP to another machine.
     #[serde(default)]
     pub insecure_http: bool,
     /// The runtime, once the host has run.
@@ -116,7 +116,7 @@ impl Folder {
         self.root.join("journal.redb")
     }
 
-    /// The authorities that the operator gave, if any.
+    /// The authorities that the host's owner gave, if any.
     pub fn authorities(&self) -> PathBuf {
         self.root.join("ca.pem")
     }
@@ -211,7 +211,7 @@ impl Folder {
         self.agent(agent_id).join(generation.to_string())
     }
 
-    /// The mark of a stop by the operator, without a running host.
+    /// The mark of a stop by the host's owner, without a running host.
     pub fn stop_mark(&self, agent_id: i64, generation: i64) -> PathBuf {
         self.launch(agent_id, generation).join("stopped")
     }

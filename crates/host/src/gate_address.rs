@@ -199,7 +199,7 @@ pub fn server(
     Ok(all)
 }
 
-/// Whether a variable makes an operator's program run a tenant's code, with access to the program's files.
+/// Whether a variable makes an owner's program run a tenant's code, with access to the program's files.
 fn loads_code(name: &str) -> bool {
     !may_be_set(name) || LOADING.iter().any(|loading| name.to_ascii_uppercase().starts_with(loading))
 }

@@ -13,7 +13,7 @@
 //! - `mcp.rs`: Muster's own MCP server, with tools for questions to people.
 //! - `backup/`: backups of agents' homes.
 //! - `gate.rs`, `gate_address.rs`: the only way out of an agent's sandbox, from the host's side and from the agent's.
-//! - `config.rs`: the operator's permissions. `trust.rs`: authorities that vouch for the control plane.
+//! - `config.rs`: the owner's permissions. `trust.rs`: authorities that vouch for the control plane.
 //! - `join.rs`, `rejoin.rs`, `run.rs`, `doctor.rs`, `unit.rs`: the commands.
 //!
 //! This crate does not depend on the control plane's database or GraphQL.

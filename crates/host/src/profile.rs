@@ -123,7 +123,7 @@ fn inside_quotes(text: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// Fills gaps in the operator's list from the profile. `find` locates a program.
+/// Fills gaps in the owner's list from the profile. `find` locates a program.
 pub fn complete(program: &mut Program, wiring: &Wiring, find: impl Fn(&str) -> PathBuf) {
     let Some((command, args)) = wiring.command.split_first() else { return };
     if program.command.as_os_str().is_empty() {

@@ -1,6 +1,6 @@
-//! Startable programs: the operator's list of agents' programs, the shim, and the reference agent.
+//! Startable programs: the owner's list of agents' programs, the shim, and the reference agent.
 //!
-//! A plain process has the rights of the host's user, so only programs listed by the operator are started; the
+//! A plain process has the rights of the host's user, so only programs listed by the host's owner are started; the
 //! reference agent needs no entry. The list is a TOML file:
 //!
 //! ```toml
@@ -39,7 +39,7 @@ pub enum ProgramError {
     #[error("The list of programs {path} can't be read: {reason}")]
     List { path: PathBuf, reason: String },
     /// The image is not listed.
-    #[error("This host doesn't know the image {image:?}. Its operator can add it to {list}.")]
+    #[error("This host doesn't know the image {image:?}. Its owner can add it to {list}.")]
     NotListed {
         image: String,
         /// The file to edit.
@@ -47,16 +47,16 @@ pub enum ProgramError {
     },
     /// The program of an MCP server with secrets is neither listed nor visible in a sandbox.
     #[error(
-        "The sandbox of an MCP server shows no {command}. The host's operator can list it, as [mcp.{command:?}], in {list}."
+        "The sandbox of an MCP server shows no {command}. The host's owner can list it, as [mcp.{command:?}], in {list}."
     )]
     McpNotListed {
         command: PathBuf,
         /// The file to edit.
         list: String,
     },
-    /// A variable could make the operator's program run other code.
+    /// A variable could make the owner's program run other code.
     #[error(
-        "A credential may not set {variable} of {command}, a program that the host's operator lists: it can load code. Rename the credential or its field."
+        "A credential may not set {variable} of {command}, a program that the host's owner lists: it can load code. Rename the credential or its field."
     )]
     McpVariable { variable: String, command: PathBuf },
     /// The list names an unknown profile.
@@ -131,7 +131,7 @@ pub struct Program {
     pub readable: Vec<PathBuf>,
 }
 
-/// The operator's list.
+/// The owner's list.
 #[derive(Debug, Default, Deserialize)]
 struct List {
     /// MCP servers by their commands' paths.
@@ -176,7 +176,7 @@ impl Programs {
         Ok(found)
     }
 
-    /// The operator's entry for an image. The list is read each time, so an edit needs no restart.
+    /// The owner's entry for an image. The list is read each time, so an edit needs no restart.
     pub fn instead_of(&self, image: &str) -> Result<Option<Program>, ProgramError> {
         let listed = self.listed()?.images.remove(image);
         let says_nothing =
@@ -204,7 +204,7 @@ impl Programs {
         Err(ProgramError::NotListed { image: super::acp::short(image, 200), list: self.list_location() })
     }
 
-    /// The program's profile: from the operator's list, or else the image's.
+    /// The program's profile: from the owner's list, or else the image's.
     pub fn profile_of<'a>(
         &'a self,
         program: &Program,
@@ -227,7 +227,7 @@ impl Programs {
         found.map(Some).ok_or_else(missing)
     }
 
-    /// The file that the operator edits.
+    /// The file that the owner edits.
     fn list_location(&self) -> String {
         match &self.list {
             Some(list) => list.display().to_string(),
@@ -239,7 +239,7 @@ impl Programs {
         &self.shim
     }
 
-    /// Readable paths of an MCP server's program in a sandbox: the operator's entry for its path, with its own file.
+    /// Readable paths of an MCP server's program in a sandbox: the owner's entry for its path, with its own file.
     /// Nothing for an unlisted one: naming a command must not open a file of this machine.
     pub fn readable_by_mcp(&self, command: &Path) -> Result<Vec<PathBuf>, ProgramError> {
         let listed = self.listed()?.mcp.remove(command);
@@ -439,7 +439,7 @@ mod tests {
         .unwrap();
         let of = |image: &str, profile| found.profile_of(&found.of_image(image)?, image, profile);
         let images = Profile { name: "images".to_owned(), ..Profile::default() };
-        assert_eq!(of("a", Some(&images)).unwrap().unwrap().name, "opencode", "the operator's wins");
+        assert_eq!(of("a", Some(&images)).unwrap().unwrap().name, "opencode", "the owner's wins");
         assert_eq!(of("d", Some(&images)).unwrap().unwrap().name, "images");
         assert_eq!(of("d", None).unwrap(), None);
         let error = of("b", None).unwrap_err().to_string();

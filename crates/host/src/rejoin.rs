@@ -1,7 +1,7 @@
 //! `rejoin`: the host begins again in its folder after a restore of the control plane's or the folder's backup. One
 //! side has forgotten what the other knows, and their numbers no longer match.
 //!
-//! The operator's and the agents' data stay: the identity, `host.toml`, homes and backups. The host's agents are ended,
+//! The owner's and the agents' data stay: the identity, `host.toml`, homes and backups. The host's agents are ended,
 //! and data known only to a launch or the journal is set aside or removed. Homes of agents unknown to the control plane
 //! are set aside too: their numbers belong, or will belong, to other agents.
 //!

@@ -45,7 +45,7 @@ pub enum RunError {
     /// The file of `--ca-file`, or its copy in the folder.
     #[error(transparent)]
     Certificates(#[from] FileError),
-    /// The operator's `host.toml`.
+    /// The owner's `host.toml`.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The folder uses another runtime, or a variable names an engine elsewhere.

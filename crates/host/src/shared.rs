@@ -21,7 +21,7 @@ use crate::{
     runtime::{AgentPaths, Runtime},
 };
 
-/// The operator's options.
+/// The owner's options.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Unread bytes in a shim's spool before its agent blocks.

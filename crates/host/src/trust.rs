@@ -11,7 +11,7 @@ use crate::folder::{Folder, FolderError};
 pub struct Trust {
     /// TLS towards the control plane.
     pub tls: Arc<ClientConfig>,
-    /// What was read from the operator's file: a pipe, such as `/dev/stdin`, can be read only once.
+    /// What was read from the owner's file: a pipe, such as `/dev/stdin`, can be read only once.
     given: Option<Vec<u8>>,
 }
 

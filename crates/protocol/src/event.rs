@@ -218,7 +218,7 @@ pub enum EndReason {
     OutOfMemory,
     /// Its shim disappeared without a record.
     ShimLost,
-    /// The image is not on the operator's list, or was not found.
+    /// The image is not on the list of the host's owner, or was not found.
     ImageNotFound,
     /// The program could not be started.
     SpawnFailed,

@@ -96,7 +96,7 @@ pub struct LaunchPlan {
     /// When the agent was created. After a restore the control plane may reuse an id for another agent, but not with
     /// the same time.
     pub created_at: i64,
-    /// The image's reference. A host that runs plain processes looks it up in its operator's list.
+    /// The image's reference. A host that runs plain processes looks it up in its owner's list.
     pub image: String,
     /// The digest that the image must have, if its record has one.
     pub digest: Option<String>,
@@ -118,7 +118,7 @@ pub struct LaunchPlan {
     pub mcp_servers: Vec<McpServer>,
     /// The limits of its processes.
     pub limits: Limits,
-    /// How its program is wired; by default as in the operator's list.
+    /// How its program is wired; by default as in the list of the host's owner.
     pub profile: Option<Profile>,
     /// Its network access.
     pub network: Network,

@@ -68,8 +68,8 @@ fn command(prefix: &[&str], spec: &ProgramSpec, leads: bool) -> io::Result<(Comm
 }
 
 /// Sets attributes that the program inherits. Returns whether the process leads a session, and so has no terminal.
-/// Otherwise a program could insert input into the terminal from which the operator started the host, and the
-/// operator's shell would run it.
+/// Otherwise a program could insert input into the terminal from which the owner started the host, and the
+/// owner's shell would run it.
 fn prepare(spec: &ProgramSpec) -> io::Result<bool> {
     if let Some(parent) = spec.parent {
         die_with(parent)?;

@@ -127,7 +127,7 @@ pub struct Isolation {
     pub linux: bool,
     /// Whether bubblewrap can be used.
     pub bubblewrap: Bubblewrap,
-    /// Whether agents run as root, unless the operator changes that.
+    /// Whether agents run as root, unless the host's owner changes that.
     pub root: bool,
 }
 

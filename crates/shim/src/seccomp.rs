@@ -1,7 +1,7 @@
 //! System calls refused in a sandbox, as the BPF program for bubblewrap's `--seccomp`.
 //!
 //! A sandbox has no keyring of its own: its programs would share the keyring of the session that started the host, with
-//! the operator's keys (`keyctl`). A program with a terminal could type the operator's next command (`TIOCSTI`).
+//! the owner's keys (`keyctl`). A program with a terminal could type the owner's next command (`TIOCSTI`).
 
 use std::{
     io::{self, PipeReader, Write, pipe},

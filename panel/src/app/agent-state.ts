@@ -53,11 +53,11 @@ const REASONS: Record<Reason, { what: string; todo: string }> = {
   },
   IMAGE_NOT_FOUND: {
     what: 'Its server does not know its image.',
-    todo: 'Choose another image, or have the server’s operator list this one.',
+    todo: 'Choose another image, or have the host’s owner list this one.',
   },
   KILLED: {
     what: 'Something on its server killed it.',
-    todo: 'Ask the server’s operator, then start it again.',
+    todo: 'Ask the host’s owner, then start it again.',
   },
   LIMIT_REACHED: {
     what: 'It was stopped because its spending limit is used up.',
@@ -89,7 +89,7 @@ const REASONS: Record<Reason, { what: string; todo: string }> = {
   },
   SPAWN_FAILED: {
     what: 'Its program could not be started.',
-    todo: 'The cause is below. The server’s operator can run “muster host doctor”.',
+    todo: 'The cause is below. The host’s owner can run “muster host doctor”.',
   },
   START_TIMEOUT: {
     what: 'It did not start in time.',

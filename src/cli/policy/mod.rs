@@ -116,7 +116,7 @@ fn shown(file: Option<&Path>) -> Value {
     json!(file.map(|file| file.display().to_string()))
 }
 
-/// What an administrator must do to bring a stored version into force.
+/// What the operator must do to bring a stored version into force.
 fn in_force_when(file: Option<&Path>) -> String {
     match file {
         None => "It is in force within a second.".to_owned(),

@@ -1,4 +1,4 @@
-//! The limits of the plans: data, from `plans.toml` and the administrator's optional file on top of it.
+//! The limits of the plans: data, from `plans.toml` and the operator's optional file on top of it.
 
 use std::path::Path;
 

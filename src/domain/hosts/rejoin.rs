@@ -1,4 +1,4 @@
-//! Rejoining: a backup was restored on one side, which no longer knows what the other side knows. The host's operator
+//! Rejoining: a backup was restored on one side, which no longer knows what the other side knows. The host's owner
 //! decides to rejoin, with the host's own token or a new provisioning token (`join.rs`). It stays the same host, with
 //! its homes and backups; commands and events are counted from one again, and pending backups and restores fail.
 

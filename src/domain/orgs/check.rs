@@ -103,7 +103,7 @@ pub fn check_url(pointer: &str, text: &str) -> Option<Violation> {
 
 /// [`check_url`] for the address of a model. Refuses IP addresses that can't belong to a model: link-local ones (where
 /// clouds serve secrets), unspecified, broadcast and multicast ones. The host decides about other addresses: it
-/// resolves names and knows its operator's networks.
+/// resolves names and knows its owner's networks.
 #[must_use]
 pub fn check_base_url(pointer: &str, text: &str) -> Option<Violation> {
     let refused = check_url(pointer, text);

@@ -67,7 +67,7 @@ pub struct CreateImageInput {
     /// The model for agents that don't choose one.
     #[graphql(directive = bounds::apply(name(120)))]
     pub default_model: Option<String>,
-    /// The name of the profile that says how its program is wired. Null: as the host's operator lists it.
+    /// The name of the profile that says how its program is wired. Null: as the host's owner lists it.
     #[graphql(directive = bounds::apply(name(40)))]
     pub profile: Option<String>,
 }
@@ -87,7 +87,7 @@ pub struct UpdateImageInput {
     /// The model for agents that don't choose one.
     #[graphql(directive = bounds::apply(name(120)))]
     pub default_model: MaybeUndefined<String>,
-    /// The name of the profile that says how its program is wired. Null: as the host's operator lists it.
+    /// The name of the profile that says how its program is wired. Null: as the host's owner lists it.
     #[graphql(directive = bounds::apply(name(40)))]
     pub profile: MaybeUndefined<String>,
 }

@@ -131,7 +131,7 @@ async fn sqlite_hosts_come_back_after_a_restore_as_the_manual_says() {
     house.adds(kept, "Are you there?").await;
     house.hears(&crew, kept, "Are you there?").await;
     assert!(home(known).join("of-the-known").exists(), "its home is kept");
-    assert!(crew.machine.folder().join("host.toml").exists(), "and what the operator allows");
+    assert!(crew.machine.folder().join("host.toml").exists(), "and what the owner allows");
     let lines = "query($o: Id!) { auditLog(orgId: $o, page: 1, limit: 5, operation: \"rejoinServer\") { data { changes } } }";
     let lines = house.owner().gql(lines, json!({ "o": house.tenant.org })).await.data();
     assert_eq!(lines["auditLog"]["data"].as_array().unwrap().len(), 1, "{lines}");

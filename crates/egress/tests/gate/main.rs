@@ -1,7 +1,7 @@
 //! The gate with real peers: curl, git, npm and pip in a sandbox without a network, servers with TLS, models that
 //! stream.
 //!
-//! Names are the tests' own (`*.test`), and all servers are on this machine: the operator's list contains only
+//! Names are the tests' own (`*.test`), and all servers are on this machine: the owner's list contains only
 //! 127.0.0.1, so every other private address stays refused.
 
 #![expect(

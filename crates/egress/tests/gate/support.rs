@@ -153,7 +153,7 @@ pub struct World {
 }
 
 impl World {
-    /// The operator allows only 127.0.0.1.
+    /// The host's owner allows only 127.0.0.1.
     pub fn new() -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let dir = TempDir::new().unwrap();

@@ -318,7 +318,7 @@ pub fn readable_by_mcp(shared: &Shared, plan: &LaunchPlan) -> Result<Vec<PathBuf
     Ok(all)
 }
 
-/// The environment of an agent on this machine: only variables from profile, operator, plan and host.
+/// The environment of an agent on this machine: only variables from profile, owner, plan and host.
 fn environment(
     program: &Program,
     wiring: Option<&Wiring>,

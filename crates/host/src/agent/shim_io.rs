@@ -181,8 +181,8 @@ impl Agent {
             }
             self.read_leftover_lines(&dir).await;
             self.shared.runtime.clean(&self.shared.folder, self.id, generation).await;
-            if self.was_stopped_by_operator() {
-                return self.report_operator_stop().await;
+            if self.was_stopped_by_owner() {
+                return self.report_owner_stop().await;
             }
             if self.stopping.is_some() {
                 // A stop was under way, and may have removed the container.

@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use super::{Agent, Phase, Plan, shim_io::kill_unresponsive_shim, timers::Timers};
 use crate::{acp::short, journal::Closed, runtime::Runtime};
 
-/// Reason of an end by the operator, without a running host.
-const BY_OPERATOR: &str = "By its host's operator, with `muster host stop`.";
+/// Reason of an end by the host's owner, without a running host.
+const BY_OWNER: &str = "By its host's owner, with `muster host stop`.";
 
 /// Progress of a stop.
 #[derive(Debug)]
@@ -147,8 +147,8 @@ impl Agent {
 
     /// Handles the agent's exit, after all its lines.
     pub(super) async fn handle_exit(&mut self, ended: &Ended) -> Result<(), Closed> {
-        if self.was_stopped_by_operator() {
-            return self.report_operator_stop().await;
+        if self.was_stopped_by_owner() {
+            return self.report_owner_stop().await;
         }
         let reason = match ended.reason {
             _ if self.stopping.is_some() || !self.commands.stops.is_empty() => EndReason::Stopped,
@@ -165,13 +165,13 @@ impl Agent {
     }
 
     /// Whether `muster host stop` ended the agent.
-    pub(super) fn was_stopped_by_operator(&self) -> bool {
+    pub(super) fn was_stopped_by_owner(&self) -> bool {
         self.shared.folder.stop_mark(self.id, self.record.generation).exists()
     }
 
     /// Its exit status says nothing.
-    pub(super) async fn report_operator_stop(&mut self) -> Result<(), Closed> {
-        self.finish_launch(EndReason::Stopped, None, None, Some(BY_OPERATOR.to_owned())).await
+    pub(super) async fn report_owner_stop(&mut self) -> Result<(), Closed> {
+        self.finish_launch(EndReason::Stopped, None, None, Some(BY_OWNER.to_owned())).await
     }
 
     /// Reports the end, and releases all resources.

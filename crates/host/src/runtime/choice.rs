@@ -1,4 +1,4 @@
-//! The host's runtime: chosen by its operator, or saved in its folder. Agents' homes belong to a runtime, so a folder
+//! The host's runtime: chosen by its owner, or saved in its folder. Agents' homes belong to a runtime, so a folder
 //! with homes keeps its own.
 
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::{
     programs::{ProgramError, static_shim},
 };
 
-/// The operator's choice.
+/// The owner's choice.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
     /// `None`: the folder's.
@@ -30,7 +30,7 @@ pub struct SavedRuntime {
     pub engine: Option<PathBuf>,
 }
 
-/// Why the operator's choice can't be used.
+/// Why the owner's choice can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ChoiceError {
     /// The folder's agents belong to another runtime.

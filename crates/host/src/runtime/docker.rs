@@ -44,7 +44,7 @@ use crate::{
 /// Network modes that are not networks with a name in the engine.
 const MODES: [&str; 7] = ["bridge", "default", "host", "none", "pasta", "private", "slirp4netns"];
 
-/// The operator's choices.
+/// The owner's choices.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub kind: Kind,

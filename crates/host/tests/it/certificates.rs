@@ -1,4 +1,4 @@
-//! A control plane whose certificate is of an authority of its operator's own, and certificates that are refused.
+//! A control plane whose certificate is of an authority of the operator's own, and certificates that are refused.
 
 use std::{
     fs,

@@ -407,7 +407,7 @@ async fn a_server_sees_a_listed_folder_and_the_home_if_it_may() {
     synced(&plane).await;
     let found = said(&plane, call).await;
     assert!(found.contains("it has beans, a note."), "{found}");
-    // The operator decides what such a program may read. A tenant's variable can't make an interpreter read it.
+    // The host's owner decides what such a program may read. A tenant's variable can't make an interpreter read it.
     plane.set(|state| {
         let loading = Variable { name: "PERL5OPT".to_owned(), value: "-Mx".to_owned().into() };
         let own = server(7, "counter", installed(vec![loading]));

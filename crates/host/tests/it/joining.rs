@@ -394,7 +394,7 @@ async fn stop_ends_every_agent_of_a_folder() {
         let ended = plane.wait("its end is reported", |state| state.ended(agent, 1)).await;
         let HostEvent::Ended { reason, code, signal, detail } = ended else { panic!("{ended:?}") };
         assert_eq!((reason, code, signal), (EndReason::Stopped, None, None), "however it took it");
-        assert_eq!(detail.as_deref(), Some("By its host's operator, with `muster host stop`."));
+        assert_eq!(detail.as_deref(), Some("By its host's owner, with `muster host stop`."));
     }
     plane.lock().check();
 }

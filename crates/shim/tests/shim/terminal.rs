@@ -1,4 +1,4 @@
-//! The terminal from which the operator started the host: no agent program can reach it, nor the keys and open files of
+//! The terminal from which the owner started the host: no agent program can reach it, nor the keys and open files of
 //! its session.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
@@ -95,7 +95,7 @@ print("files", sorted(map(int, os.listdir("/proc/self/fd"))))
     assert_eq!(says, expected, "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Every place that starts a program, how often, and why the operator's terminal is out of reach.
+/// Every place that starts a program, how often, and why the owner's terminal is out of reach.
 const STARTS: &[(&str, usize, &str)] = &[
     ("host/src/agent/launch.rs", 1, "the shim, which leads a session from `serve` on"),
     ("host/src/gate_address.rs", 1, "`exec`, which leads a session"),

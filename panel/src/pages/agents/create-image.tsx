@@ -83,7 +83,7 @@ export function CreateImage({
       <Field
         label="Profile"
         optional
-        hint="How the program is wired: its files, its model. Without one, as the server’s operator lists it."
+        hint="How the program is wired: its files, its model. Without one, as the host’s owner lists it."
         error={errors.profile}
       >
         <Picker

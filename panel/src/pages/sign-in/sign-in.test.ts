@@ -25,7 +25,7 @@ test('six digits are the app’s code, with or without a gap; anything else is a
 test('a refused sign-in names the reference under which the log has the reason', () => {
   const of = (hash: string) => refusal(new URLSearchParams(hash))
   expect(of('error=PROVIDER_FAILED&reference=01a2-b3&state=x')).toBe(
-    'The provider did not sign you in. Try again. If that does not help, tell your operator this reference: 01a2-b3',
+    'The provider did not sign you in. Try again. If that does not help, tell the operator of this installation this reference: 01a2-b3',
   )
   expect(of('error=EMAIL_NOT_VERIFIED&reference=call+555')).not.toMatch(/reference|555/)
   expect(of('error=STATE_INVALID')).not.toMatch(/reference/)
