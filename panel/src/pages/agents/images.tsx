@@ -119,8 +119,8 @@ export function Images({ archived, onArchived, creating, onClose, peek, onPeek, 
                 action={create}
                 command={`mutation {\n  createImage(orgId: ${orgId}, input: { name: "Our agent", reference: "example/agent:1.2" }) { id }\n}`}
               >
-                An image names the program that an agent runs. Create one for each program that the owners
-                of your hosts have listed: a host starts nothing else.
+                An image names the program that an agent runs. Create one for each program that the owners of
+                your hosts have listed: a host starts nothing else.
               </Empty>
             }
           />

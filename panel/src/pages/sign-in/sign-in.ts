@@ -77,5 +77,7 @@ export function refusal(came: URLSearchParams): string {
     new Map(Object.entries(REFUSED)).get(came.get('error') ?? '') ?? 'You were not signed in. Try again.'
   // Anyone can craft the address: show only well-formed references.
   const reference = /^[\w-]{1,64}$/.exec(came.get('reference') ?? '')?.[0]
-  return reference ? `${text} If that does not help, tell the operator of this installation this reference: ${reference}` : text
+  return reference
+    ? `${text} If that does not help, tell the operator of this installation this reference: ${reference}`
+    : text
 }
