@@ -19,7 +19,7 @@ async fn used(app: &TestApp) -> Value {
     app.owner.gql(USED, json!({ "o": app.org })).await.data()["organization"].clone()
 }
 
-/// The storage of all messages, as `docs/configuration.md` defines it.
+/// The storage of all messages, as `docs/limits.md` defines it.
 async fn taken(app: &TestApp) -> i64 {
     let bytes =
         if is_postgres() { "octet_length(CAST(content AS TEXT))" } else { "length(CAST(content AS BLOB))" };
