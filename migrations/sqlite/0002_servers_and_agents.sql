@@ -73,7 +73,7 @@ CREATE TABLE images (
     description TEXT,
     digest TEXT,
     default_model TEXT, -- The model of agents with this image that don't override it.
-    profile TEXT, -- How its program is wired; null: as the operator of the host lists it.
+    profile TEXT, -- How its program is wired; null: as the owner of the host lists it.
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
