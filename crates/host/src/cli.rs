@@ -61,6 +61,20 @@ struct Dir {
 }
 
 #[derive(Debug, Args)]
+struct MetricsArgs {
+    /// Show metrics for Prometheus at this address, at /metrics; without an address at 127.0.0.1:9465. The page needs
+    /// no credential.
+    #[arg(
+        long,
+        env = "MUSTER_HOST_METRICS",
+        value_name = "ADDRESS",
+        num_args = 0..=1,
+        default_missing_value = "127.0.0.1:9465"
+    )]
+    metrics: Option<SocketAddr>,
+}
+
+#[derive(Debug, Args)]
 struct DoctorArgs {
     #[command(flatten)]
     dir: Dir,
@@ -148,16 +162,8 @@ struct RunArgs {
     /// Time limit for each step of stopping an agent, in milliseconds.
     #[arg(long, default_value_t = 3000)]
     grace_ms: u64,
-    /// Show metrics for Prometheus at this address, at /metrics; without an address at 127.0.0.1:9465. The page needs
-    /// no credential.
-    #[arg(
-        long,
-        env = "MUSTER_HOST_METRICS",
-        value_name = "ADDRESS",
-        num_args = 0..=1,
-        default_missing_value = "127.0.0.1:9465"
-    )]
-    metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    metrics: MetricsArgs,
     /// Run until standard input ends, for a program that starts its own host. Agents stay up.
     #[arg(long)]
     while_stdin: bool,
@@ -196,6 +202,8 @@ struct UnitArgs {
     /// The list of allowed programs.
     #[arg(long)]
     programs: Option<PathBuf>,
+    #[command(flatten)]
+    metrics: MetricsArgs,
 }
 
 /// The command line, for completions.
@@ -375,7 +383,7 @@ async fn run(args: RunArgs) -> ExitCode {
         reserve: args.reserve_mb.saturating_mul(1024 * 1024),
         grace: Duration::from_millis(args.grace_ms),
         allow_net: args.allow_net,
-        metrics: args.metrics,
+        metrics: args.metrics.metrics,
     };
     let running = match Folder::open(&args.dir.dir) {
         Ok(folder) => {
@@ -474,7 +482,13 @@ fn print_unit(prefix: &[&str], args: UnitArgs) -> ExitCode {
         (Err(error), _) | (_, Err(error)) => return print_failure(&error.to_string()),
     };
     let list = args.programs.as_ref().and_then(|path| std::path::absolute(path).ok());
-    let words =
-        unit::UnitOptions { program: &own, prefix, dir: &dir, list: list.as_deref(), runtime: &runtime };
-    print_result(&unit::unit(&words, args.user.as_deref()))
+    let options = unit::UnitOptions {
+        program: &own,
+        prefix,
+        dir: &dir,
+        list: list.as_deref(),
+        runtime: &runtime,
+        metrics: args.metrics.metrics,
+    };
+    print_result(&unit::unit(&options, args.user.as_deref()))
 }

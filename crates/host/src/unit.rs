@@ -2,7 +2,7 @@
 //! the control groups below it. Hardening is limited to what agents tolerate: they build and run programs, and a
 //! sandbox needs a plain /proc, which rules out ProtectKernelTunables and ProtectKernelLogs.
 
-use std::{fs, os::unix::fs::MetadataExt, path::Path};
+use std::{fs, net::SocketAddr, os::unix::fs::MetadataExt, path::Path};
 
 use crate::runtime::{Kind, SavedRuntime};
 
@@ -22,6 +22,8 @@ pub struct UnitOptions<'a> {
     /// The list of programs.
     pub list: Option<&'a Path>,
     pub runtime: &'a SavedRuntime,
+    /// Where the host shows its metrics.
+    pub metrics: Option<SocketAddr>,
 }
 
 impl UnitOptions<'_> {
@@ -33,6 +35,7 @@ impl UnitOptions<'_> {
         line.extend(
             self.runtime.engine.as_deref().map(|socket| format!(" --engine {}", systemd_path(socket))),
         );
+        line.extend(self.metrics.map(|address| format!(" --metrics {address}")));
         line
     }
 
@@ -107,7 +110,24 @@ mod tests {
     use super::*;
 
     fn words<'a>(dir: &'a Path, runtime: &'a SavedRuntime) -> UnitOptions<'a> {
-        UnitOptions { program: Path::new("/muster"), prefix: &["host"], dir, list: None, runtime }
+        UnitOptions {
+            program: Path::new("/muster"),
+            prefix: &["host"],
+            dir,
+            list: None,
+            runtime,
+            metrics: None,
+        }
+    }
+
+    #[test]
+    fn the_unit_shows_metrics_on_request() {
+        let runtime = SavedRuntime { runtime: Runtime::Process, engine: None };
+        let mut options = words(Path::new("/h"), &runtime);
+        assert!(!unit(&options, None).contains("--metrics"));
+        options.metrics = Some(SocketAddr::from(([127, 0, 0, 1], 9465)));
+        let shown = unit(&options, None);
+        assert!(shown.contains("run --dir \"/h\" --metrics 127.0.0.1:9465\n"), "{shown}");
     }
 
     #[test]
