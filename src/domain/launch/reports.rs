@@ -69,7 +69,8 @@ pub async fn started(
         // The host has started it without asking for the plan.
         return plans::withhold(tx, &agent).await;
     }
-    tracing::info!(agent = agent.id.0, generation = from.generation, program, "agent.started");
+    let (org, generation) = (tx.scope.org.0, from.generation);
+    tracing::info!(org, agent = agent.id.0, generation, program, "agent.started");
     let (was, since) = (agent.status, agent.status_changed_at.unwrap_or(agent.created_at));
     let is_given = agent.sync_given == agent.sync_version;
     let mut row = agent.into_active_model();
@@ -261,6 +262,7 @@ pub async fn auth_required(tx: &Tx, from: &Reporter, detail: String) -> Result<(
 /// A command had no effect. If it was a turn, it waits again.
 pub async fn refused(tx: &Tx, from: &Reporter, command_id: i64, reason: RefusedReason) -> Result<()> {
     tracing::warn!(
+        org = tx.scope.org.0,
         agent = from.agent.0,
         server = from.server.0,
         command = command_id,
