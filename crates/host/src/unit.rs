@@ -55,7 +55,7 @@ pub fn unit(what: &UnitOptions<'_>, user: Option<&str>) -> String {
     let owner = fs::metadata(dir).ok().map(|found| found.uid()).filter(|owner| *owner != 0);
     let user = match (user, owner) {
         (Some(user), _) => format!("User={user}\n"),
-        (None, Some(owner)) => format!("# The owner of the folder.\nUser={owner}\n"),
+        (None, Some(owner)) => format!("# The owner of the folder.\nUser={}\n", user_name(owner)),
         (None, None) => format!(
             "# Make this user, and give it the folder: useradd --system --create-home {USER}; \
              mkdir -p {dir}; chown -R {USER} {dir}\n\
@@ -95,6 +95,14 @@ LockPersonality=yes
 WantedBy=multi-user.target
 "
     )
+}
+
+/// The name of this user in /etc/passwd, or the number itself.
+fn user_name(id: u32) -> String {
+    let (users, id) = (fs::read_to_string("/etc/passwd").unwrap_or_default(), id.to_string());
+    let mut lines = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let found = lines.find(|fields| fields.get(2) == Some(&id.as_str()));
+    found.map_or(id, |fields| fields[0].to_owned())
 }
 
 /// A path in systemd's syntax: quoted, with specifiers and variables escaped.
@@ -139,9 +147,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let owned = of(None, dir.path());
         let owner = fs::metadata(dir.path()).unwrap().uid();
-        let expected = if owner == 0 { "User=muster-host\n".to_owned() } else { format!("User={owner}\n") };
+        let expected =
+            if owner == 0 { "User=muster-host\n".to_owned() } else { format!("User={}\n", user_name(owner)) };
         assert!(owned.contains(&expected), "{owned}");
         assert!(of(Some("root"), dir.path()).contains("\nUser=root\n"));
+    }
+
+    #[test]
+    fn a_user_is_named_if_it_has_a_name() {
+        assert_eq!((user_name(0), user_name(4_294_000_000)), ("root".to_owned(), "4294000000".to_owned()));
     }
 
     #[test]

@@ -187,7 +187,7 @@ impl Kind {
         match self {
             Self::Path => "a path".into(),
             Self::SecretFile => "the path of a file".into(),
-            Self::Address => "an IP address and a port: 127.0.0.1:8080".into(),
+            Self::Address => "an IP address and a port: 127.0.0.1:9000".into(),
             Self::Url => "a URL without a query: https://muster.example.com".into(),
             Self::DatabaseUrl => "sqlite://PATH or postgres://USER:PASSWORD@HOST/DATABASE".into(),
             Self::MailUrl => {

@@ -80,7 +80,7 @@ fn every_mistake_is_named_at_once() {
             "limits.graphql_batch must be a whole number from 1 to 1000",
             "unknown setting data (did you mean data_dir?)",
             "unknown variable MUSTER_DATABSE_URL (did you mean MUSTER_DATABASE_URL?)",
-            "MUSTER_LISTEN must be an IP address and a port: 127.0.0.1:8080",
+            "MUSTER_LISTEN must be an IP address and a port: 127.0.0.1:9000",
             "MUSTER_LOG_FORMAT must be one of: text, json",
         ]
         .map(str::to_owned)
