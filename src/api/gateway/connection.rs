@@ -106,7 +106,7 @@ pub(super) async fn serve(scope: Scope, who: Identity, socket: WebSocket) {
 /// Stores why the host was refused, for `Server.refusal`.
 async fn store_refusal(scope: &Scope, who: &Identity, refusal: &Refusal) {
     if let Err(problem) = hosts::record_refusal(scope, who.server, refusal).await {
-        tracing::warn!(server = who.server.0, %problem, "host.refusal_not_shown");
+        tracing::warn!(org = scope.org.0, server = who.server.0, %problem, "host.refusal_not_shown");
     }
 }
 

@@ -64,7 +64,7 @@ impl Lease {
         while latest.changed().await.is_ok() {
             let Some(link) = latest.borrow_and_update().clone() else { continue };
             if let Err(problem) = self.record_link(core, &link).await {
-                tracing::warn!(channel = self.channel.0, %problem, "channel.link_not_kept");
+                tracing::warn!(org = self.org.0, channel = self.channel.0, %problem, "channel.link_not_kept");
             }
         }
     }

@@ -115,7 +115,7 @@ pub async fn ended(
     let Some(agent) = find(tx, from.agent).await? else { return Ok(()) };
     let present = LockedAgent::from_row(&agent);
     let why = reason_in_words(reason, code, signal);
-    if is_of_unknown_launch(&present, from) {
+    if is_of_unknown_launch(tx, &present, from) {
         return Ok(());
     }
     let said = detail.as_deref().map(str::trim).filter(|detail| !detail.is_empty());
@@ -286,7 +286,7 @@ async fn lock_row(tx: &Tx, from: &Reporter) -> Result<Option<agents::Model>> {
     let agent = find(tx, from.agent).await?;
     Ok(agent.filter(|agent| {
         let agent = LockedAgent::from_row(agent);
-        !is_of_unknown_launch(&agent, from) && agent.generation == from.generation
+        !is_of_unknown_launch(tx, &agent, from) && agent.generation == from.generation
     }))
 }
 
