@@ -20,7 +20,8 @@ use crate::{
     doctor::{self, Level},
     folder::Folder,
     join::{self, Outcome},
-    programs, rejoin,
+    programs::{self, ProgramArgs},
+    rejoin,
     run::{self, AddressArgs},
     runtime::{BoundArgs, Bounds, EngineArgs, Runtime, RuntimeArgs},
     shared::Options,
@@ -127,9 +128,8 @@ struct RunArgs {
     runtime: RuntimeArgs,
     #[command(flatten)]
     bounds: BoundArgs,
-    /// The list of allowed programs, in TOML.
-    #[arg(long, env = "MUSTER_HOST_PROGRAMS")]
-    programs: Option<PathBuf>,
+    #[command(flatten)]
+    programs: ProgramArgs,
     /// Whether agents run in a sandbox: if possible, always, or never.
     #[arg(long, value_enum, default_value_t = Isolation::Auto)]
     isolation: Isolation,
@@ -199,9 +199,8 @@ struct UnitArgs {
     /// The user for the host. By default the folder's owner, or `muster-host` if that is root.
     #[arg(long)]
     user: Option<String>,
-    /// The list of allowed programs.
-    #[arg(long)]
-    programs: Option<PathBuf>,
+    #[command(flatten)]
+    programs: ProgramArgs,
     #[command(flatten)]
     metrics: MetricsArgs,
 }
@@ -481,12 +480,13 @@ fn print_unit(prefix: &[&str], args: UnitArgs) -> ExitCode {
         (Ok(own), Ok(dir)) => (own, dir),
         (Err(error), _) | (_, Err(error)) => return print_failure(&error.to_string()),
     };
-    let list = args.programs.as_ref().and_then(|path| std::path::absolute(path).ok());
+    let list = args.programs.programs.as_ref().and_then(|path| std::path::absolute(path).ok());
     let options = unit::UnitOptions {
         program: &own,
         prefix,
         dir: &dir,
         list: list.as_deref(),
+        allowed: &args.programs.allow,
         runtime: &runtime,
         metrics: args.metrics.metrics,
     };

@@ -21,6 +21,8 @@ pub struct UnitOptions<'a> {
     pub dir: &'a Path,
     /// The list of programs.
     pub list: Option<&'a Path>,
+    /// The profiles whose programs need no list.
+    pub allowed: &'a [String],
     pub runtime: &'a SavedRuntime,
     /// Where the host shows its metrics.
     pub metrics: Option<SocketAddr>,
@@ -31,6 +33,7 @@ impl UnitOptions<'_> {
         let words: String = self.prefix.iter().map(|word| format!(" {word}")).collect();
         let mut line = format!("{}{words} run --dir {}", systemd_path(self.program), systemd_path(self.dir));
         line.extend(self.list.map(|path| format!(" --programs {}", systemd_path(path))));
+        line.extend(self.allowed.iter().map(|name| format!(" --allow {}", systemd_path(Path::new(name)))));
         line.extend(self.runtime.kind().map(|kind| format!(" --runtime {}", kind.word())));
         line.extend(
             self.runtime.engine.as_deref().map(|socket| format!(" --engine {}", systemd_path(socket))),
@@ -123,19 +126,23 @@ mod tests {
             prefix: &["host"],
             dir,
             list: None,
+            allowed: &[],
             runtime,
             metrics: None,
         }
     }
 
     #[test]
-    fn the_unit_shows_metrics_on_request() {
+    fn the_unit_has_the_options_of_the_host() {
         let runtime = SavedRuntime { runtime: Runtime::Process, engine: None };
+        let allowed = ["opencode".to_owned()];
         let mut options = words(Path::new("/h"), &runtime);
         assert!(!unit(&options, None).contains("--metrics"));
         options.metrics = Some(SocketAddr::from(([127, 0, 0, 1], 9465)));
+        options.allowed = &allowed;
         let shown = unit(&options, None);
-        assert!(shown.contains("run --dir \"/h\" --metrics 127.0.0.1:9465\n"), "{shown}");
+        let expected = "run --dir \"/h\" --allow \"opencode\" --metrics 127.0.0.1:9465\n";
+        assert!(shown.contains(expected), "{shown}");
     }
 
     #[test]
