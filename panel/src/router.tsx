@@ -5,7 +5,7 @@ import { lazyPage } from './app/lazy-page'
 import { NotFound } from './app/not-found'
 import { PageFailed } from './app/page-failed'
 import { Root } from './app/root'
-import { parseSearch, searchOf, stringifySearch, text } from './app/search'
+import { id as idOf, parseSearch, searchOf, stringifySearch, text } from './app/search'
 import { agentSearch, agentsSearch } from './pages/agents/search'
 import { approvalSearch, approvalsSearch } from './pages/approvals/search'
 import { auditSearch } from './pages/audit/search'
@@ -65,20 +65,24 @@ const account = createRoute({
   validateSearch: tabSearch,
   component: lazyPage(() => import('./pages/account/account-page'), 'AccountPage'),
 })
+// An address whose id is none belongs to no page.
 const org = createRoute({
   getParentRoute: () => inside,
   path: '/o/$org',
   params: {
-    parse: ({ org }) => {
-      if (!/^[1-9]\d{0,15}$/.test(org)) throw new Error('not an organization')
-      return { org: Number(org) }
+    parse: (raw: { org: string }): { org: number } | false => {
+      const org = idOf(raw.org)
+      return org !== undefined && { org }
     },
     stringify: ({ org }) => ({ org: String(org) }),
   },
 })
 const record = {
   params: {
-    parse: ({ id }: { id: string }) => ({ id: Number(id) }),
+    parse: (raw: { id: string }): { id: number } | false => {
+      const id = idOf(raw.id)
+      return id !== undefined && { id }
+    },
     stringify: ({ id }: { id: number }) => ({ id: String(id) }),
   },
   // Each record is a new page: nothing shown or typed for the previous record carries over.

@@ -14,20 +14,25 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A text that is not a role or a permission. `Display` suggests a name if one is close.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown {what} \"{text}\"{}", did_you_mean(*.suggestion))]
+#[error("unknown {what} \"{text}\"{hint}")]
 pub struct UnknownName {
     /// `role` or `permission`.
     pub what: &'static str,
     /// The text as given.
     pub text: String,
-    /// The closest known name, if it is close enough to be a typo.
-    pub suggestion: Option<&'static str>,
+    /// The closest known name, if it is close enough to be a typo; else all of them, if they are few.
+    hint: String,
 }
 
 impl UnknownName {
     /// For a `text` that is not in `known`.
     pub(crate) fn new(what: &'static str, text: &str, known: impl IntoIterator<Item = &'static str>) -> Self {
-        Self { what, text: text.to_owned(), suggestion: closest(text, known) }
+        let known: Vec<&str> = known.into_iter().collect();
+        let hint = match closest(text, known.iter().copied()) {
+            None if known.len() < 10 => format!(": it is one of {}", known.join(", ")),
+            suggestion => did_you_mean(suggestion),
+        };
+        Self { what, text: text.to_owned(), hint }
     }
 }
 
@@ -468,6 +473,11 @@ mod tests {
         assert_eq!(unknown.to_string(), r#"unknown permission "agent.edti" (did you mean "agent.edit"?)"#);
         let unknown = "owner".parse::<Role>().unwrap_err();
         assert_eq!(unknown.to_string(), r#"unknown role "owner" (did you mean "OWNER"?)"#);
+        let unknown = "BOSS".parse::<Role>().unwrap_err();
+        assert_eq!(
+            unknown.to_string(),
+            r#"unknown role "BOSS": it is one of OWNER, ADMIN, OPERATOR, VIEWER"#
+        );
         let unknown = "fly".parse::<Permission>().unwrap_err();
         assert_eq!(unknown.to_string(), r#"unknown permission "fly""#);
     }

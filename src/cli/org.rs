@@ -19,6 +19,8 @@ use crate::{
 pub enum Org {
     /// Create an organization with its first OWNER
     Create(Create),
+    /// Change an organization's plan
+    Update(Update),
     /// List every organization, with its plan and its numbers of members and agents
     List(List),
     /// Stop an organization: cancel what its agents do, and let nothing new start
@@ -35,12 +37,22 @@ pub struct Create {
     /// The owner's e-mail address; an unknown one gets an account, and `muster user create` sets its password
     #[arg(long, value_name = "EMAIL")]
     owner_email: String,
-    /// The plan, which sets the limits: FREE, STARTER, PRO, BUSINESS or ENTERPRISE
-    #[arg(long, default_value = "BUSINESS")]
+    /// The plan, which sets the limits: FREE, STARTER, PRO, BUSINESS or ENTERPRISE, the largest
+    #[arg(long, default_value = "ENTERPRISE")]
     plan: Plan,
     /// Create it even if another organization has this name: commands then need the ids of the two
     #[arg(long)]
     same_name: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Update {
+    /// The organization's id or name
+    #[arg(long)]
+    org: String,
+    /// The plan, which sets the limits: FREE, STARTER, PRO, BUSINESS or ENTERPRISE
+    #[arg(long)]
+    plan: Plan,
 }
 
 #[derive(Debug, clap::Args)]
@@ -70,6 +82,7 @@ impl Org {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         match self {
             Self::Create(command) => command.run(cli).await,
+            Self::Update(command) => command.run(cli).await,
             Self::List(command) => command.run(cli).await,
             Self::Stop(command) => command.run(cli).await,
             Self::Release(command) => command.run(cli).await,
@@ -105,6 +118,17 @@ impl Create {
             ));
         }
         Ok(output)
+    }
+}
+
+impl Update {
+    async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let core = cli.open_unbound().await?;
+        let org = orgs::find(&core, &self.org).await?;
+        let is_changed = orgs::set_plan(&Scope::system(&core, org), self.plan).await?;
+        core.shut_down().await;
+        let json = json!({ "organization_id": org, "plan": self.plan, "was_changed": is_changed });
+        Ok(Output::from_json(json))
     }
 }
 

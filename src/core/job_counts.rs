@@ -19,7 +19,7 @@ impl Tally {
             Ok(count) => self.done += count.into(),
             Err(problem) => {
                 let cause = problem.cause().map(|cause| format!("{cause:#}"));
-                tracing::error!(organization = org.0, %problem, cause, "job.failed_for_one");
+                tracing::error!(org = org.0, %problem, cause, "job.failed_for_one");
                 self.failed.get_or_insert(problem);
             }
         }

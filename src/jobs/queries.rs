@@ -29,7 +29,7 @@ row! {
         overdue: bool,
         /// Approvals whose reminder is due.
         to_remind: bool,
-        /// Due notifications.
+        /// Due notifications of people outside their quiet time.
         notifications: bool,
         /// Mails.
         mails: bool,
@@ -63,8 +63,8 @@ const LOOK: EveryOrgSql = every_org_sql!(
     approvals::OVERDUE,
     ") AS overdue, EXISTS (SELECT 1 FROM ",
     approvals::TO_REMIND,
-    ") AS to_remind, EXISTS (SELECT 1 FROM notifications n WHERE ",
-    notifications::DUE,
+    ") AS to_remind, EXISTS (SELECT 1 FROM ",
+    notifications::TO_COLLECT,
     ") AS notifications, EXISTS (SELECT 1 FROM ",
     mails::DUE,
     ") AS mails, EXISTS (SELECT 1 FROM ",

@@ -20,7 +20,8 @@ use crate::{
     doctor::{self, Level},
     folder::Folder,
     join::{self, Outcome},
-    programs, rejoin,
+    programs::{self, ProgramArgs},
+    rejoin,
     run::{self, AddressArgs},
     runtime::{BoundArgs, Bounds, EngineArgs, Runtime, RuntimeArgs},
     shared::Options,
@@ -58,6 +59,20 @@ struct Dir {
     /// The host's folder.
     #[arg(long, env = "MUSTER_HOST_DIR")]
     dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct MetricsArgs {
+    /// Show metrics for Prometheus at this address, at /metrics; without an address at 127.0.0.1:9465. The page needs
+    /// no credential.
+    #[arg(
+        long,
+        env = "MUSTER_HOST_METRICS",
+        value_name = "ADDRESS",
+        num_args = 0..=1,
+        default_missing_value = "127.0.0.1:9465"
+    )]
+    metrics: Option<SocketAddr>,
 }
 
 #[derive(Debug, Args)]
@@ -113,9 +128,8 @@ struct RunArgs {
     runtime: RuntimeArgs,
     #[command(flatten)]
     bounds: BoundArgs,
-    /// The list of allowed programs, in TOML.
-    #[arg(long, env = "MUSTER_HOST_PROGRAMS")]
-    programs: Option<PathBuf>,
+    #[command(flatten)]
+    programs: ProgramArgs,
     /// Whether agents run in a sandbox: if possible, always, or never.
     #[arg(long, value_enum, default_value_t = Isolation::Auto)]
     isolation: Isolation,
@@ -148,16 +162,8 @@ struct RunArgs {
     /// Time limit for each step of stopping an agent, in milliseconds.
     #[arg(long, default_value_t = 3000)]
     grace_ms: u64,
-    /// Show metrics for Prometheus at this address, at /metrics; without an address at 127.0.0.1:9465. The page needs
-    /// no credential.
-    #[arg(
-        long,
-        env = "MUSTER_HOST_METRICS",
-        value_name = "ADDRESS",
-        num_args = 0..=1,
-        default_missing_value = "127.0.0.1:9465"
-    )]
-    metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    metrics: MetricsArgs,
     /// Run until standard input ends, for a program that starts its own host. Agents stay up.
     #[arg(long)]
     while_stdin: bool,
@@ -193,9 +199,10 @@ struct UnitArgs {
     /// The user for the host. By default the folder's owner, or `muster-host` if that is root.
     #[arg(long)]
     user: Option<String>,
-    /// The list of allowed programs.
-    #[arg(long)]
-    programs: Option<PathBuf>,
+    #[command(flatten)]
+    programs: ProgramArgs,
+    #[command(flatten)]
+    metrics: MetricsArgs,
 }
 
 /// The command line, for completions.
@@ -375,7 +382,7 @@ async fn run(args: RunArgs) -> ExitCode {
         reserve: args.reserve_mb.saturating_mul(1024 * 1024),
         grace: Duration::from_millis(args.grace_ms),
         allow_net: args.allow_net,
-        metrics: args.metrics,
+        metrics: args.metrics.metrics,
     };
     let running = match Folder::open(&args.dir.dir) {
         Ok(folder) => {
@@ -473,8 +480,15 @@ fn print_unit(prefix: &[&str], args: UnitArgs) -> ExitCode {
         (Ok(own), Ok(dir)) => (own, dir),
         (Err(error), _) | (_, Err(error)) => return print_failure(&error.to_string()),
     };
-    let list = args.programs.as_ref().and_then(|path| std::path::absolute(path).ok());
-    let words =
-        unit::UnitOptions { program: &own, prefix, dir: &dir, list: list.as_deref(), runtime: &runtime };
-    print_result(&unit::unit(&words, args.user.as_deref()))
+    let list = args.programs.programs.as_ref().and_then(|path| std::path::absolute(path).ok());
+    let options = unit::UnitOptions {
+        program: &own,
+        prefix,
+        dir: &dir,
+        list: list.as_deref(),
+        allowed: &args.programs.allow,
+        runtime: &runtime,
+        metrics: args.metrics.metrics,
+    };
+    print_result(&unit::unit(&options, args.user.as_deref()))
 }

@@ -53,6 +53,6 @@ mod unit;
 
 pub use self::{
     cli::{command_line, main},
-    metrics::{FAMILIES, Family},
+    metrics::FAMILIES,
     unit::systemd_path,
 };

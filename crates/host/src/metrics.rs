@@ -3,7 +3,6 @@
 
 use std::{
     convert::Infallible,
-    fmt::Write as _,
     fs,
     path::Path,
     sync::{
@@ -17,6 +16,10 @@ use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use muster_printing::{
+    families,
+    metrics::{MEDIA_TYPE, Page},
+};
 use muster_protocol::event::EndReason;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -32,26 +35,6 @@ use crate::{
 
 /// Connections at a time. Any process of the machine could open thousands, and use up the host's files.
 const MOST_CONNECTIONS: usize = 16;
-
-/// One kind of measurement.
-#[derive(Debug)]
-pub struct Family {
-    pub name: &'static str,
-    /// `counter` or `gauge`.
-    pub kind: &'static str,
-    pub labels: &'static [&'static str],
-    pub about: &'static str,
-}
-
-/// Defines the table: one family per line.
-macro_rules! families {
-    ($($constant:ident = $name:literal, $kind:literal, [$($label:literal),*], $about:literal;)+) => {
-        $(const $constant: &str = $name;)+
-        /// All metrics of a host.
-        pub const FAMILIES: &[Family] =
-            &[$(Family { name: $name, kind: $kind, labels: &[$($label),*], about: $about },)+];
-    };
-}
 
 families! {
     INFO = "muster_host_info", "gauge", ["version"], "1; the running version.";
@@ -173,14 +156,13 @@ async fn respond(shared: Arc<Shared>, is_known: bool) -> Response<Full<Bytes>> {
     };
     let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = status;
-    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
     response
 }
 
 /// All metrics.
 fn page(shared: &Shared) -> String {
-    let mut page = Page(String::new());
+    let mut page = Page::new(String::new(), FAMILIES);
     let counts = &shared.counts;
     let counted = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
     let running = shared.running();
@@ -213,28 +195,11 @@ fn page(shared: &Shared) -> String {
         page.value(DISK_FREE, &[], free as f64 * mib);
     }
     page.value(LOG_LOST, &[], muster_printing::lost() as f64);
-    page.0
+    page.into_text()
 }
 
 /// The size of the files in a folder, in bytes. 0 without the folder.
 fn bytes_in(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.metadata().ok()).map(|found| found.len()).sum()
-}
-
-struct Page(String);
-
-impl Page {
-    /// Writes one value. The values of a family must be consecutive. No label needs escaping: all are our own names.
-    fn value(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
-        if !self.0.contains(&format!("# TYPE {name} "))
-            && let Some(family) = FAMILIES.iter().find(|family| family.name == name)
-        {
-            let _ = writeln!(self.0, "# HELP {name} {}\n# TYPE {name} {}", family.about, family.kind);
-        }
-        let labels: Vec<String> =
-            labels.iter().map(|(label, value)| format!("{label}=\"{value}\"")).collect();
-        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-        let _ = writeln!(self.0, "{name}{labels} {value}");
-    }
 }

@@ -1,7 +1,7 @@
 //! Startable programs: the owner's list of agents' programs, the shim, and the reference agent.
 //!
 //! A plain process has the rights of the host's user, so only programs listed by the host's owner are started; the
-//! reference agent needs no entry. The list is a TOML file:
+//! reference agent needs no entry. `--allow` lists the program of a built-in profile. The list is a TOML file:
 //!
 //! ```toml
 //! ["example/opencode:1"]
@@ -26,6 +26,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use clap::Args;
 use muster_profiles::Profiles;
 use muster_protocol::profile::Profile;
 use serde::Deserialize;
@@ -66,6 +67,13 @@ pub enum ProgramError {
         list: String,
         profile: String,
         image: String,
+        /// Known profiles.
+        known: String,
+    },
+    /// `--allow` names an unknown profile.
+    #[error("--allow names the profile {profile:?}. There are: {known}.")]
+    NotBuiltIn {
+        profile: String,
         /// Known profiles.
         known: String,
     },
@@ -150,10 +158,24 @@ struct McpProgram {
     readable: Vec<PathBuf>,
 }
 
+/// The programs that the operator allows.
+#[derive(Debug, Default, Args)]
+pub struct ProgramArgs {
+    /// The list of allowed programs, in TOML.
+    #[arg(long, env = "MUSTER_HOST_PROGRAMS")]
+    pub programs: Option<PathBuf>,
+    /// Allow the program of a built-in profile, such as `opencode`, without a list: for the image whose reference is the
+    /// profile's name. May be repeated.
+    #[arg(long, value_name = "PROFILE")]
+    pub allow: Vec<String>,
+}
+
 /// Locations of programs.
 #[derive(Clone, Debug)]
 pub struct Programs {
     list: Option<PathBuf>,
+    /// Allowed profiles.
+    allowed: Vec<String>,
     profiles: Profiles,
     shim: Program,
     agent: Result<Program, PathBuf>,
@@ -161,7 +183,7 @@ pub struct Programs {
 
 impl Programs {
     /// Finds the host's companions: subcommands in the program `muster`, otherwise programs next to the host.
-    pub fn find(list: Option<PathBuf>) -> Result<Self, ProgramError> {
+    pub fn find(args: ProgramArgs) -> Result<Self, ProgramError> {
         let own = std::env::current_exe().map_err(ProgramError::Own)?;
         let shim = companion(&own, "shim", "muster-shim", "MUSTER_SHIM");
         let shim = shim.map_err(|beside| ProgramError::Missing {
@@ -171,9 +193,16 @@ impl Programs {
         })?;
         let agent = companion(&own, "agent", "muster-agent", "MUSTER_AGENT");
         let profiles = Profiles::read(None).map_err(ProgramError::Profiles)?;
-        let found = Self { list, profiles, shim, agent };
+        let found = Self { list: args.programs, allowed: args.allow, profiles, shim, agent };
         found.listed()?;
+        found.check_allowed()?;
         Ok(found)
+    }
+
+    fn check_allowed(&self) -> Result<(), ProgramError> {
+        let unknown = self.allowed.iter().find(|name| self.profiles.get(name).is_none());
+        let Some(profile) = unknown.cloned() else { return Ok(()) };
+        Err(ProgramError::NotBuiltIn { profile, known: self.known_profiles() })
     }
 
     /// The owner's entry for an image. The list is read each time, so an edit needs no restart.
@@ -217,14 +246,14 @@ impl Programs {
             list: self.list_location(),
             profile: name.clone(),
             image: image.to_owned(),
-            known: self
-                .profiles
-                .iter()
-                .map(|entry| entry.wiring.name.as_str())
-                .collect::<Vec<_>>()
-                .join(", "),
+            known: self.known_profiles(),
         };
         found.map(Some).ok_or_else(missing)
+    }
+
+    fn known_profiles(&self) -> String {
+        let names: Vec<&str> = self.profiles.iter().map(|entry| entry.wiring.name.as_str()).collect();
+        names.join(", ")
     }
 
     /// The file that the owner edits.
@@ -254,12 +283,21 @@ impl Programs {
         ProgramError::McpNotListed { command, list: self.list_location() }
     }
 
+    /// The list, and what is allowed beside it.
     fn listed(&self) -> Result<List, ProgramError> {
-        let Some(path) = &self.list else { return Ok(List::default()) };
-        let at = |reason: String| ProgramError::List { path: path.clone(), reason };
-        let text = fs::read_to_string(path).map_err(|error| at(error.to_string()))?;
-        toml::from_str(&text).map_err(|error| at(error.to_string()))
+        let mut listed = self.list.as_deref().map_or_else(|| Ok(List::default()), read_list)?;
+        for name in &self.allowed {
+            let of_profile = Program { profile: Some(name.clone()), ..Program::default() };
+            listed.images.entry(name.clone()).or_insert(of_profile);
+        }
+        Ok(listed)
     }
+}
+
+fn read_list(path: &Path) -> Result<List, ProgramError> {
+    let at = |reason: String| ProgramError::List { path: path.to_owned(), reason };
+    let text = fs::read_to_string(path).map_err(|error| at(error.to_string()))?;
+    toml::from_str(&text).map_err(|error| at(error.to_string()))
 }
 
 /// A companion, or its expected location.
@@ -346,7 +384,28 @@ mod tests {
 
     fn programs(list: Option<PathBuf>) -> Programs {
         let agent = Ok(Program { command: "/muster-agent".into(), ..Program::default() });
-        Programs { list, profiles: Profiles::read(None).unwrap(), shim: Program::default(), agent }
+        let profiles = Profiles::read(None).unwrap();
+        Programs { list, allowed: Vec::new(), profiles, shim: Program::default(), agent }
+    }
+
+    #[test]
+    fn a_builtin_profile_can_be_allowed_without_a_list() {
+        let mut found = programs(None);
+        assert!(found.of_image("opencode").is_err());
+        found.allowed.push("opencode".to_owned());
+        let program = found.of_image("opencode").unwrap();
+        let profile = found.profile_of(&program, "opencode", None).unwrap();
+        assert_eq!(profile.map(|profile| profile.name.as_str()), Some("opencode"));
+        assert!(found.of_image("opencode:1").is_err() && found.check_allowed().is_ok());
+        // The list knows better.
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join("programs.toml");
+        fs::write(&list, "[opencode]\ncommand = \"/opt/opencode\"\n").unwrap();
+        found.list = Some(list);
+        assert_eq!(found.of_image("opencode").unwrap().command, Path::new("/opt/opencode"));
+        found.allowed.push("opencod".to_owned());
+        let error = found.check_allowed().unwrap_err().to_string();
+        assert!(error.contains("\"opencod\"") && error.contains(", opencode"), "{error}");
     }
 
     #[test]

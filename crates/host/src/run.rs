@@ -25,7 +25,7 @@ use crate::{
     gateway::{AgentRequest, Gateway},
     journal::{Journal, StoreError},
     metrics::{self, Counts},
-    programs::{ProgramError, Programs},
+    programs::{ProgramArgs, ProgramError, Programs},
     runtime::{Bounds, Choice, ChoiceError, Runtime, SavedRuntime},
     shared::{Options, Shared},
     trust::Trust,
@@ -89,7 +89,7 @@ pub struct AddressArgs {
 pub async fn run(
     folder: Folder,
     place: AddressArgs,
-    programs: Option<PathBuf>,
+    programs: ProgramArgs,
     choice: Choice,
     bounds: Bounds,
     options: Options,

@@ -2,7 +2,7 @@
 //! the control groups below it. Hardening is limited to what agents tolerate: they build and run programs, and a
 //! sandbox needs a plain /proc, which rules out ProtectKernelTunables and ProtectKernelLogs.
 
-use std::{fs, os::unix::fs::MetadataExt, path::Path};
+use std::{fs, net::SocketAddr, os::unix::fs::MetadataExt, path::Path};
 
 use crate::runtime::{Kind, SavedRuntime};
 
@@ -21,7 +21,11 @@ pub struct UnitOptions<'a> {
     pub dir: &'a Path,
     /// The list of programs.
     pub list: Option<&'a Path>,
+    /// The profiles whose programs need no list.
+    pub allowed: &'a [String],
     pub runtime: &'a SavedRuntime,
+    /// Where the host shows its metrics.
+    pub metrics: Option<SocketAddr>,
 }
 
 impl UnitOptions<'_> {
@@ -29,10 +33,12 @@ impl UnitOptions<'_> {
         let words: String = self.prefix.iter().map(|word| format!(" {word}")).collect();
         let mut line = format!("{}{words} run --dir {}", systemd_path(self.program), systemd_path(self.dir));
         line.extend(self.list.map(|path| format!(" --programs {}", systemd_path(path))));
+        line.extend(self.allowed.iter().map(|name| format!(" --allow {}", systemd_path(Path::new(name)))));
         line.extend(self.runtime.kind().map(|kind| format!(" --runtime {}", kind.word())));
         line.extend(
             self.runtime.engine.as_deref().map(|socket| format!(" --engine {}", systemd_path(socket))),
         );
+        line.extend(self.metrics.map(|address| format!(" --metrics {address}")));
         line
     }
 
@@ -52,7 +58,7 @@ pub fn unit(what: &UnitOptions<'_>, user: Option<&str>) -> String {
     let owner = fs::metadata(dir).ok().map(|found| found.uid()).filter(|owner| *owner != 0);
     let user = match (user, owner) {
         (Some(user), _) => format!("User={user}\n"),
-        (None, Some(owner)) => format!("# The owner of the folder.\nUser={owner}\n"),
+        (None, Some(owner)) => format!("# The owner of the folder.\nUser={}\n", user_name(owner)),
         (None, None) => format!(
             "# Make this user, and give it the folder: useradd --system --create-home {USER}; \
              mkdir -p {dir}; chown -R {USER} {dir}\n\
@@ -94,6 +100,14 @@ WantedBy=multi-user.target
     )
 }
 
+/// The name of this user in /etc/passwd, or the number itself.
+fn user_name(id: u32) -> String {
+    let (users, id) = (fs::read_to_string("/etc/passwd").unwrap_or_default(), id.to_string());
+    let mut lines = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let found = lines.find(|fields| fields.get(2) == Some(&id.as_str()));
+    found.map_or(id, |fields| fields[0].to_owned())
+}
+
 /// A path in systemd's syntax: quoted, with specifiers and variables escaped.
 pub fn systemd_path(path: &Path) -> String {
     let path = path.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
@@ -107,7 +121,28 @@ mod tests {
     use super::*;
 
     fn words<'a>(dir: &'a Path, runtime: &'a SavedRuntime) -> UnitOptions<'a> {
-        UnitOptions { program: Path::new("/muster"), prefix: &["host"], dir, list: None, runtime }
+        UnitOptions {
+            program: Path::new("/muster"),
+            prefix: &["host"],
+            dir,
+            list: None,
+            allowed: &[],
+            runtime,
+            metrics: None,
+        }
+    }
+
+    #[test]
+    fn the_unit_has_the_options_of_the_host() {
+        let runtime = SavedRuntime { runtime: Runtime::Process, engine: None };
+        let allowed = ["opencode".to_owned()];
+        let mut options = words(Path::new("/h"), &runtime);
+        assert!(!unit(&options, None).contains("--metrics"));
+        options.metrics = Some(SocketAddr::from(([127, 0, 0, 1], 9465)));
+        options.allowed = &allowed;
+        let shown = unit(&options, None);
+        let expected = "run --dir \"/h\" --allow \"opencode\" --metrics 127.0.0.1:9465\n";
+        assert!(shown.contains(expected), "{shown}");
     }
 
     #[test]
@@ -119,9 +154,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let owned = of(None, dir.path());
         let owner = fs::metadata(dir.path()).unwrap().uid();
-        let expected = if owner == 0 { "User=muster-host\n".to_owned() } else { format!("User={owner}\n") };
+        let expected =
+            if owner == 0 { "User=muster-host\n".to_owned() } else { format!("User={}\n", user_name(owner)) };
         assert!(owned.contains(&expected), "{owned}");
         assert!(of(Some("root"), dir.path()).contains("\nUser=root\n"));
+    }
+
+    #[test]
+    fn a_user_is_named_if_it_has_a_name() {
+        assert_eq!((user_name(0), user_name(4_294_000_000)), ("root".to_owned(), "4294000000".to_owned()));
     }
 
     #[test]

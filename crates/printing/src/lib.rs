@@ -1,4 +1,4 @@
-//! Standard output and standard error of the service, the host and their commands.
+//! Standard output and standard error of the service, the host and their commands, and their pages of [`metrics`].
 //!
 //! A [`Log`] writes lines on its own thread: a full disk, a closed or a blocked reader costs lines, which are counted,
 //! and nothing else. A command [`print`]s its result, which must not get lost silently, and reports problems with
@@ -6,6 +6,7 @@
 //! rejects.
 
 mod log;
+pub mod metrics;
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 

@@ -106,7 +106,7 @@ pub(super) async fn serve(scope: Scope, who: Identity, socket: WebSocket) {
 /// Stores why the host was refused, for `Server.refusal`.
 async fn store_refusal(scope: &Scope, who: &Identity, refusal: &Refusal) {
     if let Err(problem) = hosts::record_refusal(scope, who.server, refusal).await {
-        tracing::warn!(server = who.server.0, %problem, "host.refusal_not_shown");
+        tracing::warn!(org = scope.org.0, server = who.server.0, %problem, "host.refusal_not_shown");
     }
 }
 
@@ -168,7 +168,7 @@ async fn run_connection(
     };
     tracing::info!(org = link.scope.org.0, server = link.server.0, epoch = link.epoch, "host.disconnected");
     if let Err(problem) = hosts::record_disconnect(&link).await {
-        tracing::warn!(server = link.server.0, %problem, "host.not_signed_off");
+        tracing::warn!(org = link.scope.org.0, server = link.server.0, %problem, "host.not_signed_off");
     }
     ended
 }
@@ -326,7 +326,8 @@ impl Connection {
     /// Counts offences. Returns false if there are too many.
     fn count(&self, so_far: &AtomicU32, more: u32, what: &'static str) -> bool {
         let before = so_far.fetch_add(more, Ordering::Relaxed);
-        tracing::warn!(server = self.link.server.0, what, count = before + more, "host.offence");
+        let (org, server, count) = (self.link.scope.org.0, self.link.server.0, before + more);
+        tracing::warn!(org, server, what, count, "host.offence");
         before + more < OFFENCES
     }
 }

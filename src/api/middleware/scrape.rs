@@ -1,9 +1,10 @@
 //! The metrics page: counters, and gauges read at the moment of the scrape.
 
-use std::{fmt::Write, sync::Arc};
+use std::sync::Arc;
 
 use axum::{Router, extract::State, response::IntoResponse, routing::get};
 use http::header;
+use muster_printing::metrics::{MEDIA_TYPE, Page};
 
 use crate::core::telemetry::metrics::{
     AGENTS, APPROVALS, APPROVALS_AGE, AUDIT_CHECKPOINT_AGE, AUDIT_REFUSED, AUDIT_UNSEALED, BUILD_INFO,
@@ -22,12 +23,12 @@ pub fn router(core: Arc<Core>) -> Router {
 }
 
 async fn show(State(core): State<Arc<Core>>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page(&core, start()).await)
+    ([(header::CONTENT_TYPE, MEDIA_TYPE)], page(&core, start()).await)
 }
 
 /// All metrics, in Prometheus's text format.
 pub async fn page(core: &Core, meters: &Meters) -> String {
-    let mut page = Page(meters.render());
+    let mut page = Page::new(meters.render(), FAMILIES);
     for (pool, size, idle, _) in core.db.pools() {
         page.value(POOL_CONNECTIONS, &[("pool", pool), ("state", "idle")], idle as f64);
         page.value(POOL_CONNECTIONS, &[("pool", pool), ("state", "used")], size.saturating_sub(idle) as f64);
@@ -59,7 +60,7 @@ pub async fn page(core: &Core, meters: &Meters) -> String {
     page.value(LOG_LOST, &[], muster_printing::lost() as f64);
     process(&mut page);
     page.value(STARTED, &[], seconds(core.started_at));
-    page.0
+    page.into_text()
 }
 
 async fn queue(core: &Core, page: &mut Page) {
@@ -149,26 +150,4 @@ fn process(page: &mut Page) {
 fn number_after(text: &str, field: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     line.split_whitespace().next()?.parse().ok()
-}
-
-struct Page(String);
-
-impl Page {
-    /// Writes one value. The values of a family must be consecutive.
-    fn value(&mut self, family: &str, labels: &[(&str, &str)], value: f64) {
-        let known = format!("# TYPE {family} ");
-        if !self.0.contains(&known)
-            && let Some(family) = FAMILIES.iter().find(|known| known.name == family)
-        {
-            let (name, about, kind) = (family.name, family.about, family.kind);
-            let _ = writeln!(self.0, "# HELP {name} {about}\n# TYPE {name} {kind}");
-        }
-        self.0.push_str(family);
-        for (n, (name, value)) in labels.iter().enumerate() {
-            let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            let _ = write!(self.0, "{}{name}=\"{value}\"", if n == 0 { "{" } else { "," });
-        }
-        let end = if labels.is_empty() { "" } else { "}" };
-        let _ = writeln!(self.0, "{end} {value}");
-    }
 }

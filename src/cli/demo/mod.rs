@@ -198,7 +198,7 @@ async fn organization(core: &Arc<Core>) -> Result<OrgId> {
         Some(membership) => Ok(membership.organization_id),
         None => {
             let name = "Northwind Outfitters".to_owned();
-            orgs::create(core, NewOrganization { name, plan: Plan::Business, owner }).await
+            orgs::create(core, NewOrganization { name, plan: Plan::Enterprise, owner }).await
         }
     }
 }

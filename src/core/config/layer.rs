@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::{
     error::ConfigError,
     file,
-    settings::{self, OTHER_VARIABLES, SETTINGS, nearest},
+    settings::{self, OTHER_VARIABLES, SETTINGS, hint},
 };
 
 /// The lowest layer, and the documentation.
@@ -77,8 +77,8 @@ impl Layer {
             let Some(setting) = SETTINGS.iter().find(|setting| setting.variable == name) else {
                 if !is_service_link(name) && !is_of_hosts(name) {
                     let known = SETTINGS.iter().map(|setting| setting.variable);
-                    let nearest = nearest(name, known.chain(OTHER_VARIABLES.iter().copied()));
-                    mistakes.push(format!("unknown variable {name} (did you mean {nearest}?)"));
+                    let hint = hint(name, known.chain(OTHER_VARIABLES.iter().copied()));
+                    mistakes.push(format!("unknown variable {name}{hint}"));
                 }
                 continue;
             };
@@ -156,8 +156,8 @@ impl Layer {
                     mistakes.push(format!("{place}: {key} must be a section: write [{key}]"));
                 }
                 (None, _) => {
-                    let nearest = nearest(&key, SETTINGS.iter().map(|setting| setting.key));
-                    mistakes.push(format!("{place}: unknown setting {key} (did you mean {nearest}?)"));
+                    let hint = hint(&key, SETTINGS.iter().map(|setting| setting.key));
+                    mistakes.push(format!("{place}: unknown setting {key}{hint}"));
                 }
             }
         }

@@ -94,8 +94,8 @@ fn provider(name: &str, value: Value) -> Result<OidcProvider, Vec<String>> {
         return Err(mistakes);
     };
     for key in table.keys().filter(|key| !KEYS.contains(&key.as_str())) {
-        let nearest = settings::nearest(key, KEYS.into_iter());
-        mistakes.push(format!(".{key}: unknown setting (did you mean {nearest}?)"));
+        let hint = settings::hint(key, KEYS.into_iter());
+        mistakes.push(format!(".{key}: unknown setting{hint}"));
     }
     for key in ["issuer", "client_id"] {
         if !table.contains_key(key) {

@@ -107,8 +107,8 @@ impl Plans {
 fn overlay(name: &str, limits: &mut Table, over: Table, mistakes: &mut Vec<String>) {
     for (plan, changes) in over {
         let Some(Value::Table(known)) = limits.get_mut(&plan) else {
-            let nearest = settings::nearest(&plan, limits.keys().map(String::as_str));
-            mistakes.push(format!("{name}: unknown plan {plan} (did you mean {nearest}?)"));
+            let hint = settings::hint(&plan, limits.keys().map(String::as_str));
+            mistakes.push(format!("{name}: unknown plan {plan}{hint}"));
             continue;
         };
         let Value::Table(changes) = changes else {
@@ -119,8 +119,8 @@ fn overlay(name: &str, limits: &mut Table, over: Table, mistakes: &mut Vec<Strin
             let least = i64::from(limit.starts_with("min_") || limit == "file_versions");
             match (known.get_mut(&limit), &value) {
                 (None, _) => {
-                    let nearest = settings::nearest(&limit, known.keys().map(String::as_str));
-                    mistakes.push(format!("{name}: unknown limit {plan}.{limit} (did you mean {nearest}?)"));
+                    let hint = settings::hint(&limit, known.keys().map(String::as_str));
+                    mistakes.push(format!("{name}: unknown limit {plan}.{limit}{hint}"));
                 }
                 (Some(known), Value::Integer(number)) if (least..=MOST).contains(number) => *known = value,
                 _ => mistakes

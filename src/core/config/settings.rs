@@ -187,7 +187,7 @@ impl Kind {
         match self {
             Self::Path => "a path".into(),
             Self::SecretFile => "the path of a file".into(),
-            Self::Address => "an IP address and a port: 127.0.0.1:8080".into(),
+            Self::Address => "an IP address and a port: 127.0.0.1:9000".into(),
             Self::Url => "a URL without a query: https://muster.example.com".into(),
             Self::DatabaseUrl => "sqlite://PATH or postgres://USER:PASSWORD@HOST/DATABASE".into(),
             Self::MailUrl => {
@@ -287,14 +287,20 @@ pub(super) fn line_of(text: &str, start: usize) -> usize {
     1 + before.iter().filter(|&&byte| byte == b'\n').count()
 }
 
-/// The known name that `name` most likely stands for, compared as a whole or by the part after the section (for a key
-/// in the wrong section).
-pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> &'a str {
-    let last = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
-    known
-        .min_by_key(|key| {
-            let whole = strsim::damerau_levenshtein(name, key);
-            whole.min(strsim::damerau_levenshtein(&last(name), &last(key)) + 1)
-        })
-        .unwrap_or_default()
+/// ` (did you mean …?)` with the known name that `name` most likely stands for, compared as a whole or by the part after
+/// the section (for a key in the wrong section). Nothing if more than a third differs, unless only the end is missing.
+pub(super) fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let last = |key: &str| {
+        let key = key.strip_prefix("MUSTER_").unwrap_or(key);
+        key.rsplit('.').next().unwrap_or_default().to_owned()
+    };
+    let is_near = |&(distance, key): &(usize, &str)| {
+        distance * 3 <= last(key).len() || last(key).starts_with(&last(name))
+    };
+    let distances = known.map(|key| {
+        let whole = strsim::damerau_levenshtein(name, key);
+        (whole.min(strsim::damerau_levenshtein(&last(name), &last(key)) + 1), key)
+    });
+    let nearest = distances.filter(is_near).min_by_key(|(distance, _)| *distance);
+    nearest.map(|(_, key)| format!(" (did you mean {key}?)")).unwrap_or_default()
 }

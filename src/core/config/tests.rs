@@ -68,7 +68,12 @@ fn the_file_wins_over_the_defaults_and_a_variable_over_both() {
 #[test]
 fn every_mistake_is_named_at_once() {
     let file = "lisen = \"x\"\nlog = \"debug\"\nbody_bytes = 5\nkeys = \"k\"\n[limits]\ngraphql_dept = 3\ngraphql_batch = \"many\"\n[data]\nx = 1";
-    let given = [("MUSTER_DATABSE_URL", "x"), ("MUSTER_LISTEN", "8080"), ("MUSTER_LOG_FORMAT", "xml")];
+    let given = [
+        ("MUSTER_DATABSE_URL", "x"),
+        ("MUSTER_FOO", "x"),
+        ("MUSTER_LISTEN", "8080"),
+        ("MUSTER_LOG_FORMAT", "xml"),
+    ];
     assert_eq!(
         mistakes(file, &given).into_iter().collect::<BTreeSet<_>>(),
         [
@@ -80,7 +85,8 @@ fn every_mistake_is_named_at_once() {
             "limits.graphql_batch must be a whole number from 1 to 1000",
             "unknown setting data (did you mean data_dir?)",
             "unknown variable MUSTER_DATABSE_URL (did you mean MUSTER_DATABASE_URL?)",
-            "MUSTER_LISTEN must be an IP address and a port: 127.0.0.1:8080",
+            "unknown variable MUSTER_FOO",
+            "MUSTER_LISTEN must be an IP address and a port: 127.0.0.1:9000",
             "MUSTER_LOG_FORMAT must be one of: text, json",
         ]
         .map(str::to_owned)

@@ -182,7 +182,8 @@ pub fn start<J: Job<Key = ChannelLane>>(core: &Arc<Core>, resource: Resource, du
                     wake(&task);
                 }
                 Err(problem) => {
-                    tracing::error!(kind = J::KIND, channel = key.channel_id.0, %problem, "queue.lane_failed");
+                    let (org, channel) = (key.organization_id.0, key.channel_id.0);
+                    tracing::error!(org, channel, kind = J::KIND, %problem, "queue.lane_failed");
                 }
             }
         });

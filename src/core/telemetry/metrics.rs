@@ -16,27 +16,9 @@ use arc_swap::ArcSwap;
 use http::{Method, StatusCode};
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use muster_printing::families;
 
 use crate::base::{enums::TurnState, problem::Code};
-
-/// One kind of measurement.
-pub struct Family {
-    pub name: &'static str,
-    /// `counter`, `gauge` or `histogram`.
-    pub kind: &'static str,
-    pub labels: &'static [&'static str],
-    pub about: &'static str,
-}
-
-/// Defines the table: one family per line.
-macro_rules! families {
-    ($($constant:ident = $name:literal, $kind:literal, [$($label:literal),*], $about:literal;)+) => {
-        $(#[doc = $about]
-        pub const $constant: &str = $name;)+
-        pub const FAMILIES: &[Family] =
-            &[$(Family { name: $name, kind: $kind, labels: &[$($label),*], about: $about },)+];
-    };
-}
 
 families! {
     HTTP_REQUESTS = "muster_http_requests_total", "counter", ["route", "method", "status"],

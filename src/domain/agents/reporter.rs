@@ -32,7 +32,7 @@ impl Reporter {
 /// Locks the agent. `None` unless the report is about its current launch.
 pub async fn lock_current(tx: &Tx, from: &Reporter) -> Result<Option<LockedAgent>> {
     let agent = lock_agent(tx, from.agent).await?;
-    Ok(agent.filter(|agent| !is_of_unknown_launch(agent, from) && agent.generation == from.generation))
+    Ok(agent.filter(|agent| !is_of_unknown_launch(tx, agent, from) && agent.generation == from.generation))
 }
 
 /// [`lock_current`], unless the launch has ended. The end is the last report of a launch, so its messages and requests
@@ -43,11 +43,11 @@ pub async fn lock_live(tx: &Tx, from: &Reporter) -> Result<Option<LockedAgent>> 
 }
 
 /// Whether the report is about a launch that never took place.
-pub(in crate::domain) fn is_of_unknown_launch(agent: &LockedAgent, from: &Reporter) -> bool {
+pub(in crate::domain) fn is_of_unknown_launch(tx: &Tx, agent: &LockedAgent, from: &Reporter) -> bool {
     let is_unknown = from.generation > agent.generation;
     if is_unknown {
-        let (server, generation) = (from.server.0, from.generation);
-        tracing::warn!(agent = agent.id.0, server, generation, "report.of_no_launch");
+        let (org, server, generation) = (tx.scope.org.0, from.server.0, from.generation);
+        tracing::warn!(org, agent = agent.id.0, server, generation, "report.of_no_launch");
     }
     is_unknown
 }

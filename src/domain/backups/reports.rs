@@ -49,7 +49,7 @@ pub async fn backed_up(tx: &Tx, from: &Reporter, id: BackupId, end: BackedUp) ->
         agents::record_backup(tx, agent.id, Ok(at)).await?;
     } else {
         let error = readable_error(end.error.as_deref().unwrap_or("The host gave no digest of the file."));
-        tracing::warn!(agent = agent.id.0, backup = id.0, error, "backup.failed");
+        tracing::warn!(org = tx.scope.org.0, agent = agent.id.0, backup = id.0, error, "backup.failed");
         agents::record_backup(tx, agent.id, Err(&error)).await?;
         backup.state = Set(BackupState::Failed);
         backup.error = Set(Some(error));

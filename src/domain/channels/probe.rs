@@ -166,7 +166,10 @@ pub async fn check_again(core: &Arc<Core>) -> Result<u64> {
             match asked {
                 Ok(is_learnt) => learnt += u64::from(is_learnt),
                 // For example, its secrets can't be opened. The other channels are still asked.
-                Err(problem) => tracing::warn!(channel = %place.id, %problem, "channel.not_checked"),
+                Err(problem) => {
+                    let (org, channel) = (place.organization_id.0, place.id.0);
+                    tracing::warn!(org, channel, %problem, "channel.not_checked");
+                }
             }
         }
     }

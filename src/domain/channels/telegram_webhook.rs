@@ -110,7 +110,7 @@ pub(crate) async fn release(scope: &Scope, channel: &Model, transport: &dyn Tran
         return Ok(());
     }
     if let Err(failure) = unregister(scope, channel, transport).await? {
-        tracing::warn!(channel = channel.id.0, %failure, "channel.webhook_not_taken_back");
+        tracing::warn!(org = scope.org.0, channel = channel.id.0, %failure, "channel.webhook_not_taken_back");
     }
     Ok(())
 }

@@ -48,7 +48,7 @@ async fn stop_turns(scope: &Scope) -> Result<bool> {
         append_full_event(&tx, &conversation).await?;
     }
     tx.commit().await?;
-    tracing::warn!(organization = scope.org.0, cancelled, "storage.full");
+    tracing::warn!(org = scope.org.0, cancelled, "storage.full");
     Ok(true)
 }
 

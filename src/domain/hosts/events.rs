@@ -189,8 +189,8 @@ async fn apply_or_skip(tx: &Tx, link: &Link, event: &Event) -> Result<()> {
             Err(problem) if problem.code == Code::Conflict && !is_again => is_again = true,
             Err(problem) => {
                 let cause = problem.cause().map(|cause| format!("{cause:#}"));
-                let (server, agent, seq) = (link.server.0, event.agent_id, event.seq);
-                tracing::error!(server, agent, seq, %problem, cause, "hosts.event_left_out");
+                let (org, server, agent, seq) = (link.scope.org.0, link.server.0, event.agent_id, event.seq);
+                tracing::error!(org, server, agent, seq, %problem, cause, "hosts.event_left_out");
                 return apply::refuse_skipped(tx, link.server, event).await;
             }
         }

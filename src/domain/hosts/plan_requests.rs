@@ -37,7 +37,8 @@ pub async fn answer(
         Err(problem) if matches!(problem.code, Code::Unavailable) => Err(problem.into()),
         Err(problem) => {
             if let Some(cause) = problem.cause() {
-                tracing::error!(agent, generation, cause = format!("{cause:#}"), "hosts.no_answer");
+                let (org, cause) = (link.scope.org.0, format!("{cause:#}"));
+                tracing::error!(org, agent, generation, cause, "hosts.no_answer");
             }
             Ok(Some(PlanResponse::Refused { reason: problem.detail }))
         }

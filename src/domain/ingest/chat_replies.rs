@@ -40,7 +40,7 @@ pub(super) async fn handle_reply(
                 ReplyOutcome::Answer(text) => {
                     // Counts against the rate limit, but never waits for it: a person waits for the answer.
                     let room = core.queue.pace.take(&core.clock, place, transport, &message.thread.target);
-                    send_reply(transport, &message, &text).await;
+                    send_reply(channel, transport, &message, &text).await;
                     drop(room);
                 }
                 ReplyOutcome::Nothing => {}
@@ -50,7 +50,8 @@ pub(super) async fn handle_reply(
             let text = chat_approvals::handle_press(core, place, &press).await?;
             let answered = tokio::time::timeout(bounds::ANSWER_WAIT, transport.answer(&press, &text)).await;
             if let Ok(Err(failure)) = answered {
-                tracing::warn!(channel = channel.id.0, %failure, "channel.tap_not_answered");
+                let (org, channel) = (channel.organization_id.0, channel.id.0);
+                tracing::warn!(org, channel, %failure, "channel.tap_not_answered");
             }
         }
         other => return Ok(Some(other)),
@@ -59,7 +60,7 @@ pub(super) async fn handle_reply(
 }
 
 /// Answers a message in its chat.
-async fn send_reply(transport: &dyn Transport, message: &Inbound, text: &str) {
+async fn send_reply(channel: &Channel, transport: &dyn Transport, message: &Inbound, text: &str) {
     let facts = transport.traits();
     let nothing = || Rendered { text: String::new(), plain: String::new() };
     let text = muster_channels::render(text, facts.dialect, facts.longest).into_iter().next();
@@ -81,6 +82,7 @@ async fn send_reply(transport: &dyn Transport, message: &Inbound, text: &str) {
         written_at: message.at,
     };
     if let Ok(Err(failure)) = tokio::time::timeout(bounds::ANSWER_WAIT, transport.send(&part)).await {
-        tracing::warn!(%failure, "channel.answer_not_sent");
+        let (org, channel) = (channel.organization_id.0, channel.id.0);
+        tracing::warn!(org, channel, %failure, "channel.answer_not_sent");
     }
 }

@@ -51,7 +51,8 @@ impl Lease {
         };
         // Subscribers are notified only of a change.
         if store_link(core, self, state, cause.clone()).await? {
-            tracing::info!(channel = self.channel.0, state = state.as_str(), cause, "channel.link");
+            let (org, channel, state) = (self.org.0, self.channel.0, state.as_str());
+            tracing::info!(org, channel, state, cause, "channel.link");
             core.events.publish(Event::new(self.org, ChangeOp::Updated, RecordKind::Channel, self.channel));
         }
         Ok(())
@@ -63,7 +64,7 @@ impl Lease {
         while latest.changed().await.is_ok() {
             let Some(link) = latest.borrow_and_update().clone() else { continue };
             if let Err(problem) = self.record_link(core, &link).await {
-                tracing::warn!(channel = self.channel.0, %problem, "channel.link_not_kept");
+                tracing::warn!(org = self.org.0, channel = self.channel.0, %problem, "channel.link_not_kept");
             }
         }
     }

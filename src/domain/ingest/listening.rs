@@ -74,7 +74,8 @@ impl Door {
             self.core.tasks.spawn(async move {
                 let _guard = ListeningGuard(&door.listening, (lease.org, lease.channel));
                 if let Err(problem) = door.listen_to(&lease).await {
-                    tracing::error!(channel = lease.channel.0, %problem, "channel.listener_failed");
+                    let (org, channel) = (lease.org.0, lease.channel.0);
+                    tracing::error!(org, channel, %problem, "channel.listener_failed");
                 }
             });
         }
@@ -116,7 +117,7 @@ impl Door {
                 self.switch_off(&scope, lease, seen, InactiveReason::Gone, cause.as_str()).await
             }
             Some(failure) => {
-                tracing::warn!(channel = lease.channel.0, %failure, "channel.not_listened_to");
+                tracing::warn!(org = lease.org.0, channel = lease.channel.0, %failure, "channel.not_listened_to");
                 lease.record_link(core, &Link::Down(failure.to_string().into())).await?;
                 lease.give_up(core, core.clock.now().plus(Duration::from_secs(30))).await
             }
@@ -242,7 +243,8 @@ impl Sink for ListenerSink<'_> {
     ) -> BoxFuture<'_, std::result::Result<(), Stopped>> {
         Box::pin(async move {
             self.store(events, cursor).await.map_err(|problem| {
-                tracing::warn!(channel = self.channel.id.0, %problem, "channel.not_admitted");
+                let (org, channel) = (self.lease.org.0, self.channel.id.0);
+                tracing::warn!(org, channel, %problem, "channel.not_admitted");
                 Stopped
             })
         })
@@ -259,10 +261,11 @@ impl Sink for ListenerSink<'_> {
     fn skipped(&self, skipped: Skipped) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let Skipped { vendor_id, subject, reason } = &skipped;
-            tracing::warn!(channel = self.channel.id.0, vendor_id, subject, %reason, "channel.event_skipped");
+            let (org, channel) = (self.lease.org.0, self.channel.id.0);
+            tracing::warn!(org, channel, vendor_id, subject, %reason, "channel.event_skipped");
             let scope = Scope::system(&self.door.core, self.lease.org);
             if let Err(problem) = skipped::record(&scope, self.channel.id, skipped).await {
-                tracing::warn!(channel = self.channel.id.0, %problem, "channel.skipped_not_recorded");
+                tracing::warn!(org, channel, %problem, "channel.skipped_not_recorded");
             }
         })
     }

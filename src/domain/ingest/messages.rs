@@ -117,7 +117,7 @@ fn send_after_albums(tx: &Tx, agent: AgentId, before: Albums) {
             tx.commit().await
         };
         if let Err(problem) = sent.await {
-            tracing::warn!(agent = agent.0, %problem, "channel.album_not_sent");
+            tracing::warn!(org = scope.org.0, agent = agent.0, %problem, "channel.album_not_sent");
         }
     });
 }

@@ -80,7 +80,7 @@ impl RejectionCounter {
         for ((org, channel), origins) in counted {
             // Losing a count is acceptable.
             if let Err(problem) = write(core, (org, channel), origins).await {
-                tracing::warn!(channel = channel.0, %problem, "channel.refusals_not_written");
+                tracing::warn!(org = org.0, channel = channel.0, %problem, "channel.refusals_not_written");
             }
         }
     }

@@ -306,7 +306,8 @@ async fn write_message(tx: &Tx, arrived: &Arrived) -> Result<Outcome> {
         match fates {
             Err(problem) if is_first && problem.code == Code::Conflict => is_first = false,
             Err(problem) => {
-                tracing::warn!(channel = arrived.channel.0, %problem, "channel.message_not_stored");
+                let (org, channel) = (tx.scope.org.0, arrived.channel.0);
+                tracing::warn!(org, channel, %problem, "channel.message_not_stored");
                 return Ok(Err(problem));
             }
             Ok(mut fates) => return Ok(fates.pop().ok_or_else(busy)),

@@ -69,7 +69,8 @@ pub async fn started(
         // The host has started it without asking for the plan.
         return plans::withhold(tx, &agent).await;
     }
-    tracing::info!(agent = agent.id.0, generation = from.generation, program, "agent.started");
+    let (org, generation) = (tx.scope.org.0, from.generation);
+    tracing::info!(org, agent = agent.id.0, generation, program, "agent.started");
     let (was, since) = (agent.status, agent.status_changed_at.unwrap_or(agent.created_at));
     let is_given = agent.sync_given == agent.sync_version;
     let mut row = agent.into_active_model();
@@ -114,7 +115,7 @@ pub async fn ended(
     let Some(agent) = find(tx, from.agent).await? else { return Ok(()) };
     let present = LockedAgent::from_row(&agent);
     let why = reason_in_words(reason, code, signal);
-    if is_of_unknown_launch(&present, from) {
+    if is_of_unknown_launch(tx, &present, from) {
         return Ok(());
     }
     let said = detail.as_deref().map(str::trim).filter(|detail| !detail.is_empty());
@@ -261,6 +262,7 @@ pub async fn auth_required(tx: &Tx, from: &Reporter, detail: String) -> Result<(
 /// A command had no effect. If it was a turn, it waits again.
 pub async fn refused(tx: &Tx, from: &Reporter, command_id: i64, reason: RefusedReason) -> Result<()> {
     tracing::warn!(
+        org = tx.scope.org.0,
         agent = from.agent.0,
         server = from.server.0,
         command = command_id,
@@ -284,7 +286,7 @@ async fn lock_row(tx: &Tx, from: &Reporter) -> Result<Option<agents::Model>> {
     let agent = find(tx, from.agent).await?;
     Ok(agent.filter(|agent| {
         let agent = LockedAgent::from_row(agent);
-        !is_of_unknown_launch(&agent, from) && agent.generation == from.generation
+        !is_of_unknown_launch(tx, &agent, from) && agent.generation == from.generation
     }))
 }
 

@@ -14,8 +14,6 @@ use crate::{
     domain::mails::{self, About, Mail},
 };
 
-/// The shortest time between two mails to a person.
-const QUIET: Duration = Duration::from_mins(5);
 /// How long a mail is worth sending.
 const LIFETIME: Duration = Duration::from_hours(24);
 /// The maximum number of notifications that one mail lists.
@@ -26,10 +24,8 @@ pub async fn collect_due(core: &Arc<Core>) -> Result<u64> {
     if !are_on(core) {
         return Ok(0);
     }
-    let now = core.clock.now();
     let mut notified = 0;
-    // People whose last mail has not been sent yet are left out.
-    for person in queries::due_people(core, now, now.minus(QUIET)).await? {
+    for person in queries::due_people(core, core.clock.now()).await? {
         notified += u64::from(collect(core, person).await?);
     }
     Ok(notified)
@@ -48,7 +44,7 @@ async fn collect(core: &Core, user: UserId) -> Result<bool> {
         }
     }
     let tx = core.db.begin().await?;
-    if !about.is_empty() && !take_turn(core, &tx, user).await? {
+    if !about.is_empty() && !queries::take_turn(&tx, user, core.clock.now()).await? {
         return Ok(false);
     }
     for (raised, ids) in read {
@@ -68,10 +64,4 @@ async fn collect(core: &Core, user: UserId) -> Result<bool> {
 fn send(core: &Core, tx: &Transaction, user: UserId, about: Vec<About>, more: usize) {
     let mail = Mail::Notifications { user_id: user, about, more };
     mails::enqueue(core, tx, &mail, core.clock.now().plus(LIFETIME));
-}
-
-/// Records that the person is notified now. Returns false if that was done less than five minutes ago.
-pub(super) async fn take_turn(core: &Core, tx: &Transaction, user: UserId) -> Result<bool> {
-    let now = core.clock.now();
-    queries::take_turn(tx, user, (now, now.minus(QUIET))).await
 }

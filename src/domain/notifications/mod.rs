@@ -22,7 +22,7 @@ pub use self::{
     collect::collect_due,
     delivery::deliver_due,
     notify::{agent_failed, approval_assigned, approval_expiring, approval_raised, forget_raised},
-    queries::DUE,
+    queries::TO_COLLECT,
     settings::{Choice, Paces, effective_paces, update_settings},
 };
 use crate::core::Core;

@@ -16,7 +16,7 @@ use crate::{
         access::Scope,
         store::{
             Transaction, Tx,
-            sql::{Door as _, Write as _, every_org_sql, installation_sql, row, sql},
+            sql::{Door as _, Write as _, every_org_sql, installation_sql, row, sql, text},
         },
     },
     domain::people::REACHABLE,
@@ -160,21 +160,28 @@ pub(super) async fn remove_raised(tx: &Tx, approval: ApprovalId, person: UserId)
 }
 
 /// SQL: the notification `n` is due at `$1`, and its person has not snoozed its approval.
-pub const DUE: &str = "n.due_at <= $1 AND NOT EXISTS (SELECT 1 FROM approval_snoozes z \
+const DUE: &str = "n.due_at <= $1 AND NOT EXISTS (SELECT 1 FROM approval_snoozes z \
      WHERE z.organization_id = n.organization_id AND z.approval_id = n.approval_id AND z.user_id = n.user_id \
      AND z.until > $1)";
 
-/// People with notifications due at `now` who were not notified since `quiet` and have no mail in the queue: 200 at
-/// most.
-pub(super) async fn due_people(core: &Core, now: Timestamp, quiet: Timestamp) -> Result<Vec<UserId>> {
-    let sql = every_org_sql!(
-        "SELECT DISTINCT n.user_id FROM notifications n WHERE ",
-        DUE,
-        " AND NOT EXISTS (SELECT 1 FROM notified d WHERE d.user_id = n.user_id AND d.told_at > $2) \
-         AND NOT EXISTS (SELECT 1 FROM mails x WHERE x.order_key = 'notifications:' || CAST(n.user_id AS TEXT)) \
-         LIMIT 200"
-    );
-    core.db.every_org().column(sql, [now.into(), quiet.into()]).await
+/// SQL: the shortest time between two mails to a person, in milliseconds: five minutes.
+const QUIET: &str = "300000";
+
+/// The notifications due at `$1` of people who may be notified now: their last mail was sent, and the quiet time after
+/// it is over.
+pub const TO_COLLECT: &str = text!(
+    "notifications n WHERE ",
+    DUE,
+    " AND NOT EXISTS (SELECT 1 FROM notified d WHERE d.user_id = n.user_id AND d.told_at > $1 - ",
+    QUIET,
+    ") AND NOT EXISTS (SELECT 1 FROM mails x WHERE x.order_key = 'notifications:' || CAST(n.user_id AS TEXT))"
+)
+.postgres;
+
+/// The people to be notified at `now`: 200 at most.
+pub(super) async fn due_people(core: &Core, now: Timestamp) -> Result<Vec<UserId>> {
+    let sql = every_org_sql!("SELECT DISTINCT n.user_id FROM ", TO_COLLECT, " LIMIT 200");
+    core.db.every_org().column(sql, [now.into()]).await
 }
 
 row! {
@@ -214,17 +221,14 @@ pub(super) async fn remove(
     Ok(())
 }
 
-/// Stores that the person is notified at `now`. False: they were notified since `quiet`.
-pub(super) async fn take_turn(
-    tx: &Transaction,
-    person: UserId,
-    (now, quiet): (Timestamp, Timestamp),
-) -> Result<bool> {
+/// Stores that the person is notified at `now`. False: the quiet time after the last mail is not over.
+pub(super) async fn take_turn(tx: &Transaction, person: UserId, now: Timestamp) -> Result<bool> {
     let sql = installation_sql!(
         "INSERT INTO notified (user_id, told_at) VALUES ($1, $2) ON CONFLICT (user_id) DO UPDATE \
-         SET told_at = excluded.told_at WHERE notified.told_at <= $3"
+         SET told_at = excluded.told_at WHERE notified.told_at <= $2 - ",
+        QUIET
     );
-    Ok(tx.execute(sql, [person.into(), now.into(), quiet.into()]).await? == 1)
+    Ok(tx.execute(sql, [person.into(), now.into()]).await? == 1)
 }
 
 /// Stores that the person is notified now.

@@ -1,4 +1,4 @@
-//! Edits an organization's settings. The plan, the contract's limits, and measured values can't be set here.
+//! Edits an organization's settings. Its members can't set the plan, the contract's limits and measured values.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ChangeOp, RecordKind},
+        enums::{ChangeOp, Plan, RecordKind},
         plain::{NAME_RULE, is_name},
         problem::{Problem, Result, Violation},
         secret::SecretText,
@@ -49,9 +49,28 @@ pub async fn update(scope: &Scope, edit: UpdateOrganizationInput) -> Result<()> 
     let mut organization = before.clone().into_active_model();
     check(&tx, &edit, cron.as_ref()).await?;
     apply(&tx, &mut organization, edit);
-    if !organization.is_changed() {
-        return Ok(());
+    if organization.is_changed() { store(tx, before, organization).await } else { Ok(()) }
+}
+
+/// Gives the organization a plan. Only the installation's operator can. Returns whether it is another one.
+pub async fn set_plan(scope: &Scope, plan: Plan) -> Result<bool> {
+    let tx = scope.begin().await?;
+    let before = load(&tx).await?;
+    if before.plan == plan {
+        return Ok(false);
     }
+    let mut organization = before.clone().into_active_model();
+    organization.plan = Set(plan);
+    store(tx, before, organization).await?;
+    Ok(true)
+}
+
+/// Stores the edited organization.
+async fn store(
+    tx: Tx,
+    before: organizations::Model,
+    mut organization: organizations::ActiveModel,
+) -> Result<()> {
     organization.updated_at = Set(tx.now);
     let changes = audit::changed(&before, &organization);
     let has_new_terms = has_new_terms(&organization);
@@ -60,19 +79,18 @@ pub async fn update(scope: &Scope, edit: UpdateOrganizationInput) -> Result<()> 
         let (old_timezone, timezone) = (before.timezone, after.timezone);
         emit(&tx, TermsChanged { old_timezone, timezone }).await?;
     }
-    edits::raise(&tx, RecordKind::Organization, scope.org).await?;
+    edits::raise(&tx, RecordKind::Organization, tx.scope.org).await?;
     let entry = audit::Entry {
         operation: "updateOrganization",
         op: ChangeOp::Updated,
         kind: RecordKind::Organization,
-        id: scope.org.0,
+        id: tx.scope.org.0,
         changes,
     };
     audit::record(&tx, entry);
     // The edit may change which members have access.
-    scope.core.access.cache.invalidate_after(tx.connection());
-    tx.commit().await?;
-    Ok(())
+    tx.scope.core.access.cache.invalidate_after(tx.connection());
+    tx.commit().await
 }
 
 /// Whether the edit changes the spending limits or the boundaries of months.

@@ -17,7 +17,7 @@ mod stop;
 
 pub use self::{
     check::{JudgedCron, check_base_url, check_timezone, check_url, has_no_credentials, judge_cron},
-    edit::update,
+    edit::{set_plan, update},
     events::{Created, HasImage, HasSecondFactor, TermsChanged},
     input::UpdateOrganizationInput,
     limits::{

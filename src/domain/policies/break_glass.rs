@@ -43,7 +43,6 @@ pub async fn break_glass(
     reason: &str,
     drop_rules: bool,
 ) -> Result<BreakGlassResult> {
-    tracing::warn!(organization = org.0, user = user.0, reason, "policy.break_glass");
     let scope = Scope::system(core, org);
     let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
@@ -63,5 +62,6 @@ pub async fn break_glass(
     audit::record(&tx, entry);
     core.access.cache.invalidate_after(tx.connection());
     tx.commit().await?;
+    tracing::warn!(org = org.0, user = user.0, reason, "policy.break_glass");
     Ok(BreakGlassResult { organization_id: org, user_id: user, was, rules_dropped })
 }

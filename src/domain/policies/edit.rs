@@ -146,7 +146,7 @@ async fn change(
         store(tx, (operation, reason), before.as_deref(), next).await?;
         // The version is already stored. If this fails, the next run puts it in force.
         if let Err(problem) = org_policies::follow(&scope.core).await {
-            tracing::error!(organization = scope.org.0, %problem, "policy.not_in_force_yet");
+            tracing::error!(org = scope.org.0, %problem, "policy.not_in_force_yet");
         }
         return Ok(true);
     }

@@ -24,7 +24,7 @@ async fn migrating_twice_changes_nothing() {
     db.migrate().await.unwrap();
     let sent = db.statements();
     db.migrate().await.unwrap();
-    assert_eq!(db.statements(), sent + 1, "the second run checks what there is and has nothing to do");
+    assert_eq!(db.statements(), sent + 2, "the second run checks what there is and has nothing to do");
     db.close().await;
     let again = Db::open(&config(folder.path(), &url).database).await.unwrap();
     again.migrate().await.unwrap();
@@ -196,6 +196,9 @@ async fn all_refuse(app: &TestApp) -> String {
 #[tokio::test]
 async fn every_step_has_the_version_that_applied_it() {
     let app = TestApp::start().await;
+    // As after a crash before the last steps were noted.
+    app.execute("DELETE FROM step_versions WHERE step > 9", vec![]).await;
+    app.core.db.migrate().await.unwrap();
     let steps: Vec<i64> = app.column("SELECT step FROM step_versions ORDER BY step").await;
     let applied: Vec<i64> = app.column("SELECT version FROM _sqlx_migrations ORDER BY version").await;
     assert_eq!((steps.last(), &steps), (Some(&newest_step()), &applied));

@@ -156,3 +156,22 @@ async fn everything_that_can_be_created_has_a_limit() {
     assert_eq!(refused.unwrap_err().code, muster::base::problem::Code::PlanLimitReached);
     assert_eq!(used(&app, "members").await, 4);
 }
+
+#[tokio::test]
+async fn the_operator_changes_a_plan_on_the_command_line() {
+    let app = TestApp::start().await;
+    let org = app.org.to_string();
+    for is_new in [true, false] {
+        let ran = app.cli(&["org", "update", "--org", &org, "--plan", "STARTER"]).await.expect();
+        assert_eq!((&ran["plan"], &ran["was_changed"]), (&json!("STARTER"), &json!(is_new)));
+    }
+    let record = app.owner.get(&format!("/v1/org/{org}")).await.expect(200);
+    assert_eq!((&record["plan"], &record["limits"]["max_agents"]), (&json!("STARTER"), &json!(10)));
+    app.seal().await;
+    let log = "query($o: Id!) { auditLog(orgId: $o, page: 1, limit: 9, operation: \"updateOrganization\") \
+               { total data { actorKind changes } } }";
+    let log = app.owner.gql(log, json!({ "o": app.org })).await.data()["auditLog"].clone();
+    let line = &log["data"][0];
+    assert_eq!((&log["total"], &line["actorKind"]), (&json!(1), &json!("SYSTEM")));
+    assert_eq!(line["changes"]["plan"]["after"], "STARTER");
+}

@@ -427,6 +427,23 @@ async fn one_of_many_replicas_notifies_and_a_crash_loses_nothing() {
 }
 
 #[tokio::test]
+async fn the_poll_finds_no_one_in_their_quiet_time() {
+    let app = TestApp::with_mail().await;
+    let place = Place::of(&app).await;
+    let found = async || {
+        let sql = format!("SELECT COUNT(*) FROM {}", notifications::TO_COLLECT);
+        app.one::<i64>(&sql, vec![app.clock.now().0.into()]).await
+    };
+    place.ask(&app, 600).await;
+    assert_eq!(found().await, 2, "owner and admin");
+    assert_eq!(mails_due(&app).await.len(), 2);
+    place.ask(&app, 600).await;
+    assert_eq!(found().await, 0);
+    later(&app);
+    assert_eq!(found().await, 2);
+}
+
+#[tokio::test]
 async fn an_event_that_repeats_while_it_is_collected_is_sent() {
     let app = TestApp::with_mail().await;
     let place = Place::of(&app).await;

@@ -58,6 +58,8 @@ test('a newcomer gets from an empty overview to the first answer: a server, its 
   await page.getByRole('list', { name: 'Conversation' }).getByText(/^You said: Is anybody there/).waitFor()
   await page.getByText('It has answered.').waitFor()
   await page.getByRole('heading', { name: 'All done' }).waitFor()
+  const allow = await page.getByLabel('the line that allows OpenCode', { exact: true }).textContent()
+  assert.equal(allow, `muster host run --dir ~/muster-host-${servers.data[0].id} --allow opencode`)
   assert.equal(loaded(), 0, 'each step is seen as it is made')
   const { agentFeed } = await call(fresh, 'query($org: Id!) { agentFeed(orgId: $org) { data { name status server { name } } } }')
   assert.deepEqual(agentFeed.data, [{ name: 'Marlow', status: 'RUNNING', server: { name: 'desk' } }])

@@ -136,6 +136,8 @@ test('agents read a credential only after a person has said what that means', as
   const { createCredential } = await api(`mutation($org: Id!) { createCredential(orgId: $org, input: ${input}) { id } }`)
   const page = await browse(t, { as: 'OWNER', at: `${org}/credentials?peek=${createCredential.id}` })
   await page.getByText('Used by the host, never seen by the agent').waitFor()
+  await page.getByText('There it is not used').waitFor()
+  await button(page, 'Allow tides.example.com…').waitFor()
   await button(page, 'Let agents read it…').click()
   await button(dialog(page), 'Let them read it').click()
   await page.getByText(/Olive Owner allowed it/).waitFor()

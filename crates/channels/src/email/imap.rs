@@ -108,8 +108,8 @@ async fn connect(guard: &Guard, server: &MailServer, room: &dyn MemoryBudget) ->
 
 /// Only networks that the operator lists may carry unencrypted passwords.
 pub fn require_trusted(is_trusted: bool) -> Result<(), Failure> {
-    let words =
-        "Mail servers are reached with TLS. Only the operator can allow one without, by listing its network.";
+    let words = "Mail servers are reached with TLS. Only the installation's operator can allow one without, by \
+                 listing its network in channels.networks.";
     if is_trusted { Ok(()) } else { Err(Failure::Refused(words.into())) }
 }
 

@@ -39,7 +39,10 @@ pub enum GuardError {
     #[error("an address must not hold a user or a password")]
     Login,
     /// The host has a private address.
-    #[error("{0} has an address that is not public. Only the operator can allow its network")]
+    #[error(
+        "{0} has an address that is not public. Only the installation's operator can allow its network, with \
+         channels.networks"
+    )]
     Inward(String),
     /// The name can't be resolved.
     #[error("{host} can't be found: {source}")]

@@ -64,20 +64,35 @@ impl PermissionRequest {
         usable_choices(&self.options().filter_map(read).collect::<Vec<_>>())
     }
 
-    /// The title for people, with the options' names if none is a yes.
+    /// The title for people: with the options' names if none is a yes, else with the places that it does not name.
+    /// A program may ask about one command twice, first whether it may leave its folder.
     pub fn title(&self, title: &str, choices: &[PermissionChoice]) -> String {
-        if choices.iter().any(|choice| choice.kind.allows()) {
-            return title.to_owned();
-        }
+        let is_plain = choices.iter().any(|choice| choice.kind.allows());
+        let more = if is_plain {
+            let places = self.places(title).join(", ");
+            if places.is_empty() {
+                return title.to_owned();
+            }
+            format!("at {places}")
+        } else {
+            let names: Vec<String> = self.options().filter_map(name).take(4).collect();
+            match names.join(", ") {
+                names if names.is_empty() => "no option to choose".to_owned(),
+                names => format!("no option is a plain yes: {names}"),
+            }
+        };
         // A title is one short line.
-        let names: Vec<String> = self.options().filter_map(name).take(4).collect();
         let end = floor_boundary(title, 140);
         let cut = if end < title.len() { "…" } else { "" };
-        let title = &title[..end];
-        match names.join(", ") {
-            names if names.is_empty() => format!("{title}{cut} (no option to choose)"),
-            names => format!("{title}{cut} (no option is a plain yes: {names})"),
-        }
+        format!("{}{cut} ({more})", &title[..end])
+    }
+
+    /// The files and folders of the request that its title does not contain.
+    fn places(&self, title: &str) -> Vec<String> {
+        let places = self.tool_call.fields.locations.iter().flatten();
+        let places = places.map(|place| place.path.to_string_lossy());
+        let places = places.filter(|place| !title.contains(&**place));
+        places.take(3).map(|place| short(&place, 50)).collect()
     }
 
     fn options(&self) -> impl Iterator<Item = &Value> {
@@ -258,6 +273,24 @@ mod tests {
         assert!(many.chars().count() < 160, "{many}");
         let long = asking(&json!([])).title(&"ä".repeat(500), &[]);
         assert_eq!(long, format!("{}… (no option to choose)", "ä".repeat(70)));
+    }
+
+    #[test]
+    fn the_title_has_the_places_that_it_does_not_name() {
+        let yes = json!([{ "optionId": "y", "name": "Yes", "kind": "allow_once" }]);
+        let title = |paths: &[&str]| {
+            let places: Vec<Value> = paths.iter().map(|path| json!({ "path": path })).collect();
+            let request = json!({
+                "sessionId": "s", "toolCall": { "toolCallId": "t", "locations": places }, "options": yes,
+            });
+            let request: PermissionRequest = serde_json::from_value(request).unwrap();
+            request.title("ls /etc", &request.choices())
+        };
+        assert_eq!(title(&[]), "ls /etc");
+        assert_eq!(title(&["/etc"]), "ls /etc");
+        assert_eq!(title(&["/srv/a", "/srv/b", "/etc", "/c", "/d"]), "ls /etc (at /srv/a, /srv/b, /c)");
+        let long = "/long".repeat(100);
+        assert!(title(&[long.as_str(); 4]).len() < 300);
     }
 
     #[test]

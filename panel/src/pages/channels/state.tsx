@@ -54,9 +54,9 @@ const REASONS: Record<string, Reason> = {
     todo: 'Restore the agent, or delete the channel and connect a new one to another agent.',
   },
   PLAN_LIMIT: {
-    word: 'Over the plan’s limit',
-    why: 'The plan allows fewer channels for its agent.',
-    todo: 'Switch off or delete another one, or choose a larger plan. Then switch it on.',
+    word: 'Over the limit',
+    why: 'Its agent may have fewer channels.',
+    todo: 'Switch off or delete another one. Then switch it on.',
   },
 }
 

@@ -1,16 +1,27 @@
 // How agents use a credential: their server adds it to requests, or, if a person allowed it, they read it themselves.
 import { EyeOff, TriangleAlert } from 'lucide-react'
 import { useState } from 'react'
+import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
+import { AllowHostDialog } from '../../app/spending/allow-host'
+import { type HostPort, hostAndPort, notAllowed } from '../../app/spending/host'
 import { Gate } from '../../permissions/gate'
 import { Badge } from '../../ui/badge'
 import { Button } from '../../ui/button'
 import { ConfirmDialog } from '../../ui/confirm'
 import { Panel } from '../../ui/page'
+import { Notice } from '../../ui/problem'
 import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
 import { type Credential, UpdateCredential } from './credential-peek'
+
+const HostsQuery = graphql(`
+  query CredentialHosts($orgId: Id!) {
+    organization(orgId: $orgId) { id allowedHosts { id host port } }
+  }
+`)
 
 export function AgentUse({ credential }: { credential: Credential }) {
   const { id: orgId } = useOrg()
@@ -88,6 +99,7 @@ function Use({ credential }: { credential: Credential }) {
           The agent’s server adds it to requests to the http and https addresses above whose hosts are on the
           organization’s list.
         </p>
+        <NotAllowed destinations={credential.destinations} />
       </>
     )
   }
@@ -96,5 +108,29 @@ function Use({ credential }: { credential: Credential }) {
       No agent can use it yet. Add an http or https address above: servers then add an API key, a bearer
       token, or a user and password to requests there.
     </p>
+  )
+}
+
+/** Addresses at which no server uses the credential, because the organization does not allow their hosts. */
+function NotAllowed({ destinations }: { destinations: readonly string[] }) {
+  const { id: orgId } = useOrg()
+  const { data } = useLive({ query: HostsQuery, variables: { orgId }, on: ['ORGANIZATION'] })
+  const [asked, ask] = useState<HostPort | null>(null)
+  const list = data?.organization?.allowedHosts
+  const [first, ...others] = list ? notAllowed(destinations, list) : []
+  if (!first) return null
+  const names = [first, ...others].map(({ host, port }) => hostAndPort(host, port)).join(', ')
+  return (
+    <Notice tone="warn">
+      <p className="mb-2">
+        Not on the organization’s list: <Visible text={names} />. There it is not used.
+      </p>
+      <Gate may="network.edit">
+        <Button size="sm" onClick={() => ask(first)}>
+          Allow {hostAndPort(first.host, first.port)}…
+        </Button>
+      </Gate>
+      {asked && <AllowHostDialog {...asked} onClose={() => ask(null)} />}
+    </Notice>
   )
 }

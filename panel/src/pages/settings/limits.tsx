@@ -1,10 +1,9 @@
-// The plan and its usage.
+// The limits and their usage.
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
 import { Meter } from '../../ui/meter'
 import { Fact, Facts, Panel } from '../../ui/page'
-import { words } from '../../ui/status'
 import type { Settings } from './settings-page'
 
 const Use = graphql(`
@@ -18,7 +17,7 @@ const Use = graphql(`
 
 const MIB = 1024 * 1024
 
-export function Limits({ settings: { plan, limits, storedBytes } }: { settings: Settings }) {
+export function Limits({ settings: { limits, storedBytes } }: { settings: Settings }) {
   const { data } = useLive({
     query: Use,
     variables: { orgId: useOrg().id },
@@ -50,7 +49,7 @@ export function Limits({ settings: { plan, limits, storedBytes } }: { settings: 
   ]
   return (
     <>
-      <Panel title={words(plan)} about="The installation’s operator changes the plan.">
+      <Panel title="Records" about="The installation’s operator sets the limits.">
         <Facts>
           {rows.map(([name, count, most]) => (
             <Fact key={name} name={name}>

@@ -27,7 +27,7 @@ const SettingsQuery = graphql(`
       backupCron backupRetention transcriptRetentionDays
       customerType taxName taxAddress taxPostalCode taxCity taxCountry taxId vatValidated
       currency monthlyBudgetMicro budgetAction costGuardTokensPerHour costGuardAction traceContent
-      plan storedBytes
+      storedBytes
       limits {
         maxAgents maxServers maxMembers maxOpenInvitations maxServiceTokens maxCredentials maxMcpServers maxSkills
         maxImages maxStoredMib channelsPerAgent
@@ -43,7 +43,7 @@ const TABS = [
   { id: 'safety', label: 'Safety' },
   { id: 'money', label: 'Models and money' },
   { id: 'network', label: 'Network' },
-  { id: 'limits', label: 'Plan and limits' },
+  { id: 'limits', label: 'Limits' },
   { id: 'billing', label: 'Invoices' },
 ]
 

@@ -14,6 +14,7 @@ import { ProblemView } from '../../ui/problem'
 import { ListSkeleton } from '../../ui/skeleton'
 import { AgentStep } from './agent-step'
 import { AnswerStep } from './answer-step'
+import { RealAgent } from './real-agent'
 import { ServerStep } from './server-step'
 
 const StartQuery = graphql(`
@@ -136,6 +137,7 @@ function Steps({ data }: { data: FirstRun }) {
         </Step>
       </ol>
       {now === -1 && <Done agentId={agent?.id} conversationId={answered?.id} />}
+      {now === -1 && server && <RealAgent server={server} />}
     </>
   )
 }

@@ -83,7 +83,7 @@ pub async fn complete(request: &Request, kind: SessionKind, founding: &Founding)
     record_personal(&tx, request, entry);
     core.access.cache.invalidate_after(&tx);
     // As `muster org create` does by default.
-    let new = NewOrganization { name: founding.organization.clone(), plan: Plan::Business, owner: user.id };
+    let new = NewOrganization { name: founding.organization.clone(), plan: Plan::Enterprise, owner: user.id };
     let tx = Box::pin(orgs::create_in(tx, request, new)).await?;
     tx.commit().await?;
     admit(request, kind, &user).await
