@@ -224,7 +224,8 @@ async fn listen_once(core: &Core, own: u64) -> Result<(), sqlx::Error> {
     // A connection that does not deliver our own messages is dead, even if it looks alive.
     let mut heard_own = Instant::now();
     while heard_own.elapsed() < SILENT && !is_replaced() {
-        match timeout(EVERY, listener.try_recv()).await {
+        let wait = EVERY.min(SILENT.saturating_sub(heard_own.elapsed()));
+        match timeout(wait, listener.try_recv()).await {
             Ok(Ok(Some(heard))) if heard.channel() == deltas::CHANNEL => {
                 core.events.deltas.receive(heard.payload(), own);
             }

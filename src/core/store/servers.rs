@@ -4,15 +4,7 @@
 //! other, beginning with the last primary, and skips standbys and servers that don't answer. When one finds another
 //! primary, all connections to the last one count as lost: it may have vanished without closing them.
 
-use std::{
-    io,
-    str::FromStr,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{io, str::FromStr, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail, ensure};
 use futures::FutureExt;
@@ -26,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::base::{bounds::ANSWER_WAIT, problem::is_connection_loss};
 
-/// The longest that one of several servers may take to accept a connection: one whose machine is gone never answers, and
-/// the next one may be the primary now.
+/// The longest that one of several servers may take to accept a connection: one whose machine is gone never answers,
+/// and the next one may be the primary now.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How several servers are listed.
 const LISTED: &str = "list the servers in front of the path: postgres://USER@A:5432,B:5432/DATABASE";
@@ -44,16 +36,8 @@ pub(crate) struct Servers {
     greeting: String,
     /// How long each of several servers may take to answer.
     patience: Duration,
-    known: Arc<Known>,
-}
-
-/// What the connections of all pools have found out.
-#[derive(Default)]
-struct Known {
-    /// The server to ask first.
-    first: AtomicUsize,
-    /// The last primary, and what tells its connections that it has been replaced.
-    primary: Mutex<Option<(usize, CancellationToken)>>,
+    /// The last primary that a connection of any pool has found, and what tells its connections that it is replaced.
+    primary: Arc<Mutex<Option<(usize, CancellationToken)>>>,
 }
 
 impl Servers {
@@ -74,7 +58,7 @@ impl Servers {
             each: each.into(),
             needs_primary,
             greeting: "SELECT current_setting('transaction_read_only') AS read_only".to_owned(),
-            known: Arc::default(),
+            primary: Arc::default(),
         })
     }
 
@@ -132,15 +116,13 @@ impl Servers {
         if !self.needs_primary {
             return Ok((0, self.greet(&self.each[0]).await?.0));
         }
-        let (count, first) = (self.each.len(), self.known.first.load(Ordering::Relaxed));
+        let first = self.primary.lock().as_ref().map_or(0, |(at, _)| *at);
+        let count = self.each.len();
         let mut skipped = Vec::new();
         for at in (first..first + count).map(|at| at % count) {
             let options = &self.each[at];
             let why = match timeout(self.patience, self.greet(options)).await {
-                Ok(Ok((connection, true))) => {
-                    self.known.first.store(at, Ordering::Relaxed);
-                    return Ok((at, connection));
-                }
+                Ok(Ok((connection, true))) => return Ok((at, connection)),
                 Ok(Ok((_, false))) => "a standby, or read-only".to_owned(),
                 // The role or the database is wrong, most likely on every server.
                 Ok(Err(error)) if !is_connection_loss(&error) => return Err(error),
@@ -167,7 +149,7 @@ impl Servers {
         if !self.are_several() {
             return None;
         }
-        let mut primary = self.known.primary.lock();
+        let mut primary = self.primary.lock();
         if let Some((known, replaced)) = &*primary {
             if *known == at {
                 return Some(replaced.clone());
