@@ -6,7 +6,7 @@
 
 use std::{io, str::FromStr, sync::Arc, time::Duration};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use futures::FutureExt;
 use parking_lot::Mutex;
 use sqlx::{
@@ -180,7 +180,9 @@ fn split(url: &str) -> anyhow::Result<(Vec<String>, bool)> {
     let hosts: Vec<&str> = hosts.split(',').collect();
     let is_list = hosts.len() > 1;
     let has_no_name = |host: &&str| host.is_empty() || host.starts_with(':');
-    ensure!(!is_list || !hosts.iter().any(has_no_name), "one of the servers has no name");
+    if is_list && hosts.iter().any(has_no_name) {
+        bail!("one of the servers has no name");
+    }
     let (mut kept, mut needs_primary) = (Vec::new(), is_list);
     for parameter in query.split('&') {
         match parameter.split_once('=') {
