@@ -88,10 +88,14 @@ impl Db {
             Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("25006") => return Ok(()),
             Err(error) => return Err(self.explained(&error).map_or_else(|| error.into(), Into::into)),
         };
-        self.write.lend().await?.run(&format!("NOTIFY {channel}")).await?;
+        let is_sent = match self.write.lend().await?.run(&format!("NOTIFY {channel}")).await {
+            Err(error @ DbErr::Conn(_)) => return Err(error.into()),
+            // It has come to the connection that sent it, which has not asked for it.
+            sent => sent.is_ok(),
+        };
         // PostgreSQL's answer follows the notification.
         sqlx::raw_sql("SELECT 1").execute(&mut listener).await?;
-        if listener.next_buffered().is_none() {
+        if !is_sent || listener.next_buffered().is_none() {
             bail!(
                 "a pooler between Muster and PostgreSQL is in transaction mode, as pgbouncer can be (database.url): each transaction \
                  gets another session, which breaks LISTEN, prepared statements and locks. Set pool_mode = session for Muster's \
