@@ -7,9 +7,9 @@
 //! state is unknown. The database would go on with the statement, outside the pool's limit: so SQLite is asked to stop
 //! a read, which keeps its place in the pool until it has stopped, and PostgreSQL ends one that takes too long
 //! ([`Opener::ending_after`]). That limit does not help if the server or the network vanishes without closing the
-//! connection, so the service also stops waiting for an answer after a while, and the connection counts as lost. A read
-//! that finds its connection dead, because the database was restarted, is retried once on a new one: reading twice
-//! changes nothing.
+//! connection, so the service also stops waiting for an answer after a while, or once another server is the primary
+//! (`servers.rs`), and the connection counts as lost. A read that finds its connection dead, because the database was
+//! restarted, is retried once on a new one: reading twice changes nothing.
 
 use std::{
     fmt, io,

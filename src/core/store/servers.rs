@@ -254,6 +254,17 @@ mod tests {
     }
 
     #[test]
+    fn another_primary_ends_the_connections_to_the_last() {
+        let servers = of("postgres://a,b/m").unwrap();
+        let of_other_pool = servers.clone();
+        let (one, same) = (servers.settle(0).unwrap(), of_other_pool.settle(0).unwrap());
+        assert!(!one.is_cancelled());
+        let two = of_other_pool.settle(1).unwrap();
+        assert!(one.is_cancelled() && same.is_cancelled() && !two.is_cancelled());
+        assert!(of("postgres://a/m").unwrap().settle(0).is_none());
+    }
+
+    #[test]
     fn a_list_that_can_not_be_meant_is_refused() {
         for (url, why) in [
             ("postgres://a,,b/m", "no name"),
