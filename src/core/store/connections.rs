@@ -329,7 +329,8 @@ impl Lent {
         let query = AssertSqlSafe(Arc::clone(sql));
         let rows = with!(&mut opened.driver, connection => {
             let rows = sqlx::query_with(query, SqlxValues(values)).fetch_all(connection);
-            within(longest, opened.replaced.as_ref(), rows).await.map(|rows| rows.into_iter().map(QueryResult::from).collect())
+            let rows = within(longest, opened.replaced.as_ref(), rows).await;
+            rows.map(|rows| rows.into_iter().map(QueryResult::from).collect())
         });
         self.ended(sql, began, rows, DbErr::Query)
     }

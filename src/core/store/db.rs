@@ -7,7 +7,7 @@ use rustix::{
     fs::{Access, access},
     io::Errno,
 };
-use sea_orm::{ConnectionTrait, DbBackend, DbErr, QueryResult, Statement, Value, Values};
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, QueryResult, RuntimeErr, Statement, Value, Values};
 use secrecy::ExposeSecret;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
@@ -81,20 +81,32 @@ impl Db {
     /// connection that listens.
     async fn require_sessions(&self) -> anyhow::Result<()> {
         let Some(servers) = self.servers() else { return Ok(()) };
+        let unusable = |error: sqlx::Error| -> anyhow::Error {
+            self.explained(&error).map_or_else(|| error.into(), Into::into)
+        };
         let channel = format!("muster_{:016x}", u64::from_be_bytes(random_bytes()));
         let mut listener = match servers.listen(&[&channel]).await {
             Ok((listener, _)) => listener,
             // A standby, which commands may read.
             Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("25006") => return Ok(()),
-            Err(error) => return Err(self.explained(&error).map_or_else(|| error.into(), Into::into)),
+            Err(error) => return Err(unusable(error)),
         };
-        let is_sent = match self.write.lend().await?.run(&format!("NOTIFY {channel}")).await {
-            Err(error @ DbErr::Conn(_)) => return Err(error.into()),
+        // Waits for no synchronous standby.
+        let notify = format!("SET LOCAL synchronous_commit = off; NOTIFY {channel}");
+        let sent = match self.write.lend().await {
+            Ok(mut lent) => lent.run(&notify).await,
+            Err(error) => Err(error),
+        };
+        let is_sent = match sent {
+            Ok(_) => true,
             // It has come to the connection that sent it, which has not asked for it.
-            sent => sent.is_ok(),
+            Err(DbErr::Exec(RuntimeErr::SqlxError(error))) if matches!(*error, sqlx::Error::Protocol(_)) => {
+                false
+            }
+            Err(error) => return Err(Unusable::explain(self.write.opener(), error)),
         };
         // PostgreSQL's answer follows the notification.
-        sqlx::raw_sql("SELECT 1").execute(&mut listener).await?;
+        sqlx::raw_sql("SELECT 1").execute(&mut listener).await.map_err(unusable)?;
         if !is_sent || listener.next_buffered().is_none() {
             bail!(
                 "a pooler between Muster and PostgreSQL is in transaction mode, as pgbouncer can be (database.url): each transaction \
