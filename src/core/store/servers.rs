@@ -154,9 +154,9 @@ impl Servers {
             if *known == at {
                 return Some(replaced.clone());
             }
+            tracing::warn!(server = %name(&self.each[at]), "database.primary_replaced");
             replaced.cancel();
         }
-        tracing::info!(server = %name(&self.each[at]), "database.primary");
         let replaced = CancellationToken::new();
         *primary = Some((at, replaced.clone()));
         Some(replaced)
