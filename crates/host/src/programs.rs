@@ -158,7 +158,7 @@ struct McpProgram {
     readable: Vec<PathBuf>,
 }
 
-/// The programs that the operator allows.
+/// The programs that the owner allows.
 #[derive(Debug, Default, Args)]
 pub struct ProgramArgs {
     /// The list of allowed programs, in TOML.

@@ -302,6 +302,7 @@ async fn database(config: &Config) -> Vec<Finding> {
         Ok(Err(error)) => vec![Finding::bad(CHECK, error.to_string(), advice)],
         Err(_) => vec![Finding::bad(CHECK, "no answer", advice)],
     };
+    findings.extend(servers(&db).await);
     // Further checks need all of the tables.
     if findings.iter().all(|found| found.level != Level::Bad) {
         if let Ok(keys) = config.existing_keys() {
@@ -316,6 +317,27 @@ async fn database(config: &Config) -> Vec<Finding> {
     }
     db.close().await;
     findings
+}
+
+/// Which of several PostgreSQL servers is the primary.
+async fn servers(db: &Db) -> Vec<Finding> {
+    const CHECK: &str = "database server";
+    let Some(servers) = db.servers().filter(|servers| servers.are_several()) else { return Vec::new() };
+    let states = servers.states().await;
+    let primaries = states.iter().filter(|(_, state)| matches!(state, Ok(true))).count();
+    let found = states.into_iter().map(|(name, state)| match state {
+        Ok(true) if primaries > 1 => Finding::bad(
+            CHECK,
+            format!("{name} can be written, and another one as well"),
+            "stop the one that was replaced, and make it a standby again",
+        ),
+        Ok(true) => Finding::good(CHECK, format!("{name} is the primary")),
+        Ok(false) => Finding::good(CHECK, format!("{name} is a standby, or read-only")),
+        Err(error) => {
+            Finding::look(CHECK, format!("{name}: {error}"), "start it, or take it out of database.url")
+        }
+    });
+    found.collect()
 }
 
 async fn asked(db: &Db) -> Result<Vec<Finding>, sea_orm::DbErr> {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use toml::Value;
+use url::Url;
 
 use super::{Config, ConfigError, SETTINGS, Setting, layer::Origin, layers::Layers};
 
@@ -76,7 +77,9 @@ fn masked(url: &str) -> String {
     }
     let Some((scheme, rest)) = url.split_once("://") else { return MASK.to_owned() };
     let (place, query) = rest.split_once('?').map_or((rest, None), |(place, query)| (place, Some(query)));
-    if url::Url::parse(url).is_err() || query.is_some_and(|query| query.contains('@')) {
+    if (Url::parse(url).is_err() && !lists_servers(scheme, place))
+        || query.is_some_and(|query| query.contains('@'))
+    {
         return format!("{scheme}://{MASK}");
     }
     let place = match place.rsplit_once('@') {
@@ -85,6 +88,16 @@ fn masked(url: &str) -> String {
     };
     let query = if query.is_some() { format!("?{MASK}") } else { String::new() };
     format!("{scheme}://{place}{query}")
+}
+
+/// Whether several servers follow the user: `user:password@a:5432,b:5432/…`. Without a user, the first of them could be
+/// the user, and the rest a password with a forgotten host.
+fn lists_servers(scheme: &str, place: &str) -> bool {
+    let (authority, _) = place.split_once('/').unwrap_or((place, ""));
+    let is_server = |server: &str| Url::parse(&format!("{scheme}://{server}")).is_ok();
+    authority
+        .rsplit_once('@')
+        .is_some_and(|(_, servers)| servers.contains(',') && servers.split(',').all(is_server))
 }
 
 #[cfg(test)]
@@ -100,10 +113,13 @@ mod tests {
             ("postgres://muster:hunter2@db:5432/muster", "postgres://***@db:5432/muster"),
             ("postgres://localhost/muster?password=hunter2", "postgres://localhost/muster?***"),
             ("smtps://me:hunter2@mail.example.com", "smtps://***@mail.example.com"),
+            ("postgres://me:hun,ter2@a:5432,b:5433/muster", "postgres://***@a:5432,b:5433/muster"),
+            ("postgres://muster@a:5432,b/muster?password=hunter2", "postgres://***@a:5432,b/muster?***"),
             // Passwords that need %XX, and a forgotten host.
             ("postgres://muster:hun@hunter2@db/muster", "postgres://***@db/muster"),
             ("postgres://muster:1?hunter2@db/muster", "postgres://***"),
             ("postgres://muster:hunter2/muster", "postgres://***"),
+            ("postgres://muster:1,hunter2/muster", "postgres://***"),
             ("postgres://db/muster?password=a@hunter2", "postgres://***"),
             ("hunter2", "***"),
         ] {

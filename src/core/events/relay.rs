@@ -19,11 +19,11 @@ use std::{
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use sqlx::postgres::PgListener;
 use tokio::{
     sync::mpsc,
     time::{Instant, MissedTickBehavior, interval, sleep, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{Event, deltas};
 use crate::{
@@ -116,16 +116,18 @@ impl Outgoing {
 pub async fn relay(core: Arc<Core>) {
     // Taken on SQLite too, so that nothing accumulates.
     let Some(events) = core.events.outgoing.take_receiver() else { return };
-    let Some(options) = core.db.postgres() else { return };
+    if core.db.servers().is_none() {
+        return;
+    }
     let from = u64::from_be_bytes(random_bytes());
-    let listening = core.tasks.stopping.run_until_cancelled(Box::pin(listen(&core, options, from)));
+    let listening = core.tasks.stopping.run_until_cancelled(Box::pin(listen(&core, from)));
     tokio::join!(listening, send(&core, from, events), deltas::send(&core, from));
 }
 
 /// Sends the news of a process without a relay: a command that changes something and ends.
 pub async fn send_rest(core: &Core) {
     let Some(mut events) = core.events.outgoing.take_receiver() else { return };
-    if events.is_empty() || core.db.postgres().is_none() {
+    if events.is_empty() || core.db.servers().is_none() {
         return;
     }
     let mut waiting = Vec::new();
@@ -199,9 +201,9 @@ async fn notify(core: &Core, message: &Message) -> anyhow::Result<()> {
 }
 
 /// Receives the other processes' events.
-async fn listen(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) {
+async fn listen(core: &Core, own: u64) {
     loop {
-        if let Err(error) = listen_once(core, options.clone(), own).await {
+        if let Err(error) = listen_once(core, own).await {
             tracing::warn!(%error, "events.not_heard");
         }
         core.events.resync();
@@ -210,25 +212,20 @@ async fn listen(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64
 }
 
 /// Listens on one connection for as long as it lasts.
-async fn listen_once(
-    core: &Core,
-    options: sqlx::postgres::PgConnectOptions,
-    own: u64,
-) -> Result<(), sqlx::Error> {
-    let connecting = timeout(SILENT, async {
-        let pool = sqlx::postgres::PgPoolOptions::new().max_connections(1).connect_with(options).await?;
-        let mut listener = PgListener::connect_with(&pool).await?;
-        listener.listen_all([CHANNEL, deltas::CHANNEL]).await?;
-        Ok::<_, sqlx::Error>(listener)
-    });
-    let mut listener = connecting.await.map_err(|_| sqlx::Error::PoolTimedOut)??;
+async fn listen_once(core: &Core, own: u64) -> Result<(), sqlx::Error> {
+    let Some(servers) = core.db.servers() else { return Ok(()) };
+    let channels = [CHANNEL, deltas::CHANNEL];
+    let connecting = timeout(SILENT, servers.listen(&channels));
+    let (mut listener, replaced) = connecting.await.map_err(|_| sqlx::Error::PoolTimedOut)??;
+    let is_replaced = || replaced.as_ref().is_some_and(CancellationToken::is_cancelled);
     // Earlier messages were missed.
     core.events.resync();
     let mut peers = Peers::new(Instant::now());
     // A connection that does not deliver our own messages is dead, even if it looks alive.
     let mut heard_own = Instant::now();
-    while heard_own.elapsed() < SILENT {
-        match timeout(EVERY, listener.try_recv()).await {
+    while heard_own.elapsed() < SILENT && !is_replaced() {
+        let wait = EVERY.min(SILENT.saturating_sub(heard_own.elapsed()));
+        match timeout(wait, listener.try_recv()).await {
             Ok(Ok(Some(heard))) if heard.channel() == deltas::CHANNEL => {
                 core.events.deltas.receive(heard.payload(), own);
             }

@@ -7,9 +7,9 @@
 //! state is unknown. The database would go on with the statement, outside the pool's limit: so SQLite is asked to stop
 //! a read, which keeps its place in the pool until it has stopped, and PostgreSQL ends one that takes too long
 //! ([`Opener::ending_after`]). That limit does not help if the server or the network vanishes without closing the
-//! connection, so the service also stops waiting for an answer after a while, and the connection counts as lost. A read
-//! that finds its connection dead, because the database was restarted, is retried once on a new one: reading twice
-//! changes nothing.
+//! connection, so the service also stops waiting for an answer after a while, or once another server is the primary
+//! (`servers.rs`), and the connection counts as lost. A read that finds its connection dead, because the database was
+//! restarted, is retried once on a new one: reading twice changes nothing.
 
 use std::{
     fmt, io,
@@ -33,14 +33,14 @@ use sea_orm::{
     Values, prelude::async_trait::async_trait,
 };
 use sea_query_sqlx::SqlxValues;
-use sqlx::{
-    AssertSqlSafe, Connection, PgConnection, SqliteConnection, postgres::PgConnectOptions,
-    sqlite::SqliteConnectOptions,
-};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tokio::{runtime::Handle, task::yield_now, time::timeout};
-use tokio_util::task::TaskTracker;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::transaction::Transaction;
+use super::{
+    servers::{Replaced, Servers},
+    transaction::Transaction,
+};
 use crate::{
     base::problem::is_connection_loss,
     core::telemetry::{self, metrics::Pool as Meter},
@@ -48,8 +48,8 @@ use crate::{
 
 /// How connections are opened.
 pub(super) enum Opener {
-    Postgres(PgConnectOptions),
-    Sqlite(SqliteConnectOptions),
+    Postgres(Servers),
+    Sqlite(Box<SqliteConnectOptions>),
 }
 
 /// A connection of one of the two databases.
@@ -73,18 +73,23 @@ macro_rules! with {
 impl Opener {
     /// Opens a connection. Boxed: everything that runs a statement may have to open one first, and connecting to a
     /// server is a large future.
-    pub fn open(&self) -> BoxFuture<'_, Result<Driver, sqlx::Error>> {
+    pub fn open(&self) -> BoxFuture<'_, Result<(Driver, Replaced), sqlx::Error>> {
         match self {
-            Self::Postgres(options) => PgConnection::connect_with(options).map_ok(Driver::Postgres).boxed(),
-            Self::Sqlite(options) => SqliteConnection::connect_with(options).map_ok(Driver::Sqlite).boxed(),
+            Self::Postgres(servers) => servers
+                .connect()
+                .map_ok(|(connection, replaced)| (Driver::Postgres(connection), replaced))
+                .boxed(),
+            Self::Sqlite(options) => SqliteConnection::connect_with(options)
+                .map_ok(|connection| (Driver::Sqlite(connection), None))
+                .boxed(),
         }
     }
 
     /// The same, but PostgreSQL ends a statement that takes longer than this, even if its caller has gone.
     pub fn ending_after(self, longest: Duration) -> Self {
         match self {
-            Self::Postgres(options) => {
-                Self::Postgres(options.options([("statement_timeout", format!("{}s", longest.as_secs()))]))
+            Self::Postgres(servers) => {
+                Self::Postgres(servers.setting("statement_timeout", &format!("{}s", longest.as_secs())))
             }
             sqlite @ Self::Sqlite(_) => sqlite,
         }
@@ -100,6 +105,7 @@ impl Opener {
 
 pub(super) struct Opened {
     driver: Driver,
+    replaced: Replaced,
     /// A statement has started and not ended.
     is_amid: bool,
     /// A transaction is open.
@@ -113,7 +119,7 @@ impl Manager for Opener {
     type Error = sqlx::Error;
 
     async fn create(&self) -> Result<Opened, sqlx::Error> {
-        let mut driver = self.open().await?;
+        let (mut driver, replaced) = self.open().await?;
         let is_given_up = Arc::<AtomicBool>::default();
         if let Driver::Sqlite(connection) = &mut driver {
             let seen = Arc::clone(&is_given_up);
@@ -121,10 +127,13 @@ impl Manager for Opener {
             // This many instructions take well under a millisecond.
             handle.set_progress_handler(1_000, move || !seen.load(Ordering::Relaxed));
         }
-        Ok(Opened { driver, is_amid: false, is_open: false, is_given_up })
+        Ok(Opened { driver, replaced, is_amid: false, is_open: false, is_given_up })
     }
 
-    async fn recycle(&self, _: &mut Opened, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
+    async fn recycle(&self, opened: &mut Opened, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
+        if opened.replaced.as_ref().is_some_and(CancellationToken::is_cancelled) {
+            return Err(RecycleError::message("another server is the primary"));
+        }
         // So that new server settings take effect eventually.
         if metrics.age() < Duration::from_mins(30) { Ok(()) } else { Err(RecycleError::message("old")) }
     }
@@ -320,7 +329,8 @@ impl Lent {
         let query = AssertSqlSafe(Arc::clone(sql));
         let rows = with!(&mut opened.driver, connection => {
             let rows = sqlx::query_with(query, SqlxValues(values)).fetch_all(connection);
-            within(longest, rows).await.map(|rows| rows.into_iter().map(QueryResult::from).collect())
+            let rows = within(longest, opened.replaced.as_ref(), rows).await;
+            rows.map(|rows| rows.into_iter().map(QueryResult::from).collect())
         });
         self.ended(sql, began, rows, DbErr::Query)
     }
@@ -340,7 +350,7 @@ impl Lent {
             let mut rows = sqlx::query_with(query, SqlxValues(values)).fetch(connection);
             let mut made = Vec::new();
             loop {
-                match within(longest, rows.try_next()).await {
+                match within(longest, opened.replaced.as_ref(), rows.try_next()).await {
                     Ok(Some(row)) => made.push(read(QueryResult::from(row))),
                     Ok(None) => break Ok(made),
                     Err(error) => break Err(error),
@@ -360,7 +370,7 @@ impl Lent {
         let query = AssertSqlSafe(Arc::clone(&sql));
         let done = with!(&mut opened.driver, connection => {
             let done = sqlx::query_with(query, SqlxValues(values)).execute(connection);
-            within(longest, done).await.map(ExecResult::from)
+            within(longest, opened.replaced.as_ref(), done).await.map(ExecResult::from)
         });
         self.ended(&sql, began, done, DbErr::Exec)
     }
@@ -372,7 +382,8 @@ impl Lent {
         let began = opened.begin_statement();
         let query = AssertSqlSafe(sql.to_owned());
         let done = with!(&mut opened.driver, connection => {
-            within(longest, sqlx::raw_sql(query).execute(connection)).await.map(ExecResult::from)
+            let done = sqlx::raw_sql(query).execute(connection);
+            within(longest, opened.replaced.as_ref(), done).await.map(ExecResult::from)
         });
         self.ended(sql, began, done, DbErr::Exec)
     }
@@ -468,15 +479,26 @@ impl Drop for Lent {
     }
 }
 
-/// Waits for the database's answer, but no longer than this.
+/// Waits for the database's answer, but no longer than this, and only while its server is the primary.
 fn within<T>(
     longest: Option<Duration>,
+    replaced: Option<&CancellationToken>,
     answer: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> impl Future<Output = Result<T, sqlx::Error>> {
+    let lost = |kind: io::ErrorKind| Err(sqlx::Error::Io(kind.into()));
+    let answer = match replaced {
+        Some(replaced) => {
+            let answer = replaced.run_until_cancelled(answer);
+            answer
+                .map(move |done| done.unwrap_or_else(|| lost(io::ErrorKind::ConnectionAborted)))
+                .left_future()
+        }
+        None => answer.right_future(),
+    };
     match longest {
         Some(longest) => {
-            let late = |_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into()));
-            timeout(longest, answer).map(move |done| done.unwrap_or_else(late)).left_future()
+            let answer = timeout(longest, answer);
+            answer.map(move |done| done.unwrap_or_else(|_| lost(io::ErrorKind::TimedOut))).left_future()
         }
         None => answer.right_future(),
     }

@@ -2,20 +2,18 @@
 
 use std::{str::FromStr, time::Duration};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use rustix::{
     fs::{Access, access},
     io::Errno,
 };
-use sea_orm::{ConnectionTrait, DbBackend, DbErr, QueryResult, Statement, Value, Values};
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, QueryResult, RuntimeErr, Statement, Value, Values};
 use secrecy::ExposeSecret;
-use sqlx::{
-    postgres::PgConnectOptions,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
-};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
 use super::{
     connections::{Connections, Driver, Opener},
+    servers::Servers,
     transaction::Transaction,
     words::Unusable,
 };
@@ -26,6 +24,7 @@ use crate::{
     },
     core::{
         config::Database,
+        sealing::random_bytes,
         telemetry::{metrics::Pool, traces},
     },
 };
@@ -73,7 +72,49 @@ impl Db {
             .waiting_at_most(longest.map(|longest| longest.max(WRITING) + ANSWER_WAIT));
         // Fails here if the database can't be reached.
         drop(write.lend().await.map_err(|error| Unusable::explain(write.opener(), error))?);
-        Ok(Self { read, write })
+        let db = Self { read, write };
+        Box::pin(db.require_sessions()).await?;
+        Ok(db)
+    }
+
+    /// Fails if a pooler gives each transaction another session of PostgreSQL: a notification then does not reach the
+    /// connection that listens.
+    async fn require_sessions(&self) -> anyhow::Result<()> {
+        let Some(servers) = self.servers() else { return Ok(()) };
+        let unusable = |error: sqlx::Error| -> anyhow::Error {
+            self.explained(&error).map_or_else(|| error.into(), Into::into)
+        };
+        let channel = format!("muster_{:016x}", u64::from_be_bytes(random_bytes()));
+        let mut listener = match servers.listen(&[&channel]).await {
+            Ok((listener, _)) => listener,
+            // A standby, which commands may read.
+            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some("25006") => return Ok(()),
+            Err(error) => return Err(unusable(error)),
+        };
+        // Waits for no synchronous standby.
+        let notify = format!("SET LOCAL synchronous_commit = off; NOTIFY {channel}");
+        let sent = match self.write.lend().await {
+            Ok(mut lent) => lent.run(&notify).await,
+            Err(error) => Err(error),
+        };
+        let is_sent = match sent {
+            Ok(_) => true,
+            // It has come to the connection that sent it, which has not asked for it.
+            Err(DbErr::Exec(RuntimeErr::SqlxError(error))) if matches!(*error, sqlx::Error::Protocol(_)) => {
+                false
+            }
+            Err(error) => return Err(Unusable::explain(self.write.opener(), error)),
+        };
+        // PostgreSQL's answer follows the notification.
+        sqlx::raw_sql("SELECT 1").execute(&mut listener).await.map_err(unusable)?;
+        if !is_sent || listener.next_buffered().is_none() {
+            bail!(
+                "a pooler between Muster and PostgreSQL is in transaction mode, as pgbouncer can be (database.url): each transaction \
+                 gets another session, which breaks LISTEN, prepared statements and locks. Set pool_mode = session for Muster's \
+                 database, or name PostgreSQL itself in database.url: Muster keeps a pool of its own"
+            );
+        }
+        Ok(())
     }
 
     /// Whether the URL in the settings is valid. Opens nothing.
@@ -197,13 +238,13 @@ impl Db {
 
     /// A separate connection for writing.
     pub(super) async fn connect(&self) -> Result<Driver, sqlx::Error> {
-        self.write.opener().open().await
+        Ok(self.write.opener().open().await?.0)
     }
 
-    /// The connection options, if it is PostgreSQL: for a separate kind of connection.
-    pub(crate) fn postgres(&self) -> Option<PgConnectOptions> {
+    /// The servers, if they are PostgreSQL's.
+    pub(crate) fn servers(&self) -> Option<&Servers> {
         match self.write.opener() {
-            Opener::Postgres(options) => Some(options.clone()),
+            Opener::Postgres(servers) => Some(servers),
             Opener::Sqlite(_) => None,
         }
     }
@@ -326,9 +367,9 @@ fn openers(settings: &Database) -> anyhow::Result<(Opener, Opener)> {
         return sqlite(url);
     }
     if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-        return postgres(url);
+        return postgres(url, Duration::from_secs(settings.acquire_timeout_seconds));
     }
-    anyhow::bail!("database.url must start with sqlite: or postgres:")
+    bail!("database.url must start with sqlite: or postgres:")
 }
 
 /// The options for reading and writing an SQLite file. Both read only if its disk is read-only.
@@ -344,7 +385,7 @@ fn sqlite(url: &str) -> anyhow::Result<(Opener, Opener)> {
              them. Copy both to a disk that can be written, and set MUSTER_DATA_DIR or data_dir to it."
         );
         // No one can change it, so it needs no locks, and none of the files beside it.
-        let options = options.read_only(true).immutable(true);
+        let options = Box::new(options.read_only(true).immutable(true));
         return Ok((Opener::Sqlite(options.clone()), Opener::Sqlite(options)));
     }
     let options = options
@@ -354,21 +395,21 @@ fn sqlite(url: &str) -> anyhow::Result<(Opener, Opener)> {
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(Duration::from_secs(10))
         .optimize_on_close(true, None);
-    Ok((Opener::Sqlite(options.clone().pragma("query_only", "ON")), Opener::Sqlite(options)))
+    let reader = options.clone().pragma("query_only", "ON");
+    Ok((Opener::Sqlite(reader.into()), Opener::Sqlite(options.into())))
 }
 
-/// The same for a PostgreSQL server.
-fn postgres(url: &str) -> anyhow::Result<(Opener, Opener)> {
-    let options = PgConnectOptions::from_str(url).context("database.url")?;
-    let options = options.application_name("muster").statement_cache_capacity(256);
+/// The same for PostgreSQL.
+fn postgres(url: &str, wait: Duration) -> anyhow::Result<(Opener, Opener)> {
+    let servers = Servers::of(url, wait)?;
     // A transaction that waits for a lock keeps a connection, and one that holds a lock keeps others waiting. Both are
     // limited, even if a replica freezes or is cut off in the middle of a transaction.
-    let writer = options.clone().options([
-        ("lock_timeout", "10s"),
-        ("idle_in_transaction_session_timeout", "60s"),
-        ("tcp_keepalives_idle", "30"),
-        ("tcp_keepalives_interval", "10"),
-        ("tcp_keepalives_count", "3"),
-    ]);
-    Ok((Opener::Postgres(options), Opener::Postgres(writer)))
+    let writer = servers
+        .clone()
+        .setting("lock_timeout", "10s")
+        .setting("idle_in_transaction_session_timeout", "60s")
+        .setting("tcp_keepalives_idle", "30")
+        .setting("tcp_keepalives_interval", "10")
+        .setting("tcp_keepalives_count", "3");
+    Ok((Opener::Postgres(servers), Opener::Postgres(writer)))
 }

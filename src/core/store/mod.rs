@@ -11,6 +11,7 @@ mod folded;
 mod links;
 mod owner;
 mod scoped;
+mod servers;
 pub mod sql;
 mod steps;
 mod sums;

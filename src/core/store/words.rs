@@ -3,9 +3,9 @@
 use std::io::ErrorKind;
 
 use sea_orm::{DbErr, RuntimeErr};
-use sqlx::{postgres::PgConnectOptions, sqlite::SqliteConnectOptions};
+use sqlx::sqlite::SqliteConnectOptions;
 
-use super::connections::Opener;
+use super::{connections::Opener, servers::Servers};
 use crate::base::problem::is_connection_loss;
 
 /// A database that can't be used.
@@ -32,7 +32,7 @@ impl Unusable {
     /// A database error, explained, if there is more to say than the database does.
     pub(super) fn explained(opener: &Opener, error: &sqlx::Error) -> Option<Self> {
         let words = match opener {
-            Opener::Postgres(options) => of_postgres(options, error),
+            Opener::Postgres(servers) => of_postgres(servers, error),
             Opener::Sqlite(options) => of_sqlite(options, error),
         };
         let may_come = matches!(opener, Opener::Postgres(_)) && is_connection_loss(error);
@@ -40,16 +40,18 @@ impl Unusable {
     }
 }
 
-fn of_postgres(options: &PgConnectOptions, error: &sqlx::Error) -> Option<String> {
-    let at = match options.get_socket() {
-        Some(socket) => format!("PostgreSQL at {}", socket.display()),
-        None => format!("PostgreSQL at {}:{}", options.get_host(), options.get_port()),
-    };
+fn of_postgres(servers: &Servers, error: &sqlx::Error) -> Option<String> {
+    let at = format!("PostgreSQL at {}", servers.names());
+    let options = servers.options();
     let role = options.get_username();
     let database = options.get_database().unwrap_or(role);
     Some(match error {
         sqlx::Error::Io(error) if error.kind() == ErrorKind::ConnectionRefused => {
             format!("{at} refuses connections (database.url). Is it running?")
+        }
+        // Says why of each of several servers.
+        sqlx::Error::Io(error) if error.kind() == ErrorKind::NotConnected => {
+            format!("{error} (database.url)")
         }
         sqlx::Error::Io(error) => format!("{at} can't be reached (database.url): {error}"),
         sqlx::Error::Tls(error) => format!("TLS with {at} failed (database.url): {error}"),

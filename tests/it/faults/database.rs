@@ -25,15 +25,15 @@ use crate::harness::{
 
 /// The responses that the writers got.
 #[derive(Default)]
-struct Heard {
+pub struct Heard {
     /// Names whose creation was acknowledged.
     made: Mutex<BTreeSet<String>>,
-    refused: AtomicUsize,
-    stop: AtomicBool,
+    pub refused: AtomicUsize,
+    pub stop: AtomicBool,
 }
 
 impl Heard {
-    fn made(&self) -> usize {
+    pub fn made(&self) -> usize {
         self.made.lock().unwrap().len()
     }
 }
@@ -57,7 +57,7 @@ async fn write(actor: Actor, org: i64, writer: usize, most: usize, heard: Arc<He
     }
 }
 
-fn start(
+pub fn start(
     actor: &Actor,
     tenant: &Tenant,
     writers: usize,
@@ -84,7 +84,7 @@ async fn strings(url: &str, sql: &str) -> Vec<String> {
 }
 
 /// Every acknowledged server is there, and each server has the one audit entry written with it.
-async fn nothing_is_lost_or_halved(url: &str, heard: &Heard) {
+pub async fn nothing_is_lost_or_halved(url: &str, heard: &Heard) {
     let stored: BTreeSet<String> = strings(url, "SELECT name FROM servers").await.into_iter().collect();
     let made = heard.made.lock().unwrap().clone();
     let lost: Vec<_> = made.difference(&stored).collect();

@@ -2,4 +2,5 @@
 
 mod clients;
 mod database;
+pub mod failover;
 mod locks;

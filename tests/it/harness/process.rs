@@ -10,10 +10,11 @@ use std::{
 };
 
 use reqwest::Client;
+use sea_orm::{ConnectionTrait, DbBackend, Statement};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Actor, Address, PATIENCE, TestApp, found};
+use super::{Actor, Address, PATIENCE, TestApp, connect, found, until};
 
 /// The output of a command.
 pub struct Ran {
@@ -348,7 +349,36 @@ impl Postgres {
         this
     }
 
+    /// A standby of this one, which acknowledges a change from now on only when both have it.
+    pub async fn standby(&self) -> Self {
+        let this = Self::without_data(None);
+        let from = self.folder.path().to_str().unwrap();
+        this.run("pg_basebackup", &["-h", from, "-U", "postgres", "-R", "-c", "fast"]);
+        this.bring_up();
+        let admin = connect(&self.url()).await;
+        for sql in ["ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"] {
+            admin.execute_unprepared(sql).await.unwrap();
+        }
+        let synced = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'";
+        let synced = || Statement::from_string(DbBackend::Postgres, synced);
+        let has_all = async || admin.query_one_raw(synced()).await.unwrap().is_some();
+        until("the standby has every change", has_all).await;
+        admin.close().await.unwrap();
+        this
+    }
+
+    /// Makes a standby the primary.
+    pub fn promote(&self) {
+        self.run("pg_ctl", &["-w", "-s", "promote"]);
+    }
+
     fn new(tls: Option<Address>) -> Self {
+        let this = Self::without_data(tls);
+        this.run("initdb", &["-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C"]);
+        this
+    }
+
+    fn without_data(tls: Option<Address>) -> Self {
         let found = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().filter_map(Result::ok);
         let programs =
             found.map(|version| version.path().join("bin")).find(|bin| bin.join("pg_ctl").exists());
@@ -357,7 +387,6 @@ impl Postgres {
         let folder = tempfile::Builder::new().prefix("muster-pg").tempdir_in("/tmp").unwrap();
         let this = Self { folder, programs, tls };
         this.run_in_folder("chown", &["postgres"]);
-        this.run("initdb", &["-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C"]);
         this
     }
 

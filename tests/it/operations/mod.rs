@@ -7,6 +7,7 @@ mod log_lines;
 mod metrics;
 mod migrations;
 mod monitoring;
+mod poolers;
 mod queue;
 pub mod sealing_keys;
 mod signing_keys;
