@@ -8,16 +8,18 @@ The proxy has its file from release/proxy, with these differences. Both listen o
 certificate of their own. nginx: the second replica's line is active. Caddy: its own variable names the replicas, and
 the API that changes settings is off.
 
+A key is refused for 5 s longer than limits.request_timeout_seconds if a replica, or its database, went away before the
+change was made. That setting is 5 instead of 30, and the next event waits for such changes.
+
 Fails if a change that was acknowledged is missing, or if one was made twice.
 """
 
-import bisect, collections, http.client, json, os, pathlib, signal, socket, ssl, subprocess, sys, threading, time, uuid
+import collections, http.client, json, os, pathlib, signal, socket, ssl, subprocess, sys, threading, time, uuid
 
 import channels
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 NAME = "muster.example.com"
-# Longer than a key of a killed replica is respected, 35 s.
 PATIENCE = 60
 PAUSE = 0.05
 START = "mutation($org: Id!, $input: StartConversationInput!) { startConversation(orgId: $org, input: $input) { id } }"
@@ -104,11 +106,11 @@ def outcome(status, text):
 
 
 class Clients:
-    """Writers and readers, until they are told to stop. Each answer is noted with its time and that of the first attempt."""
+    """Writers and readers, until they are told to stop."""
 
     def __init__(self, place, proxy, count=8):
         self.place, self.proxy, self.stopping = place, proxy, threading.Event()
-        self.answers, self.changes = [], []
+        self.answers, self.changes, self.open = [], [], {}
         work = [self.write] * count + [self.read] * count
         self.threads = [threading.Thread(target=self.run, args=(one,), daemon=True) for one in work]
         for thread in self.threads:
@@ -120,7 +122,7 @@ class Clients:
             work(connection)
         connection.close()
 
-    def ask(self, connection, began, method, path, body=None, **headers):
+    def ask(self, connection, method, path, body=None, **headers):
         headers |= {"Authorization": f"Bearer {self.place.token}", "Content-Type": "application/json"}
         try:
             connection.request(method, path, body, headers)
@@ -129,24 +131,32 @@ class Clients:
         except (OSError, http.client.HTTPException):
             connection.close()
             said = "broken"
-        self.answers.append((began, time.monotonic(), method, said))
+        self.answers.append((time.monotonic(), method, said))
         return said
 
     def read(self, connection):
-        self.ask(connection, time.monotonic(), "GET", f"/v1/org/{self.place.org}/agent?page=1&limit=50")
+        self.ask(connection, "GET", f"/v1/org/{self.place.org}/agent?page=1&limit=50")
 
     def write(self, connection):
         title, began, wait = str(uuid.uuid4()), time.monotonic(), 0.1
+        self.open[threading.get_ident()] = began
         variables = {"org": self.place.org, "input": {"agentId": self.place.agent, "title": title}}
         body, is_made = json.dumps({"query": START, "variables": variables}), False
         while not is_made and time.monotonic() < began + PATIENCE:
-            said = self.ask(connection, began, "POST", "/graphql", body, **{"Idempotency-Key": title})
+            said = self.ask(connection, "POST", "/graphql", body, **{"Idempotency-Key": title})
             # In doubt: the change was made, and its answer was lost.
             is_made = said in ("200", "409 IDEMPOTENCY_IN_DOUBT")
             if not is_made:
                 time.sleep(wait)
                 wait = min(1, wait * 2)
         self.changes.append((title, began, time.monotonic(), is_made))
+        del self.open[threading.get_ident()]
+
+    def settle(self):
+        """Waits for the changes that were begun before."""
+        now = time.monotonic()
+        while any(began < now for began in list(self.open.values())):
+            time.sleep(PAUSE)
 
     def stop(self):
         self.stopping.set()
@@ -184,25 +194,24 @@ class Place(channels.House):
 
 
 def longest_gap(times, began, ended):
-    edges = [began, *sorted(time for time in times if began < time < ended), ended]
+    edges = [began, *sorted(times), ended]
     return max(later - earlier for earlier, later in zip(edges, edges[1:]))
 
 
 def counted(answers):
-    found = collections.Counter(said for *_, said in answers)
+    found = collections.Counter(said for _, said in answers)
     return ", ".join(f"{count:,} × {said}" for said, count in sorted(found.items()))
 
 
 def table(kind, clients, marks, ended):
-    """A row for each event: what was first attempted between it and the next."""
+    """A row for each event, with the answers between it and the next."""
     print(f"| Behind {kind} | took | answers to changes | to reads | longest without a success: change, read | slowest change |\n|---|---|---|---|---|---|")
     starts = [began for _, began, _ in marks] + [ended]
     for (name, began, done), until in zip(marks, starts[1:]):
-        of = lambda method: [answer for answer in clients.answers if answer[2] == method]
-        shown = [counted(answer for answer in of(method) if began <= answer[0] < until) for method in ("POST", "GET")]
-        gaps = [longest_gap((when for _, when, _, said in of(method) if said == "200"), began, until) for method in ("POST", "GET")]
-        slowest = max((end - start for _, start, end, _ in clients.changes if began <= start < until), default=0)
-        print(f"| {name} | {done - began:.1f} s | {shown[0]} | {shown[1]} | {gaps[0]:.2f} s, {gaps[1]:.2f} s | {slowest:.2f} s |")
+        of = lambda method: [(when, said) for when, kind, said in clients.answers if kind == method and began <= when < until]
+        gap = lambda method: longest_gap((when for when, said in of(method) if said == "200"), began, until)
+        slowest = max((end - start for _, start, end, _ in clients.changes if began <= end < until), default=0)
+        print(f"| {name} | {done - began:.1f} s | {counted(of('POST'))} | {counted(of('GET'))} | {gap('POST'):.2f} s, {gap('GET'):.2f} s | {slowest:.2f} s |")
 
 
 def judge(clients, found):
@@ -231,8 +240,8 @@ def events(replicas, postgres):
 def measure(kind, musters, postgres, folder, free_port, seconds):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     for muster in musters:
-        # As the proxy's file asks.
-        muster.env |= {"MUSTER_PUBLIC_URL": f"https://{NAME}", "MUSTER_TRUSTED_PROXIES": "127.0.0.1"}
+        # The first two as the proxy's file asks.
+        muster.env |= {"MUSTER_PUBLIC_URL": f"https://{NAME}", "MUSTER_TRUSTED_PROXIES": "127.0.0.1", "MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS": "5"}
     place = Place(musters[0])
     replicas, proxy, clients = Replicas(musters), None, None
     try:
@@ -247,6 +256,7 @@ def measure(kind, musters, postgres, folder, free_port, seconds):
             action()
             marks.append((name, began, time.monotonic()))
             time.sleep(seconds)
+            clients.settle()
         ended = time.monotonic()
         clients.stop()
         table(kind, clients, marks, ended)
