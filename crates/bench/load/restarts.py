@@ -5,11 +5,11 @@ a PostgreSQL that syncs, and a key file. Eight writers start conversations, each
 they repeat until it is acknowledged; eight readers list agents. All keep their connections to the proxy open.
 
 The proxy has its file from release/proxy, with these differences. Both listen on two free ports of 127.0.0.1, with a
-certificate of their own. nginx: the second replica's line is active. Caddy: its own variable names the replicas, and
+certificate of their own. nginx: the second replica's lines are active. Caddy: its own variable names the replicas, and
 the API that changes settings is off.
 
-A key is refused for 5 s longer than limits.request_timeout_seconds if a replica, or its database, went away before the
-change was made. That setting is 5 instead of 30, and the next event waits for such changes.
+A key is refused for 5 s longer than limits.request_timeout_seconds if its replica was killed before the change was made.
+That setting is 5 instead of 30, and the next event waits for such changes.
 
 Fails if a change that was acknowledged is missing, or if one was made twice.
 """
@@ -176,6 +176,11 @@ class Replicas:
         self.services[at].stop()
         self.start(at)
 
+    def restart_all(self):
+        self.stop()
+        for at in (0, 1):
+            self.start(at)
+
     def kill(self, at):
         self.services[at].process.kill()
         self.services[at].process.wait()
@@ -232,6 +237,7 @@ def events(replicas, postgres):
         "a replica restarts": lambda: replicas.restart(0),
         "the other restarts": lambda: replicas.restart(1),
         "both restart, the second as soon as the first is ready": lambda: [replicas.restart(at) for at in (0, 1)],
+        "both restart at once, as an only one would": replicas.restart_all,
         "a replica is killed": lambda: replicas.kill(0),
         "PostgreSQL restarts": postgres.restart,
     }
