@@ -111,11 +111,6 @@ class Tenant(channels.House):
         shutil.rmtree(self.home, ignore_errors=True)
 
 
-    def agent_at_rest(self):
-        server = self.v1("server", {"name": "desk"})
-        return self.v1("agent", {"name": "Juniper", "role": "Support", "server_id": server["id"]})["id"]
-
-
 def schedules(port, until):
     tenant = Tenant(port)
     agent = tenant.agent_at_rest()

@@ -67,17 +67,21 @@ class House:
 
     def __init__(self, muster, folder):
         muster.env["MUSTER_CHANNELS_NETWORKS"] = "127.0.0.1/32"
-        self.muster, self.base = muster, f"http://127.0.0.1:{muster.port}"
-        muster.run("user", "create", "--email", "load@example.org", "--name", "Load", "--confirmed", "--password-stdin", said="correct horse battery\n")
-        org = muster.run("org", "create", "--name", "Load", "--owner-email", "load@example.org", "--plan", "ENTERPRISE")
-        self.org = org["id"]
-        self.token = muster.run("token", "create", "--org", self.org, "--name", "load", "--all")["token"]
+        self.create_organization(muster)
         self.service, self.home = muster.serve(), folder / "desk"
         try:
             self.agent = self.hire()
         except BaseException:
             self.service.stop()
             raise
+
+    def create_organization(self, muster):
+        """An organization with a token, in an empty database."""
+        self.muster, self.base = muster, f"http://127.0.0.1:{muster.port}"
+        muster.run("user", "create", "--email", "load@example.org", "--name", "Load", "--confirmed", "--password-stdin", said="correct horse battery\n")
+        org = muster.run("org", "create", "--name", "Load", "--owner-email", "load@example.org", "--plan", "ENTERPRISE")
+        self.org = org["id"]
+        self.token = muster.run("token", "create", "--org", self.org, "--name", "load", "--all")["token"]
 
     def v1(self, path, body=None, method="POST"):
         return self.ask(f"/v1/org/{self.org}/{path}", body, method)
@@ -91,6 +95,10 @@ class House:
                 return json.loads(answer.read() or "null")
         except urllib.error.HTTPError as refused:
             raise SystemExit(f"{method} {path}: {refused.read().decode()}")
+
+    def agent_at_rest(self):
+        server = self.v1("server", {"name": "desk"})
+        return self.v1("agent", {"name": "Juniper", "role": "Support", "server_id": server["id"]})["id"]
 
     def hire(self):
         """A machine, a running agent on it, and one that does not run."""

@@ -172,6 +172,9 @@ pub struct Claim {
 
 type Needed = BTreeSet<(i64, &'static str)>;
 
+/// An answer to store.
+type Kept = (StatusCode, HeaderValue, Bytes);
+
 /// The key of a request.
 ///
 /// # Errors
@@ -259,13 +262,18 @@ where
     let core = Arc::clone(&claim.core);
     let working = async move {
         let done = tokio::time::timeout(claim.core.config.limits.request_timeout(), work).await;
-        let kept =
-            done.as_ref().ok().and_then(|answer| Some((answer.status, &answer.media, answer.kept.as_ref()?)));
-        if let Err(problem) = claim.store_answer(kept).await {
-            tracing::error!(%problem, "idempotency.answer_not_kept");
-        }
+        let kept: Option<Kept> = done
+            .as_ref()
+            .ok()
+            .and_then(|answer| Some((answer.status, answer.media.clone(), answer.kept.clone()?)));
+        let stored = claim.store_answer(kept.as_ref()).await;
         // The client may have disconnected.
         let _ = tell.send(done);
+        if let Err(problem) = stored
+            && !claim.store_later(kept.as_ref()).await
+        {
+            tracing::error!(%problem, "idempotency.answer_not_kept");
+        }
     };
     core.tasks.spawn(working.in_current_span());
     match told.await {
@@ -382,7 +390,7 @@ impl Claim {
 
     /// Stores an answer that can be replayed, if there is room for it. Otherwise releases the key, or records that a
     /// change was made.
-    async fn store_answer(&self, answer: Option<(StatusCode, &HeaderValue, &Bytes)>) -> Result<()> {
+    async fn store_answer(&self, answer: Option<&Kept>) -> Result<()> {
         let fitting = answer.filter(|(.., body)| body.len() <= bounds::TEXT);
         if let Some((status, media, body)) = fitting {
             let needed = serde_json::to_vec(&*self.needed.lock());
@@ -407,9 +415,24 @@ impl Claim {
             return Ok(());
         }
         let sql = installation_sql!("UPDATE idempotency_keys SET status = $5", OF_KEY, BY_HOLDER);
-        let status = answer.map_or(StatusCode::SERVICE_UNAVAILABLE, |(status, ..)| status);
+        let status = answer.map_or(StatusCode::SERVICE_UNAVAILABLE, |(status, ..)| *status);
         self.write(sql, [self.holder.clone().into(), i64::from(status.as_u16()).into()]).await?;
         Ok(())
+    }
+
+    /// Tries to store an answer until the database is back, and returns whether it was. Otherwise the client, which
+    /// repeats its request, would be refused for as long as this claim is respected.
+    async fn store_later(&self, answer: Option<&Kept>) -> bool {
+        let stored = async {
+            loop {
+                tokio::time::sleep(bounds::RETRY).await;
+                if self.store_answer(answer).await.is_ok() {
+                    break;
+                }
+            }
+        };
+        let stored = tokio::time::timeout(self.core.config.limits.request_timeout(), stored);
+        matches!(self.core.tasks.stopping.run_until_cancelled(stored).await, Some(Ok(())))
     }
 
     /// The kept answer and the permissions it needed.

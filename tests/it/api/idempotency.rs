@@ -14,9 +14,10 @@ use muster::{
     },
 };
 use reqwest::Method;
+use sea_orm::ConnectionTrait;
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp};
+use crate::harness::{Actor, Answer, TestApp, until};
 
 type Kept = idempotency::Answer;
 
@@ -171,6 +172,17 @@ async fn a_rolled_back_change_leaves_no_mark() {
     idempotency::under(claim_of, async { kept(422) }).await.unwrap();
     let told = claim(&app, "k").await;
     assert!(matches!(told, Ok(Claimed::Before(Kept { status: StatusCode::UNPROCESSABLE_ENTITY, .. }))));
+}
+
+/// Its client repeats the request, and must not wait until the claim is too old.
+#[tokio::test]
+async fn a_key_is_free_once_the_database_is_back() {
+    let app = TestApp::start().await;
+    let refused = ours(&app, "k").await;
+    app.database.execute_unprepared("ALTER TABLE idempotency_keys RENAME TO away").await.unwrap();
+    idempotency::under(refused, async { kept(503) }).await.unwrap();
+    app.database.execute_unprepared("ALTER TABLE away RENAME TO idempotency_keys").await.unwrap();
+    until("the key is free", async || claim(&app, "k").await.is_ok()).await;
 }
 
 #[tokio::test]
