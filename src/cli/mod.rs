@@ -104,14 +104,17 @@ struct Words {
 impl Program {
     /// The program that the executable's name asks for, if it isn't `muster`. A container has the static `muster` as its
     /// shim, and the reference agent's image as its agent, each under its own name. A link `muster-host` is the host.
+    /// A shim restarts its own executable as `muster shim`, whatever its name is.
     fn by_name() -> Option<Self> {
-        let mut words = std::env::args_os();
+        let mut words = std::env::args_os().peekable();
         let path = PathBuf::from(words.next()?);
-        let given = || Words { words: words.collect() };
         match path.file_name()?.to_str()? {
-            "muster-host" => Some(Self::Host(given())),
-            "muster-shim" | "shim" => Some(Self::Shim(given())),
-            "muster-agent" => Some(Self::Agent(given())),
+            "muster-host" => Some(Self::Host(Words { words: words.collect() })),
+            "muster-shim" | "shim" => {
+                words.next_if(|word| word == "shim");
+                Some(Self::Shim(Words { words: words.collect() }))
+            }
+            "muster-agent" => Some(Self::Agent(Words { words: words.collect() })),
             _ => None,
         }
     }
