@@ -19,21 +19,17 @@ fn listed(servers: [&Postgres; 2]) -> String {
     format!("postgres://postgres@{one}:5432,{two}:5432/postgres")
 }
 
-/// A subscriber to changes of skills.
-pub async fn subscriber(actor: &Actor, org: i64) -> Socket {
-    let changes = "subscription($o: Id!) { changes(orgId: $o, kinds: [SKILL]) { kind id op } }";
-    let mut client = Socket::of(actor).await;
-    client.subscribe("1", changes, json!({ "o": org })).await;
-    client
-}
-
-/// Waits until changes that `actor` makes reach the subscriber of another replica.
+/// Waits until changes that `actor` makes reach a subscriber on this socket, to another replica. While the database is
+/// away a subscription ends with UNAVAILABLE, and clients subscribe again.
 pub async fn reaches(client: &mut Socket, actor: &Actor, org: i64, round: &str) {
+    let changes = "subscription($o: Id!) { changes(orgId: $o, kinds: [SKILL]) { kind id op } }";
     let create = "mutation($o: Id!, $n: String!) { createSkill(orgId: $o, input: { name: $n, content: \"c\" }) { id } }";
     let begun = Instant::now();
     for n in 0.. {
         assert!(begun.elapsed() < PATIENCE, "no change arrives {round}");
-        let made = actor.gql(create, json!({ "o": org, "n": format!("{round} {n}") })).await.data();
+        let name = format!("{round} {n}");
+        client.subscribe(&name, changes, json!({ "o": org })).await;
+        let made = actor.gql(create, json!({ "o": org, "n": name })).await.data();
         let arrives = async {
             loop {
                 let next = client.next().await;
@@ -64,7 +60,7 @@ async fn is_replaced(take_away: impl FnOnce(&Postgres)) {
     let session = program.json(&["session", "create", "--email", "a@example.org"]);
     let owner = actor.with_bearer(session["access_token"].as_str().unwrap());
     let crew = Crew::hired(&owner, tenant.org, "rack", None, &[]).await;
-    let mut client = subscriber(&second.actor(&tenant), tenant.org).await;
+    let mut client = Socket::of(&second.actor(&tenant)).await;
     reaches(&mut client, &actor, tenant.org, "before").await;
     let (heard, writers) = start(&actor, &tenant, 8, usize::MAX);
     until("work", async || heard.made() > 100).await;

@@ -8,8 +8,8 @@ use std::{
 use tokio::net::TcpStream;
 
 use crate::{
-    faults::failover::{reaches, subscriber},
-    harness::{Address, Postgres, Program, until},
+    faults::failover::reaches,
+    harness::{Address, Postgres, Program, Socket, until},
 };
 
 /// pgbouncer.
@@ -73,6 +73,6 @@ async fn once_a_pooler_of_sessions_works() {
     let program = pooler.program();
     let tenant = program.tenant();
     let (first, second) = (program.serve(), program.serve());
-    let mut client = subscriber(&second.actor(&tenant), tenant.org).await;
+    let mut client = Socket::of(&second.actor(&tenant)).await;
     reaches(&mut client, &first.actor(&tenant), tenant.org, "here").await;
 }
