@@ -1,29 +1,6 @@
-// Hosts and ports: how they are written, and which of them an organization allows.
+// Formats hosts and ports.
 
 /** The port that may be omitted. */
 export const HTTPS = 443
 
-export interface HostPort {
-  host: string
-  port: number
-}
-
 export const hostAndPort = (host: string, port: number) => (port === HTTPS ? host : `${host}:${port}`)
-
-/** The hosts of these http and https addresses that the list does not allow, as the service decides it. */
-export function notAllowed(addresses: readonly string[], list: readonly HostPort[]): HostPort[] {
-  const hosts = addresses.flatMap((address) => hostOf(address) ?? [])
-  return hosts.filter(
-    ({ host, port }) => !list.some((entry) => entry.port === port && covers(entry.host, host)),
-  )
-}
-
-function hostOf(address: string): HostPort | null {
-  if (!/^https?:/i.test(address) || !URL.canParse(address)) return null
-  const { protocol, hostname, port } = new URL(address)
-  return { host: hostname, port: Number(port) || (protocol === 'http:' ? 80 : HTTPS) }
-}
-
-/** `*.example.com` covers the names below it. */
-const covers = (entry: string, host: string) =>
-  entry.startsWith('*.') ? host.endsWith(entry.slice(1)) : entry === host

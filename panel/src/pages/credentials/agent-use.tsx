@@ -6,7 +6,7 @@ import { useAct } from '../../api/use-act'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
 import { AllowHostDialog } from '../../app/spending/allow-host'
-import { type HostPort, hostAndPort, notAllowed } from '../../app/spending/host'
+import { hostAndPort } from '../../app/spending/host'
 import { Gate } from '../../permissions/gate'
 import { Badge } from '../../ui/badge'
 import { Button } from '../../ui/button'
@@ -16,6 +16,7 @@ import { Notice } from '../../ui/problem'
 import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
 import { type Credential, UpdateCredential } from './credential-peek'
+import { type HostPort, notAllowed } from './not-allowed'
 
 const HostsQuery = graphql(`
   query CredentialHosts($orgId: Id!) {

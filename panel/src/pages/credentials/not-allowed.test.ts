@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { notAllowed } from './host'
+import { notAllowed } from './not-allowed'
 
 test('addresses whose host and port are not on the list are found', () => {
   const list = [
