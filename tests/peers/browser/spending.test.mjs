@@ -132,12 +132,12 @@ test('an agent has a limit of its own, and is allowed more within the hour', asy
 })
 
 test('agents read a credential only after a person has said what that means', async (t) => {
-  const input = '{ name: "Tide tables", kind: "api-key", destinations: ["https://tides.example.com"], fields: [{ label: "key", value: "sesame" }] }'
+  const input = '{ name: "Tide tables", kind: "api-key", destinations: ["https://currents.example.com"], fields: [{ label: "key", value: "sesame" }] }'
   const { createCredential } = await api(`mutation($org: Id!) { createCredential(orgId: $org, input: ${input}) { id } }`)
   const page = await browse(t, { as: 'OWNER', at: `${org}/credentials?peek=${createCredential.id}` })
   await page.getByText('Used by the host, never seen by the agent').waitFor()
   await page.getByText('There it is not used').waitFor()
-  await button(page, 'Allow tides.example.com…').waitFor()
+  await button(page, 'Allow currents.example.com…').waitFor()
   await button(page, 'Let agents read it…').click()
   await button(dialog(page), 'Let them read it').click()
   await page.getByText(/Olive Owner allowed it/).waitFor()
