@@ -78,9 +78,16 @@ macro_rules! every_org_sql {
 macro_rules! text {
     ($($part:expr),+) => {{
         const PARTS: &[&str] = &[$($part),+];
-        const POSTGRES: &[u8] = &$crate::core::store::sql::joined::<{ $crate::core::store::sql::length(PARTS) }>(PARTS);
-        const SQLITE: &[u8] =
-            &$crate::core::store::sql::for_sqlite::<{ $crate::core::store::sql::length_for_sqlite(POSTGRES) }>(POSTGRES);
+        const POSTGRES: &[u8] = &{
+            let mut text = [b' '; $crate::core::store::sql::length(PARTS)];
+            assert!($crate::core::store::sql::join(PARTS, &mut text) == text.len());
+            text
+        };
+        const SQLITE: &[u8] = &{
+            let mut text = [b' '; $crate::core::store::sql::length_for_sqlite(POSTGRES)];
+            assert!($crate::core::store::sql::translate(POSTGRES, &mut text) == text.len());
+            text
+        };
         $crate::core::store::sql::Text {
             postgres: $crate::core::store::sql::utf8(POSTGRES),
             sqlite: $crate::core::store::sql::utf8(SQLITE),
@@ -295,11 +302,14 @@ pub const fn length(parts: &[&str]) -> usize {
     length
 }
 
-/// The parts joined, with `$1` in place of `$org`.
+/// Joins the parts, with `$1` in place of `$org`. Returns the length.
+///
+/// It does not return the text: an optimized build would need the function itself to know how, while it computes the
+/// types that the text's length is part of.
 #[doc(hidden)]
 #[must_use]
-pub const fn joined<const N: usize>(parts: &[&str]) -> [u8; N] {
-    let (mut joined, mut end, mut part) = ([b' '; N], 0, 0);
+pub const fn join(parts: &[&str], joined: &mut [u8]) -> usize {
+    let (mut end, mut part) = (0, 0);
     while part < parts.len() {
         let text = parts[part].as_bytes();
         let mut at = 0;
@@ -318,7 +328,7 @@ pub const fn joined<const N: usize>(parts: &[&str]) -> [u8; N] {
         }
         part += 1;
     }
-    joined
+    end
 }
 
 const ANY: &[u8] = b"= ANY(";
@@ -338,11 +348,11 @@ pub const fn length_for_sqlite(text: &[u8]) -> usize {
     length
 }
 
-/// The text for SQLite: lists as JSON, and no locks, since it has a single writer.
+/// Translates a text for SQLite: lists as JSON, and no locks, since it has a single writer. Returns the length.
 #[doc(hidden)]
 #[must_use]
-pub const fn for_sqlite<const N: usize>(text: &[u8]) -> [u8; N] {
-    let (mut made, mut end, mut at, mut is_list) = ([b' '; N], 0, 0, false);
+pub const fn translate(text: &[u8], made: &mut [u8]) -> usize {
+    let (mut end, mut at, mut is_list) = (0, 0, false);
     while at < text.len() {
         if starts(text, at, ANY) {
             let mut byte = 0;
@@ -374,7 +384,7 @@ pub const fn for_sqlite<const N: usize>(text: &[u8]) -> [u8; N] {
             at += 1;
         }
     }
-    made
+    end
 }
 
 const fn starts(text: &[u8], at: usize, word: &[u8]) -> bool {
