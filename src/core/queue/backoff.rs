@@ -15,6 +15,9 @@ pub const WAITS: [Duration; 7] = [
 
 pub const LONGEST: Duration = Duration::from_hours(6);
 
+/// How long sending to a receiver may fail until it is switched off: longer than an outage of a vendor or recipient.
+pub const FAILING: Duration = Duration::from_hours(5 * 24);
+
 /// The wait after this many failures in a row. `None` if there were too many.
 #[must_use]
 pub fn after(failures: i64) -> Option<Duration> {

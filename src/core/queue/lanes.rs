@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::send_limit::Pace;
 use crate::{
-    base::ids::{ChannelId, OrgId},
+    base::ids::OrgId,
     core::{
         resource_limits::{Held, Holder, ResourceLimit},
         store::sql::row,
@@ -16,11 +16,12 @@ use crate::{
 };
 
 row! {
-    /// A lane: a channel's jobs of one kind.
+    /// A lane: the jobs of one kind of a channel, or of an event endpoint.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub struct ChannelLane {
+    pub struct LaneKey {
         organization_id: OrgId,
-        channel_id: ChannelId,
+        /// The id of the channel or the endpoint.
+        lane_id: i64,
     }
 }
 
@@ -33,7 +34,7 @@ pub struct Queue {
     pub pace: Pace,
 }
 
-type Key = (&'static str, ChannelLane);
+type Key = (&'static str, LaneKey);
 
 /// All lanes, by kind. Cheap to clone.
 #[derive(Clone, Default)]
@@ -52,7 +53,7 @@ impl Lanes {
         &self,
         limit: &Arc<ResourceLimit>,
         kind: &'static str,
-        lane: ChannelLane,
+        lane: LaneKey,
     ) -> Option<LaneGuard> {
         let (mut all, key) = (self.all(), (kind, lane));
         if all.contains(&key) {
@@ -74,14 +75,13 @@ impl Drop for LaneGuard {
     }
 }
 
-/// SQL for the channels with due jobs, the oldest first, so that no organization's channels are hidden behind
-/// another's. Between the two parts stands a SELECT of `organization_id`, `channel_id` and `available_at` of the due
-/// rows. A look takes 128 channels of an organization, twice its share, because channels that already have a lane are
-/// among them.
+/// SQL for the lanes with due jobs, the oldest first, so that no organization's lanes are hidden behind another's.
+/// Between the two parts stands a SELECT of `organization_id`, `lane_id` and `available_at` of the due rows. A look
+/// takes 128 lanes of an organization, twice its share, because lanes that already have a task are among them.
 pub const OLDEST_DUE: [&str; 2] = [
-    "SELECT organization_id, channel_id FROM (SELECT organization_id, channel_id, MIN(available_at) AS since, \
-     ROW_NUMBER() OVER (PARTITION BY organization_id ORDER BY MIN(available_at), channel_id) AS nth FROM (",
-    ") due GROUP BY organization_id, channel_id) first WHERE nth <= 128 ORDER BY since, channel_id",
+    "SELECT organization_id, lane_id FROM (SELECT organization_id, lane_id, MIN(available_at) AS since, \
+     ROW_NUMBER() OVER (PARTITION BY organization_id ORDER BY MIN(available_at), lane_id) AS nth FROM (",
+    ") due GROUP BY organization_id, lane_id) first WHERE nth <= 128 ORDER BY since, lane_id",
 ];
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
         let resource_limits = ResourceLimits::new(&Config::read(None, BTreeMap::new()).unwrap());
         let (lanes, limit) = (Lanes::default(), resource_limits.limit(Resource::Lanes));
         let enter = |org, channel| {
-            let lane = ChannelLane { organization_id: OrgId(org), channel_id: ChannelId(channel) };
+            let lane = LaneKey { organization_id: OrgId(org), lane_id: channel };
             lanes.enter(limit, "DELIVERY", lane)
         };
         let lane = enter(1, 1).unwrap();

@@ -1,5 +1,5 @@
 //! The queue: work that is written in the transaction of the change that causes it, so that neither exists without the
-//! other, and done afterwards: mails, deliveries through channels, approvals in chats.
+//! other, and done afterwards: mails, deliveries through channels, approvals in chats, events to endpoints.
 //!
 //! Each kind of [`Job`] has a table of its own. A row waits until it is due, is claimed, run, and settled:
 //!
@@ -22,7 +22,7 @@ use futures::future::join_all;
 use tokio::sync::watch;
 
 pub use self::{
-    lanes::{ChannelLane, OLDEST_DUE, Queue},
+    lanes::{LaneKey, OLDEST_DUE, Queue},
     send_limit::{Full, Pace, Room},
 };
 use super::{
@@ -35,6 +35,9 @@ use crate::base::{problem::Result, time::Timestamp};
 
 /// How much longer than a run its claim lasts: time to record the outcome.
 pub const MARGIN: Duration = Duration::from_secs(30);
+
+/// The maximum number of jobs of a lane that run at a time.
+pub const AT_ONCE: i64 = 4;
 
 /// The longest wait that needs a wake: a longer one ends with the next look.
 const SHORT: Duration = Duration::from_secs(1);
@@ -164,7 +167,7 @@ fn log_outcome(kind: &'static str, id: i64, outcome: &Outcome) {
 }
 
 /// Starts a task for each of these lanes that has none in this process. `resource` bounds each organization's share.
-pub fn start<J: Job<Key = ChannelLane>>(core: &Arc<Core>, resource: Resource, due: Vec<ChannelLane>) {
+pub fn start<J: Job<Key = LaneKey>>(core: &Arc<Core>, resource: Resource, due: Vec<LaneKey>) {
     for key in due {
         let Some(held) = core.queue.lanes.enter(core.resource_limits.limit(resource), J::KIND, key) else {
             continue;
@@ -182,8 +185,8 @@ pub fn start<J: Job<Key = ChannelLane>>(core: &Arc<Core>, resource: Resource, du
                     wake(&task);
                 }
                 Err(problem) => {
-                    let (org, channel) = (key.organization_id.0, key.channel_id.0);
-                    tracing::error!(org, channel, kind = J::KIND, %problem, "queue.lane_failed");
+                    let (org, lane) = (key.organization_id.0, key.lane_id);
+                    tracing::error!(org, lane, kind = J::KIND, %problem, "queue.lane_failed");
                 }
             }
         });
