@@ -340,7 +340,7 @@ async fn broken(
         if rows.is_empty() {
             return Ok(Some(format!("line {next} is missing")));
         }
-        for row in rows {
+        for mut row in rows {
             let next = last.seq + 1;
             let own = hash(&last.hash, &row.line.canonical());
             if row.line.seq != next {

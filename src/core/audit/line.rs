@@ -8,7 +8,10 @@ use std::{borrow::Cow, net::IpAddr};
 use sea_orm::{DbErr, QueryResult, Value};
 use serde::Serialize;
 
-use super::chain::{INSTANCE, canonical_bytes, sorted};
+use super::{
+    chain::{INSTANCE, canonical_bytes, sorted},
+    changes::CHANGED,
+};
 use crate::{
     base::{
         enums::{ActorKind, AuditOutcome},
@@ -53,7 +56,8 @@ const DEPTH: usize = 100;
 /// A wire text of an enumeration. It is a string because the log keeps the values of every version.
 pub(super) type Word = Cow<'static, str>;
 
-/// An action or a refusal, with its actor. It stores names as they were, and refers to nothing that may be deleted.
+/// An action or a refusal, with its actor. It stores the actor's name as it was, unless that person has been erased, and
+/// refers to nothing that may be deleted.
 ///
 /// All fields are serialized, in alphabetical order: that makes the JSON canonical, and it is this JSON that is hashed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -149,9 +153,13 @@ impl AuditLine {
         self.organization_id.unwrap_or(INSTANCE)
     }
 
-    /// The bytes that are hashed.
-    pub fn canonical(&self) -> Vec<u8> {
-        canonical_bytes(self)
+    /// The bytes that are hashed: without the actor's name, so that a person can be erased from a sealed log. The id
+    /// stays.
+    pub fn canonical(&mut self) -> Vec<u8> {
+        let name = self.actor_name.take();
+        let bytes = canonical_bytes(&*self);
+        self.actor_name = name;
+        bytes
     }
 
     pub fn value(&self) -> serde_json::Value {
@@ -160,6 +168,7 @@ impl AuditLine {
     }
 
     fn values(self) -> [Value; 20] {
+        let changes = legible(unnamed(self.changes, self.target_kind.as_deref()));
         [
             self.organization_id.into(),
             self.at.into(),
@@ -178,7 +187,7 @@ impl AuditLine {
             self.code.map(Word::into_owned).into(),
             self.target_kind.map(Word::into_owned).into(),
             self.target_id.into(),
-            legible(self.changes).into(),
+            changes.into(),
             self.request_id.into(),
             self.ip.into(),
         ]
@@ -224,6 +233,27 @@ fn read_changes(text: String) -> serde_json::Value {
     muster_json::from_str(&text).unwrap_or(serde_json::Value::String(text))
 }
 
+/// The kinds of records about people.
+const OF_PEOPLE: [&str; 4] = ["user", "member", "contact", "invitation"];
+
+/// Their fields that identify a person.
+const NAMES: [&str; 5] = ["name", "name_folded", "email", "email_folded", "note"];
+
+/// The field of any record that holds a sender's address.
+const ADDRESS: &str = "origin_id";
+
+/// The changes without people's names and addresses: a sealed line can't lose them later.
+fn unnamed(mut changes: serde_json::Value, kind: Option<&str>) -> serde_json::Value {
+    let is_of_people = kind.is_some_and(|kind| OF_PEOPLE.contains(&kind));
+    for (name, value) in changes.as_object_mut().into_iter().flatten() {
+        let name = name.as_str();
+        if name == ADDRESS || (is_of_people && NAMES.contains(&name)) {
+            *value = CHANGED.into();
+        }
+    }
+    changes
+}
+
 /// The changes, in which values that are nested too deeply are replaced by their text. Tenants choose the values, and
 /// an unreadable line would keep all later lines from being sealed.
 fn legible(changes: serde_json::Value) -> serde_json::Value {
@@ -257,8 +287,8 @@ mod tests {
     use super::{super::chain::canonical, *};
 
     #[test]
-    fn a_line_is_written_as_its_value_would_be() {
-        let line = AuditLine {
+    fn a_line_is_hashed_as_its_value_without_the_name() {
+        let mut line = AuditLine {
             id: 7,
             seq: 5,
             organization_id: Some(3),
@@ -268,13 +298,28 @@ mod tests {
             changes: json!({ "b": [{ "d": 1, "c": 2 }], "a": null }),
             ..AuditLine::new("updateSkill", Timestamp(1000))
         };
-        assert_eq!(line.canonical(), canonical(&line.value()));
-        let value = line.value();
+        let mut value = line.value();
+        assert_eq!(value["actor_name"], "\"Ada\" é");
+        value["actor_name"] = serde_json::Value::Null;
+        assert_eq!((line.canonical(), line.actor_name.as_deref()), (canonical(&value), Some("\"Ada\" é")));
         assert_eq!((&value["id"], &value["seq"], &value["v"]), (&json!(7), &json!(5), &json!(1)));
         assert_eq!(value["at"], "1970-01-01T00:00:01.000Z");
         assert_eq!(value["last_at"], "1970-01-01T00:00:02.000Z");
         assert_eq!(value.as_object().unwrap().len(), 23);
         assert_eq!((line.chain(), value["ip"].is_null()), (3, true));
         assert_eq!(line.values().len(), COLUMNS.split(", ").count());
+    }
+
+    #[test]
+    fn changes_never_hold_the_names_of_people() {
+        let changes =
+            || json!({ "name": { "before": "Ada", "after": "Grace" }, "email": "a@x.test", "role": "OWNER" });
+        let bare = json!({ "name": CHANGED, "email": CHANGED, "role": "OWNER" });
+        for kind in OF_PEOPLE {
+            assert_eq!(unnamed(changes(), Some(kind)), bare);
+        }
+        assert_eq!(unnamed(changes(), Some("agent")), changes());
+        let sender = json!({ "origin_id": "a@x.test", "muted": true });
+        assert_eq!(unnamed(sender, Some("channel")), json!({ "origin_id": CHANGED, "muted": true }));
     }
 }

@@ -182,9 +182,9 @@ fn a_key_is_read_back_and_nothing_else_is_one() {
 }
 
 proptest! {
-    /// Whichever value of whichever line is replaced, verification notices, unless the value is the same as before.
+    /// Verification notices each replaced value of a line, except a person's name: erasing the person replaces it.
     #[test]
-    fn no_value_can_be_replaced(line in 0_usize..12, field in 0_usize..12, to in prop_oneof![
+    fn only_a_persons_name_can_be_replaced(line in 0_usize..12, field in 0_usize..12, to in prop_oneof![
         any::<i64>().prop_map(Value::from), "[a-f0-9]{64}".prop_map(Value::from), "\\PC{0,12}".prop_map(Value::from),
         Just(Value::Null), Just(json!({})),
     ]) {
@@ -194,6 +194,7 @@ proptest! {
         let name = fields.keys().nth(field % fields.len()).unwrap().clone();
         let before = fields.insert(name.clone(), to.clone());
         let report = looked_at(&log, &key);
+        prop_assume!(name != "actor_name");
         prop_assert_eq!(report.ok, before.as_ref() == Some(&to), "{} of {} to {}: {}", name, line, to, report);
     }
 

@@ -12,7 +12,7 @@ use sea_orm::{ActiveModelTrait, ColumnTrait, DbErr, IntoActiveModel, QueryFilter
 use serde_json::json;
 
 pub use self::authors::{create_contact, find_seen};
-use self::entity::contacts;
+use self::entity::{contacts, identities};
 pub(crate) use self::queries::is_reached;
 use crate::{
     base::{
@@ -66,6 +66,41 @@ pub async fn delete(scope: &Scope, id: ContactId) -> Result<()> {
     let deleted = scope.delete::<contacts::Entity>().filter(contacts::Column::Id.eq(id));
     deleted.exec(tx.connection()).await.map_err(in_use_problem)?;
     audit_and_commit(tx, (ChangeOp::Deleted, "deleteContact"), id, json!({ "name": name })).await
+}
+
+/// Replaces a contact's name and addresses, and clears the rest. Returns the addresses. The rows stay, because
+/// conversations name the contact.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn erase(tx: &Tx, id: ContactId, name: &str) -> Result<Vec<String>> {
+    let mut contact = load(tx, id).await?.into_active_model();
+    contact.name = Set(name.to_owned());
+    contact.note = Set(None);
+    contact.avatar_version = Set(None);
+    contact.updated_at = Set(tx.now);
+    contact.update(tx.connection()).await?;
+    edits::raise(tx, RecordKind::Contact, id).await?;
+    let found = tx.scope.find::<identities::Entity>().filter(identities::Column::ContactId.eq(id));
+    let mut addresses = Vec::new();
+    for identity in found.all(tx.connection()).await? {
+        addresses.push(identity.origin_id.clone());
+        let erased = format!("erased-{}", identity.id);
+        let mut identity = identity.into_active_model();
+        identity.origin_id = Set(erased);
+        identity.display_name = Set(None);
+        identity.updated_at = Set(tx.now);
+        identity.update(tx.connection()).await?;
+    }
+    let entry = audit::Entry {
+        operation: "eraseContact",
+        op: ChangeOp::Updated,
+        kind: RecordKind::Contact,
+        id: id.0,
+        changes: json!({}),
+    };
+    audit::record(tx, entry);
+    Ok(addresses)
 }
 
 /// The foreign keys decide whether a contact is in use: by a conversation, or by a message through an address.

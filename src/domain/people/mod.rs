@@ -29,7 +29,8 @@ pub use self::{
         links::compose as compose_link,
         operator::{
             Disabled, Enabled, NewLink, OrganizationRef, WithoutFactor, disable as disable_user,
-            enable as enable_user, reset_password as reset_user_password, reset_second_factor,
+            enable as enable_user, erase as erase_user, erase_invitations, erase_invitations_of,
+            reset_password as reset_user_password, reset_second_factor, solely_owned,
         },
         preferences::{preferences, set_preferences},
         users::{
@@ -43,7 +44,8 @@ pub use self::{
             invite, resend as resend_invitation, revoke as revoke_invitation,
         },
         members::{
-            MemberLeaving, MemberRemoved, add_member, add_to, leave, make_owner, remove_member, update_member,
+            MemberLeaving, MemberRemoved, add_member, add_to, leave, make_owner, remove_member,
+            remove_next as remove_next_member, require_reach, update_member,
         },
         queries::REACHABLE,
         rows::{has_member_with, lock_member, missing, role_of},

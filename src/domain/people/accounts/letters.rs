@@ -111,6 +111,25 @@ const fn notice_texts(what: Notice) -> (&'static str, &'static str) {
             "The channel below now has another bot, or was deleted, so your linked chat can no longer be used for decisions. \
              Link it again in the panel if you expected the change.",
         ),
+        Notice::DeletionScheduled => (
+            "Your organization will be deleted",
+            "The organization below will be deleted with all its data. Until then an OWNER can cancel this in the panel's \
+             settings, and export the data.",
+        ),
+        Notice::DeletionBegun => (
+            "Your organization is being deleted",
+            "The organization below is being deleted. Its members no longer have access, its agents are stopped and its \
+             data is removed.",
+        ),
+        Notice::ErasureScheduled => (
+            "A person will be erased",
+            "A member or a contact of the organization below will be erased: their name and addresses are replaced in its \
+             records. Until then an OWNER can cancel this in the panel's settings.",
+        ),
+        Notice::ErasureCancelled => (
+            "An erasure was cancelled",
+            "The deletion of the organization below, or the erasure of a person in it, was cancelled.",
+        ),
     }
 }
 

@@ -20,12 +20,14 @@ use super::{
 };
 use crate::{
     base::{
+        folding,
         ids::{OrgId, UserId},
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
     core::{
         Core,
+        access::Scope,
         audit::{Origin, PersonalEntry, record_personal},
         store::{Transaction, sql::row},
     },
@@ -112,7 +114,7 @@ pub async fn disable(core: &Core, user: UserId) -> Result<Disabled> {
         let changes = json!({ "disabled_at": disabled_at, "sessions": "revoked" });
         record_personal(&tx, Origin::operator(core), PersonalEntry::done("disableUser", user, changes));
     }
-    let organizations_without_owner = queries::without_owner(&tx, user).await?;
+    let organizations_without_owner = queries::without_other_owner(&tx, user).await?;
     core.access.cache.invalidate_after(&tx);
     tx.commit().await?;
     Ok(Disabled {
@@ -124,6 +126,11 @@ pub async fn disable(core: &Core, user: UserId) -> Result<Disabled> {
         organizations_without_owner,
         service_tokens: queries::made_tokens(core, user).await?,
     })
+}
+
+/// The organizations whose only OWNER with an enabled account is this person.
+pub async fn solely_owned(core: &Core, user: UserId) -> Result<Vec<OrganizationRef>> {
+    queries::without_other_owner(&core.db.installation(), user).await
 }
 
 /// Enables an account again, with the same ways to sign in. Ended sessions stay ended.
@@ -192,6 +199,49 @@ pub async fn reset_password(core: &Core, user: UserId) -> Result<NewLink> {
     tx.commit().await?;
     let is_disabled = person.disabled_at.is_some();
     Ok(NewLink { id: user, email: person.email, sessions_ended, is_disabled, token, expires_at })
+}
+
+/// Replaces an address in invitations, and revokes the open ones. Returns their number.
+pub async fn erase_invitations(core: &Core, address: &str) -> Result<u64> {
+    let tx = core.db.begin().await?;
+    let erased = queries::erase_invitations(&tx, (None, &folding::name(address)), core.clock.now()).await?;
+    tx.commit().await?;
+    Ok(erased)
+}
+
+/// Replaces a person's address in the invitations that they accepted in this organization.
+pub async fn erase_invitations_of(scope: &Scope, user: UserId) -> Result<()> {
+    let tx = scope.begin().await?;
+    queries::erase_accepted(&tx, user).await?;
+    tx.commit().await
+}
+
+/// Replaces the name and the address of a disabled account, and clears everything else in its row. The row stays, because
+/// records name its id.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn erase(core: &Core, user: UserId, name: &str) -> Result<()> {
+    let tx = core.db.begin().await?;
+    let person = lock_user(&tx, user).await?;
+    let (email, now) = (format!("erased-{user}@erased.invalid"), core.clock.now());
+    queries::erase_invitations(&tx, (Some(user), &person.email_folded), now).await?;
+    let mut row = person.into_active_model();
+    row.email = Set(email);
+    row.name = Set(name.to_owned());
+    row.password_hash = Set(None);
+    row.email_confirmed_at = Set(None);
+    row.avatar_version = Set(None);
+    row.totp_secret_sealed = Set(None);
+    row.totp_confirmed_at = Set(None);
+    row.totp_last_step = Set(None);
+    row.preferences = Set(None);
+    row.time_zone = Set(None);
+    row.updated_at = Set(now);
+    row.update(&tx).await?;
+    record_personal(&tx, Origin::operator(core), PersonalEntry::done("eraseUser", user, json!({})));
+    core.access.cache.invalidate_after(&tx);
+    Ok(tx.commit().await?)
 }
 
 async fn set_disabled(

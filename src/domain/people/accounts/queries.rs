@@ -16,8 +16,8 @@ use crate::{
     core::{
         Core,
         store::{
-            Db, Transaction,
-            sql::{Door as _, Write as _, every_org_sql, installation_sql, row},
+            Db, Transaction, Tx,
+            sql::{Door, InstallationSql, Write as _, every_org_sql, installation_sql, row, sql},
         },
     },
 };
@@ -156,17 +156,47 @@ pub(super) async fn lock_owned(tx: &Transaction, user: UserId) -> Result<()> {
 const ORGANIZATIONS: &str = "SELECT o.id, o.name FROM members m JOIN organizations o ON o.id = m.organization_id \
      WHERE m.user_id = $1 AND ";
 
-/// The organizations that a person is an OWNER of and that have no OWNER whose account is enabled.
-pub(super) async fn without_owner(tx: &Transaction, user: UserId) -> Result<Vec<OrganizationRef>> {
+/// The organizations that a person is an OWNER of and that have no other OWNER whose account is enabled.
+pub(super) async fn without_other_owner(
+    door: &impl Door<Sql = InstallationSql>,
+    user: UserId,
+) -> Result<Vec<OrganizationRef>> {
     let sql = installation_sql!(
         ORGANIZATIONS,
         "m.role = 'OWNER' AND NOT EXISTS (SELECT 1 FROM members x JOIN users u ON u.id = x.user_id \
-         WHERE x.organization_id = m.organization_id AND x.role = 'OWNER' AND u.disabled_at IS NULL) ORDER BY o.id"
+         WHERE x.organization_id = m.organization_id AND x.user_id <> $1 AND x.role = 'OWNER' \
+         AND u.disabled_at IS NULL) ORDER BY o.id"
     );
-    tx.all(sql, [user.into()]).await
+    door.all(sql, [user.into()]).await
 }
 
 /// The person's organizations that require a second factor.
 pub(super) async fn requiring_factor(tx: &Transaction, user: UserId) -> Result<Vec<OrganizationRef>> {
     tx.all(installation_sql!(ORGANIZATIONS, "o.require_second_factor ORDER BY o.id"), [user.into()]).await
+}
+
+/// The address of an erased invitation.
+const ERASED_ADDRESS: &str = "erased@erased.invalid";
+
+/// Replaces a person's address in invitations, and revokes open ones. Returns their number.
+pub(super) async fn erase_invitations(
+    tx: &Transaction,
+    (user, folded): (Option<UserId>, &str),
+    now: Timestamp,
+) -> Result<u64> {
+    let sql = installation_sql!(
+        "UPDATE invitations SET email = $1, email_folded = $1, \
+         revoked_at = CASE WHEN accepted_at IS NULL THEN COALESCE(revoked_at, $2) ELSE revoked_at END \
+         WHERE accepted_by = $3 OR email_folded = $4"
+    );
+    tx.execute(sql, [ERASED_ADDRESS.into(), now.into(), user.into(), folded.into()]).await
+}
+
+/// Replaces a person's address in the invitations to an organization that they accepted.
+pub(super) async fn erase_accepted(tx: &Tx, user: UserId) -> Result<()> {
+    let sql = sql!(
+        "UPDATE invitations SET email = $2, email_folded = $2 WHERE organization_id = $org AND accepted_by = $3"
+    );
+    tx.execute(sql, [ERASED_ADDRESS.into(), user.into()]).await?;
+    Ok(())
 }

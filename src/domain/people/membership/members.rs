@@ -5,7 +5,7 @@
 //! second rule, each change locks the organization while counting, so that the last two owners can't remove
 //! each other at the same time.
 
-use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, PaginatorTrait, QueryFilter, Set};
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, Set};
 use serde_json::{Value, json};
 
 use super::rows::{enabled, find};
@@ -155,18 +155,31 @@ async fn remove(scope: &Scope, user: UserId, operation: &'static str) -> Result<
     if member.role == Role::Owner {
         require_another_owner(&tx, user).await?;
     }
-    emit(&tx, MemberLeaving { user }).await?;
-    let rows = scope.delete::<members::Entity>().filter(members::Column::UserId.eq(user));
-    rows.exec(tx.connection()).await?;
-    emit(&tx, MemberRemoved { user }).await?;
-    record(
-        &tx,
-        (ChangeOp::Deleted, operation),
-        user,
-        json!({ "role": audit::from_to(member.role, Value::Null) }),
-    );
-    scope.core.access.cache.invalidate_after(tx.connection());
+    take_out(&tx, &member, operation).await?;
     tx.commit().await?;
+    Ok(())
+}
+
+/// Removes one of the members of an organization that is being deleted, even the last OWNER. False: there is none.
+pub async fn remove_next(scope: &Scope) -> Result<bool> {
+    let tx = scope.begin().await?;
+    orgs::lock(&tx).await?;
+    let next = scope.find::<members::Entity>().order_by_asc(members::Column::UserId);
+    let Some(member) = next.one(tx.connection()).await? else { return Ok(false) };
+    take_out(&tx, &member, "removeMember").await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+async fn take_out(tx: &Tx, member: &members::Model, operation: &'static str) -> Result<()> {
+    let user = member.user_id;
+    emit(tx, MemberLeaving { user }).await?;
+    let rows = tx.scope.delete::<members::Entity>().filter(members::Column::UserId.eq(user));
+    rows.exec(tx.connection()).await?;
+    emit(tx, MemberRemoved { user }).await?;
+    let changes = json!({ "role": audit::from_to(member.role, Value::Null) });
+    record(tx, (ChangeOp::Deleted, operation), user, changes);
+    tx.scope.core.access.cache.invalidate_after(tx.connection());
     Ok(())
 }
 

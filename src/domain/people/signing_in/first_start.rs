@@ -1,6 +1,6 @@
-//! The first start: an installation without people makes its first person and organization in the panel.
+//! The first start: the first person and organization of an installation are created in the panel.
 //!
-//! `muster serve` writes a one-time code to its log as long as there is no user: access to the log proves that this is
+//! `muster serve` writes a one-time code to its log while no user exists: access to the log proves that this is
 //! the operator. The database has only the code's hash, so every replica accepts it. Each start replaces it, and
 //! adding the first user in any way deletes it. Of two who complete it at once, the one who deletes the row succeeds.
 
@@ -33,7 +33,7 @@ use crate::{
     },
 };
 
-/// The first person and organization, and the code that allows to make them.
+/// The first person and organization, and the code that permits creating them.
 #[derive(Clone, Debug)]
 pub struct Founding {
     pub code: SecretString,
@@ -48,14 +48,14 @@ pub async fn is_open(core: &Core) -> Result<bool> {
     Ok(queries::open_first_start(&core.db.installation()).await?.is_some())
 }
 
-/// Replaces the code. Returns the new one, or None if there is a user.
+/// Replaces the code. Returns the new one. `None`: there is a user.
 pub async fn renew_code(core: &Core) -> Result<Option<SecretString>> {
     let (code, hash) = Token::generate(TokenKind::Code);
     let written = queries::replace_first_code(core, hash, core.clock.now()).await?;
     Ok((written == 1).then_some(code))
 }
 
-/// Makes the first person and their organization, and signs the person in. Reading the log vouches for the address.
+/// Creates the first person and their organization, and signs the person in. Reading the log vouches for the address.
 ///
 /// # Errors
 /// `VALIDATION_FAILED`; `LINK_INVALID` for a wrong code; `CONFLICT` if there is a user; `RATE_LIMITED`.
