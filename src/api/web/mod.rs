@@ -1,12 +1,15 @@
-//! The panel: the web pages for people, and the redirects for signing in at a provider.
+//! The panel: the web pages for people, the documentation, and the redirects for signing in at a provider.
 //!
 //! The pages are one program for browsers. Its source is in `panel/`, its build in `panel/dist`, which is compiled into
 //! the service (decision 32). All its data comes from `/graphql`; nothing here identifies the caller.
 //!
 //! - this file: the addresses · `site.rs`: the files, and the addresses at which browsers may keep them
 //! - `answer.rs`: compression, caching, and the headers that protect the pages · `oidc.rs`: the redirects
+//! - `docs.rs`, `markdown.rs`: the documentation of this version, and the reference of `/v1`
 
 mod answer;
+mod docs;
+mod markdown;
 mod oidc;
 mod site;
 
@@ -73,7 +76,7 @@ pub fn router(core: &Arc<Core>, providers: &Arc<Providers>) -> anyhow::Result<Ro
         router = router.route(&format!("/{name}"), get(file));
     }
     let panel = Panel { core: Arc::clone(core), source };
-    Ok(router.with_state(panel).merge(oidc::router(core, providers)))
+    Ok(router.merge(docs::router()).with_state(panel).merge(oidc::router(core, providers)))
 }
 
 /// Serves any page of the panel: all are the same file.

@@ -14,12 +14,14 @@ use anyhow::Context;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::HeaderValue;
-use rust_embed::RustEmbed;
+use rust_embed::{EmbeddedFile, RustEmbed};
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
 /// The page that starts the panel.
 const INDEX: &str = "index.html";
+/// The renderer of the reference of `/v1`.
+const RENDERER: &str = "assets/reference.js";
 
 /// The committed build, also in debug builds.
 #[derive(RustEmbed)]
@@ -38,7 +40,7 @@ pub(super) struct Asset {
 }
 
 impl Asset {
-    fn new(name: &str, bytes: Bytes, digest: [u8; 32]) -> Arc<Self> {
+    pub fn new(name: &str, bytes: Bytes, digest: [u8; 32]) -> Arc<Self> {
         let guessed = mime_guess::from_path(name).first_or_octet_stream();
         let charset = if guessed.type_() == mime_guess::mime::TEXT { "; charset=utf-8" } else { "" };
         let media_type = HeaderValue::try_from(format!("{guessed}{charset}"));
@@ -57,6 +59,8 @@ pub(super) struct Site {
     pub hash: String,
     /// The page, with the addresses of this build.
     pub index: Arc<Asset>,
+    /// The page of the reference of `/v1`, if the build has its renderer.
+    pub reference: Option<Arc<Asset>>,
     files: BTreeMap<String, Arc<Asset>>,
 }
 
@@ -72,26 +76,27 @@ impl Site {
             all.update(digest);
         }
         let hash = hex::encode(&all.finalize()[..8]);
-        let (page, _) = files.get(INDEX).with_context(|| format!("there is no {INDEX}"))?;
-        let page = std::str::from_utf8(page).with_context(|| format!("{INDEX} is not UTF-8"))?;
-        let page = addressed(page, &hash);
-        let digest = Sha256::digest(page.as_bytes()).into();
-        let index = Asset::new(INDEX, page.into(), digest);
+        let (index, _) = files.get(INDEX).with_context(|| format!("there is no {INDEX}"))?;
+        let index = std::str::from_utf8(index).with_context(|| format!("{INDEX} is not UTF-8"))?;
+        let page = |name: &str, text: &str| {
+            let page = addressed(text, &hash);
+            let digest = Sha256::digest(page.as_bytes()).into();
+            Asset::new(name, page.into(), digest)
+        };
+        let index = page(INDEX, index);
+        let has_renderer = files.contains_key(RENDERER);
+        let reference = has_renderer.then(|| page("reference.html", include_str!("reference.html")));
         let files = files.into_iter().map(|(name, (bytes, digest))| {
             let asset = Asset::new(&name, bytes, digest);
             (name, asset)
         });
-        Ok(Self { hash, index, files: files.collect() })
+        Ok(Self { hash, index, reference, files: files.collect() })
     }
 
     fn built() -> anyhow::Result<Self> {
         let files = Built::iter().filter_map(|name| {
             let file = Built::get(&name)?;
-            let bytes = match file.data {
-                std::borrow::Cow::Borrowed(bytes) => Bytes::from_static(bytes),
-                std::borrow::Cow::Owned(bytes) => bytes.into(),
-            };
-            Some((name.into_owned(), (bytes, file.metadata.sha256_hash())))
+            Some((name.into_owned(), (bytes_of(&file), file.metadata.sha256_hash())))
         });
         Self::from_files(files.collect())
     }
@@ -111,6 +116,14 @@ impl Site {
     pub fn root_files(&self) -> Vec<String> {
         let beside = |name: &&String| !name.contains(['/', '{', '}']) && *name != INDEX;
         self.files.keys().filter(beside).cloned().collect()
+    }
+}
+
+/// The content of a built-in file, without a copy.
+pub(super) fn bytes_of(file: &EmbeddedFile) -> Bytes {
+    match &file.data {
+        std::borrow::Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+        std::borrow::Cow::Owned(bytes) => bytes.clone().into(),
     }
 }
 
