@@ -1,29 +1,40 @@
 //! Turns in the GraphQL schema.
 
-use std::sync::LazyLock;
+use std::{sync::LazyLock, time::Duration};
 
 use async_graphql::{Context, Object, Subscription};
 use futures::{Stream, StreamExt};
+use tokio::time::timeout;
 
-use super::{agents::Agent, conversations::Conversation, spending::ModelCall};
+use super::{
+    agents::Agent,
+    conversations::{Conversation, Message},
+    spending::ModelCall,
+};
 use crate::{
     base::{
+        bounds::ANSWER_WAIT,
         column::Decimal,
         enums::{RecordKind, TurnCause, TurnCut, TurnState},
         ids::{AgentId, ConversationId, OrgId, TokenId, TurnId, UserId},
         permission::Permission,
-        problem::Result,
+        problem::{Problem, Result},
         time::Timestamp,
     },
+    core::access::{Permit, Scope},
     domain::conversations::turns,
     read::{Many, One, Page, Record, Rows, Spec},
     resolvers::{
         Answer, Enter, answer,
         bounds::{bounds, from, range},
+        follow,
         permit::permit,
         watch,
     },
 };
+
+/// The longest wait for a turn's end, in seconds. Proxies end requests without an answer after 30 or 60.
+const LONGEST_WAIT: i64 = 25;
 
 pub struct Turn;
 
@@ -88,6 +99,11 @@ fn spent(spec: Spec) -> Spec {
 fn course(spec: Spec) -> Spec {
     spec.column::<Option<i64>>("first_seq", "The seq of its first message.")
         .column::<Option<i64>>("last_seq", "The seq of its last message.")
+        .many::<Message>(
+            "messages",
+            Many { by: "t.turn_id", order: "t.seq", ..Many::default() },
+            "The messages that caused it, and the agent's messages in it, oldest first.",
+        )
         .column::<Option<Timestamp>>("cancel_requested_at", "When it was cancelled.")
         .sql::<Option<String>>(
             "cancelled_by",
@@ -134,11 +150,50 @@ impl TurnQuery {
         .await
     }
 
-    /// One turn.
+    /// One turn. With `wait`, answers as soon as the turn has ended, or after this time with the turn as it is then.
     #[graphql(directive = permit::apply(Permission::AgentOutputView))]
-    async fn turn(&self, ctx: &Context<'_>, org_id: OrgId, id: TurnId) -> Answer<One<Turn>> {
-        answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
+    async fn turn(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: TurnId,
+        #[graphql(
+            desc = "How many seconds to wait for the turn's end. Counts as an open subscription meanwhile.",
+            directive = bounds::apply(range(0, LONGEST_WAIT))
+        )]
+        wait: Option<i64>,
+    ) -> Answer<One<Turn>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            wait_for_end(&scope, id, wait.unwrap_or_default()).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
     }
+}
+
+/// Waits until the turn has ended, at most for `seconds`. Like a subscription, it takes a place of the caller's and of
+/// the organization's, and ends when the caller may no longer see the turn.
+async fn wait_for_end(scope: &Scope, id: TurnId, seconds: i64) -> Result<()> {
+    let longest = scope.core.config.limits.request_timeout().saturating_sub(ANSWER_WAIT);
+    let wait = Duration::from_secs(seconds.unsigned_abs()).min(longest);
+    if wait.is_zero() {
+        return Ok(());
+    }
+    let required = Permit::InOrganization { permission: Permission::AgentOutputView, confirmed_email: false };
+    // Before the first look: an end in between is not missed.
+    let mut news = follow(scope, required, move |event| event.kind == RecordKind::Turn && event.id == id.0)?;
+    let ended = async {
+        while turns::is_under_way(scope, id).await? {
+            // `None`: the service is stopping.
+            let Some(change) = news.next().await else { break };
+            change?;
+        }
+        Ok::<(), Problem>(())
+    };
+    let done = timeout(wait, ended).await;
+    scope.request.changed();
+    done.unwrap_or(Ok(()))
 }
 
 #[derive(Default)]

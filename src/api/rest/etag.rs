@@ -43,6 +43,7 @@ const TAGGED: &[(&str, RecordKind)] = &[
     ("Agent", RecordKind::Agent),
     ("Approval", RecordKind::Approval),
     ("Channel", RecordKind::Channel),
+    ("Conversation", RecordKind::Conversation),
     ("Credential", RecordKind::Credential),
     ("McpServer", RecordKind::McpServer),
     ("Organization", RecordKind::Organization),
@@ -50,8 +51,8 @@ const TAGGED: &[(&str, RecordKind)] = &[
     ("Skill", RecordKind::Skill),
 ];
 
-/// Fields that hosts report every few seconds or that depend on the time, as `/v1` spells them. No operation
-/// that answers a GET with one record has any of them, so `If-None-Match` covers every byte.
+/// Fields that hosts report every few seconds or that depend on the time, as `/v1` spells them. A GET that answers with
+/// them is never answered with 304.
 const MEASURED: &[&str] =
     &["cpu_pct", "ram_pct", "load_1", "load_5", "load_15", "uptime_seconds", "last_seen_at"];
 
@@ -71,10 +72,10 @@ impl EtagSource {
         self.reads.is_some()
     }
 
-    /// Whether the ETag leaves out measured fields.
+    /// Whether the ETag covers every byte: it leaves no measured field out.
     #[must_use]
-    pub fn is_measured(&self) -> bool {
-        self.measured
+    pub fn is_exact(&self) -> bool {
+        !self.measured
     }
 
     /// The ETag source for the record that `operation` answers with. None if the answer isn't a record or shows

@@ -4,9 +4,11 @@
 //!   document in `schema/rest/`. There are no handlers.
 //! - `etag.rs`: conditional requests.
 //! - `operation.rs` turns a document into an operation, and a request into its variables.
-//! - `openapi.rs` describes all of it, from the same table and schema, with the schemas from `shapes.rs`.
+//! - `openapi.rs` describes all of it, from the same table and schema, with the schemas from `shapes.rs`;
+//!   `file_paths.rs` adds the routes of files.
 
 mod etag;
+mod file_paths;
 pub mod openapi;
 mod operation;
 mod routes;

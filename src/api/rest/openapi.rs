@@ -4,14 +4,19 @@
 //! Nothing is stated twice, so nothing can drift: `schema/openapi.json` is this function's output, and a test compares
 //! the two.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::LazyLock,
+};
 
 use http::{Method, StatusCode};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
     Operation, Route, Routes, Source,
     etag::EtagSource,
+    file_paths::{TAG as FILES, file_paths},
     operation::Input,
     shapes::{Shapes, is_required},
 };
@@ -22,6 +27,19 @@ const DESCRIPTION: &str = "Manages the AI agents of organizations. Errors are RF
     same key within 24 hours returns the first answer without repeating the change, with `Idempotent-Replayed: true` and \
     null in place of secrets.";
 
+/// An example of an operation: a body, and keys of the answer that follow from it.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+struct Example {
+    body: Map<String, Value>,
+    answer: Map<String, Value>,
+}
+
+/// The examples, by operation. Tests send them to the service.
+static EXAMPLES: LazyLock<HashMap<String, Example>> = LazyLock::new(|| {
+    muster_json::from_slice(include_bytes!("../../../schema/rest/examples.json")).unwrap_or_default()
+});
+
 /// The document, as JSON with sorted keys.
 #[must_use]
 pub fn document(routes: &Routes, catalogue: &Catalogue) -> Value {
@@ -31,6 +49,9 @@ pub fn document(routes: &Routes, catalogue: &Catalogue) -> Value {
     for (route, operation) in routes.iter() {
         let method = route.method.as_str().to_ascii_lowercase();
         paths.entry(route.path).or_default().insert(method, shapes.operation(route, operation, catalogue));
+    }
+    for (path, method, described) in file_paths(catalogue) {
+        paths.entry(path).or_default().insert(method.to_owned(), described);
     }
     json!({
         "openapi": "3.1.0",
@@ -68,14 +89,14 @@ fn tag(route: &Route) -> &'static str {
     let mut parts = route.path.split('/').skip(4).filter(|part| !part.starts_with('{'));
     match parts.next() {
         None => "organization",
-        Some("agent") if route.path.contains("/message") => "message",
+        Some("agent" | "conversation") if route.path.contains("/message") => "message",
         Some("agent") if route.path.contains("/conversation") => "conversation",
         Some(resource) => resource,
     }
 }
 
 fn tags(routes: &Routes) -> Vec<Value> {
-    let mut names: Vec<_> = routes.iter().map(|(route, _)| tag(route)).collect();
+    let mut names: Vec<_> = routes.iter().map(|(route, _)| tag(route)).chain([FILES]).collect();
     names.sort_unstable();
     names.dedup();
     names.into_iter().map(|name| json!({ "name": name })).collect()
@@ -89,7 +110,7 @@ impl Shapes<'_> {
             "tags": [tag(route)],
             "summary": about.as_deref().unwrap_or_default().lines().next().unwrap_or_default(),
             "description": description(about.as_deref().unwrap_or_default(), operation.permit),
-            "parameters": self.parameters(operation),
+            "parameters": self.parameters(route, operation),
             "responses": self.responses(route, operation),
         });
         if let Some(body) = operation.body() {
@@ -101,14 +122,33 @@ impl Shapes<'_> {
         if let Permit::InOrganization { permission, .. } = operation.permit {
             described["x-permission"] = json!(permission.as_str());
         }
+        // The specification's operations stay as they are.
+        if !route.is_specified() {
+            self.add_examples(route, operation, &mut described);
+        }
         described
     }
 
-    fn parameters(&mut self, operation: &Operation) -> Vec<Value> {
+    fn parameters(&mut self, route: &Route, operation: &Operation) -> Vec<Value> {
         let inputs = operation.inputs.iter().filter(|input| input.source != Source::Body);
         let mut parameters: Vec<Value> = inputs.map(|input| self.parameter(input)).collect();
         parameters.extend(conditional_header(operation));
+        if route.method != Method::GET && !route.is_specified() {
+            parameters.push(idempotency_header());
+        }
         parameters
+    }
+
+    /// Adds an example of the body, and one of the answer to it.
+    fn add_examples(&self, route: &Route, operation: &Operation, described: &mut Value) {
+        let example = EXAMPLES.get(&operation.name).cloned().unwrap_or_default();
+        if operation.body().is_some() {
+            described["requestBody"]["content"]["application/json"]["example"] = json!(example.body);
+        }
+        let status = route.status.as_u16().to_string();
+        let answer = &mut described["responses"][status]["content"]["application/json"];
+        let given: Map<String, Value> = example.body.into_iter().chain(example.answer).collect();
+        answer["example"] = self.example(&answer["schema"], &given);
     }
 
     fn parameter(&mut self, input: &Input) -> Value {
@@ -133,7 +173,7 @@ impl Shapes<'_> {
                 "content": { "application/json": { "schema": self.answer(operation) } },
             }),
         );
-        if route.method == Method::GET && operation.etag_source.is_some() {
+        if route.method == Method::GET && operation.etag_source.as_ref().is_some_and(EtagSource::is_exact) {
             let status = StatusCode::NOT_MODIFIED;
             let unchanged = json!({
                 "description": "The record still matches an ETag in `If-None-Match`. No body.",
@@ -195,22 +235,27 @@ fn conditional_header(operation: &Operation) -> Option<Value> {
     let current = operation.etag_source.as_ref()?;
     let reads = operation.document.is_query(None);
     let (name, about) = match (reads, current.is_changed()) {
-        (true, _) => {
+        (true, _) if current.is_exact() => {
             ("If-None-Match", "ETags the caller already has. If the record matches one, the answer is 304.")
         }
         (false, true) => (
             "If-Match",
             "ETags of the expected record. If none matches, nothing is changed and the answer is 412.",
         ),
-        (false, false) => return None,
+        (true, _) | (false, false) => return None,
     };
-    Some(json!({
-        "name": name,
-        "in": "header",
-        "required": false,
-        "description": about,
-        "schema": { "type": "string" },
-    }))
+    Some(header_parameter(name, about, &json!({ "type": "string" })))
+}
+
+fn idempotency_header() -> Value {
+    let about =
+        "Identifies the change. A repeated request with the same key returns the first answer, for 24 hours.";
+    let visible = json!({ "type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$" });
+    header_parameter("Idempotency-Key", about, &visible)
+}
+
+fn header_parameter(name: &str, about: &str, schema: &Value) -> Value {
+    json!({ "name": name, "in": "header", "required": false, "description": about, "schema": schema })
 }
 
 /// A description of an operation and the permission it needs.
@@ -268,15 +313,27 @@ fn failures(route: &Route, operation: &Operation) -> BTreeMap<StatusCode, Vec<Co
 /// (`tests/it/api/conflicts.rs`).
 fn conflicts(operation: &str) -> &'static [Code] {
     match operation {
-        "CreateServer" | "CreateAgent" => &[Code::PlanLimitReached, Code::NameTaken],
+        "CreateServer" | "CreateAgent" | "CreateSkill" => &[Code::PlanLimitReached, Code::NameTaken],
         "CreateChannel" => &[Code::PlanLimitReached],
         "EditChannel" => &[Code::PlanLimitReached, Code::Archived, Code::NotSupported],
         "StartAgent" => &[Code::AgentAlreadyRunning, Code::OrganizationStopped],
         "ResolveApproval" | "DismissApproval" => &[Code::ApprovalNotPending],
         "AnswerApproval" => &[Code::ApprovalNotPending, Code::ApprovalNotAQuestion],
         "CreateCredential" | "UnarchiveMcpServer" => &[Code::NameTaken],
-        "EditCredential" | "EditSkill" => &[Code::NameTaken, Code::Archived],
-        "SetCredentialAgents" => &[Code::Archived],
+        "EditCredential" | "EditSkill" | "EditMcpServer" => &[Code::NameTaken, Code::Archived],
+        "SetCredentialAgents" | "SetMcpServerAgents" | "SetSkillAgents" => &[Code::Archived],
+        "CreateMcpServer" | "EditServer" | "UnarchiveCredential" | "UnarchiveSkill" => &[Code::NameTaken],
+        "DeleteServer" => &[Code::InUse],
+        "EditAgent" => &[Code::AgentAlreadyRunning, Code::NameTaken],
+        "DeleteAgent" => &[Code::AgentAlreadyRunning],
+        "RestoreAgent" => &[Code::Archived, Code::NameTaken, Code::PlanLimitReached],
+        "StopAgent" | "PauseAgent" => &[Code::AgentNotRunning],
+        "ResumeAgent" => &[Code::AgentNotRunning, Code::OrganizationStopped],
+        "RestartAgent" => &[Code::OrganizationStopped],
+        "StartConversation" => &[Code::PlanLimitReached],
+        "PostMessage" => &[Code::Archived, Code::PlanLimitReached],
+        "EditConversation" | "TakeOverConversation" => &[Code::Archived],
+        "EditMember" | "RemoveMember" => &[Code::LastOwner],
         _ => &[],
     }
 }

@@ -24,6 +24,7 @@ use crate::{
     core::access::Permit,
     resolvers::{
         Catalogue,
+        bounds::{bounds, digits},
         validate::{Spelling, Validator, meant},
     },
 };
@@ -42,8 +43,23 @@ pub struct Input {
     /// Its name in REST. For the body, the variable's name.
     pub name: String,
     pub source: Source,
-    /// The argument it is passed to: type, bounds, description.
+    /// The argument it is passed to: type, bounds, description. For a [`DECIMALS`] parameter, a text of digits.
     pub declared: MetaInputValue,
+}
+
+/// Parameters that the specification has as decimal integers of any length. In the schema they are numbers.
+const DECIMALS: [&str; 2] = ["before_seq", "after_seq"];
+
+impl Input {
+    /// A checked value as the document's variable takes it.
+    fn passed(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) if DECIMALS.contains(&self.name.as_str()) => {
+                text.parse().unwrap_or(i64::MAX).into()
+            }
+            value => value,
+        }
+    }
 }
 
 pub struct Operation {
@@ -180,7 +196,7 @@ impl Operation {
                 if input.source == Source::Body { String::new() } else { format!("/{}", input.name) };
             let before = validator.violations.len();
             if let Some(value) = validator.check(&input.declared, value, &pointer) {
-                variables.insert(input.variable.clone(), value);
+                variables.insert(input.variable.clone(), input.passed(value));
             }
             if input.source != Source::Body {
                 for violation in &mut validator.violations[before..] {
@@ -207,7 +223,7 @@ impl Operation {
             // Null means that a parameter isn't given: paths and queries can't express null.
             let value = given.shift_remove(input.name.as_str()).filter(|value| *value != Value::Null);
             if let Some(value) = validator.check(&input.declared, value, &format!("/{}", input.name)) {
-                variables.insert(input.variable.clone(), value);
+                variables.insert(input.variable.clone(), input.passed(value));
             }
         }
         match self.body() {
@@ -326,12 +342,13 @@ fn input(
         .ok_or_else(|| anyhow!("${variable} is not passed to an argument of the root field"))?;
     let declared =
         args.get(argument.node.as_str()).ok_or_else(|| anyhow!("no argument {}", argument.node))?;
-    Ok(Input {
-        variable: variable.clone(),
-        name: snake_case(variable),
-        source: if variable == "input" { Source::Body } else { Source::Query },
-        declared: declared.clone(),
-    })
+    let (name, mut declared) = (snake_case(variable), declared.clone());
+    if DECIMALS.contains(&name.as_str()) {
+        "String".clone_into(&mut declared.ty);
+        declared.directive_invocations = vec![bounds::apply(digits(40))];
+    }
+    let source = if variable == "input" { Source::Body } else { Source::Query };
+    Ok(Input { variable: variable.clone(), name, source, declared })
 }
 
 fn path_value(input: &Input, path: &[(&str, &str)]) -> Result<Value> {

@@ -1,6 +1,7 @@
 //! The table of `/v1` routes.
 //!
-//! The numbers are those of the specification's endpoint table.
+//! The first 27 are the specification's, numbered as in its endpoint table: neither their answers nor their
+//! descriptions change. The others are ours. Both come from the same schema.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -18,30 +19,50 @@ pub struct Route {
     /// The operation in `schema/rest/` that it runs.
     pub operation: &'static str,
     pub status: StatusCode,
+    /// Whether it is a tool of `/mcp`.
+    pub is_tool: bool,
+}
+
+/// How many routes the specification has.
+const SPECIFIED: usize = 27;
+
+impl Route {
+    /// Whether it is the specification's.
+    #[must_use]
+    pub fn is_specified(&self) -> bool {
+        ROUTES[..SPECIFIED].iter().any(|route| route.operation == self.operation)
+    }
+
+    /// A route that is not a tool. Every client of `/mcp` reads the descriptions of all tools, so there are at most 40:
+    /// those that an assistant needs.
+    const fn no_tool(mut self) -> Self {
+        self.is_tool = false;
+        self
+    }
 }
 
 const fn get(path: &'static str, operation: &'static str) -> Route {
-    Route { method: Method::GET, path, operation, status: StatusCode::OK }
+    Route { method: Method::GET, path, operation, status: StatusCode::OK, is_tool: true }
 }
 
 const fn create(path: &'static str, operation: &'static str) -> Route {
-    Route { method: Method::POST, path, operation, status: StatusCode::CREATED }
+    Route { method: Method::POST, path, operation, status: StatusCode::CREATED, is_tool: true }
 }
 
 const fn post(path: &'static str, operation: &'static str) -> Route {
-    Route { method: Method::POST, path, operation, status: StatusCode::OK }
+    Route { method: Method::POST, path, operation, status: StatusCode::OK, is_tool: true }
 }
 
 const fn patch(path: &'static str, operation: &'static str) -> Route {
-    Route { method: Method::PATCH, path, operation, status: StatusCode::OK }
+    Route { method: Method::PATCH, path, operation, status: StatusCode::OK, is_tool: true }
 }
 
 const fn put(path: &'static str, operation: &'static str) -> Route {
-    Route { method: Method::PUT, path, operation, status: StatusCode::OK }
+    Route { method: Method::PUT, path, operation, status: StatusCode::OK, is_tool: true }
 }
 
 const fn delete(path: &'static str, operation: &'static str) -> Route {
-    Route { method: Method::DELETE, path, operation, status: StatusCode::OK }
+    Route { method: Method::DELETE, path, operation, status: StatusCode::OK, is_tool: true }
 }
 
 /// Every route of `/v1`.
@@ -76,6 +97,49 @@ pub const ROUTES: &[Route] = &[
     /* 25 */ post("/v1/org/{org_id}/mcp/{id}/unarchive", "UnarchiveMcpServer"),
     /* 26 */ patch("/v1/org/{org_id}/skill/{id}", "EditSkill"),
     /* 27 */ get("/v1/org/{org_id}", "GetOrganization"),
+    // Ours.
+    get("/v1/org/{org_id}/server/{id}", "GetServer").no_tool(),
+    patch("/v1/org/{org_id}/server/{id}", "EditServer").no_tool(),
+    delete("/v1/org/{org_id}/server/{id}", "DeleteServer").no_tool(),
+    get("/v1/org/{org_id}/approval/{id}", "GetApproval"),
+    create("/v1/org/{org_id}/conversation", "StartConversation"),
+    get("/v1/org/{org_id}/conversation/{id}", "GetConversation"),
+    patch("/v1/org/{org_id}/conversation/{id}", "EditConversation"),
+    post("/v1/org/{org_id}/conversation/{id}/take-over", "TakeOverConversation").no_tool(),
+    post("/v1/org/{org_id}/conversation/{id}/hand-back", "HandBackConversation").no_tool(),
+    create("/v1/org/{org_id}/conversation/{conversation_id}/message", "PostMessage"),
+    get("/v1/org/{org_id}/turn", "ListTurns").no_tool(),
+    get("/v1/org/{org_id}/turn/{id}", "GetTurn"),
+    post("/v1/org/{org_id}/turn/{id}/cancel", "CancelTurn"),
+    get("/v1/org/{org_id}/agent/{id}", "GetAgent"),
+    patch("/v1/org/{org_id}/agent/{id}", "EditAgent").no_tool(),
+    delete("/v1/org/{org_id}/agent/{id}", "DeleteAgent").no_tool(),
+    post("/v1/org/{org_id}/agent/{id}/restore", "RestoreAgent").no_tool(),
+    post("/v1/org/{org_id}/agent/{id}/stop", "StopAgent"),
+    post("/v1/org/{org_id}/agent/{id}/pause", "PauseAgent").no_tool(),
+    post("/v1/org/{org_id}/agent/{id}/resume", "ResumeAgent").no_tool(),
+    post("/v1/org/{org_id}/agent/{id}/restart", "RestartAgent").no_tool(),
+    get("/v1/org/{org_id}/channel/{id}", "GetChannel").no_tool(),
+    delete("/v1/org/{org_id}/channel/{id}", "DeleteChannel").no_tool(),
+    get("/v1/org/{org_id}/credential", "ListCredentials").no_tool(),
+    get("/v1/org/{org_id}/credential/{id}", "GetCredential").no_tool(),
+    post("/v1/org/{org_id}/credential/{id}/archive", "ArchiveCredential").no_tool(),
+    post("/v1/org/{org_id}/credential/{id}/unarchive", "UnarchiveCredential").no_tool(),
+    get("/v1/org/{org_id}/mcp", "ListMcpServers").no_tool(),
+    create("/v1/org/{org_id}/mcp", "CreateMcpServer").no_tool(),
+    patch("/v1/org/{org_id}/mcp/{id}", "EditMcpServer").no_tool(),
+    put("/v1/org/{org_id}/mcp/{id}/agents", "SetMcpServerAgents").no_tool(),
+    get("/v1/org/{org_id}/skill", "ListSkills"),
+    create("/v1/org/{org_id}/skill", "CreateSkill"),
+    get("/v1/org/{org_id}/skill/{id}", "GetSkill"),
+    put("/v1/org/{org_id}/skill/{id}/agents", "SetSkillAgents").no_tool(),
+    post("/v1/org/{org_id}/skill/{id}/archive", "ArchiveSkill").no_tool(),
+    post("/v1/org/{org_id}/skill/{id}/unarchive", "UnarchiveSkill").no_tool(),
+    get("/v1/org/{org_id}/member", "ListMembers").no_tool(),
+    get("/v1/org/{org_id}/member/{user_id}", "GetMember").no_tool(),
+    patch("/v1/org/{org_id}/member/{user_id}", "EditMember").no_tool(),
+    delete("/v1/org/{org_id}/member/{user_id}", "RemoveMember").no_tool(),
+    get("/v1/org/{org_id}/usage", "ListUsage").no_tool(),
 ];
 
 /// The stored documents, one file per resource.
@@ -86,9 +150,12 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ("conversations", include_str!("../../../schema/rest/conversations.graphql")),
     ("credentials", include_str!("../../../schema/rest/credentials.graphql")),
     ("mcp", include_str!("../../../schema/rest/mcp.graphql")),
+    ("members", include_str!("../../../schema/rest/members.graphql")),
     ("organizations", include_str!("../../../schema/rest/organizations.graphql")),
     ("servers", include_str!("../../../schema/rest/servers.graphql")),
     ("skills", include_str!("../../../schema/rest/skills.graphql")),
+    ("turns", include_str!("../../../schema/rest/turns.graphql")),
+    ("usage", include_str!("../../../schema/rest/usage.graphql")),
 ];
 
 /// The table with its operations, ready to run.

@@ -12,7 +12,11 @@ use axum::{
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body::Body as _;
 
-use super::{Operation, Rest, etag::IfMatch, operation::Given};
+use super::{
+    Operation, Rest,
+    etag::{EtagSource, IfMatch},
+    operation::Given,
+};
 use crate::{
     api::{
         graphql::{Document, Graphql, problem_of},
@@ -160,7 +164,8 @@ async fn under_key(
 /// The answer, with the record's ETag. `asked` has the headers of a request that only reads.
 fn answer(operation: &Operation, status: StatusCode, json: Bytes, asked: Option<&HeaderMap>) -> Response {
     let etag = operation.etag_source.as_ref().map(|current| current.etag(&json));
-    let known = asked.zip(etag.as_ref()).is_some_and(|(headers, etag)| is_known(headers, etag));
+    let exact = operation.etag_source.as_ref().is_some_and(EtagSource::is_exact);
+    let known = exact && asked.zip(etag.as_ref()).is_some_and(|(headers, etag)| is_known(headers, etag));
     let mut response = Response::new(if known { Body::empty() } else { Body::from(json) });
     *response.status_mut() = if known { StatusCode::NOT_MODIFIED } else { status };
     let headers = response.headers_mut();

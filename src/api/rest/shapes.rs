@@ -22,6 +22,8 @@ const LINE: &str = r"^[^\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]*[^
 /// A folder name, as in [`Bounds::folder`]: such a line without slashes that doesn't start with a dot, even
 /// after white space.
 const FOLDER: &str = r"^[^\S\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]*[^\s./\\\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069][^/\\\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]*$";
+/// Any text: PostgreSQL stores no NUL.
+const TEXT: &str = r"^[^\u0000]*$";
 
 /// Schemas under construction. Types that occur more than once become components.
 pub struct Shapes<'a> {
@@ -55,6 +57,37 @@ impl<'a> Shapes<'a> {
     /// The component a schema refers to, if any.
     pub fn referred(&self, schema: &Value) -> Option<String> {
         Some(schema.get("$ref")?.as_str()?.strip_prefix(self.place)?.to_owned())
+    }
+
+    /// An example that fits `schema`: the keys in `given`, and the plainest value for everything else, which is null
+    /// where that is possible.
+    pub fn example(&self, schema: &Value, given: &Map<String, Value>) -> Value {
+        if let Some(name) = self.referred(schema) {
+            return self.schemas.get(&name).map_or(Value::Null, |component| self.example(component, given));
+        }
+        let none = Map::new();
+        match schema.get("type").and_then(Value::as_str) {
+            Some("object") => {
+                let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+                let filled = properties.map(|(key, schema)| {
+                    // The list of a page has what is given.
+                    let inner = if key == "data" { given } else { &none };
+                    (key.clone(), given.get(key).cloned().unwrap_or_else(|| self.example(schema, inner)))
+                });
+                Value::Object(filled.collect())
+            }
+            Some("array") => {
+                json!([self.example(schema.get("items").unwrap_or(&Value::Null), given)])
+            }
+            Some("integer") => schema.get("minimum").cloned().unwrap_or(json!(1)),
+            Some("number") => json!(1),
+            Some("boolean") => json!(false),
+            Some("string") => {
+                let first = schema.get("enum").and_then(|values| values.get(0)).cloned();
+                first.unwrap_or_else(|| json!(text_example(schema)))
+            }
+            _ => Value::Null,
+        }
     }
 
     /// What the operation's document selects from its root field.
@@ -199,7 +232,8 @@ impl<'a> Shapes<'a> {
             "Labels" => json!({
                 "type": "object",
                 "maxProperties": 50,
-                "additionalProperties": { "type": "string", "maxLength": 255 },
+                "propertyNames": { "maxLength": 255, "pattern": TEXT },
+                "additionalProperties": { "type": "string", "maxLength": 255, "pattern": TEXT },
             }),
             "String" => json!({ "type": "string" }),
             // Any JSON.
@@ -251,7 +285,7 @@ fn bounded(mut schema: Value, bounds: Bounds) -> Value {
             Bounds { folder: true, .. } => FOLDER,
             Bounds { line: true, .. } => LINE,
             Bounds { not_blank: true, .. } => r"^[^\u0000]*[^\s\u0000][^\u0000]*$",
-            _ => r"^[^\u0000]*$",
+            _ => TEXT,
         };
         schema["pattern"] = json!(pattern);
     }
@@ -261,6 +295,16 @@ fn bounded(mut schema: Value, bounds: Bounds) -> Value {
 fn set(schema: &mut Value, key: &str, value: Option<i64>) {
     if let Some(value) = value {
         schema[key] = json!(value);
+    }
+}
+
+/// A text that fits the schema of a scalar.
+fn text_example(schema: &Value) -> &'static str {
+    let is_number = schema.get("pattern").and_then(Value::as_str).is_some_and(|text| text.contains("[0-9]"));
+    match schema.get("format") {
+        Some(_) => "2026-06-01T08:00:00.000Z",
+        None if is_number => "1500",
+        None => "text",
     }
 }
 

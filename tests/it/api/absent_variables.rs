@@ -21,6 +21,7 @@ fn target(mutation: &str, all: &Population) -> Option<i64> {
         "updateServiceToken" => all.service_tokens[0],
         "updateMember" => all.members[0],
         "updateModelCredential" => all.model_credentials[0],
+        "updateEventEndpoint" => all.event_endpoints[0],
         "updateOrganization" => return None,
         other => panic!("{other} edits something this law does not know"),
     })

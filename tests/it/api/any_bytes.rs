@@ -98,7 +98,7 @@ async fn every_route_refuses_any_bytes_with_a_problem_document() {
         path = path
             .replace("{agent_id}", &agent.to_string())
             .replace("{conversation_id}", &conversation.to_string());
-        for name in ["{id}", "{origin_id}"] {
+        for name in ["{id}", "{origin_id}", "{user_id}"] {
             path = path.replace(name, &sample(&mut runner, &ids));
         }
         let path = format!("{path}?{}", sample(&mut runner, &queries));

@@ -1,4 +1,4 @@
-//! A valid call to each of the 27 operations, and the fields of the records as the specification lists them.
+//! A valid call to each operation of `/v1`, and the fields of its records: the specification's as it lists them, then ours.
 
 use std::collections::BTreeMap;
 
@@ -71,11 +71,13 @@ pub fn keys(value: &Value, rename: &dyn Fn(&str) -> String) -> Value {
 }
 
 /// Calls to all operations on the records in `all`, in an order in which each succeeds.
-pub fn calls(all: &Population) -> Vec<Call> {
-    let mutations = BTreeMap::from_iter(good_calls(all, Spare::of(all)));
+pub fn calls(all: &Population, spare: Spare) -> Vec<Call> {
+    let good = good_calls(all, spare);
+    let place = |operation: &str| good.iter().position(|(name, _)| *name == root_field(operation));
+    let mutations = BTreeMap::from_iter(good.clone());
     let mut calls: Vec<Call> = ROUTES.iter().map(|route| call(route, all, &mutations)).collect();
-    // Lists come first, or they would contain the changes of the others. The rest follows the order of the table.
-    calls.sort_by_key(|call| call.method != Method::GET);
+    // Reads come first, or they would contain the changes of the others.
+    calls.sort_by_key(|call| (call.method != Method::GET, place(call.operation)));
     calls
 }
 
@@ -101,7 +103,8 @@ fn call(route: &Route, all: &Population, mutations: &BTreeMap<&str, Value>) -> C
 fn read(operation: &str, all: &Population) -> Option<Value> {
     let (agent, conversation) = (all.agents[0], all.conversations[0]);
     Some(match operation {
-        "ListServers" | "ListAgents" => json!({ "page": 1, "limit": 50 }),
+        "ListServers" | "ListAgents" | "ListTurns" | "ListCredentials" | "ListMcpServers" | "ListSkills"
+        | "ListMembers" | "ListUsage" => json!({ "page": 1, "limit": 50 }),
         "ListApprovals" => json!({ "page": 1, "limit": 50, "onlyPending": false }),
         "ListAgentConversations" => json!({ "agentId": agent }),
         "ListMessages" => json!({ "agentId": agent, "conversationId": conversation, "limit": 100 }),
@@ -109,6 +112,15 @@ fn read(operation: &str, all: &Population) -> Option<Value> {
         "ListConversations" => json!({ "sort": "created", "limit": 10 }),
         "ListChannels" | "GetOrganization" => json!({}),
         "GetMcpServer" => json!({ "id": all.mcp_servers[0] }),
+        "GetServer" => json!({ "id": all.servers[0] }),
+        "GetApproval" => json!({ "id": all.approvals[0] }),
+        "GetConversation" => json!({ "id": conversation }),
+        "GetTurn" => json!({ "id": all.turns[0], "wait": 0 }),
+        "GetAgent" => json!({ "id": agent }),
+        "GetChannel" => json!({ "id": all.channels[0] }),
+        "GetCredential" => json!({ "id": all.credentials[0] }),
+        "GetSkill" => json!({ "id": all.skills[0] }),
+        "GetMember" => json!({ "userId": all.members[0] }),
         _ => return None,
     })
 }
@@ -225,7 +237,31 @@ pub const RECORDS: &[(&str, &str)] = &[
         "max_agents max_servers channels_per_agent min_cron_interval_minutes min_mail_poll_minutes \
          doctor_runs_per_month cron_llm_runs_per_month file_versions",
     ),
+    ("Turn", TURN),
+    ("TurnWithMessages", TURN_WITH_MESSAGES),
+    ("TurnWithMessages.messages", POSTED),
+    ("PostedMessage", POSTED),
+    (
+        "Member",
+        "organization_id user_id name email email_confirmed avatar_url role has_second_factor created_at",
+    ),
+    (
+        "Usage",
+        "day agent_id agent provider model calls unpriced_calls input_tokens output_tokens cache_read_tokens \
+         cache_write_tokens cost_micro",
+    ),
+    ("Usage.agent", "id name avatar_url"),
 ];
+
+const TURN: &str = "id organization_id conversation_id agent_id cause caused_by_user_id caused_by_token_id state error model \
+    input_tokens output_tokens cache_read_tokens cache_write_tokens cost_micro first_seq last_seq cancel_requested_at \
+    started_at ended_at created_at updated_at";
+const TURN_WITH_MESSAGES: &str = "id organization_id conversation_id agent_id cause caused_by_user_id caused_by_token_id state \
+    error model input_tokens output_tokens cache_read_tokens cache_write_tokens cost_micro first_seq last_seq \
+    cancel_requested_at started_at ended_at created_at updated_at messages";
+/// A message, with its turn.
+const POSTED: &str = "id conversation_id seq role kind via_channel_id via_identity_id author_user_id author_name status \
+    delivery content attachments created_at turn_id";
 
 /// The shape of an operation's answer: the record, and the fields of the object around it (none for a bare array or
 /// record).
@@ -239,12 +275,25 @@ pub fn answers_with(operation: &str) -> (&'static str, &'static str) {
         "SearchMessages" => ("MessageHit", "data total"),
         "ListAgentConversations" => ("Conversation", ""),
         "ListChannels" => ("Channel", ""),
+        "ListTurns" => ("Turn", "data total page limit"),
+        "ListCredentials" => ("Credential", "data total page limit"),
+        "ListMcpServers" => ("McpServer", "data total page limit"),
+        "ListSkills" => ("Skill", "data total page limit"),
+        "ListMembers" => ("Member", "data total page limit"),
+        "ListUsage" => ("Usage", "data total page limit"),
+        "GetTurn" => ("TurnWithMessages", ""),
+        "CancelTurn" => ("Turn", ""),
+        "PostMessage" => ("PostedMessage", ""),
+        // The id.
+        "DeleteServer" | "DeleteAgent" | "DeleteChannel" | "RemoveMember" => ("", ""),
+        name if name.contains("McpServer") => ("McpServer", ""),
+        name if name.contains("Skill") => ("Skill", ""),
+        name if name.ends_with("Member") => ("Member", ""),
+        name if name.ends_with("Conversation") => ("Conversation", ""),
         name if name.ends_with("Agent") => ("Agent", ""),
         name if name.ends_with("Approval") => ("Approval", ""),
         name if name.ends_with("Channel") || name.ends_with("WhitelistOrigin") => ("Channel", ""),
         name if name.contains("Credential") => ("Credential", ""),
-        name if name.ends_with("McpServer") => ("McpServer", ""),
-        name if name.ends_with("Skill") => ("Skill", ""),
         name if name.ends_with("Organization") => ("Organization", ""),
         name if name.ends_with("Server") || name.ends_with("ProvisioningToken") => ("Server", ""),
         other => panic!("what does {other} answer with?"),

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use muster::api::rest::ROUTES;
+use muster::{api::rest::ROUTES, domain::conversations};
 use serde_json::{Value, json};
 
 use crate::{
     api::calls::{Call, calls},
-    harness::{Answer, Population, TestApp, documented},
+    harness::{Answer, Population, Spare, TestApp, documented},
 };
 
 /// The callers and the records.
@@ -23,7 +23,7 @@ struct Setup {
 impl Setup {
     async fn open() -> Self {
         let (app, all) = TestApp::populated(4).await;
-        Self { calls: calls(&all), app, all, seen: BTreeSet::new() }
+        Self { calls: calls(&all, Spare::of(&all)), app, all, seen: BTreeSet::new() }
     }
 
     /// A valid call to an operation, with this body instead of its own if given.
@@ -67,6 +67,7 @@ async fn every_documented_conflict_occurs() {
     limits(&mut setup).await;
     done_before(&mut setup).await;
     names(&mut setup).await;
+    states(&mut setup).await;
     archived(&mut setup).await;
     assert_eq!(setup.seen, promised());
 }
@@ -78,6 +79,9 @@ async fn limits(setup: &mut Setup) {
     for operation in ["CreateServer", "CreateAgent", "CreateChannel"] {
         setup.refuses(operation, "PLAN_LIMIT_REACHED", None).await;
     }
+    setup.set("agents", "archived_at = 1", setup.all.agents[0]).await;
+    setup.refuses("RestoreAgent", "PLAN_LIMIT_REACHED", None).await;
+    setup.set("agents", "archived_at = NULL", setup.all.agents[0]).await;
     setup.set("channels", "scope = 'INTERNAL'", setup.all.channels[0]).await;
     setup.refuses("EditChannel", "PLAN_LIMIT_REACHED", Some(json!({ "scope": "EXTERNAL" }))).await;
     let more = "max_servers_override = 99, contracted_agents = 99, max_channels_per_agent = 99";
@@ -100,6 +104,8 @@ async fn done_before(setup: &mut Setup) {
         ("CreateServer", "NAME_TAKEN"),
         ("CreateAgent", "NAME_TAKEN"),
         ("CreateCredential", "NAME_TAKEN"),
+        ("CreateMcpServer", "NAME_TAKEN"),
+        ("CreateSkill", "NAME_TAKEN"),
         ("ResolveApproval", "APPROVAL_NOT_PENDING"),
         ("AnswerApproval", "APPROVAL_NOT_PENDING"),
         ("DismissApproval", "APPROVAL_NOT_PENDING"),
@@ -110,26 +116,84 @@ async fn done_before(setup: &mut Setup) {
     }
 }
 
+/// Operations that depend on the state of agents, servers and members.
+async fn states(setup: &mut Setup) {
+    let (org, agent, other) = (setup.app.org, setup.all.agents[0], setup.all.agents[1]);
+    setup.refuses("DeleteServer", "IN_USE", None).await;
+    setup.set("agents", "status = 'RUNNING'", agent).await;
+    setup.refuses("DeleteAgent", "AGENT_ALREADY_RUNNING", None).await;
+    let moves = json!({ "server_id": setup.all.servers[1] });
+    setup.refuses("EditAgent", "AGENT_ALREADY_RUNNING", Some(moves)).await;
+    setup.set("agents", "status = 'ERROR', restart_at = NULL", other).await;
+    for operation in ["StopAgent", "PauseAgent", "ResumeAgent"] {
+        setup.refuses(operation, "AGENT_NOT_RUNNING", None).await;
+    }
+    setup.set("agents", "status = 'PAUSED'", other).await;
+    setup.set("organizations", "stopped_at = 1, stopped_by_name = 'Ann', stop_reason = 'so'", org).await;
+    for operation in ["ResumeAgent", "RestartAgent"] {
+        setup.refuses(operation, "ORGANIZATION_STOPPED", None).await;
+    }
+    setup.set("organizations", "stopped_at = NULL", org).await;
+    setup.set("agents", "status = 'STOPPED', name = 'the same', archived_at = 1", agent).await;
+    setup.set("agents", "name = 'the same'", other).await;
+    setup.refuses("RestoreAgent", "NAME_TAKEN", None).await;
+    let server: i64 = setup.app.one("SELECT server_id FROM agents WHERE id = $1", vec![agent.into()]).await;
+    setup.set("servers", "archived_at = 1", server).await;
+    setup.refuses("RestoreAgent", "ARCHIVED", None).await;
+    setup.set("servers", "archived_at = NULL", server).await;
+    setup.refuses("PostMessage", "ARCHIVED", None).await;
+    setup.refuses("TakeOverConversation", "ARCHIVED", None).await;
+    setup.set("agents", "archived_at = NULL, name = 'its own'", agent).await;
+    setup.refuses("EditAgent", "NAME_TAKEN", Some(json!({ "name": "the same" }))).await;
+    setup.set("conversations", "status = 'ARCHIVED'", setup.all.conversations[0]).await;
+    setup.refuses("EditConversation", "ARCHIVED", Some(json!({ "title": "another" }))).await;
+    let owner = setup.app.owner.user.unwrap();
+    setup.app.execute("UPDATE members SET role = 'VIEWER' WHERE user_id <> $1", vec![owner.into()]).await;
+    for operation in ["EditMember", "RemoveMember"] {
+        let call = setup.calls.iter_mut().find(|call| call.operation == operation).unwrap();
+        call.path[0].1 = json!(owner);
+        setup.refuses(operation, "LAST_OWNER", None).await;
+    }
+    setup.app.execute("UPDATE plans SET max_stored_mib = 0", vec![]).await;
+    conversations::count_stored(&setup.app.core).await.unwrap();
+    setup.set("conversations", "status = 'OPEN'", setup.all.conversations[0]).await;
+    let first = json!({ "agent_id": agent, "text": "hello" });
+    setup.refuses("StartConversation", "PLAN_LIMIT_REACHED", Some(first)).await;
+    setup.refuses("PostMessage", "PLAN_LIMIT_REACHED", None).await;
+    let skill = json!({ "name": "another", "content": "# Another" });
+    setup.refuses("CreateSkill", "PLAN_LIMIT_REACHED", Some(skill)).await;
+}
+
 async fn names(setup: &mut Setup) {
     for (operation, table, other) in [
         ("EditCredential", "credentials", setup.all.credentials[1]),
         ("EditSkill", "skills", setup.all.skills[1]),
+        ("EditMcpServer", "mcp_servers", setup.all.mcp_servers[1]),
+        ("EditServer", "servers", setup.all.servers[1]),
     ] {
         setup.set(table, "name = 'the same'", other).await;
         setup.refuses(operation, "NAME_TAKEN", Some(json!({ "name": "the same" }))).await;
     }
-    setup.call("ArchiveMcpServer", None).await.expect(200);
-    for server in [setup.all.mcp_servers[0], setup.all.mcp_servers[1]] {
-        setup.set("mcp_servers", "name = 'the same'", server).await;
+    for (kind, table, ids) in [
+        ("McpServer", "mcp_servers", setup.all.mcp_servers.clone()),
+        ("Credential", "credentials", setup.all.credentials.clone()),
+        ("Skill", "skills", setup.all.skills.clone()),
+    ] {
+        setup.call(&format!("Archive{kind}"), None).await.expect(200);
+        // The other one has this name already.
+        setup.set(table, "name = 'the same'", ids[0]).await;
+        setup.refuses(&format!("Unarchive{kind}"), "NAME_TAKEN", None).await;
     }
-    setup.refuses("UnarchiveMcpServer", "NAME_TAKEN", None).await;
 }
 
 async fn archived(setup: &mut Setup) {
     setup.set("credentials", "archived_at = 1", setup.all.credentials[0]).await;
     setup.set("skills", "archived_at = 1", setup.all.skills[0]).await;
-    for operation in ["EditCredential", "EditSkill", "SetCredentialAgents"] {
-        setup.refuses(operation, "ARCHIVED", None).await;
+    setup.set("mcp_servers", "archived_at = 1", setup.all.mcp_servers[0]).await;
+    for kind in ["Credential", "Skill", "McpServer"] {
+        for operation in [format!("Edit{kind}"), format!("Set{kind}Agents")] {
+            setup.refuses(&operation, "ARCHIVED", None).await;
+        }
     }
     setup.set("channels", "is_active = FALSE, transport = 'CALENDAR'", setup.all.channels[0]).await;
     setup.refuses("EditChannel", "NOT_SUPPORTED", Some(json!({ "is_active": true }))).await;

@@ -76,7 +76,7 @@ async fn a_late_edit_is_refused_with_the_current_record() {
         );
         tried += 1;
     }
-    assert_eq!(tried, 12);
+    assert_eq!(tried, 13);
 }
 
 #[tokio::test]

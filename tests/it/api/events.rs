@@ -233,6 +233,7 @@ fn a_kind_needs_the_permission_of_its_fields() {
             RecordKind::Contact => &["contact"],
             RecordKind::Conversation => &["conversations", "conversation"],
             RecordKind::Credential => &["credential"],
+            RecordKind::EventEndpoint => &["eventEndpoint"],
             RecordKind::Image => &["image"],
             RecordKind::Invitation => &["invitations"],
             RecordKind::McpServer => &["mcpServer"],

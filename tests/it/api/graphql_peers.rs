@@ -12,7 +12,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::harness::{PATIENCE, TestApp, node, peer_folder};
+use crate::harness::{PATIENCE, TestApp, node};
 
 async fn passes(script: &str, arguments: &[&str]) {
     let run = node("graphql", script).args(arguments).output();
@@ -32,34 +32,6 @@ async fn the_graphql_over_http_audits_pass() {
 async fn a_code_generator_reads_the_schema() {
     let app = TestApp::start().await;
     passes("introspect.mjs", &[&format!("{}/graphql", app.base)]).await;
-}
-
-/// `graphql-codegen` for the schema and the documents behind `/v1`, with the settings recommended in
-/// `docs/api.md`.
-#[tokio::test]
-async fn a_code_generator_makes_types_from_the_schema_file() {
-    const CLI: &str = "../node_modules/@graphql-codegen/cli/esm/bin.js";
-    let folder = peer_folder("graphql");
-    let settings = std::fs::read_to_string(folder.join("codegen.json")).unwrap();
-    let settings: Value = serde_json::from_str(&settings).unwrap();
-    let generates = settings["generates"].as_object().unwrap();
-    let (file, generated) = generates.iter().next().unwrap();
-    let file = folder.join(file);
-    let _ = std::fs::remove_file(&file);
-    passes(CLI, &["--config", "codegen.json"]).await;
-    let types = std::fs::read_to_string(&file).unwrap();
-    assert!(types.contains("export type ListAgentsQuery ="), "no operations in {}", file.display());
-    assert!(!types.contains(": any"), "{} has untyped values", file.display());
-    let scalars = generated["config"]["scalars"].as_object().unwrap();
-    for (name, ty) in scalars {
-        let line = format!("{name}: {{ input: {0}; output: {0}; }}", ty.as_str().unwrap());
-        assert!(types.contains(&line), "{line}");
-        let told = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/api.md")).unwrap();
-        assert!(
-            told.contains(&format!("{name}: {}", ty.as_str().unwrap())),
-            "docs/api.md does not mention {name}"
-        );
-    }
 }
 
 #[tokio::test]

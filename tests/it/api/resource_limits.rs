@@ -1,7 +1,10 @@
 //! The resources that callers may hold at a time: connections, sockets, subscriptions, bodies, answers. The resource
 //! limits count all of it and release it at the end.
 
-use muster::core::{config::Config, resource_limits::Resource};
+use muster::{
+    base::enums::RecordKind,
+    core::{config::Config, resource_limits::Resource},
+};
 use reqwest::Method;
 use serde_json::json;
 use tokio::{
@@ -329,10 +332,18 @@ async fn an_event_streams_query_is_counted_while_it_lasts() {
     until("it is given back", || held(&app, Resource::Bodies) == 0).await;
     // A list that would be kept for as long has no more items than make sense.
     let watch = "subscription($o: Id!, $k: [RecordKind!]) { changes(orgId: $o, kinds: $k) { id } }";
-    let many = asks(watch, json!({ "o": app.org, "k": vec!["AGENT"; 21] })).await.text().await.unwrap();
-    assert!(many.contains("`kinds` can have at most 20 items."), "{many}");
-    let every =
-        asks(watch, json!({ "o": app.org, "k": vec!["AGENT"; 20] })).await.chunk().await.unwrap().unwrap();
+    let many = asks(watch, json!({ "o": app.org, "k": vec!["AGENT"; RecordKind::ALL.len() + 1] }))
+        .await
+        .text()
+        .await
+        .unwrap();
+    assert!(many.contains("`kinds` can have at most "), "{many}");
+    let every = asks(watch, json!({ "o": app.org, "k": vec!["AGENT"; RecordKind::ALL.len()] }))
+        .await
+        .chunk()
+        .await
+        .unwrap()
+        .unwrap();
     assert!(String::from_utf8_lossy(&every).contains("\"id\":null"), "{every:?}");
 }
 

@@ -389,7 +389,7 @@ async fn only_the_reader_hears_of_a_mark() {
     assert_eq!(theirs.next().await["payload"]["data"]["changes"]["id"], other);
 }
 
-const AROUND: &str = "query($o: Id!, $c: Id!, $around: String, $before: String, $after: String, $n: Int) {
+const AROUND: &str = "query($o: Id!, $c: Id!, $around: Int, $before: Int, $after: Int, $n: Int) {
     messages(orgId: $o, conversationId: $c, aroundSeq: $around, beforeSeq: $before, afterSeq: $after, limit: $n) {
         data { seq } total hasBefore hasAfter } }";
 
@@ -408,29 +408,29 @@ async fn messages_around_a_seq_fill_a_page() {
         let (first, last) = (seqs.first().copied().unwrap_or(0), seqs.last().copied().unwrap_or(0));
         (first, last, seqs.len(), it["hasBefore"] == true, it["hasAfter"] == true)
     };
-    let around = |seq: &str, n: i64| json!({ "c": conversation, "around": seq, "n": n });
-    assert_eq!(page(around("10", 6)).await, (7, 12, 6, true, true));
-    assert_eq!(page(around("10", 1)).await, (10, 10, 1, true, true));
-    assert_eq!(page(around("1", 6)).await, (1, 6, 6, false, true));
-    assert_eq!(page(around("0", 6)).await, (1, 6, 6, false, true));
-    assert_eq!(page(around("20", 6)).await, (15, 20, 6, true, false));
-    assert_eq!(page(around("99999999999999999999", 6)).await, (15, 20, 6, true, false));
-    assert_eq!(page(around("10", 200)).await, (1, 20, 20, false, false));
+    let around = |seq: i64, n: i64| json!({ "c": conversation, "around": seq, "n": n });
+    assert_eq!(page(around(10, 6)).await, (7, 12, 6, true, true));
+    assert_eq!(page(around(10, 1)).await, (10, 10, 1, true, true));
+    assert_eq!(page(around(1, 6)).await, (1, 6, 6, false, true));
+    assert_eq!(page(around(0, 6)).await, (1, 6, 6, false, true));
+    assert_eq!(page(around(20, 6)).await, (15, 20, 6, true, false));
+    assert_eq!(page(around(i64::from(i32::MAX), 6)).await, (15, 20, 6, true, false));
+    assert_eq!(page(around(10, 200)).await, (1, 20, 20, false, false));
     assert_eq!(page(json!({ "c": conversation, "n": 5 })).await, (16, 20, 5, true, false));
-    assert_eq!(page(json!({ "c": conversation, "before": "4" })).await, (1, 3, 3, false, true));
-    assert_eq!(page(json!({ "c": conversation, "before": "1" })).await, (0, 0, 0, false, true));
-    assert_eq!(page(json!({ "c": conversation, "after": "18" })).await, (19, 20, 2, true, false));
-    assert_eq!(page(json!({ "c": conversation, "after": "20" })).await, (0, 0, 0, true, false));
+    assert_eq!(page(json!({ "c": conversation, "before": 4 })).await, (1, 3, 3, false, true));
+    assert_eq!(page(json!({ "c": conversation, "before": 1 })).await, (0, 0, 0, false, true));
+    assert_eq!(page(json!({ "c": conversation, "after": 18 })).await, (19, 20, 2, true, false));
+    assert_eq!(page(json!({ "c": conversation, "after": 20 })).await, (0, 0, 0, true, false));
     for given in
-        [json!({ "c": empty }), json!({ "c": empty, "around": "5" }), json!({ "c": empty, "after": "0" })]
+        [json!({ "c": empty }), json!({ "c": empty, "around": 5 }), json!({ "c": empty, "after": 0 })]
     {
         assert_eq!(page(given).await, (0, 0, 0, false, false));
     }
-    let sides = "query($o: Id!, $c: Id!) { messages(orgId: $o, conversationId: $c, afterSeq: \"3\", limit: 2) { hasAfter hasBefore } }";
+    let sides = "query($o: Id!, $c: Id!) { messages(orgId: $o, conversationId: $c, afterSeq: 3, limit: 2) { hasAfter hasBefore } }";
     let sides = app.viewer.gql(sides, json!({ "o": app.org, "c": conversation })).await.data();
     assert_eq!(sides["messages"], json!({ "hasAfter": true, "hasBefore": true }));
     let refused =
-        app.viewer.gql(AROUND, json!({ "o": app.org, "c": conversation, "around": "1", "after": "1" })).await;
+        app.viewer.gql(AROUND, json!({ "o": app.org, "c": conversation, "around": 1, "after": 1 })).await;
     assert_eq!(refused.code(), "VALIDATION_FAILED");
 }
 

@@ -13,6 +13,9 @@ NEW_CHANNEL, CHANNEL = "POST /channel", "PATCH /channel/{id}"
 CHANNELS = [NEW_CHANNEL, CHANNEL]
 CREDENTIALS = ["POST /credential", "PATCH /credential/{id}"]
 ANSWER = "PATCH /approval/{id}/answer"
+AGENT = "PATCH /agent/{id}"
+NEW_MCP, MCP = "POST /mcp", "PATCH /mcp/{id}"
+MESSAGE = "POST /conversation/{conversation_id}/message"
 OBJECTS = ["/webhook", "/email", "/code_host", "/drive", "/calendar"]
 
 # What is wrong where: (operation, place, code, why it is not in the document). `#` is any number.
@@ -59,7 +62,43 @@ RULES = [
     *each(CREDENTIALS, ["/destinations/#"], ["NOT_ALLOWED"], "a host or an address"),
     *each(CREDENTIALS, ["/fields/#/label"], ["DUPLICATE"], "each label once"),
     *each(CREDENTIALS, ["/fields/#/value"], ["NOT_ALLOWED", "TOO_LONG"], "of its field's type, which may be stored; bytes"),
-    ("PATCH /skill/{id}", "/name", "TOO_LONG", "a folder's name has at most 240 bytes; the document counts characters"),
+    *each(
+        ["POST /skill", "PATCH /skill/{id}"],
+        ["/name"],
+        ["TOO_LONG"],
+        "a folder's name has at most 240 bytes; the document counts characters",
+    ),
+    *each(["PUT /mcp/{id}/agents", "PUT /skill/{id}/agents"], ["/agent_ids/#"], ["NOT_FOUND"], "the agents exist"),
+    ("POST /conversation", "/agent_id", "NOT_FOUND", "the agent exists"),
+    ("PATCH /conversation/{id}", "/status", "NOT_ALLOWED", "PENDING is a status, and never set by hand"),
+    (MESSAGE, "/attachment_ids/#", "NOT_FOUND", "files that the caller has uploaded and not posted"),
+    # A setting of an agent may need another one, which the agent may have or not.
+    *each([AGENT], ["/server_id", "/image_id"], ["NOT_FOUND"], "the server and the image exist"),
+    *each(
+        [AGENT],
+        ["/timezone", "/backup_cron", "/language", "/model_credential_base_url"],
+        ["NOT_ALLOWED"],
+        "a zone, a schedule, a language, an address",
+    ),
+    (AGENT, "/cpu_override", "TOO_SMALL", "a hundredth of a core; 0 is not one"),
+    (AGENT, "/approval_ask_threshold", "TOO_LARGE", "not above the threshold that blocks"),
+    *each(
+        [AGENT],
+        [
+            "/backup_cron",
+            "/cost_guard_tokens_per_hour",
+            "/cost_guard_action",
+            "/session_reset_tokens",
+            "/model_credential",
+        ],
+        ["REQUIRED"],
+        "what another setting needs",
+    ),
+    # An MCP server is a program or an address; which one an edited one is, is not in the request.
+    *each([NEW_MCP, MCP], ["/command", "/url"], ["NOT_ALLOWED", "REQUIRED"], "what its transport takes; an address"),
+    *each([NEW_MCP, MCP], ["/args"], ["NOT_ALLOWED"], "a program's"),
+    *each([NEW_MCP, MCP], ["/auth/#"], ["DUPLICATE"], "each name once"),
+    *each([NEW_MCP, MCP], ["/name"], ["NOT_ALLOWED"], "`muster` is Muster's own"),
 ]
 
 # What a run need not come upon, and why: (operation, place, code) of a rule.
@@ -111,4 +150,25 @@ EXAMPLES = [
     ("PATCH /credential/{id}", {"destinations": ["no host"]}),
     ("PUT /credential/{id}/agents", {"agent_ids": [NOTHING]}),
     ("PATCH /skill/{id}", {"name": "\U0001f600" * 80}),
+    ("POST /skill", {"name": "\U0001f600" * 80, "content": ""}),
+    ("PUT /mcp/{id}/agents", {"agent_ids": [NOTHING]}),
+    ("PUT /skill/{id}/agents", {"agent_ids": [NOTHING]}),
+    ("POST /conversation", {"agent_id": NOTHING}),
+    ("PATCH /conversation/{id}", {"status": "PENDING"}),
+    (MESSAGE, {"text": "a file", "attachment_ids": [NOTHING]}),
+    (AGENT, {"server_id": NOTHING, "image_id": NOTHING}),
+    (AGENT, {"timezone": "nowhere", "backup_cron": "never", "language": "no language", "model_credential_base_url": "no address"}),
+    (AGENT, {"cpu_override": 0, "model_credential": None}),
+    (AGENT, {"approval_ask_threshold": 90, "approval_block_threshold": 10}),
+    (AGENT, {"backup_schedule": "CRON", "backup_cron": None}),
+    (AGENT, {"cost_guard_mode": "CUSTOM", "cost_guard_tokens_per_hour": None, "cost_guard_action": None}),
+    (AGENT, {"session_reset_mode": "CUSTOM", "session_reset_tokens": None}),
+    (AGENT, {"credential_choice": "OWN", "model_credential": None}),
+    (NEW_MCP, {"name": "muster", "transport": "STDIO", "auth": ["same", "same"]}),
+    (NEW_MCP, {"name": "an example", "transport": "STDIO", "url": "https://mcp.example"}),
+    (NEW_MCP, {"name": "an example", "transport": "HTTP", "command": "a program", "args": ["x"]}),
+    (MCP, {"name": "muster", "transport": "STDIO", "command": None, "args": [], "auth": ["same", "same"]}),
+    (MCP, {"transport": "STDIO", "url": "https://mcp.example"}),
+    (MCP, {"transport": "HTTP", "command": "a program", "args": ["x"], "url": None}),
+    (MCP, {"transport": "HTTP", "command": None, "args": [], "url": "no address"}),
 ]
