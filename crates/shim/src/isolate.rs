@@ -102,13 +102,19 @@ impl Sandbox {
         }
         // The same session, so that signals for the agent's process group arrive. It has no terminal: see `exec::exec`.
         add(&["--die-with-parent".as_ref(), "--cap-drop".as_ref(), "ALL".as_ref()]);
-        for path in visible_paths(rustix::process::geteuid().is_root(), self.no_network) {
+        let visible = || visible_paths(rustix::process::geteuid().is_root(), self.no_network).map(Path::new);
+        for path in visible() {
             add(&["--ro-bind-try".as_ref(), path.as_ref(), path.as_ref()]);
         }
         add(&["--proc".as_ref(), "/proc".as_ref(), "--dev".as_ref(), "/dev".as_ref()]);
         add(&["--tmpfs".as_ref(), "/tmp".as_ref()]);
-        // After /tmp, since they may be below it.
-        for path in &self.readable {
+        // After /tmp, since they may be below it. bubblewrap can't mount on a link, such as a virtual environment's
+        // `python3`, so a path below another one is not mounted again.
+        let is_below = |path: &Path| {
+            let mut others = self.readable.iter().filter(|other| *other != path);
+            others.any(|other| path.starts_with(other)) || visible().any(|other| path.starts_with(other))
+        };
+        for path in self.readable.iter().filter(|path| !is_below(path)) {
             add(&["--ro-bind".as_ref(), path.as_ref(), path.as_ref()]);
         }
         for path in &self.writable {
@@ -226,7 +232,7 @@ mod tests {
     fn the_arguments_are_in_the_order_that_bubblewrap_applies_them() {
         let sandbox = Sandbox {
             writable: vec!["/tmp/home".into()],
-            readable: vec!["/srv/agent".into()],
+            readable: vec!["/srv/agent".into(), "/srv/agent/run".into(), "/usr/bin/python3".into()],
             no_network: false,
         };
         let args =
