@@ -5,6 +5,7 @@ import tailwindcss from '@tailwindcss/vite'
 import react from '@vitejs/plugin-react'
 import { defineConfig, type Plugin } from 'vite'
 import { notices } from './scripts/notices.ts'
+import { reference } from './scripts/reference.ts'
 
 // The service that `npm run dev` talks to. MUSTER_DEV_TOKEN is a credential for development alone: the proxy adds
 // it, no file of the build ever contains it.
@@ -109,7 +110,7 @@ const groups = [
 ]
 
 export default defineConfig({
-  plugins: [react(), tailwindcss(), plainImports, notices()],
+  plugins: [react(), tailwindcss(), plainImports, reference(), notices()],
   resolve: {
     alias: [
       { find: '~', replacement: fileURLToPath(new URL('./src', import.meta.url)) },

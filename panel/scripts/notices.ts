@@ -3,8 +3,11 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Plugin } from 'vite'
+import { RENDERER } from './reference.ts'
 
 const KNOWN = new Set(['MIT', 'ISC', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', '0BSD'])
+/** What the Apache licence asks for, and the licences of what a package has bundled itself. */
+const MORE = /^(NOTICE|swagger-ui-bundle\.js\.LICENSE\.txt)$/
 const PACKAGE = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/
 
 export function notices(): Plugin {
@@ -22,6 +25,8 @@ export function notices(): Plugin {
       }
       // Its output is in the style sheet.
       folders.add(join(process.cwd(), 'node_modules/tailwindcss'))
+      // It is copied.
+      folders.add(RENDERER)
       const written = [...folders].map(notice).sort((a, b) => (a.name < b.name ? -1 : 1))
       const text = written.map(({ name, text }) => `${name}\n\n${text}\n`).join(`\n${'-'.repeat(80)}\n\n`)
       this.emitFile({ type: 'asset', fileName: 'assets/third-party.txt', source: `${HEAD}\n\n${text}` })
@@ -38,7 +43,10 @@ function notice(folder: string): { name: string; text: string } {
   const file = readdirSync(folder).find((each) => /^licen[cs]e(\.(md|txt))?$/i.test(each))
   const text = file ? readFileSync(join(folder, file), 'utf8') : inherited(folder)
   if (!text) throw new Error(`${name} comes without its licence's text`)
-  return { name: `${name} ${version} (${license})`, text: text.replaceAll('\r\n', '\n').trim() }
+  const more = readdirSync(folder).filter((each) => MORE.test(each))
+  const texts = [text, ...more.map((each) => readFileSync(join(folder, each), 'utf8'))]
+  const whole = texts.map((each) => each.replaceAll('\r\n', '\n').trim()).join('\n\n')
+  return { name: `${name} ${version} (${license})`, text: whole }
 }
 
 /** Packages of one project sometimes carry the text in one of them. */

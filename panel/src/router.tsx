@@ -65,7 +65,7 @@ const account = createRoute({
   validateSearch: tabSearch,
   component: lazyPage(() => import('./pages/account/account-page'), 'AccountPage'),
 })
-// An address whose id is none belongs to no page.
+// An address with an invalid id has no page.
 const org = createRoute({
   getParentRoute: () => inside,
   path: '/o/$org',

@@ -1,7 +1,7 @@
-import{F as e,N as t,T as n,Wt as r,_t as i,w as a}from"./shared.js";import{N as o}from"./shell.js";var s=e(`
+import{E as e,Gt as t,I as n,P as r,T as i,vt as a}from"./shared.js";import{F as o}from"./shell.js";var s=n(`
   query ShellPreferences { viewer { preferences } }
-`),c=e(`
+`),c=n(`
   mutation SetPreferences($preferences: JSON!) {
     setPreferences(preferences: $preferences) { preferences }
   }
-`),l=n(),u=(e,n)=>l(async()=>{let l=await i(e,s,{});if(!l.data?.viewer)return void t(r(l.error));let u=o(l.data.viewer.preferences),d={...u,...n(u)},{error:f}=await e.mutation(c,{preferences:d},a()).toPromise();f&&t(r(f))});export{u as changePreferences};
+`),l=e(),u=(e,n)=>l(async()=>{let l=await a(e,s,{});if(!l.data?.viewer)return void r(t(l.error));let u=o(l.data.viewer.preferences),d={...u,...n(u)},{error:f}=await e.mutation(c,{preferences:d},i()).toPromise();f&&r(t(f))});export{u as changePreferences};

@@ -7,6 +7,7 @@ export const graphql = initGraphQLTada<{
   scalars: {
     CredentialKind: string
     Decimal: string
+    EventType: string
     Id: number
     JSON: Json
     Labels: Record<string, string>

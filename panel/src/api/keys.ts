@@ -7,7 +7,7 @@ const names = (list: string) => list.trim().split(/\s+/)
 /** Types whose `id` is not unique: cached inside the record that contains them. */
 export const EMBEDDED = names(`
   AgentAssignment ApprovalDecider ApprovalOption Change ChannelCalendarChoice CredentialField
-  IssuedServiceToken MessageHit NotifyConversation OfferedChoice ProvisionedServer SearchHit
+  IssuedEventEndpoint IssuedServiceToken MessageHit NotifyConversation OfferedChoice ProvisionedServer SearchHit
 `)
 
 /** Types without an id are embedded by default. Only development checks need their names. */
@@ -18,7 +18,7 @@ export const WITHOUT_ID = import.meta.env.DEV
   ApprovalSpending AuditEntryPage AuditField AuditSeal ChannelCalendar ChannelCodeHost ChannelCodeHostOauth
   ChannelDrive ChannelEchoFilter ChannelEmail ChannelFeed ChannelImap ChannelLink ChannelProviderAccount
   ChannelSmtp ChannelWebhook ChatCode ContactPage ConversationFeed ConversationPage CredentialMember
-  CredentialPage FirstStart FoundMessage InvitationPage JoinedHost LastMessage LinkedChat McpServerPage
+  CredentialPage EventDeliveryFeed FirstStart FoundMessage InvitationPage JoinedHost LastMessage LinkedChat McpServerPage
   McpServerState MemberPage MessageDelivery
   MessageDelta MessagePage MessageSearch MessagesFound ModelDay ModelDayPage ModelPrice Notifications
   OrganizationLimits OrganizationPolicy OrganizationSpending OrganizationStop OrganizationUse Overview

@@ -75,6 +75,11 @@ export const alertAbout = (way: MailWay | null): string =>
     ? `They would get a mail when this channel fails. ${noMail(way)}`
     : 'They get a mail when this channel fails.'
 
+export const cancelAbout = (way: MailWay | null): string =>
+  way === 'SENT'
+    ? 'All owners get a mail, and can cancel it until then.'
+    : 'All owners can cancel it until then.'
+
 export const invitedHow = (way: MailWay | null): string =>
   way === 'SENT'
     ? 'Ask an administrator for an invitation; it comes by mail.'

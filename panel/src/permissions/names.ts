@@ -1,6 +1,12 @@
 // Permission names, as in the service. A test compares them with policies/policy.csv.
 export const PERMISSIONS = [
-  ...(['organization.view', 'organization.edit', 'organization.stop', 'organization.release'] as const),
+  ...([
+    'organization.view',
+    'organization.edit',
+    'organization.stop',
+    'organization.release',
+    'organization.erase',
+  ] as const),
   ...([
     'member.view',
     'member.edit',

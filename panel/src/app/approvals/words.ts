@@ -56,7 +56,7 @@ export const KINDS: Record<ApprovalRecord['kind'], KindWords> = {
 /** From this risk on, approving takes a held press. */
 export const HIGH_RISK = 70
 
-/** Irreversible whatever the risk: categories of policies/risk.toml, and likely names of operators' own categories. */
+/** Irreversible at any risk: categories of policies/risk.toml, and likely names of operators' own categories. */
 const IRREVERSIBLE = /delet|destroy|money|pay|refund/i
 
 type Weighed = Pick<ApprovalRecord, 'risk' | 'severity'> & { category?: string | null }

@@ -10,7 +10,7 @@ import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
 
 const Around = graphql(`
-  query AroundApproval($orgId: Id!, $conversationId: Id!, $aroundSeq: String!) {
+  query AroundApproval($orgId: Id!, $conversationId: Id!, $aroundSeq: Int!) {
     messages(orgId: $orgId, conversationId: $conversationId, aroundSeq: $aroundSeq, limit: 8) {
       data { id seq role kind content authorName createdAt }
     }
@@ -22,7 +22,7 @@ export function ConversationAround({ conversationId, seq }: { conversationId: nu
   const allowed = org.can('agent.output.view')
   const { data, loading, error } = useLive({
     query: Around,
-    variables: { orgId: org.id, conversationId, aroundSeq: String(seq) },
+    variables: { orgId: org.id, conversationId, aroundSeq: seq },
     on: ({ kind }) => kind === 'MESSAGE',
     pause: !allowed,
   })

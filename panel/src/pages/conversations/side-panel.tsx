@@ -15,6 +15,7 @@ import { Tabs } from '../../ui/tabs'
 import { Duration, Time } from '../../ui/time'
 import { useInertBackground } from '../../ui/use-inert-background'
 import { Visible } from '../../ui/visible'
+import { EraseContact } from './erase-contact'
 import type { ConversationRecord } from './record'
 import { costWords, tokenWords } from './usage'
 
@@ -188,6 +189,7 @@ function ContactPart({ id }: { id: number }) {
           </Fact>
         )}
       </Facts>
+      <EraseContact id={id} name={contact.name} />
     </section>
   )
 }

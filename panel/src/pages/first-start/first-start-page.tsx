@@ -1,9 +1,10 @@
 // The first start: makes the first person and organization, with the one-time code from the service's log. The code
 // follows the `#` of the address, which browsers do not send, or is typed.
 import { useNavigate } from '@tanstack/react-router'
-import { type ReactNode, useEffect, useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { useAddressSecret } from '../../app/address-secret'
 import { Card } from '../../app/card'
 import { useFirstStart } from '../../app/first-start'
 import { startSession } from '../../app/person'
@@ -33,17 +34,8 @@ const CODE: InputProps = { autoComplete: 'off', spellCheck: false }
 const EMAIL: InputProps = { type: 'email', autoComplete: 'username', maxLength: 254 }
 const PASSWORD: InputProps = { type: 'password', autoComplete: 'new-password', maxLength: 256 }
 
-/** The code of the address; empty without one. Removed from the address at once, and so from the history. */
-function useCode(): string {
-  const [code] = useState(() => new URLSearchParams(location.hash.slice(1)).get('code') ?? '')
-  useEffect(() => {
-    if (location.hash) history.replaceState(history.state, '', location.pathname)
-  }, [])
-  return code
-}
-
 export function FirstStartPage() {
-  const code = useCode()
+  const code = useAddressSecret('code') ?? ''
   const { isOpen, loading } = useFirstStart()
   const navigate = useNavigate()
   const [end, setEnd] = useState<'taken' | 'made' | null>(null)

@@ -1,9 +1,10 @@
-// Actions on a member: change role, remove, leave.
+// Actions on a member: change role, remove, erase, leave.
 import { useNavigate } from '@tanstack/react-router'
-import { Ellipsis, LogOut, UserMinus } from 'lucide-react'
+import { Ellipsis, LogOut, Trash2, UserMinus } from 'lucide-react'
 import { useState } from 'react'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { ErasureFields } from '../../app/erasures'
 import { useOrg } from '../../app/organization'
 import { useViewer } from '../../app/viewer'
 import { useRefused } from '../../permissions/gate'
@@ -24,6 +25,14 @@ const Remove = graphql(`
     removeMember(orgId: $orgId, userId: $userId)
   }
 `)
+const Erase = graphql(
+  `
+    mutation EraseMember($orgId: Id!, $userId: Id!) {
+      eraseMember(orgId: $orgId, userId: $userId) { ...ErasureFields }
+    }
+  `,
+  [ErasureFields],
+)
 const Leave = graphql(`
   mutation LeaveOrganization($orgId: Id!) {
     leaveOrganization(orgId: $orgId)
@@ -42,8 +51,9 @@ export function MemberMenu({ member, offered, onRemoved }: Props) {
   const { user } = useViewer()
   const navigate = useNavigate()
   const refused = useRefused('member.edit')
-  const [update, remove, leave] = [useAct(Update), useAct(Remove), useAct(Leave)]
-  const [asking, ask] = useState<'remove' | 'leave' | null>(null)
+  const unerasable = useRefused('organization.erase')
+  const [update, remove, erase, leave] = [useAct(Update), useAct(Remove), useAct(Erase), useAct(Leave)]
+  const [asking, ask] = useState<'remove' | 'erase' | 'leave' | null>(null)
   const isSelf = member.userId === user.id
   const given = rolesUpTo(org.viewerRole)
   const change = (role: Role) => {
@@ -80,6 +90,14 @@ export function MemberMenu({ member, offered, onRemoved }: Props) {
           refused,
           onSelect: () => ask('remove'),
         },
+    {
+      label: 'Erase',
+      inFull: 'Erase the member',
+      icon: Trash2,
+      look: 'danger',
+      refused: unerasable,
+      onSelect: () => ask('erase'),
+    },
   ]
   useMenuActions('Member', offered ? entries : [])
   return (
@@ -103,6 +121,22 @@ export function MemberMenu({ member, offered, onRemoved }: Props) {
         }}
       >
         {member.name} will lose access to {org.name}. What they made stays. You can invite them again.
+      </ConfirmDialog>
+      <ConfirmDialog
+        open={asking === 'erase'}
+        onClose={() => ask(null)}
+        title={`Erase ${member.name}?`}
+        action="Schedule the erasure"
+        typed={member.name}
+        busy={erase.pending}
+        onConfirm={async () => {
+          const variables = { orgId: org.id, userId: member.userId }
+          await erase(variables, { said: 'The erasure is scheduled: see Settings, Data' })
+          ask(null)
+        }}
+      >
+        After a grace period {member.name} loses access to {org.name}, and their name is replaced in its
+        records for good. The account itself and the texts of messages stay.
       </ConfirmDialog>
       <ConfirmDialog
         open={asking === 'leave'}

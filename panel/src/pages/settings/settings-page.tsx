@@ -1,4 +1,4 @@
-// The organization's settings: name and picture, access, alerts, spending, limits.
+// The organization's settings: name and picture, access, alerts, spending, events, limits, data.
 import { useSearch } from '@tanstack/react-router'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
@@ -18,6 +18,8 @@ import { Safety } from './safety'
 // Tabs that are not shown first.
 const Money = lazyPart(() => import('./money'), 'Money')
 const AllowedHosts = lazyPart(() => import('./allowed-hosts'), 'AllowedHosts')
+const EventEndpoints = lazyPart(() => import('./event-endpoints'), 'EventEndpoints')
+const Data = lazyPart(() => import('./data'), 'Data')
 
 const SettingsQuery = graphql(`
   query OrganizationSettings($orgId: Id!) {
@@ -43,8 +45,10 @@ const TABS = [
   { id: 'safety', label: 'Safety' },
   { id: 'money', label: 'Models and money' },
   { id: 'network', label: 'Network' },
+  { id: 'events', label: 'Events' },
   { id: 'limits', label: 'Limits' },
   { id: 'billing', label: 'Invoices' },
+  { id: 'data', label: 'Data' },
 ]
 
 export function SettingsPage() {
@@ -84,10 +88,14 @@ function Part({ tab, settings }: { tab: string; settings: Settings }) {
       return <Money settings={settings} />
     case 'network':
       return <AllowedHosts />
+    case 'events':
+      return <EventEndpoints />
     case 'limits':
       return <Limits settings={settings} />
     case 'billing':
       return <Billing settings={settings} />
+    case 'data':
+      return <Data />
     default:
       return (
         <>

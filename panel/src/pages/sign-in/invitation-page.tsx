@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { useAddressSecret } from '../../app/address-secret'
 import { Card } from '../../app/card'
 import { startSession } from '../../app/person'
 import { Button } from '../../ui/button'
@@ -12,7 +13,7 @@ import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/problem'
 import { type Answer, nextStep } from './invitation'
-import { Incomplete, useToken } from './link'
+import { Incomplete } from './link'
 import { SignInMutation } from './sign-in'
 import { SignInForm } from './sign-in-form'
 
@@ -33,7 +34,7 @@ interface Joined {
 }
 
 export function AcceptInvitationPage() {
-  const token = useToken()
+  const token = useAddressSecret('token')
   const navigate = useNavigate()
   const [accept, signIn] = [useAct(Accept), useAct(SignInMutation)]
   const [name, setName] = useState('')

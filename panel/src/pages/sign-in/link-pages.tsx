@@ -6,12 +6,13 @@ import { problemOf, wordsOf } from '../../api/errors'
 import { fieldErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { useAddressSecret } from '../../app/address-secret'
 import { Card } from '../../app/card'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/problem'
-import { Again, Done, Incomplete, useToken } from './link'
+import { Again, Done, Incomplete } from './link'
 
 const Reset = graphql(`
   mutation ResetPassword($token: SecretString!, $password: SecretString!) {
@@ -23,7 +24,7 @@ const Confirm = graphql(`
 `)
 
 export function ConfirmEmailPage() {
-  const token = useToken()
+  const token = useAddressSecret('token')
   const act = useAct(Confirm)
   const [error, setError] = useState<CombinedError>()
   const [done, setDone] = useState(false)
@@ -47,7 +48,7 @@ export function ConfirmEmailPage() {
 }
 
 export function ResetPasswordPage() {
-  const token = useToken()
+  const token = useAddressSecret('token')
   const act = useAct(Reset)
   const [password, setPassword] = useState('')
   const [error, setError] = useState<CombinedError>()

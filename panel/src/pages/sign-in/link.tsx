@@ -1,18 +1,8 @@
 // Shared parts of the pages that mails link to.
 import { Link } from '@tanstack/react-router'
-import { useEffect, useState } from 'react'
 import { Card } from '../../app/card'
 import { buttonClass } from '../../ui/button'
 import { Notice } from '../../ui/problem'
-
-/** The link's token; null if the link is incomplete. Removed from the address at once, and so from the history. */
-export function useToken(): string | null {
-  const [token] = useState(() => new URLSearchParams(location.hash.slice(1)).get('token'))
-  useEffect(() => {
-    if (location.hash) history.replaceState(history.state, '', location.pathname)
-  }, [])
-  return token
-}
 
 export function Incomplete({ title, again }: { title: string; again?: boolean }) {
   return (

@@ -83,7 +83,7 @@ export function ServerStep({ servers }: { servers: readonly StartServer[] }) {
         It is shown once and works once. The machine calls Muster; no port has to be opened.
       </p>
       <details className="mb-3 rounded-control border border-line px-3 py-2 text-sm" data-outlined>
-        <summary className="rounded-sm font-medium">Is this for good, and not a trial?</summary>
+        <summary className="rounded-sm font-medium">Is this more than a trial?</summary>
         <div className="mt-2 space-y-2 text-muted">
           <p>
             Run this line instead, as root. It gives the host a user of its own, and starts it with the

@@ -41,7 +41,7 @@ export function progressOf(data: FirstRun) {
   // Messages from customers, by mail for example, are not tests by the team.
   const talks = (data.conversationFeed?.data ?? []).filter(({ transport }) => transport === 'INTERNAL')
   const server = servers.find(({ status }) => status === 'ONLINE' || status === 'DEGRADED')
-  // Answered, whoever started it: the agent wrote last.
+  // Answered, regardless of who started it: the agent wrote last.
   const answered = talks.find(({ lastMessage }) => lastMessage?.role === 'ASSISTANT')
   const running = agents.filter(({ status }) => status === 'RUNNING')
   // The agent that answered, so that all steps refer to the same one.

@@ -43,7 +43,7 @@ export function Attachments({ files }: { files: File[] }) {
   )
 }
 
-/** Accepts only the service's own address, whatever the record says. */
+/** Accepts only the service's own address, regardless of the record. */
 const isOurs = (url: string) => /^\/v1\/org\/\d+\/attachment\/\d+$/.test(url)
 
 function Picture({ file }: { file: File }) {

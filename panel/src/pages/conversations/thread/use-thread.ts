@@ -29,9 +29,9 @@ const Messages = graphql(
     query ThreadMessages(
       $orgId: Id!
       $conversationId: Id!
-      $aroundSeq: String
-      $beforeSeq: String
-      $afterSeq: String
+      $aroundSeq: Int
+      $beforeSeq: Int
+      $afterSeq: Int
       $limit: Int
     ) {
       messages(
@@ -99,7 +99,7 @@ export function useThread(orgId: number, conversationId: number, known: number):
   }, [])
 
   const read = useCallback(
-    async (place: { aroundSeq?: string; beforeSeq?: string; afterSeq?: string }, limit = PAGE) => {
+    async (place: { aroundSeq?: number; beforeSeq?: number; afterSeq?: number }, limit = PAGE) => {
       const variables = { orgId, conversationId, limit, ...place }
       const ask = async () => {
         const result = await readFresh(client, Messages, variables)
@@ -118,7 +118,7 @@ export function useThread(orgId: number, conversationId: number, known: number):
   )
   /** Loads one page at a time; ignored while one is loading. Resolves to whether it was requested. */
   const page = useCallback(
-    (place: { beforeSeq?: string; afterSeq?: string }, join: typeof withOlder) => {
+    (place: { beforeSeq?: number; afterSeq?: number }, join: typeof withOlder) => {
       // Do not repeat a refused request with each frame.
       if (busy.current || Date.now() - failedAt.current < RETRY_MS) return false
       busy.current = true
@@ -135,10 +135,10 @@ export function useThread(orgId: number, conversationId: number, known: number):
     [read, put],
   )
   const older = useCallback(() => {
-    if (now.current.hasBefore) page({ beforeSeq: String(firstSeq(now.current)) }, withOlder)
+    if (now.current.hasBefore) page({ beforeSeq: firstSeq(now.current) }, withOlder)
   }, [page])
   const newer = useCallback(() => {
-    if (now.current.hasAfter) page({ afterSeq: String(lastSeq(now.current)) }, withNewer)
+    if (now.current.hasAfter) page({ afterSeq: lastSeq(now.current) }, withNewer)
   }, [page])
   const go = useCallback(
     async (seq?: number) => {
@@ -148,7 +148,7 @@ export function useThread(orgId: number, conversationId: number, known: number):
       if (isHere) return
       jumps.current += 1
       const jump = jumps.current
-      const found = await read(seq === undefined ? {} : { aroundSeq: String(seq) })
+      const found = await read(seq === undefined ? {} : { aroundSeq: seq })
       // A later jump has moved elsewhere.
       if (jump !== jumps.current) return
       if (found) put(replaced(found))
@@ -179,7 +179,7 @@ export function useThread(orgId: number, conversationId: number, known: number):
   // biome-ignore lint/correctness/useExhaustiveDependencies: `tries` allows another attempt
   useEffect(() => {
     if (loading || window.hasAfter || wanted <= lastSeq(window) || wanted === asked.current) return
-    if (page({ afterSeq: String(lastSeq(window)) }, withNewer)) {
+    if (page({ afterSeq: lastSeq(window) }, withNewer)) {
       asked.current = wanted
       return
     }
@@ -199,7 +199,7 @@ export function useThread(orgId: number, conversationId: number, known: number):
       const { messages } = now.current
       if (messages.length === 0) return
       const jump = jumps.current
-      const found = await read({ afterSeq: String(firstSeq(now.current) - 1) }, MAX_MESSAGES)
+      const found = await read({ afterSeq: firstSeq(now.current) - 1 }, MAX_MESSAGES)
       if (isGone) return
       if (!found) later = setTimeout(again, RETRY_MS)
       else if (jump === jumps.current) put(refreshed(now.current, found))
