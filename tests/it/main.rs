@@ -13,6 +13,7 @@ mod audit;
 mod channels;
 mod cli;
 mod conversations;
+mod event_endpoints;
 mod faults;
 mod gateway;
 mod harness;

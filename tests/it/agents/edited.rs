@@ -131,7 +131,7 @@ async fn a_refusal_names_fields_as_the_schema_spells_them() {
     assert_eq!(told["detail"], "`modelCredential` is required when `credentialChoice` is OWN.");
     let conversation = app.conversation(agent).await;
     let query = "query($o: Id!, $a: Id!, $c: Id!) { \
-        messages(orgId: $o, agentId: $a, conversationId: $c, beforeSeq: \"5\", afterSeq: \"1\") { data { id } } }";
+        messages(orgId: $o, agentId: $a, conversationId: $c, beforeSeq: 5, afterSeq: 1) { data { id } } }";
     let refused = app.viewer.gql(query, json!({ "o": app.org, "a": agent, "c": conversation })).await;
     assert_eq!(refused.wrong_inputs(), [("/afterSeq", "NOT_ALLOWED")]);
     let detail = refused.body["errors"][0]["extensions"]["errors"][0]["detail"].as_str().unwrap();

@@ -8,6 +8,7 @@ mod launch_history;
 pub mod launched;
 mod messages;
 pub mod opencode;
+mod own_agent;
 mod profiles;
 mod recovering;
 mod restarts;
@@ -16,7 +17,7 @@ mod revisions_reverted;
 pub mod running;
 pub mod running_faults;
 mod status;
-mod third_party;
+pub mod third_party;
 
 use std::time::Duration;
 

@@ -48,15 +48,15 @@ async fn an_agent_that_is_not_signed_in_has_people_asked_for_it() {
 }
 
 /// An MCP server that others wrote, over HTTP. It listens until it is dropped.
-struct Everything {
-    url: String,
+pub struct Everything {
+    pub url: String,
     server: Child,
     _address: Address,
 }
 
 impl Everything {
     /// Listens once this returns: an agent asks for its tools as soon as it runs.
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let address = Address::free();
         let port = address.port();
         let mut command = Command::new("tests/peers/node_modules/.bin/mcp-server-everything");

@@ -59,7 +59,7 @@ async fn an_untouched_log_verifies() {
 #[tokio::test]
 async fn tampering_is_detected() {
     let tampered: &[(&str, (i64, Fault))] = &[
-        ("UPDATE audit_log SET actor_name = 'another' WHERE chain_seq = 4", (4, Fault::Changed)),
+        ("UPDATE audit_log SET operation = 'another' WHERE chain_seq = 4", (4, Fault::Changed)),
         ("UPDATE audit_log SET changes = '{}' WHERE chain_seq = 4", (4, Fault::Changed)),
         ("UPDATE audit_log SET organization_id = NULL WHERE chain_seq = 4", (4, Fault::Missing)),
         ("UPDATE audit_log SET at = at - 1 WHERE chain_seq = 9", (9, Fault::Changed)),
@@ -103,7 +103,7 @@ async fn a_rehashed_chain_fails_at_its_checkpoint() {
     sealed(&app, 3).await;
     checkpoint(&app).await;
     // Someone with full access to the database, but without the key, lets the service seal a forged past.
-    app.execute("UPDATE audit_log SET actor_name = 'another' WHERE chain_seq = 4", vec![]).await;
+    app.execute("UPDATE audit_log SET operation = 'another' WHERE chain_seq = 4", vec![]).await;
     for sql in [
         "INSERT INTO audit_unsealed (id, organization_id, at, count, actor_kind, actor_name, operation, outcome, target_kind, \
          target_id, changes) SELECT id, organization_id, at, count, actor_kind, actor_name, operation, outcome, target_kind, \
@@ -344,6 +344,7 @@ for line in open(sys.argv[1], encoding="utf-8"):
     entry = json.loads(line)
     if entry.pop("type") != "entry": continue
     own, before = bytes.fromhex(entry.pop("hash")), bytes.fromhex(entry.pop("prev_hash"))
+    entry["actor_name"] = None
     text = json.dumps(entry, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     assert before == prev and hashlib.sha256(before + text).digest() == own, line
     prev, n = own, n + 1

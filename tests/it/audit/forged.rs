@@ -64,7 +64,7 @@ async fn rewrite(app: &TestApp) {
     const COLUMNS: &str =
         "id, organization_id, at, count, actor_kind, operation, outcome, target_kind, target_id, changes";
     let unsealed = format!(
-        "INSERT INTO audit_unsealed ({COLUMNS}, actor_name) SELECT {COLUMNS}, 'another' FROM audit_log"
+        "INSERT INTO audit_unsealed ({COLUMNS}, request_id) SELECT {COLUMNS}, 'another' FROM audit_log"
     );
     for sql in [&unsealed, "DELETE FROM audit_log", "DELETE FROM audit_chains"] {
         app.execute(sql, vec![]).await;

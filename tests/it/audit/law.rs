@@ -246,7 +246,7 @@ impl Law {
 fn secrets(answer: &Value) -> Vec<&str> {
     match answer {
         Value::String(text) => {
-            let starts = ["mst_", "eyJ", "otpauth:"].iter().any(|start| text.starts_with(start));
+            let starts = ["mst_", "eyJ", "otpauth:", "whsec_"].iter().any(|start| text.starts_with(start));
             let is_code = [14, 19].contains(&text.len()) && text.split('-').all(|part| part.len() == 4);
             if starts || is_code { vec![text] } else { vec![] }
         }
@@ -366,7 +366,7 @@ async fn first_start(law: &mut Law) {
     let app = TestApp::without_people().await;
     let before = app.user(EMAIL, false).await;
     app.execute("DELETE FROM users", vec![]).await;
-    let code = people::renew_first_code(&app.core).await.unwrap().expect("there is no user");
+    let code = people::renew_first_code(&app.core).await.unwrap().expect("no user exists");
     let input = json!({
         "code": code.expose_secret(), "name": "Ann", "email": EMAIL, "password": "correct horse",
         "organizationName": "Acme",

@@ -162,7 +162,7 @@ async fn a_message_costs_few_statements_and_many_at_once_fewer_each() {
         writes = writes.min(app.writes() - before.1);
     }
     // On PostgreSQL the other replicas are notified.
-    assert!(reads <= 2 && writes <= 9 + u64::from(is_postgres()), "{reads} reads, {writes} writes");
+    assert!(reads <= 2 && writes <= 10 + u64::from(is_postgres()), "{reads} reads, {writes} writes");
     let (said, before) = (vec![hello("Where is it?"); 20], app.writes());
     let answers = bring_together(&app, &path, &said).await;
     assert!(answers.iter().all(|(status, _)| *status == 202), "{answers:?}");

@@ -68,13 +68,13 @@ async fn sends(client: Client, url: String, sender: usize, is_enough: Arc<Atomic
 
 /// The texts of a conversation, in their order.
 async fn texts(house: &House, conversation: i64) -> Vec<u64> {
-    let page = "query($o: Id!, $c: Id!, $s: String) { messages(orgId: $o, conversationId: $c, afterSeq: $s, limit: 200) \
+    let page = "query($o: Id!, $c: Id!, $s: Int) { messages(orgId: $o, conversationId: $c, afterSeq: $s, limit: 200) \
                 { data { seq role content } } }";
-    let (mut texts, mut after) = (Vec::new(), "0".to_owned());
+    let (mut texts, mut after) = (Vec::new(), 0);
     loop {
         let read = house.gql(page, json!({ "c": conversation, "s": after })).await;
         let Some(last) = read["messages"]["data"].as_array().unwrap().last() else { return texts };
-        after = last["seq"].to_string();
+        after = last["seq"].as_i64().unwrap();
         for message in read["messages"]["data"].as_array().unwrap() {
             if message["role"] == "USER" {
                 texts.push(message["content"]["text"].as_str().unwrap().parse().unwrap());

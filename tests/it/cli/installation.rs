@@ -158,7 +158,7 @@ async fn the_demo_has_its_own_data_and_one_token() {
     let variables = [("MUSTER_LISTEN", "127.0.0.1:0"), ("MUSTER_DATA_DIR", other.to_str().unwrap())];
     let first = demo(&data, &variables);
     assert_ne!(first["address"], "http://127.0.0.1:8080", "the setting applies");
-    for place in ["explorer", "OpenAPI", "tools", "health", "ready"] {
+    for place in ["documentation", "explorer", "OpenAPI", "tools", "health", "ready"] {
         let at = first["places"][place].as_str().unwrap_or_default();
         assert!(at.starts_with(first["address"].as_str().unwrap()), "{place}: {at}");
     }

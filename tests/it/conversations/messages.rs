@@ -118,7 +118,7 @@ async fn a_wrong_cursor_or_limit_is_named() {
         assert_eq!(answer.violations(), [(at, code)], "{query}");
     }
     let query =
-        "query($o:Id!,$a:Id!,$c:Id!){messages(orgId:$o,agentId:$a,conversationId:$c,beforeSeq:\"x\"){total}}";
+        "query($o:Id!,$a:Id!,$c:Id!){messages(orgId:$o,agentId:$a,conversationId:$c,beforeSeq:-1){total}}";
     let answer = app.viewer.gql(query, json!({ "o": app.org, "a": agent, "c": conversation })).await;
     assert_eq!(answer.code(), "VALIDATION_FAILED");
     assert_eq!(answer.body["errors"][0]["extensions"]["errors"][0]["pointer"], "/beforeSeq");

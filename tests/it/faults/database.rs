@@ -352,7 +352,7 @@ async fn once_a_file_size_limit_counts_as_a_full_disk() {
     fills_up_and_goes_on(&url, &tenant, serving, Serving::lift).await;
 }
 
-/// Writes until there is no space, which callers learn, reading meanwhile; then calls `make_room`, and it
+/// Writes until the disk is full, which callers learn, reading meanwhile; then calls `make_room`, and it
 /// continues.
 async fn fills_up_and_goes_on(
     url: &str,

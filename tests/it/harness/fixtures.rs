@@ -26,6 +26,8 @@ use super::{
 
 pub const ORG: i64 = 101;
 pub const OTHER_ORG: i64 = 102;
+
+pub const ORG_NAME: &str = "Meridian Freight";
 pub const OWNER: i64 = 201;
 pub const ADMIN: i64 = 202;
 pub const OPERATOR: i64 = 203;
@@ -49,7 +51,7 @@ const PEOPLE: [(i64, &str, i64, &str); 5] = [
 pub(super) async fn found(db: &DatabaseConnection) {
     let now = now().0;
     spread_ids(db).await;
-    for (org, name) in [(ORG, "Meridian Freight"), (OTHER_ORG, "Another House")] {
+    for (org, name) in [(ORG, ORG_NAME), (OTHER_ORG, "Another House")] {
         let sql = "INSERT INTO organizations (id, name, plan, created_at, updated_at) VALUES ($1, $2, 'BUSINESS', $3, $3)";
         execute(db, sql, vec![org.into(), name.into(), now.into()]).await;
     }

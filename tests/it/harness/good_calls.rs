@@ -6,10 +6,10 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-use super::{Population, TestApp};
+use super::{Population, TestApp, fixtures};
 
 /// Rows that nothing depends on, for the calls that change or delete them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spare {
     pub server: i64,
     pub image: i64,
@@ -168,9 +168,22 @@ fn of_work(all: &Population, spare: &Spare) -> Vec<(&'static str, Value)> {
         ("allowHost", new(json!({ "host": "law.example" }))),
         ("removeAllowedHost", id(all.allowed_hosts[0])),
         ("allowSpending", new(json!({ "costMicro": 1000 }))),
+        (
+            "createEventEndpoint",
+            new(json!({ "name": "law", "url": "https://hook.example/law", "types": ["agent.failed"] })),
+        ),
+        ("updateEventEndpoint", edit(all.event_endpoints[0], json!({ "name": "edited" }))),
+        ("rotateEventEndpointSecret", json!({ "id": all.event_endpoints[0], "overlapSeconds": 60 })),
+        ("retryEventDelivery", id(all.event_deliveries[0])),
+        ("replayEvents", json!({ "endpointId": all.event_endpoints[0], "from": "2026-01-01T00:00:00.000Z" })),
+        ("deleteEventEndpoint", id(all.event_endpoints[3])),
         ("setOrganizationAvatar", new(picture_input())),
         ("stopOrganization", json!({ "reason": "law" })),
         ("releaseOrganization", json!({})),
+        ("eraseMember", json!({ "userId": all.members[2] })),
+        ("eraseContact", json!({ "contactId": all.contacts[1] })),
+        ("cancelErasure", json!({ "erasureId": all.erasures[0] })),
+        ("scheduleDeletion", json!({ "name": fixtures::ORG_NAME })),
     ]
 }
 

@@ -2,6 +2,7 @@
 //! Values differ from row to row, and nullable columns are null in some. What an area consists of is in the file of its name.
 
 mod contained;
+mod events;
 mod fleet;
 mod people;
 mod talk;
@@ -33,6 +34,8 @@ pub struct Population {
     pub mcp_servers: Vec<i64>,
     pub model_credentials: Vec<i64>,
     pub allowed_hosts: Vec<i64>,
+    pub event_endpoints: Vec<i64>,
+    pub event_deliveries: Vec<i64>,
     pub backups: Vec<i64>,
     pub skills: Vec<i64>,
     pub service_tokens: Vec<i64>,
@@ -40,6 +43,7 @@ pub struct Population {
     pub members: Vec<i64>,
     pub sessions: Vec<i64>,
     pub policy_versions: Vec<i64>,
+    pub erasures: Vec<i64>,
 }
 
 impl TestApp {
@@ -106,6 +110,7 @@ impl Filler<'_> {
             self.tools(all, i).await;
             self.policy(all, i).await;
             self.contained(all, i).await;
+            self.events(all, i).await;
         }
     }
 

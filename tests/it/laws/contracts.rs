@@ -44,6 +44,11 @@ fn the_frames_of_the_gateway_are_as_committed() {
 }
 
 #[test]
+fn the_payloads_of_events_are_as_committed() {
+    committed("schema/events.json", &format!("{:#}\n", muster::domain::event_endpoints::schema()));
+}
+
+#[test]
 fn everything_in_the_schema_is_described() {
     let catalogue = muster::graphql::catalogue().unwrap();
     let built_in = ["Boolean", "Float", "ID", "Int", "String"];

@@ -3,8 +3,12 @@
 use std::{fmt::Write, path::PathBuf};
 
 use muster::{
-    api::rest::Routes, base::permission::Permission, base::problem::Code, core::access::Permit,
+    api::rest::Routes,
+    base::permission::Permission,
+    base::problem::Code,
+    core::access::Permit,
     core::config::SETTINGS,
+    domain::rights::{Deleted, Erased, Exported, RIGHTS},
 };
 
 #[test]
@@ -73,6 +77,40 @@ fn retention_is_documented() {
         writeln!(table, "| `{}` | {} |", kept.table, kept.what).unwrap();
     }
     check("docs/limits.md", "kept", &table);
+}
+
+#[test]
+fn what_becomes_of_each_table_is_documented() {
+    let mut table = String::from(
+        "| Table | An export | The organization is deleted | A person is erased |\n|---|---|---|---|\n",
+    );
+    for rights in RIGHTS {
+        let exported = match rights.exported {
+            Exported::Lines => "lines".to_owned(),
+            Exported::Columns(columns) => format!("lines: {}", columns.join(", ")),
+            Exported::Files { folder, .. } => format!("lines, and `files/{folder}/`"),
+            Exported::Mails => "lines, and `files/mails/`".to_owned(),
+            Exported::No(why) => format!("no: {why}"),
+        };
+        let deleted = match rights.deleted {
+            Deleted::Rows => "deleted".to_owned(),
+            Deleted::Log | Deleted::Last => "deleted last".to_owned(),
+            Deleted::With(table) => format!("deleted with `{table}`"),
+            Deleted::Kept(why) => format!("kept: {why}"),
+        };
+        let erased = match rights.erased {
+            Erased::Names(names) => {
+                let columns: Vec<String> = names.iter().map(|name| format!("`{}`", name.column)).collect();
+                format!("{} replaced", columns.join(", "))
+            }
+            Erased::Rows(_) => "their rows are deleted".to_owned(),
+            Erased::Otherwise(how) => how.to_owned(),
+            Erased::Nothing => "ids stay".to_owned(),
+            Erased::Kept(why) => format!("kept: {why}"),
+        };
+        writeln!(table, "| `{}` | {exported} | {deleted} | {erased} |", rights.table).unwrap();
+    }
+    check("docs/personal-data.md", "rights", &table);
 }
 
 #[test]

@@ -138,6 +138,13 @@ async fn make_tokens(app: &TestApp, witness: &Witness<'_>) -> Vec<String> {
     let id = &made["createServiceToken"]["id"];
     let rotated = app.owner.gql(rotate, json!({ "o": app.org, "id": id })).await.data();
     let rotated = rotated["rotateServiceToken"]["token"].as_str().unwrap().to_owned();
+    let create = "mutation($o: Id!) { createEventEndpoint(orgId: $o, input: { name: \"e\", \
+                  url: \"https://hook.example/e\", types: [\"agent.failed\"] }) { id secret } }";
+    let made = app.owner.gql(create, json!({ "o": app.org })).await.data();
+    let endpoint = made["createEventEndpoint"].clone();
+    let rotate = "mutation($o: Id!, $id: Id!) { rotateEventEndpointSecret(orgId: $o, id: $id) { secret } }";
+    let again = app.owner.gql(rotate, json!({ "o": app.org, "id": endpoint["id"] })).await.data();
+    let again = again["rotateEventEndpointSecret"].clone();
     let tool = json!({ "name": "create_server", "arguments": { "name": "by a tool" } });
     let tool = call_tool(&app.owner, tool).await;
     let by_tool = tool.body["result"]["structuredContent"]["provisioning_token"].as_str().unwrap().to_owned();
@@ -149,7 +156,12 @@ async fn make_tokens(app: &TestApp, witness: &Witness<'_>) -> Vec<String> {
     let listed = integration.get(&format!("/v1/org/{}/agent?page=1&limit=5", app.org)).await;
     assert_eq!(listed.status, 200);
     witness.note(&listed.text);
-    let shown = [&server["provisioning_token"], &renewed["provisioning_token"]];
+    let shown = [
+        &server["provisioning_token"],
+        &renewed["provisioning_token"],
+        &endpoint["secret"],
+        &again["secret"],
+    ];
     shown
         .into_iter()
         .map(|token| token.as_str().unwrap().to_owned())
@@ -256,9 +268,11 @@ async fn read_everything(app: &TestApp, witness: &Witness<'_>) {
         let path = format!("/v1/org/{}/{path}", app.org);
         witness.note(&app.owner.get(path.trim_end_matches('/')).await.text);
     }
+    witness.note(&app.owner.get(&format!("/export/organization/{}", app.org)).await.text);
     let everything = "query($o: Id!) {
         credentials(orgId: $o, page: 1, limit: 50) { data { id name fields { label hasValue } } }
         serviceTokens(orgId: $o, page: 1, limit: 50) { data { id name hint } }
+        eventEndpoints(orgId: $o) { id name url inactiveDetail }
         auditLog(orgId: $o, page: 1, limit: 200) { data { operation changes } }
     }";
     app.seal().await;

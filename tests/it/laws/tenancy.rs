@@ -21,7 +21,7 @@ const NOT_FOUND_AT_HOME: &[(&str, &str, &str)] =
 /// Values by name of the argument or input field, where the type isn't enough.
 fn by_name(name: &str) -> Option<Value> {
     Some(match name {
-        "email" => json!("somebody@example.com"),
+        "email" => json!("someone@example.com"),
         "q" => json!("message"),
         "url" => json!("https://example.com"),
         "timezone" => json!("Europe/Vienna"),
@@ -35,10 +35,13 @@ fn by_name(name: &str) -> Option<Value> {
 
 /// The kinds of ids, by the names of arguments and types.
 fn ids<'a>(all: &'a Population, kind: &str) -> Option<&'a [i64]> {
-    let kinds: [(&str, &Vec<i64>); 27] = [
+    let kinds: [(&str, &Vec<i64>); 30] = [
+        ("eventdelivery", &all.event_deliveries),
+        ("endpoint", &all.event_endpoints),
         ("modelcredential", &all.model_credentials),
         ("allowedhost", &all.allowed_hosts),
         ("backup", &all.backups),
+        ("erasure", &all.erasures),
         ("version", &all.policy_versions),
         ("credentialfield", &all.credential_fields),
         ("conversation", &all.conversations),

@@ -2,6 +2,7 @@
 
 pub mod emergency_stop;
 mod plan_limits;
+mod rights;
 mod storage;
 mod time_zones;
 

@@ -100,8 +100,55 @@ async fn a_browser_gets_the_panel_nowhere_else() {
         assert_eq!(open(&app, path).await.problem(), (404, "NOT_FOUND"), "{path}");
     }
     assert_eq!(open(&app, "/v1/org/1").await.problem(), (401, "UNAUTHENTICATED"));
-    let explorer = open(&app, "/graphql").await;
-    assert!(explorer.status == 200 && explorer.header("content-security-policy").contains("'sha256-"));
+    for path in ["/graphql", "/docs/graphql"] {
+        let explorer = open(&app, path).await;
+        assert!(explorer.status == 200 && explorer.header("content-security-policy").contains("'sha256-"));
+    }
+}
+
+#[tokio::test]
+async fn the_documentation_of_this_version_is_served() {
+    let app = TestApp::start().await;
+    let first = open(&app, "/docs").await;
+    assert_eq!((first.status, first.header("content-type")), (200, "text/html; charset=utf-8"));
+    assert!(first.text.contains("<h1 id=\"documentation\">Documentation</h1>"), "{}", first.text);
+    assert!(first.text.contains(concat!("Muster ", env!("CARGO_PKG_VERSION"))));
+    assert!(first.text.contains("<a href=\"/docs/api.md\">") && !first.text.contains("{page}"));
+    let policy = first.header("content-security-policy");
+    assert!(
+        policy.starts_with("default-src 'none'; style-src 'sha256-") && !policy.contains("script"),
+        "{policy}"
+    );
+    assert_eq!(open(&app, "/docs/").await.text, first.text);
+    assert_eq!(open(&app, "/docs/README.md").await.text, first.text);
+    let below = open(&app, "/docs/channels/README.md").await;
+    assert!(
+        below.status == 200 && below.text.contains("<a href=\"/docs/channels/email.md"),
+        "{}",
+        below.text
+    );
+    assert_eq!(open(&app, "/docs/panel/overview.png").await.header("content-type"), "image/png");
+    for path in ["/docs/nothing.md", "/docs/channels", "/docs/../Cargo.toml", "/docs/%2e%2e/Cargo.toml"] {
+        assert_eq!(open(&app, path).await.problem(), (404, "NOT_FOUND"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_reference_is_a_page_of_its_own_files() {
+    let app = TestApp::start().await;
+    let page = open(&app, "/docs/api").await;
+    assert_eq!(page.status, 200, "{}", page.text);
+    let own = POLICY.replace(" blob:", "").replace(" manifest-src 'self';", "");
+    let own = own.split("; require-trusted-types-for").next().unwrap();
+    assert_eq!(page.header("content-security-policy"), own);
+    let hash = hash_in(&page.text);
+    for name in ["reference.css", "reference.js", "reference-start.js"] {
+        let address = format!("/assets/{hash}/{name}");
+        assert!(page.text.contains(&format!("\"{address}\"")), "{}", page.text);
+        assert_eq!(open(&app, &address).await.status, 200, "{address}");
+    }
+    let index = open(&app, "/").await.text;
+    assert!(!index.contains("reference"), "the panel loads none of it");
 }
 
 #[tokio::test]

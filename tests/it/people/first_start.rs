@@ -23,7 +23,7 @@ async fn service() -> (TestApp, String) {
 /// A new code, as a start of the service makes one.
 async fn renewed(app: &TestApp) -> String {
     let code = people::renew_first_code(&app.core).await.unwrap();
-    code.expect("there is no user").expose_secret().to_owned()
+    code.expect("no user exists").expose_secret().to_owned()
 }
 
 async fn is_open(app: &TestApp) -> Value {
@@ -183,7 +183,7 @@ async fn every_invalid_value_is_named() {
     let (app, code) = service().await;
     let mut wrong = input(&code);
     let values =
-        json!({ "name": "http://x", "email": "nobody", "password": "short", "organizationName": "a://b" });
+        json!({ "name": "http://x", "email": "unknown", "password": "short", "organizationName": "a://b" });
     wrong.as_object_mut().unwrap().extend(values.as_object().unwrap().clone());
     let refused = complete(&app.anonymous, wrong).await;
     let mut named: Vec<_> =

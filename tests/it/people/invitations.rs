@@ -115,7 +115,7 @@ async fn an_invitation_needs_the_permission_and_the_role() {
     assert_eq!(invite(&app, &app.admin, "a@example.org", "OWNER").await.code(), "PERMISSION_DENIED");
     let unconfirmed = app.person("ADMIN", false).await;
     assert_eq!(invite(&app, &unconfirmed, "a@example.org", "VIEWER").await.code(), "EMAIL_NOT_CONFIRMED");
-    assert_eq!(invite(&app, &app.admin, "nobody", "VIEWER").await.code(), "VALIDATION_FAILED");
+    assert_eq!(invite(&app, &app.admin, "unknown", "VIEWER").await.code(), "VALIDATION_FAILED");
     assert_eq!(invite(&app, &app.admin, "VIEWER@example.com", "VIEWER").await.code(), "NAME_TAKEN");
     assert!(app.mails().await.is_empty());
     invite(&app, &app.owner, "a@example.org", "OWNER").await.data();

@@ -97,7 +97,7 @@ async fn a_failed_sign_in_does_not_reveal_why() {
     // A wrong password, an unknown address, a disabled account, and one without a password.
     for (email, password) in [
         ("someone@example.org", "wrong horse"),
-        ("nobody@example.org", "correct horse"),
+        ("unknown@example.org", "correct horse"),
         ("gone@example.org", "correct horse"),
         ("owner@example.com", "correct horse"),
     ] {
@@ -138,7 +138,7 @@ async fn accounts_are_checked_and_unique() {
     let again = people::create_user(&app.core, new("SOMEONE@example.org", "correct horse")).await;
     assert_eq!(refused(again), "NAME_TAKEN");
     for (email, password) in
-        [("nobody", "correct horse"), ("a@example.org", "short"), ("b@example.org", "b@example.org")]
+        [("unknown", "correct horse"), ("a@example.org", "short"), ("b@example.org", "b@example.org")]
     {
         assert_eq!(refused(people::create_user(&app.core, new(email, password)).await), "VALIDATION_FAILED");
     }

@@ -277,7 +277,7 @@ async fn the_code_opens_a_session_in_the_browser_that_came_back() {
         listed["signInProviders"][1],
         json!({ "name": "peer", "label": "The peer", "startPath": "/auth/oidc/peer/start" })
     );
-    let missing = setup.app.anonymous.get("/auth/oidc/nobody/start").await;
+    let missing = setup.app.anonymous.get("/auth/oidc/unknown/start").await;
     assert_eq!(missing.problem(), (404, "NOT_FOUND"));
     // The settings of this provider give an invited person no account.
     setup.app.admin.gql(INVITE, json!({ "o": setup.app.org })).await.data();

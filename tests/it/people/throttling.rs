@@ -27,7 +27,7 @@ async fn guesses(app: &TestApp, email: &str) -> (usize, Value) {
 async fn each_guess_doubles_the_delay_for_any_address() {
     let app = TestApp::start().await;
     app.user(EMAIL, true).await;
-    for email in [EMAIL, "nobody@example.org"] {
+    for email in [EMAIL, "unknown@example.org"] {
         assert_eq!(guesses(&app, email).await, (5, json!(1)), "{email}");
         // The right password is throttled as well, so the answer reveals nothing.
         assert_eq!(app.sign_in(email, "correct horse").await.code(), "RATE_LIMITED");
@@ -95,9 +95,9 @@ async fn an_account_hammered_from_elsewhere_stays_open_to_its_owner() {
     app.sign_in(EMAIL, "correct horse").await.data();
     // Other people's attempts from the same address don't either.
     for n in 0..45 {
-        app.sign_in(&format!("nobody-{n}@example.org"), "a guess").await;
+        app.sign_in(&format!("unknown-{n}@example.org"), "a guess").await;
     }
-    assert_eq!(app.sign_in("nobody@example.org", "a guess").await.code(), "RATE_LIMITED");
+    assert_eq!(app.sign_in("unknown@example.org", "a guess").await.code(), "RATE_LIMITED");
     app.sign_in(EMAIL, "correct horse").await.data();
     app.clock.advance(Duration::from_hours(13));
     // For an address without one, it does.
@@ -126,7 +126,7 @@ async fn guessing_does_not_reveal_sign_ins_from_the_same_address() {
     app.execute("DELETE FROM sign_in_throttle", vec![]).await;
     // Both write and read the same.
     let mut costs = Vec::new();
-    for email in [EMAIL, "nobody@example.org"] {
+    for email in [EMAIL, "unknown@example.org"] {
         let before = (statements(&page).await, app.one::<i64>(COUNTERS, vec![]).await);
         assert_eq!(refusal(&app, email).await.0, "SIGN_IN_FAILED");
         let after = (statements(&page).await, app.one::<i64>(COUNTERS, vec![]).await);
@@ -136,12 +136,12 @@ async fn guessing_does_not_reveal_sign_ins_from_the_same_address() {
     assert!(costs[0].0 > 10 && costs[0].1 == 3, "{costs:?}");
     // The answers are the same while the address is throttled, attempt by attempt.
     for n in 0..45 {
-        app.sign_in(&format!("nobody-{n}@example.org"), "a guess").await;
+        app.sign_in(&format!("unknown-{n}@example.org"), "a guess").await;
     }
     for _ in 0..8 {
         let known = refusal(&app, EMAIL).await;
         assert_eq!(known.0, "RATE_LIMITED");
-        assert_eq!(known, refusal(&app, "nobody@example.org").await);
+        assert_eq!(known, refusal(&app, "unknown@example.org").await);
         app.clock.advance(Duration::from_millis(10));
     }
     // And it isn't free: guesses at the account from there have their own limit.
@@ -165,7 +165,7 @@ async fn typed_secrets_are_not_stored_and_delays_are_logged() {
     let app = TestApp::start().await;
     let id = app.user(EMAIL, true).await;
     guesses(&app, EMAIL).await;
-    guesses(&app, "nobody@example.org").await;
+    guesses(&app, "unknown@example.org").await;
     let keys: Vec<Vec<u8>> = app.column("SELECT key_hash FROM sign_in_throttle").await;
     assert!(keys.len() >= 5 && keys.iter().all(|key| key.len() == 32));
     muster::core::audit::write_refusals(&app.core, true).await.unwrap();

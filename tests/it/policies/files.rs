@@ -155,8 +155,9 @@ fn a_service_token_can_never_change_who_may_do_what() {
     let cap = Policy::load(policies()).unwrap().token_cap();
     let never =
         PermissionSet::from_names(["policy.edit", "member.edit", "token.edit", "network.edit"]).unwrap();
-    // A stop is for people to let go.
-    let never = never.union([Permission::OrganizationRelease].into_iter().collect());
+    // A stop is for people to let go, and so is an erasure.
+    let people = [Permission::OrganizationRelease, Permission::OrganizationErase];
+    let never = never.union(people.into_iter().collect());
     assert_eq!(PermissionSet::ALL.difference(cap), never);
 }
 

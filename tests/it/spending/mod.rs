@@ -143,18 +143,18 @@ async fn an_unknown_model_is_refused_with_a_budget() {
     let host = app.running_agent().await;
     let (_, turn) = host.works().await;
     host.calls(host.call(Some(turn), 1000, 100)).await;
-    host.calls(ModelCall { model: "nobody-knows".to_owned(), ..host.call(Some(turn), 7, 7) }).await;
+    host.calls(ModelCall { model: "unknown-knows".to_owned(), ..host.call(Some(turn), 7, 7) }).await;
     host.turn_ended(turn, TurnOutcome::Done).await;
     let cost: Option<i64> = app.one("SELECT cost_micro FROM turns WHERE id = $1", vec![turn.into()]).await;
     assert_eq!(cost, None, "a part of it is unknown");
     let unpriced: Vec<i64> = app.column("SELECT unpriced_calls FROM model_days ORDER BY model").await;
     assert_eq!(unpriced, [0, 1]);
     assert!(
-        matches!(host.asks_for_lease("nobody-knows").await.unwrap(), PlanResponse::Lease(_)),
+        matches!(host.asks_for_lease("unknown-knows").await.unwrap(), PlanResponse::Lease(_)),
         "nothing is limited"
     );
     app.sets(json!({ "monthlyBudgetMicro": 10 * CALL })).await;
-    let given = host.asks_for_lease("nobody-knows").await.unwrap();
+    let given = host.asks_for_lease("unknown-knows").await.unwrap();
     assert!(matches!(given, PlanResponse::Refused { reason } if reason.contains("no price in USD")));
     // In another currency no price counts.
     app.sets(json!({ "currency": "EUR" })).await;

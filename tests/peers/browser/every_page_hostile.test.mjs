@@ -39,7 +39,7 @@ async function peeks({ answered, dismissed, used, outside, hook }) {
 // Where names of records stand in lists and titles: there, what hides in them is marked.
 const MARKED = [
   'approval', 'conversations', 'conversation', 'agents', 'images', 'agent', 'servers', 'server', 'channels',
-  'credentials', 'mcp-servers', 'skills', 'members', 'tokens', 'settings-money', 'audit',
+  'credentials', 'mcp-servers', 'skills', 'members', 'tokens', 'settings-money', 'settings-events', 'audit',
 ]
 
 async function isWell(page, when) {

@@ -18,7 +18,7 @@ test('the code of the log makes the first person and organization, once', async 
   await isAccessibleInBoth(guest, 'with the code asked for')
   await submit(guest)
   await guest.getByText('This can’t be empty.').first().waitFor()
-  await guest.getByLabel('Code').fill('mst_code_of-somebody-else')
+  await guest.getByLabel('Code').fill('mst_code_of-someone-else')
   const fills = async (page) => {
     await page.getByLabel('Your name').fill('Ada Lovelace')
     await page.getByLabel('E-mail address').fill('ada@example.org')

@@ -91,6 +91,10 @@ async function people() {
     id: records.token,
     name: NAME,
   })
+  await apiAs('OWNER', 'mutation($org: Id!, $id: Id!, $name: String!) { updateEventEndpoint(orgId: $org, id: $id, input: { name: $name }) { id } }', {
+    id: records.endpoint,
+    name: NAME,
+  })
 }
 
 /** An outsider writes through a channel under a hostile name; another one is refused. Answers the contact. */

@@ -76,6 +76,7 @@ export const OF_WORK = [
   { of: 'pages/agents/access.tsx', at: agent, from: field(/a skill$/), shown: choices },
   { of: 'pages/agents/settings-identity.tsx', at: `${agent}?tab=settings`, from: field('Server'), shown: choices },
   { of: 'pages/agents/settings-model.tsx', at: `${agent}?tab=settings`, from: field('Model'), shown: choices },
+  { of: 'pages/settings/data.tsx', at: '/settings?tab=data', from: button('Delete the organization'), shown: dialog(/^Delete/) },
   { of: 'app/spending/allow-more.tsx', at: agent, from: button('Allow more this hour'), shown: dialog(/^Allow agent of/) },
   { of: 'pages/agents/turn-peek.tsx', at: `${agent}?tab=turns`, from: row, shown: beside(/^Turn/) },
   { of: 'pages/agents/backups.tsx', at: `${agent}?tab=backups`, from: button('Delete'), shown: dialog('Delete this backup?') },
@@ -121,6 +122,10 @@ export const OF_RECORDS = [
   },
   {
     of: 'pages/members/member-menu.tsx', at: '/members',
+    through: [button('Role and more for Otto Operator')], from: item('Erase'), shown: dialog(/^Erase Otto/),
+  },
+  {
+    of: 'pages/members/member-menu.tsx', at: '/members',
     through: [button('Role and more for Olive Owner')], from: item('Leave the organization'), shown: dialog(/^Leave/),
   },
   { of: 'pages/tokens/create-token.tsx', at: '/tokens', from: button('New token'), shown: dialog('New service token') },
@@ -143,6 +148,16 @@ export const OF_RECORDS = [
     of: 'pages/settings/model-credentials.tsx', at: '/settings?tab=money',
     through: [button('Actions for House key')], from: item('Archive…'), shown: dialog('Archive House key?'),
   },
+  { of: 'pages/settings/event-endpoint-dialog.tsx', at: '/settings?tab=events', from: button('New event endpoint'), shown: dialog('New event endpoint') },
+  { of: 'pages/settings/event-endpoints.tsx', at: '/settings?tab=events', from: button('Actions for Ticket bridge'), shown: menu },
+  {
+    of: 'pages/settings/event-endpoints.tsx', at: '/settings?tab=events',
+    through: [button('Actions for Ticket bridge')], from: item('Delete…'), shown: dialog('Delete Ticket bridge?'),
+  },
+  {
+    of: 'pages/settings/event-deliveries.tsx', at: '/settings?tab=events',
+    through: [button('Actions for Ticket bridge')], from: item('Events of the last 30 days'), shown: dialog('Events for Ticket bridge'),
+  },
   { of: 'app/spending/allow-more.tsx', at: '/settings?tab=money', from: button('Allow more this month'), shown: dialog('Allow all agents more') },
   { of: 'app/spending/allow-host.tsx', at: '/settings?tab=network', from: button('Allow a host'), shown: dialog('Allow a host') },
   { of: 'pages/audit/entry-peek.tsx', at: '/audit', from: row, shown: (page) => page.getByRole('complementary').first() },
@@ -154,6 +169,7 @@ export const ELSEWHERE = {
   'app/stop-banner.tsx': 'it stands there only while all agents are stopped: two_browsers',
   'pages/agents/run.tsx': 'it asks only while the agent works: agents',
   'pages/channels/linked-chat.tsx': 'its code is made only for a bot: channels',
+  'pages/conversations/erase-contact.tsx': 'it stands there only with a contact: erased',
   'pages/start/agent-step.tsx': 'its picker stands there only without an agent: first_run',
 }
 

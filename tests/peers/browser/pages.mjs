@@ -26,18 +26,19 @@ async function furnish() {
     }`,
     { agent: world.agent, skill: made.skill.id },
   )
-  const { token } = await apiAs(
+  const { token, endpoint } = await apiAs(
     'OWNER',
     `mutation($org: Id!) {
       token: createServiceToken(orgId: $org, input: { name: "nightly-report", permissions: ["agent.view"] }) { id }
       allowHost(orgId: $org, input: { host: "files.example.com" }) { id }
+      endpoint: createEventEndpoint(orgId: $org, input: { name: "Ticket bridge", url: "https://tickets.example.com/muster", types: ["approval.raised"] }) { id }
       updateOrganization(orgId: $org, input: { monthlyBudgetMicro: 50000000, costGuardTokensPerHour: 1000000 }) { id }
     }`,
   )
   const { approval } = await asks('do execute Load the ferry {"command": "load --all"}')
   const { serverId } = await record('agent', world.agent, 'serverId')
   const ids = Object.fromEntries(Object.entries(made).map(([name, { id }]) => [name, id]))
-  return { ...ids, token: token.id, approval, server: serverId }
+  return { ...ids, token: token.id, endpoint: endpoint.id, approval, server: serverId }
 }
 
 /** The ids of one record of each kind. */
@@ -74,8 +75,10 @@ const OF_ORGANIZATION = [
   ['settings-safety', '/settings', '/settings?tab=safety'],
   ['settings-money', '/settings', '/settings?tab=money'],
   ['settings-network', '/settings', '/settings?tab=network'],
+  ['settings-events', '/settings', '/settings?tab=events'],
   ['settings-limits', '/settings', '/settings?tab=limits'],
   ['settings-billing', '/settings', '/settings?tab=billing'],
+  ['settings-data', '/settings', '/settings?tab=data'],
   ['audit', '/audit'],
   ['start', '/start'],
 ]

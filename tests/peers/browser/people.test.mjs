@@ -184,7 +184,7 @@ test('an organization that is still being read does not show the refusal of the 
   await page.getByRole('heading', { name: 'Agents', level: 1 }).waitFor()
 })
 
-test('an address whose id is no number is not found', async (t) => {
+test('an address whose id is not a number is not found', async (t) => {
   const page = await browse(t, { as: 'OWNER', at: `/o/${world.org}/agents/images` })
   await page.getByRole('heading', { name: 'Page not found' }).waitFor()
   await page.goto(`${world.base}/o/north/agents`)

@@ -10,7 +10,7 @@ impl Filler<'_> {
             ("name", text(format!("key {n}"))),
             ("provider", text(["anthropic", "openai"][i % 2])),
             ("base_url", some.then(|| "https://model.example/v1".to_owned()).into()),
-            ("secret_sealed", some.then(|| b"sealed for nobody".to_vec()).into()),
+            ("secret_sealed", some.then(|| b"sealed".to_vec()).into()),
             ("limited_until", self.maybe_at(i, some)),
             ("auth_failed_at", self.maybe_at(i, !some)),
             ("created_by", self.author.user.filter(|_| some).into()),
@@ -23,7 +23,7 @@ impl Filler<'_> {
             ("host", text(format!("h{n}.example"))),
             ("port", (443 + number(i)).into()),
             ("created_by", self.author.user.filter(|_| some).into()),
-            ("created_by_name", text(format!("somebody {i}"))),
+            ("created_by_name", text(format!("someone {i}"))),
             ("created_at", self.at(i)),
         ];
         all.allowed_hosts.push(self.insert("allowed_hosts", row).await);

@@ -33,10 +33,23 @@ impl Filler<'_> {
             ("expires_at", self.at(i + 604_800_000)),
         ];
         all.invitations.push(self.insert("invitations", row).await);
+        if i % 4 == 3 {
+            let row = vec![
+                ("subject", text("MEMBER")),
+                ("user_id", person.user.into()),
+                ("state", text("SCHEDULED")),
+                ("state_at", self.at(i)),
+                ("requested_by", self.author.user.into()),
+                ("requested_at", self.at(i)),
+                // In 400 days: no test waits so long by accident.
+                ("due_at", self.maybe_at(34_560_000_000, true)),
+            ];
+            all.erasures.push(self.insert("erasures", row).await);
+        }
         // For a person, outside organizations.
         let sql = "INSERT INTO user_identities (user_id, provider, subject, email, created_at, last_used_at) \
                    VALUES ($1, 'elsewhere', $2, $3, $4, $4)";
-        let (subject, email) = (format!("somebody {n}"), format!("somebody-{n}@example.org"));
+        let (subject, email) = (format!("someone {n}"), format!("someone-{n}@example.org"));
         let values = vec![self.author.user.into(), subject.into(), email.into(), self.at(i)];
         self.app.execute(sql, values).await;
     }

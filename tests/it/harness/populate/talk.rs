@@ -64,7 +64,7 @@ impl Filler<'_> {
         self.link("channel_skips", row).await;
         let row = vec![
             ("channel_id", channel.into()),
-            ("holder", text("nobody")),
+            ("holder", text("unknown")),
             ("until", self.at(i)),
             ("cursor", text("7")),
             ("cause", text("Telegram can't be reached.")),
@@ -283,7 +283,7 @@ impl Filler<'_> {
             ("request", request.into()),
             ("question", question.into()),
             ("decided_by_user_id", decided.then(|| all.members[i]).into()),
-            ("decided_by_name", decided.then(|| "somebody".to_owned()).into()),
+            ("decided_by_name", decided.then(|| "someone".to_owned()).into()),
             ("decided_by_kind", decided.then(|| "USER".to_owned()).into()),
             ("decided_via", decided.then(|| "REST".to_owned()).into()),
             ("resolved_at", self.maybe_at(i, decided)),
