@@ -11,8 +11,8 @@ use crate::{
     domain::{
         agents, approvals, backups, channels, chat_approvals,
         conversations::{self, turns},
-        credentials, deliveries, ingest, launch, mcp_servers, model_credentials, network, notifications,
-        orgs, people, servers, skills, spending,
+        credentials, deliveries, event_endpoints, ingest, launch, mcp_servers, model_credentials, network,
+        notifications, orgs, people, servers, skills, spending,
     },
 };
 
@@ -111,6 +111,7 @@ fn of_channels(handlers: &mut Handlers) {
         Box::pin(approvals::withdraw_for_deleted_channel(tx, event.channel))
     });
     handlers.on::<channels::Edited>(|tx, event| Box::pin(deliveries::on_channel_edited(tx, event)));
+    handlers.on::<channels::Failed>(|tx, event| Box::pin(event_endpoints::channel_deactivated(tx, event)));
     handlers.on::<channels::Failed>(|tx, event| Box::pin(approvals::raise_channel_error(tx, event)));
     handlers.on::<channels::OriginAdded>(|tx, event| {
         Box::pin(ingest::forget_refusal(tx, event.channel, &event.origin))
@@ -123,6 +124,7 @@ fn of_channels(handlers: &mut Handlers) {
 
 fn of_conversations(handlers: &mut Handlers) {
     handlers.on::<conversations::SentOut>(|tx, event| Box::pin(deliveries::plan(tx, event)));
+    handlers.on::<conversations::Added>(|tx, event| Box::pin(event_endpoints::messages_added(tx, event)));
     handlers.answer::<conversations::ConversationOf>(|tx, asked| {
         Box::pin(deliveries::conversation_of(tx, asked.channel, &asked.vendor_id))
     });
@@ -133,6 +135,7 @@ fn of_turns(handlers: &mut Handlers) {
         Box::pin(approvals::withdraw_model_access_requests(tx, &event.agent))
     });
     handlers.on::<turns::Started>(|tx, event| Box::pin(approvals::mark_delivered_in_turn(tx, event.turn)));
+    handlers.on::<turns::Ended>(|tx, event| Box::pin(event_endpoints::turn_ended(tx, event)));
     handlers.answer::<turns::LimitOf>(|tx, asked| Box::pin(spending::limited_since(tx, asked.0)));
 }
 
@@ -149,6 +152,7 @@ fn of_spending(handlers: &mut Handlers) {
 fn of_approvals(handlers: &mut Handlers) {
     handlers
         .on::<approvals::Raised>(|tx, event| Box::pin(notifications::approval_raised(tx, event.approval)));
+    handlers.on::<approvals::Raised>(|tx, event| Box::pin(event_endpoints::approval_raised(tx, event)));
     handlers.on::<approvals::Assigned>(|tx, event| {
         Box::pin(notifications::approval_assigned(tx, event.approval, event.to))
     });
@@ -159,8 +163,10 @@ fn of_approvals(handlers: &mut Handlers) {
         Box::pin(notifications::approval_expiring(tx, event.approval))
     });
     handlers.on::<approvals::Closed>(|tx, event| Box::pin(chat_approvals::close(tx, event.approval)));
+    handlers.on::<approvals::Closed>(|tx, event| Box::pin(event_endpoints::approval_decided(tx, event)));
 }
 
 fn of_launch(handlers: &mut Handlers) {
     handlers.on::<launch::Failed>(|tx, event| Box::pin(notifications::agent_failed(tx, event.agent)));
+    handlers.on::<launch::Failed>(|tx, event| Box::pin(event_endpoints::agent_failed(tx, event)));
 }

@@ -2,7 +2,7 @@
 
 use async_graphql::OutputType;
 
-use super::{ids::Id, time::Timestamp};
+use super::{enums::EventType, ids::Id, time::Timestamp};
 
 /// How a column's value is read, and its form in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ macro_rules! columns {
 
 columns! {
     i64 => Int, f64 => Float, bool => Bool, String => Text, Timestamp => Timestamp,
-    Vec<String> => Json, Vec<i64> => Json, Decimal => Decimal, Id => Int,
+    Vec<String> => Json, Vec<i64> => Json, Vec<EventType> => Json, Decimal => Decimal, Id => Int,
 }
 
 impl<T: Column> Column for Option<T> {

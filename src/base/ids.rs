@@ -163,6 +163,10 @@ ids! {
     SkillId,
     /// A version of a skill.
     SkillVersionId,
+    /// An address that gets events of an organization.
+    EventEndpointId,
+    /// An event for an endpoint.
+    EventDeliveryId,
     /// A line of the audit log.
     AuditId,
     /// A text that a policy file has had.
@@ -177,4 +181,6 @@ ids! {
     BackupId,
     /// The right of an agent's host to spend.
     LeaseId,
+    /// A scheduled erasure.
+    ErasureId,
 }

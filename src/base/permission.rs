@@ -176,6 +176,8 @@ permissions! {
     OrganizationStop = "organization.stop",
     /// Release a stopped organization.
     OrganizationRelease = "organization.release",
+    /// Export all data of the organization, delete it, and erase members and contacts.
+    OrganizationErase = "organization.erase",
     /// See the members and their roles.
     MemberView = "member.view",
     /// Add and remove members and change their roles.

@@ -14,9 +14,9 @@ use clap::Subcommand;
 use futures::{Stream, StreamExt};
 use serde_json::{Value, json};
 
-use super::{Cli, Failure, Output};
+use super::{Cli, Failure, Output, output};
 use crate::{
-    base::{files::create_private, problem::Problem, time::Timestamp},
+    base::{problem::Problem, time::Timestamp},
     core::audit::{self, AuditKey, INSTANCE, KnownLine, PublicKey, Report, Verifier},
     domain::orgs,
 };
@@ -261,14 +261,8 @@ impl Export {
         let lines = audit::export(Arc::clone(&core), chain, (self.from, self.to)).await?;
         let output = match self.out {
             Some(path) => {
-                let failed = |error: io::Error| match error.kind() {
-                    io::ErrorKind::AlreadyExists => {
-                        Failure::new(format!("{} already exists and will not be overwritten", path.display()))
-                    }
-                    _ => Failure::new(format!("{}: {error}", path.display())),
-                };
                 // Readable by its owner only: it contains names and addresses.
-                let file = create_private(&path).map_err(failed)?;
+                let file = output::create(&path)?;
                 let written = write(lines, file).await;
                 if written.is_err() {
                     // Part of a log could be mistaken for all of it.

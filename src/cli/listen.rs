@@ -5,6 +5,7 @@ use std::{io::ErrorKind, net::SocketAddr};
 use tokio::net::TcpSocket;
 
 use super::Failure;
+use crate::base::bounds::QUEUE;
 
 /// An address that is bound but not listening yet: until it listens, clients are refused instead of kept waiting.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl BoundAddress {
     /// Another program took the address in the meantime.
     pub fn listen(self, setting: &'static str) -> Result<tokio::net::TcpListener, Failure> {
         let address = self.address()?;
-        self.0.listen(1_024).map_err(|error| failed(address, setting, &error))
+        self.0.listen(QUEUE as u32).map_err(|error| failed(address, setting, &error))
     }
 }
 

@@ -3,8 +3,12 @@
 //! A command is a clap type with `async fn run(self, cli: &Cli) -> Result<Output, Failure>`. It opens the service with
 //! [`Cli::open`], which never creates an installation, and acts as the installation's operator (`Scope::system`), to
 //! whom no policy applies. Output goes to standard output, as text or, with `--json`, as one JSON object. A failure
-//! goes to standard error in the same form, with exit code 1 (2 if the command line itself is wrong).
+//! goes to standard error in the same form, with exit code 1 (2 if the command line itself is wrong, 3 for a plan that
+//! is not empty).
+//!
+//! The commands in `remote` and `apply` open nothing: they call a running service, under the permissions of a token.
 
+mod apply;
 mod audit;
 mod backup;
 mod completions;
@@ -22,6 +26,7 @@ mod open;
 mod org;
 mod output;
 mod policy;
+mod remote;
 pub mod schema;
 mod secret;
 mod seed;
@@ -89,8 +94,9 @@ enum Program {
     /// Own one agent's pipes; the host starts it
     #[command(disable_help_flag = true, hide = true)]
     Shim(Words),
-    /// The reference agent: speaks the Agent Client Protocol on standard input and output
-    #[command(disable_help_flag = true)]
+    /// The reference agent: speaks the Agent Client Protocol on standard input and output. `muster agent` without more
+    /// words is [`Command::Agent`].
+    #[command(skip)]
     Agent(Words),
 }
 
@@ -104,7 +110,7 @@ struct Words {
 impl Program {
     /// The program that the executable's name asks for, if it isn't `muster`. A container has the static `muster` as its
     /// shim, and the reference agent's image as its agent, each under its own name. A link `muster-host` is the host.
-    /// A shim restarts its own executable as `muster shim`, whatever its name is.
+    /// A shim restarts its own executable as `muster shim`, under any name.
     fn by_name() -> Option<Self> {
         let mut words = std::env::args_os().peekable();
         let path = PathBuf::from(words.next()?);
@@ -169,6 +175,17 @@ enum Command {
     /// Work with the permission policies
     #[command(subcommand)]
     Policy(policy::Policy),
+    /// Work with the agents of a running service; without more words: run the reference agent, which speaks the Agent
+    /// Client Protocol on standard input and output
+    Agent(remote::Agent),
+    /// Decide the requests of agents, in a running service
+    Approval(remote::Approval),
+    /// Work with the servers of a running service
+    Server(remote::Server),
+    /// Change an organization of a running service to what files say, or only show the changes
+    Apply(apply::Apply),
+    /// Write an organization of a running service as a file for `muster apply`
+    Export(apply::Export),
     /// Add plausible test data to an organization; the same numbers give the same data
     Seed(seed::Seed),
     /// Generate the schema and the OpenAPI document
@@ -205,6 +222,11 @@ impl Command {
             Self::Key(command) => command.run(cli).await,
             Self::Audit(command) => command.run(cli).await,
             Self::Policy(command) => command.run(cli).await,
+            Self::Agent(command) => command.run(cli).await,
+            Self::Approval(command) => command.run(cli).await,
+            Self::Server(command) => command.run(cli).await,
+            Self::Apply(command) => Box::pin(command.run(cli)).await,
+            Self::Export(command) => Box::pin(command.run(cli)).await,
             Self::Seed(command) => command.run(cli).await,
             Self::Schema(command) => command.run(),
             Self::Demo(command) => Box::pin(command.run(cli)).await,
@@ -356,6 +378,9 @@ pub fn run() -> ExitCode {
     let json = arguments.cli.json;
     let command = match arguments.chosen {
         Chosen::Program(program) => return program.run(),
+        Chosen::Command(Command::Agent(agent)) if agent.is_program() => {
+            return Program::Agent(Words { words: Vec::new() }).run();
+        }
         Chosen::Command(command) => command,
     };
     let finished = tokio::runtime::Builder::new_multi_thread()

@@ -1,16 +1,23 @@
 //! `muster org …`.
 
+use std::{fs::File, io::Write, path::PathBuf, pin::pin, time::Duration};
+
 use clap::Subcommand;
+use futures::StreamExt;
 use serde_json::json;
 
-use super::{Cli, Failure, Output, output::table};
+use super::{
+    Cli, Failure, Output,
+    output::{self, table},
+    user::send_mail,
+};
 use crate::{
     base::{enums::Plan, plain::plain},
     core::access::Scope,
     domain::{
         emergency_stop,
         orgs::{self, NewOrganization},
-        people,
+        people, rights,
     },
 };
 
@@ -27,6 +34,12 @@ pub enum Org {
     Stop(Stop),
     /// Release a stopped organization
     Release(Release),
+    /// Write all data of an organization, except secrets, to a tar archive
+    Export(Export),
+    /// Schedule the deletion of an organization with all its data; a running service carries it out
+    Delete(Delete),
+    /// Cancel the scheduled deletion of an organization
+    Keep(Keep),
 }
 
 #[derive(Debug, clap::Args)]
@@ -76,6 +89,33 @@ pub struct Release {
 }
 
 #[derive(Debug, clap::Args)]
+pub struct Export {
+    /// The organization's id or name
+    #[arg(long)]
+    org: String,
+    /// The file to write, which must not exist yet
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Delete {
+    /// The organization's id or name
+    #[arg(long)]
+    org: String,
+    /// Begin at once, without the grace period (`erasure.grace_days`)
+    #[arg(long)]
+    now: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Keep {
+    /// The organization's id or name
+    #[arg(long)]
+    org: String,
+}
+
+#[derive(Debug, clap::Args)]
 pub struct List {}
 
 impl Org {
@@ -86,6 +126,9 @@ impl Org {
             Self::List(command) => command.run(cli).await,
             Self::Stop(command) => command.run(cli).await,
             Self::Release(command) => command.run(cli).await,
+            Self::Export(command) => command.run(cli).await,
+            Self::Delete(command) => command.run(cli).await,
+            Self::Keep(command) => command.run(cli).await,
         }
     }
 }
@@ -156,6 +199,60 @@ impl Release {
         let was_stopped = emergency_stop::release(&Scope::system(&core, org), self.reason.as_deref()).await?;
         core.shut_down().await;
         Ok(Output::from_json(json!({ "organization_id": org, "was_stopped": was_stopped })))
+    }
+}
+
+impl Export {
+    async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let core = cli.open_as_is().await?;
+        let org = orgs::find(&core, &self.org).await?;
+        let path = self.out;
+        let file = output::create(&path)?;
+        let written = write_archive(&Scope::system(&core, org), file).await;
+        if written.is_err() {
+            // Part of an archive could be mistaken for all of it.
+            let _ = std::fs::remove_file(&path);
+        }
+        core.shut_down().await;
+        Ok(Output::from_json(json!({ "organization_id": org, "file": path, "bytes": written? })))
+    }
+}
+
+async fn write_archive(scope: &Scope, mut file: File) -> Result<usize, Failure> {
+    let mut pieces = pin!(rights::export(scope));
+    let mut bytes = 0;
+    while let Some(piece) = pieces.next().await {
+        let piece = piece?;
+        file.write_all(&piece)?;
+        bytes += piece.len();
+    }
+    file.sync_all()?;
+    Ok(bytes)
+}
+
+impl Delete {
+    async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let core = cli.open_unbound().await?;
+        let org = orgs::find(&core, &self.org).await?;
+        let grace = if self.now { Duration::ZERO } else { core.config.erasure.grace() };
+        let due = rights::schedule_by_operator(&Scope::system(&core, org), grace).await?;
+        let told = send_mail(&core).await;
+        core.shut_down().await;
+        let json = json!({ "organization_id": org, "due_at": due, "told_by_mail": told });
+        Ok(Output::from_json(json).and(
+            "A running service carries it out. Until it is due, `muster org keep` cancels it, and so can an OWNER.",
+        ))
+    }
+}
+
+impl Keep {
+    async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let core = cli.open_unbound().await?;
+        let org = orgs::find(&core, &self.org).await?;
+        let was_scheduled = rights::cancel_by_operator(&Scope::system(&core, org)).await?;
+        send_mail(&core).await;
+        core.shut_down().await;
+        Ok(Output::from_json(json!({ "organization_id": org, "was_scheduled": was_scheduled })))
     }
 }
 

@@ -1,18 +1,23 @@
 //! The output of a command: the same facts as text for people and as one JSON object.
 
-use std::process::ExitCode;
+use std::{
+    fs::File,
+    io::{self, ErrorKind},
+    path::Path,
+    process::ExitCode,
+};
 
 use serde_json::Value;
 
 use super::Failure;
-use crate::base::plain::plain;
+use crate::base::{files, plain::plain};
 
 /// The output of a command.
 #[derive(Debug)]
 pub struct Output {
     json: Value,
     text: String,
-    good: bool,
+    code: u8,
     /// Added to the error if the output can't be printed.
     if_lost: String,
 }
@@ -37,7 +42,7 @@ impl Output {
 
     /// This object for programs, and this text for people.
     pub fn with_text(json: Value, text: impl Into<String>) -> Self {
-        Self { json, text: text.into(), good: true, if_lost: "The command itself has succeeded.".to_owned() }
+        Self { json, text: text.into(), code: 0, if_lost: "The command itself has succeeded.".to_owned() }
     }
 
     /// The same, with another line for people.
@@ -49,8 +54,14 @@ impl Output {
 
     /// The command worked but found a problem: exit with code 1.
     #[must_use]
-    pub fn failed_if(mut self, bad: bool) -> Self {
-        self.good = !bad;
+    pub fn failed_if(self, bad: bool) -> Self {
+        if bad { self.with_code(1) } else { self }
+    }
+
+    /// The command worked, and its exit code says what it found.
+    #[must_use]
+    pub fn with_code(mut self, code: u8) -> Self {
+        self.code = code;
         self
     }
 
@@ -67,14 +78,24 @@ impl Output {
         let text = text.trim_end();
         if !text.is_empty() {
             let printed = muster_printing::print(&format!("{text}\n"));
-            printed.map_err(|error| unwritable(&error, if self.good { &self.if_lost } else { "" }))?;
+            printed.map_err(|error| unwritable(&error, if self.code == 0 { &self.if_lost } else { "" }))?;
         }
-        Ok(if self.good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(ExitCode::from(self.code))
     }
 }
 
+/// Creates a file for a command's output, which only its owner can read.
+pub(super) fn create(path: &Path) -> Result<File, Failure> {
+    files::create_private(path).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            Failure::new(format!("{} already exists and will not be overwritten", path.display()))
+        }
+        _ => Failure::new(format!("{}: {error}", path.display())),
+    })
+}
+
 /// The failure to write standard output, for example on a full disk. `more` follows the reason.
-pub(super) fn unwritable(error: &std::io::Error, more: &str) -> Failure {
+pub(super) fn unwritable(error: &io::Error, more: &str) -> Failure {
     Failure::new(format!("Standard output can't be written: {error}. {more}").trim_end())
 }
 

@@ -1,5 +1,5 @@
-//! `muster schema`: writes the generated schema, OpenAPI document and frames of the gateway, which are committed and
-//! reviewed with the code.
+//! `muster schema`: writes the generated schema, OpenAPI document, frames of the gateway and payloads of events, which are
+//! committed and reviewed with the code.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,11 @@ use serde_json::json;
 use super::{Failure, Output};
 use crate::{
     api::rest::{Routes, openapi},
+    domain::event_endpoints,
     graphql,
 };
 
-/// Write or compare `schema.graphql`, `openapi.json` and `gateway.json`
+/// Write or compare `schema.graphql`, `openapi.json`, `gateway.json` and `events.json`
 #[derive(Debug, clap::Subcommand)]
 pub enum Schema {
     /// Write the files
@@ -41,11 +42,17 @@ impl Schema {
 ///
 /// # Errors
 /// The schema does not fit the stored documents.
-pub fn files() -> anyhow::Result<[(&'static str, String); 3]> {
+pub fn files() -> anyhow::Result<[(&'static str, String); 4]> {
     let catalogue = graphql::catalogue()?;
     let document = openapi::text(&Routes::load(&catalogue)?, &catalogue);
     let frames = format!("{:#}\n", muster_protocol::schema());
-    Ok([("schema.graphql", graphql::sdl()), ("openapi.json", document), ("gateway.json", frames)])
+    let events = format!("{:#}\n", event_endpoints::schema());
+    Ok([
+        ("schema.graphql", graphql::sdl()),
+        ("openapi.json", document),
+        ("gateway.json", frames),
+        ("events.json", events),
+    ])
 }
 
 fn dump(dir: &Path) -> Result<Output, Failure> {

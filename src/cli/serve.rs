@@ -97,7 +97,7 @@ impl Serve {
     }
 }
 
-/// Logs the address of the page that makes the first person and organization, if there is no user. The code is in the
+/// Logs the address of the page that makes the first person and organization, while no user exists. The code is in the
 /// fragment, which browsers send to no server.
 async fn invite_first_person(core: &Core, address: SocketAddr) {
     match people::renew_first_code(core).await {

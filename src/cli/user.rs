@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 use super::{Cli, Failure, Output, output::table, secret::NewPassword};
 use crate::domain::people::oidc::Providers;
 use crate::{
-    base::{ids::UserId, plain::plain, time::Timestamp},
+    base::{ids::UserId, numerals::counted, plain::plain, time::Timestamp},
     core::{Core, access::CREDENTIALS_KEPT},
     domain::{
         notifications, orgs,
         people::{self, Account, AccountFilter, Details, Disabled, Membership, NewUser, OrganizationRef},
+        rights,
     },
     resolvers::RECHECK,
 };
@@ -31,6 +32,8 @@ pub enum User {
     Disable(AccountArgs),
     /// Unlock an account
     Enable(AccountArgs),
+    /// Replace a person's name and address wherever they are stored; their account and memberships end
+    Erase(EraseArgs),
     /// Remove the password, end all sessions, and print a link that sets a new password
     ResetPassword(AccountArgs),
     /// Remove a lost second factor with its recovery codes, and end all sessions
@@ -67,6 +70,17 @@ pub struct AccountArgs {
     user: String,
 }
 
+/// The person to be erased.
+#[derive(Debug, clap::Args)]
+pub struct EraseArgs {
+    /// The e-mail address or id of an account, or a contact's address
+    #[arg(value_name = "ADDRESS|ID")]
+    person: String,
+    /// Confirm it: this can't be undone
+    #[arg(long)]
+    forever: bool,
+}
+
 impl User {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         match self {
@@ -75,6 +89,7 @@ impl User {
             Self::Show(who) => show(cli, &who).await,
             Self::Disable(who) => disable(cli, &who).await,
             Self::Enable(who) => enable(cli, &who).await,
+            Self::Erase(who) => erase(cli, &who).await,
             Self::ResetPassword(who) => reset_password(cli, &who).await,
             Self::ResetSecondFactor(who) => reset_second_factor(cli, &who).await,
         }
@@ -240,6 +255,23 @@ async fn enable(cli: &Cli, who: &AccountArgs) -> Result<Output, Failure> {
     } else {
         format!("{email} ({id}) is not disabled; nothing was changed.")
     };
+    Ok(Output::with_text(json!(done), text))
+}
+
+async fn erase(cli: &Cli, who: &EraseArgs) -> Result<Output, Failure> {
+    if !who.forever {
+        return Err(Failure::new("An erasure can't be undone. Add --forever to confirm it."));
+    }
+    let core = cli.open_unbound().await?;
+    let done = rights::erase_person(&core, &who.person).await?;
+    core.shut_down().await;
+    let text = format!(
+        "Erased: {}, {}, {} and {} in records. The contents of messages and files stay; docs/personal-data.md says more.\n",
+        done.id.map_or_else(|| "no account".to_owned(), |id| format!("account {id}")),
+        counted(done.contacts, "contact"),
+        counted(done.invitations, "invitation"),
+        counted(done.names, "name"),
+    );
     Ok(Output::with_text(json!(done), text))
 }
 

@@ -9,7 +9,7 @@ use muster_addresses::Addresses;
 use muster_certificates::{FileError, Remedy};
 use muster_channels::{Network, VendorUrls};
 use reqwest::{Request, Response, redirect::Policy};
-use rustls::pki_types::CertificateDer;
+use rustls::{RootCertStore, pki_types::CertificateDer};
 
 use crate::{
     base::bounds,
@@ -43,6 +43,11 @@ pub fn own_certificates(config: &Config) -> Result<Vec<CertificateDer<'static>>,
     config.ca_file.as_deref().map_or_else(|| Ok(Vec::new()), muster_certificates::read)
 }
 
+/// The authorities that the service trusts.
+fn roots(config: &Config) -> Result<RootCertStore, FileError> {
+    Ok(muster_certificates::with_system(&own_certificates(config)?))
+}
+
 /// What is wrong with a server's certificate, with the remedy. `None`: the error is another one.
 #[must_use]
 pub fn certificate_error(error: &(dyn Error + 'static)) -> Option<String> {
@@ -63,7 +68,7 @@ pub fn network(config: &Config) -> Result<Network, OutboundError> {
         telegram: channels.telegram_url.clone(),
     };
     let addresses = Addresses::new(channels.networks.clone());
-    Ok(Network::new(addresses, vendors, jiff::Timestamp::now, &own_certificates(config)?)?)
+    Ok(Network::new(addresses, vendors, jiff::Timestamp::now, roots(config)?)?)
 }
 
 /// The body of an answer; `None` if it is longer than `most` bytes.
@@ -105,9 +110,9 @@ impl Client {
 
     fn build(config: &Config, builder: reqwest::ClientBuilder) -> Result<Self, OutboundError> {
         provide_tls();
-        let roots = muster_certificates::with_system(&own_certificates(config)?);
         let builder = builder.redirect(Policy::none()).timeout(bounds::NETWORK_WAIT);
-        Ok(Self(builder.tls_backend_preconfigured(muster_certificates::client_config(roots)).build()?))
+        let tls = muster_certificates::client_config(roots(config)?);
+        Ok(Self(builder.tls_backend_preconfigured(tls).build()?))
     }
 
     /// Sends a request as part of the active span's trace.

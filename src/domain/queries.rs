@@ -39,6 +39,7 @@ pub(super) const fn record(kind: RecordKind) -> Option<OrgSql> {
         RecordKind::Contact => lock!("contacts WHERE organization_id = $org AND id = $2"),
         RecordKind::Conversation => lock!("conversations WHERE organization_id = $org AND id = $2"),
         RecordKind::Credential => lock!("credentials WHERE organization_id = $org AND id = $2"),
+        RecordKind::EventEndpoint => lock!("event_endpoints WHERE organization_id = $org AND id = $2"),
         RecordKind::Image => lock!("images WHERE organization_id = $org AND id = $2"),
         RecordKind::McpServer => lock!("mcp_servers WHERE organization_id = $org AND id = $2"),
         RecordKind::ModelCredential => lock!("model_credentials WHERE organization_id = $org AND id = $2"),

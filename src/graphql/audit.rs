@@ -159,6 +159,7 @@ const TARGETS: &[Target] = &[
         folded: Some("n.email_folded"),
         ..plain(RecordKind::Invitation, "invitations n")
     },
+    Target { folded: None, ..plain(RecordKind::EventEndpoint, "event_endpoints n") },
     Target { folded: None, ..plain(RecordKind::ModelCredential, "model_credentials n") },
     Target { name: "n.title", folded: None, ..plain(RecordKind::Approval, "approvals n") },
     Target { name: "n.filename", folded: None, ..plain(RecordKind::Attachment, "attachments n") },

@@ -38,6 +38,7 @@ pub const fn needed(kind: RecordKind) -> &'static [Permission] {
         RecordKind::Conversation => &[Permission::ConversationView, Permission::AgentOutputView],
         RecordKind::Contact => &[Permission::ContactView],
         RecordKind::Credential => &[Permission::CredentialView],
+        RecordKind::EventEndpoint => &[Permission::OrganizationEdit],
         RecordKind::Image => &[Permission::ImageView],
         RecordKind::Invitation | RecordKind::Member => &[Permission::MemberView],
         RecordKind::McpServer => &[Permission::McpView],

@@ -17,6 +17,8 @@ mod conversations;
 mod credentials;
 mod dashboard;
 mod deliveries;
+mod erasures;
+mod event_endpoints;
 mod hosts;
 mod mcp_servers;
 mod model_credentials;
@@ -25,6 +27,7 @@ mod notifications;
 mod orgs;
 mod people;
 mod policies;
+mod rights;
 mod search;
 mod servers;
 mod service_tokens;
@@ -49,6 +52,7 @@ pub struct MoreQueries(
     search::SearchQuery,
     backups::BackupQuery,
     chat_approvals::LinkedChatQuery,
+    event_endpoints::EventEndpointQuery,
 );
 
 /// All queries.
@@ -82,6 +86,8 @@ pub struct MoreMutations(
     backups::BackupMutation,
     deliveries::DeliveryMutation,
     chat_approvals::LinkedChatMutation,
+    event_endpoints::EventEndpointMutation,
+    rights::ErasureMutation,
 );
 
 /// All mutations.

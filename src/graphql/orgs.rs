@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use async_graphql::{Context, Object};
 
 use super::{
-    model_credentials::ModelCredential, network::AllowedHost, servers::Image, spending::OrganizationSpending,
+    erasures::Erasure, model_credentials::ModelCredential, network::AllowedHost, servers::Image,
+    spending::OrganizationSpending,
 };
 use crate::{
     base::{
@@ -167,7 +168,7 @@ fn settings(spec: Spec) -> Spec {
         .column::<Timestamp>("updated_at", "When it was last updated.")
 }
 
-/// What contains its agents: money, model credentials, the network.
+/// What contains its agents (money, model credentials, the network), and what is to be erased.
 fn contained(spec: Spec) -> Spec {
     spec.embedded::<OrganizationSpending>("spending", "(1 = 1)", "What its agents have spent this month.")
         .many::<ModelCredential>(
@@ -179,6 +180,11 @@ fn contained(spec: Spec) -> Spec {
             "allowed_hosts",
             Many { by: "t.organization_id", order: "t.host, t.port", ..Many::default() },
             "The hosts that its agents may reach beside their models, MCP servers and credentials' destinations.",
+        )
+        .many::<Erasure>(
+            "erasures",
+            Many { by: "t.organization_id", order: "t.due_at, t.id", ..Many::default() },
+            "What is scheduled to be erased.",
         )
 }
 

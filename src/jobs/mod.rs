@@ -35,7 +35,7 @@ use crate::{
     domain::{
         approvals, backups, channels, chat_approvals,
         conversations::{self, turns},
-        deliveries, emergency_stop, hosts, launch, notifications, spending,
+        deliveries, emergency_stop, event_endpoints, hosts, launch, notifications, rights, spending,
     },
     resolvers::RECHECK,
 };
@@ -102,6 +102,9 @@ pub const PERIODIC_JOBS: &[PeriodicJob] = &[
         |_, due| due.letting_go,
         |core| emergency_stop::let_go(core).boxed(),
     ),
+    PeriodicJob::every("erasures.carry_out", Duration::from_secs(10), |core| {
+        rights::carry_out_due(core).boxed()
+    }),
     PeriodicJob::every("turns.send_left", Duration::from_secs(30), |core| turns::send_left(core).boxed()),
     PeriodicJob::every("turns.free_unsent", Duration::from_mins(10), |core| turns::free_unsent(core).boxed()),
     PeriodicJob::due(
@@ -135,6 +138,7 @@ pub const PERIODIC_JOBS: &[PeriodicJob] = &[
         channels::check_again(core).boxed()
     }),
     PeriodicJob::due("asks.send", |_, due| due.asks, |core| chat_approvals::send_due(core).boxed()),
+    PeriodicJob::due("events.send", |_, due| due.events, |core| event_endpoints::send_due(core).boxed()),
     PeriodicJob::every("hosts.look", Duration::from_millis(800), |core| {
         hosts::wake_connections(core).boxed()
     }),
@@ -169,7 +173,7 @@ pub const PERIODIC_JOBS: &[PeriodicJob] = &[
 ];
 
 /// Jobs that a commit wakes at once, because it may have queued work for them.
-const WOKEN: &[&str] = &["mail.send", "deliveries.send", "asks.send"];
+const WOKEN: &[&str] = &["mail.send", "deliveries.send", "asks.send", "events.send"];
 
 /// Runs a job. A panic is a failure like any other: the next run may succeed.
 async fn caught(job: &PeriodicJob, core: &Arc<Core>) -> Result<u64> {

@@ -8,7 +8,9 @@ use crate::{
         audit,
         store::sql::{Door as _, EveryOrgSql, every_org_sql, row},
     },
-    domain::{approvals, chat_approvals, deliveries, launch, mails, notifications, orgs, spending},
+    domain::{
+        approvals, chat_approvals, deliveries, event_endpoints, launch, mails, notifications, orgs, spending,
+    },
 };
 
 row! {
@@ -39,6 +41,8 @@ row! {
         left: bool,
         /// Approvals to be shown in chats.
         asks: bool,
+        /// Events for endpoints.
+        events: bool,
         /// Lines of the audit log to be sealed.
         unsealed: bool,
         /// The number of the newest policy version.
@@ -74,6 +78,8 @@ const LOOK: EveryOrgSql = every_org_sql!(
     ") AS \"left\", EXISTS (SELECT 1 FROM ",
     chat_approvals::ASK_DUE,
     ") AS asks, EXISTS (SELECT 1 FROM ",
+    event_endpoints::EVENT_DUE,
+    ") AS events, EXISTS (SELECT 1 FROM ",
     audit::UNSEALED,
     ") AS unsealed, COALESCE(MAX(newest.id), 0) AS newest_policy, \
      CAST(COALESCE(SUM(newest.id), 0) AS BIGINT) AS newest_policies FROM ",

@@ -125,6 +125,13 @@ pub const KEPT: &[TableRetention] = &[
     unswept("deliveries", "As long as their message. The text goes once it is sent."),
     unswept("edits", "One row per edited record."),
     swept("email_tokens", "A week after they expire.", &[after("expires_at <= $1", days(7))]),
+    unswept("erasures", "Until they are carried out or cancelled."),
+    swept(
+        "event_deliveries",
+        "30 days, or until the endpoint is deleted.",
+        &[after("created_at < $1", days(30))],
+    ),
+    unswept("event_endpoints", "Until deleted, at most 20 of each organization."),
     unswept("first_start", "One row, until there is a user."),
     unswept("idempotency_keys", "A day."),
     unswept("identities", "As long as their contact."),

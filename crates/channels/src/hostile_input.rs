@@ -264,11 +264,12 @@ fn imap_servers() {
     });
 }
 
-#[expect(clippy::disallowed_methods, reason = "there is no scope here, and no clock that a test moves")]
+#[expect(clippy::disallowed_methods, reason = "no scope here, and no clock that a test moves")]
 fn network() -> Network {
     let nowhere = "http://127.0.0.1:9/".parse::<url::Url>().unwrap();
     let vendors = VendorUrls { slack: nowhere.clone(), slack_files: nowhere.clone(), telegram: nowhere };
-    Network::with(Addresses::new(vec!["127.0.0.0/8".parse().unwrap()]), vendors, Timestamp::now, &[]).unwrap()
+    let addresses = Addresses::new(vec!["127.0.0.0/8".parse().unwrap()]);
+    Network::new(addresses, vendors, Timestamp::now, muster_certificates::of(&[])).unwrap()
 }
 
 #[test]

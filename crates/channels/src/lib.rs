@@ -55,6 +55,7 @@ pub use self::{
     markdown::{render, render_plain},
     network::{Guard, GuardError, Network, VendorUrls},
     signature::{Key, KeyError},
+    webhook::{LONGEST_POST, post_signed},
 };
 
 /// Opens a channel. Cheap: makes no call.

@@ -45,7 +45,7 @@ pub fn check(json: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the key stands in JSON, in whatever way it is written. What is not JSON may be taken for it.
+/// Whether the key stands in JSON, however it is written. What is not JSON may be taken for it.
 fn has_key(json: &[u8]) -> bool {
     let mut rest = json;
     while let Some(begin) = memchr(b'"', rest) {

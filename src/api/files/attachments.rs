@@ -20,26 +20,26 @@ use axum::{
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use sha2::{Digest, Sha256};
 
+use super::{enter, parameter, permit_of};
 use crate::{
     api::middleware::{
-        Arrival, Visit, body,
+        Arrival, body,
         etag::is_known,
         id_in_path,
         idempotency::{self, Answer, Claim, Keyed},
-        org_in_path, problem_response, refusal,
+        problem_response, refusal,
     },
     base::{
-        enums::DecidedVia,
-        ids::{AttachmentId, OrgId},
+        ids::AttachmentId,
         problem::{Problem, Result, Violation},
     },
     core::{
         Core,
-        access::{Caller, Permit, Scope},
+        access::Scope,
         resource_limits::{AlreadyCounted, Holder, Resource},
     },
     domain::conversations::{File, Upload},
-    resolvers::{authorize, authorize_again},
+    resolvers::authorize_again,
 };
 
 /// The root field whose permission an upload needs.
@@ -62,8 +62,7 @@ async fn on_upload(
 }
 
 async fn upload(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams, file: Body) -> Result<Response> {
-    let asking = caller_and_org(core, arrival, path).await?;
-    let mut scope = enter(core, arrival, asking, UPLOAD).await?;
+    let mut scope = enter(core, arrival, path, UPLOAD).await?;
     let filename = filename(arrival.uri.query().unwrap_or_default())?;
     let mime_type = arrival.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let most = core.config.limits.attachment_bytes;
@@ -116,8 +115,7 @@ async fn on_download(State(core): State<Arc<Core>>, arrival: Arrival, path: RawP
 }
 
 async fn download(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> Result<Response> {
-    let asking = caller_and_org(core, arrival, path).await?;
-    let scope = enter(core, arrival, asking, "attachment").await?;
+    let scope = enter(core, arrival, path, "attachment").await?;
     let id = AttachmentId(id_in_path("id", parameter(path, "id"))?);
     let file = crate::domain::conversations::file(&scope, id).await?;
     let etag = etag(&file);
@@ -139,38 +137,6 @@ async fn download(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> 
     let headers = headers(&file, &etag)?;
     response.headers_mut().extend(headers);
     Ok(response)
-}
-
-/// The caller and the organization of a request.
-async fn caller_and_org(
-    core: &Arc<Core>,
-    arrival: &Arrival,
-    path: &RawPathParams,
-) -> Result<(Caller, OrgId)> {
-    let caller = Visit::new(core, arrival).caller().await?;
-    caller.require_identity()?;
-    Ok((caller, org_in_path(parameter(path, "org_id"))?))
-}
-
-/// Authorizes the caller in the organization, by the permission of the root field `operation`.
-async fn enter(
-    core: &Arc<Core>,
-    arrival: &Arrival,
-    (caller, org): (Caller, OrgId),
-    operation: &str,
-) -> Result<Scope> {
-    let permit = permit_of(core, operation)?;
-    let request = Arc::new(arrival.request(core, caller, DecidedVia::Rest));
-    authorize(&request, operation, permit, org).await
-}
-
-fn parameter<'a>(path: &'a RawPathParams, name: &str) -> &'a str {
-    path.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text)
-}
-
-fn permit_of(core: &Core, operation: &str) -> Result<Permit> {
-    let permit = core.access.permits.required_by(operation);
-    permit.ok_or_else(|| Problem::internal(anyhow::anyhow!("no root field {operation}")))
 }
 
 /// The only query parameter of an upload.

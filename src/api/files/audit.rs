@@ -3,34 +3,28 @@
 //! The schema defines the permission, on `auditLog`. `?from=` and `?to=` are timestamps. The export itself leaves an
 //! entry in the log. A header says how many lines to expect, so a shorter answer was cut off.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Router,
-    body::Body,
     extract::{RawPathParams, State},
     response::Response,
     routing::get,
 };
-use futures::TryStreamExt;
-use http::{HeaderValue, header};
-use parking_lot::Mutex;
 use serde_json::json;
 
+use super::{Exporting, enter};
 use crate::{
-    api::middleware::{Arrival, Visit, org_in_path, problem_response},
+    api::middleware::{Arrival, problem_response},
     base::{
-        enums::{ChangeOp, DecidedVia, RecordKind},
-        ids::OrgId,
-        problem::{Code, Problem, Result, Violation},
+        enums::{ChangeOp, RecordKind},
+        problem::{Problem, Result, Violation},
         time::Timestamp,
     },
     core::{
         Core,
         audit::{self, Entry},
-        telemetry,
     },
-    resolvers::authorize,
 };
 
 pub fn router() -> Router<Arc<Core>> {
@@ -43,14 +37,7 @@ async fn on_export(State(core): State<Arc<Core>>, arrival: Arrival, path: RawPat
 }
 
 async fn export(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> Result<Response> {
-    let operation = "auditLog";
-    let caller = Visit::new(core, arrival).caller().await?;
-    caller.require_identity()?;
-    let permit = core.access.permits.required_by(operation);
-    let permit = permit.ok_or_else(|| Problem::internal(anyhow::anyhow!("no root field {operation}")))?;
-    let request = Arc::new(arrival.request(core, caller, DecidedVia::Rest));
-    let org = path.iter().find(|(name, _)| *name == "org_id").map_or("", |(_, text)| text);
-    let scope = authorize(&request, operation, permit, org_in_path(org)?).await?;
+    let scope = enter(core, arrival, path, "auditLog").await?;
     let (from, to) = range(arrival.uri.query().unwrap_or_default())?;
     let exporting = Exporting::reserve(core, scope.org)?;
     let tx = scope.begin().await?;
@@ -67,39 +54,8 @@ async fn export(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> Re
     );
     tx.commit().await?;
     let lines = audit::export(Arc::clone(core), scope.org.0, (from, to)).await?;
-    let request_id = arrival.request_id.clone();
-    let lines = lines.map_err(move |problem| {
-        // Held for as long as the client reads.
-        let _ = &exporting;
-        telemetry::problem(&problem, &request_id);
-        std::io::Error::other("the log could not be read completely")
-    });
-    let mut response = Response::new(Body::from_stream(lines));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
-    let name = format!("attachment; filename=\"audit-{}.jsonl\"", scope.org);
-    headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_str(&name).map_err(Problem::internal)?);
-    Ok(response)
-}
-
-/// An export in progress. Each process runs one per organization at a time, because each reads the whole log.
-struct Exporting(Arc<Mutex<HashSet<OrgId>>>, OrgId);
-
-impl Exporting {
-    fn reserve(core: &Core, org: OrgId) -> Result<Self> {
-        let all = Arc::clone(&core.audit.exporting);
-        if all.lock().insert(org) {
-            return Ok(Self(all, org));
-        }
-        let detail = "The log is already being exported. An organization can run one export at a time.";
-        Err(Problem::new(Code::RateLimited, detail).with("retry_after", 5))
-    }
-}
-
-impl Drop for Exporting {
-    fn drop(&mut self) {
-        self.0.lock().remove(&self.1);
-    }
+    let name = format!("audit-{}.jsonl", scope.org);
+    exporting.answer(lines, arrival.request_id.clone(), "application/x-ndjson", &name)
 }
 
 fn range(query: &str) -> Result<(Option<Timestamp>, Option<Timestamp>)> {

@@ -38,7 +38,8 @@ use crate::{
 
 const INSTRUCTIONS: &str = "Muster manages the AI agents of organizations: servers, agents, channels, conversations, \
     approvals, credentials, MCP servers, and skills. Every tool works in one organization (`org_id`). You may leave \
-    `org_id` out if you belong to only one. Records always have all their fields; a field without a value is null. \
+    `org_id` out if you belong to only one. To ask an agent, call `post_message`, then `get_turn` with `wait` until the \
+    turn has `ended_at`. Records always have all their fields; a field without a value is null. \
     Errors are tool errors whose text is a problem document: `code` is stable, and `errors` lists every invalid \
     argument.";
 

@@ -49,9 +49,8 @@ pub struct ToolRoutes {
 
 #[must_use]
 pub fn tool_routes(routes: &Routes, catalogue: &Catalogue) -> ToolRoutes {
-    ToolRoutes {
-        all: routes.iter().map(|(route, operation)| tool_route(route, operation, catalogue)).collect(),
-    }
+    let tools = routes.iter().filter(|(route, _)| route.is_tool);
+    ToolRoutes { all: tools.map(|(route, operation)| tool_route(route, operation, catalogue)).collect() }
 }
 
 fn tool_route(route: &Route, operation: &Arc<Operation>, catalogue: &Catalogue) -> ToolRoute {

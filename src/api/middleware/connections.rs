@@ -21,8 +21,10 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::slow_client::Paced;
-use crate::core::Core;
-use crate::core::resource_limits::ConnectionPermit;
+use crate::{
+    base::bounds,
+    core::{Core, resource_limits::ConnectionPermit},
+};
 
 /// How long a reserve connection may take to send the head of its only request: a flood must not occupy it.
 const IN_RESERVE: Duration = Duration::from_millis(500);
@@ -31,9 +33,6 @@ const HEAD_BYTES: usize = 64 << 10;
 /// How long a stopping service still reads requests that were sent before it began to stop. hyper closes a connection of
 /// which it has read nothing, and a proxy that has sent a change doesn't send it again.
 const LAST_REQUESTS: Duration = Duration::from_millis(100);
-/// The most connections that a stopping service takes from the kernel's queue, which is as long (`src/cli/listen.rs`):
-/// clients that keep connecting must not keep it from stopping.
-const QUEUED: usize = 1_024;
 
 /// What a request knows about its connection.
 #[derive(Clone, Debug)]
@@ -100,6 +99,7 @@ fn http(header_timeout: Duration) -> http1::Builder {
 }
 
 /// The connections that the kernel has accepted. They would break with the listener, which is closed after the last.
+/// There are at most as many as its queue holds: clients that keep connecting must not keep the service from stopping.
 fn queued(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
     let listener = listener.into_std().ok();
     let next = move || {
@@ -110,7 +110,7 @@ fn queued(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)
         let _ = stream.set_nodelay(true);
         Some((stream, peer))
     };
-    iter::from_fn(next).take(QUEUED)
+    iter::from_fn(next).take(bounds::QUEUE)
 }
 
 async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {

@@ -3,7 +3,7 @@
 //! - `arrival.rs`, `path.rs`, `body.rs`: reading a request: id, address, credential; ids in the path; the body, once
 //!   the caller is known.
 //! - `observe.rs`: wraps every request: its id, its span and log line, and the headers on every response.
-//! - `cookie.rs`: the session cookie of browsers.
+//! - `cookie.rs`: the session cookie of browsers · `cors.rs`: pages of other origins.
 //! - `problem.rs`, `refusals.rs`: problem documents, also for errors from the HTTP stack itself (unknown route,
 //!   wrong method, body too large, timeout, panic).
 //! - `idempotency.rs`: a change that is requested twice is made once · `etag.rs`: entity tags.
@@ -14,6 +14,7 @@ mod arrival;
 pub mod body;
 mod connections;
 mod cookie;
+mod cors;
 pub mod etag;
 pub mod idempotency;
 mod observe;

@@ -16,7 +16,7 @@ use http_body_util::BodyExt;
 use tracing::{Instrument, field};
 use uuid::Uuid;
 
-use super::{connections::Connection, refusals::as_problem};
+use super::{connections::Connection, cors::CrossOrigin, refusals::as_problem};
 use crate::core::{
     limits::{RequestNotes, client_address},
     resource_limits::{AlreadyCounted, Holder, OWED, Resource, ResourceLimit, SMALL, count_refusal},
@@ -58,6 +58,8 @@ pub async fn observe(State(outermost): State<Outermost>, mut request: Request, n
     let notes = RequestNotes::default();
     request.extensions_mut().insert(notes.clone());
     let unfit = check(&request, is_probe);
+    let cross_origin = CrossOrigin::of(&request, &core.config);
+    let preflight = cross_origin.as_ref().and_then(CrossOrigin::preflight);
     let span = tracing::info_span!(
         "request",
         request_id = id.to_str().unwrap_or_default(),
@@ -71,9 +73,10 @@ pub async fn observe(State(outermost): State<Outermost>, mut request: Request, n
     let id_text = id.to_str().unwrap_or_default();
     let refuse = |problem: &Problem| refuse(problem, &path, id_text);
     let answering = async {
-        let response = match unfit {
-            Err(problem) => refuse(&problem),
-            Ok(()) => answer(&core, next.run(request), &path, id_text).await,
+        let response = match (unfit, preflight) {
+            (Err(problem), _) => refuse(&problem),
+            (Ok(()), Some(granted)) => granted,
+            (Ok(()), None) => answer(&core, next.run(request), &path, id_text).await,
         };
         let response = enter(&core, response, &notes, ip).unwrap_or_else(|problem| refuse(&problem));
         let (status, micros) = (response.status().as_u16(), began.elapsed().as_micros() as u64);
@@ -103,6 +106,9 @@ pub async fn observe(State(outermost): State<Outermost>, mut request: Request, n
     }
     response.headers_mut().insert(REQUEST_ID, id);
     harden(response.headers_mut());
+    if let Some(cross_origin) = cross_origin {
+        cross_origin.allow(response.headers_mut());
+    }
     response
 }
 

@@ -15,7 +15,7 @@ use crate::core::telemetry::metrics::{
 use crate::{
     base::{bounds, problem::Result, time::Timestamp},
     core::{Core, audit, queue::Depth},
-    domain::{chat_approvals, commands, dashboard, deliveries, mails},
+    domain::{chat_approvals, commands, dashboard, deliveries, event_endpoints, mails},
 };
 
 pub fn router(core: Arc<Core>) -> Router {
@@ -84,6 +84,7 @@ async fn waiting(core: &Core) -> Result<Vec<Depth>> {
     waiting.extend(mails::waiting(core).await?);
     waiting.extend(deliveries::waiting(core).await?);
     waiting.extend(chat_approvals::waiting(core).await?);
+    waiting.extend(event_endpoints::waiting(core).await?);
     Ok(waiting)
 }
 

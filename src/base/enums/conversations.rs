@@ -44,7 +44,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// Why a channel is inactive.
+    /// Why a channel or an event endpoint is inactive.
     pub InactiveReason {
         Manual = "MANUAL": "A person switched it off.",
         AuthFailed = "AUTH_FAILED": "The vendor refused its credential.",

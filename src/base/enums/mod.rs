@@ -9,11 +9,13 @@ mod agents;
 mod approvals;
 mod conversations;
 mod credentials;
+mod events;
 mod lists;
 mod people;
 
 pub use self::{
-    agents::*, approvals::*, conversations::*, credentials::*, define::UnknownValue, lists::*, people::*,
+    agents::*, approvals::*, conversations::*, credentials::*, define::UnknownValue, events::*, lists::*,
+    people::*,
 };
 
 text_enum! {
@@ -27,6 +29,7 @@ text_enum! {
         Contact = "CONTACT": "A contact.",
         Conversation = "CONVERSATION": "A conversation.",
         Credential = "CREDENTIAL": "A credential.",
+        EventEndpoint = "EVENT_ENDPOINT": "An event endpoint of the organization.",
         Image = "IMAGE": "An image that agents run from.",
         Invitation = "INVITATION": "An invitation.",
         McpServer = "MCP_SERVER": "An MCP server.",
@@ -55,6 +58,7 @@ impl RecordKind {
             Self::Contact => "contact",
             Self::Conversation => "conversation",
             Self::Credential => "credential",
+            Self::EventEndpoint => "event_endpoint",
             Self::Image => "image",
             Self::Invitation => "invitation",
             Self::McpServer => "mcp_server",

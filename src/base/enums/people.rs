@@ -101,3 +101,21 @@ text_enum! {
         Off = "OFF": "Not at all.",
     }
 }
+
+text_enum! {
+    /// What is erased.
+    pub ErasureSubject {
+        Organization = "ORGANIZATION": "The organization, with everything in it.",
+        Member = "MEMBER": "A member: the membership ends, and their name is replaced in the organization's records.",
+        Contact = "CONTACT": "A contact: their name and addresses are replaced, and their raw mails deleted.",
+    }
+}
+
+text_enum! {
+    /// How far an erasure is.
+    pub ErasureState {
+        Scheduled = "SCHEDULED": "It begins when it is due. Until then it can be cancelled.",
+        Ending = "ENDING": "Members have lost access; agents are stopped and removed from their hosts.",
+        Deleting = "DELETING": "The records are being deleted.",
+    }
+}

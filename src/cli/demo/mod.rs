@@ -237,7 +237,8 @@ const TALK: &str = "mutation { startConversation(orgId: ORG, input: { agentId: 1
 const DELIVERED: &str = "{ messages(orgId: ORG, conversationId: ID, limit: 1) { data { content delivery { status code attempts error sentAt } } } }";
 
 /// Further addresses: name, path, purpose.
-const PLACES: [(&str, &str, &str); 5] = [
+const PLACES: [(&str, &str, &str); 6] = [
+    ("documentation", "/docs", "of this version, with a reference of the API"),
     ("explorer", "/graphql", "try GraphQL in a browser"),
     ("OpenAPI", "/openapi.json", "the REST API, /v1"),
     ("tools", "/mcp", "for AI clients (MCP)"),

@@ -10,8 +10,8 @@ use crate::{
 
 #[derive(Debug, clap::Args)]
 pub struct Check {
-    /// A folder whose files to check alone [default: the service's files, or the built-in ones, and the rules in the
-    /// database]
+    /// Check only the files of this folder [default: the service's files, or the built-in ones, and the rules in
+    /// the database]
     #[arg(long)]
     dir: Option<PathBuf>,
 }

@@ -30,7 +30,7 @@ pub struct Explain {
     /// Explain what this member may do; an e-mail address
     #[arg(long, value_name = "EMAIL", requires = "org")]
     user: Option<String>,
-    /// A folder whose files to use alone [default: what is in force, from files and database]
+    /// Use only the files of this folder [default: what is in force, from files and database]
     #[arg(long)]
     dir: Option<PathBuf>,
 }

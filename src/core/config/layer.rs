@@ -102,11 +102,8 @@ impl Layer {
 
     /// The text of a setting, to change it.
     pub(super) fn text_mut(&mut self, key: &str) -> Option<&mut String> {
-        let value = match key.split_once('.') {
-            Some((section, name)) => self.values.get_mut(section)?.as_table_mut()?.get_mut(name)?,
-            None => self.values.get_mut(key)?,
-        };
-        match value {
+        let (table, name) = self.table_mut(key)?;
+        match table.get_mut(name)? {
             Value::String(text) => Some(text),
             _ => None,
         }
@@ -118,23 +115,25 @@ impl Layer {
     }
 
     fn put(&mut self, key: &str, value: Value, place: String) {
-        let (table, name) = match key.split_once('.') {
-            Some((section, name)) => {
-                let inner = self.values.entry(section).or_insert_with(|| Value::Table(Table::new()));
-                (inner.as_table_mut(), name)
-            }
-            None => (Some(&mut self.values), key),
-        };
-        if let Some(table) = table {
+        if let Some((section, _)) = key.split_once('.') {
+            self.values.entry(section).or_insert_with(|| Value::Table(Table::new()));
+        }
+        if let Some((table, name)) = self.table_mut(key) {
             table.insert(name.to_owned(), value);
         }
         self.places.insert(key.to_owned(), place);
     }
 
     fn take(&mut self, key: &str) -> Option<Value> {
+        let (table, name) = self.table_mut(key)?;
+        table.remove(name)
+    }
+
+    /// The table with a setting, and the setting's name there.
+    fn table_mut<'a>(&mut self, key: &'a str) -> Option<(&mut Table, &'a str)> {
         match key.split_once('.') {
-            Some((section, name)) => self.values.get_mut(section)?.as_table_mut()?.remove(name),
-            None => self.values.remove(key),
+            Some((section, name)) => Some((self.values.get_mut(section)?.as_table_mut()?, name)),
+            None => Some((&mut self.values, key)),
         }
     }
 

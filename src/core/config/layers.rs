@@ -13,7 +13,13 @@ use toml::Value;
 use super::{
     Config, ConfigError, Database,
     layer::{Layer, Origin},
+    settings::OTHER_VARIABLES,
 };
+
+/// A variable of this process that is not a setting. `None` if it is not set, empty, or not UTF-8.
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var_os(name)?.into_string().ok().filter(|value| !value.is_empty())
+}
 
 impl Config {
     /// The configuration of this process: the defaults, the file (`path`, or else the one in `MUSTER_CONFIG`), and the
@@ -149,6 +155,7 @@ impl Layers {
         variables.retain(|_, value| !value.is_empty());
         let keys = variables.remove("MUSTER_KEYS").map(SecretString::from);
         let named = variables.remove("MUSTER_CONFIG").map(PathBuf::from);
+        variables.retain(|name, _| !OTHER_VARIABLES.contains(&name.as_str()));
         let mut mistakes = Vec::new();
         let defaults = Layer::of_defaults(&mut mistakes);
         let file = match path.map(Path::to_path_buf).or(named) {

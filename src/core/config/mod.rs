@@ -39,17 +39,18 @@ mod tokens;
 
 pub use error::ConfigError;
 pub use layer::{DEFAULT, Origin};
+pub use layers::variable;
 pub use limits::RequestLimits;
 pub use oidc::{OidcProvider, OidcProviders, ResponseMode};
 pub use operating::{Log, LogFormat, Metrics, ProxyHeader, RateLimits, Traces};
-use outside::{Agents, Channels, Email, Mail, Mcp};
+use outside::{Agents, Channels, Cors, Email, Mail, Mcp};
 pub use plans::{PlanLimits, Plans};
 pub use prices::{Prices, Since, cost_of};
 pub use records::Database;
-use records::{Audit, PolicySettings};
+use records::{Audit, Erasure, PolicySettings};
 pub use risk::{Judgment, RiskRules, RuleText, folded};
 pub use sessions::Sessions;
-pub use settings::{Kind, SETTINGS, Setting, listed};
+pub use settings::{Kind, SETTINGS, Setting, has_origin, line_of, listed};
 pub use shown::Shown;
 use tokens::{ServiceTokens, Signing};
 
@@ -100,6 +101,8 @@ pub struct Config {
     pub limits: RequestLimits,
     /// How long the audit log is kept, and how often it is signed.
     pub audit: Audit,
+    /// When what is to be erased is erased.
+    pub erasure: Erasure,
     /// How long people stay signed in.
     pub sessions: Sessions,
     /// Where metrics are served.
@@ -110,6 +113,8 @@ pub struct Config {
     pub rate_limits: RateLimits,
     /// Access to MCP.
     pub mcp: Mcp,
+    /// Pages of other origins that may call the API.
+    pub cors: Cors,
     /// How the signing keys of access tokens are rotated.
     pub signing: Signing,
     /// How long service tokens last.

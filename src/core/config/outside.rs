@@ -1,4 +1,4 @@
-//! Settings for the outside world: agents, channels, mail, and MCP.
+//! Settings for the outside world: agents, channels, mail, MCP, and pages of other origins.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -69,5 +69,13 @@ pub struct Mcp {
     /// More host names for `/mcp`, separated by commas. `MUSTER_MCP_HOSTS`, none.
     pub hosts: String,
     /// Origins of pages that may use it, separated by commas. `MUSTER_MCP_ORIGINS`, none.
+    pub origins: String,
+}
+
+/// Pages of other origins that may call the API with a bearer token.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cors {
+    /// The origins of these pages, separated by commas. `MUSTER_CORS_ORIGINS`, none.
     pub origins: String,
 }

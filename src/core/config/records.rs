@@ -1,5 +1,7 @@
 //! Where records are stored, and how long those are kept that are never deleted explicitly.
 
+use std::time::Duration;
+
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
@@ -34,6 +36,22 @@ pub struct Audit {
     pub checkpoint_lines: u32,
     /// Sign a checkpoint after this long, if the log has grown at all. `MUSTER_AUDIT_CHECKPOINT_MINUTES`, 5.
     pub checkpoint_minutes: u32,
+}
+
+/// When what is to be erased is erased.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Erasure {
+    /// How many days a scheduled erasure can be cancelled. `MUSTER_ERASURE_GRACE_DAYS`, 14.
+    pub grace_days: u32,
+}
+
+impl Erasure {
+    /// How long a scheduled erasure can be cancelled.
+    #[must_use]
+    pub fn grace(&self) -> Duration {
+        Duration::from_hours(24).saturating_mul(self.grace_days)
+    }
 }
 
 /// How long decisions are kept.

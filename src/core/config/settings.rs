@@ -4,8 +4,9 @@ use serde::{Deserialize, Deserializer, de::Error};
 use toml::{Table, Value};
 use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 
-/// Variables that [`super::Config`] reads but that are not settings.
-pub(super) const OTHER_VARIABLES: &[&str] = &["MUSTER_CONFIG", "MUSTER_KEYS"];
+/// Variables that are not settings: what [`super::Config`] reads besides, and what commands to a service take.
+pub(super) const OTHER_VARIABLES: &[&str] =
+    &["MUSTER_CONFIG", "MUSTER_KEYS", "MUSTER_ORG", "MUSTER_TOKEN", "MUSTER_URL"];
 
 /// The kind of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +117,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "audit.retention_days", "MUSTER_AUDIT_RETENTION_DAYS", Kind::Integer(0, 36_500);
     "audit.checkpoint_lines", "MUSTER_AUDIT_CHECKPOINT_LINES", Kind::Integer(1, 1_000_000);
     "audit.checkpoint_minutes", "MUSTER_AUDIT_CHECKPOINT_MINUTES", Kind::Integer(1, 10_080);
+    "erasure.grace_days", "MUSTER_ERASURE_GRACE_DAYS", Kind::Integer(0, 365);
     "policy.decisions_kept_days", "MUSTER_POLICY_DECISIONS_KEPT_DAYS", Kind::Integer(1, 3_650);
     "sessions.access_token_minutes", "MUSTER_SESSIONS_ACCESS_TOKEN_MINUTES", Kind::Integer(1, 1_440);
     "sessions.refresh_token_days", "MUSTER_SESSIONS_REFRESH_TOKEN_DAYS", Kind::Integer(1, 3_650);
@@ -130,6 +132,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "rate_limits.anonymous_per_minute", "MUSTER_RATE_LIMITS_ANONYMOUS_PER_MINUTE", Kind::Integer(1, 100_000_000);
     "mcp.hosts", "MUSTER_MCP_HOSTS", Kind::Hosts;
     "mcp.origins", "MUSTER_MCP_ORIGINS", Kind::Origins;
+    "cors.origins", "MUSTER_CORS_ORIGINS", Kind::Origins;
     "signing.rotation_days", "MUSTER_SIGNING_ROTATION_DAYS", Kind::Integer(0, 3_650);
     "signing.publish_minutes", "MUSTER_SIGNING_PUBLISH_MINUTES", Kind::Integer(0, 43_200);
     "service_tokens.default_days", "MUSTER_SERVICE_TOKENS_DEFAULT_DAYS", Kind::Integer(0, 3_650);
@@ -251,6 +254,18 @@ fn is_host(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]".contains(&byte))
 }
 
+/// Whether a list of origins has this one. In the list, `:*` is any port.
+pub fn has_origin(list: &str, origin: &str) -> bool {
+    let Ok(origin) = url::Url::parse(origin) else { return false };
+    listed(list).any(|item| {
+        let fixed = item.strip_suffix(":*");
+        url::Url::parse(fixed.unwrap_or(item)).is_ok_and(|url| {
+            let same_port = fixed.is_some() || url.port_or_known_default() == origin.port_or_known_default();
+            url.scheme() == origin.scheme() && url.host() == origin.host() && same_port
+        })
+    })
+}
+
 fn is_origin(text: &str) -> bool {
     let fixed = text.strip_suffix(":*").unwrap_or(text);
     url::Url::parse(fixed).is_ok_and(|url| {
@@ -282,7 +297,7 @@ pub(super) fn parse(name: &str, text: &str, mistakes: &mut Vec<String>) -> Table
 }
 
 /// The line of the byte at `start`, from 1.
-pub(super) fn line_of(text: &str, start: usize) -> usize {
+pub fn line_of(text: &str, start: usize) -> usize {
     let before = &text.as_bytes()[..start.min(text.len())];
     1 + before.iter().filter(|&&byte| byte == b'\n').count()
 }

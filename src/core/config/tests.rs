@@ -362,12 +362,14 @@ fn table_documentation_and_structs_agree() {
         "traces",
         "rate_limits",
         "mcp",
+        "cors",
         "signing",
         "service_tokens",
         "policy",
         "channels",
         "email",
         "audit",
+        "erasure",
         "mail",
     ];
     for section in sections {
@@ -445,4 +447,26 @@ fn plans_grow_and_a_file_changes_what_it_names() {
             .unwrap_err();
     assert_eq!(mistakes.len(), 5, "{mistakes:?}");
     assert!(mistakes.iter().any(|mistake| mistake.ends_with("unknown plan FRE (did you mean FREE?)")));
+}
+
+#[test]
+fn an_origin_is_listed_with_its_scheme_host_and_port() {
+    let list = "https://app.example.com, http://localhost:*,https://[::1]:8443";
+    for listed in
+        ["https://app.example.com", "http://localhost", "http://localhost:6274", "https://[::1]:8443"]
+    {
+        assert!(has_origin(list, listed), "{listed}");
+    }
+    for other in [
+        "http://app.example.com",
+        "https://app.example.com:444",
+        "https://app.example.com.evil.example",
+        "https://localhost:1",
+        "https://[::1]",
+        "null",
+        "",
+    ] {
+        assert!(!has_origin(list, other), "{other}");
+    }
+    assert!(!has_origin("", "https://app.example.com"));
 }

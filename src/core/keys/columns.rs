@@ -74,6 +74,8 @@ pub const SEALED: &[SealedColumn] = &[
     of_tenant("channels", "webhook_outbound_previous_sealed"),
     of_tenant("channels", "webhook_outbound_secret_sealed"),
     of_tenant("credential_fields", "value_sealed"),
+    of_tenant("event_endpoints", "previous_secret_sealed"),
+    of_tenant("event_endpoints", "secret_sealed"),
     SealedColumn {
         is_long: true,
         ..sealed_column("message_sources", "source_sealed", "organization_id", Record::Id("message_id"))

@@ -5,6 +5,8 @@
 //! inserted in one pass (a value that looks like a placeholder stays as it is), lose their control characters and those
 //! that change the direction of text, and are escaped in HTML.
 
+use crate::base::plain::html_escaped;
+
 /// The frame of the HTML form.
 const LAYOUT: &str = include_str!("templates/layout.html");
 
@@ -21,11 +23,19 @@ pub enum Template {
     Notice,
     /// Lists what waits for a person.
     Notifications,
+    /// Reports that an event endpoint was switched off.
+    EventEndpointOff,
 }
 
 impl Template {
-    pub const ALL: [Self; 5] =
-        [Self::ConfirmEmail, Self::ResetPassword, Self::Invitation, Self::Notice, Self::Notifications];
+    pub const ALL: [Self; 6] = [
+        Self::ConfirmEmail,
+        Self::ResetPassword,
+        Self::Invitation,
+        Self::Notice,
+        Self::Notifications,
+        Self::EventEndpointOff,
+    ];
 
     const fn text(self) -> &'static str {
         match self {
@@ -34,6 +44,7 @@ impl Template {
             Self::Invitation => include_str!("templates/invitation.txt"),
             Self::Notice => include_str!("templates/notice.txt"),
             Self::Notifications => include_str!("templates/notifications.txt"),
+            Self::EventEndpointOff => include_str!("templates/event_endpoint_off.txt"),
         }
     }
 }
@@ -84,7 +95,7 @@ impl Letter {
         let subject = fill(subject, values);
         let html: String = paragraphs.iter().map(in_html).collect();
         // The body first: a subject contains names, which may be anything.
-        let html = LAYOUT.replacen("{{body}}", &html, 1).replacen("{{title}}", &escape(&subject), 1);
+        let html = LAYOUT.replacen("{{body}}", &html, 1).replacen("{{title}}", &html_escaped(&subject), 1);
         let texts: Vec<&str> = paragraphs.iter().map(Paragraph::text).collect();
         Self { subject, text: texts.join("\n\n") + "\n", html }
     }
@@ -127,26 +138,11 @@ const fn turns_text(letter: char) -> bool {
 }
 
 fn in_html(paragraph: &Paragraph) -> String {
-    let escaped = escape(paragraph.text());
+    let escaped = html_escaped(paragraph.text());
     match paragraph {
         Paragraph::Link(_) => format!("<p><a class=\"button\" href=\"{escaped}\">{escaped}</a></p>\n"),
         Paragraph::Text(_) => format!("<p>{}</p>\n", escaped.replace('\n', "<br>\n")),
     }
-}
-
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            other => out.push(other),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

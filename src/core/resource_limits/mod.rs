@@ -36,8 +36,8 @@ pub use table::{ENTRIES, Entry};
 use connections::{RESERVED_CONNECTIONS, most_connections};
 use limit::Maxima;
 
-/// How many channels a process sends to at a time, and in how many it asks people. A vendor that accepts a connection
-/// and never answers holds one.
+/// How many channels a process sends to at a time, in how many it asks people, and how many event endpoints it sends to.
+/// A vendor that accepts a connection and never answers holds one.
 const LANES: usize = 256;
 
 /// Something that callers hold.
@@ -58,6 +58,8 @@ pub enum Resource {
     Lanes,
     /// Channels in which people are being asked.
     Asking,
+    /// Endpoints to which events are being sent.
+    Events,
     /// Deliveries from vendors that wait for their commit.
     Arrivals,
     /// Bytes of mails being read.
@@ -120,6 +122,7 @@ pub struct ResourceLimits {
     answers: Arc<ResourceLimit>,
     lanes: Arc<ResourceLimit>,
     asking: Arc<ResourceLimit>,
+    events: Arc<ResourceLimit>,
     arrivals: Arc<ResourceLimit>,
     mails: Arc<ResourceLimit>,
 }
@@ -181,6 +184,11 @@ impl ResourceLimits {
                 "The organization asks in its maximum of channels",
                 places(LANES),
             ),
+            events: ResourceLimit::new(
+                "event_lanes",
+                "The organization sends to its maximum of event endpoints",
+                places(LANES),
+            ),
             arrivals: ResourceLimit::new(
                 "arrivals",
                 "The organization has reached its maximum of waiting deliveries",
@@ -206,6 +214,7 @@ impl ResourceLimits {
             Resource::Answers => &self.answers,
             Resource::Lanes => &self.lanes,
             Resource::Asking => &self.asking,
+            Resource::Events => &self.events,
             Resource::Arrivals => &self.arrivals,
             Resource::Mails => &self.mails,
         }
@@ -232,6 +241,7 @@ impl ResourceLimits {
             &self.answers,
             &self.lanes,
             &self.asking,
+            &self.events,
             &self.arrivals,
             &self.mails,
         ];

@@ -45,7 +45,7 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "subscriptions",
-        about: "Open subscriptions",
+        about: "Open subscriptions, and requests that wait for a turn",
         anonymous: "0",
         known: "{limits.subscriptions_per_caller}",
         together: "",
@@ -80,7 +80,8 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "lanes",
-        about: "Channels to which a process is sending; `asking` counts the channels in which it asks people",
+        about: "Channels to which a process is sending; `asking` counts the channels in which it asks people, `event_lanes` \
+                the endpoints to which it sends events",
         anonymous: "",
         known: "64 of an organization, and no more than stay free",
         together: "256",

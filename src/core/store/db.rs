@@ -167,17 +167,9 @@ impl Db {
     /// for them on a read connection first and deletes in small batches, so that other writers never wait long.
     pub(crate) async fn sweep(&self, table: &str, condition: &str, past: i64) -> Result<u64, DbErr> {
         let look = format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1");
-        let places = match self.backend() {
-            // A row may change while the statement waits for it. Not every PostgreSQL version then rechecks its place,
-            // but all recheck the condition, which the statement repeats.
-            DbBackend::Postgres => {
-                format!("ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {condition} LIMIT {ROWS}))")
-            }
-            _ => format!("rowid IN (SELECT rowid FROM {table} WHERE {condition} LIMIT {ROWS})"),
-        };
+        let delete = format!("DELETE FROM {table} WHERE {}", self.batch(table, condition));
         let mut gone = 0;
         while self.one(look.clone(), vec![past.into()]).await?.is_some() {
-            let delete = format!("DELETE FROM {table} WHERE {places} AND ({condition})");
             let now = self.execute(&delete, vec![past.into()]).await?;
             gone += now;
             if now < u64::from(ROWS) {
@@ -201,9 +193,7 @@ impl Db {
                  WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {own} AND (SELECT COUNT(*) FROM held) >= 0 \
                  LIMIT {ROWS} FOR UPDATE SKIP LOCKED)) AND {own}"
             ),
-            _ => format!(
-                "DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {own} LIMIT {ROWS}) AND {own}"
-            ),
+            _ => format!("DELETE FROM {table} WHERE {}", self.batch(table, &own)),
         };
         let mut gone = 0;
         for owner in self.all(owners, vec![past.into()]).await? {

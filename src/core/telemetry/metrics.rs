@@ -44,7 +44,7 @@ families! {
     POOL_CONNECTIONS = "muster_db_pool_connections", "gauge", ["pool", "state"], "Connections, `idle` or `used`.";
     POOL_MAX = "muster_db_pool_max_connections", "gauge", ["pool"], "The most connections of a pool.";
     QUEUE_DEPTH = "muster_queue_depth", "gauge", ["kind"],
-        "Waiting jobs (`MAIL`, `DELIVERY`, `APPROVAL`), and commands for hosts that are not acknowledged (all other kinds).";
+        "Waiting jobs (`MAIL`, `DELIVERY`, `APPROVAL`, `EVENT`), and commands for hosts that are not acknowledged (all other kinds).";
     QUEUE_AGE = "muster_queue_oldest_seconds", "gauge", ["kind"], "How long the oldest of these has waited.";
     QUEUE_ATTEMPTS = "muster_queue_attempts_total", "counter", ["kind", "outcome"],
         "Attempts to run jobs: `done`, `over` (no longer needed), `put_off` (retried later), `given_up`, `unreadable` (also retried later).";

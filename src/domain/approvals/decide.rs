@@ -16,7 +16,7 @@ use super::{
 use crate::{
     base::{
         enums::{ApprovalOutcome, ApprovalStatus, ChangeOp, RecordKind},
-        ids::ApprovalId,
+        ids::{AgentId, ApprovalId, ConversationId},
         permission::Permission,
         problem::{Problem, Result},
     },
@@ -36,6 +36,8 @@ use crate::{
 #[derive(Debug)]
 pub struct Closed {
     pub approval: ApprovalId,
+    pub agent: Option<AgentId>,
+    pub conversation: Option<ConversationId>,
 }
 
 impl DomainEvent for Closed {}
@@ -182,7 +184,8 @@ pub(super) async fn apply_consequences(
         changes,
     };
     audit::record(tx, entry);
-    emit(tx, Closed { approval: approval.id }).await?;
+    let (agent_id, conversation) = (approval.agent_id, approval.conversation_id);
+    emit(tx, Closed { approval: approval.id, agent: agent_id, conversation }).await?;
     if end.outcome != ApprovalOutcome::Withdrawn
         && let Some(agent) = agent.filter(|agent| is_waiting(approval, agent))
     {

@@ -25,6 +25,9 @@ use crate::{
 #[derive(Debug)]
 pub struct Raised {
     pub approval: ApprovalId,
+    pub kind: ApprovalKind,
+    pub agent: Option<AgentId>,
+    pub conversation: Option<ConversationId>,
 }
 
 impl DomainEvent for Raised {}
@@ -165,8 +168,9 @@ pub async fn raise(tx: &Tx, new: NewApproval) -> Result<ApprovalId> {
         conversations::await_decision(tx, conversation).await?;
     }
     tx.announce(Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Approval, approval.id));
-    emit(tx, Raised { approval: approval.id }).await?;
-    Ok(approval.id)
+    let approvals::Model { id, kind, agent_id: agent, conversation_id: conversation, .. } = approval;
+    emit(tx, Raised { approval: id, kind, agent, conversation }).await?;
+    Ok(id)
 }
 
 /// Appends the approval to its conversation.

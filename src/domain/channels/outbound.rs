@@ -1,7 +1,7 @@
 //! The outbound side of channels for `deliveries`: whether they send, their transport, and switching off those that
 //! can't.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use muster_channels::{Kind, Transport};
 use sea_orm::{ColumnTrait, Condition, QueryFilter, sea_query::Expr};
@@ -22,7 +22,7 @@ use crate::{
         Core, Event,
         access::Scope,
         handlers::{DomainEvent, emit},
-        queue::{ChannelLane, Full, Room},
+        queue::{Full, LaneKey, Room, backoff::FAILING},
         store::Tx,
     },
 };
@@ -44,9 +44,6 @@ impl Failed {
         Self { channel: channel.id, agent: channel.agent_id, name: channel.name, why }
     }
 }
-
-/// How long sending may fail until the channel is switched off: longer than an outage of a vendor or recipient.
-const FAILING: Duration = Duration::from_hours(5 * 24);
 
 /// Whether a channel sends messages: not if a person switched it off, or it is inbound only. `None`: it carries no
 /// messages.
@@ -96,8 +93,8 @@ impl Sender {
     ///
     /// # Errors
     /// Its secrets can't be opened.
-    pub async fn open(core: &Arc<Core>, lane: ChannelLane) -> Result<Option<Self>> {
-        let (scope, id) = (Scope::system(core, lane.organization_id), lane.channel_id);
+    pub async fn open(core: &Arc<Core>, lane: LaneKey) -> Result<Option<Self>> {
+        let (scope, id) = (Scope::system(core, lane.organization_id), ChannelId(lane.lane_id));
         let Some(channel) = active(&scope, id).await? else { return Ok(None) };
         if channel.send_after.is_some_and(|from| from > core.clock.now()) {
             return Ok(None);

@@ -11,7 +11,7 @@ use crate::{
     core::{
         Core,
         access::Scope,
-        queue::{ChannelLane, Depth, OLDEST_DUE},
+        queue::{Depth, LaneKey, OLDEST_DUE},
         store::{
             Tx,
             sql::{Door, OrgSql, Write as _, every_org_sql, row, sql},
@@ -231,10 +231,10 @@ pub const ASK_DUE: &str = "approval_asks a \
      AND c.direction = 'BIDIRECTIONAL' AND (c.send_after IS NULL OR c.send_after <= $1)";
 
 /// The channels of all organizations with due messages.
-pub(super) async fn due_channels(core: &Core) -> Result<Vec<ChannelLane>> {
+pub(super) async fn due_channels(core: &Core) -> Result<Vec<LaneKey>> {
     let sql = every_org_sql!(
         OLDEST_DUE[0],
-        "SELECT a.organization_id, a.channel_id, a.available_at FROM ",
+        "SELECT a.organization_id, a.channel_id AS lane_id, a.available_at FROM ",
         ASK_DUE,
         OLDEST_DUE[1]
     );

@@ -24,7 +24,7 @@ use crate::{
     core::{
         Core,
         access::Scope,
-        queue::{self, Admission, ChannelLane, Job, Outcome, Room, backoff},
+        queue::{self, Admission, Job, LaneKey, Outcome, Room, backoff},
         resource_limits::Resource,
         store::Tx,
     },
@@ -43,7 +43,7 @@ pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
 /// If a message is given up, the panel still shows the approval.
 impl Job for Model {
     const KIND: &'static str = "APPROVAL";
-    type Key = ChannelLane;
+    type Key = LaneKey;
     type Lane = Sender;
     type Room = Room;
 
@@ -51,7 +51,7 @@ impl Job for Model {
         self.id.0
     }
 
-    async fn open(core: &Arc<Core>, lane: &ChannelLane) -> Result<Option<Sender>> {
+    async fn open(core: &Arc<Core>, lane: &LaneKey) -> Result<Option<Sender>> {
         Sender::open(core, *lane).await
     }
 
@@ -211,7 +211,7 @@ fn interpret_failure(failure: &Failure, attempts: i64) -> AttemptResult {
             Some(wait) => AttemptResult::Later(wait, why),
             None => AttemptResult::GivenUp(why),
         },
-        Failure::Refused(_) | Failure::TargetGone(_) | Failure::TargetMoved { .. } => {
+        Failure::Refused(_) | Failure::Inward(_) | Failure::TargetGone(_) | Failure::TargetMoved { .. } => {
             AttemptResult::GivenUp(why)
         }
     }

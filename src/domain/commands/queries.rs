@@ -21,8 +21,9 @@ use crate::{
 };
 
 /// SQL condition on a row `c` of `commands`: a stop of the organization doesn't hold the command back.
-pub const MAY_GO: &str = "(c.kind IN ('STOP', 'CANCEL', 'SYNC') OR NOT EXISTS (SELECT 1 FROM organizations stopped \
-     WHERE stopped.id = c.organization_id AND stopped.stopped_at IS NOT NULL))";
+pub const MAY_GO: &str = "(c.kind IN ('STOP', 'CANCEL', 'SYNC', 'FORGET') \
+     OR NOT EXISTS (SELECT 1 FROM organizations stopped WHERE stopped.id = c.organization_id \
+     AND stopped.stopped_at IS NOT NULL))";
 
 /// Inserts a command when the transaction commits.
 pub(super) fn insert(

@@ -69,6 +69,23 @@ pub struct SentOut {
 
 impl DomainEvent for SentOut {}
 
+/// Messages of people and agents were added: texts, files and voice messages.
+#[derive(Debug)]
+pub struct Added {
+    pub messages: Vec<AddedMessage>,
+}
+
+impl DomainEvent for Added {}
+
+/// A message that was added.
+#[derive(Clone, Copy, Debug)]
+pub struct AddedMessage {
+    pub agent: AgentId,
+    pub conversation: ConversationId,
+    pub id: MessageId,
+    pub seq: i64,
+}
+
 /// A message to the people on the other side of a channel.
 #[derive(Debug)]
 pub struct Outgoing {
@@ -217,7 +234,22 @@ pub(super) async fn add_all(
     for conversation in conversations {
         super::rows::announce(tx, conversation.agent_id, conversation.id);
     }
+    let said = placed.iter().zip(&added).filter(|(message, _)| says_something(message.new.kind));
+    let messages: Vec<_> = said
+        .map(|(message, (id, seq))| AddedMessage {
+            agent: message.agent,
+            conversation: message.new.conversation,
+            id: *id,
+            seq: *seq,
+        })
+        .collect();
+    emit(tx, Added { messages }).await?;
     Ok(added)
+}
+
+/// Whether a message says something, rather than showing an agent's work.
+pub(super) const fn says_something(kind: MessageKind) -> bool {
+    matches!(kind, MessageKind::Text | MessageKind::File | MessageKind::Voice)
 }
 
 /// A message with its position.

@@ -58,6 +58,11 @@ pub(super) struct OpenedSource {
     pub notes: String,
 }
 
+/// The original mail of a message, if it is still stored and can be opened.
+pub async fn source(scope: &Scope, message: MessageId) -> Result<Option<Bytes>> {
+    Ok(load_source(scope, message).await?.and_then(|found| found.source.ok()))
+}
+
 /// Loads and opens the original mail of a message.
 pub(super) async fn load_source(scope: &Scope, message: MessageId) -> Result<Option<OpenedSource>> {
     let Some(found) = queries::sealed_source(scope, message).await? else { return Ok(None) };

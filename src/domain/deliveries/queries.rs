@@ -11,7 +11,7 @@ use crate::{
     core::{
         Core,
         access::Scope,
-        queue::{ChannelLane, Depth, OLDEST_DUE},
+        queue::{Depth, LaneKey, OLDEST_DUE},
         store::{
             Tx,
             sql::{Door as _, Row, every_org_sql, row, sql, text},
@@ -35,10 +35,10 @@ pub const PART_DUE: &str = text!(
 .postgres;
 
 /// The channels of all organizations with due parts.
-pub(super) async fn due_channels(core: &Core) -> Result<Vec<ChannelLane>> {
+pub(super) async fn due_channels(core: &Core) -> Result<Vec<LaneKey>> {
     let due = every_org_sql!(
         OLDEST_DUE[0],
-        "SELECT d.organization_id, d.channel_id, d.available_at FROM ",
+        "SELECT d.organization_id, d.channel_id AS lane_id, d.available_at FROM ",
         PART_DUE,
         OLDEST_DUE[1]
     );

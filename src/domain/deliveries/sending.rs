@@ -1,4 +1,4 @@
-//! Sends the parts of outgoing messages: at most [`AT_ONCE`] of a channel at a time, each of a different conversation.
+//! Sends the parts of outgoing messages: at most [`queue::AT_ONCE`] of a channel at a time, each of a different conversation.
 //!
 //! Vendors' rate limits are checked first (`core/queue/send_limit.rs`): if a chat is at its limit, its part becomes due
 //! later, which is not an attempt, and the others go on.
@@ -24,7 +24,7 @@ use crate::{
     core::{
         Core,
         access::Scope,
-        queue::{self, Admission, ChannelLane, Full, Job, Outcome, Room},
+        queue::{self, Admission, Full, Job, LaneKey, Outcome, Room},
         resource_limits::Resource,
     },
     domain::{
@@ -35,8 +35,6 @@ use crate::{
 
 /// How long a part waits if it can't be read.
 const UNREAD: Duration = Duration::from_secs(10);
-/// The maximum number of parts that a channel sends at a time.
-const AT_ONCE: i64 = 4;
 
 /// Starts sending the due parts of all channels.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
@@ -46,7 +44,7 @@ pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
 
 impl Job for DuePart {
     const KIND: &'static str = "DELIVERY";
-    type Key = ChannelLane;
+    type Key = LaneKey;
     type Lane = Sender;
     type Room = Room;
 
@@ -54,12 +52,12 @@ impl Job for DuePart {
         self.part.id.0
     }
 
-    async fn open(core: &Arc<Core>, lane: &ChannelLane) -> Result<Option<Sender>> {
+    async fn open(core: &Arc<Core>, lane: &LaneKey) -> Result<Option<Sender>> {
         Sender::open(core, *lane).await
     }
 
     async fn due(sender: &Sender) -> Result<Vec<Self>> {
-        due_parts(&sender.scope, sender.channel, AT_ONCE).await
+        due_parts(&sender.scope, sender.channel, queue::AT_ONCE).await
     }
 
     /// Settles a part that its sender abandoned.

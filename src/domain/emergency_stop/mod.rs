@@ -1,7 +1,7 @@
 //! Stops a whole organization, when its agents do harm and finding out which would take too long.
 //!
 //! From the transaction of the stop on, no agent starts or resumes ([`orgs::require_going`]), no turn is sent
-//! ([`orgs::is_stopped`]), and commands wait, except those that end something or notify a host of the stop
+//! ([`orgs::is_stopped`]), and commands wait, except those that end or remove something or notify a host of the stop
 //! ([`commands::MAY_GO`]). Running turns are cancelled; agents stay up, and their hosts block all of their output. A
 //! release resumes everything, queued turns at most `TURNS` a second. Permissions: `organization.stop`, and
 //! `organization.release`, which fewer people have.
@@ -48,9 +48,9 @@ pub async fn stop(scope: &Scope, reason: &str) -> Result<bool> {
 /// Releases the organization: waiting work resumes. Returns whether it was stopped.
 pub async fn release(scope: &Scope, reason: Option<&str>) -> Result<bool> {
     let tx = scope.begin().await?;
-    let Some((since, stopped_by)) = orgs::set_released(&tx).await? else { return Ok(false) };
+    let Some(since) = orgs::set_released(&tx).await? else { return Ok(false) };
     turns::record_release_wait(&tx, since).await?;
-    let changes = json!({ "stopped_at": since, "stopped_by": stopped_by, "reason": reason });
+    let changes = json!({ "stopped_at": since, "reason": reason });
     record(&tx, "releaseOrganization", changes);
     agents::mark_all(&tx).await?;
     // Commands have waited for this.

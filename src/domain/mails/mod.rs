@@ -17,7 +17,7 @@ pub use self::queries::{DUE, Queued, due, waiting};
 use crate::{
     base::{
         enums::NotificationKind,
-        ids::{AgentId, ApprovalId, InvitationId, OrgId, UserId},
+        ids::{AgentId, ApprovalId, EventEndpointId, InvitationId, OrgId, UserId},
         problem::Result,
         time::Timestamp,
     },
@@ -30,6 +30,9 @@ use crate::{
 
 /// How long sending a mail may take.
 const LONGEST_SEND: Duration = Duration::from_secs(90);
+
+/// How long a notice is worth sending.
+pub const NOTICE_LIFETIME: Duration = Duration::from_hours(72);
 
 /// How long a replica's claim on a mail lasts.
 const LEASE: Duration = LONGEST_SEND.saturating_add(queue::MARGIN);
@@ -54,6 +57,8 @@ pub enum Mail {
         /// The origin: an IP address, or a description.
         from: String,
     },
+    /// An event endpoint was switched off.
+    EventEndpointOff { org: OrgId, id: EventEndpointId, user_id: UserId },
     /// Notifications of a person about approvals and agents.
     Notifications {
         user_id: UserId,
@@ -68,7 +73,10 @@ impl Mail {
     fn order_key(&self) -> Option<String> {
         match self {
             Self::Notifications { user_id, .. } => Some(format!("notifications:{user_id}")),
-            Self::Link { .. } | Self::Invitation { .. } | Self::Notice { .. } => None,
+            Self::Link { .. }
+            | Self::Invitation { .. }
+            | Self::Notice { .. }
+            | Self::EventEndpointOff { .. } => None,
         }
     }
 }
@@ -100,6 +108,16 @@ pub enum Notice {
     AccountLinked,
     AccountUnlinked,
     ChatUnlinked,
+    DeletionScheduled,
+    DeletionBegun,
+    ErasureScheduled,
+    ErasureCancelled,
+}
+
+/// A name, unless it contains a URL that a mail program would turn into a link.
+#[must_use]
+pub fn safe_name<'a>(name: Option<&'a str>, default: &'a str) -> &'a str {
+    name.filter(|name| !name.contains("://")).unwrap_or(default)
 }
 
 /// Enqueues a mail in the transaction. It is not sent after `expires_at`.
@@ -116,8 +134,7 @@ pub fn enqueue_notice(
     what: Notice,
     from: String,
 ) {
-    // A later notice is not worth sending.
-    let expires_at = core.clock.now().plus(Duration::from_hours(72));
+    let expires_at = core.clock.now().plus(NOTICE_LIFETIME);
     enqueue(core, tx, &Mail::Notice { user_id, to, what, from }, expires_at);
 }
 

@@ -12,6 +12,7 @@ use crate::{
         queue::{self, Admission, Job, Outcome},
     },
     domain::{
+        event_endpoints,
         mails::{self, Mail, Queued},
         people,
     },
@@ -57,6 +58,9 @@ async fn deliver(core: &Core, queued: &Queued, mail: Mail) -> Result<Outcome> {
     let composed = match mail {
         Mail::Link { id } => people::compose_link(core, id).await?,
         Mail::Invitation { id } => people::compose_invitation(core, id).await?,
+        Mail::EventEndpointOff { org, id, user_id } => {
+            event_endpoints::compose_letter(core, org, id, user_id).await?
+        }
         Mail::Notifications { user_id, about, more } => letter::compose(core, user_id, &about, more).await?,
         Mail::Notice { user_id, to, what, from } => {
             let letter = people::compose_notice(core, user_id, what, (queued.created_at, &from)).await?;

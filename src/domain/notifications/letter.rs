@@ -19,7 +19,10 @@ use crate::{
         Core,
         mail::{Letter, Paragraph, Template},
     },
-    domain::{mails::About, people},
+    domain::{
+        mails::{About, safe_name},
+        people,
+    },
 };
 
 /// The maximum number of characters of a request's text in a mail.
@@ -85,11 +88,6 @@ fn describe_approval(approval: &Approval) -> String {
         ApprovalKind::ServerAlert => ("A server", "raises an alert"),
     };
     format!("{} {asks}", safe_name(approval.about.as_deref(), default))
-}
-
-/// A name, unless it contains a URL that a mail program would turn into a link.
-fn safe_name<'a>(name: Option<&'a str>, default: &'a str) -> &'a str {
-    name.filter(|name| !name.contains("://")).unwrap_or(default)
 }
 
 /// The paragraphs of a notification.

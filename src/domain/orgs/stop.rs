@@ -66,12 +66,11 @@ impl Stopped {
     }
 }
 
-/// Records the release of the organization. Returns the time of the stop and who stopped it, if it was stopped.
-pub async fn set_released(tx: &Tx) -> Result<Option<(Timestamp, Option<String>)>> {
+/// Records the release of the organization. Returns the time of the stop, if it was stopped.
+pub async fn set_released(tx: &Tx) -> Result<Option<Timestamp>> {
     super::lock(tx).await?;
     let organization = load(tx).await?;
     let Some(since) = organization.stopped_at else { return Ok(None) };
-    let by = organization.stopped_by_name.clone();
     let mut organization = organization.into_active_model();
     organization.stopped_at = Set(None);
     organization.stopped_by = Set(None);
@@ -80,7 +79,7 @@ pub async fn set_released(tx: &Tx) -> Result<Option<(Timestamp, Option<String>)>
     organization.letting_go_at = Set(Some(tx.now.minus(PAUSE)));
     organization.updated_at = Set(tx.now);
     organization.update(tx.connection()).await?;
-    Ok(Some((since, by)))
+    Ok(Some(since))
 }
 
 /// Refuses to start anything in a stopped organization. The organization can't be stopped before the transaction ends.

@@ -37,7 +37,7 @@ use crate::{
     },
 };
 
-/// How long the old secret works after a rotation by default.
+/// How long the old secret works after a rotation by default: that of a token, and that of an event endpoint.
 pub const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest overlap: thirty days. A stolen secret would also work for so long.
 pub const MAX_OVERLAP_SECONDS: i64 = 30 * 24 * 60 * 60;

@@ -19,7 +19,7 @@ use crate::{
     read::{Feed, List, OffsetPage, One, Rows, Stretch},
     resolvers::{
         Answer, Enter, answer,
-        bounds::{bounds, digits, from as at_least, items, length, range},
+        bounds::{bounds, from as at_least, items, length, range},
         permit::permit,
     },
 };
@@ -188,25 +188,25 @@ impl ConversationQuery {
         conversation_id: ConversationId,
         #[graphql(
             desc = "Only the newest messages before this seq, a decimal integer.",
-            directive = bounds::apply(digits(40))
+            directive = bounds::apply(at_least(0))
         )]
-        before_seq: Option<String>,
+        before_seq: Option<i64>,
         #[graphql(
             desc = "Only the oldest messages after this seq, a decimal integer.",
-            directive = bounds::apply(digits(40))
+            directive = bounds::apply(at_least(0))
         )]
-        after_seq: Option<String>,
+        after_seq: Option<i64>,
         #[graphql(
             desc = "Only the messages around this seq, a decimal integer: half of them before it, where there are as many.",
-            directive = bounds::apply(digits(40))
+            directive = bounds::apply(at_least(0))
         )]
-        around_seq: Option<String>,
+        around_seq: Option<i64>,
         #[graphql(desc = "The maximum number to return.", default_with = "Some(50)", directive = bounds::apply(range(1, 200)))]
         limit: Option<i64>,
     ) -> Answer<Stretch<Message>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let cursor = Cursor::read(before_seq.as_deref(), after_seq.as_deref(), around_seq.as_deref())?;
+            let cursor = Cursor::read(before_seq, after_seq, around_seq)?;
             let rows = page::rows(&scope, agent_id, conversation_id, cursor, limit.unwrap_or(50));
             Ok(Stretch::parts(rows, cursor.ends()))
         })

@@ -94,7 +94,7 @@ impl Viewer {
 /// The first start of an installation.
 #[derive(SimpleObject)]
 pub struct FirstStart {
-    /// Whether there is no user yet, so that `completeFirstStart` makes the first one.
+    /// Whether no user exists yet, so that `completeFirstStart` creates the first one.
     pub is_open: bool,
 }
 
@@ -240,7 +240,7 @@ impl SessionMutation {
         .await
     }
 
-    /// Makes the first person and their organization, and signs the person in. Works once, as long as there is no user.
+    /// Creates the first person and their organization, and signs the person in. Works once, while no user exists.
     #[graphql(directive = open::apply("ANYONE"))]
     async fn complete_first_start(
         &self,

@@ -28,6 +28,10 @@ pub enum Failure {
     /// The vendor rejects this message. → FAILED. The channel stays active.
     #[error("{0}")]
     Refused(Cause),
+    /// The name resolves to an address that is not public. → As [`Self::Refused`]. An event is retried, since a resolver
+    /// can be wrong for a time.
+    #[error("{0}")]
+    Inward(Cause),
     /// The chat, thread or address takes none of our messages. → FAILED. The channel stays active.
     #[error("{0}")]
     TargetGone(Cause),
@@ -56,6 +60,7 @@ impl Failure {
             | Self::RateLimited { cause, .. }
             | Self::Unknown(cause)
             | Self::Refused(cause)
+            | Self::Inward(cause)
             | Self::TargetGone(cause)
             | Self::Credentials(cause)
             | Self::Gone(cause)
@@ -102,7 +107,7 @@ pub enum Refusal {
     /// The channel takes no requests, or has no secret to verify them with.
     #[error("This channel takes no requests.")]
     NotConfigured,
-    /// There is no signature.
+    /// The signature is missing.
     #[error("The request is not signed.")]
     Unsigned,
     /// The signature doesn't match this body and the channel's secrets.

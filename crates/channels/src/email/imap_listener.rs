@@ -105,7 +105,9 @@ pub async fn listen(
         match reader.run_session(&mut backoff).await {
             Ok(never) => match never {},
             Err(SessionEnd::Stopped(failure)) => return Err(failure),
-            Err(SessionEnd::Failed(failure @ (Failure::Credentials(_) | Failure::Refused(_)))) => {
+            Err(SessionEnd::Failed(
+                failure @ (Failure::Credentials(_) | Failure::Refused(_) | Failure::Inward(_)),
+            )) => {
                 return Err(failure);
             }
             Err(SessionEnd::Failed(failure)) => {

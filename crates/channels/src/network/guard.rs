@@ -62,6 +62,7 @@ impl From<GuardError> for Failure {
         let cause = Cause::from(error.to_string());
         match error {
             GuardError::Unresolved { .. } | GuardError::Unreachable { .. } => Self::NotSent(cause),
+            GuardError::Inward(_) => Self::Inward(cause),
             _ => Self::Refused(cause),
         }
     }

@@ -11,7 +11,7 @@ mod vendor_client;
 
 use jiff::Timestamp;
 use muster_addresses::Addresses;
-use rustls::{RootCertStore, pki_types::CertificateDer};
+use rustls::RootCertStore;
 use url::Url;
 
 pub use self::guard::{Guard, GuardError};
@@ -44,27 +44,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// With the system's certificates and `more`. Tenants may name `addresses`.
+    /// Trusts the authorities `roots`. Tenants may name `addresses`.
     pub fn new(
-        addresses: Addresses,
-        vendors: VendorUrls,
-        clock: fn() -> Timestamp,
-        more: &[CertificateDer<'static>],
-    ) -> reqwest::Result<Self> {
-        Self::open(addresses, vendors, clock, muster_certificates::with_system(more))
-    }
-
-    /// With other certificates.
-    pub fn with(
-        addresses: Addresses,
-        vendors: VendorUrls,
-        clock: fn() -> Timestamp,
-        roots: &[CertificateDer<'static>],
-    ) -> reqwest::Result<Self> {
-        Self::open(addresses, vendors, clock, muster_certificates::of(roots))
-    }
-
-    fn open(
         addresses: Addresses,
         vendors: VendorUrls,
         clock: fn() -> Timestamp,

@@ -41,7 +41,9 @@ pub async fn listen(api: &Api, sink: &dyn Sink) -> Result<Infallible, Failure> {
             Err(SessionEnd::Renewed) => continue,
             Err(
                 SessionEnd::Stopped(failure)
-                | SessionEnd::Failed(failure @ (Failure::Credentials(_) | Failure::Refused(_))),
+                | SessionEnd::Failed(
+                    failure @ (Failure::Credentials(_) | Failure::Refused(_) | Failure::Inward(_)),
+                ),
             ) => {
                 return Err(failure);
             }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use http::Method;
 use jiff::Timestamp;
+use secrecy::SecretString;
 use serde::de::IgnoredAny;
 
 use crate::{
@@ -27,13 +28,16 @@ use crate::{
     signature::{self, Key, KeyError, SignedFields},
 };
 
+/// How long a post may take.
+pub const LONGEST_POST: Duration = Duration::from_secs(45);
+
 /// Our own choice of length: receivers limit their bodies.
 static TRAITS: Traits = Traits {
     kind: Kind::Webhook,
     dialect: Dialect::Markdown,
     longest: Longest { count: 100_000, unit: Unit::Characters },
     limits: &[Limit { scope: Scope::Channel, count: 50, per: Duration::from_secs(1) }],
-    longest_send: Duration::from_secs(45),
+    longest_send: LONGEST_POST,
     idempotent_send: true,
     reconciles: false,
     inlet: Inlet::Push,
@@ -86,17 +90,39 @@ impl Webhook {
 
     async fn post(&self, part: &Part<'_>) -> Result<Receipt, Failure> {
         let url = self.config.outbound_url.as_deref().ok_or_else(no_destination)?;
-        let url = self.network.guard.check(url)?;
-        let keys = self.outbound_keys()?;
-        let body = outgoing::write_body(part);
-        let header = self.config.signature_header.as_deref();
-        let now = (self.network.clock)();
-        let headers = outgoing::write_headers(part.id, &keys, header, &body, now)?;
-        let request =
-            self.network.guard.http().request(Method::POST, url).headers(headers).body(body).build();
-        let request = request.map_err(|_| Failure::Refused("The request can't be made.".into()))?;
-        outgoing::read_response(&self.network.guard.call(request).await?, now)
+        let (keys, header) = (self.outbound_keys()?, self.config.signature_header.as_deref());
+        post(&self.network, url, part.id, (&keys, header), outgoing::write_body(part)).await
     }
+}
+
+/// Posts a body to a receiver, signed with each of the secrets: an event rather than a message of a channel. `id` is the
+/// same for every attempt.
+///
+/// # Errors
+/// See [`Failure`]. An unreadable secret counts as a wrong credential.
+pub async fn post_signed(
+    network: &Network,
+    url: &str,
+    id: &str,
+    secrets: &[SecretString],
+    body: Vec<u8>,
+) -> Result<(), Failure> {
+    let keys = Key::all(secrets).map_err(unreadable_secret)?;
+    post(network, url, id, (&keys, None), body).await.map(drop)
+}
+
+async fn post(
+    network: &Network,
+    url: &str,
+    id: &str,
+    (keys, signature_header): (&[Key], Option<&str>),
+    body: Vec<u8>,
+) -> Result<Receipt, Failure> {
+    let (url, now) = (network.guard.check(url)?, (network.clock)());
+    let headers = outgoing::write_headers(id, keys, signature_header, &body, now)?;
+    let request = network.guard.http().request(Method::POST, url).headers(headers).body(body).build();
+    let request = request.map_err(|_| Failure::Refused("The request can't be made.".into()))?;
+    outgoing::read_response(&network.guard.call(request).await?, now)
 }
 
 /// Bytes of a request's id.

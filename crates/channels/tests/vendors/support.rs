@@ -48,7 +48,8 @@ pub fn network_with(
     let base = format!("http://{}/", vendor.unwrap_or_else(|| "127.0.0.1:9".parse().unwrap()));
     let at = |path: &str| format!("{base}{path}").parse().unwrap();
     let vendors = VendorUrls { slack: at("api/"), slack_files: at(""), telegram: at("") };
-    Network::with(Addresses::with(networks, Arc::new(names)), vendors, Timestamp::now, roots).unwrap()
+    let addresses = Addresses::with(networks, Arc::new(names));
+    Network::new(addresses, vendors, Timestamp::now, muster_certificates::of(roots)).unwrap()
 }
 
 /// A network that allows this machine.

@@ -53,7 +53,10 @@ const IN_STREAM: &str =
     "An event stream can't set a cookie, because its headers are sent first. Accept JSON instead.";
 
 pub fn router(graphql: Arc<Graphql>) -> Router {
-    Router::new().route("/graphql", get(on_get).post(on_post)).with_state(graphql)
+    Router::new()
+        .route("/graphql", get(on_get).post(on_post))
+        .route("/docs/graphql", get(|| async { explorer::page() }))
+        .with_state(graphql)
 }
 
 async fn on_post(State(graphql): State<Arc<Graphql>>, arrival: Arrival, body: Body) -> Response {

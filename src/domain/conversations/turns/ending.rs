@@ -103,6 +103,6 @@ pub(super) async fn end_turn(
         .col_expr(turns::Column::EndedAt, Expr::value(tx.now))
         .col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
     ended.exec(tx.connection()).await?;
-    announce_end(tx, turn, state);
+    announce_end(tx, turn, state).await?;
     settle_usage(tx, turn).await
 }

@@ -34,6 +34,7 @@ mod wait_spans;
 pub use self::{
     ending::{cancel_for_deleted_agent, end_lost},
     plans::{Briefing, brief},
+    queries::is_under_way,
     queue::{
         Cause, cancel, cancel_all, cancel_open, cut_open, extend_turn, queue_turn, send, send_due,
         send_queued, takes_turns,
@@ -41,7 +42,7 @@ pub use self::{
     rate_limited::{LimitOf, apply_measurement, belongs_to, has_waiting, limit_turns, resume_turns},
     reports::{Authorized, Started},
     requeue::{free_unsent, requeue_unsent, send_left},
-    rows::{mark_answered, mark_asked, require_turn, state_of},
+    rows::{Ended, mark_answered, mark_asked, require_turn, state_of},
     takeover::{is_yielded, resume, yield_to_person},
     wait_spans::{record_limit_wait, record_release_wait},
 };

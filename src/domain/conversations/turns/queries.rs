@@ -12,6 +12,7 @@ use crate::{
     },
     core::{
         Core,
+        access::Scope,
         store::{
             Tx,
             sql::{Door as _, Write as _, every_org_sql, row, sql},
@@ -46,6 +47,12 @@ pub(super) async fn join_queued(
         " WHERE organization_id = $org AND conversation_id = $2 AND state = 'QUEUED' RETURNING id"
     );
     tx.scalar(sql, [conversation.into(), first.into(), last.into(), tx.now.into()]).await
+}
+
+/// Whether there is such a turn that has not ended.
+pub async fn is_under_way(scope: &Scope, turn: TurnId) -> Result<bool> {
+    let sql = sql!("SELECT id FROM turns WHERE organization_id = $org AND id = $2 AND ended_at IS NULL");
+    Ok(scope.scalar::<TurnId>(sql, [turn.into()]).await?.is_some())
 }
 
 /// Extends a turn to these positions.

@@ -308,7 +308,7 @@ pub(super) async fn end_cancelled(tx: &Tx, agent: &LockedAgent, turn: &turns::Mo
         .col_expr(turns::Column::EndedAt, Expr::value(tx.now))
         .col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
     cancelled.exec(tx.connection()).await?;
-    announce_end(tx, turn, TurnState::Cancelled);
+    announce_end(tx, turn, TurnState::Cancelled).await?;
     settle_usage(tx, turn).await?;
     settle_untold(tx, agent, turn, MessageStatus::Cancelled).await
 }

@@ -172,8 +172,7 @@ async fn write_end(
         .col_expr(Column::EndedAt, Expr::value(from.time(tx, turn.started_at.unwrap_or(turn.created_at))))
         .col_expr(Column::UpdatedAt, Expr::value(tx.now));
     ended.exec(tx.connection()).await?;
-    announce_end(tx, turn, state);
-    Ok(())
+    announce_end(tx, turn, state).await
 }
 
 /// Bounds the usage that a host reports.

@@ -11,19 +11,35 @@ use crate::{
         problem::{Problem, Result},
         time::Timestamp,
     },
-    core::{Event, store::Tx, telemetry::metrics},
+    core::{
+        Event,
+        handlers::{DomainEvent, emit},
+        store::Tx,
+        telemetry::metrics,
+    },
 };
+
+/// A turn has ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub turn: TurnId,
+    pub agent: AgentId,
+    pub conversation: ConversationId,
+}
+
+impl DomainEvent for Ended {}
 
 pub(super) fn announce(tx: &Tx, op: ChangeOp, conversation: ConversationId, id: TurnId) {
     tx.announce(Event::new(tx.scope.org, op, RecordKind::Turn, id).with_parent(conversation));
 }
 
 /// Announces that a turn has ended in this state, and counts it.
-pub(super) fn announce_end(tx: &Tx, turn: &turns::Model, state: TurnState) {
+pub(super) async fn announce_end(tx: &Tx, turn: &turns::Model, state: TurnState) -> Result<()> {
     announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
     if let Some(meters) = metrics::on() {
         tx.connection().after_commit(move || meters.turn_ended(state));
     }
+    emit(tx, Ended { turn: turn.id, agent: turn.agent_id, conversation: turn.conversation_id }).await
 }
 
 /// Loads a turn of this agent.

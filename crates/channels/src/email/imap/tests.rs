@@ -73,7 +73,7 @@ impl Drop for Part {
 }
 
 /// A mailbox whose server gives these answers to the first commands, and then is silent or gone.
-#[expect(clippy::disallowed_methods, reason = "there is no service here")]
+#[expect(clippy::disallowed_methods, reason = "no service runs here")]
 fn mailbox(room: &dyn MemoryBudget, answers: Vec<String>, stays: bool) -> Mailbox {
     let (ours, theirs) = duplex(4 << 20);
     tokio::spawn(async move {
