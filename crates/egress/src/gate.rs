@@ -154,14 +154,11 @@ async fn connection(stream: UnixStream, shared: Arc<Shared>, side: Side, held: A
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30)).max_buf_size(bounds::TEXT);
-    // A stop ends open requests. Later ones get its reason.
+    // A connection opened during a stop only gets refusals; the next stop ends it.
     let mut rules = shared.rules.clone();
     let is_stopped = |rules: &Option<Arc<Rules>>| rules.as_ref().is_some_and(|rules| rules.stopped);
-    let was_stopped = is_stopped(&rules.borrow());
     let stop = async {
-        if was_stopped {
-            std::future::pending::<()>().await;
-        }
+        let _ = rules.wait_for(|rules| !is_stopped(rules)).await;
         let _ = rules.wait_for(is_stopped).await;
     };
     tokio::select! {

@@ -1,15 +1,20 @@
 //! Restrictions on connections: names, addresses, SNI, plain HTTP, credentials.
 
-use std::sync::atomic::Ordering;
+use std::{path::Path, sync::atomic::Ordering, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use muster_egress::CrossingDecision;
 use muster_protocol::plan::{Injected, Variable};
 use rustls::{ClientConfig, pki_types::ServerName};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::UnixStream,
+    time::{sleep, timeout},
+};
 
 use crate::{
     servers::{Handler, Server, body, plainly},
@@ -22,6 +27,23 @@ fn hello() -> Handler {
 
 fn connect(to: &str) -> Request<Full<Bytes>> {
     Request::connect(to).header("host", to).body(Full::default()).unwrap()
+}
+
+/// A connection for several requests.
+async fn open(socket: &Path) -> SendRequest<Full<Bytes>> {
+    let stream = UnixStream::connect(socket).await.unwrap();
+    let (sender, connection) = handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    sender
+}
+
+/// Sends a request on an open connection. Fails if the connection ends before the response.
+async fn get(connection: &mut SendRequest<Full<Bytes>>, url: &str) -> hyper::Result<StatusCode> {
+    connection.ready().await?;
+    let answer = connection.send_request(Request::get(url).body(Full::default()).unwrap()).await?;
+    let status = answer.status();
+    answer.into_body().collect().await?;
+    Ok(status)
 }
 
 /// The response to a TLS client in a tunnel. `None` if it can't connect.
@@ -183,20 +205,16 @@ async fn a_stop_ends_everything_and_says_so() {
     there.write_all(b"hi").await.unwrap();
     let mut two = [0; 2];
     tunnel.read_exact(&mut two).await.unwrap();
-    let socket = world.socket();
-    let waits = tokio::spawn(async move {
-        let stream = tokio::net::UnixStream::connect(&socket).await.unwrap();
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
-        tokio::spawn(connection);
-        let to = format!("http://slow.test:{}/", slow.port);
-        sender.send_request(Request::get(to).body(Full::<Bytes>::default()).unwrap()).await.is_err()
-    });
-    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    let slow_url = format!("http://slow.test:{}/", slow.port);
+    let (mut waiting, url) = (open(&world.socket()).await, slow_url.clone());
+    let waits = tokio::spawn(async move { get(&mut waiting, &url).await });
+    while slow.seen().is_empty() {
+        sleep(Duration::from_millis(10)).await;
+    }
     world.plan.stopped = true;
     world.apply();
     assert_eq!(tunnel.read(&mut two).await.unwrap_or(0), 0);
-    assert!(waits.await.unwrap(), "what waits for an answer ends, too");
+    assert!(waits.await.unwrap().is_err(), "an open request ends, too");
     let before = model.seen().len();
     for path in ["/model/v1/models", "/mcp/x", "/c/x/", "/"] {
         let (status, words) = world.get(path).await;
@@ -204,9 +222,19 @@ async fn a_stop_ends_everything_and_says_so() {
     }
     assert_eq!(world.ask(connect(&format!("db.test:{port}"))).await.0, StatusCode::FORBIDDEN);
     assert_eq!(model.seen().len(), before);
+    let mut kept = open(&world.socket()).await;
+    assert_eq!(get(&mut kept, "/").await.unwrap(), StatusCode::FORBIDDEN);
     world.plan.stopped = false;
     world.apply();
     assert_eq!(world.get("/model/v1/models").await.0, StatusCode::OK, "and goes on");
+    let waits = tokio::spawn(async move { get(&mut kept, &slow_url).await });
+    while slow.seen().len() < 2 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    world.plan.stopped = true;
+    world.apply();
+    let answer = timeout(Duration::from_secs(30), waits).await.unwrap().unwrap();
+    assert!(answer.is_err(), "a connection opened during a stop ends with the next");
 }
 
 #[tokio::test]
