@@ -8,7 +8,10 @@ use super::{
     named::{found, id},
     shown,
 };
-use crate::cli::{Cli, Failure, Output};
+use crate::{
+    base::enums::AgentStatus,
+    cli::{Cli, Failure, Output},
+};
 
 #[derive(Debug, clap::Args)]
 pub struct Agent {
@@ -23,8 +26,8 @@ enum What {
     /// List the organization's agents
     List {
         /// Only agents with this status, such as ERROR
-        #[arg(long, value_name = "STATUS")]
-        status: Option<String>,
+        #[arg(long, value_name = "STATUS", value_parser = read_status)]
+        status: Option<AgentStatus>,
     },
     /// Show an agent
     Show(One),
@@ -66,7 +69,7 @@ impl Agent {
         let remote = self.target.connect(cli).await?;
         let agents = remote.list("Agents").await?;
         match what {
-            What::List { status } => Ok(list(agents, status.as_deref())),
+            What::List { status } => Ok(list(agents, status)),
             What::Show(One { agent }) => show(&remote, &agents, &agent).await,
             What::Launches(One { agent }) => launches(&remote, &agents, &agent).await,
             What::Start(named) => change(&remote, "startAgent", &agents, &named.agents).await,
@@ -78,8 +81,12 @@ impl Agent {
     }
 }
 
-fn list(mut agents: Vec<Value>, status: Option<&str>) -> Output {
-    agents.retain(|agent| status.is_none_or(|status| agent["status"] == status.to_uppercase()));
+fn read_status(text: &str) -> Result<AgentStatus, String> {
+    text.to_uppercase().parse::<AgentStatus>().map_err(|error| error.to_string())
+}
+
+fn list(mut agents: Vec<Value>, status: Option<AgentStatus>) -> Output {
+    agents.retain(|agent| status.is_none_or(|status| agent["status"] == status.as_str()));
     let fields = [
         ("id", "/id"),
         ("name", "/name"),

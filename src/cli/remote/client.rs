@@ -80,8 +80,8 @@ impl Target {
             authorization: authorization()?,
             org: 0,
         };
-        let org = self.org.as_deref();
-        remote.org = match org.and_then(|org| org.trim().parse::<i64>().ok()) {
+        let org = self.org.as_deref().map(str::trim).filter(|org| !org.is_empty());
+        remote.org = match org.and_then(|org| org.parse::<i64>().ok()) {
             Some(id) => id,
             None => remote.own_organization(org).await?,
         };
@@ -142,7 +142,7 @@ impl Remote {
         let viewer = self.send("Memberships", json!({})).await;
         let viewer = viewer.map_err(|refusal| match refusal.code {
             Some(Code::PermissionDenied) => {
-                needed("A service token can't ask which organization it belongs to.")
+                needed("A service token can't find an organization by its name, only by its id.")
             }
             _ => refusal.into(),
         })?;
@@ -152,7 +152,13 @@ impl Remote {
             [one] => {
                 one["organizationId"].as_i64().ok_or_else(|| needed("The service named no organization."))
             }
-            [] => Err(needed("You are not a member of such an organization.")),
+            [] => Err(needed(&format!(
+                "You are not a member of {}.",
+                name.map_or_else(
+                    || "any organization".to_owned(),
+                    |name| format!("an organization `{name}`")
+                )
+            ))),
             _ => Err(needed("You are a member of several.")),
         }
     }

@@ -1,9 +1,13 @@
-//! Records for people: a table of some fields, or a line for each.
+//! Records for people: a table of some fields, or a line for each. An agent's input is shown as JSON, whole: people decide
+//! on it.
 
 use serde_json::{Value, json};
 
 use crate::{
-    base::{plain::plain, spelling::snake_case},
+    base::{
+        plain::{plain, plain_lines},
+        spelling::snake_case,
+    },
     cli::{Output, output::table},
 };
 
@@ -13,16 +17,27 @@ fn cell(value: &Value) -> String {
         Value::Null => String::new(),
         Value::String(text) => plain(text),
         Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(", "),
-        Value::Object(fields) if fields.len() == 1 => fields.values().map(cell).collect(),
-        Value::Object(fields) => {
-            let filled = fields.iter().filter(|(_, value)| !value.is_null());
-            filled
-                .map(|(key, value)| format!("{}={}", snake_case(key), cell(value)))
-                .collect::<Vec<_>>()
-                .join(" ")
-        }
+        Value::Object(fields) => match fields.get("name") {
+            Some(name) if fields.len() == 1 => cell(name),
+            _ => plain(&value.to_string()),
+        },
         other => other.to_string(),
     }
+}
+
+/// A value on lines of its own, if it does not fit into one.
+fn block(value: &Value) -> Option<String> {
+    let is_named =
+        |item: &Value| item.as_object().is_some_and(|item| item.len() == 1 && item.contains_key("name"));
+    let text = match value {
+        Value::String(text) if text.contains('\n') => text.clone(),
+        Value::Object(_) => format!("{value:#}"),
+        Value::Array(items) if items.iter().any(|item| item.is_object() && !is_named(item)) => {
+            format!("{value:#}")
+        }
+        _ => return None,
+    };
+    Some(plain_lines(&text).replace('\n', "\n    "))
 }
 
 /// Records as a table with these fields, each given as the path to it.
@@ -36,17 +51,24 @@ pub fn listed<const N: usize>(key: &str, fields: [(&str, &str); N], records: &[V
     Output::with_text(json!({ key: records.iter().map(in_snake_case).collect::<Value>() }), text)
 }
 
-/// One record, a line for each field that has a value.
+/// One record, a line or a block for each field that has a value.
 pub fn whole(record: &Value) -> Output {
     let record = in_snake_case(record);
+    let text = in_lines(&record);
+    Output::with_text(record, text)
+}
+
+fn in_lines(record: &Value) -> String {
     let mut text = String::new();
     for (key, value) in record.as_object().into_iter().flatten() {
-        let value = cell(value);
-        if !value.is_empty() {
-            text.push_str(&format!("{key}: {value}\n"));
+        let (block, value) = (block(value), cell(value));
+        match block {
+            Some(block) => text.push_str(&format!("{key}:\n    {block}\n")),
+            None if value.is_empty() => {}
+            None => text.push_str(&format!("{key}: {value}\n")),
         }
     }
-    Output::with_text(record, text)
+    text
 }
 
 /// The record with its keys as in `/v1`. Keys that people chose stay as they are.
@@ -77,8 +99,17 @@ mod tests {
         let shown = whole(&record);
         assert_eq!(format!("{shown:?}").matches("\\u{1b}[2J").count(), 1, "as JSON, but not as text");
         assert_eq!(cell(&record["skills"]), "x, y");
-        assert_eq!(cell(&record["server"]), "id=1 host_name=h");
         assert_eq!(in_snake_case(&record)["labels"], record["labels"]);
         assert_eq!(in_snake_case(&record)["server"]["host_name"], "h");
+    }
+
+    #[test]
+    fn an_input_is_shown_whole() {
+        let one = json!({ "request": { "user": { "delete": "carl" } } });
+        let expected = "request:\n    {\n      \"user\": {\n        \"delete\": \"carl\"\n      }\n    }\n";
+        assert_eq!(in_lines(&one), expected);
+        let list = in_lines(&json!({ "list": [{ "a": 1 }, { "b": "x y=z" }] }));
+        assert!(list.contains("\"a\": 1\n") && list.contains("\"b\": \"x y=z\"\n"), "{list}");
+        assert_eq!(in_lines(&json!({ "output": "one\ntwo\u{1b}" })), "output:\n    one\n    two\u{fffd}\n");
     }
 }

@@ -30,8 +30,9 @@ use crate::{
     },
 };
 
-/// How long an endpoint accepts nothing until this counts as an outage: then its first answer makes all that wait due.
-const OUTAGE: Duration = Duration::from_hours(1);
+/// How long an endpoint accepts nothing until this counts as an outage: then its first answer makes all that wait due. For
+/// a shorter time, an event that always fails would use up its attempts.
+const OUTAGE: Duration = Duration::from_mins(1);
 
 /// Stores the result of an attempt, unless another replica has claimed the event since. The endpoint is locked before the
 /// event, as an edit locks them.

@@ -50,6 +50,8 @@ async fn agents_are_listed_started_and_stopped_by_name() {
     assert!(agents(&started).iter().all(|(_, status)| *status == "SPAWNING"), "{started:#}");
     let spawning = run(&app, &operator, &["agent", "list", "--status", "spawning"]).await.expect();
     assert_eq!(agents(&spawning).len(), 2);
+    let unknown = run(&app, &operator, &["agent", "list", "--status", "foo"]).await.refused(2, "USAGE");
+    assert!(unknown.contains("STOPPED, SPAWNING"), "{unknown}");
     let shown = run(&app, &operator, &["agent", "show", &first]).await.expect();
     assert_eq!((&shown["name"], &shown["status"]), (&json!(first), &json!("SPAWNING")), "{shown:#}");
     let launches = run(&app, &operator, &["agent", "launches", &first]).await.expect();
